@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Resource is a type that the API server serves, as discovery describes it.
+type Resource struct {
+	schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+}
+
+// GroupVersionKind returns the kind of the resource's objects.
+func (r Resource) GroupVersionKind() schema.GroupVersionKind {
+	return r.GroupVersion().WithKind(r.Kind)
+}
+
+// Identity says which object is meant. It is comparable.
+//
+// The plural Resource.Resource is empty for a missing owner whose stated kind
+// the server does not serve.
+type Identity struct {
+	Resource  Resource
+	Namespace string
+	Name      string
+	UID       types.UID
+}
+
+// Compare orders identities by kind, group, namespace, name, UID and version:
+// the order of every list that the project prints.
+func (i Identity) Compare(j Identity) int {
+	return cmp.Or(
+		cmp.Compare(i.Resource.Kind, j.Resource.Kind),
+		cmp.Compare(i.Resource.Group, j.Resource.Group),
+		cmp.Compare(i.Namespace, j.Namespace),
+		cmp.Compare(i.Name, j.Name),
+		cmp.Compare(i.UID, j.UID),
+		cmp.Compare(i.Resource.Version, j.Resource.Version),
+	)
+}
+
+// String returns Kind/name, or Kind/namespace/name for a namespaced object.
+func (i Identity) String() string {
+	if i.Namespace == "" {
+		return i.Resource.Kind + "/" + i.Name
+	}
+	return i.Resource.Kind + "/" + i.Namespace + "/" + i.Name
+}
+
+// Object is what the graph needs to know of one object: no annotations, no
+// managed fields, no spec.
+type Object struct {
+	// Resource is shared by all objects of a type and must not be changed.
+	Resource          *Resource
+	Namespace         string
+	Name              string
+	UID               types.UID
+	ResourceVersion   string
+	CreationTimestamp metav1.Time
+	// DeletionTimestamp is nil unless the object is being deleted. For pods it
+	// is the end of the grace period, for everything else the time of the
+	// request.
+	DeletionTimestamp          *metav1.Time
+	DeletionGracePeriodSeconds *int64
+	Finalizers                 []string
+	OwnerReferences            []metav1.OwnerReference
+	Labels                     map[string]string
+}
+
+// NewObject keeps what the graph needs of an object's metadata. It shares
+// slices and maps with it.
+func NewObject(resource *Resource, item metav1.Object) Object {
+	return Object{
+		Resource:                   resource,
+		Namespace:                  item.GetNamespace(),
+		Name:                       item.GetName(),
+		UID:                        item.GetUID(),
+		ResourceVersion:            item.GetResourceVersion(),
+		CreationTimestamp:          item.GetCreationTimestamp(),
+		DeletionTimestamp:          item.GetDeletionTimestamp(),
+		DeletionGracePeriodSeconds: item.GetDeletionGracePeriodSeconds(),
+		Finalizers:                 item.GetFinalizers(),
+		OwnerReferences:            item.GetOwnerReferences(),
+		Labels:                     item.GetLabels(),
+	}
+}
+
+// Identity returns the object's identity.
+func (o *Object) Identity() Identity {
+	return Identity{Resource: *o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
+}
+
+// BeingDeleted reports whether the object has a deletion timestamp.
+func (o *Object) BeingDeleted() bool { return o.DeletionTimestamp != nil }
+
+// DeletingDependents reports whether the object is in foreground deletion: it
+// has a deletion timestamp and the finalizer foregroundDeletion
+// (garbagecollector/graph_builder.go, deletionStartsWithFinalizer).
+func (o *Object) DeletingDependents() bool {
+	return o.BeingDeleted() && o.HasFinalizer(metav1.FinalizerDeleteDependents)
+}
+
+// HasFinalizer reports whether the object carries the finalizer.
+func (o *Object) HasFinalizer(finalizer string) bool {
+	for _, f := range o.Finalizers {
+		if f == finalizer {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// UnlistedReason says why something could not be read.
+type UnlistedReason string
+
+// The reasons of Unlisted.
+const (
+	// Forbidden: the user may not list or get it.
+	Forbidden UnlistedReason = "Forbidden"
+	// DiscoveryFailed: the server could not say which types the group has, as
+	// when an aggregated API is down.
+	DiscoveryFailed UnlistedReason = "DiscoveryFailed"
+	// Timeout: the request took longer than it was given.
+	Timeout UnlistedReason = "Timeout"
+	// ServerError: the server answered with another error.
+	ServerError UnlistedReason = "ServerError"
+)
+
+// Unlisted is something that could not be read. Resource is empty when a whole
+// group version is meant, Namespace when all namespaces are, Name when all
+// objects are.
+type Unlisted struct {
+	schema.GroupVersionResource
+	Namespace string
+	Name      string
+	Reason    UnlistedReason
+	Message   string
+}
+
+func (u Unlisted) compare(v Unlisted) int {
+	return cmp.Or(
+		cmp.Compare(u.Group, v.Group),
+		cmp.Compare(u.Resource, v.Resource),
+		cmp.Compare(u.Version, v.Version),
+		cmp.Compare(u.Namespace, v.Namespace),
+		cmp.Compare(u.Name, v.Name),
+	)
+}
+
+// location is where an object is found: what a GET would ask for.
+type location struct {
+	resource  schema.GroupResource
+	namespace string
+	name      string
+}
+
+// Snapshot is what was read from a cluster. Its zero value with a Mapper is an
+// empty snapshot that has listed nothing, so every absence in it is unknown.
+// It is not safe for concurrent use.
+type Snapshot struct {
+	// Mapper resolves the apiVersion and kind that owner references state. It
+	// covers every served version, not the preferred ones alone.
+	Mapper meta.RESTMapper
+	// Facts are filled in for predictions only.
+	Facts Facts
+
+	objects  []Object
+	byUID    map[types.UID]int32
+	aliases  map[schema.GroupResource][]schema.GroupResource
+	listed   map[schema.GroupResource]map[string]string
+	absent   map[location]bool
+	unlisted []Unlisted
+}
+
+// Add adds an object, or replaces the one with its UID when both are of the
+// same resource. An object that was added before under another resource is the
+// same object served twice and counts once, under the first.
+func (s *Snapshot) Add(o Object) {
+	if s.byUID == nil {
+		s.byUID = map[types.UID]int32{}
+	}
+	i, known := s.byUID[o.UID]
+	if !known || o.UID == "" {
+		s.byUID[o.UID] = int32(len(s.objects))
+		s.objects = append(s.objects, o)
+		return
+	}
+	first, second := s.objects[i].Resource.GroupResource(), o.Resource.GroupResource()
+	if first == second {
+		s.objects[i] = o
+	} else if s.objects[i].Namespace == o.Namespace && s.objects[i].Name == o.Name {
+		s.alias(first, second)
+	}
+}
+
+// alias records that two resources serve the same objects.
+func (s *Snapshot) alias(a, b schema.GroupResource) {
+	if s.aliases == nil {
+		s.aliases = map[schema.GroupResource][]schema.GroupResource{}
+	}
+	if !slices.Contains(s.aliases[a], b) {
+		s.aliases[a] = append(s.aliases[a], b)
+		s.aliases[b] = append(s.aliases[b], a)
+	}
+}
+
+// Len returns the number of objects.
+func (s *Snapshot) Len() int { return len(s.objects) }
+
+// Objects returns the objects in the order in which they were added.
+func (s *Snapshot) Objects() iter.Seq[Object] { return slices.Values(s.objects) }
+
+// Object returns the object with the UID.
+func (s *Snapshot) Object(uid types.UID) (Object, bool) {
+	i, ok := s.byUID[uid]
+	if !ok {
+		return Object{}, false
+	}
+	return s.objects[i], true
+}
+
+// MarkListed records that all objects of the resource in the namespace were
+// added, as they were at the list's resourceVersion; an empty namespace means
+// everywhere. From then on an object of it that was not added is absent.
+func (s *Snapshot) MarkListed(resource schema.GroupResource, namespace, resourceVersion string) {
+	if s.listed == nil {
+		s.listed = map[schema.GroupResource]map[string]string{}
+	}
+	if s.listed[resource] == nil {
+		s.listed[resource] = map[string]string{}
+	}
+	s.listed[resource][namespace] = resourceVersion
+}
+
+// Listed returns the namespaces in which all objects of the resource were
+// added, empty for everywhere, with the resourceVersion of each list.
+func (s *Snapshot) Listed(resource schema.GroupResource) map[string]string { return s.listed[resource] }
+
+// MarkAbsent records that a GET of this one object answered NotFound.
+func (s *Snapshot) MarkAbsent(resource schema.GroupResource, namespace, name string) {
+	if s.absent == nil {
+		s.absent = map[location]bool{}
+	}
+	s.absent[location{resource, namespace, name}] = true
+}
+
+// MarkUnlisted records something that could not be read.
+func (s *Snapshot) MarkUnlisted(u Unlisted) { s.unlisted = append(s.unlisted, u) }
+
+// Unlisted returns what could not be read, sorted.
+func (s *Snapshot) Unlisted() []Unlisted {
+	return slices.SortedFunc(slices.Values(s.unlisted), Unlisted.compare)
+}
+
+// Complete reports whether everything that was asked for could be read.
+func (s *Snapshot) Complete() bool { return len(s.unlisted) == 0 }
+
+// covers reports whether an object at the location that was not added is
+// provably absent.
+func (s *Snapshot) covers(l location) bool {
+	namespaces := s.listed[l.resource]
+	_, everywhere := namespaces[""]
+	_, there := namespaces[l.namespace]
+	return everywhere || there || s.absent[l]
+}
+
+// Covers reports whether an object with these coordinates that was not added
+// is provably absent.
+func (s *Snapshot) Covers(resource schema.GroupResource, namespace, name string) bool {
+	return s.covers(location{resource, namespace, name})
+}
+
+// discoveryFailed reports whether the server could not say what the group
+// version serves.
+func (s *Snapshot) discoveryFailed(gv schema.GroupVersion) bool {
+	return slices.ContainsFunc(s.unlisted, func(u Unlisted) bool {
+		return u.Resource == "" && u.Group == gv.Group && (u.Version == gv.Version || u.Version == "")
+	})
+}
+
+// Undecided is an owner that references name and that the snapshot can neither
+// show nor prove absent: a GET would decide.
+type Undecided struct {
+	Resource  Resource
+	Namespace string
+	Name      string
+}
+
+// Undecided returns the distinct owners that a GET each would decide, sorted.
+func (s *Snapshot) Undecided() []Undecided {
+	lookup := newSnapshotLookup(s)
+	found := map[location]Undecided{}
+	for i := range s.objects {
+		o := &s.objects[i]
+		for _, ref := range o.OwnerReferences {
+			state, reason := Classify(ref, o.Namespace, lookup)
+			if state != Unknown || reason != UnlistedOwner {
+				continue
+			}
+			mapping, err := lookup.Resolve(ref.APIVersion, ref.Kind)
+			if err != nil {
+				continue
+			}
+			u := Undecided{Resource: ResourceOf(mapping), Name: ref.Name}
+			if u.Resource.Namespaced {
+				u.Namespace = o.Namespace
+			}
+			where := location{u.Resource.GroupResource(), u.Namespace, u.Name}
+			if other, ok := found[where]; !ok || u.identity().Compare(other.identity()) < 0 {
+				found[where] = u
+			}
+		}
+	}
+	undecided := make([]Undecided, 0, len(found))
+	for _, u := range found {
+		undecided = append(undecided, u)
+	}
+	slices.SortFunc(undecided, func(a, b Undecided) int { return a.identity().Compare(b.identity()) })
+	return undecided
+}
+
+func (u Undecided) identity() Identity {
+	return Identity{Resource: u.Resource, Namespace: u.Namespace, Name: u.Name}
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graph
+
+import "slices"
+
+// Cycles returns the groups of objects that own each other, directly or
+// through others, and the objects that own themselves: the strongly connected
+// components, by Tarjan's algorithm. Groups and their members are ordered as
+// the nodes are.
+func (g *Graph) Cycles() [][]Node {
+	t := newTarjan(g, func(int32) bool { return true })
+	for i := range g.nodes {
+		t.visit(int32(i))
+	}
+	slices.SortFunc(t.cycles, func(a, b []Node) int { return int(a[0].index) - int(b[0].index) })
+	return t.cycles
+}
+
+// tarjan holds the state of one run over the nodes that belong. Owner chains
+// may be long, so the search keeps its own stack. Cycles are found owners
+// first.
+type tarjan struct {
+	graph   *Graph
+	belongs func(int32) bool
+
+	number []int32 // order of discovery, 0 for not yet found
+	low    []int32 // lowest number reachable
+	open   []bool  // on the component stack
+	stack  []int32
+	next   int32
+	cycles [][]Node
+}
+
+func newTarjan(g *Graph, belongs func(int32) bool) *tarjan {
+	return &tarjan{
+		graph: g, belongs: belongs,
+		number: make([]int32, len(g.nodes)), low: make([]int32, len(g.nodes)), open: make([]bool, len(g.nodes)),
+	}
+}
+
+// visit searches from the node unless it was found before.
+func (t *tarjan) visit(i int32) {
+	if t.number[i] == 0 {
+		t.search(i)
+	}
+}
+
+type frame struct {
+	node int32
+	edge int // the next owner to follow
+}
+
+func (t *tarjan) enter(i int32) frame {
+	t.next++
+	t.number[i], t.low[i] = t.next, t.next
+	t.stack, t.open[i] = append(t.stack, i), true
+	return frame{node: i}
+}
+
+// search finds every component reachable from the node over its owners.
+func (t *tarjan) search(start int32) {
+	frames := []frame{t.enter(start)}
+	for len(frames) > 0 {
+		f := &frames[len(frames)-1]
+		owners := t.graph.nodes[f.node].owners
+		if f.edge < len(owners) {
+			owner := owners[f.edge].owner
+			f.edge++
+			if !t.belongs(owner) {
+				continue
+			}
+			if t.number[owner] == 0 {
+				frames = append(frames, t.enter(owner))
+			} else if t.open[owner] {
+				t.low[f.node] = min(t.low[f.node], t.number[owner])
+			}
+			continue
+		}
+		done := f.node
+		frames = frames[:len(frames)-1]
+		if len(frames) > 0 {
+			above := frames[len(frames)-1].node
+			t.low[above] = min(t.low[above], t.low[done])
+		}
+		if t.low[done] == t.number[done] {
+			t.close(done)
+		}
+	}
+}
+
+// close takes the component with the root off the stack and keeps it when it
+// is a cycle.
+func (t *tarjan) close(root int32) {
+	k := len(t.stack) - 1
+	for t.stack[k] != root {
+		k--
+	}
+	members := slices.Clone(t.stack[k:])
+	t.stack = t.stack[:k]
+	for _, i := range members {
+		t.open[i] = false
+	}
+	if len(members) == 1 && !t.graph.ownsItself(root) {
+		return
+	}
+	slices.Sort(members)
+	cycle := make([]Node, len(members))
+	for k, i := range members {
+		cycle[k] = Node{t.graph, i}
+	}
+	t.cycles = append(t.cycles, cycle)
+}
+
+func (g *Graph) ownsItself(i int32) bool {
+	return slices.ContainsFunc(g.nodes[i].owners, func(e edge) bool { return e.owner == i })
+}
+
+// Path returns the shortest chain of owners from a dependent up to an owner,
+// both included, or nil when there is none. Of several it takes the one whose
+// references come first.
+func (g *Graph) Path(from, to Node) []Node {
+	cameFrom := map[int32]int32{from.index: from.index}
+	queue := []int32{from.index}
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		if i == to.index {
+			return g.trace(cameFrom, from.index, to.index)
+		}
+		for _, e := range g.nodes[i].owners {
+			if _, seen := cameFrom[e.owner]; !seen {
+				cameFrom[e.owner] = i
+				queue = append(queue, e.owner)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Graph) trace(cameFrom map[int32]int32, from, to int32) []Node {
+	path := []Node{{g, to}}
+	for i := to; i != from; {
+		i = cameFrom[i]
+		path = append(path, Node{g, i})
+	}
+	slices.Reverse(path)
+	return path
+}
+
+// Set is a set of nodes.
+type Set map[Node]bool
+
+// Ancestors returns the nodes that can be reached over owners from the given
+// ones, which are included.
+func Ancestors(nodes ...Node) Set {
+	return reach(nodes, func(n Node, add func(int32)) {
+		for _, e := range n.node().owners {
+			add(e.owner)
+		}
+	})
+}
+
+// Descendants returns the nodes that can be reached over dependents from the
+// given ones, which are included.
+func Descendants(nodes ...Node) Set {
+	return reach(nodes, func(n Node, add func(int32)) {
+		for _, i := range n.node().dependents {
+			add(i)
+		}
+	})
+}
+
+func reach(nodes []Node, next func(n Node, add func(int32))) Set {
+	set := Set{}
+	queue := slices.Clone(nodes)
+	for _, n := range nodes {
+		set[n] = true
+	}
+	for len(queue) > 0 {
+		n := queue[len(queue)-1]
+		queue = queue[:len(queue)-1]
+		next(n, func(i int32) {
+			if m := (Node{n.graph, i}); !set[m] {
+				set[m] = true
+				queue = append(queue, m)
+			}
+		})
+	}
+	return set
+}
