@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Step is one write of the algorithm.
+type Step struct {
+	Action Action
+	// Object is the object before the write.
+	Object graph.Object
+	Reason string
+	// Options are those of a Delete.
+	Options metav1.DeleteOptions
+	// Patch is that of any other action.
+	Patch Patch
+	// Err is what the server answered, nil when it accepted.
+	Err error
+}
+
+// Observer is told every write after the server has answered. It is called by
+// one goroutine at a time.
+type Observer func(Step)
+
+// Options configure a Collector.
+type Options struct {
+	// Workers is the number of requests in flight. With one, which is also what
+	// 0 means, everything happens in one order that depends on the graph alone.
+	Workers int
+	// Observer may be nil.
+	Observer Observer
+}
+
+// Collector runs the algorithm. It is used once: for one Delete or one
+// Collect.
+type Collector struct {
+	server   Server
+	options  Options
+	state    *state
+	snapshot *graph.Snapshot
+	queue    queue
+	report   *report
+	observe  sync.Mutex
+	// everything is set when all objects are the Collector's business, not only
+	// those that depend on the targets.
+	everything bool
+	// asking holds a lock for each owner that the server is asked about, and
+	// verified those that it said to be in foreground deletion.
+	asking   locks
+	verified memo
+	// entered are owners in foreground deletion whose dependents were queued.
+	entered memo
+	// orphans are the targets whose dependents are to stay.
+	orphans memo
+	// open are the objects that are on their way out.
+	open openSet
+	// applying is held while a change is taken into the state and onto the queue.
+	applying sync.Mutex
+	// done counts the tasks that runParallel has seen the end of.
+	done atomic.Int64
+}
+
+// New returns a Collector that starts from a graph of the server's objects.
+func New(server Server, g *graph.Graph, options Options) *Collector {
+	options.Workers = max(options.Workers, 1)
+	return &Collector{
+		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
+		report: newReport(),
+	}
+}
+
+// DeleteOptions are what the user says of a deletion.
+type DeleteOptions struct {
+	Policy metav1.DeletionPropagation
+	// GracePeriodSeconds is for the targets alone; nil leaves it to them.
+	GracePeriodSeconds *int64
+}
+
+// Delete deletes the targets with the policy and then does what the garbage
+// collector does about their dependents, until nothing more can be done. A
+// target that is not in the graph as an object but as a missing owner is
+// treated as just deleted. The error is that of the context or of the server's
+// events; refused writes are in the report, which is never nil.
+func (c *Collector) Delete(ctx context.Context, targets []types.UID, options DeleteOptions) (*Report, error) {
+	for n := range Concerned(c.state.graph, targets) {
+		c.report.include(n.Object().UID)
+	}
+	for _, uid := range targets {
+		if v, ok := c.state.view(uid); !ok || v.gone {
+			c.enqueueDependents(uid)
+			continue
+		}
+		c.queue.push(task{kind: deleteTarget, uid: uid, options: options})
+	}
+	err := c.run(ctx)
+	return c.finish(), err
+}
+
+// Collect does what the garbage collector has to do now: delete what has only
+// dangling owners, drop references that keep nothing, finish foreground and
+// orphan deletions that were begun.
+func (c *Collector) Collect(ctx context.Context) (*Report, error) {
+	c.everything = true
+	for n := range c.state.graph.Nodes() {
+		if n.Virtual() {
+			continue
+		}
+		o := n.Object()
+		switch {
+		case orphaning(o):
+			c.enqueue(task{kind: orphan, uid: o.UID})
+		case n.DeletingDependents():
+			c.enqueueDependents(o.UID)
+			c.enqueue(task{kind: attempt, uid: o.UID})
+		case !n.BeingDeleted() && !allSolid(n):
+			c.enqueue(task{kind: attempt, uid: o.UID})
+		}
+	}
+	err := c.run(ctx)
+	return c.finish(), err
+}
+
+func allSolid(n graph.Node) bool {
+	for _, ref := range n.Owners() {
+		if ref.State != graph.Solid {
+			return false
+		}
+	}
+	return true
+}
+
+// Concerned returns the nodes that the deletion of the targets concerns: what
+// depends on them, what is in a target namespace, the instances of a target
+// CustomResourceDefinition, and what depends on those. The server itself
+// deletes contents and instances. An owner in foreground deletion that waits
+// for nothing but these is concerned, too, for it can go then.
+func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
+	var roots []graph.Node
+	namespaces, resources := map[string]bool{}, map[string]bool{}
+	for _, uid := range targets {
+		n, ok := g.Node(uid)
+		if !ok {
+			continue
+		}
+		roots = append(roots, n)
+		switch id := n.Identity(); id.Resource.GroupResource().String() {
+		case "namespaces":
+			namespaces[id.Name] = true
+		case "customresourcedefinitions.apiextensions.k8s.io":
+			resources[id.Name] = true // its name is that of the resource
+		}
+	}
+	if len(namespaces)+len(resources) > 0 {
+		for n := range g.Nodes() {
+			if o := n.Object(); !n.Virtual() && (namespaces[o.Namespace] || resources[o.Resource.GroupResource().String()]) {
+				roots = append(roots, n)
+			}
+		}
+	}
+	set := graph.Descendants(roots...)
+	for owners := waitingFor(set); len(owners) > 0; owners = waitingFor(set) {
+		maps.Copy(set, graph.Descendants(owners...))
+	}
+	return set
+}
+
+// waitingFor returns the owners in foreground deletion outside the set that are
+// blocked from within it and not from without.
+func waitingFor(set graph.Set) []graph.Node {
+	var owners []graph.Node
+	for n := range set {
+		for _, ref := range n.Owners() {
+			o := ref.Owner
+			outside := func(d graph.Node) bool { return !set[d] }
+			if ref.Blocking() && !set[o] && o.DeletingDependents() && !slices.ContainsFunc(o.BlockingDependents(), outside) {
+				owners = append(owners, o)
+			}
+		}
+	}
+	return owners
+}
+
+// enqueue puts a task on the queue, and makes its object the Collector's
+// business.
+func (c *Collector) enqueue(t task) {
+	c.report.include(t.uid)
+	c.queue.push(t)
+}
+
+func (c *Collector) enqueueDependents(owner types.UID) {
+	for _, uid := range c.state.dependents(owner) {
+		c.enqueue(task{kind: attempt, uid: uid})
+	}
+}
+
+// apply takes a change of an object into the state, and queues what the change
+// gives reason to look at (garbagecollector/graph_builder.go,
+// processGraphChanges and processTransitions).
+func (c *Collector) apply(e Event) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	change := c.state.apply(e)
+	if change.late {
+		return
+	}
+	if c.mine(change.uid) && (change.removed || e.Object.BeingDeleted()) {
+		c.open.set(change.uid, !change.removed) // other changes may be older than a delete
+	}
+	if change.removed && c.mine(change.uid) {
+		c.enqueueDependents(change.uid)
+	}
+	for _, owner := range change.released {
+		if c.mine(owner) && c.state.isDeletingDependents(owner) {
+			c.enqueue(task{kind: attempt, uid: owner})
+		}
+	}
+	for _, owner := range change.added {
+		switch {
+		case !c.mine(owner):
+		case c.state.isDeletingDependents(owner):
+			c.enqueue(task{kind: attempt, uid: change.uid})
+		case c.isOrphaning(owner):
+			c.enqueue(task{kind: release, uid: change.uid, owner: owner})
+		}
+	}
+	if !c.mine(change.uid) {
+		return
+	}
+	if c.retries(change.ownersBefore, e.Object.Namespace) {
+		c.enqueue(task{kind: attempt, uid: change.uid})
+	}
+	if change.startsOrphaning {
+		c.enqueue(task{kind: orphan, uid: change.uid})
+	} else if change.startsForeground {
+		c.enqueueDependents(change.uid)
+		c.enqueue(task{kind: attempt, uid: change.uid})
+	}
+}
+
+// mine reports whether the object is the Collector's business.
+func (c *Collector) mine(uid types.UID) bool { return c.everything || c.report.includes(uid) }
+
+// run works until the queue is empty and the server has nothing more to tell.
+func (c *Collector) run(ctx context.Context) error {
+	if c.options.Workers > 1 {
+		return c.runParallel(ctx)
+	}
+	for {
+		for t, ok := c.queue.pop(); ok; t, ok = c.queue.pop() {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			c.do(ctx, t)
+			c.queue.done(t)
+			if err := c.drain(ctx, false); err != nil {
+				return err
+			}
+		}
+		if c.open.empty() {
+			return nil
+		}
+		if err := c.drain(ctx, true); errors.Is(err, ErrAtRest) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// drain applies the events that there are, or waits for some.
+func (c *Collector) drain(ctx context.Context, wait bool) error {
+	events, err := c.server.Events(ctx, wait)
+	for _, e := range events {
+		c.apply(e)
+	}
+	return err
+}
+
+// runParallel keeps up to Workers tasks in flight. Events are applied as they
+// come; that the server is at rest counts only if it was asked after the last
+// task was done.
+func (c *Collector) runParallel(ctx context.Context) error {
+	rest, stop := c.startPump(ctx)
+	defer stop()
+	done, inFlight, wake := make(chan struct{}, c.options.Workers), 0, c.queue.wake()
+	var failure error
+	for {
+		for failure == nil && ctx.Err() == nil && inFlight < c.options.Workers {
+			t, ok := c.queue.pop()
+			if !ok {
+				break
+			}
+			inFlight++
+			go func() {
+				c.do(ctx, t)
+				c.queue.done(t)
+				done <- struct{}{}
+			}()
+		}
+		idle := inFlight == 0
+		if idle && (failure != nil || ctx.Err() != nil) {
+			return cmp.Or(failure, ctx.Err())
+		}
+		if idle && c.nothingOpen() {
+			return nil
+		}
+		select {
+		case <-done:
+			inFlight--
+			c.done.Add(1)
+		case <-wake:
+		case v := <-rest:
+			if !errors.Is(v.err, ErrAtRest) {
+				failure = v.err
+			} else if idle && c.queue.empty() && v.done == c.done.Load() {
+				return nil
+			}
+		}
+	}
+}
+
+// nothingOpen reports whether there is nothing to do and nothing to wait for. A
+// change that is just being applied counts with what it queues.
+func (c *Collector) nothingOpen() bool {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	return c.open.empty() && c.queue.empty()
+}
+
+// verdict is an error of the server's events, with the number of tasks that
+// were done when it was asked for them.
+type verdict struct {
+	err  error
+	done int64
+}
+
+// startPump starts the pump. The function that it returns ends it, and returns
+// when it has ended.
+func (c *Collector) startPump(ctx context.Context) (<-chan verdict, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	rest, ended := make(chan verdict), make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.pump(ctx, rest)
+	}()
+	return rest, func() {
+		cancel()
+		<-ended
+	}
+}
+
+// pump applies the server's events until the context ends, wakes the queue
+// after them, and sends every error of the server to rest.
+func (c *Collector) pump(ctx context.Context, rest chan<- verdict) {
+	for {
+		done := c.done.Load()
+		err := c.drain(ctx, true)
+		c.queue.notify()
+		if err == nil {
+			continue
+		}
+		select {
+		case rest <- verdict{err, done}:
+		case <-ctx.Done():
+			return
+		}
+		if !errors.Is(err, ErrAtRest) {
+			return
+		}
+	}
+}
+
+// write tells the observer and the report what the server answered.
+func (c *Collector) write(s Step) {
+	c.observe.Lock()
+	defer c.observe.Unlock()
+	c.report.step(s)
+	if c.options.Observer != nil {
+		c.options.Observer(s)
+	}
+}

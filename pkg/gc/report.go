@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Result is what became of an object.
+type Result string
+
+// The results.
+const (
+	// Deleted: the object is gone.
+	Deleted Result = "Deleted"
+	// Orphaned: the object stays without the reference to its deleted owner.
+	Orphaned Result = "Orphaned"
+	// OwnerReferenceRemoved: the object stays, kept by another owner, without
+	// references that kept nothing.
+	OwnerReferenceRemoved Result = "OwnerReferenceRemoved"
+	// Remaining: the object is being deleted and is still there, or its
+	// deletion was refused.
+	Remaining Result = "Remaining"
+	// Untouched: nothing was done to the object.
+	Untouched Result = "Untouched"
+	// Unknown: what happens to the object cannot be told.
+	Unknown Result = "Unknown"
+)
+
+// Outcome is what became of one object, and why.
+type Outcome struct {
+	Object graph.Object
+	Result Result
+	Reason string
+	// WaitingFor are objects that must go, or change, before this one goes.
+	WaitingFor []graph.Identity
+	// Finalizers are those, other than the garbage collector's own, that hold a
+	// Remaining object.
+	Finalizers []string
+}
+
+// Report is what a Collector did and what it left.
+type Report struct {
+	// Steps are the writes in the order of the server's answers.
+	Steps []Step
+	// Outcomes are those of every object that the deletion concerned, in the
+	// order of their identities.
+	Outcomes []Outcome
+}
+
+// Remaining returns the outcomes of the objects that should be gone and are
+// not.
+func (r *Report) Remaining() []Outcome {
+	var remaining []Outcome
+	for _, o := range r.Outcomes {
+		if o.Result == Remaining || o.Result == Unknown {
+			remaining = append(remaining, o)
+		}
+	}
+	return remaining
+}
+
+// report collects what happens. It may be used by several goroutines.
+type report struct {
+	mu       sync.Mutex
+	included map[types.UID]bool
+	steps    []Step
+	fates    map[types.UID]fate
+}
+
+// fate is what is known of an object beside its state.
+type fate struct {
+	unknown bool
+	reason  string
+	err     error
+}
+
+func newReport() *report {
+	return &report{included: map[types.UID]bool{}, fates: map[types.UID]fate{}}
+}
+
+func (r *report) include(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.included[uid] = true
+}
+
+func (r *report) includes(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.included[uid]
+}
+
+// note changes an object's fate.
+func (r *report) note(uid types.UID, change func(*fate)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.fates[uid]
+	change(&f)
+	r.fates[uid] = f
+}
+
+func (r *report) step(s Step) {
+	r.note(s.Object.UID, func(f *fate) {
+		f.err = s.Err
+		if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
+			f.reason = s.Reason
+		}
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.steps = append(r.steps, s)
+}
+
+func (r *report) failed(uid types.UID, err error) { r.note(uid, func(f *fate) { f.err = err }) }
+
+// kept records why an object was left alone, for certain or for want of
+// knowledge.
+func (r *report) kept(uid types.UID, reason string, unknown bool) {
+	r.note(uid, func(f *fate) { f.reason, f.unknown = reason, unknown })
+}
+
+// finish returns what is to be said.
+func (c *Collector) finish() *Report {
+	result := &Report{Steps: c.report.steps}
+	for uid := range maps.Keys(c.report.included) {
+		v, ok := c.state.view(uid)
+		if !ok {
+			continue // a missing owner
+		}
+		result.Outcomes = append(result.Outcomes, c.outcome(v, c.report.fates[uid]))
+	}
+	slices.SortFunc(result.Outcomes, func(a, b Outcome) int {
+		return a.Object.Identity().Compare(b.Object.Identity())
+	})
+	return result
+}
+
+func (c *Collector) outcome(v view, f fate) Outcome {
+	o := Outcome{Object: v.object, Reason: f.reason}
+	lost, orphaned := c.state.lostReferences(v.object.UID)
+	switch {
+	case v.gone:
+		o.Result, o.Reason = Deleted, ""
+	case f.err != nil:
+		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
+	case v.object.BeingDeleted():
+		o.Result = Remaining
+		c.explain(&o, v)
+	case v.deleteSent:
+		o.Result, o.Reason = Remaining, "its deletion was accepted, and its end not seen"
+	case f.unknown:
+		o.Result = Unknown
+	case c.abandoned(v):
+		o.Result, o.Reason = Remaining, "nothing keeps it, but it was not reached"
+	case orphaned:
+		o.Result, o.Reason = Orphaned, ""
+	case lost:
+		o.Result = OwnerReferenceRemoved
+	default:
+		o.Result = Untouched
+		if o.Reason == "" {
+			o.Reason = c.untouched(v)
+		}
+	}
+	return o
+}
+
+// abandoned reports whether all owners of an object that was not decided about
+// are gone or wait for their dependents' deletion: the run ended before.
+func (c *Collector) abandoned(v view) bool {
+	for _, ref := range v.object.OwnerReferences {
+		if owner, ok := c.state.view(ref.UID); !ok || !owner.gone && !owner.object.DeletingDependents() {
+			return false
+		}
+	}
+	return len(v.object.OwnerReferences) > 0
+}
+
+// explain says what a terminating object waits for.
+func (c *Collector) explain(o *Outcome, v view) {
+	var reasons []string
+	for _, finalizer := range v.object.Finalizers {
+		if finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents {
+			o.Finalizers = append(o.Finalizers, finalizer)
+		}
+	}
+	if len(o.Finalizers) > 0 {
+		reasons = append(reasons, "finalizer "+strings.Join(o.Finalizers, ", "))
+	}
+	if grace := v.object.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
+		reasons = append(reasons, "its kubelet must end it")
+	}
+	if orphaning(&v.object) {
+		reasons = append(reasons, "its dependents are not orphaned yet")
+	}
+	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
+		for _, uid := range c.state.blockingDependents(v.object.UID) {
+			if d, ok := c.state.view(uid); ok {
+				o.WaitingFor = append(o.WaitingFor, d.object.Identity())
+			}
+		}
+		reasons = append(reasons, blockedBy(v.blocking)) // last: WaitingFor is named after it
+	}
+	o.Reason = strings.Join(reasons, "; ")
+}
+
+func blockedBy(n int) string {
+	if n == 1 {
+		return "a blocking dependent must go first"
+	}
+	return fmt.Sprintf("%d blocking dependents must go first", n)
+}
+
+// untouched says why an object that depends on a target was never looked at:
+// an owner of it is still there.
+func (c *Collector) untouched(v view) string {
+	for _, ref := range v.object.OwnerReferences {
+		if owner, ok := c.state.view(ref.UID); ok && !owner.gone {
+			return fmt.Sprintf("its owner %s/%s is still there", ref.Kind, ref.Name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc
+
+import (
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// state is the ownership graph while it changes: the graph as it was read, with
+// the items that were touched on top. It may be used by several goroutines.
+type state struct {
+	graph *graph.Graph
+
+	mu     sync.Mutex
+	items  map[types.UID]*item
+	absent map[coordinates]bool
+	// early holds dependents that were seen before their owner.
+	early map[types.UID][]types.UID
+}
+
+// item is an object that was touched. Its flags are those of
+// garbagecollector/graph.go: once set, they stay.
+type item struct {
+	object             graph.Object
+	gone               bool
+	beingDeleted       bool
+	deletingDependents bool
+	// orphaned: it was seen in deletion with the finalizer orphan.
+	orphaned bool
+	// first are the owner references that it had when it was first seen.
+	first []metav1.OwnerReference
+	// deleteSent: a delete was sent whose event has not come yet.
+	deleteSent bool
+	// dependents holds the UIDs of all that ever referenced the object; which
+	// of them still do is asked of them.
+	dependents []types.UID
+	// live counts the dependents, blocking those that block.
+	live, blocking int
+}
+
+// view is a copy of what the algorithm needs to know of an item.
+type view struct {
+	object             graph.Object
+	gone               bool
+	beingDeleted       bool
+	deletingDependents bool
+	deleteSent         bool
+	orphaned           bool
+	live, blocking     int
+}
+
+// coordinates are what an owner reference states, with the namespace in which
+// the owner is looked for; empty for a cluster-scoped one.
+type coordinates struct {
+	apiVersion, kind, namespace, name string
+	uid                               types.UID
+}
+
+func newState(g *graph.Graph) *state {
+	return &state{graph: g, items: map[types.UID]*item{}, absent: map[coordinates]bool{}, early: map[types.UID][]types.UID{}}
+}
+
+// item returns the item with the UID, or nil when no object with it was seen.
+func (s *state) item(uid types.UID) *item {
+	if it, ok := s.items[uid]; ok {
+		return it
+	}
+	n, ok := s.graph.Node(uid)
+	if !ok || n.Virtual() {
+		return nil
+	}
+	it := &item{
+		object: *n.Object(), beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
+		orphaned: orphaning(n.Object()), first: n.Object().OwnerReferences,
+	}
+	for _, d := range n.Dependents() {
+		it.dependents = append(it.dependents, d.Object().UID)
+	}
+	s.items[uid] = it
+	s.count(it)
+	return it
+}
+
+// count sets the counters of an item that was just taken from the graph, whose
+// dependents may have changed already.
+func (s *state) count(it *item) {
+	for _, uid := range it.dependents {
+		if references, blocks := s.edge(uid, it.object.UID); references {
+			it.live++
+			if blocks {
+				it.blocking++
+			}
+		}
+	}
+}
+
+// edge reports whether the dependent references the owner, and whether it
+// blocks it.
+func (s *state) edge(dependent, owner types.UID) (references, blocks bool) {
+	if it, touched := s.items[dependent]; touched {
+		if it.gone {
+			return false, false
+		}
+		return edgeOf(it.object.OwnerReferences, owner)
+	}
+	if n, ok := s.graph.Node(dependent); ok {
+		return edgeOf(n.Object().OwnerReferences, owner)
+	}
+	return false, false
+}
+
+func edgeOf(refs []metav1.OwnerReference, owner types.UID) (references, blocks bool) {
+	for _, ref := range refs {
+		if ref.UID == owner {
+			references = true
+			blocks = blocks || ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion
+		}
+	}
+	return references, blocks
+}
+
+// view returns what is known of the object; false when it was never seen.
+func (s *state) view(uid types.UID) (view, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(uid)
+	if it == nil {
+		return view{}, false
+	}
+	return view{
+		object: it.object, gone: it.gone, beingDeleted: it.beingDeleted,
+		deletingDependents: it.deletingDependents, deleteSent: it.deleteSent, orphaned: it.orphaned,
+		live: it.live, blocking: it.blocking,
+	}, true
+}
+
+// dependents returns the UIDs of the objects that reference the owner now, in
+// the order in which they were found.
+func (s *state) dependents(owner types.UID) []types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.liveDependents(owner)
+}
+
+func (s *state) liveDependents(owner types.UID) []types.UID {
+	it := s.item(owner)
+	if it == nil {
+		return s.virtualDependents(owner)
+	}
+	return s.referencing(it.dependents, owner)
+}
+
+// virtualDependents returns the dependents of an owner that was never seen.
+func (s *state) virtualDependents(owner types.UID) []types.UID {
+	var dependents []types.UID
+	if n, ok := s.graph.Node(owner); ok {
+		for _, d := range n.Dependents() {
+			dependents = append(dependents, d.Object().UID)
+		}
+	}
+	return s.referencing(append(dependents, s.early[owner]...), owner)
+}
+
+// referencing returns those of the dependents that reference the owner now,
+// each once.
+func (s *state) referencing(dependents []types.UID, owner types.UID) []types.UID {
+	var live []types.UID
+	seen := map[types.UID]bool{}
+	for _, uid := range dependents {
+		if references, _ := s.edge(uid, owner); references && !seen[uid] {
+			seen[uid] = true
+			live = append(live, uid)
+		}
+	}
+	return live
+}
+
+// blockingDependents returns the dependents that keep the owner in foreground
+// deletion (garbagecollector/graph.go, blockingDependents).
+func (s *state) blockingDependents(owner types.UID) []types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var blocking []types.UID
+	for _, uid := range s.liveDependents(owner) {
+		if _, blocks := s.edge(uid, owner); blocks {
+			blocking = append(blocking, uid)
+		}
+	}
+	return blocking
+}
+
+// setDeleteSent records whether a delete of the object was sent and is not
+// known to have been refused.
+func (s *state) setDeleteSent(uid types.UID, sent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it := s.item(uid); it != nil {
+		it.deleteSent = sent
+	}
+}
+
+// isDeletingDependents reports the flag of an object.
+func (s *state) isDeletingDependents(uid types.UID) bool {
+	v, ok := s.view(uid)
+	return ok && v.deletingDependents
+}
+
+// change is what an event changed.
+type change struct {
+	uid types.UID
+	// late: the object was gone already, and nothing changed.
+	late bool
+	// removed: the object is gone. released are its owners then, and otherwise
+	// those that it no longer blocks.
+	removed  bool
+	released []types.UID
+	// startsForeground and startsOrphaning: the object has just begun to be
+	// deleted with the finalizer.
+	startsForeground, startsOrphaning bool
+	// added are owners that the object did not reference before.
+	added []types.UID
+	// ownersBefore are the object's owner references before, when they were others.
+	ownersBefore []metav1.OwnerReference
+}
+
+// apply takes an event into the state (garbagecollector/graph_builder.go,
+// processGraphChanges).
+func (s *state) apply(e Event) change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(e.Object.UID)
+	if it == nil {
+		it = s.appear(e.Object.UID)
+	}
+	switch {
+	case it.gone:
+		return change{uid: e.Object.UID, late: true} // a UID does not come back
+	case e.Removed:
+		return s.remove(it, &e.Object)
+	}
+	return s.update(it, &e.Object)
+}
+
+// appear returns an item for an object that was never seen, although its
+// dependents may have been. Its object is yet to be set, and has no resource.
+func (s *state) appear(uid types.UID) *item {
+	it := &item{object: graph.Object{UID: uid}, dependents: s.virtualDependents(uid)}
+	s.items[uid] = it
+	s.count(it)
+	return it
+}
+
+func (s *state) remove(it *item, o *graph.Object) change {
+	c := change{uid: o.UID, removed: true}
+	for _, owner := range distinctOwners(it.object.OwnerReferences) {
+		s.dropEdge(it, owner)
+		c.released = append(c.released, owner)
+	}
+	it.object, it.gone = *o, true
+	s.absent[coordinatesOf(o.Identity())] = true
+	return c
+}
+
+func (s *state) update(it *item, o *graph.Object) change {
+	c := change{uid: o.UID}
+	before := it.object
+	for _, owner := range distinctOwners(before.OwnerReferences) {
+		_, blocked := edgeOf(before.OwnerReferences, owner)
+		if _, blocks := edgeOf(o.OwnerReferences, owner); blocked && !blocks {
+			c.released = append(c.released, owner)
+		}
+		s.dropEdge(it, owner)
+	}
+	if before.Resource == nil { // see appear
+		it.first = o.OwnerReferences
+	}
+	if !equalOwners(before.OwnerReferences, o.OwnerReferences) {
+		c.ownersBefore = before.OwnerReferences
+	}
+	it.object, it.deleteSent = *o, false
+	for _, owner := range distinctOwners(o.OwnerReferences) {
+		if known, _ := edgeOf(before.OwnerReferences, owner); !known {
+			c.added = append(c.added, owner)
+		}
+		s.addEdge(it, owner)
+	}
+	c.startsForeground = o.DeletingDependents() && !before.DeletingDependents()
+	c.startsOrphaning = orphaning(o) && !orphaning(&before)
+	it.beingDeleted = it.beingDeleted || o.BeingDeleted()
+	it.deletingDependents = it.deletingDependents || o.DeletingDependents()
+	it.orphaned = it.orphaned || orphaning(o)
+	return c
+}
+
+// lostReferences reports whether the object has fewer owners than when it was
+// first seen, whoever changed that, and whether one of them orphaned it.
+func (s *state) lostReferences(uid types.UID) (lost, orphaned bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(uid)
+	if it == nil {
+		return false, false
+	}
+	for _, owner := range distinctOwners(it.first) {
+		if references, _ := s.edge(uid, owner); references {
+			continue
+		}
+		lost = true
+		if it := s.item(owner); it != nil && it.orphaned {
+			orphaned = true
+		}
+	}
+	return lost, orphaned
+}
+
+// dropEdge takes the dependent's edge to the owner out of the owner's counters.
+func (s *state) dropEdge(it *item, owner types.UID) {
+	if o := s.item(owner); o != nil {
+		o.live--
+		if _, blocks := edgeOf(it.object.OwnerReferences, owner); blocks {
+			o.blocking--
+		}
+	}
+}
+
+// addEdge adds the dependent's edge to the owner.
+func (s *state) addEdge(it *item, owner types.UID) {
+	o := s.item(owner)
+	if o == nil {
+		s.early[owner] = append(s.early[owner], it.object.UID)
+		return
+	}
+	o.dependents = append(o.dependents, it.object.UID)
+	o.live++
+	if _, blocks := edgeOf(it.object.OwnerReferences, owner); blocks {
+		o.blocking++
+	}
+}
+
+func distinctOwners(refs []metav1.OwnerReference) []types.UID {
+	var owners []types.UID
+	seen := map[types.UID]bool{}
+	for _, ref := range refs {
+		if !seen[ref.UID] {
+			seen[ref.UID] = true
+			owners = append(owners, ref.UID)
+		}
+	}
+	return owners
+}
+
+// orphaning reports whether an object is being deleted with the finalizer
+// orphan.
+func orphaning(o *graph.Object) bool {
+	return o.BeingDeleted() && o.HasFinalizer(metav1.FinalizerOrphanDependents)
+}
+
+func coordinatesOf(id graph.Identity) coordinates {
+	apiVersion, kind := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
+	return coordinates{apiVersion, kind, id.Namespace, id.Name, id.UID}
+}
+
+// isAbsent reports whether the owner that a reference of an object in the
+// namespace states is known not to exist: with these coordinates and no
+// namespace, or in the object's (garbagecollector.go, isDangling).
+func (s *state) isAbsent(ref metav1.OwnerReference, namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := coordinates{ref.APIVersion, ref.Kind, "", ref.Name, ref.UID}
+	if s.absent[c] {
+		return true
+	}
+	c.namespace = namespace
+	return s.absent[c]
+}
+
+// rememberAbsent records that the reference's owner does not exist there. A UID
+// does not come back, so this is never forgotten.
+func (s *state) rememberAbsent(ref metav1.OwnerReference, namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.absent[coordinates{ref.APIVersion, ref.Kind, namespace, ref.Name, ref.UID}] = true
+}
