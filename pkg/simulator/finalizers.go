@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// crdCleanup is the finalizer under which the API server deletes the instances
+// of a CustomResourceDefinition.
+const crdCleanup = "customresourcecleanup.apiextensions.k8s.io"
+
+// condition is when a finalizer's controller removes it, as far as metadata can
+// tell: surely when none of the groups has an object left. Otherwise it is
+// unknown, for the reason.
+type condition struct {
+	groups func(o *graph.Object) []group
+	reason string
+}
+
+var claimResource = schema.GroupResource{Resource: "persistentvolumeclaims"}
+
+// conditions are those of Kubernetes' own finalizers whose controllers look at
+// more than the object. Every other finalizer goes as soon as the object is
+// terminating, if there is someone who acts. Among them are
+// batch.kubernetes.io/job-tracking, which the job controller also removes when
+// the Job is gone, and service.kubernetes.io/load-balancer-cleanup.
+var conditions = map[string]condition{
+	// pkg/controller/volume/pvcprotection, podUsesPVCForDeletion: any pod that
+	// is on a node counts, also one that has ended.
+	"kubernetes.io/pvc-protection": {
+		groups: inItsNamespace(group{resource: podResource, scheduled: true}),
+		reason: "whether a pod uses the claim is not known",
+	},
+	// pkg/controller/volume/pvprotection, isBeingUsed: not while it is bound.
+	"kubernetes.io/pv-protection": {groups: everywhere(claimResource), reason: volumeBound},
+	// pkg/controller/volume/persistentvolume: deleted after it was released.
+	"kubernetes.io/pv-controller":                         {groups: everywhere(claimResource), reason: volumeBound},
+	"external-provisioner.volume.kubernetes.io/finalizer": {groups: everywhere(claimResource), reason: volumeBound},
+	// pkg/controller/volume/vacprotection: claims and volumes name it.
+	"kubernetes.io/vac-protection": {
+		groups: everywhere(claimResource, schema.GroupResource{Resource: "persistentvolumes"}),
+		reason: "whether a claim or a volume uses the class is not known",
+	},
+	// pkg/controller/servicecidrs: addresses lie in it and in no other.
+	"networking.k8s.io/service-cidr-finalizer": {
+		groups: everywhere(schema.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"}),
+		reason: "whether addresses of services lie in no other range is not known",
+	},
+	// pkg/controller/resourceclaim: reserved for pods.
+	"resource.kubernetes.io/delete-protection": {
+		groups: inItsNamespace(group{resource: podResource}),
+		reason: "whether a pod uses the claim is not known",
+	},
+	// pkg/controller/scheduling/podgroupprotection: active pods in the group.
+	"scheduling.k8s.io/podgroup-protection": {
+		groups: inItsNamespace(group{resource: podResource}),
+		reason: "whether a pod is in the group is not known",
+	},
+}
+
+const volumeBound = "whether the volume is bound is not known"
+
+func inItsNamespace(g group) func(*graph.Object) []group {
+	return func(o *graph.Object) []group {
+		g.namespace = o.Namespace
+		return []group{g}
+	}
+}
+
+func everywhere(resources ...schema.GroupResource) func(*graph.Object) []group {
+	var groups []group
+	for _, resource := range resources {
+		groups = append(groups, group{resource: resource})
+	}
+	return func(*graph.Object) []group { return groups }
+}
+
+// actor says who removes the finalizer.
+func (s *Server) actor(finalizer string) Actor {
+	switch {
+	case finalizer == metav1.FinalizerDeleteDependents, finalizer == metav1.FinalizerOrphanDependents,
+		finalizer == crdCleanup:
+		return Acts
+	case s.actors.Finalizer == nil:
+		return Unknown
+	}
+	return s.actors.Finalizer(finalizer)
+}
+
+// isControllers reports whether the finalizer is one that a controller of the
+// simulation removes.
+func (s *Server) isControllers(finalizer string) bool {
+	switch finalizer {
+	case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents, crdCleanup:
+		return false
+	}
+	return s.actor(finalizer) == Acts
+}
+
+// planFinalizers plans the work of those who act on a terminating object's
+// finalizers.
+func (s *Server) planFinalizers(o *graph.Object) {
+	for _, f := range o.Finalizers {
+		if s.isControllers(f) {
+			s.plan(controllerFinalizes, o.UID, s.now.Add(controllerDelay))
+			return
+		}
+	}
+}
+
+// finalize removes the finalizers whose condition holds, each with a request of
+// its own.
+func (s *Server) finalize(o graph.Object) {
+	if !o.BeingDeleted() || o.Namespace != "" && s.namespaceAbsent(o.Namespace) {
+		return // nobody can change what is in a namespace that does not exist
+	}
+	for _, f := range o.Finalizers {
+		if !s.isControllers(f) || s.conditionUnknown(f, &o) != "" {
+			continue
+		}
+		after := o
+		after.Finalizers = without(o.Finalizers, f)
+		o = s.update(o, after)
+	}
+}
+
+// conditionUnknown says why it is not known whether the finalizer's condition
+// holds, and looks again when it may. It is empty when the condition holds.
+func (s *Server) conditionUnknown(finalizer string, o *graph.Object) string {
+	c, known := conditions[finalizer]
+	if !known {
+		return ""
+	}
+	for _, g := range c.groups(o) {
+		if !s.listed(g) {
+			return c.reason
+		}
+		if s.left(g) > 0 {
+			s.waitFor(g, controllerFinalizes, o.UID)
+			return c.reason
+		}
+	}
+	return ""
+}
+
+// without returns the list without the finalizer, nil when nothing is left.
+func without(finalizers []string, finalizer string) []string {
+	var rest []string
+	for _, f := range finalizers {
+		if f != finalizer {
+			rest = append(rest, f)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// overdueAfter is how long after the grace period a kubelet that reports should
+// be done with a pod.
+const overdueAfter = 30 * time.Second
+
+// The labels of objects that the API server keeps making.
+const (
+	// bootstrapLabel marks default roles and bindings (pkg/registry/rbac/rest).
+	bootstrapLabel = "kubernetes.io/bootstrapping"
+	// automanagedLabel marks APIServices that the API server registers
+	// (kube-aggregator/pkg/controllers/autoregister).
+	automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
+)
+
+func (s *Server) notesOfGone(o *graph.Object) []string {
+	var notes []string
+	if note := s.overdue(o); note != "" {
+		notes = append(notes, note)
+	}
+	if note := s.comesBack(o); note != "" {
+		notes = append(notes, note)
+	}
+	return notes
+}
+
+func (s *Server) notesOfTerminating(o *graph.Object) []string {
+	notes := s.notesOfLive(o)
+	if o.Namespace != "" && s.namespaceAbsent(o.Namespace) {
+		notes = append(notes, "its namespace does not exist, so that nobody can change it")
+	}
+	if spec, read := s.specFinalizers(o.UID); is(o, namespaceResource) && read && len(spec)+len(o.Finalizers) == 0 {
+		notes = append(notes, "it waits for nothing, and another DELETE removes it")
+	}
+	return notes
+}
+
+func (s *Server) notesOfLive(o *graph.Object) []string {
+	if s.unserved[o.Resource.GroupResource()] {
+		return []string{"its CustomResourceDefinition is gone: it is left in storage and out of reach"}
+	}
+	return nil
+}
+
+// overdue says by how much the kubelet was late with a pod when the snapshot
+// was taken. That the pod goes then is a guess: its kubelet reports.
+func (s *Server) overdue(o *graph.Object) string {
+	was, known := s.snapshot.Object(o.UID)
+	if !known || !is(o, podResource) || !was.BeingDeleted() || s.nothingButFinalizers(&was) {
+		return ""
+	}
+	late := s.began.Sub(was.DeletionTimestamp.Time)
+	if facts := s.snapshot.Facts.Pods[o.UID]; late < overdueAfter || s.node(facts.NodeName) != NodeReports {
+		return ""
+	}
+	return fmt.Sprintf("its kubelet reports but had not ended it %s after its grace period", late.Truncate(time.Second))
+}
+
+// comesBack says who creates a removed object anew; empty when nobody does.
+func (s *Server) comesBack(o *graph.Object) string {
+	switch {
+	case is(o, namespaceResource) && o.Name == "kube-node-lease":
+		return "recreated by kube-apiserver"
+	case o.Labels[bootstrapLabel] == "rbac-defaults":
+		return "recreated when a kube-apiserver starts"
+	case o.Labels[automanagedLabel] != "":
+		return "recreated by kube-apiserver"
+	case o.Namespace == "":
+		return ""
+	case !s.namespaceActive(o.Namespace):
+		return "" // nothing is created in a terminating namespace
+	}
+	for _, maker := range [...]func(*graph.Object) string{s.systemMakes, s.kubeletMakes, s.controllerMakes} {
+		if note := maker(o); note != "" {
+			return note
+		}
+	}
+	return ""
+}
+
+// namespaceActive reports whether objects can be created in the namespace, as
+// far as is known.
+func (s *Server) namespaceActive(name string) bool {
+	uid, found := s.located(location{namespaceResource, "", name})
+	if !found {
+		return !s.namespaceAbsent(name)
+	}
+	o, gone, _ := s.look(uid)
+	return !gone && !o.BeingDeleted()
+}
+
+// systemMakes knows what every namespace, and namespace default, has.
+func (s *Server) systemMakes(o *graph.Object) string {
+	gr := o.Resource.GroupResource()
+	switch {
+	case gr == (schema.GroupResource{Resource: "configmaps"}) && o.Name == "kube-root-ca.crt",
+		gr == (schema.GroupResource{Resource: "serviceaccounts"}) && o.Name == "default":
+		return "recreated by kube-controller-manager"
+	case o.Namespace == metav1.NamespaceDefault && o.Name == "kubernetes" &&
+		(gr == serviceResource || gr == endpointsResource || gr.Resource == "endpointslices"):
+		return "recreated by kube-apiserver"
+	case gr == endpointsResource && s.isLive(location{serviceResource, o.Namespace, o.Name}):
+		return "recreated for its Service if that has a selector"
+	}
+	return ""
+}
+
+// kubeletMakes knows mirrors of static pods, and nodes' leases.
+func (s *Server) kubeletMakes(o *graph.Object) string {
+	node := ""
+	switch facts := s.snapshot.Facts.Pods[o.UID]; {
+	case facts.Mirror:
+		node = facts.NodeName
+	case o.Namespace == "kube-node-lease" && o.Resource.Resource == "leases":
+		node = o.Name
+	default:
+		return ""
+	}
+	switch s.node(node) {
+	case NodeReports:
+		return "recreated by the kubelet of node " + node
+	case NodeAbsent:
+		return ""
+	}
+	return "recreated by the kubelet of node " + node + " when it reports"
+}
+
+// makers are controllers that replace what they lack, by kind of controller and
+// of dependent. Others may: a Deployment makes only its current ReplicaSet, a
+// Job that is finished makes no pods.
+var makers = map[[2]schema.GroupKind]bool{
+	{{Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"}}:                    true,
+	{{Group: "apps", Kind: "StatefulSet"}, {Kind: "Pod"}}:                   true,
+	{{Group: "apps", Kind: "DaemonSet"}, {Kind: "Pod"}}:                     true,
+	{{Kind: "ReplicationController"}, {Kind: "Pod"}}:                        true,
+	{{Kind: "Service"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}}: true,
+}
+
+// controllerMakes knows controllers: one that is there and not terminating
+// replaces what it lacks.
+func (s *Server) controllerMakes(o *graph.Object) string {
+	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences})
+	if ref == nil {
+		return ""
+	}
+	controller, gone, known := s.look(ref.UID)
+	if !known || gone || controller.BeingDeleted() {
+		return ""
+	}
+	owner := controller.Resource.GroupVersionKind().GroupKind()
+	name := owner.Kind + "/" + controller.Name
+	switch {
+	case makers[[2]schema.GroupKind{owner, o.Resource.GroupVersionKind().GroupKind()}]:
+		return "recreated by its controller " + name
+	case owner == (schema.GroupKind{Group: "batch", Kind: "CronJob"}):
+		return "its controller " + name + " creates another when it is due"
+	}
+	return "may be recreated by its controller " + name
+}
+
+// isLive reports whether an object that is not terminating is at the location.
+func (s *Server) isLive(where location) bool {
+	o, err := s.find(where)
+	return err == nil && !o.BeingDeleted()
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Options say in what world the simulation runs.
+type Options struct {
+	Actors Actors
+	// Now is the time at which the simulation starts.
+	Now time.Time
+}
+
+// Server is a gc.Server in memory. It is safe for concurrent use; the snapshot
+// must not change while it is in use.
+type Server struct {
+	snapshot *graph.Snapshot
+	actors   Actors
+
+	began time.Time
+
+	mu      sync.Mutex
+	now     time.Time
+	objects map[types.UID]*object // those that changed
+	writes  int
+	pending []gc.Event
+	index   *index // nil until something is looked for
+
+	started  bool // the actors have seen the snapshot
+	agenda   agenda
+	podsOn   map[string][]types.UID        // for podgc, by node
+	groups   map[group]*membership         // those that were counted
+	emptying map[string]types.UID          // namespaces that their controller empties
+	unserved map[schema.GroupResource]bool // types whose definition was removed
+	unread   map[string]string             // answers of unreadIn
+	changes  int                           // of objects, removals included
+	stalled  map[string]stall              // answers of stalledIn
+}
+
+var _ gc.Server = (*Server)(nil)
+
+// object is an object that changed.
+type object struct {
+	graph.Object
+	gone bool
+	// specFinalizers are those of a namespace's spec once they changed.
+	specFinalizers []string
+}
+
+// New returns a server that holds the snapshot's objects.
+func New(s *graph.Snapshot, o Options) *Server {
+	return &Server{
+		snapshot: s,
+		actors:   o.Actors,
+		began:    o.Now.UTC(),
+		now:      o.Now.UTC(),
+		objects:  map[types.UID]*object{},
+		podsOn:   map[string][]types.UID{},
+		groups:   map[group]*membership{},
+		emptying: map[string]types.UID{},
+		unserved: map[schema.GroupResource]bool{},
+		unread:   map[string]string{},
+		stalled:  map[string]stall{},
+	}
+}
+
+// Get implements gc.Server. An object that the snapshot neither holds nor
+// proves absent is an error that is graph.ErrUnlisted.
+func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, name string) (graph.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return graph.Object{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(location{resource.GroupResource(), namespace, name})
+}
+
+// Delete implements gc.Server (apiserver/pkg/endpoints/handlers/delete.go,
+// DeleteResource).
+func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if errs := validation.ValidateDeleteOptions(&options); len(errs) > 0 {
+		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
+		return apierrors.NewInvalid(kind, "", errs)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.start()
+	return s.delete(request{id.Resource, id.Namespace, id.Name, options})
+}
+
+// Patch implements gc.Server (apiserver/pkg/registry/generic/registry/store.go,
+// Update).
+func (s *Server) Patch(ctx context.Context, base graph.Object, patch gc.Patch) (graph.Object, error) {
+	if err := ctx.Err(); err != nil {
+		return graph.Object{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.start()
+	where := locationOf(&base)
+	current, err := s.find(where)
+	if err != nil {
+		return graph.Object{}, err
+	}
+	if base.Namespace != "" && s.namespaceAbsent(base.Namespace) {
+		return graph.Object{}, apierrors.NewNotFound(namespaceResource, base.Namespace)
+	}
+	if current.UID != base.UID || current.ResourceVersion != base.ResourceVersion {
+		return graph.Object{}, apierrors.NewConflict(where.resource, base.Name, errModified)
+	}
+	return s.update(current, patched(current, patch)), nil
+}
+
+// errModified is the API server's message (registry/generic/registry/store.go,
+// OptimisticLockErrorMsg).
+var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+
+// patched returns what the patch makes of the object. It leaves alone what the
+// patch does not speak of, down to the difference between nil and empty.
+func patched(o graph.Object, patch gc.Patch) graph.Object {
+	if len(patch.RemoveOwners) > 0 || patch.Unblock {
+		o.OwnerReferences = patch.OwnerReferences(o.OwnerReferences)
+	}
+	if patch.RemoveFinalizer != "" {
+		o.Finalizers = patch.Finalizers(o.Finalizers)
+	}
+	return o
+}
+
+// Events implements gc.Server. When there is nothing to return and wait is set
+// it moves the clock to the next thing that an actor does; it never blocks.
+func (s *Server) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for wait && len(s.pending) == 0 {
+		s.start()
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !s.advance() {
+			return nil, gc.ErrAtRest
+		}
+	}
+	events := s.pending
+	s.pending = nil
+	return events, nil
+}
+
+// Now returns the simulated time.
+func (s *Server) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// look returns the object with the UID as it is now, or as it was when it was
+// removed.
+func (s *Server) look(uid types.UID) (o graph.Object, gone, known bool) {
+	if t, ok := s.objects[uid]; ok {
+		return t.Object, t.gone, true
+	}
+	o, known = s.snapshot.Object(uid)
+	return o, false, known
+}
+
+// find returns the object at the location.
+func (s *Server) find(where location) (graph.Object, error) {
+	unserved := s.unserved[where.resource]
+	uid, found := s.located(where)
+	if found && !unserved {
+		if o, gone, _ := s.look(uid); !gone {
+			return o, nil
+		}
+	}
+	if found || unserved || s.snapshot.Covers(where.resource, where.namespace, where.name) {
+		return graph.Object{}, apierrors.NewNotFound(where.resource, where.name)
+	}
+	return graph.Object{}, fmt.Errorf("looking for %s: %w", where, graph.ErrUnlisted)
+}
+
+// update stores the new state of an object, and removes the object when that
+// took the last finalizer off a terminating one (registry/generic/registry/
+// store.go, ShouldDeleteDuringUpdate). It returns what the client is answered:
+// the object as it asked for it.
+func (s *Server) update(before, after graph.Object) graph.Object {
+	if s.endsWith(&before, &after) {
+		s.remove(before)
+		return after
+	}
+	return s.write(before, after)
+}
+
+// write stores the new state of an object when it differs from the old.
+func (s *Server) write(before, after graph.Object) graph.Object {
+	if sameState(&before, &after) {
+		return before
+	}
+	return s.store(after)
+}
+
+// store stores the new state of an object under a new resourceVersion.
+func (s *Server) store(o graph.Object) graph.Object {
+	s.writes++
+	o.ResourceVersion = "sim." + strconv.Itoa(s.writes) // real ones are decimal numbers
+	s.changes++
+	s.touched(o).Object = o
+	s.pending = append(s.pending, gc.Event{Object: o})
+	s.written(&o)
+	return o
+}
+
+// remove removes an object.
+func (s *Server) remove(o graph.Object) {
+	s.changes++
+	s.touched(o).gone = true
+	s.pending = append(s.pending, gc.Event{Object: o, Removed: true})
+	s.removed(&o)
+}
+
+// touched returns the object's entry among those that changed.
+func (s *Server) touched(o graph.Object) *object {
+	t := s.objects[o.UID]
+	if t == nil {
+		t = &object{Object: o}
+		s.objects[o.UID] = t
+	}
+	return t
+}
+
+// sameState reports whether nothing that a request can change differs.
+func sameState(a, b *graph.Object) bool {
+	return equalTimes(a.DeletionTimestamp, b.DeletionTimestamp) &&
+		equalPointers(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) &&
+		slices.Equal(a.Finalizers, b.Finalizers) &&
+		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, sameReference)
+}
+
+func sameReference(a, b metav1.OwnerReference) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
+		equalPointers(a.Controller, b.Controller) && equalPointers(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
+}
+
+func equalTimes(a, b *metav1.Time) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Equal(b))
+}
+
+func equalPointers[T comparable](a, b *T) bool {
+	return (a == nil) == (b == nil) && (a == nil || *a == *b)
+}

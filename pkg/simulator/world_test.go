@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+const servedTypes = `
+v1                           Pod                      pods                      namespaced
+v1                           ConfigMap                configmaps                namespaced
+v1                           Secret                   secrets                   namespaced
+v1                           Service                  services                  namespaced
+v1                           Endpoints                endpoints                 namespaced
+v1                           Event                    events                    namespaced
+v1                           ServiceAccount           serviceaccounts           namespaced
+v1                           PersistentVolumeClaim    persistentvolumeclaims    namespaced
+v1                           ReplicationController    replicationcontrollers    namespaced
+v1                           Namespace                namespaces                cluster
+v1                           Node                     nodes                     cluster
+v1                           PersistentVolume         persistentvolumes         cluster
+apps/v1                      Deployment               deployments               namespaced
+apps/v1                      ReplicaSet               replicasets               namespaced
+batch/v1                     Job                      jobs                      namespaced
+batch/v1                     CronJob                  cronjobs                  namespaced
+networking.k8s.io/v1         Ingress                  ingresses                 namespaced
+extensions/v1beta1           Ingress                  ingresses                 namespaced
+networking.k8s.io/v1         ServiceCIDR              servicecidrs              cluster
+networking.k8s.io/v1         IPAddress                ipaddresses               cluster
+discovery.k8s.io/v1          EndpointSlice            endpointslices            namespaced
+coordination.k8s.io/v1       Lease                    leases                    namespaced
+resource.k8s.io/v1           ResourceClaim            resourceclaims            namespaced
+scheduling.k8s.io/v1         PriorityClass            priorityclasses           cluster
+storage.k8s.io/v1            VolumeAttributesClass    volumeattributesclasses   cluster
+rbac.authorization.k8s.io/v1 ClusterRole              clusterroles              cluster
+apiregistration.k8s.io/v1    APIService               apiservices               cluster
+apiextensions.k8s.io/v1      CustomResourceDefinition customresourcedefinitions cluster
+example.com/v1               Widget                   widgets                   namespaced
+example.com/v1               Gizmo                    gizmos                    cluster
+`
+
+// start is when the simulations of the tests begin.
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// since writes a time as the seconds since then.
+func since(t time.Time) string { return fmt.Sprintf("%+ds", int(t.Sub(start).Seconds())) }
+
+// world is what the lines of a case say is in the cluster. Everything is listed
+// and all facts are read unless a line says otherwise.
+type world struct {
+	types        []graph.Resource
+	objects      []graph.Object
+	facts        graph.Facts
+	actors       simulator.Actors
+	unlisted     []graph.Unlisted
+	noNamespaces []string
+	nodes        map[string]string // silent or absent
+}
+
+func newWorld() *world {
+	w := &world{nodes: map[string]string{}, facts: graph.Facts{
+		Pods:       map[types.UID]graph.PodFacts{},
+		Namespaces: map[types.UID]graph.NamespaceFacts{},
+		CRDs:       map[types.UID]graph.CRDFacts{},
+		Nodes:      map[string]bool{},
+		NodesRead:  true,
+	}}
+	for line := range strings.Lines(strings.TrimSpace(servedTypes)) {
+		f := strings.Fields(line)
+		gv, err := schema.ParseGroupVersion(f[0])
+		if err != nil {
+			panic(err)
+		}
+		w.types = append(w.types, graph.Resource{
+			GroupVersionResource: gv.WithResource(f[2]), Kind: f[1], Namespaced: f[3] == "namespaced",
+		})
+	}
+	return w
+}
+
+// add understands
+//
+//	Pod/shop/p ...                    an object, see addObject
+//	actors kubelets podgc namespace-controller x=Acts y=Nobody
+//	node n1 silent                    a node whose kubelet does not report; or: absent
+//	nodes unread
+//	unlisted configmaps               could not be listed; or: unlisted configmaps in shop
+//	unlisted group metrics.k8s.io     could not be discovered
+//	no namespace shop                 the namespace's object is missing
+//
+// Namespaces and nodes that only other lines name are there, and nodes report.
+func (w *world) add(words []string, line string) error {
+	if len(words) == 0 || strings.HasPrefix(line, "#") {
+		return nil
+	}
+	switch words[0] {
+	case "actors":
+		return w.addActors(words[1:])
+	case "node":
+		w.nodes[words[1]] = words[2]
+	case "nodes":
+		w.facts.NodesRead = false
+	case "no":
+		w.noNamespaces = append(w.noNamespaces, words[2])
+	case "unlisted":
+		u := graph.Unlisted{Reason: graph.Forbidden}
+		switch {
+		case words[1] == "group":
+			u.Group, u.Reason = words[2], graph.DiscoveryFailed
+		case len(words) == 4:
+			u.Namespace = words[3]
+			fallthrough
+		default:
+			u.GroupVersionResource = schema.ParseGroupResource(words[1]).WithVersion("")
+		}
+		w.unlisted = append(w.unlisted, u)
+	default:
+		return w.addObject(words)
+	}
+	return nil
+}
+
+func (w *world) addActors(words []string) error {
+	finalizers := map[string]simulator.Actor{}
+	for _, word := range words {
+		finalizer, actor, isFinalizer := strings.Cut(word, "=")
+		switch {
+		case isFinalizer:
+			finalizers[finalizer] = map[string]simulator.Actor{"Acts": simulator.Acts, "Nobody": simulator.Nobody}[actor]
+		case word == "kubelets":
+			w.actors.Kubelets = true
+		case word == "podgc":
+			w.actors.PodGC = true
+		case word == "namespace-controller":
+			w.actors.NamespaceController = true
+		default:
+			return fmt.Errorf("unknown actor %q", word)
+		}
+	}
+	if len(finalizers) > 0 {
+		w.actors.Finalizer = func(f string) simulator.Actor { return finalizers[f] }
+	}
+	return nil
+}
+
+// addObject understands Kind/namespace/name, or Kind/name, with
+//
+//	uid=u          default is what stands before
+//	rv=7           default is 1
+//	finalizers=a,b
+//	owner=Kind/name!*         in the same namespace or none; ! blocks, * controls
+//	deleting=+30 dgps=30      being deleted, with the deletion timestamp in seconds from the start
+//	label=key=value
+//	as=extensions/v1beta1     in this version
+//	node=n1 phase=Failed grace=5 mirror        facts of a pod; default Running, 30
+//	spec=kubernetes,other                      facts of a namespace; default kubernetes, - for none
+//	not-established                            facts of a CustomResourceDefinition
+//	unread                                     the facts could not be read
+func (w *world) addObject(words []string) error {
+	id := w.identity(words[0])
+	o := graph.Object{Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: "1"}
+	pod := graph.PodFacts{Phase: "Running", TerminationGracePeriodSeconds: 30}
+	namespace := graph.NamespaceFacts{Finalizers: []string{"kubernetes"}}
+	crd := graph.CRDFacts{Established: true}
+	apiVersion, read := "", true
+	for _, word := range words[1:] {
+		key, value, _ := strings.Cut(word, "=")
+		number, _ := strconv.ParseInt(value, 10, 64)
+		switch key {
+		case "uid":
+			o.UID = types.UID(value)
+		case "rv":
+			o.ResourceVersion = value
+		case "finalizers":
+			o.Finalizers = strings.Split(value, ",")
+		case "owner":
+			o.OwnerReferences = append(o.OwnerReferences, w.owner(value, o.Namespace))
+		case "deleting":
+			o.DeletionTimestamp = &metav1.Time{Time: start.Add(time.Duration(number) * time.Second)}
+		case "dgps":
+			o.DeletionGracePeriodSeconds = &number
+		case "label":
+			key, value, _ := strings.Cut(value, "=")
+			o.Labels = map[string]string{key: value}
+		case "as":
+			apiVersion = value
+		case "node":
+			pod.NodeName = value
+		case "phase":
+			pod.Phase = value
+		case "grace":
+			pod.TerminationGracePeriodSeconds = number
+		case "mirror":
+			pod.Mirror = true
+		case "spec":
+			namespace.Finalizers = slices.DeleteFunc(strings.Split(value, ","), func(f string) bool { return f == "-" })
+		case "not-established":
+			crd.Established = false
+		case "unread":
+			read = false
+		default:
+			return fmt.Errorf("unknown word %q", word)
+		}
+	}
+	o.Resource = w.resource(id.Resource.Kind, apiVersion)
+	if read {
+		switch o.Resource.Kind {
+		case "Pod":
+			w.facts.Pods[o.UID] = pod
+		case "Namespace":
+			w.facts.Namespaces[o.UID] = namespace
+		case "CustomResourceDefinition":
+			crd.Plural, crd.Group, _ = strings.Cut(o.Name, ".")
+			w.facts.CRDs[o.UID] = crd
+		}
+	}
+	w.objects = append(w.objects, o)
+	return nil
+}
+
+func (w *world) resource(kind, apiVersion string) *graph.Resource {
+	for i := range w.types {
+		if r := &w.types[i]; r.Kind == kind && (apiVersion == "" || r.GroupVersion().String() == apiVersion) {
+			return r
+		}
+	}
+	panic("no type " + apiVersion + " " + kind)
+}
+
+// identity understands Kind/namespace/name, Kind/name, and both with @apiVersion
+// behind. The UID is that of the last object there, and otherwise the text.
+func (w *world) identity(text string) graph.Identity {
+	path, apiVersion, _ := strings.Cut(text, "@")
+	parts := strings.Split(path, "/")
+	id := graph.Identity{Resource: *w.resource(parts[0], apiVersion), Name: parts[len(parts)-1], UID: types.UID(path)}
+	if len(parts) == 3 {
+		id.Namespace = parts[1]
+	}
+	if id.Resource.Namespaced != (id.Namespace != "") {
+		panic(text + " is of the other scope")
+	}
+	for _, o := range w.objects {
+		if o.Resource.Kind == parts[0] && o.Namespace == id.Namespace && o.Name == id.Name {
+			id.UID = o.UID
+		}
+	}
+	return id
+}
+
+func (w *world) first(uid types.UID) graph.Object {
+	i := slices.IndexFunc(w.objects, func(o graph.Object) bool { return o.UID == uid })
+	return w.objects[i]
+}
+
+func (w *world) owner(text, namespace string) metav1.OwnerReference {
+	yes := true
+	ref := metav1.OwnerReference{}
+	for ; strings.ContainsRune("!*", rune(text[len(text)-1])); text = text[:len(text)-1] {
+		if text[len(text)-1] == '!' {
+			ref.BlockOwnerDeletion = &yes
+		} else {
+			ref.Controller = &yes
+		}
+	}
+	kind, name, _ := strings.Cut(text, "/")
+	r := w.resource(kind, "")
+	path := text
+	if r.Namespaced {
+		path = kind + "/" + namespace + "/" + name
+	}
+	ref.APIVersion, ref.Kind, ref.Name, ref.UID = r.GroupVersion().String(), kind, name, types.UID(path)
+	return ref
+}
+
+// flags writes the flags of an owner reference as owner reads them.
+func flags(ref metav1.OwnerReference) string {
+	text := ""
+	if ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
+		text += "!"
+	}
+	if ref.Controller != nil && *ref.Controller {
+		text += "*"
+	}
+	return text
+}
+
+func (w *world) options() simulator.Options {
+	return simulator.Options{Actors: w.actors, Now: start}
+}
+
+func (w *world) snapshot() *graph.Snapshot {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	s := &graph.Snapshot{Mapper: mapper, Facts: w.facts}
+	for _, r := range w.types {
+		scope := meta.RESTScopeRoot
+		if r.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
+	}
+	w.addNamespaces()
+	for _, pod := range w.facts.Pods {
+		if w.facts.NodesRead && pod.NodeName != "" && w.nodes[pod.NodeName] != "absent" {
+			w.facts.Nodes[pod.NodeName] = w.nodes[pod.NodeName] == ""
+		}
+	}
+	for _, o := range w.objects {
+		s.Add(o)
+	}
+	for _, r := range w.types {
+		unlisted := func(u graph.Unlisted) bool { return u.GroupResource() == r.GroupResource() }
+		if !slices.ContainsFunc(w.unlisted, unlisted) {
+			s.MarkListed(r.GroupResource(), "", "")
+		}
+	}
+	for _, u := range w.unlisted {
+		s.MarkUnlisted(u)
+	}
+	return s
+}
+
+// addNamespaces adds the namespaces that objects name.
+func (w *world) addNamespaces() {
+	for _, o := range w.objects {
+		id := w.identity("Namespace/" + o.Namespace)
+		known := slices.ContainsFunc(w.objects, func(n graph.Object) bool { return n.UID == id.UID })
+		if o.Namespace != "" && !known && !slices.Contains(w.noNamespaces, o.Namespace) {
+			_ = w.addObject([]string{"Namespace/" + o.Namespace})
+		}
+	}
+}
