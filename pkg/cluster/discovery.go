@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// catalog is what discovery said.
+type catalog struct {
+	mapper    meta.RESTMapper
+	resources []*graph.Resource // what the garbage collector handles, sorted
+	preferred map[schema.GroupResource]*graph.Resource
+	failed    map[schema.GroupVersion]error
+}
+
+// discoveryClient returns a client whose answers are kept in memory for the
+// run, never on disk: a CRD made a minute ago must be seen.
+func discoveryClient(config *rest.Config, client *http.Client) (discovery.CachedDiscoveryInterface, error) {
+	fresh, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, err
+	}
+	return memory.NewMemCacheClient(fresh), nil
+}
+
+// Discovery returns the discovery answers of this run.
+func (r *Reader) Discovery() discovery.CachedDiscoveryInterface { return r.discovery }
+
+// Mapper returns a RESTMapper over all served versions.
+func (r *Reader) Mapper() meta.RESTMapper { return r.catalog.mapper }
+
+// discover asks for everything that the server serves. Groups that fail are
+// kept as such; it is an error only when nothing could be learnt.
+func discover(ctx context.Context, client discovery.CachedDiscoveryInterface) (*catalog, error) {
+	type answer struct {
+		catalog *catalog
+		err     error
+	}
+	// The discovery client takes no context for its retries.
+	done := make(chan answer, 1)
+	go func() {
+		c, err := newCatalog(client)
+		done <- answer{c, err}
+	}()
+	select {
+	case a := <-done:
+		return a.catalog, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func newCatalog(client discovery.CachedDiscoveryInterface) (*catalog, error) {
+	c := &catalog{preferred: map[schema.GroupResource]*graph.Resource{}, failed: map[schema.GroupVersion]error{}}
+	groups, err := restmapper.GetAPIGroupResources(client)
+	if err != nil {
+		return nil, fmt.Errorf("asking the server for its types: %w", err)
+	}
+	c.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	preferred, err := discovery.ServerPreferredResources(client)
+	if failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err); ok {
+		c.failed = failed
+	} else if err != nil {
+		return nil, fmt.Errorf("asking the server for its types: %w", err)
+	}
+	for _, list := range preferred {
+		c.add(list)
+	}
+	if len(c.resources) == 0 {
+		return nil, fmt.Errorf("asking the server for its types: it serves none that can be listed")
+	}
+	slices.SortFunc(c.resources, func(a, b *graph.Resource) int {
+		return graph.Identity{Resource: *a}.Compare(graph.Identity{Resource: *b})
+	})
+	return c, nil
+}
+
+// add takes the resources of one group version. Groups that do not parse are
+// skipped, as the garbage collector skips them.
+func (c *catalog) add(list *metav1.APIResourceList) {
+	gv, err := schema.ParseGroupVersion(list.GroupVersion)
+	if err != nil {
+		return
+	}
+	for i := range list.APIResources {
+		r := &list.APIResources[i]
+		resource := &graph.Resource{
+			GroupVersionResource: gv.WithResource(r.Name),
+			Kind:                 r.Kind,
+			Namespaced:           r.Namespaced,
+		}
+		c.preferred[resource.GroupResource()] = resource
+		if collectable(resource.GroupResource(), r.Verbs) {
+			c.resources = append(c.resources, resource)
+		}
+	}
+}
+
+// collectable reports whether the garbage collector handles the resource: it
+// can be deleted, listed and watched, and is not an event
+// (garbagecollector.go, GetDeletableResources; graph_builder.go,
+// DefaultIgnoredResources).
+func collectable(resource schema.GroupResource, verbs []string) bool {
+	if resource.Resource == "events" && (resource.Group == "" || resource.Group == "events.k8s.io") {
+		return false
+	}
+	return sets.New(verbs...).HasAll("delete", "list", "watch")
+}
+
+// canonical returns the shared description of a resource, in its preferred
+// version.
+func (c *catalog) canonical(resource graph.Resource) *graph.Resource {
+	if preferred, ok := c.preferred[resource.GroupResource()]; ok {
+		return preferred
+	}
+	return &resource
+}
+
+// Resource returns the shared description of a mapping's resource.
+func (r *Reader) Resource(mapping *meta.RESTMapping) *graph.Resource {
+	return r.catalog.canonical(graph.ResourceOf(mapping))
+}

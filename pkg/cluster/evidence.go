@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	stdjson "encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+)
+
+// resourcePath returns the segments of a resource's URL.
+func resourcePath(resource schema.GroupVersionResource, namespace string) []string {
+	path := []string{"apis", resource.Group, resource.Version}
+	if resource.Group == "" {
+		path = []string{"api", resource.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	return append(path, resource.Resource)
+}
+
+// Read returns a whole object. The error of an absent object is NotFound; any
+// other, such as the 404 of a type that is not served, says that the answer is
+// not known.
+func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	if len(content.IsPathSegmentName(name)) > 0 {
+		return nil, apierrors.NewNotFound(resource.GroupResource(), name)
+	}
+	r.stats.gets.Add(1)
+	data, err := raw(ctx, r.rest.Get().AbsPath(append(resourcePath(resource, namespace), name)...).SetHeader("Accept", "application/json"))
+	if err != nil {
+		if apierrors.IsNotFound(err) && !isNoSuchObject(err) {
+			return nil, fmt.Errorf("reading %s: the server does not serve it", resource.GroupResource())
+		}
+		return nil, err
+	}
+	o := &unstructured.Unstructured{}
+	return o, o.UnmarshalJSON(data)
+}
+
+// List returns all whole objects of a resource, in the namespace or, when that
+// is empty, everywhere.
+func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	r.stats.lists.Add(1)
+	var items []unstructured.Unstructured
+	for token := ""; ; {
+		var page struct {
+			Metadata metav1.ListMeta      `json:"metadata"`
+			Items    []stdjson.RawMessage `json:"items"`
+		}
+		r.stats.pages.Add(1)
+		data, err := raw(ctx, r.rest.Get().AbsPath(resourcePath(resource, namespace)...).
+			SetHeader("Accept", "application/json").Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token))
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(data, &page); err != nil {
+			return nil, err
+		}
+		for _, item := range page.Items {
+			var o unstructured.Unstructured
+			if err := json.Unmarshal(item, &o.Object); err != nil {
+				return nil, err
+			}
+			items = append(items, o)
+		}
+		if token = page.Metadata.Continue; token == "" {
+			return items, nil
+		}
+	}
+}
+
+// Now returns the API server's time, to the second, or the local one when the
+// server does not tell.
+func (r *Reader) Now(ctx context.Context) time.Time {
+	client, ok := r.rest.(*rest.RESTClient)
+	if !ok || client.Client == nil {
+		return time.Now()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.rest.Get().AbsPath("version").URL().String(), http.NoBody)
+	if err != nil {
+		return time.Now()
+	}
+	r.stats.gets.Add(1)
+	response, err := client.Client.Do(request)
+	if err != nil {
+		return time.Now()
+	}
+	_ = response.Body.Close() // nothing of it is read
+	now, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return time.Now()
+	}
+	return now
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// maxPodGets is the number of pods up to which each is read by itself; of more,
+// their namespaces are listed.
+const maxPodGets = 50
+
+// leaseMargin is how old a lease of the controller manager may be beyond its
+// duration: clocks differ.
+const leaseMargin = 40 * time.Second
+
+// Facts reads what a prediction about the objects needs beyond metadata: pods
+// with their nodes, namespaces, CustomResourceDefinitions. What cannot be read
+// is missing from the result.
+func (r *Reader) Facts(ctx context.Context, objects []graph.Object) graph.Facts {
+	f := graph.Facts{
+		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{},
+		CRDs: map[types.UID]graph.CRDFacts{}, Nodes: map[string]bool{},
+	}
+	var pods []graph.Object
+	for _, o := range objects {
+		switch o.Resource.GroupResource().String() {
+		case "pods":
+			pods = append(pods, o)
+		case "namespaces":
+			r.namespaceFacts(ctx, &o, &f)
+		case "customresourcedefinitions.apiextensions.k8s.io":
+			r.crdFacts(ctx, &o, &f)
+		}
+	}
+	r.podFacts(ctx, pods, &f)
+	r.nodeFacts(ctx, &f)
+	return f
+}
+
+// read gets a whole object as JSON.
+func (r *Reader) read(ctx context.Context, into any, segments ...string) error {
+	r.stats.gets.Add(1)
+	data, err := raw(ctx, r.rest.Get().AbsPath(segments...).SetHeader("Accept", "application/json"))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
+}
+
+func (r *Reader) namespaceFacts(ctx context.Context, o *graph.Object, f *graph.Facts) {
+	var namespace corev1.Namespace
+	if r.read(ctx, &namespace, path(o)...) != nil || namespace.UID != o.UID {
+		return
+	}
+	facts := graph.NamespaceFacts{}
+	for _, finalizer := range namespace.Spec.Finalizers {
+		facts.Finalizers = append(facts.Finalizers, string(finalizer))
+	}
+	f.Namespaces[o.UID] = facts
+}
+
+func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *graph.Facts) {
+	var crd struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			Group string `json:"group"`
+			Names struct {
+				Plural string `json:"plural"`
+			} `json:"names"`
+		} `json:"spec"`
+		Status struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"status"`
+	}
+	if r.read(ctx, &crd, path(o)...) != nil || crd.Metadata.UID != o.UID {
+		return
+	}
+	facts := graph.CRDFacts{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
+	for _, c := range crd.Status.Conditions {
+		facts.Established = facts.Established || c.Type == "Established" && c.Status == metav1.ConditionTrue
+	}
+	f.CRDs[o.UID] = facts
+}
+
+// pod is what PodFacts are taken from: a part of corev1.Pod, so that long lists
+// cost little to decode.
+type pod struct {
+	Metadata struct {
+		UID         types.UID         `json:"uid"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		NodeName                      string `json:"nodeName"`
+		TerminationGracePeriodSeconds int64  `json:"terminationGracePeriodSeconds"`
+	} `json:"spec"`
+	Status struct {
+		Phase string `json:"phase"`
+	} `json:"status"`
+}
+
+func (p *pod) facts() graph.PodFacts {
+	_, mirror := p.Metadata.Annotations[corev1.MirrorPodAnnotationKey]
+	return graph.PodFacts{
+		NodeName: p.Spec.NodeName, Phase: p.Status.Phase, Mirror: mirror,
+		TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds,
+	}
+}
+
+func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Facts) {
+	if len(pods) > maxPodGets {
+		namespaces := map[string]bool{}
+		for _, o := range pods {
+			if !namespaces[o.Namespace] {
+				namespaces[o.Namespace] = true
+				r.listPodFacts(ctx, o.Namespace, f)
+			}
+		}
+		return
+	}
+	found := make([]pod, len(pods))
+	var group errgroup.Group
+	group.SetLimit(getsInFlight)
+	for i := range pods {
+		group.Go(func() error {
+			_ = r.read(ctx, &found[i], path(&pods[i])...) // what cannot be read is missing
+			return nil
+		})
+	}
+	_ = group.Wait() // no function fails
+	for i, p := range found {
+		if p.Metadata.UID == pods[i].UID {
+			f.Pods[p.Metadata.UID] = p.facts()
+		}
+	}
+}
+
+func (r *Reader) listPodFacts(ctx context.Context, namespace string, f *graph.Facts) {
+	for token := ""; ; {
+		var page struct {
+			Metadata metav1.ListMeta `json:"metadata"`
+			Items    []pod           `json:"items"`
+		}
+		r.stats.pages.Add(1)
+		data, err := raw(ctx, r.rest.Get().AbsPath("api", "v1", "namespaces", namespace, "pods").
+			SetHeader("Accept", "application/json").Param("limit", "500").Param("continue", token))
+		if err != nil || json.Unmarshal(data, &page) != nil {
+			return
+		}
+		for i := range page.Items {
+			f.Pods[page.Items[i].Metadata.UID] = page.Items[i].facts()
+		}
+		if token = page.Metadata.Continue; token == "" {
+			return
+		}
+	}
+}
+
+// nodeFacts reads the nodes that the pods are on.
+func (r *Reader) nodeFacts(ctx context.Context, f *graph.Facts) {
+	names := map[string]bool{}
+	for _, p := range f.Pods {
+		if p.NodeName != "" {
+			names[p.NodeName] = true
+		}
+	}
+	f.NodesRead = true
+	for name := range names {
+		var node corev1.Node
+		err := r.read(ctx, &node, "api", "v1", "nodes", name)
+		switch {
+		case isNoSuchObject(err):
+		case err != nil:
+			f.NodesRead = false
+		default:
+			f.Nodes[name] = nodeReports(&node)
+		}
+	}
+}
+
+func nodeReports(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// ControllerManagerAlive reports whether a kube-controller-manager holds its
+// lease. False means that none is known to work: it may run without a lease.
+func (r *Reader) ControllerManagerAlive(ctx context.Context) bool {
+	var lease struct {
+		Spec struct {
+			RenewTime            *metav1.MicroTime `json:"renewTime"`
+			LeaseDurationSeconds int32             `json:"leaseDurationSeconds"`
+			HolderIdentity       string            `json:"holderIdentity"`
+		} `json:"spec"`
+	}
+	err := r.read(ctx, &lease, "apis", "coordination.k8s.io", "v1", "namespaces", "kube-system", "leases", "kube-controller-manager")
+	if err != nil || lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == "" {
+		return false
+	}
+	age := time.Since(lease.Spec.RenewTime.Time)
+	return age < time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second+leaseMargin
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+const (
+	// DefaultTimeout is how long one request may take when the user gave no
+	// --request-timeout: as long as the API server itself gives a request.
+	DefaultTimeout = 60 * time.Second
+	// DefaultPageSize is kubectl's --chunk-size.
+	DefaultPageSize = 500
+	// listsInFlight lists are asked for at once; more only queue in the API
+	// server (docs/design.md, "Requests").
+	listsInFlight = 4
+	// getsInFlight small reads are asked for at once.
+	getsInFlight = 8
+)
+
+// Options configure a Reader.
+type Options struct {
+	// PageSize is the number of objects that a list asks for at once; 0 asks
+	// for everything in one piece.
+	PageSize int64
+	// Namespace is tried when a list of all namespaces is forbidden and so is
+	// the list of the namespaces themselves.
+	Namespace string
+}
+
+// Reader reads a cluster. Its methods may be called by several goroutines at
+// once.
+type Reader struct {
+	options   Options
+	metadata  metadata.Interface
+	rest      rest.Interface
+	discovery discovery.CachedDiscoveryInterface
+	catalog   *catalog
+	stats     *Stats
+}
+
+// NewReader connects to the cluster that the config names and asks it which
+// types it serves. The config should come from ReadOnly. An error means that
+// the server could not be reached or refused to answer at all; types whose
+// discovery failed are reported by Snapshot.
+func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options Options) (*Reader, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.QPS = -1
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	r := &Reader{options: options, stats: stats}
+	if r.metadata, err = metadata.NewForConfigAndClient(config, client); err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	if r.rest, err = restClient(config, client); err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	if r.discovery, err = discoveryClient(config, client); err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	if r.catalog, err = discover(ctx, r.discovery); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// restClient returns a client for raw requests, used for tables.
+func restClient(config *rest.Config, client *http.Client) (rest.Interface, error) {
+	config = metadata.ConfigFor(config)
+	config.GroupVersion = &schema.GroupVersion{}
+	config.APIPath = "/"
+	return rest.RESTClientForConfigAndClient(config, client)
+}
+
+// Stats returns the counters of the requests sent so far.
+func (r *Reader) Stats() *Stats { return r.stats }
+
+// Get reads one object's metadata. The error of an absent object is NotFound. A
+// name that no object can have, as owner references may state, is not sent: in
+// a URL it would mean something else.
+func (r *Reader) Get(ctx context.Context, resource graph.Resource, namespace, name string) (graph.Object, error) {
+	if len(content.IsPathSegmentName(name)) > 0 {
+		return graph.Object{}, apierrors.NewNotFound(resource.GroupResource(), name)
+	}
+	r.stats.gets.Add(1)
+	item, err := r.client(&resource, namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return graph.Object{}, err
+	}
+	return graph.NewObject(r.catalog.canonical(resource), item), nil
+}
+
+// unlistedReason tells what kind of failure kept something from being read.
+func unlistedReason(err error) graph.UnlistedReason {
+	var timeout interface{ Timeout() bool }
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return graph.Forbidden
+	case apierrors.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return graph.Timeout
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return graph.Timeout
+	}
+	return graph.ServerError
+}
+
+// Resources returns the types that the garbage collector handles, sorted. They
+// are shared and must not be changed.
+func (r *Reader) Resources() []*graph.Resource { return r.catalog.resources }
+
+// Page returns the first objects of a resource, up to the limit.
+func (r *Reader) Page(ctx context.Context, resource graph.Resource, namespace string, limit int64) ([]graph.Object, error) {
+	r.stats.lists.Add(1)
+	r.stats.pages.Add(1)
+	page, err := r.client(&resource, namespace).List(ctx, metav1.ListOptions{Limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	objects := make([]graph.Object, len(page.Items))
+	for i := range page.Items {
+		objects[i] = graph.NewObject(r.catalog.canonical(resource), &page.Items[i])
+	}
+	return objects, nil
+}
+
+// client returns the metadata client of a resource, in the namespace when the
+// resource has namespaces and one is given.
+func (r *Reader) client(resource *graph.Resource, namespace string) metadata.ResourceInterface {
+	client := r.metadata.Resource(resource.GroupVersionResource)
+	if resource.Namespaced && namespace != "" {
+		return client.Namespace(namespace)
+	}
+	return client
+}

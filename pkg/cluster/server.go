@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// DefaultSettle is how long a Server waits for another change before it says
+// that the cluster is at rest.
+const DefaultSettle = 10 * time.Second
+
+// restAgain is the pause before a cluster that stays at rest is said to be so
+// once more.
+const restAgain = 200 * time.Millisecond
+
+// outage is how long a watch that cannot be connected again keeps the cluster
+// from counting as at rest.
+const outage = time.Minute
+
+// graceMargin is what a kubelet may need beyond a pod's grace period before
+// the pod counts as overdue.
+const graceMargin = 10 * time.Second
+
+// retries is how often, and after which pauses, a request is sent again that
+// the API server did not get or could not answer: about half a minute in all,
+// enough for it to be restarted.
+var retries = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.1, Steps: 9}
+
+// ServerOptions configure a Server.
+type ServerOptions struct {
+	// Settle is DefaultSettle when it is 0.
+	Settle time.Duration
+	// IgnoreGrace: do not wait for pods inside their grace period.
+	IgnoreGrace bool
+	// FieldManager is recorded by the API server as the author of patches.
+	FieldManager string
+}
+
+// Server is the live cluster as gc.Server. It learns what changes through
+// watches, which Watch starts.
+type Server struct {
+	reader   *Reader
+	metadata metadata.Interface
+	options  ServerOptions
+	timeout  time.Duration
+	changes  changes
+
+	mu       sync.Mutex
+	noSMP    map[string]bool // group resources that refused a strategic merge patch
+	graces   map[types.UID]time.Time
+	inFlight int
+	moved    time.Time // when something last happened
+	blind    int       // watches that are not connected
+	blindAt  time.Time // since when there is one
+}
+
+// NewServer returns a Server that writes to the cluster of the config and reads
+// through the reader.
+func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Server, error) {
+	if options.Settle == 0 {
+		options.Settle = DefaultSettle
+	}
+	timeout := cmp.Or(config.Timeout, DefaultTimeout)
+	config = rest.CopyConfig(config)
+	config.QPS, config.Timeout = -1, 0 // watches last; every other request gets the timeout by its context
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next: next, stats: reader.stats} })
+	client, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	return &Server{
+		reader: reader, metadata: client, options: options, timeout: timeout,
+		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, moved: time.Now(),
+	}, nil
+}
+
+func (s *Server) client(resource *graph.Resource, namespace string) metadata.ResourceInterface {
+	client := s.metadata.Resource(resource.GroupVersionResource)
+	if namespace != "" {
+		return client.Namespace(namespace)
+	}
+	return client
+}
+
+// Get implements gc.Server.
+func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, name string) (graph.Object, error) {
+	var o graph.Object
+	err := s.send(ctx, func(ctx context.Context) (err error) {
+		o, err = s.reader.Get(ctx, resource, namespace, name)
+		return err
+	})
+	return o, err
+}
+
+// Delete implements gc.Server.
+func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
+	return s.send(ctx, func(ctx context.Context) error {
+		return s.client(&id.Resource, id.Namespace).Delete(ctx, id.Name, options)
+	})
+}
+
+// Patch implements gc.Server. Built-in types get a strategic merge patch, which
+// leaves other references alone whatever they are; all others a JSON merge
+// patch. Both carry the UID and the resourceVersion.
+func (s *Server) Patch(ctx context.Context, base graph.Object, p gc.Patch) (graph.Object, error) {
+	return s.patch(ctx, base, p, metav1.PatchOptions{FieldManager: s.options.FieldManager})
+}
+
+func (s *Server) patch(ctx context.Context, base graph.Object, p gc.Patch, options metav1.PatchOptions) (graph.Object, error) {
+	if s.strategic(&base, p) {
+		o, err := s.sendPatch(ctx, base, types.StrategicMergePatchType, strategicMergePatch(&base, p), options)
+		if !apierrors.IsUnsupportedMediaType(err) {
+			return o, err
+		}
+		s.mu.Lock()
+		s.noSMP[base.Resource.GroupResource().String()] = true
+		s.mu.Unlock()
+	}
+	return s.sendPatch(ctx, base, types.MergePatchType, mergePatch(&base, p), options)
+}
+
+func (s *Server) sendPatch(ctx context.Context, base graph.Object, kind types.PatchType, data []byte, options metav1.PatchOptions) (graph.Object, error) {
+	var item *metav1.PartialObjectMetadata
+	err := s.send(ctx, func(ctx context.Context) (err error) {
+		item, err = s.client(base.Resource, base.Namespace).Patch(ctx, base.Name, kind, data, options)
+		return err
+	})
+	if apierrors.IsInvalid(err) && immutableUID(err) {
+		return graph.Object{}, apierrors.NewConflict(base.Resource.GroupResource(), base.Name, err)
+	}
+	if err != nil {
+		return graph.Object{}, err
+	}
+	return graph.NewObject(base.Resource, item), nil
+}
+
+// immutableUID reports whether a write was invalid because the object has
+// another UID than the one it was meant for.
+func immutableUID(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field == "metadata.uid" {
+			return true
+		}
+	}
+	return false
+}
+
+// send makes a request, and makes it again while the API server cannot be
+// reached or is too busy. A request that was sent is finished also when the
+// context ends, so that its result is known; it is only not repeated then.
+func (s *Server) send(ctx context.Context, request func(context.Context) error) error {
+	s.sending(1)
+	defer s.sending(-1)
+	var last error
+	err := wait.ExponentialBackoffWithContext(ctx, retries, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+		defer cancel()
+		last = request(ctx)
+		if last != nil && passing(last) {
+			return false, nil
+		}
+		return true, last
+	})
+	if last != nil {
+		return last
+	}
+	return err
+}
+
+// sending notes that requests were begun, or ended when n is negative.
+func (s *Server) sending(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight += n
+	s.moved = time.Now()
+}
+
+// sees notes that a watch was connected, or broke off.
+func (s *Server) sees(is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case is:
+		s.blind--
+	case s.blind == 0:
+		s.blindAt = time.Now()
+		fallthrough
+	default:
+		s.blind++
+	}
+	s.moved = time.Now()
+}
+
+// passing reports whether an error is likely to go away by itself.
+func passing(err error) bool {
+	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+}
+
+// Events implements gc.Server: it returns what the watches brought. The cluster
+// is at rest when for the settling time nothing came, no request was in flight
+// and all watches were connected, and no pod is inside its grace period.
+func (s *Server) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
+	for {
+		events, err := s.changes.take()
+		if len(events) > 0 {
+			s.follow(events)
+			return events, nil
+		}
+		if err != nil || !wait {
+			return nil, err
+		}
+		left := s.restsIn()
+		if left <= 0 {
+			s.rested()
+			return nil, gc.ErrAtRest
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, ctx.Err()
+		case <-s.changes.wake():
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// follow notes until when pods may still take.
+func (s *Server) follow(events []gc.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moved = time.Now()
+	for _, e := range events {
+		if !e.Removed && inGrace(&e.Object) {
+			s.graces[e.Object.UID] = e.Object.DeletionTimestamp.Add(graceMargin)
+		} else {
+			delete(s.graces, e.Object.UID)
+		}
+	}
+}
+
+// inGrace reports whether the object was given time to end.
+func inGrace(o *graph.Object) bool {
+	return o.BeingDeleted() && o.DeletionGracePeriodSeconds != nil && *o.DeletionGracePeriodSeconds > 0
+}
+
+// rested notes that the cluster was said to be at rest. Who asks again is told
+// again, but not in the same moment.
+func (s *Server) rested() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moved = time.Now().Add(min(restAgain, s.options.Settle) - s.options.Settle)
+}
+
+// restsIn returns how long it is until the cluster counts as at rest.
+func (s *Server) restsIn() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inFlight > 0 || s.blind > 0 && time.Since(s.blindAt) < outage {
+		return s.options.Settle
+	}
+	rest := s.moved.Add(s.options.Settle)
+	if !s.options.IgnoreGrace {
+		for _, end := range s.graces {
+			if end.After(rest) {
+				rest = end
+			}
+		}
+	}
+	return time.Until(rest)
+}
+
+// changes collects events from the watches. Its zero value is empty.
+type changes struct {
+	mu     sync.Mutex
+	events []gc.Event
+	err    error
+	signal chan struct{}
+}
+
+func (c *changes) add(events ...gc.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, events...)
+	c.notify()
+}
+
+// fail records that a watch cannot go on.
+func (c *changes) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = errors.Join(c.err, err)
+	c.notify()
+}
+
+func (c *changes) notify() {
+	select {
+	case c.signal <- struct{}{}: // never while the channel is nil
+	default:
+	}
+}
+
+// take returns the collected events, and the error once there are none.
+func (c *changes) take() ([]gc.Event, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	events := c.events
+	c.events = nil
+	if len(events) > 0 {
+		return events, nil
+	}
+	return nil, c.err
+}
+
+// wake returns a channel that receives when something was collected.
+func (c *changes) wake() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.signal == nil {
+		c.signal = make(chan struct{}, 1)
+	}
+	if len(c.events) > 0 || c.err != nil {
+		c.notify()
+	}
+	return c.signal
+}
+
+// DryRun sends a step with dryRun=All and returns what the server says to it:
+// admission, rights, validation and preconditions are checked, and nothing is
+// changed. So an earlier step has changed nothing either, and every step goes
+// with the object as the snapshot has it.
+func (s *Server) DryRun(ctx context.Context, step gc.Step, snapshot *graph.Snapshot) error {
+	o, known := snapshot.Object(step.Object.UID)
+	if !known {
+		return fmt.Errorf("%s is not in the snapshot", step.Object.Identity())
+	}
+	if step.Action != gc.ActionDelete {
+		_, err := s.patch(ctx, o, step.Patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: s.options.FieldManager})
+		return err
+	}
+	options := step.Options
+	options.DryRun = []string{metav1.DryRunAll}
+	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
+	return s.Delete(ctx, o.Identity(), options)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Stats counts the requests of a Reader and of the Server beside it. It may be read at any time by any
+// goroutine.
+type Stats struct {
+	start time.Time
+
+	requests  atomic.Int64
+	discovery atomic.Int64
+	lists     atomic.Int64
+	pages     atomic.Int64
+	gets      atomic.Int64
+	tables    atomic.Int64
+	deletes   atomic.Int64
+	patches   atomic.Int64
+	watches   atomic.Int64
+	bytes     atomic.Int64
+}
+
+// String says what was asked of the server, in one line.
+func (s *Stats) String() string {
+	writes := ""
+	if s.watches.Load()+s.deletes.Load()+s.patches.Load() > 0 {
+		writes = fmt.Sprintf(", %d deletes, %d patches, %d watches", s.deletes.Load(), s.patches.Load(), s.watches.Load())
+	}
+	return fmt.Sprintf("%d requests: %d discovery, %d lists in %d pages, %d gets, %d tables%s; %.1f kB received; %.2f s",
+		s.requests.Load(), s.discovery.Load(), s.lists.Load(), s.pages.Load(), s.gets.Load(), s.tables.Load(), writes,
+		float64(s.bytes.Load())/1000, time.Since(s.start).Seconds())
+}
+
+// count takes a request into account and returns the response with its bytes
+// counted as they are read.
+func (s *Stats) count(request *http.Request, next http.RoundTripper) (*http.Response, error) {
+	s.requests.Add(1)
+	switch path := request.URL.Path; {
+	case request.Method == http.MethodDelete:
+		s.deletes.Add(1)
+	case request.Method == http.MethodPatch:
+		s.patches.Add(1)
+	case request.URL.Query().Has("watch"):
+		s.watches.Add(1)
+	case strings.HasSuffix(path, "/api"), strings.HasSuffix(path, "/apis"):
+		s.discovery.Add(1)
+	}
+	response, err := next.RoundTrip(request)
+	if err == nil {
+		response.Body = &countingBody{ReadCloser: response.Body, bytes: &s.bytes}
+	}
+	return response, err
+}
+
+// transport counts the requests of a Server.
+type transport struct {
+	next  http.RoundTripper
+	stats *Stats
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	return t.stats.count(request, t.next)
+}
+
+// ReadOnly returns a copy of the config for a Reader: every request has a
+// deadline, is counted in the Stats, and can only be a GET.
+func ReadOnly(config *rest.Config) (*rest.Config, *Stats) {
+	config = rest.CopyConfig(config)
+	if config.Timeout == 0 {
+		config.Timeout = DefaultTimeout
+	}
+	stats := &Stats{start: time.Now()}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &readOnlyTransport{next: next, stats: stats}
+	})
+	return config, stats
+}
+
+// readOnlyTransport refuses every request that could change something.
+type readOnlyTransport struct {
+	next  http.RoundTripper
+	stats *Stats
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *readOnlyTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.Method != http.MethodGet {
+		return nil, fmt.Errorf("a read command tried to send %s %s", request.Method, request.URL.Path)
+	}
+	return t.stats.count(request, t.next)
+}
+
+type countingBody struct {
+	io.ReadCloser
+	bytes *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (b *countingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.bytes.Add(int64(n))
+	return n, err
+}

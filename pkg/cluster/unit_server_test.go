@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// The bodies of patches, byte for byte.
+func TestPatchBodies(t *testing.T) {
+	yes, no := true, false
+	refs := func() []metav1.OwnerReference {
+		return []metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "A", BlockOwnerDeletion: &yes, Controller: &yes},
+			{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "B", BlockOwnerDeletion: &no},
+			{APIVersion: "v1", Kind: "Node", Name: "c", UID: "C"},
+		}
+	}
+	const (
+		a      = `{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"A","controller":true,"blockOwnerDeletion":`
+		b      = `{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"B","blockOwnerDeletion":false}`
+		c      = `{"apiVersion":"v1","kind":"Node","name":"c","uid":"C"}`
+		proof  = `,"resourceVersion":"5","uid":"u"}}`
+		owners = `{"metadata":{"ownerReferences":`
+	)
+	for _, test := range []struct {
+		name             string
+		patch            gc.Patch
+		strategic, merge string
+	}{
+		{
+			"remove one", gc.Patch{RemoveOwners: []types.UID{"B"}},
+			owners + `[{"$patch":"delete","uid":"B"}]` + proof,
+			owners + `[` + a + `true},` + c + `]` + proof,
+		},
+		{
+			"remove all", gc.Patch{RemoveOwners: []types.UID{"A", "B", "C"}},
+			owners + `[{"$patch":"delete","uid":"A"},{"$patch":"delete","uid":"B"},{"$patch":"delete","uid":"C"}]` + proof,
+			owners + `null` + proof,
+		},
+		{
+			"unblock", gc.Patch{Unblock: true},
+			owners + `[` + a + `false}]` + proof,
+			owners + `[` + a + `false},` + b + `,` + c + `]` + proof,
+		},
+		{
+			"remove a finalizer", gc.Patch{RemoveFinalizer: "x"},
+			"", `{"metadata":{"finalizers":["y"]` + proof,
+		},
+		{
+			"remove another", gc.Patch{RemoveFinalizer: "y"},
+			"", `{"metadata":{"finalizers":["x"]` + proof,
+		},
+	} {
+		o := graph.Object{Name: "o", UID: "u", ResourceVersion: "5", OwnerReferences: refs(), Finalizers: []string{"x", "y"}}
+		if test.strategic != "" {
+			if got := string(strategicMergePatch(&o, test.patch)); got != test.strategic {
+				t.Errorf("%s, strategic:\n got %s\nwant %s", test.name, got, test.strategic)
+			}
+		}
+		if got := string(mergePatch(&o, test.patch)); got != test.merge {
+			t.Errorf("%s, merge:\n got %s\nwant %s", test.name, got, test.merge)
+		}
+		if *o.OwnerReferences[0].BlockOwnerDeletion != true {
+			t.Errorf("%s: the object was changed", test.name)
+		}
+	}
+	last := graph.Object{UID: "u", ResourceVersion: "5", Finalizers: []string{"x"}}
+	if got := string(mergePatch(&last, gc.Patch{RemoveFinalizer: "x"})); got != `{"metadata":{"finalizers":null`+proof {
+		t.Errorf("the last finalizer: %s", got)
+	}
+}
+
+// Which patch is sent, and what is learnt from 415.
+func TestPatchTypes(t *testing.T) {
+	s := newAPIServer(t)
+	s.add(`pods shop/p finalizers=x < v1:Node:n@n
+		pods shop/q < v1:Node:n@n v1:Node:m@n
+		widgets shop/w finalizers=x < v1:Node:n@n
+		deployments shop/d < v1:Node:n@n
+		deployments shop/e < v1:Node:n@n`)
+	s.on("PATCH", "/apis/apps/v1/namespaces/shop/deployments/d", 1, status(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType))
+	server := s.writer(rest.Config{}, ServerOptions{FieldManager: "tester"})
+	snapshot := s.snapshot(server.reader, Scope{})
+	const smp, merge = "application/strategic-merge-patch+json", "application/merge-patch+json"
+	for _, test := range []struct {
+		object string
+		patch  gc.Patch
+		want   string
+	}{
+		{"p", gc.Patch{RemoveOwners: []types.UID{"n"}}, smp},
+		{"p", gc.Patch{Unblock: true}, smp},
+		{"p", gc.Patch{RemoveFinalizer: "x"}, merge},
+		{"q", gc.Patch{RemoveOwners: []types.UID{"n"}}, smp},
+		{"q", gc.Patch{Unblock: true}, merge}, // two entries with one key
+		{"w", gc.Patch{RemoveOwners: []types.UID{"n"}}, merge},
+		{"w", gc.Patch{Unblock: true}, merge},
+		{"d", gc.Patch{RemoveOwners: []types.UID{"n"}}, smp + " " + merge},
+		{"d", gc.Patch{RemoveOwners: []types.UID{"n"}}, merge},
+		{"e", gc.Patch{Unblock: true}, merge},
+	} {
+		before := len(s.log)
+		if _, err := server.Patch(t.Context(), found(t, snapshot, test.object), test.patch); err != nil {
+			t.Errorf("%s: %v", test.object, err)
+		}
+		var types []string
+		for _, r := range s.log[before:] {
+			types = append(types, r.contentType)
+			if r.query != "fieldManager=tester" {
+				t.Errorf("%s: query %s", test.object, r.query)
+			}
+		}
+		if got := strings.Join(types, " "); got != test.want {
+			t.Errorf("%s %+v: sent %s, want %s", test.object, test.patch, got, test.want)
+		}
+	}
+}
+
+// The answer to a patch is the object as it is then; a wrong UID is a conflict.
+func TestPatch(t *testing.T) {
+	invalid := func(field string) http.HandlerFunc {
+		return status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: field})
+	}
+	for _, test := range []struct {
+		name   string
+		answer http.HandlerFunc
+		check  func(error) bool
+	}{
+		{"accepted", nil, func(err error) bool { return err == nil }},
+		{"another UID", invalid("metadata.uid"), apierrors.IsConflict},
+		{"invalid for another reason", invalid("metadata.finalizers"), func(err error) bool { return apierrors.IsInvalid(err) && !apierrors.IsConflict(err) }},
+		{"invalid without a reason", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), apierrors.IsInvalid},
+		{"another version", status(http.StatusConflict, metav1.StatusReasonConflict), apierrors.IsConflict},
+		{"gone", status(http.StatusNotFound, metav1.StatusReasonNotFound), isNoSuchObject},
+		{"forbidden", forbidden(), apierrors.IsForbidden},
+	} {
+		s := newAPIServer(t)
+		s.add("pods shop/p rv=5 < v1:Node:n@n")
+		server := s.writer(rest.Config{}, ServerOptions{})
+		base := found(t, s.snapshot(server.reader, Scope{}), "p")
+		if test.answer != nil {
+			s.on("PATCH", "/api/v1/namespaces/shop/pods/p", always, test.answer)
+		}
+		got, err := server.Patch(t.Context(), base, gc.Patch{RemoveOwners: []types.UID{"n"}})
+		if !test.check(err) {
+			t.Errorf("%s: got error %v", test.name, err)
+		}
+		if err == nil && (got.ResourceVersion != "50" || got.Resource != base.Resource) {
+			t.Errorf("%s: got %+v", test.name, got)
+		}
+		if n := len(s.asked("PATCH", "/")); n != 1 {
+			t.Errorf("%s: sent %d times", test.name, n)
+		}
+	}
+}
+
+func TestDelete(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("pods shop/p rv=5\nnodes n\nwidgets shop/w")
+	server := s.writer(rest.Config{}, ServerOptions{})
+	snapshot := s.snapshot(server.reader, Scope{})
+	policy, uid, version := metav1.DeletePropagationForeground, types.UID("p"), "5"
+	options := metav1.DeleteOptions{
+		PropagationPolicy: &policy, GracePeriodSeconds: new(int64(3)),
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	}
+	for _, name := range []string{"p", "n", "w"} {
+		o := found(t, snapshot, name)
+		if err := server.Delete(t.Context(), o.Identity(), options); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	same(t, "deleted", `/api/v1/namespaces/shop/pods/p
+		/api/v1/nodes/n
+		/apis/example.com/v1/namespaces/shop/widgets/w`, s.asked("DELETE", "/"))
+	for _, r := range s.log[len(s.log)-3:] {
+		const want = `{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":3,"preconditions":{"uid":"p","resourceVersion":"5"},"propagationPolicy":"Foreground"}`
+		if strings.TrimSpace(r.body) != want || r.contentType != "application/json" {
+			t.Errorf("sent %s as %s", r.body, r.contentType)
+		}
+	}
+	if got := server.reader.Stats().String(); !strings.Contains(got, ", 3 deletes, 0 patches, 0 watches; ") {
+		t.Errorf("counted %s", got)
+	}
+}
+
+// refusing makes the first connections fail as if nobody listened.
+func refusing(n int32) func(context.Context, string, string) (net.Conn, error) {
+	var left atomic.Int32
+	left.Store(n)
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if left.Add(-1) >= 0 {
+			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+}
+
+// What is likely to go away is waited for; what the server has decided is not.
+func TestRetries(t *testing.T) {
+	retryAfter := func(code int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(code)
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		config rest.Config
+		answer http.HandlerFunc
+		times  int
+		sent   int
+		check  func(error) bool
+	}{
+		{"connection refused", rest.Config{Dial: refusing(2)}, nil, 0, 1, nil},
+		{"connection cut", rest.Config{}, cut, 1, 2, nil},
+		{"429 with Retry-After", rest.Config{}, retryAfter(http.StatusTooManyRequests), 2, 3, nil},
+		{"429", rest.Config{}, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests), 2, 3, nil},
+		{"503", rest.Config{}, status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable), 2, 3, nil},
+		{"503 of a proxy", rest.Config{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) }, 1, 2, nil},
+		{"the server timed out", rest.Config{}, status(http.StatusInternalServerError, metav1.StatusReasonServerTimeout), 1, 2, nil},
+		{"403", rest.Config{}, forbidden(), 1, 1, apierrors.IsForbidden},
+		{"404", rest.Config{}, status(http.StatusNotFound, metav1.StatusReasonNotFound), 1, 1, apierrors.IsNotFound},
+		{"409", rest.Config{}, status(http.StatusConflict, metav1.StatusReasonConflict), 1, 1, apierrors.IsConflict},
+		{"422", rest.Config{}, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), 1, 1, apierrors.IsInvalid},
+		{"500", rest.Config{}, status(http.StatusInternalServerError, metav1.StatusReasonInternalError), 1, 1, apierrors.IsInternalError},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newAPIServer(t)
+			s.add("pods shop/p")
+			server := s.writer(test.config, ServerOptions{})
+			p := found(t, s.snapshot(server.reader, Scope{}), "p")
+			s.on("DELETE", "/api/v1/namespaces/shop/pods/p", test.times, test.answer)
+			err := server.Delete(within(t), p.Identity(), metav1.DeleteOptions{})
+			if test.check == nil {
+				test.check = func(err error) bool { return err == nil }
+			}
+			if !test.check(err) {
+				t.Errorf("got error %v", err)
+			}
+			if n := len(s.asked("DELETE", "/")); n != test.sent {
+				t.Errorf("sent %d times, want %d", n, test.sent)
+			}
+		})
+	}
+}
+
+// The same holds for reading an object after a conflict.
+func TestGetRetries(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("pods shop/p rv=5")
+	server := s.writer(rest.Config{}, ServerOptions{})
+	p := found(t, s.snapshot(server.reader, Scope{}), "p")
+	s.on("GET", "/api/v1/namespaces/shop/pods/p", 1, status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+	if o, err := server.Get(within(t), *p.Resource, "shop", "p"); err != nil || o.UID != "p" {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	if _, err := server.Get(within(t), *p.Resource, "shop", "nobody"); !isNoSuchObject(err) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// Requests are repeated for about half a minute: long enough for an API server
+// to be restarted.
+func TestRetriesLast(t *testing.T) {
+	b, requests, total := retries, 0, time.Duration(0)
+	for b.Steps > 0 { // as wait.ExponentialBackoffWithContext does
+		requests++
+		if b.Steps == 1 {
+			break
+		}
+		pause := b.Step()
+		if total += pause; b.Steps == 0 {
+			t.Errorf("after %d requests it pauses for %s, and then sends nothing", requests, pause)
+		}
+	}
+	if total < 20*time.Second || total > 40*time.Second {
+		t.Errorf("%d requests in %s", requests, total)
+	}
+}
+
+func TestPassing(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, true},
+		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, true},
+		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), true},
+		{io.EOF, true},
+		{apierrors.NewTooManyRequests("slow down", 1), true},
+		{apierrors.NewServiceUnavailable("starting"), true},
+		{apierrors.NewServerTimeout(podsResource, "delete", 1), true},
+		{apierrors.NewForbidden(podsResource, "p", nil), false},
+		{apierrors.NewConflict(podsResource, "p", nil), false},
+		{apierrors.NewInvalid(podsKind, "p", nil), false},
+		{apierrors.NewInternalError(errors.New("broken")), false},
+		{context.DeadlineExceeded, false},
+		{context.Canceled, false},
+	} {
+		if got := passing(test.err); got != test.want {
+			t.Errorf("%v: got %t", test.err, got)
+		}
+	}
+}
+
+// A request that was sent is finished although the user pressed Ctrl-C, so that
+// its result is known. It is not repeated, and no other is sent.
+func TestRequestIsFinished(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("pods shop/p\npods shop/q\npods shop/r")
+	server := s.writer(rest.Config{}, ServerOptions{})
+	snapshot := s.snapshot(server.reader, Scope{})
+	ctx, cancel := context.WithCancel(within(t))
+	s.on("DELETE", "/api/v1/namespaces/shop/pods/p", always, func(w http.ResponseWriter, _ *http.Request) {
+		cancel()
+		writeJSON(w, http.StatusOK, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess})
+	})
+	p, q, r := found(t, snapshot, "p"), found(t, snapshot, "q"), found(t, snapshot, "r")
+	if err := server.Delete(ctx, p.Identity(), metav1.DeleteOptions{}); err != nil {
+		t.Errorf("the request in flight: %v", err)
+	}
+	if err := server.Delete(ctx, q.Identity(), metav1.DeleteOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("the next one: %v", err)
+	}
+	ctx, cancel = context.WithCancel(within(t))
+	s.on("DELETE", "/api/v1/namespaces/shop/pods/r", always, func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)(w, r)
+	})
+	if err := server.Delete(ctx, r.Identity(), metav1.DeleteOptions{}); !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("one that would be repeated: %v", err)
+	}
+	if n := len(s.asked("DELETE", "/")); n != 2 {
+		t.Errorf("%d requests were sent", n)
+	}
+}
+
+// Every request but a watch has a deadline.
+func TestWritesHaveADeadline(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("pods shop/p < v1:Node:n@n")
+	s.streams["/api/v1/pods"] = []string{"MODIFIED pods shop/p rv=2\nhold"}
+	var d, watches deadlines
+	config := rest.Config{Host: s.URL}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		d.next, watches.next = next, next
+		return roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Has("watch") {
+				return watches.RoundTrip(r)
+			}
+			return d.RoundTrip(r)
+		})
+	})
+	server := s.writer(config, ServerOptions{})
+	snapshot := s.snapshot(server.reader, Scope{})
+	p := found(t, snapshot, "p")
+	server.Watch(t.Context(), snapshot, []*graph.Resource{p.Resource})
+	if _, err := server.Events(within(t), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Patch(t.Context(), p, gc.Patch{RemoveOwners: []types.UID{"n"}}); err != nil {
+		t.Error(err)
+	}
+	if err := server.Delete(t.Context(), p.Identity(), metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+	if d.seen != 2 || len(d.none) > 0 {
+		t.Errorf("%d requests, without a deadline: %s", d.seen, d.none)
+	}
+	if watches.seen != 1 || len(watches.none) != 1 {
+		t.Errorf("%d watches, %d without a deadline", watches.seen, len(watches.none))
+	}
+}
+
+// A write that takes too long is given up.
+func TestWriteTimeout(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("pods shop/p")
+	server := s.writer(rest.Config{Timeout: 200 * time.Millisecond}, ServerOptions{})
+	p := found(t, s.snapshot(server.reader, Scope{}), "p")
+	s.on("DELETE", "/api/v1/namespaces/shop/pods/p", always, hang)
+	if err := server.Delete(within(t), p.Identity(), metav1.DeleteOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// A dry run sends what the step would, with the object as it was read.
+func TestDryRun(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("pods shop/p rv=5 < v1:Node:n@n")
+	server := s.writer(rest.Config{}, ServerOptions{FieldManager: "tester"})
+	snapshot := s.snapshot(server.reader, Scope{})
+	p := found(t, snapshot, "p")
+	later, version := p, "9"
+	later.ResourceVersion = version
+	policy := metav1.DeletePropagationOrphan
+	steps := []gc.Step{
+		{Action: gc.ActionDelete, Object: later, Options: metav1.DeleteOptions{
+			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{ResourceVersion: &version},
+		}},
+		{Action: gc.ActionRemoveOwnerReferences, Object: later, Patch: gc.Patch{RemoveOwners: []types.UID{"n"}}},
+	}
+	for _, step := range steps {
+		if err := server.DryRun(t.Context(), step, snapshot); err != nil {
+			t.Errorf("%s: %v", step.Action, err)
+		}
+	}
+	var sent []string
+	for _, r := range s.log[len(s.log)-2:] {
+		sent = append(sent, r.method+" "+r.query+" "+strings.TrimSpace(r.body))
+	}
+	same(t, "sent", `DELETE  {"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"p","resourceVersion":"5"},"propagationPolicy":"Orphan","dryRun":["All"]}
+		PATCH dryRun=All&fieldManager=tester {"metadata":{"ownerReferences":[{"$patch":"delete","uid":"n"}],"resourceVersion":"5","uid":"p"}}`, sent)
+	if steps[0].Options.DryRun != nil || *steps[0].Options.Preconditions.ResourceVersion != "9" {
+		t.Errorf("the step was changed: %+v", steps[0].Options)
+	}
+	s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, forbidden())
+	if err := server.DryRun(t.Context(), steps[0], snapshot); !apierrors.IsForbidden(err) {
+		t.Errorf("refused: %v", err)
+	}
+	stranger := gc.Step{Object: graph.Object{Resource: p.Resource, Namespace: "shop", Name: "x", UID: "x"}}
+	if err := server.DryRun(t.Context(), stranger, snapshot); err == nil || err.Error() != "Pod/shop/x is not in the snapshot" {
+		t.Errorf("an unknown object: %v", err)
+	}
+}
+
+func TestBadServerConfig(t *testing.T) {
+	s := newAPIServer(t)
+	config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent"}}
+	if _, err := NewServer(s.reader(Options{}), config, ServerOptions{}); err == nil || !strings.HasPrefix(err.Error(), "configuring the client: ") {
+		t.Errorf("got error %v", err)
+	}
+}
