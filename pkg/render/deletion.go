@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/awalterschulze/gographviz"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// maxNamed is the number of objects that a summary names for one reason; more
+// are counted.
+const maxNamed = 5
+
+// Tense says whether a summary is about what would happen or what did.
+type Tense int
+
+// The tenses.
+const (
+	Future Tense = iota
+	Past
+)
+
+// phrases are what a summary says of each result, in the order in which it
+// says it.
+var phrases = []struct {
+	result gc.Result
+	words  [2]string
+	color  color
+	// explained results are listed with their reasons; of the others only those
+	// objects are that there is something to say about.
+	explained bool
+}{
+	{gc.Deleted, [2]string{"would be deleted", "deleted"}, noColor, false},
+	{gc.Orphaned, [2]string{"would be orphaned", "orphaned"}, noColor, false},
+	{gc.OwnerReferenceRemoved, [2]string{"would lose an owner reference and stay", "lost an owner reference and stays"}, noColor, true},
+	{gc.Remaining, [2]string{"would remain", "remains"}, red, true},
+	{gc.Unknown, [2]string{"may remain", "could not be decided about"}, yellow, true},
+	{gc.Untouched, [2]string{"would not be touched", "not touched"}, noColor, true},
+}
+
+// Summary writes what becomes of the objects: counts by kind for each result,
+// and reasons where there is something to explain.
+func Summary(w io.Writer, style Style, tense Tense, all []gc.Outcome) error {
+	out := bufio.NewWriter(w)
+	for _, phrase := range phrases {
+		var matching []gc.Outcome
+		for _, o := range all {
+			if o.Result == phrase.result {
+				matching = append(matching, o)
+			}
+		}
+		if len(matching) == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "%s: %s\n", style.paint(phrase.words[tense], phrase.color), counts(matching))
+		if !phrase.explained {
+			matching = slices.DeleteFunc(matching, func(o gc.Outcome) bool { return o.Reason == "" })
+		}
+		writeReasons(out, matching)
+	}
+	return out.Flush()
+}
+
+// counts says how many objects of each kind there are, as "1 Deployment, 2
+// Pods".
+func counts(all []gc.Outcome) string {
+	numbers := map[string]int{}
+	for _, o := range all {
+		numbers[o.Object.Resource.Kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(numbers)) {
+		parts = append(parts, fmt.Sprintf("%d %s", numbers[kind], kind))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeReasons names the objects, those with the same reason together.
+func writeReasons(w io.Writer, all []gc.Outcome) {
+	byReason := map[string][]gc.Outcome{}
+	var reasons []string
+	for _, o := range all {
+		reason := o.Reason
+		if len(o.WaitingFor) > 0 {
+			reason += ": " + names(o.WaitingFor)
+		}
+		if byReason[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		byReason[reason] = append(byReason[reason], o)
+	}
+	for _, reason := range reasons {
+		var ids []graph.Identity
+		for _, o := range byReason[reason] {
+			ids = append(ids, o.Object.Identity())
+		}
+		if reason == "" {
+			fmt.Fprintf(w, "  %s\n", names(ids))
+		} else {
+			fmt.Fprintf(w, "  %s: %s\n", names(ids), reason)
+		}
+	}
+}
+
+// names lists the first few objects and counts the rest.
+func names(ids []graph.Identity) string {
+	var parts []string
+	for _, id := range ids[:min(len(ids), maxNamed)] {
+		parts = append(parts, id.String())
+	}
+	if more := len(ids) - maxNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Plan writes a preview: what becomes of the objects, then the steps in order,
+// then the digest that confirms them.
+func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report) error {
+	if err := Summary(w, style, Future, report.Outcomes); err != nil {
+		return err
+	}
+	if len(plan.Steps) > 0 {
+		fmt.Fprintln(w)
+	}
+	if err := plan.writeSteps(w, style); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\ndigest: %s\n", plan.Digest)
+	return err
+}
+
+// EventLine is a write as one line of text, as kubectl delete says it.
+func EventLine(step gc.Step) string {
+	id := step.Object.Identity()
+	where := ""
+	if id.Namespace != "" {
+		where = " in namespace " + id.Namespace
+	}
+	name := kubectlName(id)
+	if step.Err != nil {
+		return fmt.Sprintf("%s: %s refused%s: %v", name, step.Action, where, step.Err)
+	}
+	switch step.Action {
+	case gc.ActionDelete:
+		return fmt.Sprintf("%s: deletion accepted%s (%s)", name, where, strings.ToLower(string(*step.Options.PropagationPolicy)))
+	case gc.ActionRemoveFinalizer:
+		return fmt.Sprintf("%s: finalizer %s removed%s", name, step.Patch.RemoveFinalizer, where)
+	case gc.ActionUnblockOwnerReferences:
+		return fmt.Sprintf("%s: owner references unblocked%s", name, where)
+	case gc.ActionRemoveOwnerReferences:
+		return fmt.Sprintf("%s: owner reference removed%s (%s)", name, where, step.Reason)
+	}
+	return fmt.Sprintf("%s: %s%s", name, step.Action, where)
+}
+
+// kubectlName is an identity as kubectl's -o name prints it.
+func kubectlName(id graph.Identity) string {
+	kind := strings.ToLower(id.Resource.Kind)
+	if id.Resource.Group != "" {
+		kind += "." + id.Resource.Group
+	}
+	return kind + "/" + id.Name
+}
+
+var resultColors = map[gc.Result]string{
+	gc.Deleted: "red", gc.Orphaned: "green", gc.OwnerReferenceRemoved: "green",
+	gc.Remaining: "orange", gc.Unknown: "gold", gc.Untouched: "black",
+}
+
+// OutcomeDOT draws the objects of a deletion with what becomes of them, and the
+// references between them.
+func OutcomeDOT(w io.Writer, g *graph.Graph, all []gc.Outcome) error {
+	var nodes []graph.Node
+	results := map[graph.Node]gc.Outcome{}
+	for _, o := range all {
+		if n, ok := g.Node(o.Object.UID); ok {
+			nodes = append(nodes, n)
+			results[n] = o
+		}
+	}
+	return writeGraph(w, nodes, func(n graph.Node, attrs gographviz.Attrs) {
+		o := results[n]
+		setAttributes(attrs, map[string]string{"result": string(o.Result), "reason": o.Reason, "color": resultColors[o.Result]})
+	})
+}
+
+// DeletedNames prints the objects that are deleted as kubectl's -o name does.
+func DeletedNames(w io.Writer, all []gc.Outcome) error {
+	for _, o := range all {
+		if o.Result != gc.Deleted {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, kubectlName(o.Object.Identity())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// DeletionPlan is the document of a preview.
+type DeletionPlan struct {
+	metav1.TypeMeta   `json:",inline"`
+	Complete          bool                       `json:"complete"`
+	Unlisted          []Unlisted                 `json:"unlisted"`
+	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
+	Targets           []ObjectReference          `json:"targets"`
+	Steps             []PlanStep                 `json:"steps"`
+	Outcome           []Outcome                  `json:"outcome"`
+	// Digest is over every write: it is the same as long as the same writes
+	// would be made to the same versions of the same objects.
+	Digest string `json:"digest"`
+}
+
+// PlanStep is one write of a plan.
+type PlanStep struct {
+	Step              int                         `json:"step"`
+	Action            gc.Action                   `json:"action"`
+	Object            ObjectReference             `json:"object"`
+	Reason            string                      `json:"reason"`
+	PropagationPolicy *metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
+	Preconditions     Preconditions               `json:"preconditions"`
+	Patch             *PatchSummary               `json:"patch,omitempty"`
+	Server            *ServerAnswer               `json:"server,omitempty"`
+}
+
+// Preconditions are what must still hold of the object. ResourceVersion is
+// missing when an earlier step of the plan changes it.
+type Preconditions struct {
+	UID             types.UID `json:"uid"`
+	ResourceVersion string    `json:"resourceVersion,omitempty"`
+}
+
+// PatchSummary is what a patch changes.
+type PatchSummary struct {
+	RemoveOwnerReferences  []types.UID `json:"removeOwnerReferences,omitempty"`
+	UnblockOwnerReferences bool        `json:"unblockOwnerReferences,omitempty"`
+	RemoveFinalizer        string      `json:"removeFinalizer,omitempty"`
+}
+
+// ServerAnswer is what the API server said to a step that was sent with
+// dryRun=All.
+type ServerAnswer struct {
+	Accepted bool   `json:"accepted"`
+	Message  string `json:"message,omitempty"`
+}
+
+// Outcome is what becomes of one object.
+type Outcome struct {
+	Object     ObjectReference   `json:"object"`
+	Result     gc.Result         `json:"result"`
+	Reason     string            `json:"reason"`
+	WaitingFor []ObjectReference `json:"waitingFor,omitempty"`
+	Finalizers []string          `json:"finalizers,omitempty"`
+}
+
+// DeletionReport is the document of a run.
+type DeletionReport struct {
+	metav1.TypeMeta `json:",inline"`
+	Complete        bool        `json:"complete"`
+	Unlisted        []Unlisted  `json:"unlisted"`
+	Outcome         []Outcome   `json:"outcome"`
+	Events          []Event     `json:"events"`
+	Remaining       []Remaining `json:"remaining"`
+}
+
+// Event is one write of a run with the server's answer.
+type Event struct {
+	Time    metav1.Time     `json:"time"`
+	Action  gc.Action       `json:"action"`
+	Object  ObjectReference `json:"object"`
+	Result  string          `json:"result"`
+	Message string          `json:"message,omitempty"`
+}
+
+// Remaining is an object that should be gone and is not.
+type Remaining struct {
+	Object     ObjectReference   `json:"object"`
+	WaitingFor []ObjectReference `json:"waitingFor"`
+	Causes     []string          `json:"causes"`
+}
+
+// NewDeletionPlan describes what a simulated run did.
+func NewDeletionPlan(s *graph.Snapshot, policy metav1.DeletionPropagation, targets []graph.Identity, report *gc.Report) *DeletionPlan {
+	plan := &DeletionPlan{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionPlan"},
+		Complete: s.Complete(), Unlisted: NewUnlisted(s),
+		PropagationPolicy: policy, Targets: references(targets), Steps: []PlanStep{}, Outcome: outcomes(report),
+	}
+	if plan.Targets == nil {
+		plan.Targets = []ObjectReference{}
+	}
+	for i, step := range report.Steps {
+		plan.Steps = append(plan.Steps, newPlanStep(s, i+1, step))
+	}
+	plan.Digest = digest(plan.Steps)
+	return plan
+}
+
+func newPlanStep(s *graph.Snapshot, number int, step gc.Step) PlanStep {
+	p := PlanStep{
+		Step: number, Action: step.Action, Object: NewObjectReference(step.Object.Identity()), Reason: step.Reason,
+		PropagationPolicy: step.Options.PropagationPolicy, Preconditions: Preconditions{UID: step.Object.UID},
+	}
+	if o, ok := s.Object(step.Object.UID); ok && o.ResourceVersion == step.Object.ResourceVersion {
+		p.Preconditions.ResourceVersion = o.ResourceVersion
+	}
+	if step.Action != gc.ActionDelete {
+		p.Patch = &PatchSummary{
+			RemoveOwnerReferences: step.Patch.RemoveOwners, UnblockOwnerReferences: step.Patch.Unblock,
+			RemoveFinalizer: step.Patch.RemoveFinalizer,
+		}
+	}
+	return p
+}
+
+// digest identifies the writes, in their order, but not the words about them.
+func digest(steps []PlanStep) string {
+	hash := sha256.New()
+	encoder := json.NewEncoder(hash)
+	for _, s := range steps {
+		// Encoding structs of strings into a hash cannot fail.
+		_ = encoder.Encode([]any{s.Action, s.Preconditions, s.PropagationPolicy, s.Patch})
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// NewDeletionReport describes what a run did.
+func NewDeletionReport(s *graph.Snapshot, events []Event, report *gc.Report) *DeletionReport {
+	document := &DeletionReport{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionReport"},
+		Complete: s.Complete(), Unlisted: NewUnlisted(s),
+		Outcome: outcomes(report), Events: events, Remaining: []Remaining{},
+	}
+	for _, o := range report.Remaining() {
+		document.Remaining = append(document.Remaining, Remaining{
+			Object: NewObjectReference(o.Object.Identity()), WaitingFor: append([]ObjectReference{}, references(o.WaitingFor)...), Causes: causes(o),
+		})
+	}
+	return document
+}
+
+// causes returns the identifiers of what visibly holds an object, as
+// explain-stuck names them. Who removes a finalizer was not looked for here.
+func causes(o gc.Outcome) []string {
+	ids := []string{}
+	if len(o.WaitingFor) > 0 {
+		ids = append(ids, "gc-fg-blocking")
+	}
+	if o.Object.BeingDeleted() && o.Object.HasFinalizer(metav1.FinalizerOrphanDependents) {
+		ids = append(ids, "gc-orphan-pending")
+	}
+	if len(o.Finalizers) > 0 {
+		ids = append(ids, "fin-unknown")
+	}
+	if grace := o.Object.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
+		ids = append(ids, "pod-grace")
+	}
+	return ids
+}
+
+// NewEvent describes a write at the time of its answer.
+func NewEvent(now metav1.Time, step gc.Step) Event {
+	e := Event{Time: now, Action: step.Action, Object: NewObjectReference(step.Object.Identity()), Result: "Accepted"}
+	if step.Err != nil {
+		e.Result, e.Message = "Refused", step.Err.Error()
+	}
+	return e
+}
+
+func references(ids []graph.Identity) []ObjectReference {
+	var refs []ObjectReference
+	for _, id := range ids {
+		refs = append(refs, NewObjectReference(id))
+	}
+	return refs
+}
+
+func outcomes(report *gc.Report) []Outcome {
+	result := []Outcome{}
+	for _, o := range report.Outcomes {
+		result = append(result, Outcome{
+			Object: NewObjectReference(o.Object.Identity()), Result: o.Result, Reason: o.Reason,
+			WaitingFor: references(o.WaitingFor), Finalizers: o.Finalizers,
+		})
+	}
+	return result
+}
+
+// DeepCopyObject implements runtime.Object; the copy is shallow.
+func (p *DeletionPlan) DeepCopyObject() runtime.Object {
+	document := *p
+	return &document
+}
+
+// DeepCopyObject implements runtime.Object; the copy is shallow.
+func (r *DeletionReport) DeepCopyObject() runtime.Object {
+	document := *r
+	return &document
+}
+
+// writeSteps writes the steps of a plan, one a line, with the server's answers where
+// there are any.
+func (p *DeletionPlan) writeSteps(w io.Writer, style Style) error {
+	if len(p.Steps) == 0 {
+		return nil
+	}
+	rows := &table{style: style, rows: [][]cell{plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER")}}
+	for _, s := range p.Steps {
+		policy := ""
+		if s.PropagationPolicy != nil {
+			policy = string(*s.PropagationPolicy)
+		}
+		rows.rows = append(rows.rows, []cell{
+			{text: fmt.Sprint(s.Step)}, {text: string(s.Action)}, {text: s.Object.Namespace}, {text: s.Object.Kind + "/" + s.Object.Name},
+			{text: policy}, {text: s.Reason}, serverCell(s.Server),
+		})
+	}
+	return rows.write(w)
+}
+
+func serverCell(answer *ServerAnswer) cell {
+	switch {
+	case answer == nil:
+		return cell{}
+	case answer.Accepted:
+		return cell{text: "accepted", color: green}
+	}
+	return cell{text: "refused: " + answer.Message, color: red}
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// StuckReport is the document that explain-stuck prints.
+type StuckReport struct {
+	metav1.TypeMeta `json:",inline"`
+	Complete        bool       `json:"complete"`
+	Unlisted        []Unlisted `json:"unlisted"`
+	// Unread is what was looked at besides the lists and could not be read.
+	Unread  []string      `json:"unread"`
+	Objects []StuckObject `json:"objects"`
+}
+
+// StuckObject is an object in a StuckReport.
+type StuckObject struct {
+	Object  ObjectReference `json:"object"`
+	Verdict string          `json:"verdict"`
+	Since   *metav1.Time    `json:"since,omitempty"`
+	Chain   []StuckLink     `json:"chain"`
+	Causes  []StuckCause    `json:"causes"`
+}
+
+// StuckLink is a step from an object to a cause.
+type StuckLink struct {
+	Object ObjectReference `json:"object"`
+	// ID is the catalogue's identifier of the step.
+	ID      string `json:"id,omitempty"`
+	Because string `json:"because,omitempty"`
+}
+
+// StuckCause is a cause in a StuckReport.
+type StuckCause struct {
+	ID         string           `json:"id"`
+	Object     ObjectReference  `json:"object"`
+	Verdict    string           `json:"verdict"`
+	Summary    string           `json:"summary"`
+	Until      *metav1.Time     `json:"until,omitempty"`
+	Blocks     int              `json:"blocks"`
+	Evidence   []StuckEvidence  `json:"evidence"`
+	Controller *StuckController `json:"controller,omitempty"`
+	Remedies   []StuckRemedy    `json:"remedies"`
+}
+
+// StuckController is who should act.
+type StuckController struct {
+	Name     string          `json:"name"`
+	Liveness string          `json:"liveness"`
+	Evidence []StuckEvidence `json:"evidence"`
+}
+
+// StuckEvidence is a fact that a cause rests on.
+type StuckEvidence struct {
+	Source string `json:"source"`
+	Path   string `json:"path"`
+	Value  string `json:"value"`
+}
+
+// StuckRemedy is a way out.
+type StuckRemedy struct {
+	Risk    string `json:"risk"`
+	Command string `json:"command"`
+	Effect  string `json:"effect"`
+	Leaks   string `json:"leaks,omitempty"`
+}
+
+// NewStuckReport returns the document of an explanation.
+func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
+	document := &StuckReport{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "StuckReport"},
+		Complete: s.Complete() && len(report.Unread) == 0,
+		Unlisted: NewUnlisted(s),
+		Unread:   append([]string{}, report.Unread...),
+		Objects:  []StuckObject{},
+	}
+	for _, o := range report.Objects {
+		document.Objects = append(document.Objects, newStuckObject(o))
+	}
+	slices.SortStableFunc(document.Objects, func(a, b StuckObject) int { return a.Object.compare(b.Object) })
+	return document
+}
+
+// compare orders references as identities are ordered.
+func (r ObjectReference) compare(s ObjectReference) int { return r.identity().Compare(s.identity()) }
+
+func (r ObjectReference) identity() graph.Identity {
+	id := graph.Identity{Namespace: r.Namespace, Name: r.Name, UID: r.UID}
+	id.Resource.Kind, id.Resource.Group = r.Kind, r.APIVersion
+	return id
+}
+
+func newStuckObject(o explain.Explanation) StuckObject {
+	object := StuckObject{
+		Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Chain: []StuckLink{}, Causes: []StuckCause{},
+	}
+	if !o.Since.IsZero() {
+		object.Since = &metav1.Time{Time: o.Since.UTC()}
+	}
+	for _, link := range o.Chain {
+		object.Chain = append(object.Chain, StuckLink{Object: NewObjectReference(link.Object), ID: link.Symptom, Because: link.Because})
+	}
+	for _, f := range o.Findings {
+		object.Causes = append(object.Causes, newStuckCause(f.Cause))
+	}
+	return object
+}
+
+func newStuckCause(c *explain.Cause) StuckCause {
+	cause := StuckCause{
+		ID: c.ID, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary,
+		Blocks: c.Blocks, Evidence: newStuckEvidence(c.Evidence), Remedies: []StuckRemedy{},
+	}
+	if !c.Until.IsZero() {
+		cause.Until = &metav1.Time{Time: c.Until.UTC()}
+	}
+	if c.Controller != nil {
+		cause.Controller = &StuckController{Name: c.Controller.Name, Liveness: c.Controller.Liveness, Evidence: newStuckEvidence(c.Controller.Evidence)}
+	}
+	for _, r := range c.Remedies {
+		cause.Remedies = append(cause.Remedies, StuckRemedy{Risk: string(r.Risk), Command: r.Command, Effect: r.Effect, Leaks: r.Leaks})
+	}
+	return cause
+}
+
+func newStuckEvidence(evidence []explain.Evidence) []StuckEvidence {
+	result := []StuckEvidence{}
+	for _, e := range evidence {
+		result = append(result, StuckEvidence(e))
+	}
+	return result
+}
+
+// DeepCopyObject implements runtime.Object, which the printers of cli-runtime
+// ask for. Documents are never changed, so the copy is shallow.
+func (r *StuckReport) DeepCopyObject() runtime.Object {
+	document := *r
+	return &document
+}

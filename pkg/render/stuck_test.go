@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// TestStuckTextEscapes lets everything that comes from a cluster try to drive
+// the terminal.
+func TestStuckTextEscapes(t *testing.T) {
+	const evil = "x\x1b[2J\u202e\n"
+	id := graph.Identity{Name: evil, UID: "u"}
+	c := &explain.Cause{
+		ID: "fin-unknown", Object: id, Verdict: explain.Unknown, Summary: evil, Blocks: 2,
+		Evidence:   []explain.Evidence{{Source: evil, Path: evil, Value: evil}},
+		Controller: &explain.Controller{Name: evil, Liveness: evil},
+		Remedies:   []explain.Remedy{{Risk: explain.Safe, Command: evil, Effect: evil, Leaks: evil}},
+	}
+	chain := []explain.Link{{Object: id, Symptom: evil, Because: evil}, {Object: id, Because: evil}}
+	o := explain.Explanation{Object: id, Verdict: explain.Unknown, Chain: chain, Findings: []explain.Finding{{Cause: c, Chain: chain}}}
+	waiting := explain.Explanation{Object: id, Verdict: explain.Pending, Chain: chain}
+	for _, objects := range [][]explain.Explanation{{o}, {waiting}, {o, waiting}} {
+		report := &explain.Report{Objects: objects, Causes: []*explain.Cause{c}, Unread: []string{evil}}
+		var out strings.Builder
+		text := render.StuckText{Now: time.Now()}
+		if err := text.Write(&out, report); err != nil {
+			t.Fatal(err)
+		}
+		if err := render.Unread(&out, report); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") {
+			t.Errorf("unescaped: %q", out.String())
+		}
+	}
+}

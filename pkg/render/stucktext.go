@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// maxLinks is the number of links of a chain that are shown; of longer ones the
+// middle is left out.
+const maxLinks = 12
+
+// verdicts are the verdicts in the order in which a report counts them.
+var verdicts = []struct {
+	verdict explain.Verdict
+	color   color
+}{
+	{explain.Stuck, red}, {explain.Unknown, yellow}, {explain.Progressing, green}, {explain.Pending, green}, {explain.NotTerminating, noColor}, {explain.NotFound, noColor},
+}
+
+// StuckText writes an explanation for a person: the verdict first, then each
+// cause with the way to it, the evidence, and what to do.
+type StuckText struct {
+	Style Style
+	Now   time.Time
+	out   *bufio.Writer
+}
+
+// Write prints the report.
+func (t *StuckText) Write(w io.Writer, report *explain.Report) error {
+	t.out = bufio.NewWriter(w)
+	if len(report.Objects) == 1 {
+		t.verdict(report.Objects[0])
+	} else {
+		t.counts(report)
+	}
+	for i, c := range report.Causes {
+		title := ""
+		if len(report.Causes) > 1 {
+			title = fmt.Sprintf("%d. ", i+1)
+		}
+		t.cause(title, c, report)
+	}
+	if len(report.Objects) > 1 {
+		t.others(report)
+	}
+	return t.out.Flush()
+}
+
+// line writes a line of text that may hold names from the cluster.
+func (t *StuckText) line(format string, args ...any) {
+	fmt.Fprintln(t.out, printable(fmt.Sprintf(format, args...)))
+}
+
+func colorOf(verdict explain.Verdict) color {
+	for _, v := range verdicts {
+		if v.verdict == verdict {
+			return v.color
+		}
+	}
+	return noColor
+}
+
+// verdict writes the answer for a single object.
+func (t *StuckText) verdict(o explain.Explanation) {
+	fmt.Fprintf(t.out, "%s: %s\n", t.Style.paint(string(o.Verdict), colorOf(o.Verdict)), printable(o.Object.String()+t.since(o)))
+	switch {
+	case o.Verdict == explain.NotTerminating:
+		t.line("  it is not being deleted: no DELETE reached it, or it was refused")
+	case len(o.Findings) == 0:
+		t.chain(o.Chain)
+	}
+}
+
+func (t *StuckText) since(o explain.Explanation) string {
+	if o.Since.IsZero() {
+		return ""
+	}
+	return ", terminating for " + duration.HumanDuration(max(t.Now.Sub(o.Since), 0))
+}
+
+// counts writes how many objects have which verdict.
+func (t *StuckText) counts(report *explain.Report) {
+	var parts []string
+	for _, v := range verdicts {
+		n := 0
+		for _, o := range report.Objects {
+			if o.Verdict == v.verdict {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, t.Style.paint(fmt.Sprintf("%s: %d", v.verdict, n), v.color))
+		}
+	}
+	fmt.Fprintf(t.out, "%s of %d objects\n", strings.Join(parts, ", "), len(report.Objects))
+}
+
+// cause writes one cause.
+func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report) {
+	fmt.Fprintf(t.out, "\n%s%s: %s\n", title, t.Style.paint(string(c.Verdict), colorOf(c.Verdict)), printable(c.Object.String()+" ["+c.ID+"]"))
+	t.line("  %s", c.Summary)
+	if !c.Until.IsZero() {
+		t.line("  until %s", c.Until.UTC().Format(time.RFC3339))
+	}
+	if c.Blocks > 1 {
+		t.line("  holds up %d terminating objects", c.Blocks)
+	}
+	t.chainTo(c, report)
+	if len(c.Evidence) > 0 {
+		fmt.Fprintln(t.out, "  evidence:")
+		t.evidence(c.Evidence)
+	}
+	if c.Controller != nil {
+		t.line("  who should act: %s; whether it works: %s", c.Controller.Name, c.Controller.Liveness)
+		t.evidence(c.Controller.Evidence)
+	}
+	if len(c.Remedies) > 0 {
+		fmt.Fprintln(t.out, "  what to do:")
+	}
+	for _, r := range c.Remedies {
+		t.remedy(r)
+	}
+}
+
+func (t *StuckText) evidence(all []explain.Evidence) {
+	for _, e := range all {
+		path := ""
+		if e.Path != "" {
+			path = " " + e.Path
+		}
+		t.line("    %s%s: %s", e.Source, path, e.Value)
+	}
+}
+
+func (t *StuckText) remedy(r explain.Remedy) {
+	riskColors := map[explain.Risk]color{explain.Safe: green, explain.Disruptive: yellow, explain.Dangerous: red}
+	fmt.Fprintf(t.out, "    %s %s\n", t.Style.paint("["+string(r.Risk)+"]", riskColors[r.Risk]), printable(r.Effect))
+	if r.Leaks != "" {
+		t.line("      leaves behind or loses: %s", r.Leaks)
+	}
+	if r.Command != "" {
+		t.line("      %s", r.Command)
+	}
+}
+
+// chainTo shows how the first of the objects that wait for the cause comes to
+// it, and names the others.
+func (t *StuckText) chainTo(c *explain.Cause, report *explain.Report) {
+	var longest []explain.Link
+	var held []graph.Identity
+	for _, o := range report.Objects {
+		for _, f := range o.Findings {
+			if f.Cause != c {
+				continue
+			}
+			held = append(held, o.Object)
+			if len(f.Chain) > len(longest) {
+				longest = f.Chain
+			}
+		}
+	}
+	if len(longest) > 0 && (len(longest) > 1 || longest[0].Because != "") {
+		fmt.Fprintln(t.out, "  chain:")
+		t.chain(longest)
+	}
+	if len(held) > 1 {
+		t.line("  objects that wait for it: %s", names(held))
+	}
+}
+
+func (t *StuckText) chain(links []explain.Link) {
+	for i, link := range links {
+		if len(links) > maxLinks && i >= maxLinks/2 && i < len(links)-maxLinks/2 {
+			if i == maxLinks/2 {
+				t.line("    ... %d more", len(links)-maxLinks)
+			}
+			continue
+		}
+		text := link.Object.String()
+		if link.Because != "" && (i < len(links)-1 || i == 0) {
+			text += ": " + link.Because
+		}
+		if link.Symptom != "" && i < len(links)-1 {
+			text += " [" + link.Symptom + "]"
+		}
+		lead := ""
+		if i > 0 {
+			lead = strings.Repeat("  ", i-1) + t.Style.drawing().last.lead
+			if i > maxLinks/2 {
+				lead = strings.Repeat("  ", maxLinks/2) + t.Style.drawing().last.lead
+			}
+		}
+		fmt.Fprintln(t.out, "    "+lead+printable(text))
+	}
+}
+
+// others names the objects without a cause.
+func (t *StuckText) others(report *explain.Report) {
+	for _, v := range verdicts {
+		var ids []graph.Identity
+		for _, o := range report.Objects {
+			if o.Verdict == v.verdict && len(o.Findings) == 0 {
+				ids = append(ids, o.Object)
+			}
+		}
+		if len(ids) > 0 {
+			fmt.Fprintf(t.out, "\n%s: %s\n", t.Style.paint(string(v.verdict), v.color), printable(names(ids)+meaning[v.verdict]))
+		}
+	}
+}
+
+var meaning = map[explain.Verdict]string{
+	explain.Pending:        ": the garbage collector, or a controller beside it, has to act, and nothing keeps it from it",
+	explain.NotTerminating: ": not being deleted",
+	explain.NotFound:       ": there is no such object",
+}
+
+// Unread writes what an explanation could not read besides what its snapshot
+// could not list.
+func Unread(w io.Writer, report *explain.Report) error {
+	for _, what := range report.Unread {
+		if _, err := fmt.Fprintln(w, "warning: could not read "+printable(what)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Style is how text looks on the place it is written to.
+type Style struct {
+	Color   bool
+	Unicode bool
+}
+
+type color int
+
+// Colours, the more alarming the later.
+const (
+	noColor color = iota
+	faint
+	bold
+	green
+	yellow
+	red
+)
+
+var escapes = [...]string{"", "\x1b[2m", "\x1b[1m", "\x1b[32m", "\x1b[33m", "\x1b[31m"}
+
+func (s Style) paint(text string, c color) string {
+	if !s.Color || c == noColor || text == "" {
+		return text
+	}
+	return escapes[c] + text + "\x1b[0m"
+}
+
+// drawing holds what a tree is drawn with.
+type drawing struct {
+	inner, last branchDrawing
+	cycle       string
+}
+
+type branchDrawing struct{ lead, under string }
+
+var (
+	unicodeDrawing = drawing{branchDrawing{"├─", "│ "}, branchDrawing{"└─", "  "}, "↺ "}
+	asciiDrawing   = drawing{branchDrawing{"|-", "| "}, branchDrawing{"`-", "  "}, "^ "}
+)
+
+func (s Style) drawing() *drawing {
+	if s.Unicode {
+		return &unicodeDrawing
+	}
+	return &asciiDrawing
+}
+
+// cell is a text in a table. The lead is drawn before it without colour.
+type cell struct {
+	lead  string
+	text  string
+	color color
+}
+
+func (c cell) width() int { return utf8.RuneCountInString(c.lead) + utf8.RuneCountInString(c.text) }
+
+// printable escapes control characters: names in owner references and messages
+// are free text, and must not be able to drive the terminal.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, drivesTerminal) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if drivesTerminal(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// drivesTerminal holds for control characters and for those that change the
+// direction or the joining of text.
+func drivesTerminal(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
+
+func plain(texts ...string) []cell {
+	cells := make([]cell, len(texts))
+	for i, text := range texts {
+		cells[i].text = text
+	}
+	return cells
+}
+
+// table is a header and rows of the same length.
+type table struct {
+	style Style
+	rows  [][]cell
+}
+
+// write prints the table with columns as wide as their widest cell. Columns
+// that are empty in every row but the header are left out.
+func (t *table) write(w io.Writer) error {
+	for _, row := range t.rows {
+		for k := range row {
+			row[k].text = printable(row[k].text)
+		}
+	}
+	widths := make([]int, len(t.rows[0]))
+	used := make([]bool, len(t.rows[0]))
+	for i, row := range t.rows {
+		for k, c := range row {
+			widths[k] = max(widths[k], c.width())
+			used[k] = used[k] || i > 0 && c.width() > 0
+		}
+	}
+	out := bufio.NewWriter(w)
+	for _, row := range t.rows {
+		line, pad := strings.Builder{}, 0
+		for k, c := range row {
+			if !used[k] {
+				continue
+			}
+			if c.width() > 0 {
+				line.WriteString(strings.Repeat(" ", pad))
+				line.WriteString(c.lead)
+				line.WriteString(t.style.paint(c.text, c.color))
+				pad = 0
+			}
+			pad += widths[k] - c.width() + 3
+		}
+		line.WriteByte('\n')
+		if _, err := out.WriteString(line.String()); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}

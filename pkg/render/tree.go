@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Status is what a tree shows of an object's state.
+type Status struct {
+	Ready  string
+	Status string
+}
+
+// Tree holds what Write needs beside the forest.
+type Tree struct {
+	Style Style
+	// Wide adds the columns APIVERSION, CONTROLLER and UID.
+	Wide bool
+	// Now is the time that ages are counted from.
+	Now time.Time
+	// Statuses are shown by UID where there is one.
+	Statuses map[types.UID]Status
+	// Named are marked.
+	Named graph.Set
+}
+
+// Write prints the forest as a table with the tree drawn in the NAME column.
+func (t *Tree) Write(w io.Writer, forest []*graph.Branch) error {
+	if len(forest) == 0 {
+		return nil
+	}
+	header := []string{"NAMESPACE", "NAME", "READY", "STATUS", "AGE", "REFERENCE", "BLOCKS"}
+	if t.Wide {
+		header = append(header, "CONTROLLER", "APIVERSION", "UID")
+	}
+	rows := &table{style: t.Style, rows: [][]cell{plain(append(header, "DETAILS")...)}}
+	for _, root := range forest {
+		t.add(rows, root, "", "")
+	}
+	return rows.write(w)
+}
+
+// add appends the branch's row and those below it. lead is drawn before the
+// branch's name, under before those of its dependents.
+func (t *Tree) add(rows *table, b *graph.Branch, lead, under string) {
+	rows.rows = append(rows.rows, t.row(b, lead))
+	for i, d := range b.Dependents {
+		drawing := &t.Style.drawing().inner
+		if i == len(b.Dependents)-1 {
+			drawing = &t.Style.drawing().last
+		}
+		t.add(rows, d, under+drawing.lead, under+drawing.under)
+	}
+}
+
+func (t *Tree) row(b *graph.Branch, lead string) []cell {
+	id := b.Node.Identity()
+	status := t.Statuses[id.UID]
+	name := cell{text: id.Resource.Kind + "/" + id.Name, color: t.nodeColor(b), lead: lead}
+	if b.Cycle {
+		name.lead, status = lead+t.Style.drawing().cycle, Status{}
+	}
+	row := []cell{
+		{text: id.Namespace}, name, {text: status.Ready}, {text: status.Status}, {text: t.age(b)},
+		states(b.References), {text: blocks(b.References)},
+	}
+	if t.Wide {
+		apiVersion, _ := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
+		row = append(row, cell{text: controls(b.References)}, cell{text: apiVersion}, cell{text: string(id.UID)})
+	}
+	return append(row, cell{text: strings.Join(t.details(b), "; ")})
+}
+
+func (t *Tree) nodeColor(b *graph.Branch) color {
+	switch {
+	case b.Node.Virtual():
+		return faint
+	case b.Node.BeingDeleted():
+		return red
+	case t.Named[b.Node]:
+		return bold
+	}
+	return noColor
+}
+
+func (t *Tree) age(b *graph.Branch) string {
+	created := b.Node.Object().CreationTimestamp
+	if b.Cycle || created.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(t.Now.Sub(created.Time))
+}
+
+// states shows the state of every reference, with the reason for all but
+// solid and waiting ones, which say it themselves.
+func states(refs []graph.Reference) cell {
+	var texts []string
+	worst := noColor
+	for _, ref := range refs {
+		texts = append(texts, stateText(ref))
+		worst = max(worst, stateColors[ref.State])
+	}
+	return cell{text: strings.Join(texts, ","), color: worst}
+}
+
+var stateColors = map[graph.State]color{
+	graph.Solid: green, graph.WaitingForDependentsDeletion: yellow, graph.Unknown: yellow, graph.Dangling: red,
+}
+
+func stateText(ref graph.Reference) string {
+	if ref.Reason == graph.NoReason || ref.Reason == graph.Waiting {
+		return ref.State.String()
+	}
+	return fmt.Sprintf("%s(%s)", ref.State, ref.Reason)
+}
+
+// blocks shows blockOwnerDeletion of every reference, - where it is not set.
+func blocks(refs []graph.Reference) string {
+	return flags(refs, func(r graph.Reference) *bool { return r.BlockOwnerDeletion })
+}
+
+func controls(refs []graph.Reference) string {
+	return flags(refs, func(r graph.Reference) *bool { return r.Controller })
+}
+
+func flags(refs []graph.Reference, flag func(graph.Reference) *bool) string {
+	var texts []string
+	for _, ref := range refs {
+		text := "-"
+		if value := flag(ref); value != nil {
+			text = fmt.Sprint(*value)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ",")
+}
+
+// details lists what does not fit a column.
+func (t *Tree) details(b *graph.Branch) []string {
+	if b.Cycle {
+		return []string{"cycle: this is the object above again"}
+	}
+	var details []string
+	if b.Node.Virtual() {
+		details = append(details, "virtual: "+missing(b.Node))
+	}
+	details = append(details, t.deletion(b.Node.Object())...)
+	for _, ref := range b.Elsewhere {
+		owner := ref.Owner.Identity()
+		switch {
+		case ref.Owner == b.Node:
+			details = append(details, fmt.Sprintf("owns itself (%s)", stateText(ref)))
+		case len(b.References) == 0:
+			details = append(details, fmt.Sprintf("owned by %s/%s (%s)", owner.Resource.Kind, owner.Name, stateText(ref)))
+		default:
+			details = append(details, fmt.Sprintf("also owned by %s/%s (%s)", owner.Resource.Kind, owner.Name, stateText(ref)))
+		}
+	}
+	if b.Hidden > 0 {
+		details = append(details, fmt.Sprintf("%d more below", b.Hidden))
+	}
+	return details
+}
+
+// missing says why an owner is known from references alone.
+func missing(n graph.Node) string {
+	for _, d := range n.Dependents() {
+		for _, ref := range d.ReferencesTo(n) {
+			switch ref.Reason {
+			case graph.UIDMismatch:
+				return "another object has this name"
+			case graph.Unresolvable:
+				return "the server does not serve " + ref.APIVersion + " " + ref.Kind
+			case graph.ClusterScopedDependent:
+				return "a cluster-scoped object cannot have a namespaced owner"
+			case graph.UnlistedOwner:
+				return "could not be read"
+			}
+		}
+	}
+	if n.Identity().Namespace != "" {
+		return "does not exist in this namespace"
+	}
+	return "does not exist"
+}
+
+// deletion tells how far the object's deletion is.
+func (t *Tree) deletion(o *graph.Object) []string {
+	var details []string
+	if o.BeingDeleted() {
+		grace := time.Duration(0)
+		if o.DeletionGracePeriodSeconds != nil {
+			grace = time.Duration(*o.DeletionGracePeriodSeconds) * time.Second
+		}
+		requested := o.DeletionTimestamp.Add(-grace)
+		text := "terminating for " + duration.HumanDuration(t.Now.Sub(requested))
+		if left := o.DeletionTimestamp.Sub(t.Now); left > 0 && grace > 0 {
+			text += ", grace period ends in " + duration.HumanDuration(left)
+		}
+		details = append(details, text)
+	}
+	if len(o.Finalizers) > 0 {
+		details = append(details, "finalizers: "+strings.Join(o.Finalizers, ", "))
+	}
+	return details
+}
+
+// Names prints the objects as kubectl's -o name does. Missing owners have no
+// name that a command could use and are left out.
+func Names(w io.Writer, forest []*graph.Branch) error {
+	var err error
+	walk(forest, func(b *graph.Branch) {
+		if err != nil || b.Cycle || b.Node.Virtual() {
+			return
+		}
+		_, err = fmt.Fprintln(w, kubectlName(b.Node.Identity()))
+	})
+	return err
+}

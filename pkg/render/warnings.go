@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Warnings writes what a snapshot could not read: a line for all that was
+// refused for want of rights, and a line with the server's words for every
+// other failure. It writes nothing for a complete snapshot.
+func Warnings(w io.Writer, s *graph.Snapshot) error {
+	out := bufio.NewWriter(w)
+	forbidden := map[string][]string{} // by namespace, empty for everywhere
+	for _, u := range s.Unlisted() {
+		if u.Reason == graph.Forbidden {
+			forbidden[u.Namespace] = append(forbidden[u.Namespace], unlistedName(u))
+			continue
+		}
+		where := ""
+		if u.Namespace != "" {
+			where = " in namespace " + printable(u.Namespace)
+		}
+		fmt.Fprintf(out, "warning: could not read %s%s: %s: %s\n", unlistedName(u), where, u.Reason, printable(u.Message))
+	}
+	writeForbidden(out, forbidden)
+	if !s.Complete() {
+		fmt.Fprintln(out, "warning: the answer is incomplete; what depends on the above is shown as Unknown, and objects may be missing")
+	}
+	return out.Flush()
+}
+
+// maxForbidden is the number of types that a warning names; documents have all.
+const maxForbidden = 20
+
+// writeForbidden names what the user may not read, everywhere or in a
+// namespace. What is forbidden everywhere is not named again where it was
+// tried in single namespaces.
+func writeForbidden(w io.Writer, forbidden map[string][]string) {
+	everywhere := map[string]bool{}
+	for _, name := range forbidden[""] {
+		everywhere[name] = true
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(forbidden)) {
+		names, where := forbidden[namespace], ""
+		if namespace != "" {
+			names = slices.DeleteFunc(names, func(name string) bool { return everywhere[name] })
+			where = " in namespace " + printable(namespace)
+		}
+		if more := len(names) - maxForbidden; more > 0 {
+			names = append(names[:maxForbidden], fmt.Sprintf("and %d more types", more))
+		}
+		if len(names) > 0 {
+			fmt.Fprintf(w, "warning: not allowed to read%s: %s\n", where, strings.Join(names, ", "))
+		}
+	}
+}
+
+// unlistedName names what could not be read, without the namespace.
+func unlistedName(u graph.Unlisted) string {
+	if u.Resource == "" {
+		return "the types of " + printable(strings.TrimSuffix(u.GroupVersion().String(), "/"))
+	}
+	name := schema.GroupResource{Group: u.Group, Resource: u.Resource}.String()
+	if u.Name != "" {
+		name += "/" + u.Name
+	}
+	return printable(name)
+}

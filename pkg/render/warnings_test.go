@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"bytes"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+const incomplete = "warning: the answer is incomplete; what depends on the above is shown as Unknown, and objects may be missing\n"
+
+func TestWarnings(t *testing.T) {
+	type gvr = schema.GroupVersionResource
+	for _, test := range []struct {
+		name     string
+		unlisted []graph.Unlisted
+		want     string
+	}{
+		{"complete", nil, ""},
+		{
+			"what is forbidden is one line for each namespace, sorted",
+			[]graph.Unlisted{
+				{GroupVersionResource: gvr{Version: "v1", Resource: "secrets"}, Namespace: "shop", Reason: graph.Forbidden, Message: "no"},
+				{GroupVersionResource: gvr{Group: "example.com", Version: "v1", Resource: "widgets"}, Reason: graph.Forbidden, Message: "no"},
+				{GroupVersionResource: gvr{Version: "v1", Resource: "nodes"}, Name: "n1", Reason: graph.Forbidden, Message: "no"},
+				{GroupVersionResource: gvr{Version: "v1", Resource: "configmaps"}, Namespace: "shop", Name: "c", Reason: graph.Forbidden, Message: "no"},
+			},
+			"warning: not allowed to read: nodes/n1, widgets.example.com\nwarning: not allowed to read in namespace shop: configmaps/c, secrets\n" + incomplete,
+		},
+		{
+			"other failures have a line each, in the server's words",
+			[]graph.Unlisted{
+				{GroupVersionResource: gvr{Version: "v1", Resource: "secrets"}, Reason: graph.Timeout, Message: "context deadline exceeded"},
+				{GroupVersionResource: gvr{Group: "metrics.k8s.io", Version: "v1beta1"}, Reason: graph.DiscoveryFailed, Message: "the server is currently unable to handle the request"},
+				{GroupVersionResource: gvr{Group: "example.com", Version: "v1", Resource: "widgets"}, Reason: graph.ServerError, Message: "conversion webhook failed"},
+			},
+			"warning: could not read secrets: Timeout: context deadline exceeded\n" +
+				"warning: could not read widgets.example.com: ServerError: conversion webhook failed\n" +
+				"warning: could not read the types of metrics.k8s.io/v1beta1: DiscoveryFailed: the server is currently unable to handle the request\n" +
+				incomplete,
+		},
+		{
+			"both",
+			[]graph.Unlisted{
+				{GroupVersionResource: gvr{Version: "v1", Resource: "configmaps"}, Reason: graph.Forbidden, Message: "no"},
+				{GroupVersionResource: gvr{Version: "v1", Resource: "secrets"}, Reason: graph.Timeout, Message: "late"},
+			},
+			"warning: could not read secrets: Timeout: late\nwarning: not allowed to read: configmaps\n" + incomplete,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := warnings(t, test.unlisted...); got != test.want {
+				t.Errorf("got:\n%swant:\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func warnings(t *testing.T, unlisted ...graph.Unlisted) string {
+	s := newSnapshot()
+	for _, u := range unlisted {
+		s.MarkUnlisted(u)
+	}
+	var out bytes.Buffer
+	if err := render.Warnings(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// The server's words stay on their line and do nothing to the terminal.
+func TestWarningsWriteNoControlCharacters(t *testing.T) {
+	secrets := resources["Secret"].GroupVersionResource
+	checkText(t, warnings(t, graph.Unlisted{GroupVersionResource: secrets, Reason: graph.ServerError, Message: "first\nsecond \x1b[31mthird"}), 2)
+	checkText(t, warnings(t, graph.Unlisted{GroupVersionResource: secrets, Name: "a\nb\x1b[2J", Reason: graph.Forbidden}), 2)
+}
