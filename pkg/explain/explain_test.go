@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// now is when the scenarios are looked at.
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const served = `
+v1 Pod pods namespaced
+v1 ConfigMap configmaps namespaced
+v1 PersistentVolumeClaim persistentvolumeclaims namespaced
+v1 PersistentVolume persistentvolumes cluster
+v1 Namespace namespaces cluster
+v1 Node nodes cluster
+coordination.k8s.io/v1 Lease leases namespaced
+apiregistration.k8s.io/v1 APIService apiservices cluster
+apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
+example.com/v1 Widget widgets namespaced
+`
+
+// scenario is a cluster of a few lines:
+//
+//	ConfigMap/shop/a deleted=60 finalizers=foregroundDeletion owners=b! grace=30 {"status": ...}
+//	lease kube-system/kube-controller-manager 5     renewed so many seconds ago
+//	unlisted configmaps                             everywhere; or: unreadable nodes
+//
+// deleted is the age of the deletion request in seconds, ! a blocking
+// reference. What follows an object is merged into the whole object. Namespaces
+// are there unless they are named with "no namespace shop".
+type scenario struct {
+	resources  map[string]graph.Resource
+	objects    []graph.Object
+	whole      map[string]*unstructured.Unstructured
+	unlisted   map[string]bool
+	unreadable map[string]bool
+	absent     map[string]bool
+}
+
+func parse(t *testing.T, text string) *scenario {
+	s := &scenario{
+		resources: map[string]graph.Resource{}, whole: map[string]*unstructured.Unstructured{},
+		unlisted: map[string]bool{}, unreadable: map[string]bool{}, absent: map[string]bool{},
+	}
+	for line := range strings.Lines(strings.TrimSpace(served)) {
+		f := strings.Fields(line)
+		gv, _ := schema.ParseGroupVersion(f[0])
+		s.resources[f[1]] = graph.Resource{GroupVersionResource: gv.WithResource(f[2]), Kind: f[1], Namespaced: f[3] == "namespaced"}
+	}
+	s.resources["Other"] = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"}, Kind: "Other", Namespaced: true}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		words, body, _ := strings.Cut(strings.TrimSpace(line), " {")
+		f := strings.Fields(words)
+		if len(f) == 0 {
+			continue
+		}
+		switch f[0] {
+		case "unlisted":
+			s.unlisted[f[1]] = true
+		case "unreadable":
+			s.unreadable[f[1]] = true
+		case "no":
+			s.absent[f[2]] = true
+		case "lease":
+			namespace, name, _ := strings.Cut(f[1], "/")
+			age, _ := strconv.Atoi(f[2])
+			renewed := now.Add(-time.Duration(age) * time.Second).Format(time.RFC3339Nano)
+			s.add(t, "Lease/"+namespace+"/"+name, nil, fmt.Sprintf(`{"spec":{"holderIdentity":"h","leaseDurationSeconds":15,"renewTime":%q}}`, renewed))
+		default:
+			if body != "" {
+				body = "{" + body
+			}
+			s.add(t, f[0], f[1:], body)
+		}
+	}
+	for _, o := range s.objects {
+		if o.Namespace != "" && !s.absent[o.Namespace] && s.whole["namespaces//"+o.Namespace] == nil {
+			s.add(t, "Namespace/"+o.Namespace, nil, "")
+		}
+	}
+	return s
+}
+
+func (s *scenario) add(t *testing.T, name string, words []string, body string) {
+	parts := strings.Split(name, "/")
+	resource, ok := s.resources[parts[0]]
+	if !ok {
+		t.Fatalf("unknown kind in %q", name)
+	}
+	o := graph.Object{Resource: &resource, Name: parts[len(parts)-1], UID: types.UID(parts[len(parts)-1]), ResourceVersion: "1"}
+	if len(parts) == 3 {
+		o.Namespace = parts[1]
+	}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "deleted":
+			age, _ := strconv.Atoi(value)
+			o.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Duration(age) * time.Second)}
+			o.DeletionGracePeriodSeconds = new(int64)
+		case "grace":
+			seconds, _ := strconv.ParseInt(value, 10, 64)
+			o.DeletionGracePeriodSeconds = &seconds
+			o.DeletionTimestamp = &metav1.Time{Time: o.DeletionTimestamp.Add(time.Duration(seconds) * time.Second)}
+		case "finalizers":
+			o.Finalizers = strings.Split(value, ",")
+		case "owners":
+			for _, owner := range strings.Split(value, ",") {
+				kind, name, _ := strings.Cut(owner, "/")
+				plain, block := strings.CutSuffix(name, "!")
+				apiVersion, _ := s.resources[kind].GroupVersionKind().ToAPIVersionAndKind()
+				o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
+					APIVersion: apiVersion, Kind: kind, Name: plain, UID: types.UID(plain), BlockOwnerDeletion: &block,
+				})
+			}
+		}
+	}
+	s.objects = append(s.objects, o)
+	whole := &unstructured.Unstructured{Object: map[string]any{}}
+	if body != "" {
+		if err := json.Unmarshal([]byte(body), &whole.Object); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	whole.SetName(o.Name)
+	whole.SetNamespace(o.Namespace)
+	whole.SetUID(o.UID)
+	whole.SetResourceVersion("1")
+	whole.SetDeletionTimestamp(o.DeletionTimestamp)
+	whole.SetDeletionGracePeriodSeconds(o.DeletionGracePeriodSeconds)
+	whole.SetFinalizers(o.Finalizers)
+	s.whole[resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
+}
+
+// Read implements explain.Cluster.
+func (s *scenario) Read(_ context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	if s.unreadable[resource.Resource] {
+		return nil, errors.New("refused by the test")
+	}
+	if o := s.whole[resource.Resource+"/"+namespace+"/"+name]; o != nil {
+		return o.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(resource.GroupResource(), name)
+}
+
+// List implements explain.Cluster.
+func (s *scenario) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	if s.unreadable[resource.Resource] {
+		return nil, errors.New("refused by the test")
+	}
+	var items []unstructured.Unstructured
+	for key, o := range s.whole {
+		if strings.HasPrefix(key, resource.Resource+"/") && (namespace == "" || o.GetNamespace() == namespace) {
+			items = append(items, *o)
+		}
+	}
+	return items, nil
+}
+
+// explained runs the engine and the analysis, and returns what is said of each
+// terminating object: its verdict, and its causes with their objects.
+func (s *scenario) explained(t *testing.T) string {
+	t.Helper()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	snapshot := &graph.Snapshot{Mapper: mapper}
+	for kind, r := range s.resources {
+		scope := meta.RESTScopeRoot
+		if r.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		if kind == "Other" {
+			continue
+		}
+		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
+		if s.unlisted[r.Resource] {
+			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
+		} else {
+			snapshot.MarkListed(r.GroupResource(), "", "1")
+		}
+	}
+	for _, o := range s.objects {
+		snapshot.Add(o)
+	}
+	g := graph.New(snapshot)
+	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now}), g, gc.Options{}).Collect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked []types.UID
+	for n := range g.Nodes() {
+		if n.BeingDeleted() {
+			asked = append(asked, n.Object().UID)
+		}
+	}
+	report := explain.Explain(t.Context(), explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Now: now}, asked)
+	var lines []string
+	for _, o := range report.Objects {
+		line := fmt.Sprintf("%s: %s", o.Object, o.Verdict)
+		for _, f := range o.Findings {
+			line += fmt.Sprintf(" %s@%s*%d", f.Cause.ID, f.Cause.Object.Name, f.Cause.Blocks)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+const (
+	alive = "lease kube-system/kube-controller-manager 5\n"
+	node  = `Node/n {"status":{"conditions":[{"type":"Ready","status":"True"}]}}` + "\nlease kube-node-lease/n 5\n"
+)
+
+var cases = []struct{ name, cluster, want string }{
+	{"pending and young", alive + `
+ConfigMap/s/a deleted=5 finalizers=foregroundDeletion`, "ConfigMap/s/a: Pending\n"},
+	{"nobody collects", `
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion
+ConfigMap/s/b owners=ConfigMap/a!
+ConfigMap/s/c deleted=60 finalizers=orphan`, "ConfigMap/s/a: Stuck gc-absent@kube-controller-manager*2\nConfigMap/s/c: Stuck gc-absent@kube-controller-manager*2\n"},
+	{"no lease and too early to tell", `
+ConfigMap/s/a deleted=5 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknown gc-absent@kube-controller-manager*1\n"},
+	{"stale lease", `
+lease kube-system/kube-controller-manager 600
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion`, "ConfigMap/s/a: Stuck gc-absent@kube-controller-manager*1\n"},
+	{"a lease that cannot be read", `
+unreadable leases
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknown gc-absent@kube-controller-manager*1\n"},
+	{"alive but late", alive + `
+ConfigMap/s/a deleted=600 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknown gc-absent@kube-controller-manager*1\n"},
+	{"a chain of three levels", alive + `
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion
+ConfigMap/s/b deleted=60 finalizers=foregroundDeletion owners=ConfigMap/a!
+ConfigMap/s/c deleted=60 finalizers=example.com/x owners=ConfigMap/b!`,
+		"ConfigMap/s/a: Unknown fin-unknown@c*3\nConfigMap/s/b: Unknown fin-unknown@c*3\nConfigMap/s/c: Unknown fin-unknown@c*3\n"},
+	{"a ring", alive + `
+ConfigMap/s/a deleted=1 finalizers=foregroundDeletion owners=ConfigMap/b!
+ConfigMap/s/b deleted=1 finalizers=foregroundDeletion owners=ConfigMap/a!`,
+		"ConfigMap/s/a: Stuck gc-fg-cycle@a*2\nConfigMap/s/b: Stuck gc-fg-cycle@a*2\n"},
+	{"an owner that cannot be judged", alive + `
+ConfigMap/s/a deleted=20 finalizers=foregroundDeletion
+ConfigMap/s/b owners=ConfigMap/a!,Other/o`, "ConfigMap/s/a: Stuck gc-fg-owner-unresolvable@b*1\n"},
+	{"dependents that were not listed", alive + `
+unlisted configmaps
+Widget/s/w deleted=60 finalizers=foregroundDeletion`, "Widget/s/w: Unknown gc-fg-blocking@w*1\n"},
+	{"half deleted", alive + `
+ConfigMap/s/a deleted=1`, "ConfigMap/s/a: Stuck half-deleted@a*1\n"},
+	{"left without a namespace", alive + `
+no namespace s
+ConfigMap/s/a deleted=1 finalizers=foregroundDeletion`, "ConfigMap/s/a: Stuck ns-forced-leftovers@s*1\n"},
+	{"one cause for many", alive + `
+Widget/s/v deleted=1 finalizers=example.com/x
+Widget/s/w deleted=1 finalizers=example.com/x`, "Widget/s/v: Unknown fin-unknown@v*2\nWidget/s/w: Unknown fin-unknown@v*2\n"},
+	{"a definition with an instance", alive + `
+CustomResourceDefinition/widgets.example.com deleted=300 finalizers=customresourcecleanup.apiextensions.k8s.io
+Widget/s/w deleted=1 finalizers=example.com/x`,
+		"CustomResourceDefinition/widgets.example.com: Unknown fin-unknown@w*2\nWidget/s/w: Unknown fin-unknown@w*2\n"},
+	{"a definition without instances", alive + `
+CustomResourceDefinition/widgets.example.com deleted=3 finalizers=customresourcecleanup.apiextensions.k8s.io`,
+		"CustomResourceDefinition/widgets.example.com: Progressing crd-instances@widgets.example.com*1\n"},
+	{"a namespace whose conditions hide a pod", alive + node + `
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceContentRemaining","status":"False"}]}}
+Pod/s/p deleted=300 grace=10 {"spec":{"nodeName":"n"},"status":{"containerStatuses":[{"name":"c","state":{"running":{}}}]}}`,
+		"Namespace/s: Stuck pod-kubelet-kill@p*2\nPod/s/p: Stuck pod-kubelet-kill@p*2\n"},
+	{"a namespace in progress", alive + `
+Namespace/s deleted=3 {"spec":{"finalizers":["kubernetes"]}}
+ConfigMap/s/a`, "Namespace/s: Progressing ns-content@s*1\n"},
+	{"content that cannot be deleted", alive + `
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","reason":"ContentDeletionFailed","message":"denied","lastTransitionTime":"2026-01-02T03:00:00Z"}]}}
+ConfigMap/s/a`, "Namespace/s: Stuck ns-content-failure@s*1\n"},
+	{"finalizers of others on a namespace", alive + `
+Namespace/s deleted=300 finalizers=example.com/m {"spec":{"finalizers":["example.com/s"]}}`,
+		"Namespace/s: Unknown ns-meta-finalizers@s*1 ns-spec-finalizers@s*1\n"},
+	{"an API that does not answer", alive + `
+APIService/v1.m.example.com {"spec":{"service":{"name":"x","namespace":"y"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"ServiceNotFound","message":"gone"}]}}
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionDiscoveryFailure","status":"True","reason":"DiscoveryFailed","message":"m"}]}}`,
+		"Namespace/s: Stuck ns-discovery@v1.m.example.com*1\n"},
+	{"pods", alive + node + `
+Node/dead {"status":{"conditions":[{"type":"Ready","status":"Unknown"}]}}
+Pod/s/grace deleted=5 grace=30 {"spec":{"nodeName":"n"}}
+Pod/s/gone deleted=60 grace=30 {"spec":{"nodeName":"none"}}
+Pod/s/mirror deleted=60 grace=10 {"metadata":{"annotations":{"kubernetes.io/config.mirror":"x"}},"spec":{"nodeName":"n"}}
+Pod/s/silent deleted=60 grace=10 {"spec":{"nodeName":"dead"}}
+Pod/s/soon deleted=20 grace=10 {"spec":{"nodeName":"n"},"status":{"containerStatuses":[{"name":"c","state":{"running":{}}}]}}
+Pod/s/volumes deleted=300 grace=10 {"spec":{"nodeName":"n"},"status":{"containerStatuses":[{"name":"c","state":{"terminated":{}}}]}}`,
+		`Pod/s/gone: Progressing pod-node-gone@none*1
+Pod/s/grace: Progressing pod-grace@grace*1
+Pod/s/mirror: Stuck pod-mirror@mirror*1
+Pod/s/silent: Stuck pod-node-notready@dead*1
+Pod/s/soon: Progressing pod-grace@soon*1
+Pod/s/volumes: Stuck pod-volumes@volumes*1
+`},
+	{"a node that cannot be read", alive + `
+unreadable nodes
+Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"n"}}`, "Pod/s/p: Unknown unread@p*1\n"},
+	{"a volume, its claim and a pod", alive + `
+PersistentVolume/v deleted=60 finalizers=kubernetes.io/pv-protection {"spec":{"claimRef":{"namespace":"s","name":"c"}},"status":{"phase":"Bound"}}
+PersistentVolumeClaim/s/c deleted=60 finalizers=kubernetes.io/pvc-protection
+Pod/s/p {"spec":{"nodeName":"n","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}
+Pod/s/q {"spec":{"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}`,
+		"PersistentVolume/v: Stuck pvc-in-use@p*2\nPersistentVolumeClaim/s/c: Stuck pvc-in-use@p*2\n"},
+}
+
+func TestExplain(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, parse(t, c.cluster).explained(t)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

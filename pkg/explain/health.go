@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+const gcAbsent = "gc-absent"
+
+// How long the controllers of kube-controller-manager may take before their
+// silence means something (docs/stuck-causes, thresholds).
+const (
+	managerDelay = 30 * time.Second
+	// customDelay holds for kinds that the garbage collector may just have
+	// discovered.
+	customDelay = 60 * time.Second
+	leaseMargin = 40 * time.Second
+	// secondLook is how long an object must stay as it is before a garbage
+	// collector without a lease is said not to act.
+	secondLook = 5 * time.Second
+	// deletionsPerSecond is how fast the garbage collector is by default.
+	deletionsPerSecond = 20
+)
+
+// leaseState says what a lease tells of its holder.
+type leaseState int
+
+const (
+	leaseUnread leaseState = iota
+	leaseFresh
+	leaseStale
+	leaseMissing
+)
+
+// health is what is known of kube-controller-manager.
+type health struct {
+	lease    leaseState
+	evidence Evidence
+	// idle are objects that a working controller would have handled long ago.
+	idle []Evidence
+}
+
+// dead reports whether nothing shows that it lives.
+func (h *health) dead() bool { return h.lease == leaseStale || h.lease == leaseMissing }
+
+// lease reads a lease and compares it with the API server's time.
+func (w *walker) lease(namespace, name string) (leaseState, Evidence) {
+	id := identity(leases, namespace, name)
+	lease, err := w.full(leases, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return leaseMissing, Evidence{Source: id.String(), Value: "does not exist"}
+	case err != nil:
+		return leaseUnread, Evidence{Source: id.String(), Value: "could not be read: " + err.Error()}
+	}
+	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
+	duration := max(time.Duration(seconds)*time.Second, leaseMargin)
+	renewed, err := time.Parse(time.RFC3339Nano, nested(lease, "spec", "renewTime"))
+	holder := nested(lease, "spec", "holderIdentity")
+	if err != nil || holder == "" {
+		return leaseStale, Evidence{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
+	}
+	age := w.Now.Sub(renewed)
+	e := Evidence{Source: id.String(), Path: "spec.renewTime", Value: fmt.Sprintf("%s ago by %s", max(age, 0).Round(time.Second), holder)}
+	if age > duration {
+		return leaseStale, e
+	}
+	return leaseFresh, e
+}
+
+// health finds out whether the garbage collector and the other controllers
+// beside it work.
+func (w *walker) health() *health {
+	if w.gcHealth != nil {
+		return w.gcHealth
+	}
+	h := &health{}
+	w.gcHealth = h
+	h.lease, h.evidence = w.lease("kube-system", "kube-controller-manager")
+	if !h.dead() {
+		return h
+	}
+	suspects := w.idleObjects()
+	if len(suspects) > 0 && w.Wait != nil {
+		w.Wait(w.ctx, secondLook)
+	}
+	for _, s := range suspects {
+		if w.unchanged(s.node) {
+			h.idle = append(h.idle, s.evidence)
+		}
+	}
+	return h
+}
+
+type suspect struct {
+	node     graph.Node
+	evidence Evidence
+}
+
+// maxSuspects is the number of idle objects that are looked at twice.
+const maxSuspects = 3
+
+// idleObjects finds objects that a working controller manager would have
+// handled long ago.
+func (w *walker) idleObjects() []suspect {
+	var suspects []suspect
+	for n := range w.Graph.Nodes() {
+		if len(suspects) == maxSuspects {
+			break
+		}
+		if n.Virtual() || !n.BeingDeleted() || !w.late(n) {
+			continue
+		}
+		if what := w.idle(n); what != "" {
+			suspects = append(suspects, suspect{n, field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", w.age(n).Round(time.Second), what))})
+		}
+	}
+	return suspects
+}
+
+// idle says what a controller would have done about the object, empty when
+// nothing shows that one is missing.
+func (w *walker) idle(n graph.Node) string {
+	o := n.Object()
+	switch {
+	case w.namespaceGone(o.Namespace):
+	case o.Resource.GroupResource().String() == "namespaces":
+		if full, err := w.fullOf(n); err == nil && len(conditions(full)) == 0 && w.holdsKubernetes(full) {
+			return "the namespace controller has not set any condition"
+		}
+	case w.incomplete() != "":
+	case isForeground(o) && w.pendingFinalizer(n, metav1.FinalizerDeleteDependents):
+		for _, d := range n.BlockingDependents() {
+			if !d.BeingDeleted() {
+				return "its dependent " + d.Identity().String() + " can be deleted and is not"
+			}
+		}
+		return "it has the finalizer foregroundDeletion and no blocking dependents"
+	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.pendingFinalizer(n, metav1.FinalizerOrphanDependents):
+		return "its dependents are not orphaned"
+	}
+	return ""
+}
+
+// unchanged reports whether the object is still as the graph has it.
+func (w *walker) unchanged(n graph.Node) bool {
+	id := n.Identity()
+	o, err := w.Cluster.Read(w.ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
+	return err == nil && o.GetUID() == id.UID && o.GetResourceVersion() == n.Object().ResourceVersion
+}
+
+// late reports whether a working controller manager would have acted.
+func (w *walker) late(n graph.Node) bool {
+	delay := managerDelay
+	if custom(n.Object()) {
+		delay = customDelay
+	}
+	return w.age(n) > delay+time.Duration(w.deletions/deletionsPerSecond)*time.Second
+}
+
+// custom reports whether the object may be of a CustomResourceDefinition.
+func custom(o *graph.Object) bool {
+	return strings.Contains(o.Resource.Group, ".") && !strings.HasSuffix(o.Resource.Group, ".k8s.io")
+}
+
+// manager is a hold that only a controller of kube-controller-manager ends, for
+// which nothing else is missing. late says that it should have acted.
+func (w *walker) manager(n graph.Node, because string, late bool) hold {
+	h := w.health()
+	at := identity(leases, "kube-system", "kube-controller-manager")
+	switch {
+	case h.dead() && len(h.idle) > 0:
+		c := w.shared(gcAbsent, gcAbsent, at, func(c *Cause) {
+			c.Verdict = Stuck
+			c.Summary = "no garbage collector works: kube-controller-manager does not renew its lease and does not act"
+			c.Evidence = append([]Evidence{h.evidence}, h.idle...)
+			c.Remedies = w.repairManager()
+		})
+		w.collectRemedy(c, n)
+		return hold{because: because, cause: c}
+	case h.dead():
+		c := w.shared(gcAbsent+" unproven", gcAbsent, at, func(c *Cause) {
+			c.Summary = "kube-controller-manager does not renew its lease; whether it works without one is not known, since nothing has waited for it for long"
+			c.Evidence = []Evidence{h.evidence}
+			c.Remedies = w.repairManager()
+		})
+		w.collectRemedy(c, n)
+		return hold{because: because, cause: c}
+	case late:
+		c := w.shared(gcAbsent+" late", gcAbsent, at, func(c *Cause) {
+			c.Summary = "the controller manager has not acted for a while: a controller in it may be disabled, may have missed the object, or may be waiting after an error, for up to 17 minutes"
+			if h.lease == leaseUnread {
+				c.Summary = "the controller manager has not acted for a while, and its lease could not be read"
+			}
+			c.Evidence = []Evidence{h.evidence}
+		})
+		w.collectRemedy(c, n)
+		return hold{because: because, cause: c}
+	}
+	return hold{because: because}
+}
+
+func (w *walker) repairManager() []Remedy {
+	return []Remedy{{
+		Risk: Safe, Command: w.Kubectl + " -n kube-system get lease kube-controller-manager -o yaml",
+		Effect: "shows who held the lease last: look there why kube-controller-manager does not run, and start it",
+	}}
+}
+
+// collectRemedy adds the plugin's own garbage collection for an object that
+// waits for the garbage collector's.
+func (w *walker) collectRemedy(c *Cause, n graph.Node) {
+	o := n.Object()
+	if !isForeground(o) && !o.HasFinalizer(metav1.FinalizerOrphanDependents) {
+		return
+	}
+	command := w.Plugin + " collect -n " + Quote(o.Namespace)
+	if o.Namespace == "" {
+		command = w.Plugin + " collect -A"
+	}
+	for _, r := range c.Remedies {
+		if r.Command == command {
+			return
+		}
+	}
+	if len(c.Remedies) > maxShown {
+		return
+	}
+	c.Remedies = append(c.Remedies, Remedy{
+		Risk: Safe, Command: command,
+		Effect: "does the garbage collector's work there once, after showing what it will do and asking",
+	})
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// How long the namespace controller may take: for its first pass, and after the
+// last thing that it waited for went.
+const (
+	namespaceStart = 30 * time.Second
+	namespaceRetry = 90 * time.Second
+	// contentDelay is how long content may be left alone before a failure that
+	// the conditions state counts.
+	contentDelay = 60 * time.Second
+)
+
+// namespaceGone reports whether the namespace provably does not exist.
+func (w *walker) namespaceGone(name string) bool {
+	if name == "" {
+		return false
+	}
+	for _, n := range w.instanceOf["namespaces"] {
+		if n.Object().Name == name {
+			return false
+		}
+	}
+	if !w.Graph.Snapshot().Covers(namespaces.GroupResource(), "", name) {
+		return false
+	}
+	_, err := w.full(namespaces, "", name) // it may have been created meanwhile
+	return apierrors.IsNotFound(err)
+}
+
+// leftover is a namespace that was removed from under its content.
+func (w *walker) leftover(namespace string) *Cause {
+	at := identity(namespaces, "", namespace)
+	return w.shared("ns-forced-leftovers "+namespace, "ns-forced-leftovers", at, func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "the namespace does not exist any more, and nothing in it can be changed: it was finalized while it had content"
+		c.Evidence = []Evidence{{Source: at.String(), Value: "does not exist"}}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: w.Kubectl + " create namespace " + Quote(namespace),
+			Effect: "makes changes possible again: let the controllers finish, then delete the namespace in the ordinary way",
+		}}
+	})
+}
+
+func specFinalizers(o *unstructured.Unstructured) []string {
+	names, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "finalizers")
+	return names
+}
+
+func (w *walker) holdsKubernetes(o *unstructured.Unstructured) bool {
+	return slices.Contains(specFinalizers(o), "kubernetes")
+}
+
+// namespace returns what the finalizers in a namespace's spec wait for.
+func (w *walker) namespace(n graph.Node) []hold {
+	full, err := w.fullOf(n)
+	if apierrors.IsNotFound(err) {
+		return gone()
+	}
+	if err != nil {
+		return append(w.unread(n, "the finalizers in its spec are not known", "its spec", err), w.content(n)...)
+	}
+	var holds []hold
+	for i, finalizer := range specFinalizers(full) {
+		if finalizer == "kubernetes" {
+			holds = append(holds, w.emptying(n, full)...)
+		} else {
+			holds = append(holds, hold{because: "spec finalizer " + finalizer, cause: w.specFinalizer(n, i, finalizer)})
+		}
+	}
+	return holds
+}
+
+// specFinalizer is a finalizer in the spec that is not the namespace
+// controller's.
+func (w *walker) specFinalizer(n graph.Node, index int, finalizer string) *Cause {
+	return w.cause("ns-spec-finalizers", n.Identity(), finalizer, func(c *Cause) {
+		c.Summary = "the controller of the spec finalizer " + finalizer + " has not removed it; whether it works is not looked at yet"
+		c.Controller = w.Owner(finalizer, n.Object().Resource.GroupVersionKind().GroupKind())
+		c.Evidence = []Evidence{field(n, fmt.Sprintf("spec.finalizers[%d]", index), finalizer)}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), target(n)),
+			Effect: "shows what the controller of the finalizer has written: make it work, or install it again, and it takes the finalizer off",
+		}}
+	})
+}
+
+// emptying is the namespace controller's finalizer: the content goes first. The
+// conditions are hints: they have been seen to say that all is gone while pods
+// were left.
+func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold {
+	holds := w.discovery(n, full)
+	holds = append(holds, w.content(n)...)
+	if missing := w.unlistedIn(n.Object().Name); missing != "" {
+		holds = append(holds, hold{symptom: "ns-content", because: "may wait for content that could not be listed", cause: w.unlistedContent(n, missing)})
+	}
+	untouched := len(w.untouchedIn(n.Object().Name))
+	failure, failed := conditionOf(full, "NamespaceDeletionContentFailure")
+	failed = failed && failure.status == "True"
+	started := len(conditions(full)) > 0
+	switch h := w.health(); {
+	case !started && (h.dead() || w.age(n) > namespaceStart):
+		holds = append(holds, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart))
+	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
+		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
+	case failed && (untouched > 0 || len(holds) == 0):
+		holds = append(holds, hold{because: "the namespace controller cannot delete its content", cause: w.contentFailure(n, failure, untouched)})
+	case len(holds) == 0 || !started:
+		holds = append(holds, w.controllerTurn(n, full, untouched))
+	}
+	return holds
+}
+
+// untouchedIn returns the content of a namespace whose turn it is and that is
+// not being deleted: while there are pods, the pods.
+func (w *walker) untouchedIn(namespace string) []graph.Node {
+	var untouched, untouchedPods []graph.Node
+	anyPod := false
+	for _, m := range w.contents[namespace] {
+		isPod := m.Object().Resource.GroupResource() == pods.GroupResource()
+		anyPod = anyPod || isPod
+		switch {
+		case m.BeingDeleted():
+		case isPod:
+			untouchedPods = append(untouchedPods, m)
+		default:
+			untouched = append(untouched, m)
+		}
+	}
+	if anyPod {
+		return untouchedPods
+	}
+	return untouched
+}
+
+// content returns what must go first of a namespace's content: its pods, then
+// all else.
+func (w *walker) content(n graph.Node) []hold {
+	var holds []hold
+	var left int
+	for _, m := range w.contents[n.Object().Name] {
+		if m.Object().Resource.GroupResource().String() == "pods" {
+			left++
+		}
+	}
+	amount := "1 object"
+	if total := len(w.contents[n.Object().Name]); total > 1 {
+		amount = count(total, "object")
+	}
+	for _, m := range w.contents[n.Object().Name] {
+		if !m.BeingDeleted() {
+			continue
+		}
+		h := hold{symptom: "ns-content", because: "waits for its content: " + amount, next: &m}
+		if m.Object().Resource.GroupResource().String() == "pods" {
+			h.symptom, h.because = "ns-pods-first", "waits for its "+count(left, "pod")+", before all else in it"
+		}
+		holds = append(holds, h)
+	}
+	return holds
+}
+
+// controllerTurn is a namespace at which nothing but its controller has to act.
+func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, untouched int) hold {
+	summary := "the namespace controller has to finish it"
+	if untouched > 0 {
+		summary = fmt.Sprintf("the namespace controller has to delete %d objects in it", untouched)
+	}
+	latest := requested(n.Object())
+	for _, c := range conditions(full) {
+		if c.since.After(latest) {
+			latest = c.since
+		}
+	}
+	id := "ns-content"
+	return hold{because: summary, cause: w.cause(id, n.Identity(), "turn", func(c *Cause) {
+		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(namespaceRetry)
+		c.Evidence = []Evidence{field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
+		if w.Now.After(c.Until) {
+			c.Verdict, c.Until = Unknown, time.Time{}
+			c.Summary += fmt.Sprintf(", and nothing has changed for %s", w.Now.Sub(latest).Round(time.Second))
+		}
+	})}
+}
+
+// contentFailure is content that the namespace controller fails to delete.
+func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) *Cause {
+	return w.cause("ns-content-failure", n.Identity(), "", func(c *Cause) {
+		c.Summary = "the namespace controller could not delete all content at its last try"
+		if untouched > 0 {
+			c.Summary = fmt.Sprintf("the namespace controller fails to delete %d objects", untouched)
+		}
+		c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
+		for _, m := range w.untouchedIn(n.Object().Name) {
+			if len(c.Evidence) <= maxShown {
+				c.Evidence = append(c.Evidence, field(m, "metadata.deletionTimestamp", "not set"))
+			}
+		}
+		if untouched > 0 && !failure.since.IsZero() && w.Now.Sub(failure.since) > contentDelay {
+			c.Verdict = Stuck
+		}
+		if untouched == 0 {
+			return
+		}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s -n %s delete --all %s --dry-run=server", w.Kubectl, Quote(n.Object().Name), w.untouchedTypes(n)),
+			Effect: "shows what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
+		}}
+	})
+}
+
+// untouchedTypes names the types of a namespace's content that is not being
+// deleted, for kubectl.
+func (w *walker) untouchedTypes(n graph.Node) string {
+	var types []string
+	for _, m := range w.untouchedIn(n.Object().Name) {
+		if name := m.Object().Resource.GroupResource().String(); !slices.Contains(types, name) {
+			types = append(types, name)
+		}
+	}
+	slices.Sort(types)
+	joined := ""
+	for i, name := range types {
+		if i > 0 {
+			joined += ","
+		}
+		joined += name
+	}
+	return Quote(joined)
+}
+
+// unlistedIn says what of the namespace's content could not be listed. Types
+// that the server itself cannot tell are another cause.
+func (w *walker) unlistedIn(namespace string) string {
+	var missing []graph.Unlisted
+	for _, u := range w.unlisted {
+		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
+			continue
+		}
+		if !w.Graph.Snapshot().Covers(u.GroupResource(), namespace, "") && w.mayBeNamespaced(u) {
+			missing = append(missing, u)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return unlistedText(missing)
+}
+
+// mayBeNamespaced reports whether objects of the type may be in a namespace.
+func (w *walker) mayBeNamespaced(u graph.Unlisted) bool {
+	kind, err := w.Graph.Snapshot().Mapper.KindFor(u.GroupVersionResource)
+	if err != nil {
+		return true
+	}
+	mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	return err != nil || mapping.Scope.Name() == "namespace"
+}
+
+func (w *walker) unlistedContent(n graph.Node, missing string) *Cause {
+	return w.cause("ns-content", n.Identity(), "unlisted", func(c *Cause) {
+		c.Summary = "whether it is empty is not known: " + missing
+		c.Evidence = []Evidence{field(n, "spec.finalizers", "kubernetes")}
+	})
+}
+
+// discovery finds the APIs that keep the namespace controller from knowing what
+// the namespace may hold.
+func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold {
+	const symptom = "ns-discovery"
+	failure, _ := conditionOf(full, "NamespaceDeletionDiscoveryFailure")
+	failing := failure.status == "True"
+	ours := false
+	for _, u := range w.unlisted {
+		ours = ours || u.Reason == graph.DiscoveryFailed
+	}
+	if !failing && !ours {
+		return nil
+	}
+	because := "the namespace controller cannot find out all types"
+	registered, err := w.all(apis, "")
+	if err != nil {
+		return w.unread(n, because, "apiservices.apiregistration.k8s.io", err)
+	}
+	var holds []hold
+	for i := range registered {
+		available, known := conditionOf(&registered[i], "Available")
+		if nested(&registered[i], "spec", "service", "name") == "" || known && available.status == "True" {
+			continue
+		}
+		c := w.unavailable(&registered[i], available)
+		if failing {
+			c.Verdict = Stuck
+			w.addOnce(c, failure.evidence(n.Identity().String()))
+		}
+		holds = append(holds, hold{symptom: symptom, because: because, cause: c})
+	}
+	if len(holds) == 0 && failing {
+		holds = append(holds, hold{because: because, cause: w.cause("ns-discovery", n.Identity(), "", func(c *Cause) {
+			c.Verdict, c.Until = Progressing, w.Now.Add(contentDelay)
+			c.Summary = "all APIs are available again; the namespace controller looks again within a minute"
+			c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
+		})})
+	}
+	return holds
+}
+
+// addOnce adds evidence of the first object that shows a shared cause.
+func (w *walker) addOnce(c *Cause, e Evidence) {
+	for _, have := range c.Evidence {
+		if have.Path == e.Path {
+			return
+		}
+	}
+	c.Evidence = append(c.Evidence, e)
+}
+
+// unavailable is an aggregated API that does not answer. It stops the deletion
+// of every namespace.
+func (w *walker) unavailable(api *unstructured.Unstructured, available condition) *Cause {
+	at := identity(apis, "", api.GetName())
+	at.UID = api.GetUID()
+	return w.shared("ns-discovery "+api.GetName(), "ns-discovery", at, func(c *Cause) {
+		c.Summary = "the API that this APIService serves does not answer, so no namespace can be emptied for certain"
+		c.Evidence = []Evidence{available.evidence(at.String())}
+		namespace, name := nested(api, "spec", "service", "namespace"), nested(api, "spec", "service", "name")
+		c.Evidence = append(c.Evidence, w.backend(namespace, name)...)
+		c.Remedies = []Remedy{
+			{
+				Risk: Safe, Command: fmt.Sprintf("%s -n %s get service,endpointslices,pods", w.Kubectl, Quote(namespace)),
+				Effect: "shows what serves the API: make the service " + name + " and its pods work, and namespaces go on by themselves",
+			},
+			{
+				Risk: Dangerous,
+				Command: fmt.Sprintf("%s get apiservice %s -o yaml > %s && %s",
+					w.Kubectl, Quote(api.GetName()), Quote(api.GetName()+".yaml"), w.deleteRaw(at, "")),
+				Effect: "unregisters the API, if its product was uninstalled; the file allows to register it again",
+				Leaks:  "what the API stored in the namespaces is left behind",
+			},
+		}
+	})
+}
+
+// backend says whether a service exists and has ready endpoints.
+func (w *walker) backend(namespace, name string) []Evidence {
+	source := identity(services, namespace, name).String()
+	_, err := w.full(services, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []Evidence{{Source: source, Value: "does not exist"}}
+	case err != nil:
+		return []Evidence{{Source: source, Value: "could not be read: " + err.Error()}}
+	}
+	list, err := w.all(slicesOf, namespace)
+	if err != nil {
+		return []Evidence{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
+	}
+	ready := 0
+	for i := range list {
+		if list[i].GetLabels()["kubernetes.io/service-name"] != name {
+			continue
+		}
+		endpoints, _, _ := unstructured.NestedSlice(list[i].Object, "endpoints")
+		for _, e := range endpoints {
+			endpoint, _ := e.(map[string]any)
+			if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {
+				ready++
+			}
+		}
+	}
+	return []Evidence{{Source: source, Value: fmt.Sprintf("exists, with %d ready endpoints", ready)}}
+}

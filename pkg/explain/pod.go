@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// How long a kubelet may take after the grace period, and how long it may take
+// to clean up when the containers have ended.
+const (
+	kubeletDelay = 30 * time.Second
+	volumeDelay  = 60 * time.Second
+	podGCDelay   = 2 * time.Minute
+)
+
+// pod returns what a terminating pod waits for besides its finalizers: the
+// kubelet of its node. A grace period of zero says that the kubelet is done, or
+// that nobody waits for it.
+func (w *walker) pod(n graph.Node) []hold {
+	o := n.Object()
+	if o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0 {
+		return nil
+	}
+	const because = "waits for its kubelet"
+	end := o.DeletionTimestamp.Time
+	full, err := w.fullPod(n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone()
+	case w.Now.Before(end):
+		return []hold{{because: because, cause: w.grace(n, full, "it is in its grace period", end)}}
+	case err != nil:
+		return w.unread(n, because, "the pod", err)
+	}
+	if _, mirror := full.GetAnnotations()["kubernetes.io/config.mirror"]; mirror {
+		return []hold{{because: "it is the mirror of a static pod", cause: w.mirror(n, full)}}
+	}
+	node := nested(full, "spec", "nodeName")
+	if node == "" {
+		return []hold{w.withSymptom("pod-unscheduled", w.manager(n, "it is on no node; the pod garbage collector has to delete it", w.Now.Sub(end) > podGCDelay))}
+	}
+	machine, err := w.full(nodes, "", node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return w.nodeGone(n, node)
+	case err != nil:
+		return w.unread(n, because, "node "+node, err)
+	}
+	if c := w.nodeDown(machine); c != nil {
+		return []hold{{because: because + " on node " + node, cause: c}}
+	}
+	return w.kubelet(n, full)
+}
+
+func (w *walker) withSymptom(symptom string, h hold) hold {
+	h.symptom = symptom
+	return h
+}
+
+// grace is a pod that is in time.
+func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary string, until time.Time) *Cause {
+	return w.cause("pod-grace", n.Identity(), "", func(c *Cause) {
+		c.Verdict, c.Until, c.Summary = Progressing, until, summary
+		c.Evidence = []Evidence{
+			field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			field(n, "metadata.deletionGracePeriodSeconds", fmt.Sprint(*n.Object().DeletionGracePeriodSeconds)),
+		}
+		if full != nil {
+			running, _ := containers(full)
+			for _, name := range running {
+				c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", "container "+name+" is running"))
+			}
+		}
+	})
+}
+
+// nodeGone is a pod on a node that does not exist: the pod garbage collector
+// deletes it.
+func (w *walker) nodeGone(n graph.Node, node string) []hold {
+	because := "its node " + node + " does not exist"
+	overdue := w.Now.Sub(n.Object().DeletionTimestamp.Time) > podGCDelay
+	h := w.health()
+	c := w.shared("pod-node-gone "+node, "pod-node-gone", identity(nodes, "", node), func(c *Cause) {
+		c.Verdict = Progressing
+		c.Summary = "the node does not exist; the pod garbage collector deletes its pods within two minutes"
+		switch {
+		case h.dead() && len(h.idle) > 0:
+			c.Verdict, c.Summary = Stuck, "the node does not exist, and no pod garbage collector works to delete its pods"
+		case h.lease != leaseFresh || overdue:
+			c.Verdict, c.Summary = Unknown, "the node does not exist; whether the pod garbage collector works, which deletes its pods, is not known"
+		}
+		c.Evidence = []Evidence{{Source: "Node/" + node, Value: "does not exist"}, h.evidence}
+	})
+	w.members[c] = append(w.members[c], n)
+	if len(w.members[c]) <= maxShown {
+		c.Evidence = append(c.Evidence, field(n, "spec.nodeName", node))
+		c.Remedies = append(c.Remedies, w.force(n, "the containers run on if the machine does"))
+	}
+	holds := []hold{{because: because, cause: c}}
+	if h.dead() && len(h.idle) > 0 {
+		holds = append(holds, w.manager(n, "the pod garbage collector has to delete it", overdue))
+	}
+	return holds
+}
+
+// force removes a pod's object without asking its kubelet.
+func (w *walker) force(n graph.Node, leaks string) Remedy {
+	return Remedy{
+		Risk: Dangerous, Leaks: leaks,
+		Command: w.deleteRaw(n.Identity(), `"gracePeriodSeconds":0,`),
+		Effect:  "removes the pod from the API without asking its kubelet, once it is certain that nothing of it runs any more",
+	}
+}
+
+// nodeDown says that a node's kubelet does not report, nil when it does.
+func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
+	name := node.GetName()
+	ready, _ := conditionOf(node, "Ready")
+	state, lease := w.lease("kube-node-lease", name)
+	if ready.status == "True" && state != leaseStale {
+		return nil
+	}
+	at := identity(nodes, "", name)
+	at.UID = node.GetUID()
+	return w.shared("pod-node-notready "+name, "pod-node-notready", at, func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "the node does not report: its pods stay until it comes back, is deleted, or is marked as out of service"
+		switch {
+		case state == leaseFresh:
+			c.Verdict = Unknown
+			c.Summary = "the node is not ready, but its kubelet renews its lease"
+		case state != leaseStale && ready.status != "Unknown":
+			c.Verdict = Unknown
+			c.Summary = "the node is not ready, and whether its kubelet reports is not known"
+		}
+		c.Evidence = []Evidence{ready.evidence(at.String())}
+		if !ready.since.IsZero() {
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.since.UTC().Format(time.RFC3339)})
+		}
+		c.Evidence = append(c.Evidence, lease)
+		c.Remedies = []Remedy{
+			{Risk: Safe, Command: w.Kubectl + " describe node " + Quote(name), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
+			{
+				Risk:    Dangerous,
+				Command: fmt.Sprintf("%s taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", w.Kubectl, Quote(name)),
+				Effect:  "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
+				Leaks:   "data may be written twice if the machine still runs",
+			},
+		}
+	})
+}
+
+// kubelet is a pod past its grace period on a node that reports.
+func (w *walker) kubelet(n graph.Node, full *unstructured.Unstructured) []hold {
+	end := n.Object().DeletionTimestamp.Time
+	const because = "waits for its kubelet"
+	running, ended := containers(full)
+	delay := kubeletDelay
+	if len(running) == 0 && ended > 0 {
+		delay = volumeDelay
+	}
+	over := w.Now.Sub(end)
+	if over <= delay {
+		return []hold{{because: because, cause: w.grace(n, full, "its grace period is over; its kubelet ends it about now", end.Add(delay))}}
+	}
+	id, summary := "pod-kubelet-kill", "its kubelet has not ended its containers"
+	if len(running) == 0 {
+		id, summary = "pod-volumes", "its containers have ended, and its kubelet has not cleaned up after it: volumes or cgroups"
+	}
+	return []hold{{because: because, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf("%s, %s after the grace period", summary, over.Round(time.Second))
+		if len(running)+ended == 0 {
+			c.ID, c.Verdict = "pod-kubelet-kill", Unknown
+			c.Summary = fmt.Sprintf("no container of it is known to run, and its kubelet has not ended it, %s after the grace period", over.Round(time.Second))
+		} else if w.health().lease != leaseFresh && !w.nodeRenews(full) {
+			c.Verdict = Unknown // the node's conditions may be frozen
+		}
+		c.Evidence = []Evidence{field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), field(n, "spec.nodeName", nested(full, "spec", "nodeName"))}
+		for _, name := range running {
+			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", "container "+name+" is running"))
+		}
+		if len(running) == 0 {
+			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", fmt.Sprintf("%d containers have ended", ended)))
+		}
+		_, lease := w.lease("kube-node-lease", nested(full, "spec", "nodeName"))
+		c.Evidence = append(c.Evidence, lease)
+		c.Remedies = []Remedy{
+			{Risk: Safe, Command: w.Kubectl + " -n " + Quote(n.Object().Namespace) + " describe pod " + Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
+			w.force(n, "containers may run on and write, and mounts stay on the node"),
+		}
+	})}}
+}
+
+// nodeRenews reports whether the lease of the pod's node is fresh.
+func (w *walker) nodeRenews(pod *unstructured.Unstructured) bool {
+	state, _ := w.lease("kube-node-lease", nested(pod, "spec", "nodeName"))
+	return state == leaseFresh
+}
+
+// containers returns the names of the containers that run, and the number of
+// those that have ended.
+func containers(pod *unstructured.Unstructured) (running []string, ended int) {
+	for _, list := range []string{"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"} {
+		statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", list)
+		for _, s := range statuses {
+			status, _ := s.(map[string]any)
+			state, _, _ := unstructured.NestedMap(status, "state")
+			if _, ok := state["running"]; ok {
+				running = append(running, text(status["name"]))
+			}
+			if _, ok := state["terminated"]; ok {
+				ended++
+			}
+		}
+	}
+	return running, ended
+}
+
+// mirror is the image of a static pod in the API.
+func (w *walker) mirror(n graph.Node, full *unstructured.Unstructured) *Cause {
+	return w.cause("pod-mirror", n.Identity(), "", func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "it mirrors a static pod: deleting it never stops that, and the kubelet makes the mirror again"
+		c.Evidence = []Evidence{
+			field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),
+			field(n, "spec.nodeName", nested(full, "spec", "nodeName")),
+		}
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "move the pod's manifest away on node " + nested(full, "spec", "nodeName") + " (usually in /etc/kubernetes/manifests): the kubelet ends the pod and its mirror"}}
+	})
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Verdict says how an object's deletion stands.
+type Verdict string
+
+// The verdicts, the worst last.
+const (
+	// NotFound: there is no such object.
+	NotFound       Verdict = "NotFound"
+	NotTerminating Verdict = "NotTerminating"
+	// Pending: the garbage collector has to act, and nothing keeps it from it.
+	Pending Verdict = "Pending"
+	// Progressing: something is under way that ends by itself.
+	Progressing Verdict = "Progressing"
+	// Unknown: what could be read does not tell.
+	Unknown Verdict = "Unknown"
+	// Stuck: nothing will happen until somebody acts.
+	Stuck Verdict = "Stuck"
+)
+
+var severity = map[Verdict]int{NotFound: 0, NotTerminating: 1, Pending: 2, Progressing: 3, Unknown: 4, Stuck: 5}
+
+// worse returns the graver of two verdicts.
+func worse(a, b Verdict) Verdict {
+	if severity[b] > severity[a] {
+		return b
+	}
+	return a
+}
+
+// Risk says what a remedy may cost.
+type Risk string
+
+// The risks, the least first.
+const (
+	Safe       Risk = "safe"
+	Disruptive Risk = "disruptive"
+	Dangerous  Risk = "dangerous"
+)
+
+var risks = map[Risk]int{Safe: 0, Disruptive: 1, Dangerous: 2}
+
+// Evidence is one fact that a cause rests on.
+type Evidence struct {
+	// Source names the object or the place that was read.
+	Source string
+	// Path is a field path, empty when the source says it all.
+	Path  string
+	Value string
+}
+
+// Remedy is a way out.
+type Remedy struct {
+	Risk Risk
+	// Command can be pasted into a shell; it is empty for what no command does.
+	Command string
+	Effect  string
+	// Leaks says what is lost or left behind, empty for nothing.
+	Leaks string
+}
+
+// Controller is who should act.
+type Controller struct {
+	Name     string
+	Liveness string
+	Evidence []Evidence
+}
+
+// Cause is something that holds objects up, by its identifier in the
+// catalogue.
+type Cause struct {
+	ID         string
+	Object     graph.Identity
+	Verdict    Verdict
+	Summary    string
+	Evidence   []Evidence
+	Controller *Controller
+	Remedies   []Remedy
+	// Until is when a Progressing cause should have ended; it may be zero.
+	Until time.Time
+	// Blocks is the number of terminating objects that the cause holds up.
+	Blocks int
+}
+
+// Link is one step from an object towards a cause.
+type Link struct {
+	Object graph.Identity
+	// Symptom is the identifier of the step in the catalogue, empty for a step
+	// that has none. A symptom is never what has to be repaired.
+	Symptom string
+	Because string
+}
+
+// Finding is a cause with the chain that leads to it.
+type Finding struct {
+	Cause *Cause
+	Chain []Link
+}
+
+// Explanation is the answer for one object.
+type Explanation struct {
+	Object  graph.Identity
+	Verdict Verdict
+	// Since is when the deletion was asked for; zero when it was not.
+	Since time.Time
+	// Chain leads from the object to the first of its causes; without a cause it
+	// says what the object waits for.
+	Chain []Link
+	// Findings are the causes, the gravest first.
+	Findings []Finding
+}
+
+// Report is the answer for all objects that were asked for.
+type Report struct {
+	Objects []Explanation
+	// Causes are the distinct causes of all objects, the gravest and those that
+	// hold up most first.
+	Causes []*Cause
+	// Unread says what could not be read beside the lists, sorted.
+	Unread []string
+	// Now is the time that the verdicts are about.
+	Now time.Time
+}
+
+// Verdict returns the worst verdict of the report.
+func (r *Report) Verdict() Verdict {
+	verdict := NotFound
+	for _, o := range r.Objects {
+		verdict = worse(verdict, o.Verdict)
+	}
+	return verdict
+}

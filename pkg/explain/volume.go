@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use
+// the claim go first (pkg/controller/volume/pvcprotection).
+func (w *walker) claim(n graph.Node) []hold {
+	const symptom = "pvc-in-use"
+	o := n.Object()
+	list, err := w.all(pods, o.Namespace)
+	if err != nil {
+		return w.unread(n, "may wait for pods that use it", "pods in namespace "+o.Namespace, err)
+	}
+	var holds []hold
+	for i := range list {
+		if !uses(&list[i], o) {
+			continue
+		}
+		user, known := w.Graph.Node(list[i].GetUID())
+		if known && user.BeingDeleted() {
+			holds = append(holds, hold{symptom: symptom, because: "a pod that is being deleted uses it", next: &user})
+		} else {
+			holds = append(holds, hold{symptom: symptom, because: "a pod uses it", cause: w.user(n, &list[i])})
+		}
+	}
+	if len(holds) > 0 {
+		return holds
+	}
+	return []hold{w.withSymptom(symptom, w.manager(n, "no pod uses it; the controller of pvc-protection has to remove the finalizer", w.late(n)))}
+}
+
+// uses reports whether a pod protects the claim. One that is on no node does
+// not, and one that has shut down does not protect an ephemeral volume.
+func uses(pod *unstructured.Unstructured, claim *graph.Object) bool {
+	if nested(pod, "spec", "nodeName") == "" {
+		return false
+	}
+	grace := pod.GetDeletionGracePeriodSeconds()
+	down := pod.GetDeletionTimestamp() != nil && grace != nil && *grace == 0
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim.Name {
+			return true
+		}
+		if _, ephemeral := volume["ephemeral"]; ephemeral && !down && claim.Name == pod.GetName()+"-"+text(volume["name"]) && controls(pod, claim) {
+			return true
+		}
+	}
+	return false
+}
+
+func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
+	c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: claim.OwnerReferences})
+	return c != nil && c.UID == pod.GetUID()
+}
+
+// user is a pod that nobody has deleted and that uses a claim.
+func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured) *Cause {
+	at := identity(pods, pod.GetNamespace(), pod.GetName())
+	at.UID = pod.GetUID()
+	return w.cause("pvc-in-use", at, claim.Identity().String(), func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = fmt.Sprintf("the pod uses the claim %s, and nobody is deleting the pod", claim.Object().Name)
+		if pod.GetDeletionTimestamp() != nil { // since the lists were made
+			c.Verdict, c.Summary = Progressing, fmt.Sprintf("the pod uses the claim %s, and was deleted a moment ago", claim.Object().Name)
+			return
+		}
+		c.Evidence = []Evidence{
+			{Source: at.String(), Path: "spec.volumes", Value: "persistentVolumeClaim " + claim.Object().Name},
+			{Source: at.String(), Path: "status.phase", Value: nested(pod, "status", "phase")},
+			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
+		}
+		owner := ""
+		if ref := metav1.GetControllerOf(pod); ref != nil {
+			owner = fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
+		}
+		c.Remedies = []Remedy{{
+			Risk: Disruptive, Effect: "deletes the pod, after which the claim goes" + owner, Leaks: "the data of the claim, unless its volume is retained",
+			Command: w.deleteRaw(at, ""),
+		}}
+	})
+}
+
+// volume is the finalizer kubernetes.io/pv-protection: a volume that is bound
+// stays (pkg/controller/volume/pvprotection).
+func (w *walker) volume(n graph.Node) []hold {
+	const symptom = "pv-bound"
+	full, err := w.fullOf(n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone()
+	case err != nil:
+		return w.unread(n, "may be bound", "the volume", err)
+	}
+	if nested(full, "status", "phase") != "Bound" {
+		return []hold{w.withSymptom(symptom, w.manager(n, "it is not bound; the controller of pv-protection has to remove the finalizer", w.late(n)))}
+	}
+	namespace, name := nested(full, "spec", "claimRef", "namespace"), nested(full, "spec", "claimRef", "name")
+	claim, err := w.full(claims, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []hold{w.withSymptom(symptom, w.manager(n, "its claim is gone; the volume controller has to release it", w.late(n)))}
+	case err != nil:
+		return w.unread(n, "it is bound", fmt.Sprintf("claim %s/%s", namespace, name), err)
+	}
+	because := fmt.Sprintf("it is bound to the claim %s/%s", namespace, name)
+	if m, known := w.Graph.Node(claim.GetUID()); known && m.BeingDeleted() {
+		return []hold{{symptom: symptom, because: because, next: &m}}
+	}
+	return []hold{{because: because, cause: w.bound(n, claim)}}
+}
+
+// bound is a claim that nobody has deleted and that has a volume.
+func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cause {
+	at := identity(claims, claim.GetNamespace(), claim.GetName())
+	at.UID = claim.GetUID()
+	return w.cause("pv-bound", at, "", func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = fmt.Sprintf("the claim is bound to the volume %s, and nobody is deleting the claim", volume.Object().Name)
+		c.Evidence = []Evidence{
+			field(volume, "status.phase", "Bound"),
+			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
+		}
+		c.Remedies = []Remedy{{
+			Risk: Disruptive, Effect: "deletes the claim, once no pod uses it; the volume follows", Leaks: "the data, unless the volume's reclaim policy is Retain",
+			Command: w.deleteRaw(at, ""),
+		}}
+	})
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Cluster is what the analysis asks beyond metadata. It only reads. Errors are
+// those of the API server; an error other than NotFound means that the answer
+// is not known.
+type Cluster interface {
+	// Read returns a whole object.
+	Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
+	// List returns all objects of a resource, in the namespace or everywhere.
+	List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
+}
+
+// Input is what Explain works on.
+type Input struct {
+	Graph *graph.Graph
+	// Outcomes are those of the engine on a simulation in which nobody else
+	// acts, with no new delete.
+	Outcomes []gc.Outcome
+	Cluster  Cluster
+	// Now is the API server's time.
+	Now time.Time
+	// Owner tells who removes a finalizer from objects of a kind; nil stands for
+	// KnownOwner.
+	Owner func(finalizer string, kind schema.GroupKind) *Controller
+	// Wait lets the time pass that a second look needs; nil does not wait.
+	Wait func(context.Context, time.Duration)
+	// Kubectl and Plugin begin the commands of remedies.
+	Kubectl, Plugin string
+}
+
+// Explain says of each object why it is not gone.
+func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
+	w := newWalker(ctx, in)
+	report := &Report{Now: in.Now}
+	for _, uid := range objects {
+		if n, ok := in.Graph.Node(uid); ok {
+			report.Objects = append(report.Objects, w.explanation(n))
+		}
+	}
+	for _, a := range w.answers {
+		for _, f := range a.found {
+			f.cause.Blocks++
+			if !slices.Contains(report.Causes, f.cause) {
+				report.Causes = append(report.Causes, f.cause)
+			}
+		}
+	}
+	for _, c := range report.Causes {
+		slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
+		w.finish(c)
+	}
+	slices.SortFunc(report.Causes, compareCauses)
+	for i := range report.Objects {
+		o := &report.Objects[i]
+		slices.SortStableFunc(o.Findings, func(a, b Finding) int { return compareCauses(a.Cause, b.Cause) })
+		if len(o.Findings) > 0 { // a shared cause may have got worse since
+			o.Chain = o.Findings[0].Chain
+			o.Verdict = worse(o.Verdict, o.Findings[0].Cause.Verdict)
+		}
+	}
+	report.Unread = slices.Compact(slices.Sorted(slices.Values(w.unreadable)))
+	return report
+}
+
+// compareCauses puts the gravest first, then those that hold up most. Whether
+// the garbage collector works at all comes before the rest.
+func compareCauses(a, b *Cause) int {
+	first := func(c *Cause) int {
+		if c.ID == gcAbsent {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(severity[b.Verdict]-severity[a.Verdict], first(a)-first(b), b.Blocks-a.Blocks,
+		cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object), cmp.Compare(a.Summary, b.Summary))
+}
+
+// walker follows what holds objects. Every object is explained once.
+type walker struct {
+	Input
+	ctx     context.Context
+	result  map[types.UID]gc.Outcome
+	answers map[types.UID]*answer
+	causes  map[string]*Cause
+	members map[*Cause][]graph.Node // the objects of a cause that many share
+	// path holds the objects between the one asked for and the current one.
+	path       []types.UID
+	read       map[place]reading
+	lists      map[place]listing
+	contents   map[string][]graph.Node // by namespace
+	instanceOf map[string][]graph.Node // by group resource
+	gcHealth   *health
+	deletions  int // that the garbage collector has still to do
+	unlisted   []graph.Unlisted
+	unreadable []string
+	podAt      map[types.UID]int // positions in the lists of pods
+}
+
+// answer is what is known of one object.
+type answer struct {
+	verdict Verdict
+	found   []found
+	waits   *step // what it waits for when there is no cause
+}
+
+// found is a cause with the way to it.
+type found struct {
+	cause *Cause
+	way   *step
+}
+
+// step is a link of a chain. Chains share their ends.
+type step struct {
+	link Link
+	next *step
+}
+
+func (s *step) chain() []Link {
+	var links []Link
+	for ; s != nil; s = s.next {
+		links = append(links, s.link)
+	}
+	return links
+}
+
+func newWalker(ctx context.Context, in Input) *walker {
+	w := &walker{
+		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, answers: map[types.UID]*answer{},
+		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
+		read: map[place]reading{}, lists: map[place]listing{}, podAt: map[types.UID]int{},
+		contents: map[string][]graph.Node{}, instanceOf: map[string][]graph.Node{},
+	}
+	for _, o := range in.Outcomes {
+		w.result[o.Object.UID] = o
+		if o.Result == gc.Deleted {
+			w.deletions++
+		}
+	}
+	w.unlisted = in.Graph.Snapshot().Unlisted()
+	for n := range in.Graph.Nodes() {
+		if n.Virtual() {
+			continue
+		}
+		o := n.Object()
+		if o.Namespace != "" {
+			w.contents[o.Namespace] = append(w.contents[o.Namespace], n)
+		}
+		resource := o.Resource.GroupResource().String()
+		w.instanceOf[resource] = append(w.instanceOf[resource], n)
+	}
+	if w.Owner == nil {
+		w.Owner = KnownOwner
+	}
+	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
+	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
+	return w
+}
+
+func (w *walker) explanation(n graph.Node) Explanation {
+	e := Explanation{Object: n.Identity(), Since: requested(n.Object())}
+	if !n.BeingDeleted() {
+		e.Verdict = NotTerminating
+		e.Chain = []Link{{Object: e.Object, Symptom: "not-terminating", Because: "it is not being deleted"}}
+		return e
+	}
+	a := w.explain(n)
+	e.Verdict, e.Chain = a.verdict, a.waits.chain()
+	for _, f := range a.found {
+		e.Findings = append(e.Findings, Finding{f.cause, f.way.chain()})
+	}
+	return e
+}
+
+// requested returns when the object's deletion was asked for: the deletion
+// timestamp of a pod is the end of its grace period.
+func requested(o *graph.Object) time.Time {
+	if !o.BeingDeleted() {
+		return time.Time{}
+	}
+	grace := int64(0)
+	if o.DeletionGracePeriodSeconds != nil {
+		grace = *o.DeletionGracePeriodSeconds
+	}
+	return o.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+}
+
+// hold is one thing that keeps an object: a cause, another object that must go
+// first, or, when both are missing, only the garbage collector or the API
+// server, which will act.
+type hold struct {
+	symptom string
+	because string
+	cause   *Cause
+	next    *graph.Node
+}
+
+// explain finds everything that holds a terminating object, directly or further
+// down.
+func (w *walker) explain(n graph.Node) *answer {
+	uid := n.Object().UID
+	if a, done := w.answers[uid]; done {
+		return a
+	}
+	a := &answer{verdict: Pending}
+	w.answers[uid] = a
+	w.path = append(w.path, uid)
+	defer func() { w.path = w.path[:len(w.path)-1] }()
+	for _, h := range w.holds(n) {
+		w.add(a, n, h)
+	}
+	return a
+}
+
+// add takes a hold into an answer.
+func (w *walker) add(a *answer, n graph.Node, h hold) {
+	link := Link{Object: n.Identity(), Symptom: h.symptom, Because: h.because}
+	switch {
+	case h.cause != nil:
+		way := &step{link: link}
+		if h.cause.Object != n.Identity() {
+			way.next = &step{link: Link{Object: h.cause.Object, Because: h.cause.Summary}}
+		}
+		a.take(found{h.cause, way})
+	case h.next != nil:
+		below := w.explain(*h.next)
+		a.verdict = worse(a.verdict, below.verdict)
+		for _, f := range below.found {
+			a.take(found{f.cause, &step{link, f.way}})
+		}
+		if a.waits == nil {
+			a.waits = &step{link, below.waits}
+		}
+	case a.waits == nil:
+		a.waits = &step{link: link}
+	}
+}
+
+func (a *answer) take(f found) {
+	a.verdict = worse(a.verdict, f.cause.Verdict)
+	if !slices.ContainsFunc(a.found, func(g found) bool { return g.cause == f.cause }) {
+		a.found = append(a.found, f)
+	}
+}
+
+// holds returns what keeps a terminating object.
+func (w *walker) holds(n graph.Node) []hold {
+	o := n.Object()
+	var holds []hold
+	if o.Namespace != "" && w.namespaceGone(o.Namespace) {
+		holds = append(holds, hold{because: "its namespace does not exist", cause: w.leftover(o.Namespace)})
+	}
+	for i, finalizer := range o.Finalizers {
+		holds = append(holds, w.finalizer(n, i, finalizer)...)
+	}
+	switch o.Resource.GroupResource().String() {
+	case "namespaces":
+		holds = append(holds, w.namespace(n)...)
+	case "pods":
+		holds = append(holds, w.pod(n)...)
+	}
+	if len(holds) == 0 {
+		holds = append(holds, w.halfDeleted(n))
+	}
+	return holds
+}
+
+// halfDeleted is an object that nothing holds and that is still there.
+func (w *walker) halfDeleted(n graph.Node) hold {
+	return hold{because: "nothing holds it", cause: w.cause("half-deleted", n.Identity(), "", func(c *Cause) {
+		c.Verdict, c.Summary = Stuck, "it is marked as deleted and nothing holds it: a deletion broke off"
+		c.Evidence = []Evidence{
+			field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			field(n, "metadata.finalizers", "none"),
+		}
+		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "completes the deletion")}
+	})}
+}
+
+// cause returns the cause with the identifier at the object; detail tells
+// several at one object apart. It is filled in when it is first found.
+func (w *walker) cause(id string, at graph.Identity, detail string, fill func(*Cause)) *Cause {
+	return w.shared(id+" "+string(at.UID)+" "+at.String()+" "+detail, id, at, fill)
+}
+
+// shared returns the cause with the key.
+func (w *walker) shared(key, id string, at graph.Identity, fill func(*Cause)) *Cause {
+	c, known := w.causes[key]
+	if !known {
+		c = &Cause{ID: id, Object: at, Verdict: Unknown}
+		w.causes[key] = c
+		fill(c)
+	}
+	return c
+}
+
+func field(n graph.Node, path, value string) Evidence {
+	return Evidence{Source: n.Identity().String(), Path: path, Value: value}
+}
+
+// age is how long ago the object's deletion was asked for.
+func (w *walker) age(n graph.Node) time.Duration { return w.Now.Sub(requested(n.Object())) }
+
+// pendingFinalizer reports whether the engine took the garbage collector's
+// finalizer off.
+func (w *walker) pendingFinalizer(n graph.Node, finalizer string) bool {
+	o, concerned := w.result[n.Object().UID]
+	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
+}
+
+// incomplete says what could not be listed of what may hold dependents of the
+// object, empty when all was.
+func (w *walker) incomplete() string {
+	if len(w.unlisted) == 0 {
+		return ""
+	}
+	return unlistedText(w.unlisted)
+}
+
+func unlistedText(unlisted []graph.Unlisted) string {
+	name := unlisted[0].GroupResource().String()
+	if unlisted[0].Resource == "" {
+		name = "the types of " + unlisted[0].GroupVersion().String()
+	}
+	if more := len(unlisted) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more could not be listed", name, more)
+	}
+	return name + " could not be listed"
+}
+
+// count says how many there are of something, of which there is at least one.
+func count(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }
