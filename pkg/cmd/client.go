@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// session is a command's connection to the cluster. It implements
+// genericclioptions.RESTClientGetter for the resource builder, with the
+// discovery of this run instead of the one cached on disk.
+type session struct {
+	*genericclioptions.ConfigFlags
+	reader    *cluster.Reader
+	config    *rest.Config
+	writable  *rest.Config // nil for read commands
+	namespace string       // the current one, of --namespace or the context
+}
+
+// connect reads the kubeconfig and the server's types.
+func (g *globals) connect(ctx context.Context, pageSize int64) (*session, error) {
+	namespace, _, err := g.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, kubeconfigError(err)
+	}
+	config, err := g.config.ToRESTConfig()
+	if err != nil {
+		return nil, kubeconfigError(err)
+	}
+	config, stats := cluster.ReadOnly(config)
+	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	return &session{ConfigFlags: g.config, reader: reader, config: config, namespace: namespace}, nil
+}
+
+// connectToWrite is connect for the commands that change something.
+func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session, error) {
+	s, err := g.connect(ctx, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	if s.writable, err = g.config.ToRESTConfig(); err != nil {
+		return nil, kubeconfigError(err)
+	}
+	return s, nil
+}
+
+// server returns a client that can write.
+func (s *session) server(options cluster.ServerOptions) (*cluster.Server, error) {
+	return cluster.NewServer(s.reader, s.writable, options)
+}
+
+func kubeconfigError(err error) error {
+	return hintedError{fmt.Errorf("reading the kubeconfig: %w", err), "check $KUBECONFIG, --kubeconfig and --context"}
+}
+
+// ToRESTConfig implements genericclioptions.RESTClientGetter.
+func (s *session) ToRESTConfig() (*rest.Config, error) { return s.config, nil }
+
+// ToDiscoveryClient implements genericclioptions.RESTClientGetter.
+func (s *session) ToDiscoveryClient() (discovery.CachedDiscoveryInterface, error) {
+	return s.reader.Discovery(), nil
+}
+
+// ToRESTMapper implements genericclioptions.RESTClientGetter.
+func (s *session) ToRESTMapper() (meta.RESTMapper, error) {
+	return restmapper.NewShortcutExpander(s.reader.Mapper(), s.reader.Discovery(), nil), nil
+}
+
+// finish reports on stderr what could not be read, and with -v=2 what was
+// asked of the server.
+func (g *globals) finish(s *session, snapshot *graph.Snapshot) error {
+	if err := render.Warnings(g.ErrOut, snapshot); err != nil {
+		return err
+	}
+	return g.finishWarned(s, snapshot)
+}
+
+// finishWarned is finish where what could not be read was reported before.
+func (g *globals) finishWarned(s *session, snapshot *graph.Snapshot) error {
+	if g.verbosity >= 2 {
+		fmt.Fprintln(g.ErrOut, s.reader.Stats())
+	}
+	if g.strict && !snapshot.Complete() {
+		return errIncomplete
+	}
+	return nil
+}
+
+// style decides how text on the writer looks: as --color says, otherwise
+// coloured on a terminal unless NO_COLOR is set, and drawn with lines when the
+// locale is a UTF-8 one.
+func (g *globals) style(w io.Writer) (render.Style, error) {
+	file, isFile := w.(*os.File)
+	terminal := isFile && term.IsTerminal(int(file.Fd()))
+	switch g.color {
+	case "always":
+		return render.Style{Color: true, Unicode: utf8Locale()}, nil
+	case "never":
+		return render.Style{Unicode: terminal && utf8Locale()}, nil
+	case "auto":
+		plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
+		return render.Style{Color: terminal && !plain, Unicode: terminal && utf8Locale()}, nil
+	}
+	return render.Style{}, usageError{fmt.Errorf(`invalid --color %q: must be "auto", "always" or "never"`, g.color)}
+}
+
+func utf8Locale() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := os.Getenv(name); value != "" {
+			value = strings.ToUpper(value)
+			return strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8")
+		}
+	}
+	return false
+}

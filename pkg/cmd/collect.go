@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// collectOptions are what the command line of collect says.
+type collectOptions struct {
+	deletion
+	allNamespaces bool
+	pageSize      int64
+}
+
+const collectLong = `Do what a healthy garbage collector would do now to the namespace, or with -A
+to the whole cluster: delete the objects that have only missing owners, remove
+references that keep nothing from objects that another owner keeps, and finish
+foreground and orphan deletions that were begun.
+
+What will happen is shown first, as by delete.
+
+Exit codes:
+  0    done
+  1    error, or not confirmed
+  2    something remains; the report says what it waits for
+  3    refused: something that could not be read might change the outcome
+  130  interrupted`
+
+const collectExample = `  # What garbage is there
+  NAME collect --dry-run=client -A
+
+  # Collect it in one namespace
+  NAME collect -n shop`
+
+func newCollect(g *globals) *cobra.Command {
+	o := &collectOptions{deletion: deletion{globals: g}}
+	cmd := &cobra.Command{
+		Use:               "collect",
+		Short:             "Make one garbage collection pass, after showing what it will do",
+		Long:              collectLong,
+		Example:           strings.ReplaceAll(collectExample, "NAME", g.name),
+		Args:              func(_ *cobra.Command, args []string) error { return noArguments(args) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.validateDeletion(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.addDeletionFlags(cmd)
+	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Collect in the whole cluster")
+	cmd.Flags().Int64Var(&o.pageSize, "chunk-size", cluster.DefaultPageSize, "Number of objects to ask for at once; 0 asks for all")
+	return cmd
+}
+
+func (o *collectOptions) run(ctx context.Context) error {
+	s, err := o.connectToWrite(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	scope, where := cluster.Scope{Namespace: s.namespace}, "namespace "+s.namespace
+	if o.allNamespaces {
+		scope, where = cluster.Scope{}, "the cluster"
+	}
+	snapshot, err := s.reader.Snapshot(ctx, scope)
+	if err != nil {
+		return err
+	}
+	return o.execute(ctx, &job{
+		session: s, snapshot: snapshot, graph: graph.New(snapshot),
+		sentence: "Collecting garbage in " + where,
+		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+			return c.Collect(ctx)
+		},
+	})
+}

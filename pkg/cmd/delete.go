@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// cascades are the values of --cascade.
+var cascades = map[string]metav1.DeletionPropagation{
+	"background": metav1.DeletePropagationBackground,
+	"foreground": metav1.DeletePropagationForeground,
+	"orphan":     metav1.DeletePropagationOrphan,
+}
+
+// deleteOptions are what the command line of delete says.
+type deleteOptions struct {
+	deletion
+	targets
+	cascade        string
+	gracePeriod    int64
+	all            bool
+	ignoreNotFound bool
+}
+
+const deleteLong = `Delete objects with everything that follows: show first what exactly will
+happen, ask, then do it, running the whole garbage collection from here.
+
+The preview is a run of the same algorithm on a copy of the cluster's metadata.
+It says what would be deleted, orphaned, kept by another owner, and what would
+remain and why. Every write carries the UID and the resourceVersion of what was
+previewed; what has changed meanwhile is read and decided again.
+
+Whether a garbage collector works in the cluster does not matter. A run that was
+interrupted is completed by running it again.
+
+Without a terminal the question cannot be asked: --yes answers it, and
+--confirm=DIGEST answers it for exactly the writes that a dry run showed.
+
+Exit codes:
+  0    done
+  1    error, or not confirmed
+  2    something remains; the report says what it waits for
+  3    refused: something that could not be read might change the outcome
+  130  interrupted`
+
+const deleteExample = `  # What would happen
+  NAME delete deployment/web --cascade=foreground --dry-run=client
+
+  # Do it: shows a summary and asks
+  NAME delete deployment/web --cascade=foreground
+
+  # Keep the dependents
+  NAME delete deployment/web --cascade=orphan --yes
+
+  # In a script: exactly what was previewed, or nothing
+  NAME delete deployment/web --confirm=sha256:...`
+
+func newDelete(g *globals) *cobra.Command {
+	o := &deleteOptions{deletion: deletion{globals: g}}
+	cmd := &cobra.Command{
+		Use:               "delete [TYPE NAME | TYPE/NAME ... | TYPE --all] [-l SELECTOR] [-f FILE]",
+		Short:             "Delete objects and what depends on them, after showing what will happen",
+		Long:              deleteLong,
+		Example:           strings.ReplaceAll(deleteExample, "NAME", g.name),
+		ValidArgsFunction: g.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.args = args
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	o.addTargetFlags(cmd.Flags())
+	o.addDeletionFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&o.cascade, "cascade", "background", `What happens to dependents: "background", "foreground" (they go first) or "orphan" (they stay)`)
+	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Seconds that the named pods get to end; negative leaves it to them")
+	flags.BoolVar(&o.all, "all", false, "Delete all objects of the named types in the namespace")
+	flags.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "Treat an object that does not exist as deleted")
+	g.completeValues(cmd, map[string][]string{"cascade": {"background", "foreground", "orphan"}})
+	return cmd
+}
+
+func (o *deleteOptions) validate() error {
+	if err := o.validateTargets(); err != nil {
+		return err
+	}
+	if err := o.validateDeletion(); err != nil {
+		return err
+	}
+	selected := o.selector != "" || o.fieldSelector != ""
+	switch {
+	case cascades[o.cascade] == "":
+		return usageError{fmt.Errorf(`invalid --cascade %q: must be "background", "foreground" or "orphan"`, o.cascade)}
+	case !o.given():
+		return usageError{errors.New("nothing to delete: name objects, or a type with -l, --field-selector or --all, or files with -f")}
+	case o.all && (selected || o.named()):
+		return usageError{errors.New("--all goes with types alone")}
+	case len(o.args) > 0 && !o.named() && !o.all && !selected:
+		return usageError{errors.New("types were named, but no objects: add names, -l, --field-selector or --all")}
+	}
+	return nil
+}
+
+func (o *deleteOptions) run(ctx context.Context) error {
+	s, err := o.connectToWrite(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	found, failed := o.resolve(ctx, s)
+	if o.ignoreNotFound {
+		failed = utilerrors.FilterOut(failed, apierrors.IsNotFound)
+	}
+	snapshot, err := s.reader.Snapshot(ctx, o.scope(s, found), found...)
+	if err != nil {
+		return err
+	}
+	g := graph.New(snapshot)
+	ids := identities(found)
+	if failed != nil {
+		// The named object may be gone already, and its dependents not yet.
+		var resumed []graph.Identity
+		resumed, failed = o.resume(g, failed)
+		ids = append(ids, resumed...)
+	}
+	if failed != nil {
+		return o.withGarbageHint(failed, s, g)
+	}
+	if len(ids) == 0 {
+		return o.nothing(s)
+	}
+	options := gc.DeleteOptions{Policy: cascades[o.cascade]}
+	if o.gracePeriod >= 0 {
+		options.GracePeriodSeconds = &o.gracePeriod
+	}
+	return o.execute(ctx, &job{
+		session: s, snapshot: snapshot, graph: g, policy: options.Policy, targets: ids,
+		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
+		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+			return c.Delete(ctx, uids(ids), options)
+		},
+	})
+}
+
+// scope is what must be read: the namespace of the targets when they are all in
+// one, the cluster otherwise.
+func (o *deleteOptions) scope(s *session, found []graph.Object) cluster.Scope {
+	switch {
+	case o.allNamespaces:
+		return cluster.Scope{}
+	case len(found) == 0:
+		return cluster.Scope{Namespace: s.namespace}
+	}
+	for _, object := range found {
+		if object.Namespace == "" || object.Namespace != found[0].Namespace {
+			return cluster.Scope{}
+		}
+	}
+	return cluster.Scope{Namespace: found[0].Namespace}
+}
+
+// resume turns errors about objects that do not exist into targets where
+// dependents of such an object are left: an earlier run, or somebody else,
+// deleted it and was stopped.
+func (o *deleteOptions) resume(g *graph.Graph, failed error) ([]graph.Identity, error) {
+	var resumed []graph.Identity
+	remaining := []error{}
+	for _, err := range flatten(failed) {
+		var missing missingError
+		if !errors.As(err, &missing) {
+			remaining = append(remaining, err)
+			continue
+		}
+		before := len(resumed)
+		for n := range g.Nodes() {
+			id := n.Identity()
+			if n.Virtual() && id.Resource.GroupResource() == missing.resource && id.Name == missing.name && id.Namespace == missing.namespace {
+				resumed = append(resumed, id)
+			}
+		}
+		if len(resumed) == before {
+			remaining = append(remaining, err)
+		} else {
+			fmt.Fprintf(o.ErrOut, "%s %q does not exist any more; its dependents do.\n", missing.resource, missing.name)
+		}
+	}
+	return resumed, utilerrors.NewAggregate(remaining)
+}
+
+// withGarbageHint points at the leftovers of a deletion that was interrupted
+// when even the direct dependents of the object were gone: nothing connects
+// them to its name any more.
+func (o *deleteOptions) withGarbageHint(failed error, s *session, g *graph.Graph) error {
+	isMissing := func(err error) bool { return errors.As(err, new(missingError)) }
+	if !slices.ContainsFunc(flatten(failed), isMissing) {
+		return failed
+	}
+	garbage := 0
+	for n := range g.Nodes() {
+		refs := n.Owners()
+		if len(refs) > 0 && !n.BeingDeleted() && !slices.ContainsFunc(refs, func(r graph.Reference) bool { return r.State != graph.Dangling }) {
+			garbage++
+		}
+	}
+	hint := "nothing was changed; --ignore-not-found goes on without what does not exist"
+	if garbage > 0 {
+		hint = fmt.Sprintf("nothing was changed; objects with only missing owners (%d), as an interrupted deletion leaves them, are shown by '%s collect -n %s --dry-run=client'",
+			garbage, o.name, s.namespace)
+	}
+	return hintedError{failed, hint}
+}
+
+func (o *deleteOptions) nothing(s *session) error {
+	if o.named() || len(o.files.Filenames) > 0 {
+		return nil // all were absent, and --ignore-not-found says that is fine
+	}
+	if o.allNamespaces {
+		fmt.Fprintln(o.ErrOut, "No resources found.")
+	} else {
+		fmt.Fprintf(o.ErrOut, "No resources found in namespace %s.\n", s.namespace)
+	}
+	return nil
+}
+
+// maxDescribed is the number of targets that are named in a sentence.
+const maxDescribed = 5
+
+func describe(ids []graph.Identity) string {
+	names := []string{}
+	for _, id := range ids[:min(len(ids), maxDescribed)] {
+		names = append(names, id.String())
+	}
+	if more := len(ids) - maxDescribed; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if last := len(names) - 1; last > 0 {
+		names = slices.Replace(names, last-1, last+1, names[last-1]+" and "+names[last])
+	}
+	return strings.Join(names, ", ")
+}

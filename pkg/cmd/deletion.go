@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// deletion is what delete and collect share: preview, question, run, report.
+type deletion struct {
+	*globals
+	dryRun          string
+	yes             bool
+	confirm         string
+	wait            bool
+	timeout         time.Duration
+	concurrency     int
+	allowIncomplete bool
+	output          string
+	template        templateFlags
+}
+
+func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&d.dryRun, "dry-run", "none", `"client" shows what would happen, "server" also asks the server about every write, "none" does it`)
+	flags.Lookup("dry-run").NoOptDefVal = "client"
+	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
+	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")
+	flags.BoolVar(&d.wait, "wait", true, "Wait for pods' grace periods and for controllers that remove finalizers")
+	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
+	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
+	flags.BoolVar(&d.allowIncomplete, "allow-incomplete", false, "Go ahead although something that could not be read might change the outcome")
+	flags.StringVarP(&d.output, "output", "o", "", "Output format: "+strings.Join(d.formats(), ", "))
+	d.template.addFlags(flags)
+	d.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "output": d.formats()})
+}
+
+func (d *deletion) formats() []string {
+	return append([]string{"name", "dot"}, d.template.formats()...)
+}
+
+func (d *deletion) validateDeletion() error {
+	switch {
+	case !slices.Contains([]string{"none", "client", "server"}, d.dryRun):
+		return usageError{fmt.Errorf(`invalid --dry-run %q: must be "none", "client" or "server"`, d.dryRun)}
+	case d.concurrency < 1:
+		return usageError{errors.New("--concurrency must be at least 1")}
+	case d.timeout < 0:
+		return usageError{errors.New("--timeout must not be negative")}
+	case d.dryRun == "none" && d.output == "dot":
+		return usageError{errors.New("-o dot draws a preview: it needs --dry-run")}
+	}
+	if _, err := d.style(d.Out); err != nil {
+		return err
+	}
+	if slices.Contains([]string{"", "name", "dot"}, d.output) {
+		return nil
+	}
+	_, err := d.template.printer(d.output, d.formats())
+	return err
+}
+
+// job is one deletion or one pass of collection.
+type job struct {
+	session  *session
+	snapshot *graph.Snapshot
+	graph    *graph.Graph
+	// policy and targets are empty for a pass of collection.
+	policy  metav1.DeletionPropagation
+	targets []graph.Identity
+	// run lets the collector do the job.
+	run func(context.Context, *gc.Collector) (*gc.Report, error)
+	// sentence opens the preview.
+	sentence string
+	// takes is how long the preview had to wait for others: grace periods, the
+	// namespace controller, pod garbage collection.
+	takes time.Duration
+}
+
+// execute previews a job, and unless it is a dry run asks and does it.
+func (d *deletion) execute(ctx context.Context, j *job) error {
+	plan, report, err := d.preview(ctx, j)
+	if err != nil {
+		return err
+	}
+	if d.dryRun == "server" {
+		if err := d.askServer(ctx, j, plan, report); err != nil {
+			return err
+		}
+	}
+	if d.dryRun != "none" {
+		if err := d.printPlan(j, plan, report); err != nil {
+			return err
+		}
+		if err := d.finish(j.session, j.snapshot); err != nil {
+			return err
+		}
+		return d.refusals(plan)
+	}
+	if err := d.refuseIncomplete(j); err != nil {
+		return err
+	}
+	if len(plan.Steps) == 0 {
+		fmt.Fprintln(d.ErrOut, "Nothing to do.")
+		return d.finishWarned(j.session, j.snapshot)
+	}
+	if err := d.consent(ctx, j, plan, report); err != nil {
+		return err
+	}
+	return d.perform(ctx, j)
+}
+
+// preview runs the job on a simulation of the cluster.
+func (d *deletion) preview(ctx context.Context, j *job) (*render.DeletionPlan, *gc.Report, error) {
+	j.snapshot.Facts = j.session.reader.Facts(ctx, concerned(j))
+	alive := j.session.reader.ControllerManagerAlive(ctx)
+	start := time.Now()
+	server := simulator.New(j.snapshot, simulator.Options{
+		Now: start,
+		Actors: simulator.Actors{
+			NamespaceController: alive, PodGC: alive, Kubelets: true,
+			Finalizer: func(finalizer string) simulator.Actor { return finalizerActor(finalizer, alive) },
+		},
+	})
+	report, err := j.run(ctx, gc.New(server, j.graph, gc.Options{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	foretell(server, report)
+	j.takes = server.Now().Sub(start)
+	return render.NewDeletionPlan(j.snapshot, j.policy, j.targets, report), report, nil
+}
+
+// concerned returns the objects that the job may change, as far as the graph
+// tells.
+func concerned(j *job) []graph.Object {
+	if len(j.targets) == 0 {
+		return slices.Collect(j.snapshot.Objects())
+	}
+	var objects []graph.Object
+	for n := range gc.Concerned(j.graph, uids(j.targets)) {
+		if !n.Virtual() {
+			objects = append(objects, *n.Object())
+		}
+	}
+	return objects
+}
+
+// builtIn are finalizers that controllers of kube-controller-manager remove
+// when their condition holds.
+var builtIn = []string{
+	"batch.kubernetes.io/job-tracking", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection",
+	"kubernetes.io/vac-protection", "networking.k8s.io/service-cidr-finalizer", "resource.kubernetes.io/delete-protection",
+}
+
+// finalizerActor says who removes a finalizer: a controller that is known to
+// run, or one of which nothing is known.
+func finalizerActor(finalizer string, controllerManager bool) simulator.Actor {
+	if controllerManager && slices.Contains(builtIn, finalizer) {
+		return simulator.Acts
+	}
+	return simulator.Unknown
+}
+
+// foretell adds to the outcomes what the simulation is not sure of. What waits
+// for things that may come, such as a finalizer whose controller is not known,
+// is Unknown, and so is what waits for nothing but that.
+func foretell(server *simulator.Server, report *gc.Report) {
+	unsure := map[types.UID]bool{}
+	for i := range report.Outcomes {
+		o := &report.Outcomes[i]
+		_, fate := server.Object(o.Object.UID)
+		if o.Result == gc.Remaining && len(o.WaitingFor) == 0 {
+			addReasons(o, fate.Unknown)
+			unsure[o.Object.UID] = mayEnd(fate)
+		}
+		addReasons(o, fate.Notes)
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := range report.Outcomes {
+			o := &report.Outcomes[i]
+			if o.Result == gc.Remaining && !unsure[o.Object.UID] && len(o.WaitingFor) > 0 && len(o.Finalizers) == 0 {
+				unsure[o.Object.UID] = !slices.ContainsFunc(o.WaitingFor, func(id graph.Identity) bool { return !unsure[id.UID] })
+				changed = changed || unsure[o.Object.UID]
+			}
+		}
+	}
+	for i := range report.Outcomes {
+		if o := &report.Outcomes[i]; unsure[o.Object.UID] {
+			o.Result = gc.Unknown
+		}
+	}
+}
+
+// mayEnd reports whether everything that an object waits for may come although
+// it does not in the simulation, because nothing is known of who works there. A
+// kubelet that is known not to report is taken to stay away.
+func mayEnd(fate simulator.Fate) bool {
+	for _, wait := range fate.Waits {
+		if wait.Kind == simulator.ForKubelet && wait.NodeState != simulator.NodeUnread || wait.Unknown == "" {
+			return false
+		}
+	}
+	return len(fate.Waits) > 0
+}
+
+func addReasons(o *gc.Outcome, reasons []string) {
+	if o.Reason != "" {
+		reasons = append([]string{o.Reason}, reasons...)
+	}
+	o.Reason = strings.Join(reasons, "; ")
+}
+
+// askServer sends every step with dryRun=All and notes the answers.
+func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionPlan, report *gc.Report) error {
+	server, err := j.session.server(cluster.ServerOptions{})
+	if err != nil {
+		return err
+	}
+	for i, step := range report.Steps {
+		answer := &render.ServerAnswer{Accepted: true}
+		if err := server.DryRun(ctx, step, j.snapshot); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			answer = &render.ServerAnswer{Message: err.Error()}
+		}
+		plan.Steps[i].Server = answer
+	}
+	return nil
+}
+
+func (d *deletion) printPlan(j *job, plan *render.DeletionPlan, report *gc.Report) error {
+	switch d.output {
+	case "":
+		style, err := d.style(d.Out)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(d.Out, "%s (%s):\n", j.sentence, d.dryRunWords())
+		return render.Plan(d.Out, style, plan, report)
+	case "name":
+		return render.DeletedNames(d.Out, report.Outcomes)
+	case "dot":
+		return render.OutcomeDOT(d.Out, j.graph, report.Outcomes)
+	}
+	printer, err := d.template.printer(d.output, d.formats())
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(plan, d.Out)
+}
+
+func (d *deletion) dryRunWords() string {
+	if d.dryRun == "server" {
+		return "server dry run"
+	}
+	return "dry run"
+}
+
+// refusals reports what the server said no to in a dry run.
+func (d *deletion) refusals(plan *render.DeletionPlan) error {
+	refused := 0
+	for _, step := range plan.Steps {
+		if step.Server != nil && !step.Server.Accepted {
+			refused++
+		}
+	}
+	if refused == 0 {
+		return nil
+	}
+	fmt.Fprintf(d.ErrOut, "The server would refuse %d of %d writes.\n", refused, len(plan.Steps))
+	return errRemaining
+}
+
+// refuseIncomplete refuses a job whose outcome might be another if more could
+// be read. When the user allows it, what could not be read is said before the
+// question.
+func (d *deletion) refuseIncomplete(j *job) error {
+	if j.snapshot.Complete() {
+		return nil
+	}
+	if err := render.Warnings(d.ErrOut, j.snapshot); err != nil {
+		return err
+	}
+	if d.allowIncomplete {
+		return nil
+	}
+	return hintedError{errRefusedIncomplete, "--dry-run=client shows what is known; --allow-incomplete goes ahead with that"}
+}
+
+// consent shows the summary and asks, or finds out why the job must not be
+// done.
+func (d *deletion) consent(ctx context.Context, j *job, plan *render.DeletionPlan, report *gc.Report) error {
+	style, err := d.style(d.ErrOut)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(d.ErrOut, j.sentence+":")
+	if err := render.Summary(d.ErrOut, style, render.Future, report.Outcomes); err != nil {
+		return err
+	}
+	if j.takes >= time.Second && d.wait {
+		fmt.Fprintf(d.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(j.takes))
+	}
+	guarded := protected(j.targets, report)
+	switch {
+	case d.confirm != "" && d.confirm != plan.Digest:
+		return hintedError{
+			fmt.Errorf("confirming the writes: they are not those of %s any more", d.confirm),
+			"run with --dry-run=client again and look at what changed; the digest is now " + plan.Digest,
+		}
+	case d.confirm != "":
+		return nil
+	case d.yes && guarded == "":
+		return nil
+	}
+	return d.ask(ctx, guarded, plan)
+}
+
+// protected returns the name that the user must type before something in a
+// system namespace is touched, empty when nothing is.
+func protected(targets []graph.Identity, report *gc.Report) string {
+	for _, id := range targets {
+		if id.Resource.GroupResource().String() == "namespaces" && slices.Contains(systemNamespaces, id.Name) || id.Namespace == metav1.NamespaceSystem {
+			return id.Name
+		}
+	}
+	for _, s := range report.Steps {
+		if s.Object.Namespace == metav1.NamespaceSystem {
+			return metav1.NamespaceSystem
+		}
+	}
+	return ""
+}
+
+var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, metav1.NamespaceDefault, "kube-node-lease"}
+
+// ask puts the question on the terminal. Without one the answer is no.
+func (d *deletion) ask(ctx context.Context, guarded string, plan *render.DeletionPlan) error {
+	in, isFile := d.In.(*os.File)
+	if !isFile || !term.IsTerminal(int(in.Fd())) {
+		if guarded != "" {
+			return hintedError{
+				fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", guarded),
+				"--confirm=" + plan.Digest + " goes ahead with exactly these writes",
+			}
+		}
+		return hintedError{errors.New("asking for consent: there is no terminal"),
+			"--yes goes ahead; --confirm=" + plan.Digest + " goes ahead with exactly these writes"}
+	}
+	question, want := "Do you want to continue? (y/N): ", []string{"y", "yes"}
+	if guarded != "" {
+		question, want = fmt.Sprintf("This belongs to the system. Type %q to continue: ", guarded), []string{guarded}
+	}
+	fmt.Fprint(d.ErrOut, question)
+	answer, err := readLine(ctx, in)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(want, strings.TrimSpace(answer)) && (guarded != "" || !slices.Contains(want, strings.ToLower(strings.TrimSpace(answer)))) {
+		return errors.New("not confirmed: nothing was changed")
+	}
+	return nil
+}
+
+// perform does the job on the cluster and reports.
+func (d *deletion) perform(ctx context.Context, j *job) error {
+	options := cluster.ServerOptions{FieldManager: "kubectl-gc", Settle: cluster.DefaultSettle + j.takes}
+	if !d.wait {
+		options.Settle, options.IgnoreGrace = time.Second, true
+	}
+	if d.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.timeout)
+		defer cancel()
+		options.Settle = d.timeout
+	}
+	server, err := j.session.server(options)
+	if err != nil {
+		return err
+	}
+	watchContext, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	server.Watch(watchContext, j.snapshot, watched(j))
+	progress := newProgress(d)
+	report, err := j.run(ctx, gc.New(server, j.graph, gc.Options{Workers: d.concurrency, Observer: progress.observe}))
+	progress.end(d.ErrOut)
+	if printErr := d.printReport(j, progress.events, report); printErr != nil {
+		return printErr
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		fmt.Fprintf(d.ErrOut, "The timeout of %s is over. The same command again goes on.\n", d.timeout)
+		return cmp.Or(d.finishWarned(j.session, j.snapshot), errRemaining)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(d.ErrOut, "Interrupted. The same command again goes on.")
+		return err
+	case err != nil:
+		return err
+	}
+	if err := d.finishWarned(j.session, j.snapshot); err != nil {
+		return err
+	}
+	for _, o := range report.Remaining() {
+		// Objects that nobody can decide about are no failure of a collection.
+		if o.Result == gc.Remaining || len(j.targets) > 0 {
+			return errRemaining
+		}
+	}
+	return nil
+}
+
+// watched returns the resources whose objects the job concerns.
+func watched(j *job) []*graph.Resource {
+	seen := map[*graph.Resource]bool{}
+	var resources []*graph.Resource
+	for _, o := range concerned(j) {
+		if !seen[o.Resource] {
+			seen[o.Resource] = true
+			resources = append(resources, o.Resource)
+		}
+	}
+	return resources
+}
+
+func (d *deletion) printReport(j *job, events []render.Event, report *gc.Report) error {
+	switch d.output {
+	case "":
+		style, err := d.style(d.Out)
+		if err != nil {
+			return err
+		}
+		return render.Summary(d.Out, style, render.Past, report.Outcomes)
+	case "name":
+		return render.DeletedNames(d.Out, report.Outcomes)
+	}
+	printer, err := d.template.printer(d.output, d.formats())
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(render.NewDeletionReport(j.snapshot, events, report), d.Out)
+}
+
+// identities returns the identities of objects.
+func identities(objects []graph.Object) []graph.Identity {
+	var ids []graph.Identity
+	for i := range objects {
+		ids = append(ids, objects[i].Identity())
+	}
+	return ids
+}
+
+func uids(ids []graph.Identity) []types.UID {
+	var result []types.UID
+	for _, id := range ids {
+		result = append(result, id.UID)
+	}
+	return result
+}

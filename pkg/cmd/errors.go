@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+)
+
+// usageError is a mistake in the command line.
+type usageError struct{ error }
+
+// Unwrap returns the mistake.
+func (e usageError) Unwrap() error { return e.error }
+
+// hintedError is an error with something to try.
+type hintedError struct {
+	error
+	hint string
+}
+
+// Unwrap returns the error without the hint.
+func (e hintedError) Unwrap() error { return e.error }
+
+// printError writes every error that err holds on a line of its own, and the
+// distinct hints after them.
+func printError(w io.Writer, err error, command string) {
+	hints := []string{hint(err, command)}
+	for _, e := range flatten(err) {
+		fmt.Fprintln(w, "error: "+strings.TrimSpace(message(e)))
+		if h := hint(e, command); !slices.Contains(hints, h) {
+			hints = append(hints, h)
+		}
+	}
+	for _, h := range hints {
+		if h != "" {
+			fmt.Fprintln(w, "hint: "+h)
+		}
+	}
+}
+
+func flatten(err error) []error {
+	var aggregate utilerrors.Aggregate
+	if errors.As(err, &aggregate) {
+		return utilerrors.Flatten(aggregate).Errors()
+	}
+	return []error{err}
+}
+
+// message puts an error as the user should read it.
+func message(err error) string {
+	var urlError *url.Error
+	if errors.As(err, &urlError) {
+		return fmt.Sprintf("reaching the server %s: %s", server(urlError.URL), cause(urlError.Err))
+	}
+	return err.Error()
+}
+
+// cause drops the dialling details that repeat the server's address.
+func cause(err error) string {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "connection refused"
+	}
+	return err.Error()
+}
+
+func server(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// hint says what to try.
+func hint(err error, command string) string {
+	var usage usageError
+	var hinted hintedError
+	var urlError *url.Error
+	var missing missingError
+	var noKind *meta.NoKindMatchError
+	var noResource *meta.NoResourceMatchError
+	switch {
+	case errors.As(err, &hinted):
+		return hinted.hint
+	case errors.As(err, &missing):
+		return missing.hint()
+	case errors.As(err, &usage):
+		return "see '" + command + " --help' for usage"
+	case errors.As(err, &urlError):
+		return "check that the cluster runs and that --kubeconfig and --context name the right one"
+	case apierrors.IsUnauthorized(err):
+		return "log in again: the server does not accept these credentials"
+	case errors.As(err, &noKind), errors.As(err, &noResource), strings.Contains(err.Error(), "doesn't have a resource type"):
+		return "kubectl api-resources lists the types that the server has"
+	}
+	return ""
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// errStuck ends explain-stuck with exitFindings. The report has said what is
+// stuck.
+var errStuck = fmt.Errorf("something is stuck: %w", errRemaining)
+
+// explainOptions are what the command line of explain-stuck says.
+type explainOptions struct {
+	*globals
+	targets
+	output   string
+	template templateFlags
+}
+
+const explainLong = `Explain why an object that is being deleted is still there: from the object
+down to what holds everything up, with evidence, and the safest way out.
+
+Without arguments everything that is being deleted in the namespace is
+explained, with -A in the cluster. One cause that holds up many objects is shown
+once.
+
+Verdicts: Stuck (nothing happens until somebody acts), Progressing (it ends by
+itself), Pending (the garbage collector has to act, and nothing keeps it from
+it), NotTerminating, NotFound, and Unknown: what could be read does not tell.
+Whether the controller behind a finalizer works is not looked at yet, nor
+whether an admission webhook or policy refuses a change: objects that wait for
+such a controller are Unknown.
+
+Nothing is changed. The commands that are shown carry a guard where the API has
+one, so that they do nothing to another object of the same name.
+
+Exit codes:
+  0    nothing is stuck, as far as is known: Unknown counts as 0
+  1    error, or an object that does not exist
+  2    something is stuck
+  3    with --strict: the answer is incomplete, because something could not be read
+  130  interrupted`
+
+const explainExample = `  # Why is the namespace still there
+  NAME explain-stuck namespace/shop
+
+  # Everything that is being deleted in the cluster
+  NAME explain-stuck -A
+
+  # For a program
+  NAME explain-stuck pod/web-0 -o json`
+
+func newExplain(g *globals) *cobra.Command {
+	o := &explainOptions{globals: g}
+	cmd := &cobra.Command{
+		Use:               "explain-stuck [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
+		Short:             "Explain why objects that are being deleted are still there",
+		Long:              explainLong,
+		Example:           strings.ReplaceAll(explainExample, "NAME", g.name),
+		ValidArgsFunction: g.completeTerminating,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.args = args
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	o.addTargetFlags(flags)
+	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
+	o.template.addFlags(flags)
+	g.completeValues(cmd, map[string][]string{"output": o.formats()})
+	return cmd
+}
+
+func (o *explainOptions) formats() []string { return append([]string{"dot"}, o.template.formats()...) }
+
+func (o *explainOptions) validate() error {
+	if err := o.validateTargets(); err != nil {
+		return err
+	}
+	if _, err := o.style(o.Out); err != nil {
+		return err
+	}
+	if !o.given() && (o.selector != "" || o.fieldSelector != "") {
+		return usageError{errors.New("a selector needs a type")}
+	}
+	if slices.Contains([]string{"", "dot"}, o.output) {
+		return nil
+	}
+	_, err := o.template.printer(o.output, o.formats())
+	return err
+}
+
+func (o *explainOptions) run(ctx context.Context) error {
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	var found []graph.Object
+	var failed error
+	if o.given() {
+		found, failed = o.resolve(ctx, s)
+		if missing, others := missingObjects(failed); len(found) == 0 && (len(missing) == 0 || others != nil) && failed != nil {
+			return failed
+		}
+	}
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	if err != nil {
+		return err
+	}
+	absent, _ := missingObjects(failed)
+	for i := range found {
+		f := &found[i]
+		if _, listed := snapshot.Object(f.UID); listed {
+			continue
+		}
+		if snapshot.Covers(f.Resource.GroupResource(), f.Namespace, f.Name) {
+			absent = append(absent, f.Identity()) // it went meanwhile
+		} else {
+			snapshot.Add(*f)
+		}
+	}
+	g := graph.New(snapshot)
+	report, err := o.explain(ctx, s, g, o.selected(s, g, found))
+	if err != nil {
+		return err
+	}
+	for _, id := range absent {
+		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.NotFound})
+	}
+	if err := o.print(s, snapshot, report); err != nil {
+		return err
+	}
+	return errors.Join(failed, o.conclude(s, snapshot, report))
+}
+
+// missingObjects takes the objects that do not exist out of an error.
+func missingObjects(err error) ([]graph.Identity, error) {
+	if err == nil {
+		return nil, nil
+	}
+	var missing []graph.Identity
+	rest := utilerrors.FilterOut(err, func(err error) bool {
+		var m missingError
+		if !errors.As(err, &m) {
+			return false
+		}
+		id := graph.Identity{Name: m.name}
+		id.Resource.Group, id.Resource.Resource, id.Resource.Kind = m.resource.Group, m.resource.Resource, m.resource.Resource
+		if m.namespaced {
+			id.Namespace = m.namespace
+		}
+		missing = append(missing, id)
+		return true
+	})
+	return missing, rest
+}
+
+// selected returns the objects that are asked for: those that the arguments
+// name, or everything that is being deleted.
+func (o *explainOptions) selected(s *session, g *graph.Graph, found []graph.Object) []types.UID {
+	var selected []types.UID
+	if o.given() {
+		for i := range found {
+			if o.named() || found[i].BeingDeleted() || len(o.args) == 0 {
+				selected = append(selected, found[i].UID)
+			}
+		}
+		return selected
+	}
+	for n := range g.Nodes() {
+		id := n.Identity()
+		here := id.Namespace == s.namespace || id.Resource.GroupResource().String() == "namespaces" && id.Name == s.namespace
+		if !n.Virtual() && n.BeingDeleted() && (o.allNamespaces || here) {
+			selected = append(selected, id.UID)
+		}
+	}
+	return selected
+}
+
+// explain lets the engine complete what it can, with nobody else acting, and
+// explains what is left.
+func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, selected []types.UID) (*explain.Report, error) {
+	snapshot := g.Snapshot()
+	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
+	now := s.reader.Now(ctx)
+	server := simulator.New(snapshot, simulator.Options{Now: now})
+	outcome, err := gc.New(server, g, gc.Options{}).Collect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	where := o.connection()
+	report := explain.Explain(ctx, explain.Input{
+		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Now: now,
+		Wait: wait, Kubectl: "kubectl" + where, Plugin: o.name + where,
+	}, selected)
+	return report, ctx.Err()
+}
+
+// connection returns the flags with which other commands reach the same
+// cluster.
+func (o *explainOptions) connection() string {
+	where := ""
+	if value := o.config.KubeConfig; value != nil && *value != "" {
+		where += " --kubeconfig=" + explain.Quote(*value)
+	}
+	if value := o.config.Context; value != nil && *value != "" {
+		where += " --context=" + explain.Quote(*value)
+	}
+	return where
+}
+
+// wait lets time pass, or the context end.
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// deciding returns the objects whose facts the simulation needs: pods and
+// CustomResourceDefinitions that are on their way out or may get there.
+func deciding(g *graph.Graph) []graph.Object {
+	var roots []graph.Node
+	for n := range g.Nodes() {
+		if !n.Virtual() && n.BeingDeleted() && (n.DeletingDependents() || n.Object().HasFinalizer(metav1.FinalizerOrphanDependents)) {
+			roots = append(roots, n)
+		}
+	}
+	var objects []graph.Object
+	for _, n := range graph.Descendants(roots...).Sorted() {
+		resource := n.Object().Resource.GroupResource()
+		if !n.Virtual() && (resource == schema.GroupResource{Resource: "pods"} || resource.String() == "customresourcedefinitions.apiextensions.k8s.io") {
+			objects = append(objects, *n.Object())
+		}
+	}
+	return objects
+}
+
+func (o *explainOptions) print(s *session, snapshot *graph.Snapshot, report *explain.Report) error {
+	switch o.output {
+	case "":
+		return o.printText(s, snapshot, report)
+	case "dot":
+		return render.StuckDOT(o.Out, report)
+	}
+	printer, err := o.template.printer(o.output, o.formats())
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(render.NewStuckReport(snapshot, report), o.Out)
+}
+
+func (o *explainOptions) printText(s *session, snapshot *graph.Snapshot, report *explain.Report) error {
+	style, err := o.style(o.Out)
+	if err != nil {
+		return err
+	}
+	if len(report.Objects) > 0 {
+		text := &render.StuckText{Style: style, Now: report.Now}
+		return text.Write(o.Out, report)
+	}
+	where := "in namespace " + s.namespace
+	if o.allNamespaces {
+		where = "in the cluster"
+	}
+	if snapshot.Complete() {
+		fmt.Fprintf(o.Out, "Nothing is being deleted %s.\n", where)
+	} else {
+		fmt.Fprintf(o.Out, "Nothing that could be read is being deleted %s.\n", where)
+	}
+	return nil
+}
+
+// conclude says what could not be read and finds the exit code.
+func (o *explainOptions) conclude(s *session, snapshot *graph.Snapshot, report *explain.Report) error {
+	if err := o.finish(s, snapshot); err != nil {
+		return err
+	}
+	if err := render.Unread(o.ErrOut, report); err != nil {
+		return err
+	}
+	switch {
+	case o.strict && len(report.Unread) > 0:
+		return errIncomplete
+	case report.Verdict() == explain.Stuck:
+		return errStuck
+	}
+	return nil
+}
+
+// completeTerminating completes TYPE NAME and TYPE/NAME arguments with objects
+// that are being deleted.
+func (g *globals) completeTerminating(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return g.complete(cmd, func(ctx context.Context, s *session) completed {
+		kind, rest, slash := strings.Cut(word, "/")
+		switch {
+		case slash:
+			return completed{values: s.terminatingNames(ctx, kind, rest, kind+"/")}
+		case len(args) > 0 && !strings.Contains(args[0], "/"):
+			return completed{values: s.terminatingNames(ctx, args[0], word, "")}
+		}
+		return completed{values: s.completeTypes(word)}
+	})
+}
+
+// terminatingNames returns the names of a type's objects that are being deleted
+// and start with the prefix, each after lead.
+func (s *session) terminatingNames(ctx context.Context, kind, prefix, lead string) []string {
+	mapper, err := s.ToRESTMapper()
+	if err != nil {
+		return nil
+	}
+	gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
+	if err != nil {
+		return nil
+	}
+	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil
+	}
+	objects, err := s.reader.Page(ctx, graph.ResourceOf(mapping), s.namespace, completionLimit)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for i := range objects {
+		if o := &objects[i]; o.BeingDeleted() && strings.HasPrefix(o.Name, prefix) {
+			names = append(names, lead+o.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// fan returns a snapshot of an owner with that many blocking dependents.
+func fan(dependents int) *graph.Snapshot {
+	configMaps := graph.Resource{
+		GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true,
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(configMaps.GroupVersionKind(), meta.RESTScopeNamespace)
+	s := &graph.Snapshot{Mapper: mapper}
+	blocks := true
+	add := func(name string, owners ...metav1.OwnerReference) {
+		s.Add(graph.Object{
+			Resource: &configMaps, Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "1", OwnerReferences: owners,
+		})
+	}
+	add("owner")
+	for i := range dependents {
+		add(fmt.Sprintf("dependent-%07d", i), metav1.OwnerReference{
+			APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "owner", BlockOwnerDeletion: &blocks,
+		})
+	}
+	s.MarkListed(configMaps.GroupResource(), "", "1")
+	return s
+}
+
+// BenchmarkPreview measures the preview of a cascade, from the snapshot on.
+func BenchmarkPreview(b *testing.B) {
+	for _, policy := range []metav1.DeletionPropagation{
+		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
+	} {
+		for _, dependents := range []int{1_000, 10_000, 100_000} {
+			b.Run(fmt.Sprintf("%s/%d", policy, dependents), func(b *testing.B) {
+				s := fan(dependents)
+				b.ReportAllocs()
+				for b.Loop() {
+					server := simulator.New(s, simulator.Options{Now: time.Now()})
+					collector := gc.New(server, graph.New(s), gc.Options{})
+					report, err := collector.Delete(context.Background(), []types.UID{"owner"}, gc.DeleteOptions{Policy: policy})
+					if err != nil || len(report.Outcomes) != dependents+1 {
+						b.Fatalf("%d outcomes, %v", len(report.Outcomes), err)
+					}
+				}
+			})
+		}
+	}
+}

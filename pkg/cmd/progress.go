@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// progressInterval is how often the progress line is written again.
+const progressInterval = 200 * time.Millisecond
+
+// progress shows a run as it goes: a line that is written over on a terminal,
+// a line for every write elsewhere. It keeps the events for the report.
+type progress struct {
+	out   io.Writer // nil when every write is not to be shown
+	line  io.Writer // nil without a terminal
+	start time.Time
+	stop  chan struct{}
+
+	mu      sync.Mutex
+	events  []render.Event
+	refused int
+}
+
+func newProgress(d *deletion) *progress {
+	p := &progress{start: time.Now(), stop: make(chan struct{})}
+	file, isFile := d.ErrOut.(*os.File)
+	switch {
+	case isFile && term.IsTerminal(int(file.Fd())):
+		p.line = d.ErrOut
+		go p.tick()
+	case d.output == "":
+		p.out = d.Out
+	}
+	return p
+}
+
+// tick writes the progress line until the end.
+func (p *progress) tick() {
+	ticker := time.NewTicker(progressInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-ticker.C:
+			p.mu.Lock()
+			fmt.Fprintf(p.line, "\r\x1b[K%d writes, %d refused, %s", len(p.events), p.refused, time.Since(p.start).Round(time.Second))
+			p.mu.Unlock()
+		}
+	}
+}
+
+// observe is a gc.Observer.
+func (p *progress) observe(step gc.Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, render.NewEvent(metav1.Now(), step))
+	if step.Err != nil {
+		p.refused++
+	}
+	if p.out != nil {
+		fmt.Fprintln(p.out, render.EventLine(step))
+	}
+}
+
+// end takes the progress line off the terminal and says how fast it went.
+func (p *progress) end(w io.Writer) {
+	close(p.stop)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.line != nil {
+		fmt.Fprint(p.line, "\r\x1b[K")
+	}
+	seconds := time.Since(p.start).Seconds()
+	fmt.Fprintf(w, "%d writes in %.1f s (%.0f a second)\n", len(p.events), seconds, float64(len(p.events))/seconds)
+}
+
+// readLine reads a line from the terminal, unless the context ends first.
+func readLine(ctx context.Context, in io.Reader) (string, error) {
+	type answer struct {
+		line string
+		err  error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		line, err := bufio.NewReader(in).ReadString('\n')
+		read <- answer{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case a := <-read:
+		if errors.Is(a.err, io.EOF) {
+			a.err = nil // an answer without an end of line, or none
+		}
+		return a.line, a.err
+	}
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cmd holds the commands: each turns flags into options and runs
+// them. It is the only package that knows cobra and cli-runtime.
+package cmd
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	_ "k8s.io/client-go/plugin/pkg/client/auth" // credential plugins, as kubectl has them
+	"k8s.io/klog/v2"
+)
+
+// The exit codes of every command.
+const (
+	exitDone        = 0   // done, nothing to report
+	exitError       = 1   // an error; nothing was changed, or the message says what was
+	exitFindings    = 2   // something remains that should be gone
+	exitIncomplete  = 3   // --strict, or a change was refused, because something unreadable could change the answer
+	exitInterrupted = 130 // interrupted by the user
+)
+
+const exitCodeHelp = `Exit codes:
+  0    done, nothing to report
+  1    error
+  2    delete, collect: something remains; explain-stuck: something is stuck
+  3    with --strict: the answer is incomplete, because something could not be read
+  130  interrupted`
+
+// errIncomplete ends a command with exitIncomplete. The command has said on
+// stderr what could not be read.
+var errIncomplete = errors.New("the answer is incomplete (--strict)")
+
+// errRefusedIncomplete ends a command that would change something with
+// exitIncomplete.
+var errRefusedIncomplete = errors.New("refusing to change anything: what could not be read might change the outcome")
+
+// errRemaining ends a command with exitFindings. The report has said what
+// remains.
+var errRemaining = errors.New("something remains")
+
+// Run executes the command line, whose first word is the program's name, and
+// returns the exit code.
+func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams) int {
+	// client-go logs errors that it also returns; the user gets them once.
+	utilruntime.ErrorHandlers = nil
+	name := displayName(argv[0])
+	root := newRoot(name, streams)
+	root.SetArgs(argv[1:])
+	command, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return exitDone
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.Is(err, errRemaining):
+		return exitFindings
+	}
+	printError(streams.ErrOut, err, command.CommandPath())
+	if errors.Is(err, errIncomplete) || errors.Is(err, errRefusedIncomplete) {
+		return exitIncomplete
+	}
+	return exitError
+}
+
+// displayName is how the user called the program: "kubectl gc" for a plugin
+// named kubectl-gc, the program's own name otherwise. An underscore in a
+// plugin's file name stands for a dash.
+func displayName(argv0 string) string {
+	base := strings.TrimSuffix(filepath.Base(argv0), ".exe")
+	if plugin, ok := strings.CutPrefix(base, "kubectl-"); ok {
+		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
+	}
+	return base
+}
+
+func noArguments(args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+	}
+	return nil
+}
+
+// globals are what all commands share.
+type globals struct {
+	genericiooptions.IOStreams
+	name   string
+	config *genericclioptions.ConfigFlags
+	strict bool
+	color  string
+	// verbosity is the value of -v.
+	verbosity int
+}
+
+// logRequests hands -v to client-go's logger, whose low levels say nothing
+// that concerns a user.
+func (g *globals) logRequests() {
+	if g.verbosity < 6 {
+		return
+	}
+	var flags flag.FlagSet
+	klog.InitFlags(&flags)
+	_ = flags.Set("v", strconv.Itoa(g.verbosity)) // an integer is always accepted
+}
+
+func newRoot(name string, streams genericiooptions.IOStreams) *cobra.Command {
+	g := &globals{IOStreams: streams, name: name, config: genericclioptions.NewConfigFlags(true)}
+	root := &cobra.Command{
+		Use:   strings.ReplaceAll(name, " ", "-"),
+		Short: "Show, preview and drive garbage collection",
+		Long: `Show what owns what in a cluster, as Kubernetes' garbage collector sees it;
+preview exactly what a deletion does; and run it from here.
+
+Every owner reference has a state: Solid (the owner exists), Dangling (it does
+not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
+(the owner could not be looked for, or the garbage collector cannot decide).
+
+` + exitCodeHelp,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError{fmt.Errorf("unknown command %q", args[0])}
+			}
+			return cmd.Help()
+		},
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	g.config.AddFlags(flags)
+	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")
+	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
+	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
+	root.PersistentPreRun = func(*cobra.Command, []string) { g.logRequests() }
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g))
+	g.registerCompletions(root)
+	return root
+}

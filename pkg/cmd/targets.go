@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// targets are the objects that a command is about, named as kubectl takes
+// them.
+type targets struct {
+	args          []string
+	files         resource.FilenameOptions
+	selector      string
+	fieldSelector string
+	allNamespaces bool
+	pageSize      int64
+}
+
+func (t *targets) addTargetFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&t.files.Filenames, "filename", "f", nil, "Take the objects from a file, a directory or a URL")
+	flags.BoolVarP(&t.files.Recursive, "recursive", "R", false, "Follow the directory of -f into its subdirectories")
+	flags.StringVarP(&t.files.Kustomize, "kustomize", "k", "", "Take the objects from a kustomization directory")
+	flags.StringVarP(&t.selector, "selector", "l", "", "Take the objects that match the label selector")
+	flags.StringVar(&t.fieldSelector, "field-selector", "", "Take the objects of the named types that match the field selector")
+	flags.BoolVarP(&t.allNamespaces, "all-namespaces", "A", false, "Take objects from all namespaces")
+	flags.Int64Var(&t.pageSize, "chunk-size", 500, "Number of objects to ask for at once; 0 asks for all")
+}
+
+// given reports whether types, objects or files were named.
+func (t *targets) given() bool {
+	return len(t.args) > 0 || len(t.files.Filenames) > 0 || t.files.Kustomize != ""
+}
+
+// named reports whether the arguments name objects, as TYPE/NAME or TYPE NAME,
+// rather than types alone.
+func (t *targets) named() bool {
+	return len(t.args) > 1 || len(t.args) == 1 && strings.Contains(t.args[0], "/")
+}
+
+// validateTargets finds combinations of flags that make no sense.
+func (t *targets) validateTargets() error {
+	switch {
+	case t.pageSize < 0:
+		return usageError{errors.New("--chunk-size must not be negative")}
+	case t.fieldSelector != "" && (len(t.args) == 0 || t.named()):
+		return usageError{errors.New("--field-selector needs a type and no name")}
+	}
+	return nil
+}
+
+// resolve finds the objects. Those that were found are returned beside the
+// errors of the others.
+func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, error) {
+	builder := resource.NewBuilder(s).Unstructured().ContinueOnError().
+		NamespaceParam(s.namespace).DefaultNamespace().AllNamespaces(t.allNamespaces).
+		FilenameParam(false, &t.files).
+		LabelSelectorParam(t.selector).FieldSelectorParam(t.fieldSelector).
+		RequestChunksOf(t.pageSize).RequireObject(false).
+		ResourceTypeOrNameArgs(true, t.args...)
+	if !t.named() {
+		builder = builder.TransformRequests(func(r *rest.Request) {
+			r.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+		})
+	}
+	var found []graph.Object
+	var errs []error
+	err := builder.Do().Visit(func(info *resource.Info, err error) error {
+		if err == nil {
+			var objects []graph.Object
+			objects, err = t.objects(ctx, s, info)
+			found = append(found, objects...)
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		errs = append(errs, err)
+	}
+	return unique(found), utilerrors.NewAggregate(errs)
+}
+
+// objects returns what the builder found: the items of a list, or one named
+// object, whose metadata is still to be read.
+func (t *targets) objects(ctx context.Context, s *session, info *resource.Info) ([]graph.Object, error) {
+	kind := s.reader.Resource(info.Mapping)
+	if list, ok := info.Object.(runtime.Unstructured); ok && list.IsList() {
+		var objects []graph.Object
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			accessor, err := meta.Accessor(item)
+			if err == nil {
+				objects = append(objects, graph.NewObject(kind, accessor))
+			}
+			return err
+		})
+		return objects, err
+	}
+	o, err := s.reader.Get(ctx, *kind, info.Namespace, info.Name)
+	if err != nil {
+		err = fmt.Errorf("reading %s/%s: %w", kind.Resource, info.Name, err)
+		if apierrors.IsNotFound(err) {
+			err = missingError{err, kind.GroupResource(), info.Namespace, info.Name, kind.Namespaced}
+		}
+		return nil, err
+	}
+	return []graph.Object{o}, nil
+}
+
+// missingError says which named object does not exist.
+type missingError struct {
+	error
+	resource        schema.GroupResource
+	namespace, name string
+	namespaced      bool
+}
+
+// Unwrap returns the server's error.
+func (e missingError) Unwrap() error { return e.error }
+
+// hint points at the namespace.
+func (e missingError) hint() string {
+	if !e.namespaced {
+		return ""
+	}
+	return fmt.Sprintf("the namespace is %q; -n names another", e.namespace)
+}
+
+// unique drops objects that were named twice.
+func unique(objects []graph.Object) []graph.Object {
+	seen := map[string]bool{}
+	var distinct []graph.Object
+	for _, o := range objects {
+		if !seen[string(o.UID)] {
+			seen[string(o.UID)] = true
+			distinct = append(distinct, o)
+		}
+	}
+	return distinct
+}

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// maxStatuses is the number of printed nodes up to which --status=auto asks
+// for READY and STATUS, a request for each.
+const maxStatuses = 500
+
+// treeOptions are what the command line of tree says.
+type treeOptions struct {
+	*globals
+	targets
+	owners, dependents, both bool
+	depth                    int
+	scope                    string
+	types, excludeTypes      []string
+	status                   string
+	isolated                 bool
+	output                   string
+	template                 templateFlags
+}
+
+const treeLong = `Show what owns what, as the garbage collector sees it.
+
+For named objects the tree shows both directions: the owners above and
+everything that depends on them below; --owners or --dependents shows one.
+Without arguments it shows every object of the namespace (-A: of the cluster)
+that owns something or is owned.
+
+Columns: REFERENCE is the state of the owner reference to the object above:
+Solid, Dangling, WaitingForDependentsDeletion or Unknown, with the reason;
+BLOCKS is its blockOwnerDeletion ("-" when unset). An owner that only
+references name is virtual. An object with several owners is shown once, under
+its controller; DETAILS names the others.
+
+A namespaced owner can only have dependents in its own namespace, so only that
+one is read. --scope=cluster reads everything, and so finds references from
+other namespaces that will be treated as dangling.
+
+` + exitCodeHelp
+
+// treeExample has NAME where the program's name goes.
+const treeExample = `  # What owns and what depends on a Deployment
+  NAME tree deployment/web
+
+  # Everything in a namespace that owns or is owned
+  NAME tree -n shop
+
+  # The owners of a pod, and nothing else
+  NAME tree pod/web-5d4f8c7b9-abcde --owners
+
+  # Only ReplicaSets and Pods, two levels deep
+  NAME tree deployment/web --depth=2 --types=replicasets.apps,pods
+
+  # A picture
+  NAME tree deployment/web -o dot | dot -Tsvg > web.svg`
+
+func newTree(g *globals) *cobra.Command {
+	o := &treeOptions{globals: g}
+	cmd := &cobra.Command{
+		Use:               "tree [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
+		Short:             "Show what owns what, up and down, with the state of every owner reference",
+		Long:              treeLong,
+		Example:           strings.ReplaceAll(treeExample, "NAME", g.name),
+		ValidArgsFunction: g.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.args = args
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	o.addTargetFlags(flags)
+	flags.BoolVar(&o.owners, "owners", false, "Show owners only")
+	flags.BoolVar(&o.dependents, "dependents", false, "Show dependents only")
+	flags.BoolVar(&o.both, "both", false, "Show owners and dependents (the default for named objects)")
+	flags.IntVar(&o.depth, "depth", -1, "Levels of dependents to show below the named objects; -1 shows all")
+	flags.StringVar(&o.scope, "scope", "auto", `Where to look for dependents: "auto" (the namespace of a namespaced object) or "cluster"`)
+	flags.StringSliceVar(&o.types, "types", nil, "Show only these types and what leads to them: globs on kind, resource or resource.group")
+	flags.StringSliceVar(&o.excludeTypes, "exclude-types", nil, "Do not show these types unless they lead to others")
+	flags.StringVar(&o.status, "status", "auto", fmt.Sprintf(`Ask for READY and STATUS: "auto" (up to %d objects), "always" or "never"`, maxStatuses))
+	flags.BoolVar(&o.isolated, "isolated", false, "Without arguments: show objects that neither own nor are owned, too")
+	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
+	o.template.addFlags(flags)
+	cmd.MarkFlagsMutuallyExclusive("owners", "dependents", "both")
+	g.completeValues(cmd, map[string][]string{
+		"scope": {"auto", "cluster"}, "status": {"auto", "always", "never"}, "output": o.formats(),
+	})
+	g.completeTypes(cmd, "types", "exclude-types")
+	return cmd
+}
+
+func (o *treeOptions) formats() []string {
+	return append([]string{"wide", "name", "dot"}, o.template.formats()...)
+}
+
+// validate finds mistakes before the server is asked anything.
+func (o *treeOptions) validate() error {
+	if err := o.validateTargets(); err != nil {
+		return err
+	}
+	if _, err := o.style(o.Out); err != nil {
+		return err
+	}
+	for _, pattern := range slices.Concat(o.types, o.excludeTypes) {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return usageError{fmt.Errorf("invalid type pattern %q: %w", pattern, err)}
+		}
+	}
+	switch {
+	case o.scope != "auto" && o.scope != "cluster":
+		return usageError{fmt.Errorf(`invalid --scope %q: must be "auto" or "cluster"`, o.scope)}
+	case !slices.Contains([]string{"auto", "always", "never"}, o.status):
+		return usageError{fmt.Errorf(`invalid --status %q: must be "auto", "always" or "never"`, o.status)}
+	case o.depth < -1:
+		return usageError{errors.New("--depth must not be less than -1")}
+	}
+	if _, err := labels.Parse(o.selector); err != nil {
+		return usageError{fmt.Errorf("invalid --selector: %w", err)}
+	}
+	if slices.Contains([]string{"", "wide", "name", "dot"}, o.output) {
+		return nil
+	}
+	_, err := o.template.printer(o.output, o.formats())
+	return err
+}
+
+func (o *treeOptions) run(ctx context.Context) error {
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	var named []graph.Object
+	var failed error
+	if o.given() {
+		if named, failed = o.resolve(ctx, s); len(named) == 0 {
+			return o.nothingFound(s, failed)
+		}
+	}
+	snapshot, err := s.reader.Snapshot(ctx, o.snapshotScope(s, named), named...)
+	if err != nil {
+		return err
+	}
+	g := graph.New(snapshot)
+	selection, err := o.selection(s, g, named)
+	if err != nil {
+		return err
+	}
+	if len(selection.Nodes) == 0 && snapshot.Len() == 0 && !snapshot.Complete() {
+		return errors.Join(errors.New("listing objects: nothing could be read"), o.finish(s, snapshot))
+	}
+	if err := o.print(ctx, s, g, selection); err != nil {
+		return err
+	}
+	if err := o.finish(s, snapshot); err != nil {
+		return errors.Join(failed, err)
+	}
+	return failed
+}
+
+// nothingFound ends a command whose arguments led to no object.
+func (o *treeOptions) nothingFound(s *session, err error) error {
+	if err != nil {
+		return err
+	}
+	where := " in namespace " + s.namespace
+	if o.allNamespaces {
+		where = ""
+	}
+	fmt.Fprintf(o.ErrOut, "No resources found%s.\n", where)
+	return nil
+}
+
+// snapshotScope derives what must be read from what was asked for: dependents
+// of a namespaced object are in its namespace, those of any other anywhere.
+func (o *treeOptions) snapshotScope(s *session, named []graph.Object) cluster.Scope {
+	if o.scope == "cluster" || o.allNamespaces {
+		return cluster.Scope{}
+	}
+	if len(named) == 0 {
+		return cluster.Scope{Namespace: s.namespace}
+	}
+	for _, n := range named {
+		if n.Namespace == "" || n.Namespace != named[0].Namespace {
+			return cluster.Scope{}
+		}
+	}
+	return cluster.Scope{Namespace: named[0].Namespace}
+}
+
+// selection decides which nodes are shown.
+func (o *treeOptions) selection(s *session, g *graph.Graph, named []graph.Object) (graph.Selection, error) {
+	nodes, err := o.named(g, named)
+	if err != nil {
+		return graph.Selection{}, err
+	}
+	var sel graph.Selection
+	switch {
+	case !o.given() && o.selector == "":
+		sel = o.everything(g, s)
+	case o.owners:
+		sel = graph.SelectOwners(nodes...)
+	case o.dependents:
+		sel = graph.SelectDependents(o.depth, nodes...)
+	default:
+		sel = graph.SelectBoth(o.depth, nodes...)
+	}
+	if len(o.types) == 0 && len(o.excludeTypes) == 0 {
+		return sel, nil
+	}
+	return sel.Filter(o.matches), nil
+}
+
+// named returns the nodes that the arguments, or a selector alone, name.
+func (o *treeOptions) named(g *graph.Graph, named []graph.Object) ([]graph.Node, error) {
+	var nodes []graph.Node
+	for _, object := range named {
+		if n, ok := g.Node(object.UID); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	if o.given() || o.selector == "" {
+		return nodes, nil
+	}
+	selector, err := labels.Parse(o.selector)
+	if err != nil {
+		return nil, err
+	}
+	for n := range g.Nodes() {
+		if !n.Virtual() && selector.Matches(labels.Set(n.Object().Labels)) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// everything selects what owns or is owned, and with --isolated the rest.
+func (o *treeOptions) everything(g *graph.Graph, s *session) graph.Selection {
+	if o.scope == "cluster" && !o.allNamespaces {
+		return o.namespaceInCluster(g, s.namespace)
+	}
+	var roots []graph.Node
+	for n := range g.Nodes() {
+		owned := len(n.Owners()) > 0
+		if !owned && (n.HasDependents() || o.isolated) {
+			roots = append(roots, n)
+		}
+	}
+	for _, cycle := range g.Cycles() {
+		roots = append(roots, cycle[0])
+	}
+	sel := graph.SelectDependents(o.depth, roots...)
+	sel.Named = nil
+	return sel
+}
+
+// namespaceInCluster selects what owns or is owned in the namespace, with what
+// is connected to it elsewhere.
+func (o *treeOptions) namespaceInCluster(g *graph.Graph, namespace string) graph.Selection {
+	var nodes []graph.Node
+	for n := range g.Nodes() {
+		if !n.Virtual() && n.Object().Namespace == namespace && (o.isolated || n.HasDependents() || len(n.Owners()) > 0) {
+			nodes = append(nodes, n)
+		}
+	}
+	sel := graph.SelectBoth(o.depth, nodes...)
+	sel.Named = nil
+	return sel
+}
+
+// matches reports whether --types and --exclude-types let a node be printed.
+func (o *treeOptions) matches(n graph.Node) bool {
+	resource := n.Identity().Resource
+	names := []string{
+		strings.ToLower(resource.Kind), resource.Resource,
+		resource.GroupResource().String(), strings.ToLower(resource.Kind) + "." + resource.Group,
+	}
+	match := func(pattern string) bool {
+		return slices.ContainsFunc(names, func(name string) bool {
+			ok, _ := path.Match(strings.ToLower(pattern), name)
+			return ok
+		})
+	}
+	return (len(o.types) == 0 || slices.ContainsFunc(o.types, match)) && !slices.ContainsFunc(o.excludeTypes, match)
+}
+
+// print writes the answer in the format asked for.
+func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel graph.Selection) error {
+	forest := sel.Forest()
+	switch o.output {
+	case "", "wide":
+		return o.printTree(ctx, s, sel, forest)
+	case "name":
+		return render.Names(o.Out, forest)
+	case "dot":
+		return render.DOT(o.Out, sel.Nodes.Sorted())
+	}
+	printer, err := o.template.printer(o.output, o.formats())
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(render.NewGraph(g.Snapshot(), forest), o.Out)
+}
+
+func (o *treeOptions) printTree(ctx context.Context, s *session, sel graph.Selection, forest []*graph.Branch) error {
+	if len(forest) == 0 {
+		if o.selector != "" {
+			fmt.Fprintln(o.ErrOut, "No object here matches the selector.")
+		} else {
+			fmt.Fprintln(o.ErrOut, "No object here owns another or is owned.")
+		}
+		return nil
+	}
+	style, err := o.style(o.Out)
+	if err != nil {
+		return err
+	}
+	named := graph.Set{}
+	for _, n := range sel.Named {
+		named[n] = true
+	}
+	tree := render.Tree{Style: style, Wide: o.output == "wide", Now: time.Now(), Named: named, Statuses: o.statuses(ctx, s, sel)}
+	return tree.Write(o.Out, forest)
+}
+
+// statuses asks for READY and STATUS of the printed objects.
+func (o *treeOptions) statuses(ctx context.Context, s *session, sel graph.Selection) map[types.UID]render.Status {
+	if o.status == "never" {
+		return nil
+	}
+	if o.status == "auto" && len(sel.Nodes) > maxStatuses {
+		fmt.Fprintf(o.ErrOut, "READY and STATUS are not shown for more than %d objects; --status=always asks for them.\n", maxStatuses)
+		return nil
+	}
+	var objects []*graph.Object
+	for _, n := range sel.Nodes.Sorted() {
+		if !n.Virtual() {
+			objects = append(objects, n.Object())
+		}
+	}
+	found, failures := s.reader.Statuses(ctx, objects)
+	for _, resource := range slices.Sorted(maps.Keys(failures)) {
+		fmt.Fprintf(o.ErrOut, "warning: could not read the status of %s: %v\n", resource, failures[resource])
+	}
+	statuses := map[types.UID]render.Status{}
+	for uid, status := range found {
+		statuses[uid] = render.Status(status)
+	}
+	return statuses
+}

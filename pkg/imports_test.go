@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pkg_test holds the packages to the directions in which they may
+// import each other.
+package pkg_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/kubectl-gc/kubectl-gc/pkg/"
+
+// order lists the packages so that each imports only those before it.
+var order = []string{"graph", "gc", "simulator", "cluster", "explain", "render", "cmd"}
+
+// pure packages may use apimachinery, and nothing that could reach a cluster
+// or a terminal.
+var pure = []string{"graph", "gc", "simulator", "explain"}
+
+var impure = []string{"k8s.io/client-go", "k8s.io/cli-runtime", "github.com/spf13/cobra", "github.com/spf13/pflag"}
+
+func TestImportDirections(t *testing.T) {
+	packages := list(t, "-f", "{{.ImportPath}}", "./...")
+	for _, importPath := range packages {
+		name, ours := strings.CutPrefix(importPath, module)
+		if !ours {
+			continue
+		}
+		layer, _, _ := strings.Cut(name, "/")
+		at := slices.Index(order, layer)
+		if at < 0 {
+			t.Errorf("package %s has no place in the order of packages", name)
+			continue
+		}
+		for _, dependency := range list(t, "-deps", "-f", "{{.ImportPath}}", importPath) {
+			checkDependency(t, layer, at, dependency)
+		}
+	}
+}
+
+func checkDependency(t *testing.T, layer string, at int, dependency string) {
+	t.Helper()
+	if name, ours := strings.CutPrefix(dependency, module); ours {
+		other, _, _ := strings.Cut(name, "/")
+		if slices.Index(order, other) > at {
+			t.Errorf("pkg/%s imports pkg/%s, which comes after it", layer, other)
+		}
+	}
+	if !slices.Contains(pure, layer) {
+		return
+	}
+	for _, prefix := range impure {
+		if dependency == prefix || strings.HasPrefix(dependency, prefix+"/") {
+			t.Errorf("pkg/%s depends on %s", layer, dependency)
+		}
+	}
+}
+
+func list(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list %s: %v", strings.Join(args, " "), err)
+	}
+	return strings.Fields(string(out))
+}
