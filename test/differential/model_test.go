@@ -1,0 +1,654 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+)
+
+// model is the garbage collector as semantics C and D describe it, for a few
+// objects, with one thing left open: in which order its workers take what is
+// on their queues. All orders together give every end that the garbage
+// collector's own races can have. A case with one end has to end like that
+// everywhere; of a case with several each world may choose one.
+//
+// It shares no code with the engine or the simulator.
+type model struct {
+	objects []modelObject
+	// patchesAll: unblocking a custom resource makes all its references
+	// non-blocking, as the JSON merge patch of the garbage collector does. The
+	// engine leaves alone those that do not block.
+	patchesAll bool
+	// once: the blocking dependents of an owner in foreground deletion are looked
+	// at once, which is what the engine does: the garbage collector looks at them
+	// again whenever something else that blocked is gone. That matters to objects
+	// that it gave up and whose owners were changed since.
+	once bool
+}
+
+// modelObject is what does not change.
+type modelObject struct {
+	object *gctest.Object
+	refs   []modelRef
+	custom bool
+}
+
+// modelRef is an owner reference: uid and at are the object that has the stated
+// UID and the one at the stated coordinates, -1 for none.
+type modelRef struct {
+	uid, at int
+	// unresolvable: the kind is not served. impossible: it is namespaced, and
+	// the object is not.
+	unresolvable, impossible bool
+	owner                    gctest.Owner
+}
+
+// status is what changes of an object. The graph's flags stay once they are
+// set.
+type status struct {
+	gone, deleting, foreground, orphan, held bool
+	knownDeleting, knownForeground           bool
+	// retried: the last attempt failed, and another follows.
+	retried bool
+	// refs says of each reference whether it is still there and what it blocks.
+	refs [4]refStatus
+}
+
+type refStatus uint8
+
+const (
+	refGone refStatus = iota
+	refUnset
+	refBlocks
+	refDoesNot
+)
+
+const maxObjects = 8
+
+// world is everything that changes: the objects, and the queues of those to
+// attempt to delete and to orphan the dependents of. It is comparable.
+type world struct {
+	objects          [maxObjects]status
+	attempts, orphan uint16
+	// entered are the owners of which once speaks.
+	entered uint16
+}
+
+// newModel takes a scenario apart.
+func newModel(s *gctest.Scenario, patchesAll bool) *model {
+	stage := gctest.NewStage(s, "model")
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, k := range stage.Kinds() {
+		k.AddTo(mapper)
+	}
+	for _, o := range s.Objects {
+		stage.UIDs[o.Path] = types.UID(o.Path.String())
+	}
+	m := &model{patchesAll: patchesAll}
+	for i := range s.Objects {
+		o := &s.Objects[i]
+		mo := modelObject{object: o, custom: stage.Kind(o.Kind).Group == gctest.CustomGroup}
+		for _, owner := range o.Owners {
+			mo.refs = append(mo.refs, newModelRef(stage, mapper, o, owner))
+		}
+		m.objects = append(m.objects, mo)
+	}
+	return m
+}
+
+func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, owner gctest.Owner) modelRef {
+	ref := stage.OwnerReference(owner)
+	r := modelRef{uid: -1, at: -1, owner: owner}
+	mapping, err := mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(),
+		schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
+	r.unresolvable = err != nil
+	namespace := ""
+	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		namespace = stage.NamespaceOf(o.Path)
+		r.impossible = namespace == ""
+	}
+	for j := range stage.Scenario.Objects {
+		other := &stage.Scenario.Objects[j]
+		if stage.UIDs[other.Path] == ref.UID {
+			r.uid = j
+		}
+		if err == nil && stage.Kind(other.Kind).GroupResource() == mapping.Resource.GroupResource() &&
+			stage.NamespaceOf(other.Path) == namespace && stage.NameOf(other.Path) == ref.Name {
+			r.at = j
+		}
+	}
+	return r
+}
+
+// begin returns the world after the objects were created and those that begin
+// so were deleted, before the garbage collector has seen any of it.
+func (m *model) begin() world {
+	var w world
+	for i, o := range m.objects {
+		st := &w.objects[i]
+		st.held = slices.Contains(o.object.Finalizers, hold)
+		st.foreground = slices.Contains(o.object.Finalizers, metav1.FinalizerDeleteDependents)
+		st.orphan = slices.Contains(o.object.Finalizers, metav1.FinalizerOrphanDependents)
+		for k, r := range o.refs {
+			st.refs[k] = map[gctest.Block]refStatus{
+				gctest.Unset: refUnset, gctest.Blocks: refBlocks, gctest.DoesNotBlock: refDoesNot,
+			}[r.owner.Block]
+		}
+	}
+	for i, o := range m.objects {
+		if o.object.Deleting != "" {
+			m.request(&w, i, metav1.DeletionPropagation(o.object.Deleting))
+		}
+	}
+	return w
+}
+
+// request is a DELETE in the API server. The objects have no grace periods.
+func (m *model) request(w *world, i int, policy metav1.DeletionPropagation) {
+	st := &w.objects[i]
+	if st.gone {
+		return
+	}
+	switch policy {
+	case metav1.DeletePropagationForeground:
+		st.foreground, st.orphan = true, false
+	case metav1.DeletePropagationOrphan:
+		st.foreground, st.orphan = false, true
+	case metav1.DeletePropagationBackground:
+		st.foreground, st.orphan = false, false
+	}
+	st.deleting = true
+	m.removeIfFree(w, i)
+}
+
+func (m *model) removeIfFree(w *world, i int) {
+	if st := &w.objects[i]; st.deleting && !st.foreground && !st.orphan && !st.held {
+		st.gone = true
+	}
+}
+
+// start returns the worlds that a garbage collector may see when it starts: all
+// of it at once. Whether it meets dependents that do not block before their
+// owner in foreground deletion, and then does not look at them, is open.
+func (m *model) start(w world) []world {
+	var loose []int
+	w.attempts, w.orphan = 0, 0
+	for i := range m.objects {
+		st := &w.objects[i]
+		st.retried = false
+		st.knownDeleting, st.knownForeground = st.deleting, st.deleting && st.foreground
+		switch {
+		case st.gone:
+		case st.deleting && st.orphan:
+			w.orphan |= 1 << i
+		case st.deleting && st.foreground:
+			w.attempts |= 1 << i
+		}
+		if !st.gone && m.refersAmiss(&w, i) {
+			w.attempts |= 1 << i
+		}
+	}
+	for i := range m.objects {
+		for k, r := range m.objects[i].refs {
+			st := &w.objects[i]
+			if !st.gone && st.refs[k] != refGone && r.uid >= 0 && w.objects[r.uid].knownForeground && !w.objects[r.uid].gone &&
+				w.attempts&(1<<i) == 0 && !slices.Contains(loose, i) {
+				loose = append(loose, i)
+			}
+		}
+	}
+	worlds := []world{w}
+	for _, i := range loose {
+		for _, w := range slices.Clone(worlds) {
+			w.attempts |= 1 << i
+			worlds = append(worlds, w)
+		}
+	}
+	return worlds
+}
+
+// refersAmiss reports whether the garbage collector looks at an object when it
+// first sees it: an owner is not there, or not where the reference says.
+func (m *model) refersAmiss(w *world, i int) bool {
+	for k, r := range m.objects[i].refs {
+		if w.objects[i].refs[k] != refGone && (r.uid < 0 || r.uid != r.at || w.objects[r.uid].gone) {
+			return true
+		}
+	}
+	return false
+}
+
+// delete returns the worlds after a user's DELETE that the garbage collector
+// has seen.
+func (m *model) delete(w world, target int, policy metav1.DeletionPropagation) world {
+	before := w.objects[target]
+	m.request(&w, target, policy)
+	m.observe(&w, target, before)
+	return w
+}
+
+// observe does what the graph does about a change of an object's deletion.
+func (m *model) observe(w *world, i int, before status) {
+	st := &w.objects[i]
+	if st.gone {
+		if !before.gone {
+			m.observeGone(w, i)
+		}
+		return
+	}
+	st.knownDeleting = st.knownDeleting || st.deleting
+	switch {
+	case st.deleting && st.orphan && !(before.deleting && before.orphan):
+		w.orphan |= 1 << i
+	case st.deleting && st.foreground && !(before.deleting && before.foreground):
+		st.knownForeground = true
+		w.attempts |= 1<<i | m.dependents(w, i)
+	}
+}
+
+func (m *model) observeGone(w *world, i int) {
+	w.attempts |= m.dependents(w, i)
+	for k, r := range m.objects[i].refs {
+		if w.objects[i].refs[k] != refGone {
+			m.queueForegroundOwner(w, r.uid)
+		}
+	}
+	w.attempts &^= 1 << i
+}
+
+func (m *model) queueForegroundOwner(w *world, owner int) {
+	if owner >= 0 && !w.objects[owner].gone && w.objects[owner].knownForeground {
+		w.attempts |= 1 << owner
+	}
+}
+
+// dependents returns the objects that reference the UID of the i-th.
+func (m *model) dependents(w *world, i int) uint16 {
+	return m.dependentsWith(w, i, func(refStatus) bool { return true })
+}
+
+func (m *model) dependentsWith(w *world, i int, with func(refStatus) bool) uint16 {
+	var found uint16
+	for j := range m.objects {
+		for k, r := range m.objects[j].refs {
+			if st := w.objects[j].refs[k]; r.uid == i && st != refGone && !w.objects[j].gone && with(st) {
+				found |= 1 << j
+			}
+		}
+	}
+	return found
+}
+
+// tooMany is how many worlds are looked at before a case counts as too large.
+const tooMany = 20000
+
+// run returns every world at rest that can be reached, or false when there are
+// too many on the way.
+func (m *model) run(from []world) ([]world, bool) {
+	seen := map[world]bool{}
+	var ends []world
+	for stack := slices.Clone(from); len(stack) > 0; {
+		w := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen[w] {
+			continue
+		}
+		seen[w] = true
+		if len(seen) > tooMany {
+			return nil, false
+		}
+		if w.attempts|w.orphan == 0 {
+			ends = append(ends, w)
+		}
+		for i := range m.objects {
+			if w.attempts&(1<<i) != 0 {
+				next := w
+				next.attempts &^= 1 << i
+				m.attempt(&next, i)
+				stack = append(stack, next)
+			}
+			if w.orphan&(1<<i) != 0 {
+				next := w
+				next.orphan &^= 1 << i
+				m.orphanDependents(&next, i)
+				stack = append(stack, next)
+			}
+		}
+	}
+	return ends, true
+}
+
+// attempt is one attempt to delete an object.
+func (m *model) attempt(w *world, i int) {
+	st := &w.objects[i]
+	switch {
+	case st.gone, st.knownDeleting && !st.knownForeground:
+		return
+	case st.knownForeground:
+		m.finishForeground(w, i)
+		return
+	}
+	solid, dangling, waiting, failure := m.classify(w, i)
+	st.retried = failure == retried
+	any := m.dependents(w, i)
+	switch {
+	case failure != none, dangling+waiting == 0:
+	case solid > 0:
+		m.removeRefs(w, i, m.amiss(w, i))
+	case waiting > 0 && any != 0:
+		if m.someForeground(w, any) && m.unblock(w, i) {
+			w.attempts |= 1 << i // the delete that follows is in conflict with the patch
+			return
+		}
+		m.collect(w, i, metav1.DeletePropagationForeground)
+	default:
+		m.collect(w, i, "")
+	}
+}
+
+func (m *model) collect(w *world, i int, policy metav1.DeletionPropagation) {
+	before := w.objects[i]
+	m.request(w, i, policy)
+	m.observe(w, i, before)
+}
+
+// failure is why an attempt came to nothing: an attempt that failed because the
+// kind of an owner is not served is made again, one at a cluster-scoped object
+// with a namespaced owner is not.
+type failure int
+
+const (
+	none failure = iota
+	retried
+	forgotten
+)
+
+// classify counts references by what they mean, up to the first that cannot be
+// told.
+func (m *model) classify(w *world, i int) (solid, dangling, waiting int, _ failure) {
+	for k := range m.objects[i].refs {
+		if w.objects[i].refs[k] == refGone {
+			continue
+		}
+		r := m.objects[i].refs[k]
+		switch {
+		case r.unresolvable:
+			return 0, 0, 0, retried
+		case r.impossible:
+			return 0, 0, 0, forgotten
+		case m.dangles(w, r):
+			dangling++
+		case m.waits(w, r):
+			waiting++
+		default:
+			solid++
+		}
+	}
+	return solid, dangling, waiting, none
+}
+
+func (m *model) dangles(w *world, r modelRef) bool {
+	return r.at < 0 || r.at != r.uid || w.objects[r.at].gone
+}
+
+func (m *model) waits(w *world, r modelRef) bool {
+	return !m.dangles(w, r) && w.objects[r.at].deleting && w.objects[r.at].foreground
+}
+
+// amiss returns the UIDs of references that keep nothing, as a set of objects;
+// those of nobody are the bit above them.
+func (m *model) amiss(w *world, i int) uint16 {
+	var uids uint16
+	for k, r := range m.objects[i].refs {
+		if w.objects[i].refs[k] != refGone && (m.dangles(w, r) || m.waits(w, r)) {
+			uids |= 1 << uidBit(r)
+		}
+	}
+	return uids
+}
+
+// uidBit numbers UIDs. The generator has one of nobody.
+func uidBit(r modelRef) int {
+	if r.uid < 0 {
+		return maxObjects
+	}
+	return r.uid
+}
+
+func (m *model) someForeground(w *world, objects uint16) bool {
+	for j := range m.objects {
+		if objects&(1<<j) != 0 && w.objects[j].knownForeground {
+			return true
+		}
+	}
+	return false
+}
+
+// removeRefs removes all references with the UIDs.
+func (m *model) removeRefs(w *world, i int, uids uint16) {
+	changed := false
+	for k, r := range m.objects[i].refs {
+		if st := &w.objects[i].refs[k]; *st != refGone && uids&(1<<uidBit(r)) != 0 {
+			*st = refGone
+			changed = true
+			m.queueForegroundOwner(w, r.uid)
+		}
+	}
+	if changed && w.objects[i].retried {
+		w.attempts |= 1 << i // it is being retried anyway, and now with other references
+	}
+}
+
+// unblock makes blocking references non-blocking, and reports whether that
+// changed anything.
+func (m *model) unblock(w *world, i int) bool {
+	refs, changed := &w.objects[i].refs, false
+	for k, r := range m.objects[i].refs {
+		switch {
+		case refs[k] == refBlocks:
+			m.queueForegroundOwner(w, r.uid)
+		case refs[k] == refUnset && m.objects[i].custom && m.patchesAll:
+		default:
+			continue
+		}
+		refs[k], changed = refDoesNot, true
+	}
+	return changed
+}
+
+// finishForeground goes on with an object in foreground deletion.
+func (m *model) finishForeground(w *world, i int) {
+	blocking := m.dependentsWith(w, i, func(st refStatus) bool { return st == refBlocks })
+	if blocking != 0 {
+		if m.once && w.entered&(1<<i) != 0 {
+			return
+		}
+		if m.once {
+			w.entered |= 1 << i
+		}
+		for j := range m.objects {
+			if blocking&(1<<j) != 0 && !w.objects[j].knownForeground {
+				w.attempts |= 1 << j
+			}
+		}
+		return
+	}
+	m.removeFinalizer(w, i, func(st *status) { st.foreground = false })
+}
+
+func (m *model) removeFinalizer(w *world, i int, remove func(*status)) {
+	before := w.objects[i]
+	remove(&w.objects[i])
+	m.removeIfFree(w, i)
+	m.observe(w, i, before)
+}
+
+// orphanDependents removes the references of all dependents, and then the
+// finalizer.
+func (m *model) orphanDependents(w *world, i int) {
+	dependents := m.dependents(w, i)
+	for j := range m.objects {
+		if dependents&(1<<j) != 0 {
+			m.removeRefs(w, j, 1<<i)
+		}
+	}
+	if !w.objects[i].gone {
+		m.removeFinalizer(w, i, func(st *status) { st.orphan = false })
+	}
+}
+
+// end is what is left in a world, as scenarios write it.
+func (m *model) end(w world) map[gctest.Path]gctest.State {
+	states := map[gctest.Path]gctest.State{}
+	for i, o := range m.objects {
+		st := w.objects[i]
+		state := gctest.State{Fate: gctest.Intact}
+		switch {
+		case st.gone:
+			states[o.object.Path] = gctest.State{Fate: gctest.Gone}
+			continue
+		case st.deleting:
+			state.Fate = gctest.Terminating
+		}
+		for _, f := range []struct {
+			has  bool
+			name string
+		}{{st.held, hold}, {st.foreground, metav1.FinalizerDeleteDependents}, {st.orphan, metav1.FinalizerOrphanDependents}} {
+			if f.has {
+				state.Finalizers = append(state.Finalizers, f.name)
+			}
+		}
+		for k, r := range o.refs {
+			if st.refs[k] != refGone {
+				owner := r.owner
+				owner.Block = map[refStatus]gctest.Block{refBlocks: gctest.Blocks, refDoesNot: gctest.DoesNotBlock}[st.refs[k]]
+				state.Owners = append(state.Owners, owner.String())
+			}
+		}
+		states[o.object.Path] = state
+	}
+	return states
+}
+
+// text returns what is left in a line for each object.
+func text(s *gctest.Scenario, states map[gctest.Path]gctest.State) string {
+	var b strings.Builder
+	for _, o := range s.Objects {
+		fmt.Fprintf(&b, "%s %s\n", o.Path, states[o.Path])
+	}
+	return b.String()
+}
+
+// outcome is what a world may be like after an action, by what is left.
+type outcome map[string][]world
+
+// after returns what a pass of collection or a deletion leads to, from any of
+// the worlds. The garbage collector goes on with what it knows: a pass is its
+// start, and it starts once.
+func (m *model) after(from []world, a gctest.Action) (outcome, bool) {
+	var starts []world
+	for _, w := range from {
+		if a.Verb == gctest.Collect {
+			starts = append(starts, m.start(w)...)
+		} else {
+			starts = append(starts, m.delete(w, m.index(a.Paths[0]), a.Policy))
+		}
+	}
+	return m.outcome(starts)
+}
+
+// afterAfresh is after for the engine, which knows nothing of what was before,
+// where that makes a difference: see remembers.
+func (m *model) afterAfresh(from []world, a gctest.Action) (outcome, bool) {
+	var starts []world
+	for _, w := range from {
+		target := m.index(a.Paths[0])
+		if !m.remembers(w, target) {
+			continue
+		}
+		w = m.forget(w)
+		before := w.objects[target]
+		next := m.delete(w, target, a.Policy)
+		m.takeUp(&next, target, before)
+		starts = append(starts, next)
+	}
+	return m.outcome(starts)
+}
+
+func (m *model) outcome(starts []world) (outcome, bool) {
+	for i := range starts {
+		starts[i].entered = 0
+	}
+	ends, ok := m.run(starts)
+	result := outcome{}
+	for _, w := range ends {
+		w.entered = 0
+		what := m.text(m.end(w))
+		result[what] = append(result[what], w)
+	}
+	return result, ok
+}
+
+func (m *model) index(p gctest.Path) int {
+	return slices.IndexFunc(m.objects, func(o modelObject) bool { return o.object.Path == p })
+}
+
+// givesUp reports whether there is an object that the garbage collector gives
+// up: it is cluster-scoped and has a namespaced owner.
+func (m *model) givesUp() bool {
+	return slices.ContainsFunc(m.objects, func(o modelObject) bool {
+		return slices.ContainsFunc(o.refs, func(r modelRef) bool { return r.impossible })
+	})
+}
+
+// remembers reports whether what the garbage collector knows and cannot be seen
+// may matter: there was a foreground deletion that ended, and the object is
+// still there (the graph's flag is never cleared); or the target is in
+// foreground deletion already, or gone, and has dependents that the garbage
+// collector decided about when something else was so.
+func (m *model) remembers(w world, target int) bool {
+	for i := range m.objects {
+		if st := w.objects[i]; !st.gone && st.knownForeground && !(st.deleting && st.foreground) {
+			return true
+		}
+	}
+	st := w.objects[target]
+	return (st.gone || st.deleting && st.foreground) && m.dependents(&w, target) != 0
+}
+
+// forget sets what the graph knows to what can be seen.
+func (m *model) forget(w world) world {
+	for i := range m.objects {
+		st := &w.objects[i]
+		st.knownDeleting, st.knownForeground = st.deleting, st.deleting && st.foreground
+	}
+	return w
+}
+
+// takeUp goes on with a deletion that the user's delete leaves as it was.
+func (m *model) takeUp(w *world, i int, before status) {
+	switch st := w.objects[i]; {
+	case before.gone:
+		w.attempts |= m.dependents(w, i)
+	case !st.gone && before.deleting && before.foreground && st.foreground:
+		w.attempts |= 1<<i | m.dependents(w, i)
+	}
+}
+
+// text returns what is left, in a line for each object.
+func (m *model) text(states map[gctest.Path]gctest.State) string {
+	var b strings.Builder
+	for _, o := range m.objects {
+		fmt.Fprintf(&b, "%s %s\n", o.object.Path, states[o.object.Path])
+	}
+	return b.String()
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package differential
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/test/differential/memory"
+)
+
+// TestSimulator plays generated scenarios in the simulator: with one worker and
+// with several, what is left is among what the model can lead to.
+func TestSimulator(t *testing.T) {
+	for name, workers := range map[string]int{"one worker": 1, "several workers": 4} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				s := scenarios.Draw(t, "scenario")
+				play, err := (&memory.World{Workers: workers}).Play(context.Background(), &s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if wrong := follow(play, &s); wrong != "" {
+					t.Fatal(wrong)
+				}
+			})
+		})
+	}
+}
+
+// follow plays a scenario and holds what is left after every action to the
+// model. It returns what is wrong.
+func follow(play gctest.Play, s *gctest.Scenario) string {
+	ctx := context.Background()
+	if err := gctest.Prepare(ctx, play, s); err != nil {
+		return err.Error()
+	}
+	m := newModel(s, false)
+	worlds := []world{m.begin()}
+	for _, a := range s.Actions {
+		before, err := play.States(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		report, err := gctest.Do(ctx, play, s, a)
+		if err != nil {
+			return err.Error()
+		}
+		states, err := play.States(ctx)
+		if err != nil {
+			return err.Error()
+		}
+		ends, ok := m.engineAfter(worlds, a)
+		if !ok {
+			return "" // too large to tell
+		}
+		got := m.text(states)
+		if ends[got] == nil {
+			steps := (&gctest.Result{Reports: []*gc.Report{report}}).Steps(play.Stage())
+			return describe(s, a, m.text(before), got, ends) + "writes\n  " + strings.Join(steps, "\n  ")
+		}
+		worlds = ends[got]
+	}
+	return ""
+}
+
+// engineAfter is what the engine's action may lead to: what the garbage
+// collector's may, but for two things that the model says when they matter.
+func (m *model) engineAfter(from []world, a gctest.Action) (outcome, bool) {
+	all, ok := m.after(from, a)
+	if ok && a.Verb != gctest.Collect {
+		ok = all.add(m.afterAfresh(from, a))
+	}
+	if ok && m.givesUp() && !m.once {
+		once := *m
+		once.once = true
+		ok = all.add(once.engineAfter(from, a))
+	}
+	return all, ok
+}
+
+// add adds what else there may be, and returns whether that is all.
+func (o outcome) add(other outcome, ok bool) bool {
+	for end, worlds := range other {
+		o[end] = append(o[end], worlds...)
+	}
+	return ok
+}
+
+// describe says how an end differs from those that there may be.
+func describe(s *gctest.Scenario, a gctest.Action, before, got string, ends outcome) string {
+	var b strings.Builder
+	b.WriteString(s.String() + "\nbefore " + a.String() + "\n" + indent(before) + "\nafter it\n" + indent(got))
+	for _, end := range slices.Sorted(maps.Keys(ends)) {
+		b.WriteString("\nwhat may be\n" + indent(end))
+	}
+	return b.String()
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ") + "\n"
+}

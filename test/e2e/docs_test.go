@@ -1,0 +1,534 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+)
+
+const (
+	// root is the repository, in which the commands of the documentation run.
+	root = "../.."
+	// settling is how long a read command of the documentation may be repeated
+	// until the cluster is as the page says: rights and deletions take a moment.
+	settling = 30 * time.Second
+	// commandTimeout ends a command that hangs.
+	commandTimeout = 2 * time.Minute
+)
+
+// setUp are the lines of sh blocks that are not a target of the Makefile.
+var setUp = []string{
+	`eval "$(make -s cluster-up)"`,
+	`go test ./test/e2e -run TestBare/states`,
+	`go test ./test/e2e -run TestDocs/README`,
+	`go test ./pkg/graph -update`,
+}
+
+// TestDocs runs the commands of the documentation, page by page, on one cluster
+// with the shop of examples, and compares what they print. CONTRIBUTING.md has
+// the rules for those who write pages.
+func TestDocs(t *testing.T) {
+	cp := controlplane.Start(t, controlplane.Options{
+		Controllers: "all", FakeNodes: 2,
+		// So that openShop can restart it without waiting for a lease to expire.
+		ControllerManagerArgs: []string{"--leader-elect=false"},
+	})
+	openShop(t, cp)
+	bare := controlplane.Start(t, controlplane.Options{})
+	for _, page := range pages(t) {
+		t.Run(strings.TrimSuffix(page.name, ".md"), func(t *testing.T) {
+			if page.bare {
+				runPage(t, bare, page)
+			} else {
+				runPage(t, cp, page)
+			}
+		})
+	}
+	t.Run("schema", func(t *testing.T) { checkSchema(t, cp) })
+	t.Run("deletion-schemas", func(t *testing.T) { checkDeletionSchemas(t, cp) })
+}
+
+// TestDocsBlocks checks what can be said of the pages without running them.
+func TestDocsBlocks(t *testing.T) {
+	makefile := read(t, "Makefile")
+	for _, page := range pages(t) {
+		for _, b := range page.blocks {
+			switch {
+			case b.tag == "console":
+				if _, err := b.commands(); err != nil {
+					t.Errorf("%s:%d: %v", page.name, b.line, err)
+				}
+			case b.tag == "sh":
+				for i, line := range b.lines {
+					if !isSetUp(line, makefile) {
+						t.Errorf("%s:%d: %q is no target of the Makefile and not in the list of this test", page.name, b.line+1+i, line)
+					}
+				}
+			case strings.Contains(strings.Join(b.lines, "\n"), "kubectl"):
+				t.Errorf("%s:%d: a block with kubectl in it has the tag %q and so is not tested", page.name, b.line, b.tag)
+			}
+		}
+		for _, problem := range page.problems {
+			t.Errorf("%s:%s", page.name, problem)
+		}
+	}
+}
+
+// isSetUp reports whether the line of an sh block is one that the test knows:
+// make with targets and variables, or one of setUp.
+func isSetUp(line, makefile string) bool {
+	line, _, _ = strings.Cut(line, " # ")
+	line = strings.TrimSpace(line)
+	if line == "" || strings.HasPrefix(line, "#") || slices.Contains(setUp, line) {
+		return true
+	}
+	words := strings.Fields(line)
+	if words[0] != "make" || len(words) < 2 {
+		return false
+	}
+	return !slices.ContainsFunc(words[1:], func(word string) bool {
+		if variable, _, ok := strings.Cut(word, "="); ok {
+			return !strings.Contains(makefile, "$("+variable+")")
+		}
+		return !strings.Contains(makefile, "\n"+word+":")
+	})
+}
+
+// A page is a file of the documentation.
+type page struct {
+	name     string // from the root of the repository
+	bare     bool   // its commands run on a control plane without controllers
+	blocks   []block
+	problems []string // "line: what is wrong"
+}
+
+// A block is a fenced one.
+type block struct {
+	line  int // of the fence
+	tag   string
+	lines []string
+}
+
+// A command is one of a console block, with what it should do.
+type command struct {
+	line   int
+	text   string
+	exit   int
+	output []string // not compared if empty
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// pages returns the documentation, in a fixed order.
+func pages(t *testing.T) []page {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"README.md", "CONTRIBUTING.md"}
+	for _, file := range files {
+		names = append(names, "docs/"+filepath.Base(file))
+	}
+	var pages []page
+	for _, name := range names {
+		pages = append(pages, parse(name, read(t, name)))
+	}
+	return pages
+}
+
+// withoutControllers is the first line of a page whose commands run on a
+// control plane without controllers, and without the shop.
+const withoutControllers = "<!-- cluster: without controllers -->"
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+
+// parse splits a page into its blocks, and checks what is outside them.
+func parse(name, text string) page {
+	p := page{name: name, bare: strings.HasPrefix(text, withoutControllers+"\n")}
+	var open *block
+	for i, line := range strings.Split(text, "\n") {
+		fence, isFence := strings.CutPrefix(line, "```")
+		switch {
+		case open == nil && isFence:
+			open = &block{line: i + 1, tag: strings.TrimSpace(fence)}
+		case isFence:
+			p.blocks = append(p.blocks, *open)
+			open = nil
+		case open != nil:
+			open.lines = append(open.lines, line)
+		default:
+			p.problems = append(p.problems, checkText(name, i+1, line)...)
+		}
+	}
+	if open != nil {
+		p.problems = append(p.problems, fmt.Sprintf("%d: the block does not end", open.line))
+	}
+	return p
+}
+
+// checkText finds links that lead nowhere, and blocks that are not recognised.
+func checkText(name string, number int, line string) []string {
+	var problems []string
+	text := strings.TrimSpace(line)
+	for _, start := range []string{"```", "~~~", "$ "} {
+		if strings.HasPrefix(text, start) || strings.HasPrefix(line, "    kubectl") {
+			problems = append(problems, fmt.Sprintf("%d: commands belong in a block between ``` that is not indented", number))
+			break
+		}
+	}
+	for _, match := range link.FindAllStringSubmatch(line, -1) {
+		if _, err := os.Stat(filepath.Join(root, filepath.Dir(name), match[1])); err != nil {
+			problems = append(problems, fmt.Sprintf("%d: the link leads nowhere: %v", number, err))
+		}
+	}
+	return problems
+}
+
+var exitComment = regexp.MustCompile(` # exit (\d+)$`)
+
+// commands returns the commands of a console block.
+func (b block) commands() ([]command, error) {
+	var commands []command
+	for i, line := range b.lines {
+		last := len(commands) - 1
+		if text, ok := strings.CutPrefix(line, "$ "); ok {
+			commands = append(commands, command{line: b.line + 1 + i, text: text})
+		} else if last < 0 {
+			return nil, errors.New("a console block must begin with a command, after \"$ \"")
+		} else if text, ok := strings.CutPrefix(line, "> "); ok && len(commands[last].output) == 0 {
+			commands[last].text += "\n" + text
+		} else {
+			commands[last].output = append(commands[last].output, line)
+		}
+	}
+	for i := range commands {
+		if match := exitComment.FindStringSubmatch(commands[i].text); match != nil {
+			commands[i].exit, _ = strconv.Atoi(match[1]) // digits
+		}
+	}
+	return commands, nil
+}
+
+// openShop makes the objects of examples, mistakes included, deletes the cart
+// as demo.sh does, and waits until the garbage collector has done what it can.
+func openShop(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	// A running garbage collector takes up to 30 seconds to learn about a new
+	// type; one that starts learns about it at once.
+	if err := cp.Stop("controller-manager"); err != nil {
+		t.Fatal(err)
+	}
+	cp.Apply(t, read(t, "examples/shop.yaml"))
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/carts.shop.example.com", "--timeout=60s")
+	if err := cp.Start("controller-manager"); err != nil {
+		t.Fatal(err)
+	}
+	cp.Apply(t, read(t, "examples/cart.yaml"))
+	cp.Kubectl(t, "-n", "shop", "create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer") // for checkSchema
+	cp.Kubectl(t, "-n", "shop", "rollout", "status", "deployment/web", "--timeout=120s")
+	cp.Kubectl(t, "-n", "shop", "wait", "--for=condition=Complete", "job/migrate", "--timeout=120s")
+	owners := map[string]string{"WEB": "deployment/web", "CART": "cart/basket", "SETTINGS": "configmap/settings"}
+	cp.Apply(t, os.Expand(read(t, "examples/mistakes.yaml"), func(name string) string {
+		return cp.Kubectl(t, "-n", "shop", "get", owners[name], "-o", "jsonpath={.metadata.uid}")
+	}))
+	cp.Kubectl(t, "-n", "shop", "delete", "cart", "basket", "--cascade=foreground", "--wait=false")
+	for _, object := range []string{"shop/configmap/invoice", "shop/configmap/lost", "shop-eu/configmap/prices"} {
+		namespace, name, _ := strings.Cut(object, "/")
+		cp.Kubectl(t, "-n", namespace, "wait", name, "--for=jsonpath={.metadata.deletionTimestamp}", "--timeout=120s")
+	}
+	cp.Kubectl(t, "-n", "shop", "wait", "secret/session", "--for=jsonpath={.metadata.ownerReferences[0].kind}=Deployment", "--timeout=120s")
+}
+
+// runPage runs the commands of a page in one shell.
+func runPage(t *testing.T, cp *controlplane.ControlPlane, p page) {
+	shell := newShell(t, cp)
+	for _, b := range p.blocks {
+		if b.tag != "console" {
+			continue
+		}
+		commands, err := b.commands()
+		if err != nil {
+			t.Fatalf("%s:%d: %v", p.name, b.line, err)
+		}
+		for _, c := range commands {
+			if problem := shell.check(t, c); problem != "" {
+				t.Errorf("%s:%d: %s\n%s", p.name, c.line, c.text, problem)
+			}
+		}
+	}
+}
+
+// A shell is an sh that runs the commands of a page, so that variables last.
+type shell struct {
+	kill   func()
+	stdin  io.Writer
+	codes  *bufio.Reader // an exit code a line
+	output string        // file of what the last command printed
+}
+
+func newShell(t *testing.T, cp *controlplane.ControlPlane) *shell {
+	t.Helper()
+	home := t.TempDir()
+	config, err := os.ReadFile(cp.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(home, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	repository, err := filepath.Abs(root) // has kubectl_complete-gc
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, "sh")
+	cmd.Dir = repository
+	cmd.Env = append(cp.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+home, "LC_ALL=C",
+		"PATH="+strings.Join([]string{cp.Bin, os.Getenv("PATH"), repository}, string(os.PathListSeparator)))
+	cmd.WaitDelay = time.Second
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait() // it was killed
+	})
+	return &shell{kill: cancel, stdin: stdin, codes: bufio.NewReader(stdout), output: filepath.Join(home, "output")}
+}
+
+// run runs one command and returns what it printed, to standard output and
+// standard error, and its exit code.
+func (s *shell) run(t *testing.T, text string) (string, int) {
+	t.Helper()
+	if _, err := fmt.Fprintf(s.stdin, "{ %s\n} </dev/null >'%s' 2>&1; echo $?\n", text, s.output); err != nil {
+		t.Fatalf("%s: sending the command to the shell: %v", text, err)
+	}
+	defer time.AfterFunc(commandTimeout, s.kill).Stop()
+	line, err := s.codes.ReadString('\n')
+	if err != nil {
+		t.Fatalf("%s: the shell ended, or was killed after %s: %v", text, commandTimeout, err)
+	}
+	code, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := os.ReadFile(s.output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(output), code
+}
+
+// check runs a command and returns what is wrong with its exit code or output.
+// A command that only reads is repeated for a while.
+func (s *shell) check(t *testing.T, c command) string {
+	t.Helper()
+	reads := regexp.MustCompile(`^kubectl[ -]gc (tree|delete .*--dry-run|collect .*--dry-run)|^kubectl auth can-i`).MatchString(c.text)
+	for deadline := time.Now().Add(settling); ; time.Sleep(time.Second) {
+		output, code := s.run(t, c.text)
+		problem := ""
+		if code != c.exit {
+			problem = fmt.Sprintf("exit code %d, want %d\n%s", code, c.exit, output)
+		} else if want, got := normalise(strings.Join(c.output, "\n")), normalise(output); want != "" && !matches(want, got) {
+			problem = fmt.Sprintf("the output differs (-page +real):\n%s\nreal output:\n%s",
+				cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")), output)
+		}
+		if problem == "" || !reads || time.Now().After(deadline) {
+			return problem
+		}
+	}
+}
+
+// matches compares an output with what the page says, in which ... is any text
+// in a line, or any lines.
+func matches(want, got string) bool {
+	var pattern strings.Builder
+	for _, line := range strings.Split(want, "\n") {
+		if line == "..." {
+			pattern.WriteString(`(?:.*\n)*`)
+			continue
+		}
+		pattern.WriteString(strings.ReplaceAll(regexp.QuoteMeta(line), `\.\.\.`, `.*`) + `\n`)
+	}
+	return regexp.MustCompile(`^` + pattern.String() + `$`).MatchString(got + "\n")
+}
+
+// generated are the letters and digits of which Kubernetes makes names.
+const generated = `[bcdfghjklmnpqrstvwxz2456789]`
+
+var replacements = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{uids, "UID"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
+	{regexp.MustCompile(`\bsha256:[0-9a-f]{64}\b`), "sha256:DIGEST"},
+	{regexp.MustCompile(`(-` + generated + `{8,10})?-` + generated + `{5}\b|-` + generated + `{8,10}\b`), "-HASH"},
+	{regexp.MustCompile(`\b(\d+[smhdy]){1,2}\b`), "AGE"},
+	{regexp.MustCompile(`\b\d+\.\d+\b`), "NUMBER"},
+	{regexp.MustCompile(` +\n`), "\n"},
+}
+
+var (
+	drawings = strings.NewReplacer("├─", "|-", "└─", "`-", "│", "|", "↺", "^")
+	gaps     = regexp.MustCompile(" {2,}[|`^]?")
+)
+
+// normalise takes out of an output what differs from run to run, and how the
+// tree is drawn. Gaps between columns become two spaces, those before the
+// drawing of the tree stay.
+func normalise(output string) string {
+	text := drawings.Replace(output)
+	for _, r := range replacements {
+		text = r.pattern.ReplaceAllString(text, r.by)
+	}
+	text = gaps.ReplaceAllStringFunc(text, func(gap string) string {
+		if strings.HasSuffix(gap, " ") {
+			return "  "
+		}
+		return gap
+	})
+	return strings.Trim(text, "\n")
+}
+
+// checkSchema holds documents of every kind of node to the published schema.
+func checkSchema(t *testing.T, cp *controlplane.ControlPlane) {
+	schema := strictSchema(t, "graph")
+	config := "--kubeconfig=" + cp.Kubeconfig
+	for _, args := range [][]string{
+		{"-A"},
+		{"-n", "shop", "configmap/settings"},
+		{"-n", "shop", "configmap/invoice", "--as=viewer"},
+		{"-n", "shop", "configmap/lost", "configmap/coupon", "--owners"},
+		{"-n", "shop", "cart/basket", "--dependents", "--depth=0"},
+		{"-A", "--isolated"},
+	} {
+		var stdout, stderr bytes.Buffer
+		argv := append([]string{"kubectl-gc", "tree", config, "-o", "json"}, args...)
+		if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != 0 {
+			t.Errorf("%s: exit code %d: %s", strings.Join(args, " "), code, stderr.String())
+			continue
+		}
+		document, err := jsonschema.UnmarshalJSON(&stdout)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(document); err != nil {
+			t.Errorf("%s: %v", strings.Join(args, " "), err)
+		}
+	}
+}
+
+// checkDeletionSchemas holds plans and reports to the published schemas.
+func checkDeletionSchemas(t *testing.T, cp *controlplane.ControlPlane) {
+	cp.Kubectl(t, "create", "namespace", "schemas")
+	cp.Kubectl(t, "-n", "schemas", "create", "deployment", "web", "--image=registry.example.com/web")
+	cp.Kubectl(t, "-n", "schemas", "rollout", "status", "deployment/web", "--timeout=120s")
+	cp.Kubectl(t, "-n", "schemas", "create", "rolebinding", "viewer", "--clusterrole=view", "--user=viewer")
+	for _, name := range []string{"held", "kept"} {
+		cp.Kubectl(t, "-n", "schemas", "create", "configmap", name)
+	}
+	cp.Kubectl(t, "-n", "schemas", "patch", "configmap", "held", "-p", `{"metadata":{"finalizers":["schemas.example.com/hold"]}}`)
+	plan, report := strictSchema(t, "deletionplan"), strictSchema(t, "deletionreport")
+	for _, test := range []struct {
+		schema *jsonschema.Schema
+		code   int
+		args   string
+	}{
+		{plan, 0, "delete -n shop deployment/web job/migrate --dry-run"},
+		{plan, 0, "delete -n shop deployment/web --cascade=foreground --dry-run"},
+		{plan, 0, "delete -n shop deployment/web --cascade=orphan --dry-run=server"},
+		{plan, 0, "delete -n shop cart/basket --dry-run"},
+		{plan, 2, "delete -n shop configmap/settings --dry-run=server --as=viewer"},
+		{plan, 0, "delete namespace/shop crd/carts.shop.example.com --dry-run"},
+		{plan, 2, "delete namespace/kube-system --dry-run=server"},
+		{plan, 0, "collect -n shop --dry-run"},
+		{plan, 0, "collect -A --dry-run"},
+		{report, 0, "delete -n schemas deployment/web --cascade=foreground --yes"},
+		{report, 2, "delete -n schemas configmap/held --yes --wait=false"},
+		{report, 2, "delete -n schemas configmap/kept --yes --as=viewer --allow-incomplete"},
+	} {
+		var stdout, stderr bytes.Buffer
+		argv := append([]string{"kubectl-gc"}, strings.Fields(test.args)...)
+		argv = append(argv, "--kubeconfig="+cp.Kubeconfig, "-o", "json")
+		if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != test.code {
+			t.Errorf("%s: exit code %d, want %d: %s", test.args, code, test.code, stderr.String())
+			continue
+		}
+		document, err := jsonschema.UnmarshalJSON(&stdout)
+		if err != nil {
+			t.Errorf("%s: %v", test.args, err)
+		} else if err := test.schema.Validate(document); err != nil {
+			t.Errorf("%s: %v", test.args, err)
+		}
+	}
+	cp.Kubectl(t, "-n", "schemas", "patch", "configmap", "held", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	cp.Kubectl(t, "delete", "namespace", "schemas", "--wait=false")
+}
+
+// strictSchema returns a published schema, made strict: it allows fields that
+// later versions add, but the program of this version must not have any that
+// it does not describe.
+func strictSchema(t *testing.T, document string) *jsonschema.Schema {
+	t.Helper()
+	name := "docs/schema/" + document + ".schema.json"
+	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(read(t, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := parsed.(map[string]any)
+	schema["additionalProperties"] = false
+	for _, definition := range schema["$defs"].(map[string]any) {
+		if object := definition.(map[string]any); object["type"] == "object" {
+			object["additionalProperties"] = false
+		}
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	if err := compiler.AddResource(name, schema); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e tests the binary from outside, against real control planes. The
+// sessions under testdata can be read as they stand: each runs in a namespace
+// of its own that has the script's name and is the current one.
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"kubectl-gc": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+			defer stop()
+			os.Exit(gccmd.Run(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+		},
+	})
+}
+
+// TestBare runs the sessions that need no controller: objects stay exactly as
+// they were made.
+func TestBare(t *testing.T) {
+	runScripts(t, "testdata/bare", controlplane.Start(t, controlplane.Options{}))
+}
+
+// TestControllers runs the sessions on a cluster where all controllers and two
+// nodes work.
+func TestControllers(t *testing.T) {
+	runScripts(t, "testdata/controllers", controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second}))
+}
+
+// TestSick runs the sessions that harm the whole cluster, each on its own.
+func TestSick(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/sick/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			params := scriptParams(controlplane.Start(t, controlplane.Options{}))
+			params.Files = []string{script}
+			testscript.Run(t, params)
+		})
+	}
+}
+
+func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
+	params := scriptParams(cp)
+	params.Dir = dir
+	testscript.Run(t, params)
+}
+
+func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
+	return testscript.Params{
+		Setup: func(env *testscript.Env) error { return setup(env, cp) },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault,
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	}
+}
+
+// setup gives the script a namespace and a kubeconfig whose context is in it.
+func setup(env *testscript.Env, cp *controlplane.ControlPlane) error {
+	namespace := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+	config, err := os.ReadFile(cp.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	kubeconfig := filepath.Join(env.WorkDir, ".kubeconfig")
+	if err := os.WriteFile(kubeconfig, config, 0o600); err != nil {
+		return err
+	}
+	env.Setenv("KUBECONFIG", kubeconfig)
+	env.Setenv("SERVER", cp.Server)
+	env.Setenv("KUBECTL", filepath.Join(cp.Bin, "kubectl"))
+	env.Setenv("NS", namespace)
+	root, err := filepath.Abs("../..") // has kubectl_complete-gc
+	if err != nil {
+		return err
+	}
+	env.Setenv("PATH", strings.Join([]string{cp.Bin, env.Getenv("PATH"), root}, string(os.PathListSeparator)))
+	env.Setenv("HOME", env.WorkDir)
+	for _, args := range [][]string{
+		{"create", "namespace", namespace},
+		{"config", "set-context", "--current", "--namespace=" + namespace},
+	} {
+		kubectl := exec.Command(env.Getenv("KUBECTL"), args...)
+		kubectl.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+		if out, err := kubectl.CombinedOutput(); err != nil {
+			return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// apply FILE... creates the objects of the files, in which $NAME stands for
+// the variable NAME of the script.
+func apply(ts *testscript.TestScript, neg bool, args []string) {
+	for _, file := range args {
+		expanded := file + ".expanded"
+		text := os.Expand(ts.ReadFile(file), ts.Getenv)
+		ts.Check(os.WriteFile(ts.MkAbs(expanded), []byte(text), 0o600))
+		err := ts.Exec("kubectl", "apply", "-f", expanded)
+		if (err != nil) != neg {
+			ts.Fatalf("kubectl apply -f %s: %v", file, err)
+		}
+	}
+}
+
+// uid NAME OBJECT [NAMESPACE] sets a variable to an object's UID.
+func uid(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: uid NAME OBJECT [NAMESPACE]")
+	}
+	get := []string{"get", args[1], "-o", "jsonpath={.metadata.uid}"}
+	if len(args) == 3 {
+		get = append(get, "-n", args[2])
+	}
+	kubectl := exec.Command(ts.Getenv("KUBECTL"), append(get, "--kubeconfig", ts.Getenv("KUBECONFIG"))...)
+	out, err := kubectl.Output()
+	ts.Check(err)
+	ts.Setenv(args[0], string(out))
+}
+
+// digest NAME FILE sets a variable to the text of a file.
+func digest(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: digest NAME FILE")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile(args[1])))
+}
+
+var (
+	digests = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+	ages    = regexp.MustCompile(`\b(\d\ds|\ds ?)`)
+	uids    = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
+)
+
+// golden FILE compares the last command's standard output with the file, where
+// AGE stands for any age below 100 seconds, UID for any UID and DIGEST for any
+// digest.
+func golden(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: golden FILE")
+	}
+	got := uids.ReplaceAllString(ages.ReplaceAllString(ts.ReadFile("stdout"), "AGE"), "UID")
+	got = digests.ReplaceAllString(got, "DIGEST")
+	want := os.Expand(ts.ReadFile(args[0]), func(name string) string {
+		if value := ts.Getenv(name); value != "" {
+			return value
+		}
+		return "$" + name
+	})
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
+		ts.Fatalf("standard output differs from %s (-want +got):\n%s\ngot:\n%s", args[0], diff, got)
+	}
+}

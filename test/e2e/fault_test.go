@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// fault KIND PATTERN puts a proxy before the API server, for the rest of the
+// script, in which the requests whose URI matches the regular expression fail:
+// with an HTTP status (KIND is 500, 403, 410 ...), by never being answered
+// (hang), or by a connection that breaks off (cut). Several faults add up.
+func fault(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fault KIND PATTERN")
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
+	ts.Check(err)
+	transport, err := rest.TransportFor(config)
+	ts.Check(err)
+	target, err := url.Parse(config.Host)
+	ts.Check(err)
+	proxy := &httputil.ReverseProxy{
+		Transport: transport,
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		ErrorLog:  log.New(io.Discard, "", 0), // requests that the client gives up are part of the tests
+	}
+	server := httptest.NewServer(faulty(proxy, args[0], regexp.MustCompile(args[1])))
+	ts.Defer(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	text := ts.ReadFile(ts.Getenv("KUBECONFIG"))
+	ts.Check(os.WriteFile(ts.Getenv("KUBECONFIG"), []byte(strings.ReplaceAll(text, config.Host, server.URL)), 0o600))
+}
+
+func faulty(next http.Handler, kind string, pattern *regexp.Regexp) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !pattern.MatchString(r.URL.RequestURI()) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		switch kind {
+		case "hang":
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Minute):
+			}
+		case "cut":
+			panic(http.ErrAbortHandler)
+		case "410":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusGone)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","message":"continue token expired","code":410}`))
+		case "403":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"refused by the test","code":403}`))
+		default:
+			http.Error(w, "failing for the test", http.StatusInternalServerError)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+)
+
+// TestRequestsOfACascade counts what a cascade costs the API server, by its own
+// audit log: done by the plugin where no controller runs, and by the
+// garbage collector.
+func TestRequestsOfACascade(t *testing.T) {
+	const dependents = 500
+
+	alone := controlplane.Start(t, controlplane.Options{AuditLog: true})
+	fan(t, alone, dependents)
+	var stdout, stderr bytes.Buffer
+	argv := []string{"kubectl-gc", "delete", "--kubeconfig=" + alone.Kubeconfig, "configmap/owner", "--cascade=foreground", "--yes", "-o", "name"}
+	if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != 0 {
+		t.Fatalf("delete: exit code %d: %s", code, stderr.String())
+	}
+	ours := cascadeRequests(t, alone, func(agent string) bool {
+		return !strings.HasPrefix(agent, "kube-apiserver/") && !strings.HasPrefix(agent, "seed")
+	})
+
+	controlled := controlplane.Start(t, controlplane.Options{AuditLog: true, Controllers: "gc"})
+	fan(t, controlled, dependents)
+	controlled.Kubectl(t, "delete", "configmap", "owner", "--cascade=foreground", "--timeout=120s")
+	theirs := cascadeRequests(t, controlled, func(agent string) bool { return strings.HasPrefix(agent, "kube-controller-manager/") })
+
+	t.Logf("kubectl gc: %v", ours)
+	t.Logf("kube-controller-manager: %v", theirs)
+	want := map[string]int{
+		"delete": 1 + dependents, // the owner, and each dependent
+		"patch":  1,              // the owner's finalizer
+		"watch":  1,
+		"get":    2, // the owner: once by its name, once to be sure that it is being deleted
+	}
+	for verb, n := range want {
+		if ours[verb] != n {
+			t.Errorf("kubectl gc sent %d %s requests for ConfigMaps, want %d", ours[verb], verb, n)
+		}
+	}
+	if theirs["get"] < dependents || theirs["delete"] < dependents {
+		t.Errorf("the garbage collector sent %v, which is less than this test assumes of it", theirs)
+	}
+}
+
+// fan creates an owner with dependents that block it.
+func fan(t *testing.T, cp *controlplane.ControlPlane, dependents int) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.UserAgent = -1, "seed"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	configMaps := client.CoreV1().ConfigMaps("default")
+	owner, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := true
+	var group errgroup.Group
+	group.SetLimit(16)
+	for i := range dependents {
+		group.Go(func() error {
+			_, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+				Name: fmt.Sprintf("dependent-%04d", i),
+				OwnerReferences: []metav1.OwnerReference{{
+					APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID, BlockOwnerDeletion: &blocks,
+				}},
+			}}, metav1.CreateOptions{})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cascadeRequests counts the finished requests for ConfigMaps in the default
+// namespace by verb, of the user agents that are wanted. Lists are not counted:
+// both sides read what there is.
+func cascadeRequests(t *testing.T, cp *controlplane.ControlPlane, wanted func(agent string) bool) map[string]int {
+	t.Helper()
+	time.Sleep(time.Second) // a request may be answered before its line is in the log
+	file, err := os.Open(cp.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	counts := map[string]int{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var entry struct {
+			Stage, Verb, UserAgent string
+			ObjectRef              struct{ Resource, Namespace string }
+		}
+		if err := json.Unmarshal(lines.Bytes(), &entry); err != nil {
+			t.Fatal(err)
+		}
+		started := entry.Verb == "watch" && entry.Stage == "ResponseStarted"
+		if !started && (entry.Stage != "ResponseComplete" || entry.Verb == "watch") || entry.Verb == "list" ||
+			entry.ObjectRef.Resource != "configmaps" || !slices.Contains([]string{"", "default"}, entry.ObjectRef.Namespace) || !wanted(entry.UserAgent) {
+			continue
+		}
+		counts[entry.Verb]++
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return counts
+}
