@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Shows kubectl gc on the cluster of $KUBECONFIG, in namespaces of its own, and
+# cleans up. "make demo" runs it on a control plane made for it.
+set -eu
+dir=$(dirname "$0")
+
+say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+run() { printf '\033[36m$ %s\033[0m\n' "$*"; "$@" || echo "[exit code $?]"; }
+quiet() { "$@" >/dev/null; }
+uid() { kubectl get "$@" -o 'jsonpath={.metadata.uid}'; }
+
+# The objects are made from templates, in which owner UIDs are filled in.
+make() {
+	sed -e "s/\$WEB/$(uid -n shop deployment/web)/" \
+	    -e "s/\$CART/$(uid -n shop cart/basket)/" \
+	    -e "s/\$SETTINGS/$(uid -n shop configmap/settings)/" "$dir/$1" | quiet kubectl apply -f -
+}
+
+say "A shop: a Deployment and a Job run by the real controllers, custom resources ..."
+quiet kubectl apply -f "$dir/shop.yaml"
+quiet kubectl wait --for=condition=Established crd/carts.shop.example.com --timeout=60s
+quiet kubectl apply -f "$dir/cart.yaml"
+quiet kubectl -n shop rollout status deployment/web --timeout=120s
+quiet kubectl -n shop wait --for=condition=Complete job/migrate --timeout=120s
+run kubectl gc tree -n shop
+
+say "One object: its owners above, its dependents below"
+pod=$(kubectl -n shop get pods -l app=web -o name | head -n 1)
+run kubectl gc tree -n shop "$pod" -o wide
+
+say "Now some mistakes. This ConfigMap names an owner in another namespace, so the
+# garbage collector deletes it; a finalizer holds it for us to see."
+make mistakes.yaml
+run kubectl gc tree -n shop-eu configmap/prices
+say "With the whole cluster read, the reason is plain:"
+run kubectl gc tree -n shop-eu configmap/prices --scope=cluster
+
+say "An owner that never existed, an owner kind that the server does not serve, and
+# a custom resource whose deletion waits for a dependent that cannot go:"
+quiet kubectl -n shop delete cart basket --cascade=foreground --wait=false
+# The garbage collector learns of a new type within 30 seconds.
+quiet kubectl -n shop wait --for=jsonpath='{.metadata.deletionTimestamp}' configmap/invoice --timeout=60s
+run kubectl gc tree -n shop --exclude-types=pods,replicasets.apps,jobs.batch
+
+say "The same as data, for a script ..."
+run kubectl gc tree -n shop -o 'jsonpath={range .nodes[*]}{.kind}/{.name}{range .owners[*]}  {.name}={.state} {.reason}{end}{"\n"}{end}'
+say "... and as a picture (pipe it to 'dot -Tsvg')"
+run kubectl gc tree -n shop cart/basket -o dot
+
+say "Cleaning up"
+for object in -n=shop-eu:configmap/prices -n=shop:configmap/lost -n=shop:configmap/invoice -n=shop:cart/basket; do
+	kubectl "${object%%:*}" patch "${object#*:}" --type=merge -p '{"metadata":{"finalizers":null}}' >/dev/null 2>&1 || true
+done
+quiet kubectl delete namespace shop shop-eu --timeout=120s
+quiet kubectl delete crd carts.shop.example.com --timeout=60s
