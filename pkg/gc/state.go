@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -213,7 +214,8 @@ func (s *state) isDeletingDependents(uid types.UID) bool {
 // change is what an event changed.
 type change struct {
 	uid types.UID
-	// late: the object was gone already, and nothing changed.
+	// late: the object was gone already, or is known as it was later, and nothing
+	// changed.
 	late bool
 	// removed: the object is gone. released are its owners then, and otherwise
 	// those that it no longer blocks.
@@ -242,8 +244,18 @@ func (s *state) apply(e Event) change {
 		return change{uid: e.Object.UID, late: true} // a UID does not come back
 	case e.Removed:
 		return s.remove(it, &e.Object)
+	case older(&e.Object, &it.object):
+		return change{uid: e.Object.UID, late: true}
 	}
 	return s.update(it, &e.Object)
+}
+
+// older reports whether the first is an earlier version of the object than the
+// second. Events, reads and the results of writes come by different ways, and
+// so not always in order.
+func older(o, than *graph.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, than.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // appear returns an item for an object that was never seen, although its
@@ -284,10 +296,11 @@ func (s *state) update(it *item, o *graph.Object) change {
 	}
 	it.object, it.deleteSent = *o, false
 	for _, owner := range distinctOwners(o.OwnerReferences) {
-		if known, _ := edgeOf(before.OwnerReferences, owner); !known {
+		known, _ := edgeOf(before.OwnerReferences, owner)
+		if !known {
 			c.added = append(c.added, owner)
 		}
-		s.addEdge(it, owner)
+		s.addEdge(it, owner, !known)
 	}
 	c.startsForeground = o.DeletingDependents() && !before.DeletingDependents()
 	c.startsOrphaning = orphaning(o) && !orphaning(&before)
@@ -328,14 +341,19 @@ func (s *state) dropEdge(it *item, owner types.UID) {
 	}
 }
 
-// addEdge adds the dependent's edge to the owner.
-func (s *state) addEdge(it *item, owner types.UID) {
+// addEdge adds the dependent's edge to the owner. fresh says that the dependent
+// did not reference it right before.
+func (s *state) addEdge(it *item, owner types.UID, fresh bool) {
 	o := s.item(owner)
-	if o == nil {
+	switch {
+	case o == nil && fresh:
 		s.early[owner] = append(s.early[owner], it.object.UID)
 		return
+	case o == nil:
+		return
+	case fresh:
+		o.dependents = append(o.dependents, it.object.UID)
 	}
-	o.dependents = append(o.dependents, it.object.UID)
 	o.live++
 	if _, blocks := edgeOf(it.object.OwnerReferences, owner); blocks {
 		o.blocking++
