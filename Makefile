@@ -4,7 +4,7 @@ GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 CONTROL_PLANE = CGO_ENABLED=0 go -C test/cluster run -trimpath ./cmd/control-plane
 BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'
 
-.PHONY: help build install test test-unit test-e2e lint demo cluster-up cluster-down bench clean
+.PHONY: help build install test test-unit test-e2e soak lint demo cluster-up cluster-down bench clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test-unit: ## Run the tests that need no control plane
 
 test-e2e: control-plane ## Run the tests of the binary on real control planes
 	go test -timeout 30m ./test/...
+
+soak: control-plane ## Compare CASES generated graphs (default 2000) with the real garbage collector
+	go test -timeout 3h ./test/differential -run TestDifferential -v -seed=0 -cases=$(or $(CASES),2000)
 
 lint: ## Run the linters
 	go run $(GOLANGCI_LINT) run ./...

@@ -211,6 +211,13 @@ func (s *apiServer) on(method, path string, times int, answer http.HandlerFunc) 
 
 const always = -1
 
+// unserve takes a resource out of what the server says that it serves.
+func (s *apiServer) unserve(resource string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.types = slices.DeleteFunc(slices.Clone(s.types), func(t servedType) bool { return t.resource == resource })
+}
+
 // status answers with a metav1.Status, whose details name what is at the path.
 func status(code int, reason metav1.StatusReason, causes ...metav1.StatusCause) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

@@ -165,14 +165,38 @@ func TestWatch(t *testing.T) {
 		{
 			name:   "the type is gone: so are its objects",
 			before: "configmaps shop/a\nconfigmaps shop/b",
-			make:   func(s *apiServer) { s.on("WATCH", configmaps, always, unknownPath) },
+			make: func(s *apiServer) {
+				s.on("WATCH", configmaps, always, unknownPath)
+				s.unserve("configmaps")
+			},
 			events: "removed ConfigMap/shop/a@1\nremoved ConfigMap/shop/b@1", watches: "100", lists: 1,
+		},
+		{
+			name:    "the path is not found, but the type is served: watched again",
+			before:  "configmaps shop/a",
+			make:    func(s *apiServer) { s.on("WATCH", configmaps, 1, unknownPath) },
+			streams: []string{"ADDED configmaps shop/b rv=101\nhold"},
+			events:  "ConfigMap/shop/b@101",
+			watches: "100 100", lists: 1,
+		},
+		{
+			name:   "the path is not found, and the definition of the type is there: watched again",
+			before: "configmaps shop/a",
+			now:    "customresourcedefinitions configmaps",
+			make: func(s *apiServer) {
+				s.on("WATCH", configmaps, 1, unknownPath)
+				s.on("GET", "/api/v1", always, unknownPath)
+			},
+			streams: []string{"ADDED configmaps shop/b rv=101\nhold"},
+			events:  "ConfigMap/shop/b@101",
+			watches: "100 100", lists: 1,
 		},
 		{
 			name:   "the type is gone when it is listed again",
 			before: "configmaps shop/a",
 			make: func(s *apiServer) {
 				s.on("GET", configmaps, always, unknownPath)
+				s.unserve("configmaps")
 			},
 			streams: []string{"ERROR 410"},
 			events:  "removed ConfigMap/shop/a@1", watches: "100", lists: 2,
@@ -215,7 +239,7 @@ func TestWatch(t *testing.T) {
 			server := s.writer(rest.Config{}, ServerOptions{})
 			snapshot := s.snapshot(server.reader, Scope{})
 			s.mu.Lock()
-			s.objects, s.streams[configmaps] = nil, test.streams
+			s.objects, s.streams[configmaps] = nil, slices.Clone(test.streams)
 			s.mu.Unlock()
 			s.add(test.now)
 			if test.make != nil {

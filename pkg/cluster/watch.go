@@ -3,42 +3,66 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// rewatchAfter is the pause before a watch that broke off is started again.
-const rewatchAfter = 500 * time.Millisecond
+// rewatchAfter is the pause before a watch that broke off is started again, and
+// relistAfter the longest before a resource that cannot be watched is listed
+// again: short enough for changes to be seen before the cluster counts as at
+// rest.
+const (
+	rewatchAfter = 500 * time.Millisecond
+	relistAfter  = DefaultSettle / 3
+)
 
 // Watch starts to follow the resources, each in the namespaces in which the
 // snapshot listed it, from the moment of the list on: one watch for each. They
 // end with the context. Pods that are in their grace period already are
 // followed like those whose deletion will be seen.
 func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources []*graph.Resource) {
+	watchers := map[scope]*watcher{}
 	for _, resource := range resources {
 		for namespace, version := range snapshot.Listed(resource.GroupResource()) {
-			w := &watcher{server: s, resource: resource, namespace: namespace, version: version, known: map[types.UID]graph.Object{}}
-			for o := range snapshot.Objects() {
-				if o.Resource == resource && (namespace == "" || o.Namespace == namespace) {
-					w.known[o.UID] = o
-					if inGrace(&o) {
-						s.follow([]gc.Event{{Object: o}})
-					}
-				}
+			watchers[scope{resource, namespace}] = &watcher{
+				server: s, resource: resource, namespace: namespace, version: version, known: map[types.UID]graph.Object{},
 			}
-			s.sees(false)
-			go w.run(ctx)
 		}
 	}
+	for o := range snapshot.Objects() {
+		w := cmp.Or(watchers[scope{o.Resource, ""}], watchers[scope{o.Resource, o.Namespace}])
+		if w == nil {
+			continue
+		}
+		w.known[o.UID] = o
+		if inGrace(&o) {
+			s.follow([]gc.Event{{Object: o}})
+		}
+	}
+	for _, w := range watchers {
+		s.sees(false)
+		go w.run(ctx)
+	}
+}
+
+// scope is a resource in a namespace, or everywhere when that is empty.
+type scope struct {
+	resource  *graph.Resource
+	namespace string
 }
 
 // watcher follows one resource in one scope. It knows which objects there are,
@@ -64,28 +88,53 @@ func (w *watcher) connect(is bool) {
 // resourceVersion, or does not let the user watch, the resource is listed.
 func (w *watcher) run(ctx context.Context) {
 	defer w.connect(true) // it does not matter any more
+	pause := rewatchAfter
 	for ctx.Err() == nil {
-		err, listed := w.watch(ctx), false
-		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) {
-			if err = w.list(ctx); err == nil && w.version == "" {
-				err = fmt.Errorf("listing %s: the list has no resourceVersion", w.resource.Resource)
-			}
+		err, listed, changed := w.watch(ctx), false, true
+		unwatchable := apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+		if unwatchable || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			changed, err = w.list(ctx)
 			listed = err == nil
 		}
 		w.connect(listed)
 		switch {
-		case apierrors.IsNotFound(err):
-			w.removeAll() // the type itself is gone
+		case apierrors.IsNotFound(err) && w.typeIsGone(ctx):
+			w.removeAll()
 			return
 		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 			w.server.changes.fail(fmt.Errorf("watching %s: %w", w.resource.Resource, err))
 			return
 		}
+		if pause = min(2*pause, relistAfter); !unwatchable || changed {
+			pause = rewatchAfter
+		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(rewatchAfter):
+		case <-time.After(pause):
 		}
 	}
+}
+
+// typeIsGone reports whether the type was deleted, and its objects with it. That
+// its path is not found does not say so: a server that is starting answers so
+// before it has read the CustomResourceDefinitions, and so may a proxy.
+func (w *watcher) typeIsGone(ctx context.Context) bool {
+	name := w.resource.GroupResource().String()
+	_, err := w.server.Get(ctx, definitions, "", name)
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Name != name {
+		return false
+	}
+	served, err := discovery.NewDiscoveryClient(w.server.reader.rest).ServerResourcesForGroupVersionWithContext(ctx, w.resource.GroupVersion().String())
+	return apierrors.IsNotFound(err) || err == nil && !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool {
+		return r.Name == w.resource.Resource
+	})
+}
+
+// definitions are the CustomResourceDefinitions.
+var definitions = graph.Resource{
+	GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	Kind:                 "CustomResourceDefinition",
 }
 
 // watch takes events until the watch ends, and returns why it could not go on;
@@ -124,29 +173,35 @@ func (w *watcher) take(o graph.Object, removed bool) {
 	w.server.changes.add(gc.Event{Object: o, Removed: removed})
 }
 
-// list reads the resource again and reports how it differs from what was
-// known.
-func (w *watcher) list(ctx context.Context) error {
+// list reads the resource again, reports how it differs from what was known,
+// and returns whether it does.
+func (w *watcher) list(ctx context.Context) (bool, error) {
 	l := &listing{resource: w.resource, namespace: w.namespace}
 	if err := w.server.reader.listPages(ctx, l); err != nil {
-		return err
+		return false, err
+	}
+	if l.version == "" {
+		return false, fmt.Errorf("listing %s: the list has no resourceVersion", w.resource.Resource)
 	}
 	w.version = l.version
-	now := map[types.UID]bool{}
+	now, changed := map[types.UID]bool{}, false
 	for _, o := range l.objects {
 		now[o.UID] = true
 		if before, ok := w.known[o.UID]; !ok || before.ResourceVersion != o.ResourceVersion {
 			w.take(o, false)
+			changed = true
 		}
 	}
 	for uid, o := range w.known {
 		if !now[uid] {
 			w.take(o, true)
+			changed = true
 		}
 	}
-	return nil
+	return changed, nil
 }
 
+// removeAll reports that all objects are gone.
 func (w *watcher) removeAll() {
 	for _, o := range w.known {
 		w.take(o, true)

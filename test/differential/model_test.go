@@ -539,15 +539,6 @@ func (m *model) end(w world) map[gctest.Path]gctest.State {
 	return states
 }
 
-// text returns what is left in a line for each object.
-func text(s *gctest.Scenario, states map[gctest.Path]gctest.State) string {
-	var b strings.Builder
-	for _, o := range s.Objects {
-		fmt.Fprintf(&b, "%s %s\n", o.Path, states[o.Path])
-	}
-	return b.String()
-}
-
 // outcome is what a world may be like after an action, by what is left.
 type outcome map[string][]world
 

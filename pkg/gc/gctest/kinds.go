@@ -34,26 +34,26 @@ type Kind struct {
 
 // kinds are the types that every world has.
 var kinds = []Kind{
-	namespaced("configmap", "", "v1", "ConfigMap", "configmaps", nil),
-	namespaced("secret", "", "v1", "Secret", "secrets", nil),
-	namespaced("pod", "", "v1", "Pod", "pods", map[string]any{"spec": podSpec()}),
-	namespaced("service", "", "v1", "Service", "services",
+	namespaced("configmap", "", "ConfigMap", "configmaps", nil),
+	namespaced("secret", "", "Secret", "secrets", nil),
+	namespaced("pod", "", "Pod", "pods", map[string]any{"spec": podSpec()}),
+	namespaced("service", "", "Service", "services",
 		map[string]any{"spec": map[string]any{"ports": []any{map[string]any{"port": int64(80)}}}}),
-	namespaced("endpoints", "", "v1", "Endpoints", "endpoints", nil),
-	namespaced("event", "", "v1", "Event", "events", map[string]any{"involvedObject": map[string]any{}}),
-	namespaced("claim", "", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", claim),
-	namespaced("controller", "", "v1", "ReplicationController", "replicationcontrollers",
+	namespaced("endpoints", "", "Endpoints", "endpoints", nil),
+	namespaced("event", "", "Event", "events", map[string]any{"involvedObject": map[string]any{}}),
+	namespaced("claim", "", "PersistentVolumeClaim", "persistentvolumeclaims", claim),
+	namespaced("controller", "", "ReplicationController", "replicationcontrollers",
 		map[string]any{"spec": map[string]any{"replicas": int64(0), "selector": labels, "template": podTemplate()}}),
-	namespaced("deployment", "apps", "v1", "Deployment", "deployments", workload),
-	namespaced("replicaset", "apps", "v1", "ReplicaSet", "replicasets", workload),
-	namespaced("job", "batch", "v1", "Job", "jobs",
+	namespaced("deployment", "apps", "Deployment", "deployments", workload),
+	namespaced("replicaset", "apps", "ReplicaSet", "replicasets", workload),
+	namespaced("job", "batch", "Job", "jobs",
 		map[string]any{"spec": map[string]any{"suspend": true, "template": jobTemplate()}}),
-	clusterScoped("namespace", "", "v1", "Namespace", "namespaces"),
-	clusterScoped("node", "", "v1", "Node", "nodes"),
-	clusterScoped("clusterrole", "rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
-	clusterScoped("crd", "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
-	also("v1beta1", namespaced("widget", CustomGroup, "v1", "Widget", "widgets", nil)),
-	clusterScoped("gadget", CustomGroup, "v1", "Gadget", "gadgets"),
+	clusterScoped("namespace", "", "Namespace", "namespaces"),
+	clusterScoped("node", "", "Node", "nodes"),
+	clusterScoped("clusterrole", "rbac.authorization.k8s.io", "ClusterRole", "clusterroles"),
+	clusterScoped("crd", "apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions"),
+	also("v1beta1", namespaced("widget", CustomGroup, "Widget", "widgets", nil)),
+	clusterScoped("gadget", CustomGroup, "Gadget", "gadgets"),
 }
 
 var labels = map[string]any{"app": "gctest"}
@@ -81,14 +81,14 @@ func jobTemplate() map[string]any {
 	return map[string]any{"spec": spec}
 }
 
-func namespaced(word, group, version, kind, plural string, spec map[string]any) Kind {
-	k := clusterScoped(word, group, version, kind, plural)
+func namespaced(word, group, kind, plural string, spec map[string]any) Kind {
+	k := clusterScoped(word, group, kind, plural)
 	k.Namespaced, k.Spec = true, spec
 	return k
 }
 
-func clusterScoped(word, group, version, kind, plural string) Kind {
-	gvr := schema.GroupVersionResource{Group: group, Version: version, Resource: plural}
+func clusterScoped(word, group, kind, plural string) Kind {
+	gvr := schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
 	return Kind{Word: word, Resource: graph.Resource{GroupVersionResource: gvr, Kind: kind}}
 }
 
@@ -122,7 +122,7 @@ func KindsOf(words ...string) []Kind {
 // ownKind returns the kind that a crd of a scenario defines in the group.
 func ownKind(plural, group string, isNamespaced bool) Kind {
 	word := strings.TrimSuffix(plural, "s")
-	k := clusterScoped(word, group, "v1", strings.ToUpper(word[:1])+word[1:], plural)
+	k := clusterScoped(word, group, strings.ToUpper(word[:1])+word[1:], plural)
 	k.Namespaced = isNamespaced
 	return k
 }

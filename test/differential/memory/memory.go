@@ -64,8 +64,10 @@ type play struct {
 	server *simulator.Server
 }
 
+// Stage implements gctest.Play.
 func (p *play) Stage() *gctest.Stage { return p.stage }
 
+// Options implements gctest.Play.
 func (p *play) Options() gc.Options { return gc.Options{Workers: p.world.Workers} }
 
 func (p *play) resource(kind string) *graph.Resource {
