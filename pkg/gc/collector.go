@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -253,11 +254,33 @@ func (c *Collector) apply(e Event) {
 // mine reports whether the object is the Collector's business.
 func (c *Collector) mine(uid types.UID) bool { return c.everything || c.report.includes(uid) }
 
+// lastWords is how long a Collector whose context has ended waits for the events
+// of deletes that were accepted.
+const lastWords = 2 * time.Second
+
 // run works until the queue is empty and the server has nothing more to tell.
 func (c *Collector) run(ctx context.Context) error {
+	run := c.runInOrder
 	if c.options.Workers > 1 {
-		return c.runParallel(ctx)
+		run = c.runParallel
 	}
+	err := run(ctx)
+	if ctx.Err() != nil {
+		c.hearOut(ctx)
+	}
+	return err
+}
+
+// hearOut takes in what became of the deletes that were accepted before the
+// context ended, so that the report does not call gone objects remaining.
+func (c *Collector) hearOut(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	for c.state.awaitsEvents() && c.drain(ctx, true) == nil {
+	}
+}
+
+func (c *Collector) runInOrder(ctx context.Context) error {
 	for {
 		for t, ok := c.queue.pop(); ok; t, ok = c.queue.pop() {
 			if ctx.Err() != nil {

@@ -205,6 +205,18 @@ func (s *state) setDeleteSent(uid types.UID, sent bool) {
 	}
 }
 
+// awaitsEvents reports whether a delete was sent of which no event has come yet.
+func (s *state) awaitsEvents() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, it := range s.items {
+		if it.deleteSent && !it.gone {
+			return true
+		}
+	}
+	return false
+}
+
 // isDeletingDependents reports the flag of an object.
 func (s *state) isDeletingDependents(uid types.UID) bool {
 	v, ok := s.view(uid)

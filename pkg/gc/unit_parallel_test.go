@@ -4,6 +4,7 @@ package gc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -84,6 +85,35 @@ func TestOneQuestion(t *testing.T) {
 		if n := len(slices.DeleteFunc(f.log, func(line string) bool { return line != "GET configmap/a" })); n != 1 || len(f.live) > 0 {
 			t.Errorf("%s: asked %d times, left %s", name, n, f.left())
 		}
+	}
+}
+
+// tardy is a server whose events come only when the context has ended.
+type tardy struct {
+	*fake
+	ended <-chan struct{}
+}
+
+// Events implements Server.
+func (s *tardy) Events(ctx context.Context, wait bool) ([]Event, error) {
+	select {
+	case <-s.ended:
+		return s.fake.Events(ctx, wait)
+	default:
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// The events of accepted deletes are awaited after the end.
+func TestLastEvents(t *testing.T) {
+	objects := parseWorld(t, "configmap/a")
+	ctx, cancel := context.WithCancel(t.Context())
+	server := &tardy{newFake(t, objects, ""), ctx.Done()}
+	c := New(server, graphOf(objects), Options{Workers: 4, Observer: func(Step) { cancel() }})
+	r, err := c.Delete(ctx, []types.UID{"a"}, DeleteOptions{Policy: metav1.DeletePropagationBackground})
+	if diff := cmp.Diff([]string{"configmap/a Deleted"}, outcomes(r)); diff != "" || !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
 }
 

@@ -62,7 +62,7 @@ type execution struct {
 
 // different reports whether the executions ended differently, each in a way
 // that is right. Blocking flags of custom resources do not count, see
-// model.patchesAll.
+// model.original.
 func (e *entry) different() bool {
 	if e.wrong != "" {
 		return false
@@ -73,8 +73,8 @@ func (e *entry) different() bool {
 }
 
 // newExecution begins an execution.
-func newExecution(what string, play gctest.Play, patchesAll bool) *execution {
-	m := newModel(play.Stage().Scenario, patchesAll)
+func newExecution(what string, play gctest.Play, original bool) *execution {
+	m := newModel(play.Stage().Scenario, original)
 	return &execution{what: what, play: play, model: m, worlds: []world{m.begin()}}
 }
 

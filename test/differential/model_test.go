@@ -24,10 +24,13 @@ import (
 // It shares no code with the engine or the simulator.
 type model struct {
 	objects []modelObject
-	// patchesAll: unblocking a custom resource makes all its references
-	// non-blocking, as the JSON merge patch of the garbage collector does. The
-	// engine leaves alone those that do not block.
-	patchesAll bool
+	// original: it is the garbage collector itself. Unblocking a custom resource,
+	// it makes all references non-blocking by its JSON merge patch; the engine
+	// leaves alone those that do not block. And of several references with the
+	// same UID that are dropped it sees only the last: if that does not block, the
+	// owner that another one blocked is forgotten (garbagecollector/
+	// graph_builder.go, referencesDiffs).
+	original bool
 	// once: the blocking dependents of an owner in foreground deletion are looked
 	// at once, which is what the engine does: the garbage collector looks at them
 	// again whenever something else that blocked is gone. That matters to objects
@@ -84,7 +87,7 @@ type world struct {
 }
 
 // newModel takes a scenario apart.
-func newModel(s *gctest.Scenario, patchesAll bool) *model {
+func newModel(s *gctest.Scenario, original bool) *model {
 	stage := gctest.NewStage(s, "model")
 	mapper := meta.NewDefaultRESTMapper(nil)
 	for _, k := range stage.Kinds() {
@@ -93,7 +96,7 @@ func newModel(s *gctest.Scenario, patchesAll bool) *model {
 	for _, o := range s.Objects {
 		stage.UIDs[o.Path] = types.UID(o.Path.String())
 	}
-	m := &model{patchesAll: patchesAll}
+	m := &model{original: original}
 	for i := range s.Objects {
 		o := &s.Objects[i]
 		mo := modelObject{object: o, custom: stage.Kind(o.Kind).Group == gctest.CustomGroup}
@@ -438,14 +441,28 @@ func (m *model) removeRefs(w *world, i int, uids uint16) {
 	changed := false
 	for k, r := range m.objects[i].refs {
 		if st := &w.objects[i].refs[k]; *st != refGone && uids&(1<<uidBit(r)) != 0 {
+			if !m.hidden(w, i, k) {
+				m.queueForegroundOwner(w, r.uid)
+			}
 			*st = refGone
 			changed = true
-			m.queueForegroundOwner(w, r.uid)
 		}
 	}
 	if changed && w.objects[i].retried {
 		w.attempts |= 1 << i // it is being retried anyway, and now with other references
 	}
+}
+
+// hidden reports whether the k-th reference is one of which the garbage
+// collector does not see what becomes of it.
+func (m *model) hidden(w *world, i, k int) bool {
+	refs := m.objects[i].refs
+	for later := k + 1; m.original && later < len(refs); later++ {
+		if refs[later].uid == refs[k].uid && w.objects[i].refs[later] != refGone {
+			return true
+		}
+	}
+	return m.original && w.objects[i].refs[k] != refBlocks
 }
 
 // unblock makes blocking references non-blocking, and reports whether that
@@ -455,8 +472,10 @@ func (m *model) unblock(w *world, i int) bool {
 	for k, r := range m.objects[i].refs {
 		switch {
 		case refs[k] == refBlocks:
-			m.queueForegroundOwner(w, r.uid)
-		case refs[k] == refUnset && m.objects[i].custom && m.patchesAll:
+			if !m.hidden(w, i, k) {
+				m.queueForegroundOwner(w, r.uid)
+			}
+		case refs[k] == refUnset && m.objects[i].custom && m.original:
 		default:
 			continue
 		}
