@@ -123,7 +123,7 @@ func TestEdgesAgainstKubectl(t *testing.T) {
 
 // TestSize shows an owner with 10,000 dependents and a chain of 1,000.
 func TestSize(t *testing.T) {
-	const wide, deep = 10_000, 1_000
+	const wide, deep = 20_000, 1_000
 	cp := controlplane.Start(t, controlplane.Options{})
 	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
 	if err != nil {
