@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -28,15 +29,23 @@ const modulePath = "github.com/kubectl-gc/kubectl-gc/test/cluster"
 
 // programs maps the file names in a Binaries directory to the packages they
 // are compiled from.
-var programs = map[string]string{
-	"etcd":                    "go.etcd.io/etcd/server/v3",
-	"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
-	"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-	"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
+var programs = programsFor(runtime.GOOS)
+
+func programsFor(system string) map[string]string {
+	programs := map[string]string{
+		"etcd":                    "go.etcd.io/etcd/server/v3",
+		"kube-apiserver":          "k8s.io/kubernetes/cmd/kube-apiserver",
+		"kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+		"kubectl":                 "k8s.io/kubernetes/cmd/kubectl",
+	}
+	if system == "linux" {
+		programs["kubelet"] = "k8s.io/kubernetes/cmd/kubelet"
+	}
+	return programs
 }
 
 // Binaries is a directory with the programs etcd, kube-apiserver,
-// kube-controller-manager and kubectl.
+// kube-controller-manager, kubectl and, on Linux, kubelet.
 type Binaries struct {
 	// Dir is the absolute path of the directory.
 	Dir string
@@ -178,7 +187,7 @@ func (t target) build(ctx context.Context, progress io.Writer) error {
 	if err := os.Mkdir(partial, 0o755); err != nil {
 		return fmt.Errorf("creating the build directory: %w", err)
 	}
-	fmt.Fprintf(progress, "control plane: building etcd %s and kube-apiserver, kube-controller-manager, kubectl %s from source\n"+
+	fmt.Fprintf(progress, "control plane: building etcd %s and kube-apiserver, kube-controller-manager, kubectl, kubelet %s from source\n"+
 		"control plane: this takes about 5 minutes, once; the result is kept in %s\n",
 		t.etcd, t.binaries.Version, t.binaries.Dir)
 	if err := t.compile(ctx, partial, progress); err != nil {

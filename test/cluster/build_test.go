@@ -28,7 +28,7 @@ build*)
 	touch "$2/server" "$2/kube-apiserver"
 	while [ -e "$here/hold" ]; do sleep 0.05; done
 	if [ -e "$here/fail" ]; then echo 'x.go:1:2: undefined: y' >&2; exit 1; fi
-	touch "$2/kube-controller-manager" "$2/kubectl"
+	touch "$2/kube-controller-manager" "$2/kubectl" "$2/kubelet"
 	;;
 esac
 `
