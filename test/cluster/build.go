@@ -150,14 +150,15 @@ func newTarget(ctx context.Context, moduleDir string) (target, error) {
 }
 
 // hashInputs returns a short hash of everything that decides what the compiled
-// programs are: the module's files, the Go version and the platform.
+// programs are: which they are, the module's files, the Go version and the
+// platform.
 func hashInputs(ctx context.Context, moduleDir string) (string, error) {
 	env, err := goOutput(ctx, moduleDir, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return "", fmt.Errorf("reading the Go version: %w", err)
 	}
 	hash := sha256.New()
-	fmt.Fprintln(hash, env)
+	fmt.Fprintln(hash, env, slices.Sorted(maps.Values(programs)))
 	for _, name := range []string{"go.mod", "go.sum"} {
 		data, err := os.ReadFile(filepath.Join(moduleDir, name))
 		if err != nil {
