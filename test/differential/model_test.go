@@ -216,6 +216,39 @@ func (m *model) start(w world) []world {
 			worlds = append(worlds, w)
 		}
 	}
+	if m.original {
+		worlds = m.halfSeen(worlds)
+	}
+	return worlds
+}
+
+// halfSeen adds the worlds in which the garbage collector has completed
+// deletions in progress before it had seen all dependents: its workers start
+// when everything is listed, and not when all that is in the graph
+// (garbagecollector/garbagecollector.go, Run).
+func (m *model) halfSeen(worlds []world) []world {
+	for i := range m.objects {
+		for _, w := range slices.Clone(worlds) {
+			dependents := m.dependents(&w, i)
+			switch {
+			case dependents == 0:
+			case w.orphan&(1<<i) != 0:
+				for seen := (dependents - 1) & dependents; ; seen = (seen - 1) & dependents { // every proper subset
+					next := w
+					next.orphan &^= 1 << i
+					m.orphanThese(&next, i, seen)
+					worlds = append(worlds, next)
+					if seen == 0 {
+						break
+					}
+				}
+			case w.objects[i].knownForeground && w.attempts&(1<<i) != 0:
+				w.attempts &^= 1 << i
+				m.removeFinalizer(&w, i, func(st *status) { st.foreground = false })
+				worlds = append(worlds, w)
+			}
+		}
+	}
 	return worlds
 }
 
@@ -513,8 +546,9 @@ func (m *model) removeFinalizer(w *world, i int, remove func(*status)) {
 
 // orphanDependents removes the references of all dependents, and then the
 // finalizer.
-func (m *model) orphanDependents(w *world, i int) {
-	dependents := m.dependents(w, i)
+func (m *model) orphanDependents(w *world, i int) { m.orphanThese(w, i, m.dependents(w, i)) }
+
+func (m *model) orphanThese(w *world, i int, dependents uint16) {
 	for j := range m.objects {
 		if dependents&(1<<j) != 0 {
 			m.removeRefs(w, j, 1<<i)
