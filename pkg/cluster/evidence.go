@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 )
@@ -52,6 +53,12 @@ func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource,
 // List returns all whole objects of a resource, in the namespace or, when that
 // is empty, everywhere.
 func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	return r.listWhole(ctx, resource, namespace, "")
+}
+
+// listWhole lists the whole objects that a field selector matches; an empty one
+// matches all.
+func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string) ([]unstructured.Unstructured, error) {
 	r.stats.lists.Add(1)
 	var items []unstructured.Unstructured
 	for token := ""; ; {
@@ -60,8 +67,12 @@ func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource,
 			Items    []stdjson.RawMessage `json:"items"`
 		}
 		r.stats.pages.Add(1)
-		data, err := raw(ctx, r.rest.Get().AbsPath(resourcePath(resource, namespace)...).
-			SetHeader("Accept", "application/json").Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token))
+		request := r.rest.Get().AbsPath(resourcePath(resource, namespace)...).
+			SetHeader("Accept", "application/json").Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token)
+		if fields != "" {
+			request = request.Param("fieldSelector", fields)
+		}
+		data, err := raw(ctx, request)
 		if err != nil {
 			return nil, err
 		}
@@ -103,4 +114,13 @@ func (r *Reader) Now(ctx context.Context) time.Time {
 		return time.Now()
 	}
 	return now
+}
+
+// Events returns the events about one object, of those that the server still
+// has.
+func (r *Reader) Events(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault // where those about cluster-scoped objects are
+	}
+	return r.listWhole(ctx, schema.GroupVersionResource{Version: "v1", Resource: "events"}, namespace, "involvedObject.uid="+string(uid))
 }

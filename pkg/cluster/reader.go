@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,9 +50,11 @@ type Reader struct {
 	options   Options
 	metadata  metadata.Interface
 	rest      rest.Interface
+	bulk      rest.Interface // for lists
 	discovery discovery.CachedDiscoveryInterface
 	catalog   *catalog
 	stats     *Stats
+	timeout   time.Duration // of a request, repetitions included
 }
 
 // NewReader connects to the cluster that the config names and asks it which
@@ -66,11 +69,14 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	r := &Reader{options: options, stats: stats}
+	r := &Reader{options: options, stats: stats, timeout: cmp.Or(config.Timeout, DefaultTimeout)}
 	if r.metadata, err = metadata.NewForConfigAndClient(config, client); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	if r.rest, err = restClient(config, client); err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	if r.bulk, err = newBulkClient(config); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	if r.discovery, err = discoveryClient(config, client); err != nil {
@@ -82,7 +88,17 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	return r, nil
 }
 
-// restClient returns a client for raw requests, used for tables.
+// newBulkClient returns a client for lists, with connections of its own.
+func newBulkClient(config *rest.Config) (rest.Interface, error) {
+	config = bulkConfig(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return restClient(config, client)
+}
+
+// restClient returns a client for raw requests.
 func restClient(config *rest.Config, client *http.Client) (rest.Interface, error) {
 	config = metadata.ConfigFor(config)
 	config.GroupVersion = &schema.GroupVersion{}

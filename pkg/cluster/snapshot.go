@@ -9,10 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/pager"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -27,6 +24,12 @@ type Scope struct {
 	// the whole cluster. Owners outside, which can only be cluster-scoped, are
 	// read one by one.
 	Namespace string
+	// OwnersOnly: list nothing. The snapshot has the extra objects, and their
+	// owners in turn, each read by itself.
+	OwnersOnly bool
+	// Labels are the keys of the labels to keep of what is listed; nil keeps
+	// all.
+	Labels []string
 }
 
 // Snapshot lists the metadata of everything in the scope that the garbage
@@ -40,7 +43,9 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 			GroupVersionResource: gv.WithResource(""), Reason: graph.DiscoveryFailed, Message: err.Error(),
 		})
 	}
-	for _, result := range r.list(ctx, r.work(ctx, scope)) {
+	work := r.work(ctx, scope)
+	r.list(ctx, work, scope.Labels)
+	for _, result := range work {
 		result.addTo(s)
 	}
 	for _, o := range extra {
@@ -52,23 +57,11 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 	return s, ctx.Err()
 }
 
-// listing is one list to make and what became of it.
-type listing struct {
-	resource  *graph.Resource
-	namespace string
-	// fallback names the namespaces to list one by one when the list of all is
-	// forbidden. It is asked only then.
-	fallback func() []string
-
-	objects  []graph.Object
-	version  string // the list's resourceVersion
-	complete bool
-	unlisted []graph.Unlisted
-	parts    []*listing
-}
-
 // work returns the lists that the scope needs.
 func (r *Reader) work(ctx context.Context, scope Scope) []*listing {
+	if scope.OwnersOnly {
+		return nil
+	}
 	fallback := sync.OnceValue(func() []string { return r.namespaces(ctx) })
 	var work []*listing
 	for _, resource := range r.catalog.resources {
@@ -85,28 +78,29 @@ func (r *Reader) work(ctx context.Context, scope Scope) []*listing {
 }
 
 // list makes the lists, a few at a time.
-func (r *Reader) list(ctx context.Context, work []*listing) []*listing {
-	var group errgroup.Group
-	group.SetLimit(listsInFlight)
-	for _, l := range work {
-		group.Go(func() error {
-			r.listOne(ctx, l)
-			return nil
+func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
+	var group sync.WaitGroup
+	s := newSchedule(work)
+	for range min(listsInFlight, len(work)) {
+		group.Go(func() {
+			p := r.newPageReader(labels)
+			for l := s.take(); l != nil; l = s.take() {
+				more, err := p.next(ctx, l)
+				s.done(l, more, l.ended(more, err))
+			}
 		})
 	}
-	_ = group.Wait() // failures are in the listings
-	return work
+	group.Wait()
 }
 
-// listOne makes one list, page by page. When it is forbidden it tries the
-// namespaces at hand.
-func (r *Reader) listOne(ctx context.Context, l *listing) {
-	err := r.listPages(ctx, l)
-	if err == nil {
-		l.complete = true
-		return
+// ended notes how a list ended, if it has no more pages. When it was forbidden
+// it returns lists of the namespaces at hand, which take its place.
+func (l *listing) ended(more bool, err error) []*listing {
+	if more || err == nil {
+		l.complete = !more
+		return nil
 	}
-	l.objects = nil
+	l.pages = nil
 	l.unlisted = []graph.Unlisted{{
 		GroupVersionResource: l.resource.GroupVersionResource,
 		Namespace:            l.namespace,
@@ -114,46 +108,17 @@ func (r *Reader) listOne(ctx context.Context, l *listing) {
 		Message:              err.Error(),
 	}}
 	if l.fallback == nil || !apierrors.IsForbidden(err) {
-		return
+		return nil
 	}
 	for _, namespace := range l.fallback() {
-		part := &listing{resource: l.resource, namespace: namespace}
-		r.listOne(ctx, part)
-		l.parts = append(l.parts, part)
+		l.parts = append(l.parts, &listing{resource: l.resource, namespace: namespace})
 	}
-}
-
-// listPages fills l.objects. The pager starts over with one whole list when the
-// continue token has expired; a request without a token therefore drops what
-// came before.
-func (r *Reader) listPages(ctx context.Context, l *listing) error {
-	r.stats.lists.Add(1)
-	client := r.client(l.resource, l.namespace)
-	pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		if options.Continue == "" {
-			l.objects = nil
-		}
-		r.stats.pages.Add(1)
-		page, err := client.List(ctx, options)
-		if err != nil {
-			return nil, err
-		}
-		l.version = page.ResourceVersion
-		for i := range page.Items {
-			l.objects = append(l.objects, graph.NewObject(l.resource, &page.Items[i]))
-		}
-		return &metav1.PartialObjectMetadataList{ListMeta: page.ListMeta}, nil
-	})
-	pages.PageSize = r.options.PageSize
-	_, _, err := pages.List(ctx, metav1.ListOptions{})
-	return err
+	return l.parts
 }
 
 // addTo records the result in the snapshot.
 func (l *listing) addTo(s *graph.Snapshot) {
-	for _, o := range l.objects {
-		s.Add(o)
-	}
+	s.AddBatch(l.pages...)
 	if l.complete {
 		s.MarkListed(l.resource.GroupResource(), l.namespace, l.version)
 	}

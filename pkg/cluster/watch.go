@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,34 +34,19 @@ const (
 // end with the context. Pods that are in their grace period already are
 // followed like those whose deletion will be seen.
 func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources []*graph.Resource) {
-	watchers := map[scope]*watcher{}
 	for _, resource := range resources {
 		for namespace, version := range snapshot.Listed(resource.GroupResource()) {
-			watchers[scope{resource, namespace}] = &watcher{
-				server: s, resource: resource, namespace: namespace, version: version, known: map[types.UID]graph.Object{},
+			w := &watcher{server: s, resource: resource, namespace: namespace, version: version, known: map[types.UID]graph.Object{}}
+			for o := range snapshot.ObjectsOf(resource, namespace) {
+				w.known[o.UID] = o
+				if inGrace(&o) {
+					s.follow([]gc.Event{{Object: o}})
+				}
 			}
+			s.sees(false)
+			go w.run(ctx)
 		}
 	}
-	for o := range snapshot.Objects() {
-		w := cmp.Or(watchers[scope{o.Resource, ""}], watchers[scope{o.Resource, o.Namespace}])
-		if w == nil {
-			continue
-		}
-		w.known[o.UID] = o
-		if inGrace(&o) {
-			s.follow([]gc.Event{{Object: o}})
-		}
-	}
-	for _, w := range watchers {
-		s.sees(false)
-		go w.run(ctx)
-	}
-}
-
-// scope is a resource in a namespace, or everywhere when that is empty.
-type scope struct {
-	resource  *graph.Resource
-	namespace string
 }
 
 // watcher follows one resource in one scope. It knows which objects there are,

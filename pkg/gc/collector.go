@@ -97,7 +97,7 @@ type DeleteOptions struct {
 // events; refused writes are in the report, which is never nil.
 func (c *Collector) Delete(ctx context.Context, targets []types.UID, options DeleteOptions) (*Report, error) {
 	for n := range Concerned(c.state.graph, targets) {
-		c.report.include(n.Object().UID)
+		c.report.include(n.UID())
 	}
 	for _, uid := range targets {
 		if v, ok := c.state.view(uid); !ok || v.gone {
@@ -119,15 +119,14 @@ func (c *Collector) Collect(ctx context.Context) (*Report, error) {
 		if n.Virtual() {
 			continue
 		}
-		o := n.Object()
-		switch {
-		case orphaning(o):
-			c.enqueue(task{kind: orphan, uid: o.UID})
+		switch uid := n.UID(); {
+		case n.BeingDeleted() && orphaning(n.Object()):
+			c.enqueue(task{kind: orphan, uid: uid})
 		case n.DeletingDependents():
-			c.enqueueDependents(o.UID)
-			c.enqueue(task{kind: attempt, uid: o.UID})
+			c.enqueueDependents(uid)
+			c.enqueue(task{kind: attempt, uid: uid})
 		case !n.BeingDeleted() && !allSolid(n):
-			c.enqueue(task{kind: attempt, uid: o.UID})
+			c.enqueue(task{kind: attempt, uid: uid})
 		}
 	}
 	err := c.run(ctx)
@@ -166,7 +165,7 @@ func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 	}
 	if len(namespaces)+len(resources) > 0 {
 		for n := range g.Nodes() {
-			if o := n.Object(); !n.Virtual() && (namespaces[o.Namespace] || resources[o.Resource.GroupResource().String()]) {
+			if !n.Virtual() && (namespaces[n.Namespace()] || resources[n.Resource().GroupResource().String()]) {
 				roots = append(roots, n)
 			}
 		}

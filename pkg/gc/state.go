@@ -75,12 +75,13 @@ func (s *state) item(uid types.UID) *item {
 	if !ok || n.Virtual() {
 		return nil
 	}
+	o := n.Object()
 	it := &item{
-		object: *n.Object(), beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
-		orphaned: orphaning(n.Object()), first: n.Object().OwnerReferences,
+		object: *o, beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
+		orphaned: orphaning(o), first: o.OwnerReferences,
 	}
 	for _, d := range n.Dependents() {
-		it.dependents = append(it.dependents, d.Object().UID)
+		it.dependents = append(it.dependents, d.UID())
 	}
 	s.items[uid] = it
 	s.count(it)
@@ -109,10 +110,12 @@ func (s *state) edge(dependent, owner types.UID) (references, blocks bool) {
 		}
 		return edgeOf(it.object.OwnerReferences, owner)
 	}
-	if n, ok := s.graph.Node(dependent); ok {
-		return edgeOf(n.Object().OwnerReferences, owner)
+	n, known := s.graph.Node(dependent)
+	o, ownerKnown := s.graph.Node(owner)
+	if !known || !ownerKnown {
+		return false, false
 	}
-	return false, false
+	return n.EdgeTo(o)
 }
 
 func edgeOf(refs []metav1.OwnerReference, owner types.UID) (references, blocks bool) {
@@ -161,7 +164,7 @@ func (s *state) virtualDependents(owner types.UID) []types.UID {
 	var dependents []types.UID
 	if n, ok := s.graph.Node(owner); ok {
 		for _, d := range n.Dependents() {
-			dependents = append(dependents, d.Object().UID)
+			dependents = append(dependents, d.UID())
 		}
 	}
 	return s.referencing(append(dependents, s.early[owner]...), owner)

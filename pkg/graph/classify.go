@@ -148,105 +148,187 @@ func (s *Snapshot) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
 	return mapping, err
 }
 
-// snapshotLookup is the OwnerLookup over a snapshot. It indexes only the
-// locations that references name, so that its size follows the owners, not the
-// objects.
-type snapshotLookup struct {
+// classifier classifies the owner references in a snapshot. It is the
+// OwnerLookup for those that quick leaves open, and indexes only the locations
+// that these name, so that its size follows the mistakes, not the objects.
+type classifier struct {
 	snapshot *Snapshot
-	mappings map[schema.GroupVersionKind]resolution
-	at       map[location]int32
+	mappings map[schema.GroupVersionKind]*resolution
+	// kinds holds the resolutions of the kinds that a block's references state.
+	kinds [][]*resolution
+	// at says where the objects at the locations are, 0 for nowhere and
+	// otherwise the handle + 1.
+	at map[location]uint32
+
+	// latest is the last answer of quick. The next reference is often the same.
+	latest struct {
+		owner     *ownerRecord
+		namespace string
+		verdict   verdict
+	}
 }
 
+// resolution is what a stated apiVersion and kind means.
 type resolution struct {
-	mapping *meta.RESTMapping
-	err     error
+	mapping    *meta.RESTMapping
+	err        error
+	resource   schema.GroupResource
+	namespaced bool
 }
 
-func newSnapshotLookup(s *Snapshot) *snapshotLookup {
-	l := &snapshotLookup{
+// verdict is what is known of a reference.
+type verdict struct {
+	// owner is the object with the UID, if known.
+	owner handle
+	known bool
+	// decided: state and reason hold.
+	decided bool
+	state   State
+	reason  Reason
+}
+
+func newClassifier(s *Snapshot) *classifier {
+	return &classifier{
 		snapshot: s,
-		mappings: map[schema.GroupVersionKind]resolution{},
-		at:       map[location]int32{},
+		mappings: map[schema.GroupVersionKind]*resolution{},
+		kinds:    make([][]*resolution, len(s.blocks)),
+		at:       map[location]uint32{},
 	}
-	for i := range s.objects {
-		for _, ref := range s.objects[i].OwnerReferences {
-			l.index(ref, s.objects[i].Namespace)
+}
+
+// quick classifies a reference of the object without looking at locations, as
+// far as that goes: nearly all references lead to an object by their UID, and
+// it is where they say. What it decides is what Classify would. For the others
+// it notes the location.
+func (c *classifier) quick(h handle, w *ownerRecord) verdict {
+	b := c.snapshot.blocks[h.block()]
+	namespace := b.namespace(h.slot())
+	if c.latest.owner == w && c.latest.namespace == namespace {
+		return c.latest.verdict
+	}
+	var v verdict
+	k := b.ownerKey(w)
+	v.owner, v.known = c.snapshot.byUID.find(c.snapshot, &k)
+	r := c.resolve(h.block(), w.kind())
+	where := location{r.resource, namespace, b.ownerName(w)}
+	if !r.namespaced {
+		where.namespace = ""
+	}
+	switch {
+	case errors.Is(r.err, ErrUnlisted):
+		v.decided, v.state, v.reason = true, Unknown, UnlistedOwner
+	case r.err != nil:
+		v.decided, v.state, v.reason = true, Unknown, Unresolvable
+	case r.namespaced && namespace == "":
+		v.decided, v.state, v.reason = true, Unknown, ClusterScopedDependent
+	case v.known && c.snapshot.handleIsAt(v.owner, &where):
+		v.decided, v.state = true, Solid
+		if c.snapshot.blocks[v.owner.block()].is(v.owner.slot(), foreground) {
+			v.state, v.reason = WaitingForDependentsDeletion, Waiting
 		}
+	default:
+		c.at[where] = 0
 	}
-	if len(l.at) > 0 {
-		l.locate()
-	}
-	return l
+	c.latest.owner, c.latest.namespace, c.latest.verdict = w, namespace, v
+	return v
 }
 
-// index notes where the reference's owner should be, with its index when the
-// UID already leads there and -1 otherwise.
-func (l *snapshotLookup) index(ref metav1.OwnerReference, namespace string) {
-	mapping, err := l.Resolve(ref.APIVersion, ref.Kind)
-	if err != nil {
-		return
+// resolve returns what a kind that the block's references state means.
+func (c *classifier) resolve(block, kind int) *resolution {
+	if c.kinds[block] == nil {
+		c.kinds[block] = make([]*resolution, len(c.snapshot.blocks[block].kinds))
 	}
-	if mapping.Scope.Name() != meta.RESTScopeNameNamespace {
-		namespace = ""
+	r := &c.kinds[block][kind]
+	if *r == nil {
+		stated := c.snapshot.blocks[block].kinds[kind]
+		*r = c.resolution(stated.apiVersion, stated.kind)
 	}
-	where := location{mapping.Resource.GroupResource(), namespace, ref.Name}
-	if i, ok := l.snapshot.byUID[ref.UID]; ok && l.snapshot.isAt(&l.snapshot.objects[i], where) {
-		l.at[where] = i
-		return
-	}
-	if _, ok := l.at[where]; !ok {
-		l.at[where] = -1
-	}
+	return *r
 }
 
-// locate fills in the locations that no UID led to.
-func (l *snapshotLookup) locate() {
-	for i := range l.snapshot.objects {
-		o := &l.snapshot.objects[i]
-		own := o.Resource.GroupResource()
-		l.found(location{own, o.Namespace, o.Name}, i)
-		for _, alias := range l.snapshot.aliases[own] {
-			l.found(location{alias, o.Namespace, o.Name}, i)
-		}
-	}
-}
-
-func (l *snapshotLookup) found(where location, i int) {
-	if at, wanted := l.at[where]; wanted && at < 0 {
-		l.at[where] = int32(i)
-	}
-}
-
-// isAt reports whether a GET of the location would answer with the object. It
-// also holds for a second group that serves the same objects.
-func (s *Snapshot) isAt(o *Object, where location) bool {
-	if o.Namespace != where.namespace || o.Name != where.name {
-		return false
-	}
-	own := o.Resource.GroupResource()
-	return own == where.resource || slices.Contains(s.aliases[own], where.resource)
-}
-
-// Resolve implements OwnerLookup. Each kind is resolved once.
-func (l *snapshotLookup) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
+// resolution resolves each kind once.
+func (c *classifier) resolution(apiVersion, kind string) *resolution {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
-	known, ok := l.mappings[gvk]
+	known, ok := c.mappings[gvk]
 	if !ok {
-		known.mapping, known.err = l.snapshot.Resolve(apiVersion, kind)
-		l.mappings[gvk] = known
+		known = &resolution{}
+		if known.mapping, known.err = c.snapshot.Resolve(apiVersion, kind); known.err == nil {
+			known.resource = known.mapping.Resource.GroupResource()
+			known.namespaced = known.mapping.Scope.Name() == meta.RESTScopeNameNamespace
+		}
+		c.mappings[gvk] = known
 	}
-	return known.mapping, known.err
+	return known
 }
 
-// Lookup implements OwnerLookup for the locations that the snapshot's
-// references name.
-func (l *snapshotLookup) Lookup(resource schema.GroupVersionResource, namespace, name string) (*FoundOwner, error) {
-	where := location{resource.GroupResource(), namespace, name}
-	if i, ok := l.at[where]; ok && i >= 0 {
-		o := &l.snapshot.objects[i]
-		return &FoundOwner{UID: o.UID, DeletingDependents: o.DeletingDependents()}, nil
+// openReference is a reference that quick does not decide.
+type openReference struct {
+	dependent handle
+	reference *ownerRecord
+}
+
+// openReferences returns the snapshot's references that quick does not decide,
+// and makes the classifier ready for them. One that a run of dependents shares
+// is there once.
+func (c *classifier) openReferences() []openReference {
+	var open []openReference
+	for h := range c.snapshot.handles {
+		b := c.snapshot.blocks[h.block()]
+		for _, w := range b.ownersFrom(b.records[h.slot()].owners) {
+			seen := c.latest.owner == w && c.latest.namespace == b.namespace(h.slot())
+			if v := c.quick(h, w); !v.decided && !seen {
+				open = append(open, openReference{h, w})
+			}
+		}
 	}
-	if l.snapshot.covers(where) {
+	c.locate()
+	return open
+}
+
+// locate looks for the objects at the locations that quick noted. The first one
+// counts.
+func (c *classifier) locate() {
+	if len(c.at) == 0 {
+		return
+	}
+	wanted := map[schema.GroupResource]bool{}
+	for where := range c.at {
+		wanted[where.resource] = true
+	}
+	for h := range c.snapshot.handles {
+		b, slot := c.snapshot.blocks[h.block()], h.slot()
+		own := b.resource(slot).GroupResource()
+		if wanted[own] {
+			c.found(location{own, b.namespace(slot), b.name(slot)}, h)
+		}
+		for _, alias := range c.snapshot.aliases[own] {
+			c.found(location{alias, b.namespace(slot), b.name(slot)}, h)
+		}
+	}
+}
+
+func (c *classifier) found(where location, h handle) {
+	if at, wanted := c.at[where]; wanted && at == 0 {
+		c.at[where] = uint32(h) + 1
+	}
+}
+
+// Resolve implements OwnerLookup.
+func (c *classifier) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
+	r := c.resolution(apiVersion, kind)
+	return r.mapping, r.err
+}
+
+// Lookup implements OwnerLookup for the locations that quick noted, after
+// locate.
+func (c *classifier) Lookup(resource schema.GroupVersionResource, namespace, name string) (*FoundOwner, error) {
+	where := location{resource.GroupResource(), namespace, name}
+	if at := c.at[where]; at != 0 {
+		h := handle(at - 1)
+		b := c.snapshot.blocks[h.block()]
+		return &FoundOwner{UID: b.key(h.slot()).uid(), DeletingDependents: b.is(h.slot(), foreground)}, nil
+	}
+	if c.snapshot.covers(where) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("looking for %s %s/%s: %w", resource.GroupResource(), namespace, name, ErrUnlisted)
@@ -255,5 +337,15 @@ func (l *snapshotLookup) Lookup(resource schema.GroupVersionResource, namespace,
 // IsAt reports whether a GET of the coordinates would answer with the object,
 // under its own group or another that serves the same objects.
 func (s *Snapshot) IsAt(o *Object, resource schema.GroupResource, namespace, name string) bool {
-	return s.isAt(o, location{resource, namespace, name})
+	return o.Name == name && o.Namespace == namespace && s.servedAs(o.Resource, resource)
+}
+
+func (s *Snapshot) handleIsAt(h handle, where *location) bool {
+	b, slot := s.blocks[h.block()], h.slot()
+	return b.name(slot) == where.name && b.namespace(slot) == where.namespace && s.servedAs(b.resource(slot), where.resource)
+}
+
+// servedAs reports whether the objects of one resource are those of the other.
+func (s *Snapshot) servedAs(own *Resource, resource schema.GroupResource) bool {
+	return own.Resource == resource.Resource && own.Group == resource.Group || slices.Contains(s.aliases[own.GroupResource()], resource)
 }

@@ -98,7 +98,7 @@ func (sel Selection) Filter(match func(Node) bool) Selection {
 
 // Sorted returns the set's nodes in the order of their identities.
 func (s Set) Sorted() []Node {
-	return slices.SortedFunc(maps.Keys(s), func(a, b Node) int { return a.Identity().Compare(b.Identity()) })
+	return slices.SortedFunc(maps.Keys(s), Node.compare)
 }
 
 // Forest arranges the selection as trees: every node once, under its
@@ -109,17 +109,17 @@ func (sel Selection) Forest() []*Branch {
 	p := newPlanter(sel)
 	var roots []Node
 	for _, n := range p.order {
-		if _, owned := p.primary[n]; !owned && p.place(n) {
+		if p.primary[n.index] == nobody && p.place(n) {
 			roots = append(roots, n)
 		}
 	}
 	for _, cycle := range sel.cycles() {
 		roots = append(roots, p.placeCycle(cycle)...)
 	}
-	slices.SortFunc(roots, func(a, b Node) int { return a.Identity().Compare(b.Identity()) })
+	slices.SortFunc(roots, Node.compare)
 	branches := make([]*Branch, len(roots))
 	for i, n := range roots {
-		branches[i] = p.branch(n, Node{}, Set{})
+		branches[i] = p.branch(n, Node{})
 	}
 	return branches
 }
@@ -127,21 +127,27 @@ func (sel Selection) Forest() []*Branch {
 // primaryOwner returns the owner that the node is shown under. An object that
 // owns itself is not shown under itself.
 func (sel Selection) primaryOwner(n Node) (Node, bool) {
+	edges := n.graph.owners(n.index)
+	if len(edges) == 0 {
+		return Node{}, false
+	}
 	var best Node
 	rank := 0
-	for _, ref := range n.Owners() {
-		if !sel.Nodes[ref.Owner] || ref.Owner == n {
+	b, slot := n.place()
+	for k, w := range b.ownersFrom(b.records[slot].owners) {
+		owner := Node{n.graph, edges[k].owner}
+		if owner == n || !sel.Nodes[owner] {
 			continue
 		}
 		r := 1
 		switch {
-		case ref.Controller != nil && *ref.Controller && !ref.Owner.Virtual():
+		case w.is(controllerTrue) && !owner.Virtual():
 			r = 3
-		case ref.State == Solid:
+		case edges[k].state == Solid:
 			r = 2
 		}
 		if r > rank {
-			best, rank = ref.Owner, r
+			best, rank = owner, r
 		}
 	}
 	return best, rank > 0
@@ -160,21 +166,37 @@ func (sel Selection) cycles() [][]Node {
 	return cycles
 }
 
-// planter decides under which owner each node of a selection is shown.
+// planter decides under which owner each node of a selection is shown. Its
+// lists are indexed by node.
 type planter struct {
-	sel     Selection
-	order   []Node // all nodes, those named by the user first
-	primary map[Node]Node
-	under   map[Node][]Node
-	placed  Set
+	sel   Selection
+	graph *Graph // nil for an empty selection
+	order []Node // all nodes, those named by the user first
+	// primary is the owner that a node is to be shown under, under the one that
+	// it is; nobody where there is none.
+	primary, under []int32
+	placed         []bool
+	above          []bool // on the way to the branch that is being built
 }
 
+const nobody = -1
+
 func newPlanter(sel Selection) *planter {
-	p := &planter{sel: sel, primary: map[Node]Node{}, under: map[Node][]Node{}, placed: Set{}}
+	p := &planter{sel: sel}
 	p.order = append(slices.Clone(sel.Named), sel.Nodes.Sorted()...)
+	if len(p.order) == 0 {
+		return p
+	}
+	p.graph = p.order[0].graph
+	size := p.graph.Len()
+	p.primary, p.under = make([]int32, size), make([]int32, size)
+	p.placed, p.above = make([]bool, size), make([]bool, size)
+	for i := range size {
+		p.primary[i], p.under[i] = nobody, nobody
+	}
 	for n := range sel.Nodes {
 		if owner, owned := sel.primaryOwner(n); owned {
-			p.primary[n] = owner
+			p.primary[n.index] = owner.index
 		}
 	}
 	return p
@@ -183,18 +205,17 @@ func newPlanter(sel Selection) *planter {
 // place marks the node and everything whose primary owners lead to it. It
 // reports false when the node was placed before.
 func (p *planter) place(n Node) bool {
-	if p.placed[n] {
+	if p.placed[n.index] {
 		return false
 	}
-	p.placed[n] = true
-	queue := []Node{n}
+	p.placed[n.index] = true
+	queue := []int32{n.index}
 	for len(queue) > 0 {
 		owner := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		for _, d := range owner.Dependents() {
-			if p.sel.Nodes[d] && !p.placed[d] && p.primary[d] == owner {
-				p.placed[d] = true
-				p.under[owner] = append(p.under[owner], d)
+		for _, d := range p.graph.dependentsOf(owner) {
+			if !p.placed[d] && p.primary[d] == owner {
+				p.placed[d], p.under[d] = true, owner
 				queue = append(queue, d)
 			}
 		}
@@ -217,19 +238,19 @@ func (p *planter) placeCycle(cycle []Node) []Node {
 			candidates = candidates[1:]
 			if p.placeUnderAny(n) {
 				for _, d := range n.Dependents() {
-					if members[d] && !p.placed[d] {
+					if members[d] && !p.placed[d.index] {
 						candidates = append(candidates, d)
 					}
 				}
 			}
 		}
-		k := slices.IndexFunc(cycle, func(n Node) bool { return !p.placed[n] })
+		k := slices.IndexFunc(cycle, func(n Node) bool { return !p.placed[n.index] })
 		if k < 0 {
 			return roots
 		}
 		root := cycle[k]
 		for _, n := range p.sel.Named {
-			if members[n] && !p.placed[n] {
+			if members[n] && !p.placed[n.index] {
 				root = n
 				break
 			}
@@ -243,20 +264,20 @@ func (p *planter) placeCycle(cycle []Node) []Node {
 // placeUnderAny places a node under the first of its owners that is placed. It
 // reports whether the node is placed now.
 func (p *planter) placeUnderAny(n Node) bool {
-	if p.placed[n] {
+	if p.placed[n.index] {
 		return true
 	}
-	for _, ref := range n.Owners() {
-		if p.placed[ref.Owner] {
-			p.under[ref.Owner] = append(p.under[ref.Owner], n)
+	for _, e := range p.graph.owners(n.index) {
+		if p.placed[e.owner] {
+			p.under[n.index] = e.owner
 			return p.place(n)
 		}
 	}
 	return false
 }
 
-// branch builds the tree below a node. above holds the nodes on the way to it.
-func (p *planter) branch(n, owner Node, above Set) *Branch {
+// branch builds the tree below a node.
+func (p *planter) branch(n, owner Node) *Branch {
 	b := &Branch{Node: n}
 	for _, ref := range n.Owners() {
 		if owner != (Node{}) && ref.Owner == owner {
@@ -265,17 +286,14 @@ func (p *planter) branch(n, owner Node, above Set) *Branch {
 			b.Elsewhere = append(b.Elsewhere, ref)
 		}
 	}
-	above[n] = true
-	defer delete(above, n)
-	under := Set{}
-	for _, d := range p.under[n] {
-		under[d] = true
-	}
-	for _, d := range n.Dependents() {
+	p.above[n.index] = true
+	defer func() { p.above[n.index] = false }()
+	for _, i := range p.graph.dependentsOf(n.index) {
+		d := Node{p.graph, i}
 		switch {
-		case under[d]:
-			b.Dependents = append(b.Dependents, p.branch(d, n, above))
-		case above[d]:
+		case p.under[i] == n.index:
+			b.Dependents = append(b.Dependents, p.branch(d, n))
+		case p.above[i]:
 			b.Dependents = append(b.Dependents, &Branch{Node: d, References: d.ReferencesTo(n), Cycle: true})
 		case p.sel.Cut[n] && !p.sel.Nodes[d] && !p.sel.unwanted[d]:
 			b.Hidden++

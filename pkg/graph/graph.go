@@ -3,10 +3,10 @@
 package graph
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,17 +16,21 @@ import (
 // read by several goroutines at once.
 type Graph struct {
 	snapshot *Snapshot
-	nodes    []node
-	byUID    map[types.UID]int32
-	// observed is the number of nodes that are objects; virtual ones follow.
-	observed int
-}
+	// order holds the nodes that are objects; virtual ones follow. A node is its
+	// position in the two together.
+	order   []handle
+	virtual []Object
+	// positions are the nodes of the objects, by block and slot.
+	positions [][]int32
+	// virtualAt finds virtual nodes by UID.
+	virtualAt map[types.UID]int32
 
-// node is one object, or an owner that only references name.
-type node struct {
-	object     Object
-	owners     []edge
-	dependents []int32
+	// edges are the owner references of all nodes, and those of node i begin at
+	// firstEdge[i]; likewise dependents.
+	edges          []edge
+	firstEdge      []uint32
+	dependents     []int32
+	firstDependent []uint32
 }
 
 // edge is one owner reference; its position is that of the reference.
@@ -59,104 +63,167 @@ type Reference struct {
 // deletion until the dependent is gone.
 func (r Reference) Blocking() bool { return r.BlockOwnerDeletion != nil && *r.BlockOwnerDeletion }
 
-// New builds the graph of a snapshot. Edges follow UIDs alone, whatever else a
-// reference states (garbagecollector/graph_builder.go,
-// addDependentToOwners); an owner that was not read becomes a virtual node.
+// New builds the graph of a snapshot, which must not change afterwards. Edges
+// follow UIDs alone, whatever else a reference states
+// (garbagecollector/graph_builder.go, addDependentToOwners); an owner that was
+// not read becomes a virtual node.
 func New(s *Snapshot) *Graph {
-	g := &Graph{snapshot: s, observed: len(s.objects), byUID: make(map[types.UID]int32, len(s.objects))}
-	g.nodes = make([]node, 0, len(s.objects))
-	for i := range s.objects {
-		g.nodes = append(g.nodes, node{object: s.objects[i]})
+	g := &Graph{snapshot: s, order: s.sorted(), virtualAt: map[types.UID]int32{}}
+	g.positions = make([][]int32, len(s.blocks))
+	for number, b := range s.blocks {
+		g.positions[number] = make([]int32, len(b.records))
 	}
-	slices.SortFunc(g.nodes, func(a, b node) int { return compareObjects(&a.object, &b.object) })
-	for i := range g.nodes {
-		g.byUID[g.nodes[i].object.UID] = int32(i)
+	for i, h := range g.order {
+		g.positions[h.block()][h.slot()] = int32(i)
 	}
-	lookup := newSnapshotLookup(s)
-	for i := range g.observed {
-		g.connect(int32(i), lookup)
-	}
+	g.connect()
+	g.linkDependents()
 	return g
 }
 
-// compareObjects is Identity.Compare without building identities.
-func compareObjects(a, b *Object) int {
-	if a.Resource == b.Resource && a.Namespace == b.Namespace && a.Name != b.Name {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
+// connect makes the edges of all owner references, and the virtual nodes that
+// they lead to.
+func (g *Graph) connect() {
+	type openEdge struct {
+		openReference
+		edge int
 	}
-	return a.Identity().Compare(b.Identity())
+	var open []openEdge
+	c := newClassifier(g.snapshot)
+	g.edges = make([]edge, 0, g.snapshot.countOwners())
+	g.firstEdge = make([]uint32, 0, len(g.order)+1)
+	for _, h := range g.order {
+		g.firstEdge = append(g.firstEdge, uint32(len(g.edges)))
+		b := g.snapshot.blocks[h.block()]
+		for _, w := range b.ownersFrom(b.records[h.slot()].owners) {
+			v := c.quick(h, w)
+			e := edge{state: v.state, reason: v.reason}
+			if v.known {
+				e.owner = g.positions[v.owner.block()][v.owner.slot()]
+			} else {
+				e.owner = g.virtualOwner(h, w, c)
+			}
+			if !v.decided {
+				open = append(open, openEdge{openReference{h, w}, len(g.edges)})
+			}
+			g.edges = append(g.edges, e)
+		}
+	}
+	g.firstEdge = append(g.firstEdge, uint32(len(g.edges)))
+	c.locate()
+	for _, o := range open {
+		g.classify(&g.edges[o.edge], o.openReference, c)
+	}
 }
 
-// connect adds the edges of an object's owner references.
-func (g *Graph) connect(i int32, lookup *snapshotLookup) {
-	o := g.nodes[i].object
-	if len(o.OwnerReferences) == 0 {
+// countOwners returns how many owner references there are at most.
+func (s *Snapshot) countOwners() int {
+	n := 0
+	for h := range s.handles {
+		n += s.blocks[h.block()].countOwners(h.slot())
+	}
+	return n
+}
+
+// classify sets the state of an edge that was left open. When an object has the
+// UID that a dangling reference states, but is not where the reference says, it
+// names the mistake.
+func (g *Graph) classify(e *edge, open openReference, c *classifier) {
+	b := g.snapshot.blocks[open.dependent.block()]
+	namespace := b.namespace(open.dependent.slot())
+	e.state, e.reason = Classify(b.ownerReference(open.reference, &uidText{}), namespace, c)
+	if e.state != Dangling || int(e.owner) >= len(g.order) {
 		return
 	}
-	owners := make([]edge, len(o.OwnerReferences))
-	for k, ref := range o.OwnerReferences {
-		owner := g.ownerNode(ref, &o, lookup)
-		owners[k].owner = owner
-		owners[k].state, owners[k].reason = Classify(ref, o.Namespace, lookup)
-		if owners[k].state == Dangling {
-			owners[k].reason = g.refine(owners[k].reason, owner, &o)
-		}
-		// A dependent with two references of the same UID is one dependent.
-		if d := g.nodes[owner].dependents; len(d) == 0 || d[len(d)-1] != i {
-			g.nodes[owner].dependents = append(d, i)
-		}
+	e.reason = CoordinatesMismatch
+	owner := g.order[e.owner]
+	if b := g.snapshot.blocks[owner.block()]; b.resource(owner.slot()).Namespaced && b.namespace(owner.slot()) != namespace {
+		e.reason = WrongNamespace
 	}
-	g.nodes[i].owners = owners
 }
 
-// refine names the mistake when an object has the UID that a dangling
-// reference states, but is not where the reference says.
-func (g *Graph) refine(reason Reason, owner int32, dependent *Object) Reason {
-	if int(owner) >= g.observed {
-		return reason
-	}
-	o := &g.nodes[owner].object
-	if o.Resource.Namespaced && o.Namespace != dependent.Namespace {
-		return WrongNamespace
-	}
-	return CoordinatesMismatch
-}
-
-// ownerNode returns the node with the reference's UID and makes a virtual one
-// when there is none, with coordinates copied from the reference and the
-// dependent (garbagecollector/graph_builder.go, addDependentToOwners).
-func (g *Graph) ownerNode(ref metav1.OwnerReference, dependent *Object, lookup *snapshotLookup) int32 {
-	if i, ok := g.byUID[ref.UID]; ok {
+// virtualOwner returns the virtual node with the reference's UID. Its
+// coordinates are copied from the first reference and its dependent
+// (garbagecollector/graph_builder.go, addDependentToOwners).
+func (g *Graph) virtualOwner(dependent handle, w *ownerRecord, c *classifier) int32 {
+	b := g.snapshot.blocks[dependent.block()]
+	uid := b.ownerKey(w).uid()
+	if i, ok := g.virtualAt[uid]; ok {
 		return i
 	}
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	stated := b.kinds[w.kind()]
+	gvk := schema.FromAPIVersionAndKind(stated.apiVersion, stated.kind)
 	resource := Resource{GroupVersionResource: gvk.GroupVersion().WithResource(""), Kind: gvk.Kind}
-	namespace := dependent.Namespace
-	if mapping, err := lookup.Resolve(ref.APIVersion, ref.Kind); err == nil {
-		resource.GroupVersionResource = mapping.Resource
-		resource.Namespaced = mapping.Scope.Name() == meta.RESTScopeNameNamespace
-		if !resource.Namespaced {
+	namespace := b.namespace(dependent.slot())
+	if r := c.resolve(dependent.block(), w.kind()); r.err == nil {
+		resource.GroupVersionResource, resource.Namespaced = r.mapping.Resource, r.namespaced
+		if !r.namespaced {
 			namespace = ""
 		}
 	}
-	i := int32(len(g.nodes))
-	g.nodes = append(g.nodes, node{object: Object{Resource: &resource, Namespace: namespace, Name: ref.Name, UID: ref.UID}})
-	g.byUID[ref.UID] = i
+	i := int32(len(g.order) + len(g.virtual))
+	g.virtual = append(g.virtual, Object{Resource: &resource, Namespace: namespace, Name: b.ownerName(w), UID: uid})
+	g.virtualAt[uid] = i
 	return i
+}
+
+// linkDependents turns the edges around. A dependent with two references of the
+// same UID is one dependent.
+func (g *Graph) linkDependents() {
+	first := make([]uint32, g.Len()+1)
+	latest := make([]int32, g.Len()) // the last dependent of a node + 1
+	g.eachDependent(latest, func(owner, _ int32) { first[owner+1]++ })
+	for i := range g.Len() {
+		first[i+1] += first[i]
+	}
+	g.firstDependent, g.dependents = first, make([]int32, first[g.Len()])
+	next := slices.Clone(first)
+	clear(latest)
+	g.eachDependent(latest, func(owner, dependent int32) {
+		g.dependents[next[owner]] = dependent
+		next[owner]++
+	})
+}
+
+// eachDependent calls yield with every owner and its dependents, once each, in
+// the order of the dependents.
+func (g *Graph) eachDependent(latest []int32, yield func(owner, dependent int32)) {
+	for i := range int32(len(g.order)) {
+		for _, e := range g.owners(i) {
+			if latest[e.owner] != i+1 {
+				latest[e.owner] = i + 1
+				yield(e.owner, i)
+			}
+		}
+	}
+}
+
+// owners returns the edges of a node's owner references.
+func (g *Graph) owners(i int32) []edge {
+	if int(i) >= len(g.order) {
+		return nil
+	}
+	return g.edges[g.firstEdge[i]:g.firstEdge[i+1]]
+}
+
+// dependentsOf returns the nodes that reference the node.
+func (g *Graph) dependentsOf(i int32) []int32 {
+	return g.dependents[g.firstDependent[i]:g.firstDependent[i+1]]
 }
 
 // Snapshot returns the snapshot that the graph was built from.
 func (g *Graph) Snapshot() *Snapshot { return g.snapshot }
 
 // Len returns the number of nodes, virtual ones included.
-func (g *Graph) Len() int { return len(g.nodes) }
+func (g *Graph) Len() int { return len(g.order) + len(g.virtual) }
 
 // Node returns the node with the UID.
 func (g *Graph) Node(uid types.UID) (Node, bool) {
-	i, ok := g.byUID[uid]
+	k := keyOf(uid)
+	if h, ok := g.snapshot.byUID.find(g.snapshot, &k); ok {
+		return Node{g, g.positions[h.block()][h.slot()]}, true
+	}
+	i, ok := g.virtualAt[uid]
 	return Node{g, i}, ok
 }
 
@@ -164,7 +231,7 @@ func (g *Graph) Node(uid types.UID) (Node, bool) {
 // then the virtual ones in the order in which they were found.
 func (g *Graph) Nodes() iter.Seq[Node] {
 	return func(yield func(Node) bool) {
-		for i := range g.nodes {
+		for i := range g.Len() {
 			if !yield(Node{g, int32(i)}) {
 				return
 			}
@@ -172,52 +239,127 @@ func (g *Graph) Nodes() iter.Seq[Node] {
 	}
 }
 
-func (n Node) node() *node { return &n.graph.nodes[n.index] }
+// place returns the block and slot of a node that is an object.
+func (n Node) place() (*block, int) {
+	h := n.graph.order[n.index]
+	return n.graph.snapshot.blocks[h.block()], h.slot()
+}
+
+func (n Node) virtual() *Object { return &n.graph.virtual[int(n.index)-len(n.graph.order)] }
 
 // Identity returns the node's identity. That of a virtual node is what the
 // first reference to it states.
-func (n Node) Identity() Identity { return n.node().object.Identity() }
+func (n Node) Identity() Identity {
+	if n.Virtual() {
+		return n.virtual().Identity()
+	}
+	b, slot := n.place()
+	return Identity{Resource: *b.resource(slot), Namespace: b.namespace(slot), Name: b.name(slot), UID: b.key(slot).uid()}
+}
 
-// Object returns the object, which is shared and must not be changed. That of
-// a virtual node has nothing but an identity.
-func (n Node) Object() *Object { return &n.node().object }
+// UID returns the node's UID.
+func (n Node) UID() types.UID {
+	if n.Virtual() {
+		return n.virtual().UID
+	}
+	b, slot := n.place()
+	return b.key(slot).uid()
+}
+
+// Resource returns the node's type, which is shared and must not be changed.
+func (n Node) Resource() *Resource {
+	if n.Virtual() {
+		return n.virtual().Resource
+	}
+	b, slot := n.place()
+	return b.resource(slot)
+}
+
+// Namespace returns the node's namespace, empty for a cluster-scoped object.
+func (n Node) Namespace() string {
+	if n.Virtual() {
+		return n.virtual().Namespace
+	}
+	b, slot := n.place()
+	return b.namespace(slot)
+}
+
+// compare orders nodes by their identities.
+func (n Node) compare(m Node) int {
+	if n.Virtual() || m.Virtual() {
+		return n.Identity().Compare(m.Identity())
+	}
+	return cmp.Compare(n.index, m.index)
+}
+
+// Object returns the object. What it points to is shared and must not be
+// changed. That of a virtual node has nothing but an identity. The object is
+// made anew for each call; who needs no more than a part of it asks for that.
+func (n Node) Object() *Object {
+	if n.Virtual() {
+		o := *n.virtual()
+		return &o
+	}
+	b, slot := n.place()
+	o := b.object(slot)
+	return &o
+}
 
 // Virtual reports whether the node is known from owner references alone.
-func (n Node) Virtual() bool { return int(n.index) >= n.graph.observed }
+func (n Node) Virtual() bool { return int(n.index) >= len(n.graph.order) }
+
+// is reports whether the node is an object with the flag.
+func (n Node) is(flag recordFlags) bool {
+	if n.Virtual() {
+		return false
+	}
+	b, slot := n.place()
+	return b.is(slot, flag)
+}
 
 // BeingDeleted reports whether the object has a deletion timestamp.
-func (n Node) BeingDeleted() bool { return n.node().object.BeingDeleted() }
+func (n Node) BeingDeleted() bool { return n.is(terminating) }
 
 // DeletingDependents reports whether the object is in foreground deletion.
-func (n Node) DeletingDependents() bool { return n.node().object.DeletingDependents() }
+func (n Node) DeletingDependents() bool { return n.is(foreground) }
+
+// HasOwners reports whether the object has owner references.
+func (n Node) HasOwners() bool { return len(n.graph.owners(n.index)) > 0 }
 
 // Owners returns the owner references in the order in which the object has
 // them.
 func (n Node) Owners() []Reference {
-	edges := n.node().owners
-	refs := make([]Reference, len(edges))
-	for k := range edges {
-		refs[k] = n.reference(k)
-	}
-	return refs
+	return n.references(func(edge) bool { return true })
 }
 
-func (n Node) reference(k int) Reference {
-	e := n.node().owners[k]
-	return Reference{
-		OwnerReference: n.node().object.OwnerReferences[k],
-		Index:          k,
-		Dependent:      n,
-		Owner:          Node{n.graph, e.owner},
-		State:          e.state,
-		Reason:         e.reason,
+// references returns those owner references whose edge is wanted.
+func (n Node) references(wanted func(edge) bool) []Reference {
+	edges := n.graph.owners(n.index)
+	if len(edges) == 0 {
+		return nil
 	}
+	var refs []Reference
+	var uids uidText
+	b, slot := n.place()
+	for k, w := range b.ownersFrom(b.records[slot].owners) {
+		if e := edges[k]; wanted(e) {
+			refs = append(refs, Reference{
+				OwnerReference: b.ownerReference(w, &uids),
+				Index:          k,
+				Dependent:      n,
+				Owner:          Node{n.graph, e.owner},
+				State:          e.state,
+				Reason:         e.reason,
+			})
+		}
+	}
+	return refs
 }
 
 // Dependents returns the objects that have an owner reference with the node's
 // UID, in the order of their identities.
 func (n Node) Dependents() []Node {
-	indices := n.node().dependents
+	indices := n.graph.dependentsOf(n.index)
 	nodes := make([]Node, len(indices))
 	for k, i := range indices {
 		nodes[k] = Node{n.graph, i}
@@ -227,7 +369,7 @@ func (n Node) Dependents() []Node {
 
 // HasDependents reports whether any object has an owner reference with the
 // node's UID.
-func (n Node) HasDependents() bool { return len(n.node().dependents) > 0 }
+func (n Node) HasDependents() bool { return len(n.graph.dependentsOf(n.index)) > 0 }
 
 // BlockingDependents returns the dependents that keep the node in foreground
 // deletion (garbagecollector/graph.go, blockingDependents): coordinates,
@@ -235,21 +377,32 @@ func (n Node) HasDependents() bool { return len(n.node().dependents) > 0 }
 func (n Node) BlockingDependents() []Node {
 	var blocking []Node
 	for _, d := range n.Dependents() {
-		if slices.ContainsFunc(d.ReferencesTo(n), Reference.Blocking) {
+		if _, blocks := d.EdgeTo(n); blocks {
 			blocking = append(blocking, d)
 		}
 	}
 	return blocking
 }
 
+// EdgeTo reports whether the object has an owner reference with the owner's
+// UID, and whether one of those keeps the owner in foreground deletion.
+func (n Node) EdgeTo(owner Node) (references, blocks bool) {
+	edges := n.graph.owners(n.index)
+	if len(edges) == 0 {
+		return false, false
+	}
+	b, slot := n.place()
+	for k, w := range b.ownersFrom(b.records[slot].owners) {
+		if edges[k].owner == owner.index {
+			references = true
+			blocks = blocks || w.is(blockTrue)
+		}
+	}
+	return references, blocks
+}
+
 // ReferencesTo returns the node's references to the owner: none when it is not
 // one, several when the object states its UID several times.
 func (n Node) ReferencesTo(owner Node) []Reference {
-	var refs []Reference
-	for k, e := range n.node().owners {
-		if e.owner == owner.index {
-			refs = append(refs, n.reference(k))
-		}
-	}
-	return refs
+	return n.references(func(e edge) bool { return e.owner == owner.index })
 }

@@ -4,6 +4,7 @@ package graph
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -66,8 +67,13 @@ type Snapshot struct {
 	// Facts are filled in for predictions only.
 	Facts Facts
 
-	objects  []Object
-	byUID    map[types.UID]int32
+	blocks []*block
+	// own is the block that Add fills, nil when there is none.
+	own *block
+	// objects counts what is no duplicate.
+	objects int
+	byUID   uidIndex
+
 	aliases  map[schema.GroupResource][]schema.GroupResource
 	listed   map[schema.GroupResource]map[string]string
 	absent   map[location]bool
@@ -76,22 +82,78 @@ type Snapshot struct {
 
 // Add adds an object, or replaces the one with its UID when both are of the
 // same resource. An object that was added before under another resource is the
-// same object served twice and counts once, under the first.
+// same object served twice and counts once, under the first. The snapshot
+// shares the object's labels and resource and copies the rest.
 func (s *Snapshot) Add(o Object) {
-	if s.byUID == nil {
-		s.byUID = map[types.UID]int32{}
+	if s.own == nil || s.own.full() {
+		s.own = &block{}
+		s.addBlock(s.own)
 	}
-	i, known := s.byUID[o.UID]
-	if !known || o.UID == "" {
-		s.byUID[o.UID] = int32(len(s.objects))
-		s.objects = append(s.objects, o)
+	k := keyOf(o.UID)
+	if h, known := s.byUID.add(s, &k, handleOf(len(s.blocks)-1, len(s.own.records))); known {
+		s.addAgain(h, &o)
 		return
 	}
-	first, second := s.objects[i].Resource.GroupResource(), o.Resource.GroupResource()
-	if first == second {
-		s.objects[i] = o
-	} else if s.objects[i].Namespace == o.Namespace && s.objects[i].Name == o.Name {
+	s.own.add(&o)
+	s.objects++
+	if s.own.full() {
+		s.own.clip()
+	}
+}
+
+// addBlock makes room for the block's objects.
+func (s *Snapshot) addBlock(b *block) {
+	if len(s.blocks) == maxBlocks {
+		panic(fmt.Sprintf("a snapshot cannot hold more than %d blocks", maxBlocks))
+	}
+	s.blocks = append(s.blocks, b)
+}
+
+// addAgain adds an object whose UID is known.
+func (s *Snapshot) addAgain(h handle, o *Object) {
+	b := s.blocks[h.block()]
+	first, second := b.resource(h.slot()).GroupResource(), o.Resource.GroupResource()
+	switch {
+	case first == second && b.worn():
+		b = b.repacked()
+		s.blocks[h.block()] = b
+		fallthrough
+	case first == second:
+		b.records[h.slot()] = b.record(o)
+	case b.namespace(h.slot()) == o.Namespace && b.name(h.slot()) == o.Name:
 		s.alias(first, second)
+	}
+}
+
+// AddBatch adds the objects of batches, as Add would one after the other. The
+// batches must not be added to another snapshot.
+func (s *Snapshot) AddBatch(batches ...Batch) {
+	n := 0
+	for _, batch := range batches {
+		n += batch.Len()
+	}
+	s.byUID.reserve(s, n)
+	s.own = nil // handles follow the order of blocks
+	for _, batch := range batches {
+		for _, b := range batch.blocks {
+			s.addBlock(b)
+			s.index(len(s.blocks) - 1)
+		}
+	}
+}
+
+// index finds out which of the block's objects are known already.
+func (s *Snapshot) index(number int) {
+	for slot := range s.blocks[number].records {
+		b := s.blocks[number]
+		k := b.key(slot)
+		if h, known := s.byUID.add(s, &k, handleOf(number, slot)); known {
+			o := b.object(slot)
+			b.records[slot].flags |= duplicate
+			s.addAgain(h, &o)
+			continue
+		}
+		s.objects++
 	}
 }
 
@@ -107,18 +169,51 @@ func (s *Snapshot) alias(a, b schema.GroupResource) {
 }
 
 // Len returns the number of objects.
-func (s *Snapshot) Len() int { return len(s.objects) }
+func (s *Snapshot) Len() int { return s.objects }
 
-// Objects returns the objects in the order in which they were added.
-func (s *Snapshot) Objects() iter.Seq[Object] { return slices.Values(s.objects) }
+// handles goes over the objects in the order in which they were added.
+func (s *Snapshot) handles(yield func(handle) bool) {
+	for number, b := range s.blocks {
+		for slot := range b.records {
+			if !b.is(slot, duplicate) && !yield(handleOf(number, slot)) {
+				return
+			}
+		}
+	}
+}
 
-// Object returns the object with the UID.
+// object makes the Object at the handle.
+func (s *Snapshot) object(h handle) Object { return s.blocks[h.block()].object(h.slot()) }
+
+// Objects returns the objects in the order in which they were added. An object
+// is made when its turn comes; what it points to is shared and must not be
+// changed.
+func (s *Snapshot) Objects() iter.Seq[Object] {
+	return func(yield func(Object) bool) {
+		s.handles(func(h handle) bool { return yield(s.object(h)) })
+	}
+}
+
+// ObjectsOf returns the objects of the resource, in the namespace if it is not
+// empty, in the order in which they were added. It makes no others.
+func (s *Snapshot) ObjectsOf(resource *Resource, namespace string) iter.Seq[Object] {
+	return func(yield func(Object) bool) {
+		s.handles(func(h handle) bool {
+			b, slot := s.blocks[h.block()], h.slot()
+			return b.resource(slot) != resource || namespace != "" && b.namespace(slot) != namespace || yield(b.object(slot))
+		})
+	}
+}
+
+// Object returns the object with the UID. What it points to is shared and must
+// not be changed.
 func (s *Snapshot) Object(uid types.UID) (Object, bool) {
-	i, ok := s.byUID[uid]
+	k := keyOf(uid)
+	h, ok := s.byUID.find(s, &k)
 	if !ok {
 		return Object{}, false
 	}
-	return s.objects[i], true
+	return s.object(h), true
 }
 
 // MarkListed records that all objects of the resource in the namespace were
@@ -190,27 +285,23 @@ type Undecided struct {
 
 // Undecided returns the distinct owners that a GET each would decide, sorted.
 func (s *Snapshot) Undecided() []Undecided {
-	lookup := newSnapshotLookup(s)
 	found := map[location]Undecided{}
-	for i := range s.objects {
-		o := &s.objects[i]
-		for _, ref := range o.OwnerReferences {
-			state, reason := Classify(ref, o.Namespace, lookup)
-			if state != Unknown || reason != UnlistedOwner {
-				continue
-			}
-			mapping, err := lookup.Resolve(ref.APIVersion, ref.Kind)
-			if err != nil {
-				continue
-			}
-			u := Undecided{Resource: ResourceOf(mapping), Name: ref.Name}
-			if u.Resource.Namespaced {
-				u.Namespace = o.Namespace
-			}
-			where := location{u.Resource.GroupResource(), u.Namespace, u.Name}
-			if other, ok := found[where]; !ok || u.identity().Compare(other.identity()) < 0 {
-				found[where] = u
-			}
+	c := newClassifier(s)
+	for _, open := range c.openReferences() {
+		b := s.blocks[open.dependent.block()]
+		namespace, ref := b.namespace(open.dependent.slot()), b.ownerReference(open.reference, &uidText{})
+		state, reason := Classify(ref, namespace, c)
+		if state != Unknown || reason != UnlistedOwner {
+			continue
+		}
+		mapping, _ := c.Resolve(ref.APIVersion, ref.Kind) // open references resolve
+		u := Undecided{Resource: ResourceOf(mapping), Name: ref.Name}
+		if u.Resource.Namespaced {
+			u.Namespace = namespace
+		}
+		where := location{u.Resource.GroupResource(), u.Namespace, u.Name}
+		if other, ok := found[where]; !ok || u.identity().Compare(other.identity()) < 0 {
+			found[where] = u
 		}
 	}
 	undecided := make([]Undecided, 0, len(found))

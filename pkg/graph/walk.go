@@ -10,7 +10,7 @@ import "slices"
 // the nodes are.
 func (g *Graph) Cycles() [][]Node {
 	t := newTarjan(g, func(int32) bool { return true })
-	for i := range g.nodes {
+	for i := range g.Len() {
 		t.visit(int32(i))
 	}
 	slices.SortFunc(t.cycles, func(a, b []Node) int { return int(a[0].index) - int(b[0].index) })
@@ -28,6 +28,7 @@ type tarjan struct {
 	low    []int32 // lowest number reachable
 	open   []bool  // on the component stack
 	stack  []int32
+	frames []frame
 	next   int32
 	cycles [][]Node
 }
@@ -35,7 +36,7 @@ type tarjan struct {
 func newTarjan(g *Graph, belongs func(int32) bool) *tarjan {
 	return &tarjan{
 		graph: g, belongs: belongs,
-		number: make([]int32, len(g.nodes)), low: make([]int32, len(g.nodes)), open: make([]bool, len(g.nodes)),
+		number: make([]int32, g.Len()), low: make([]int32, g.Len()), open: make([]bool, g.Len()),
 	}
 }
 
@@ -60,10 +61,10 @@ func (t *tarjan) enter(i int32) frame {
 
 // search finds every component reachable from the node over its owners.
 func (t *tarjan) search(start int32) {
-	frames := []frame{t.enter(start)}
-	for len(frames) > 0 {
-		f := &frames[len(frames)-1]
-		owners := t.graph.nodes[f.node].owners
+	t.frames = append(t.frames[:0], t.enter(start))
+	for len(t.frames) > 0 {
+		f := &t.frames[len(t.frames)-1]
+		owners := t.graph.owners(f.node)
 		if f.edge < len(owners) {
 			owner := owners[f.edge].owner
 			f.edge++
@@ -71,16 +72,16 @@ func (t *tarjan) search(start int32) {
 				continue
 			}
 			if t.number[owner] == 0 {
-				frames = append(frames, t.enter(owner))
+				t.frames = append(t.frames, t.enter(owner))
 			} else if t.open[owner] {
 				t.low[f.node] = min(t.low[f.node], t.number[owner])
 			}
 			continue
 		}
 		done := f.node
-		frames = frames[:len(frames)-1]
-		if len(frames) > 0 {
-			above := frames[len(frames)-1].node
+		t.frames = t.frames[:len(t.frames)-1]
+		if len(t.frames) > 0 {
+			above := t.frames[len(t.frames)-1].node
 			t.low[above] = min(t.low[above], t.low[done])
 		}
 		if t.low[done] == t.number[done] {
@@ -96,7 +97,7 @@ func (t *tarjan) close(root int32) {
 	for t.stack[k] != root {
 		k--
 	}
-	members := slices.Clone(t.stack[k:])
+	members := t.stack[k:] // until the next push
 	t.stack = t.stack[:k]
 	for _, i := range members {
 		t.open[i] = false
@@ -113,7 +114,7 @@ func (t *tarjan) close(root int32) {
 }
 
 func (g *Graph) ownsItself(i int32) bool {
-	return slices.ContainsFunc(g.nodes[i].owners, func(e edge) bool { return e.owner == i })
+	return slices.ContainsFunc(g.owners(i), func(e edge) bool { return e.owner == i })
 }
 
 // Path returns the shortest chain of owners from a dependent up to an owner,
@@ -128,7 +129,7 @@ func (g *Graph) Path(from, to Node) []Node {
 		if i == to.index {
 			return g.trace(cameFrom, from.index, to.index)
 		}
-		for _, e := range g.nodes[i].owners {
+		for _, e := range g.owners(i) {
 			if _, seen := cameFrom[e.owner]; !seen {
 				cameFrom[e.owner] = i
 				queue = append(queue, e.owner)
@@ -155,7 +156,7 @@ type Set map[Node]bool
 // ones, which are included.
 func Ancestors(nodes ...Node) Set {
 	return reach(nodes, func(n Node, add func(int32)) {
-		for _, e := range n.node().owners {
+		for _, e := range n.graph.owners(n.index) {
 			add(e.owner)
 		}
 	})
@@ -165,7 +166,7 @@ func Ancestors(nodes ...Node) Set {
 // given ones, which are included.
 func Descendants(nodes ...Node) Set {
 	return reach(nodes, func(n Node, add func(int32)) {
-		for _, i := range n.node().dependents {
+		for _, i := range n.graph.dependentsOf(n.index) {
 			add(i)
 		}
 	})

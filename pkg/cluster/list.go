@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// acceptLists asks for metadata alone. A server that cannot leave the rest away
+// sends it in JSON, as old aggregated ones do.
+const acceptLists = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1," +
+	"application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+// A GET whose connection breaks before the answer is sent again, as client-go
+// does (rest/with_retry.go); what a server answers with Retry-After client-go
+// repeats by itself.
+const (
+	brokenRetries = 10
+	brokenPause   = time.Second
+)
+
+// bulkConfig is the configuration for lists. HTTP/1.1 with a connection for
+// each list in flight costs half of what HTTP/2 does for many megabytes, and
+// compression is a waste when the server is on this machine
+// (docs/design.md, "Requests").
+func bulkConfig(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.Transport == nil {
+		config.NextProtos = []string{"http/1.1"}
+	}
+	if server, _, err := rest.DefaultServerUrlFor(config); err == nil {
+		host := server.Hostname()
+		config.DisableCompression = config.DisableCompression || host == "localhost" || net.ParseIP(host).IsLoopback()
+	}
+	return config
+}
+
+// listing is one list to make and what became of it.
+type listing struct {
+	resource  *graph.Resource
+	namespace string
+	// fallback names the namespaces to list one by one when the list of all is
+	// forbidden. It is asked only then.
+	fallback func() []string
+
+	pages []graph.Batch
+	// objects are those of the pages for who asks for them so.
+	objects  []graph.Object
+	version  string // the list's resourceVersion
+	complete bool
+	unlisted []graph.Unlisted
+	parts    []*listing
+
+	// token continues the list; remaining is what it leads to.
+	token     string
+	remaining int64
+	// whole: the token expired once, so the list is read in one piece.
+	whole bool
+	// onward: it was begun, and its next page is being read.
+	onward bool
+}
+
+// pageReader reads pages, one after the other.
+type pageReader struct {
+	reader  *Reader
+	decoder wire.Decoder
+	packer  graph.Packer
+}
+
+// newPageReader returns a pageReader that keeps the labels with the keys, or
+// all if there are none.
+func (r *Reader) newPageReader(labels []string) *pageReader {
+	return &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}}
+}
+
+// next reads the listing's next page and reports whether there are more. When
+// its token has expired the listing starts over, in one piece (client-go,
+// tools/pager, FullListIfExpired); what came before is dropped.
+func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error) {
+	if l.token == "" && !l.whole {
+		p.reader.stats.lists.Add(1)
+	}
+	p.reader.stats.pages.Add(1)
+	list, err := p.read(ctx, l)
+	if apierrors.IsResourceExpired(err) && l.token != "" {
+		p.packer.Batch()
+		l.pages, l.token, l.whole = nil, "", true
+		return true, nil
+	}
+	page := p.packer.Batch()
+	if err != nil {
+		return false, err
+	}
+	l.pages = append(l.pages, page)
+	l.version, l.token, l.remaining = list.ResourceVersion, list.Continue, list.Remaining
+	return l.token != "", nil
+}
+
+// read sends the request for a page and packs its objects.
+func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.reader.timeout)
+	defer cancel()
+	request := p.reader.bulk.Get().AbsPath(listPath(l.resource, l.namespace)...).SetHeader("Accept", acceptLists)
+	if limit := p.reader.options.PageSize; limit > 0 && !l.whole {
+		request.Param("limit", strconv.FormatInt(limit, 10))
+	}
+	if l.token != "" {
+		request.Param("continue", l.token)
+	}
+	body, err := stream(ctx, request)
+	if err != nil {
+		return wire.List{}, err
+	}
+	defer func() { _ = body.Close() }()
+	add := func(o *graph.Object) error {
+		o.Resource = l.resource
+		p.packer.Add(o)
+		return nil
+	}
+	var start [4]byte
+	n, err := io.ReadFull(body, start[:])
+	whole := io.MultiReader(bytes.NewReader(start[:n]), body)
+	var list wire.List
+	if err == nil && wire.Recognizes(start[:]) {
+		list, err = p.decoder.Decode(whole, add)
+	} else {
+		list, err = decodeJSON(whole, add)
+	}
+	if err != nil {
+		err = fmt.Errorf("reading the list of %s: %w", l.resource.GroupResource(), err)
+	}
+	return list, err
+}
+
+// stream sends the request, again while the connection breaks before the
+// answer.
+func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
+	for attempt := 0; ; attempt++ {
+		body, err := request.Stream(ctx)
+		if err == nil || attempt == brokenRetries || !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err) {
+			return body, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(brokenPause):
+		}
+	}
+}
+
+// decodeJSON decodes a list as client-go's metadata client does: of metadata,
+// or of whole objects. It is in memory in full.
+func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return wire.List{}, err
+	}
+	var list metav1.PartialObjectMetadataList
+	if err := json.Unmarshal(data, &list); err != nil {
+		return wire.List{}, err
+	}
+	if !strings.HasSuffix(list.Kind, "List") {
+		return wire.List{}, &wire.KindError{APIVersion: list.APIVersion, Kind: list.Kind}
+	}
+	for i := range list.Items {
+		o := graph.NewObject(nil, &list.Items[i])
+		if err := add(&o); err != nil {
+			return wire.List{}, err
+		}
+	}
+	result := wire.List{ResourceVersion: list.ResourceVersion, Continue: list.Continue}
+	if list.RemainingItemCount != nil {
+		result.Remaining = *list.RemainingItemCount
+	}
+	return result, nil
+}
+
+// listPath returns the segments of a list's URL.
+func listPath(resource *graph.Resource, namespace string) []string {
+	path := []string{"apis", resource.Group, resource.Version}
+	if resource.Group == "" {
+		path = []string{"api", resource.Version}
+	}
+	if resource.Namespaced && namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	return append(path, resource.Resource)
+}
+
+// listPages reads all pages of a list into l.objects.
+func (r *Reader) listPages(ctx context.Context, l *listing) error {
+	p := r.newPageReader(nil)
+	for {
+		more, err := p.next(ctx, l)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	for _, page := range l.pages {
+		l.objects = slices.AppendSeq(l.objects, page.Objects())
+	}
+	l.pages = nil
+	return nil
+}
+
+// usuallyLarge are the types of which a cluster has most objects, more or less
+// in that order. Which are large in this one the first pages tell.
+var usuallyLarge = []string{
+	"pods", "replicasets.apps", "configmaps", "secrets", "endpointslices.discovery.k8s.io", "jobs.batch",
+	"controllerrevisions.apps", "endpoints", "services", "serviceaccounts", "deployments.apps", "leases.coordination.k8s.io",
+}
+
+// sizeRank is the type's place among those that are usually large.
+func (l *listing) sizeRank() int {
+	if i := slices.Index(usuallyLarge, l.resource.GroupResource().String()); i >= 0 {
+		return i
+	}
+	return len(usuallyLarge)
+}
+
+// schedule hands out lists, a page at a time. The pages of a list follow one
+// another, so the longest list takes longest however many are in flight; it
+// must begin early and never wait. The first page tells how long a list is.
+// While there are lists whose length is not known, half of the readers go on
+// with those that have most left; then all do.
+type schedule struct {
+	mu    sync.Mutex
+	ready *sync.Cond
+	fresh []*listing
+	begun []*listing
+	// busy counts the lists that are being read, onward those of them that were
+	// begun before.
+	busy, onward int
+}
+
+func newSchedule(work []*listing) *schedule {
+	s := &schedule{fresh: slices.Clone(work)}
+	slices.SortStableFunc(s.fresh, func(a, b *listing) int { return cmp.Compare(a.sizeRank(), b.sizeRank()) })
+	s.ready = sync.NewCond(&s.mu)
+	return s
+}
+
+// take returns a list of which the next page is to be read, or nil when there
+// will be none. It blocks while others may still add some.
+func (s *schedule) take() *listing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.fresh) == 0 && len(s.begun) == 0 && s.busy > 0 {
+		s.ready.Wait()
+	}
+	if len(s.fresh) == 0 && len(s.begun) == 0 {
+		return nil
+	}
+	s.busy++
+	if len(s.begun) > 0 && (len(s.fresh) == 0 || s.onward < listsInFlight/2) {
+		s.onward++
+		return s.longest()
+	}
+	l := s.fresh[0]
+	s.fresh = s.fresh[1:]
+	return l
+}
+
+// longest takes the list with most left out of those that were begun.
+func (s *schedule) longest() *listing {
+	l := slices.MaxFunc(s.begun, func(a, b *listing) int { return cmp.Compare(a.remaining, b.remaining) })
+	i := slices.Index(s.begun, l)
+	s.begun = slices.Delete(s.begun, i, i+1)
+	l.onward = true
+	return l
+}
+
+// done gives a list back that was taken, if it has more pages, and adds others.
+func (s *schedule) done(l *listing, more bool, others []*listing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	if l.onward {
+		s.onward--
+		l.onward = false
+	}
+	if more {
+		s.begun = append(s.begun, l)
+	}
+	s.fresh = append(s.fresh, others...)
+	s.ready.Broadcast()
+}

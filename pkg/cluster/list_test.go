@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// inProtobuf lets an apiServer answer lists of metadata in protobuf to who
+// accepts it, as real ones do, and add annotations and managed fields.
+func inProtobuf(s *apiServer) {
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		s.t.Fatal(err)
+	}
+	codec := protobuf.NewSerializer(scheme, scheme)
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorder := httptest.NewRecorder()
+		s.ServeHTTP(recorder, r)
+		var list metav1.PartialObjectMetadataList
+		answer := recorder.Body.Bytes()
+		if strings.HasPrefix(r.Header.Get("Accept"), "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;") &&
+			json.Unmarshal(answer, &list) == nil && list.Kind == "PartialObjectMetadataList" {
+			for i := range list.Items {
+				list.Items[i].Annotations = map[string]string{"note": strings.Repeat("x", 100_000*(i%2))}
+				list.Items[i].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1("{}")}}
+			}
+			var body bytes.Buffer
+			if err := codec.Encode(&list, &body); err != nil {
+				s.t.Error(err)
+			}
+			recorder.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf")
+			answer = body.Bytes()
+		}
+		for key, values := range recorder.Header() {
+			w.Header()[key] = values
+		}
+		w.WriteHeader(recorder.Code)
+		_, _ = w.Write(answer)
+	})
+}
+
+const manyObjects = `
+	namespaces shop rv=3
+	namespaces other rv=4 deleting=2024-05-06T07:08:09Z finalizers=example.com/hold
+	nodes n rv=5
+	configmaps shop/a uid=c1b7c9a0-3a52-4a3c-8f8e-2f3f4d5e6a7b rv=6 < v1:Node:n@n v1:ConfigMap:gone@01b7c9a0-3a52-4a3c-8f8e-2f3f4d5e6a7b
+	configmaps shop/b rv=7 finalizers=x,foregroundDeletion deleting=2024-05-06T07:08:09Z
+	configmaps other/b uid=b2 rv=8 < v1:ConfigMap:b@b
+	pods shop/p rv=9 grace=30 deleting=2024-05-06T07:08:09Z < v1:ConfigMap:b@b
+	widgets shop/w rv=10 < example.com/v1beta1:Widget:w@w`
+
+// What a Reader makes of protobuf, of JSON, of pages and of one piece is the
+// same, and is what client-go's metadata client returns.
+func TestEncodingsAreEqual(t *testing.T) {
+	for _, size := range []int64{0, 1, 2, 500} {
+		s := newAPIServer(t)
+		s.add(manyObjects)
+		plain := s.snapshot(s.reader(Options{PageSize: size}), Scope{})
+		inProtobuf(s)
+		r := s.reader(Options{PageSize: size})
+		binary := s.snapshot(r, Scope{})
+		if diff := cmp.Diff(slices.Collect(plain.Objects()), slices.Collect(binary.Objects())); diff != "" {
+			t.Errorf("page size %d (-JSON +protobuf):\n%s", size, diff)
+		}
+		i := 0
+		var want []graph.Object
+		for _, resource := range r.Resources() {
+			list, err := r.client(resource, "").List(t.Context(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range list.Items {
+				want = append(want, graph.NewObject(resource, &list.Items[i]))
+			}
+		}
+		for o := range binary.Objects() {
+			if diff := cmp.Diff(want[i], o); diff != "" {
+				t.Errorf("page size %d: object %d (-client-go +got):\n%s", size, i, diff)
+			}
+			i++
+		}
+		if i != len(want) || !binary.Complete() {
+			t.Errorf("page size %d: %d objects, want %d; not read: %v", size, i, len(want), binary.Unlisted())
+		}
+	}
+}
+
+// Old aggregated servers send whole objects where metadata was asked for.
+func TestWholeObjectsAreRead(t *testing.T) {
+	s := newAPIServer(t)
+	s.on("GET", "/apis/example.com/v1/widgets", always, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind": "WidgetList", "apiVersion": "example.com/v1", "metadata": {"resourceVersion": "5"},
+			"items": [{"kind": "Widget", "metadata": {"name": "w", "namespace": "shop", "uid": "w"}, "spec": {"metadata": 1}}]}`)
+	})
+	snapshot := s.snapshot(s.reader(Options{}), Scope{})
+	if o := found(t, snapshot, "w"); o.Name != "w" || o.Namespace != "shop" || !snapshot.Complete() {
+		t.Errorf("got %+v, %v", o, snapshot.Unlisted())
+	}
+}
+
+// An answer that is no list is a failure, not an empty list.
+func TestAnswersThatAreNoLists(t *testing.T) {
+	for body, want := range map[string]string{
+		`{}`: "the server sent ,  instead of",
+		`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`: "the server sent v1, Status instead of",
+		`<html>Welcome</html>`: "invalid character",
+		``:                     "unexpected end of JSON input",
+		"k8s\x00":              "the body does not say what it is",
+		"k8s\x00\x0a\x03":      "unexpected EOF",
+	} {
+		s := newAPIServer(t)
+		s.add("pods shop/p < v1:ConfigMap:c@c")
+		s.on("GET", "/api/v1/configmaps", always, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) })
+		s.on("GET", "/api/v1/namespaces/shop/configmaps/c", always, forbidden())
+		snapshot := s.snapshot(s.reader(Options{}), Scope{})
+		unlisted := snapshot.Unlisted()
+		if len(unlisted) != 2 || unlisted[0].Reason != graph.ServerError || !strings.Contains(unlisted[0].Message, want) ||
+			!strings.HasPrefix(unlisted[0].Message, "reading the list of configmaps: ") {
+			t.Errorf("%q: got %v", body, unlisted)
+		}
+		for n := range graph.New(snapshot).Nodes() {
+			if refs := n.Owners(); len(refs) > 0 && refs[0].State != graph.Unknown {
+				t.Errorf("%q: the reference is %s", body, refs[0].State)
+			}
+		}
+	}
+}
+
+// A connection that breaks before the answer is tried again; one that breaks in
+// the middle of a list is a failure of that list.
+func TestBrokenConnections(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("configmaps shop/a\npods shop/p")
+	s.on("GET", "/api/v1/configmaps", 1, cut)
+	s.on("GET", "/api/v1/pods", always, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = io.WriteString(w, `{"kind": "PartialObjectMetadataList", "items": [`)
+		w.(http.Flusher).Flush()
+		cut(w, r)
+	})
+	snapshot := s.snapshot(s.reader(Options{}), Scope{Namespace: ""})
+	same(t, "contents", `ConfigMap/shop/a
+		pods /: ServerError`, contents(snapshot))
+	if asked := s.asked("GET", "/api/v1/configmaps"); len(asked) != 2 {
+		t.Errorf("asked %d times", len(asked))
+	}
+}
+
+// A server that is busy says when to come back.
+func TestRetryAfter(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("configmaps shop/a")
+	s.on("GET", "/api/v1/configmaps", 2, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)(w, r)
+	})
+	snapshot := s.snapshot(s.reader(Options{}), Scope{})
+	if asked := s.asked("GET", "/api/v1/configmaps"); len(asked) != 3 || !snapshot.Complete() {
+		t.Errorf("asked %d times; not read: %v", len(asked), snapshot.Unlisted())
+	}
+}
+
+// Types that are usually large come first, and of lists that were begun always
+// the one of which most is left. Half of the readers take no new list while one
+// was begun.
+func TestLongestListsFirst(t *testing.T) {
+	left := map[string]int64{"widgets": 6, "secrets": 2, "pods": 4, "nodes": 1}
+	var work []*listing
+	for _, name := range []string{"nodes", "secrets", "widgets", "pods"} {
+		work = append(work, &listing{resource: &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Resource: name}}})
+	}
+	read := func(s *schedule, l *listing, others ...*listing) string {
+		name := l.resource.Resource
+		left[name]--
+		l.remaining = left[name]
+		s.done(l, l.remaining > 0, others)
+		return name
+	}
+	s := newSchedule(work)
+	a, b, c := s.take(), s.take(), s.take() // three readers
+	got := []string{read(s, a), read(s, b), read(s, c)}
+	a, b, c = s.take(), s.take(), s.take()
+	got = append(got, "|", read(s, a), read(s, b), read(s, c), "|")
+	for l := s.take(); l != nil; l = s.take() {
+		got = append(got, read(s, l))
+	}
+	want := "pods secrets nodes | pods secrets widgets | widgets widgets widgets pods widgets pods widgets"
+	if strings.Join(got, " ") != want || work[0].resource.Resource != "nodes" {
+		t.Errorf("got %s, want %s", strings.Join(got, " "), want)
+	}
+}
+
+// However many take lists at once, each page is read once, and none waits for
+// ever.
+func TestScheduleIsShared(t *testing.T) {
+	var work []*listing
+	for range 20 {
+		work = append(work, &listing{resource: &graph.Resource{}, remaining: 5})
+	}
+	s := newSchedule(work)
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	pages := 0
+	for range 8 {
+		group.Go(func() {
+			for l := s.take(); l != nil; l = s.take() {
+				mu.Lock()
+				pages++
+				mu.Unlock()
+				l.remaining--
+				s.done(l, l.remaining > 0, nil)
+			}
+		})
+	}
+	group.Wait()
+	if pages != 100 {
+		t.Errorf("%d pages", pages)
+	}
+}
+
+// Labels are kept if they are asked for.
+func TestLabelsOfAScope(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("configmaps shop/a")
+	s.objects[0].Labels = map[string]string{"app": "web", "tier": "front"}
+	inProtobuf(s)
+	r := s.reader(Options{})
+	for want, labels := range map[string][]string{"map[app:web tier:front]": nil, "map[]": {}, "map[tier:front]": {"tier"}} {
+		o := found(t, s.snapshot(r, Scope{Labels: labels}), "a")
+		if got := fmt.Sprint(o.Labels); got != want {
+			t.Errorf("%v: got %s, want %s", labels, got, want)
+		}
+	}
+}
+
+// Lists go over HTTP/1.1, and uncompressed when the server is on this machine.
+func TestBulkConfig(t *testing.T) {
+	for host, want := range map[string]bool{
+		"https://127.0.0.1:6443": true, "[::1]:6443": true, "localhost": true, "https://api.example.com": false, "10.0.0.1": false,
+	} {
+		config := bulkConfig(&rest.Config{Host: host})
+		if config.DisableCompression != want || !slices.Equal(config.NextProtos, []string{"http/1.1"}) {
+			t.Errorf("%s: DisableCompression is %t, NextProtos %s", host, config.DisableCompression, config.NextProtos)
+		}
+	}
+	own := bulkConfig(&rest.Config{Transport: http.DefaultTransport, DisableCompression: true})
+	if !own.DisableCompression || own.NextProtos != nil {
+		t.Error("the transport of the caller is to be taken as it is")
+	}
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// probeTimeout is how long a probe may take: as long as the slowest webhook
+// may, 30 seconds, and a little for the API server's answer about it.
+const probeTimeout = 33 * time.Second
+
+// Prober asks the API server what it would answer to a write. It cannot write:
+// its transport refuses every request but dry runs. Its methods may be called by several goroutines at once.
+type Prober struct {
+	rest rest.Interface
+}
+
+// NewProber returns a Prober for the cluster that the config names. The
+// requests are counted in stats.
+func NewProber(config *rest.Config, stats *Stats) (*Prober, error) {
+	config = rest.CopyConfig(config)
+	if config.Timeout == 0 || config.Timeout > probeTimeout {
+		config.Timeout = probeTimeout
+	}
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &dryRunTransport{next: next, stats: stats}
+	})
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	p := &Prober{}
+	if p.rest, err = restClient(config, client); err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	return p, nil
+}
+
+// dryRunTransport refuses every request that could change something.
+type dryRunTransport struct {
+	next  http.RoundTripper
+	stats *Stats
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *dryRunTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !changesNothing(request) {
+		return nil, fmt.Errorf("a probe tried to send %s %s", request.Method, request.URL.RequestURI())
+	}
+	return t.stats.count(request, t.next)
+}
+
+// changesNothing reports whether the API server stores nothing for the request.
+// The body of a DELETE takes the place of its parameters, so it may have none
+// (k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource).
+func changesNothing(request *http.Request) bool {
+	dryRun := slices.Equal(request.URL.Query()["dryRun"], []string{metav1.DryRunAll})
+	switch request.Method {
+	case http.MethodPatch:
+		return dryRun
+	case http.MethodDelete:
+		return dryRun && (request.Body == nil || request.Body == http.NoBody)
+	}
+	return false
+}
+
+// TryPatch sends a JSON merge patch as a dry run and returns the object as it
+// would be. The error is that of the API server.
+func (p *Prober) TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
+	path := append(resourcePath(resource, namespace), name)
+	if subresource != "" {
+		path = append(path, subresource)
+	}
+	data, err := raw(ctx, p.rest.Patch(types.MergePatchType).AbsPath(path...).
+		SetHeader("Accept", "application/json").Param("dryRun", metav1.DryRunAll).Body(patch))
+	if err != nil {
+		return nil, err
+	}
+	o := &unstructured.Unstructured{}
+	return o, o.UnmarshalJSON(data)
+}
+
+// TryDelete sends a DELETE with background propagation as a dry run. The error
+// is that of the API server.
+func (p *Prober) TryDelete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
+	_, err := raw(ctx, p.rest.Delete().AbsPath(append(resourcePath(resource, namespace), name)...).
+		SetHeader("Accept", "application/json").Param("dryRun", metav1.DryRunAll).
+		Param("propagationPolicy", string(metav1.DeletePropagationBackground)))
+	return err
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"slices"
+	"time"
+	"unsafe"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// object is the object at hand, with the memory that its fields use.
+type object struct {
+	graph.Object
+	deletion   metav1.Time
+	grace      int64
+	finalizers []string
+	owners     []metav1.OwnerReference
+	interned   map[string]string
+}
+
+// yes and no are what the pointers of owner references point to.
+var yes, no = true, false
+
+func (o *object) reset() {
+	o.Object = graph.Object{}
+	o.finalizers, o.owners = o.finalizers[:0], o.owners[:0]
+}
+
+// finish sets the lists, which are nil when they are empty.
+func (o *object) finish() {
+	if len(o.finalizers) > 0 {
+		o.Finalizers = o.finalizers
+	}
+	if len(o.owners) > 0 {
+		o.OwnerReferences = o.owners
+	}
+}
+
+// decode reads an ObjectMeta. The numbers are those of generated.proto.
+func (o *object) decode(message []byte, labels []string) error {
+	f := fields{rest: message}
+	for f.next() {
+		switch f.number {
+		case 1:
+			o.Name = transient(f.want(protowire.BytesType))
+		case 3:
+			o.Namespace = o.intern(f.want(protowire.BytesType))
+		case 5:
+			o.UID = types.UID(transient(f.want(protowire.BytesType)))
+		case 6:
+			o.ResourceVersion = transient(f.want(protowire.BytesType))
+		case 8:
+			o.CreationTimestamp = f.timestamp()
+		case 9:
+			o.deletion = f.timestamp()
+			o.DeletionTimestamp = &o.deletion
+		case 10:
+			f.want(protowire.VarintType)
+			o.grace = int64(f.varint)
+			o.DeletionGracePeriodSeconds = &o.grace
+		case 11:
+			if labels == nil || len(labels) > 0 {
+				f.failed(o.label(f.want(protowire.BytesType), labels))
+			}
+		case 13:
+			f.failed(o.owner(f.want(protowire.BytesType)))
+		case 14:
+			o.finalizers = append(o.finalizers, o.intern(f.want(protowire.BytesType)))
+		}
+	}
+	return f.err
+}
+
+// failed takes the error of a message inside the field.
+func (f *fields) failed(err error) {
+	if f.err == nil {
+		f.err = err
+	}
+}
+
+// timestamp reads a Time: seconds = 1. Its nanoseconds are not used, and no
+// content is no time (meta/v1, time_proto.go).
+func (f *fields) timestamp() metav1.Time {
+	message := f.want(protowire.BytesType)
+	if len(message) == 0 {
+		return metav1.Time{}
+	}
+	var seconds int64
+	t := fields{rest: message}
+	for t.next() {
+		if t.number == 1 {
+			t.want(protowire.VarintType)
+			seconds = int64(t.varint)
+		}
+	}
+	f.failed(t.err)
+	return metav1.Time{Time: time.Unix(seconds, 0).Local()}
+}
+
+// label reads an entry of the labels: key = 1, value = 2.
+func (o *object) label(message []byte, keep []string) error {
+	var key, value []byte
+	f := fields{rest: message}
+	for f.next() {
+		switch f.number {
+		case 1:
+			key = f.want(protowire.BytesType)
+		case 2:
+			value = f.want(protowire.BytesType)
+		}
+	}
+	if f.err != nil || keep != nil && !slices.Contains(keep, transient(key)) {
+		return f.err
+	}
+	if o.Labels == nil {
+		o.Labels = map[string]string{}
+	}
+	o.Labels[o.intern(key)] = o.intern(value)
+	return nil
+}
+
+// owner reads an OwnerReference: kind = 1, name = 3, uid = 4, apiVersion = 5,
+// controller = 6, blockOwnerDeletion = 7.
+func (o *object) owner(message []byte) error {
+	o.owners = append(o.owners, metav1.OwnerReference{})
+	ref := &o.owners[len(o.owners)-1]
+	f := fields{rest: message}
+	for f.next() {
+		switch f.number {
+		case 1:
+			ref.Kind = o.intern(f.want(protowire.BytesType))
+		case 3:
+			ref.Name = transient(f.want(protowire.BytesType))
+		case 4:
+			ref.UID = types.UID(transient(f.want(protowire.BytesType)))
+		case 5:
+			ref.APIVersion = o.intern(f.want(protowire.BytesType))
+		case 6:
+			ref.Controller = f.boolean()
+		case 7:
+			ref.BlockOwnerDeletion = f.boolean()
+		}
+	}
+	return f.err
+}
+
+// boolean returns a pointer to the field's value.
+func (f *fields) boolean() *bool {
+	f.want(protowire.VarintType)
+	if f.varint != 0 {
+		return &yes
+	}
+	return &no
+}
+
+// intern returns a string for the bytes, the same for the same bytes.
+func (o *object) intern(b []byte) string {
+	if s, ok := o.interned[string(b)]; ok {
+		return s
+	}
+	if o.interned == nil {
+		o.interned = map[string]string{}
+	}
+	s := string(b)
+	o.interned[s] = s
+	return s
+}
+
+// transient returns the bytes as a string without a copy. It changes with the
+// stream's buffer, and so is good until the next object is read.
+func transient(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// bufferSize is how much is read ahead. Nearly every object fits into it.
+const bufferSize = 256 << 10
+
+// endless is the length of a message that ends with the body.
+const endless = math.MaxUint64
+
+var errWireType = errors.New("a field has the wrong wire type")
+
+// stream reads the fields of a message that need not be in memory.
+type stream struct {
+	in *bufio.Reader
+	// left is what the message still has.
+	left uint64
+	// large holds a field that does not fit into the buffer.
+	large bytes.Buffer
+}
+
+// ReadByte implements io.ByteReader. It ends with the message.
+func (s *stream) ReadByte() (byte, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	b, err := s.in.ReadByte()
+	if err == nil && s.left != endless {
+		s.left--
+	}
+	return b, s.broken(err)
+}
+
+// broken returns the error for a body that ends inside a message.
+func (s *stream) broken(err error) error {
+	if errors.Is(err, io.EOF) && s.left != endless {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// field reads up to the value of the next length-delimited field, over all
+// others. At the end of the message the error is io.EOF.
+func (s *stream) field() (number protowire.Number, length uint64, err error) {
+	for {
+		tag, err := binary.ReadUvarint(s)
+		if err != nil {
+			return 0, 0, err
+		}
+		number, kind := protowire.DecodeTag(tag)
+		if number < protowire.MinValidNumber {
+			return 0, 0, fmt.Errorf("a field has the number %d", number)
+		}
+		switch kind {
+		case protowire.BytesType, protowire.VarintType:
+			length, err = binary.ReadUvarint(s)
+			if err == nil && kind == protowire.BytesType && length > s.left {
+				err = io.ErrUnexpectedEOF
+			}
+		case protowire.Fixed32Type:
+			err = s.skip(4)
+		case protowire.Fixed64Type:
+			err = s.skip(8)
+		default:
+			err = errWireType
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil || kind == protowire.BytesType {
+			return number, length, err
+		}
+	}
+}
+
+// skip reads over bytes of the message.
+func (s *stream) skip(n uint64) error {
+	if n > s.left {
+		return io.ErrUnexpectedEOF
+	}
+	s.take(n)
+	for n > 0 {
+		step := int(min(n, math.MaxInt32))
+		if _, err := s.in.Discard(step); err != nil {
+			return ended(err)
+		}
+		n -= uint64(step)
+	}
+	return nil
+}
+
+func (s *stream) take(n uint64) {
+	if s.left != endless {
+		s.left -= n
+	}
+}
+
+// next returns the next bytes of the message. They are valid until the stream
+// is read again. However long the message claims to be, no more memory is used
+// than has come in.
+func (s *stream) next(n uint64) ([]byte, error) {
+	if n > s.left || n > math.MaxInt32 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	s.take(n)
+	if n <= uint64(s.in.Size()) {
+		data, err := s.in.Peek(int(n))
+		if err != nil {
+			return nil, ended(err)
+		}
+		_, err = s.in.Discard(int(n)) // what was peeked at stays in place until the next read
+		return data, err
+	}
+	s.large.Reset()
+	if _, err := io.CopyN(&s.large, s.in, int64(n)); err != nil {
+		return nil, ended(err)
+	}
+	return s.large.Bytes(), nil
+}
+
+// decode hands the next bytes of the message to a function.
+func (s *stream) decode(n uint64, message func([]byte) error) error {
+	data, err := s.next(n)
+	if err != nil {
+		return err
+	}
+	return message(data)
+}
+
+// ended returns the error for a body that ends too early.
+func ended(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// fields goes over the fields of a message in memory.
+//
+//	for f := (fields{rest: message}); f.next(); {
+type fields struct {
+	rest   []byte
+	number protowire.Number
+	kind   protowire.Type
+	// bytes or varint is the field's value, if its type is one of these.
+	bytes  []byte
+	varint uint64
+	err    error
+}
+
+// next goes to the next field. It is false at the end, and with an error.
+func (f *fields) next() bool {
+	if f.err != nil || len(f.rest) == 0 {
+		return false
+	}
+	tag, ok := f.uvarint()
+	if !ok {
+		return false
+	}
+	f.number, f.kind = protowire.DecodeTag(tag)
+	if f.number < protowire.MinValidNumber {
+		return f.fails(protowire.ParseError(-1))
+	}
+	f.bytes = nil
+	switch f.kind {
+	case protowire.BytesType:
+		length, ok := f.uvarint()
+		if !ok {
+			return false
+		}
+		if length > uint64(len(f.rest)) {
+			return f.fails(io.ErrUnexpectedEOF)
+		}
+		f.bytes, f.rest = f.rest[:length], f.rest[length:]
+	case protowire.VarintType:
+		f.varint, ok = f.uvarint()
+		return ok
+	default:
+		n := protowire.ConsumeFieldValue(f.number, f.kind, f.rest)
+		if n < 0 {
+			return f.fails(protowire.ParseError(n))
+		}
+		f.rest = f.rest[n:]
+	}
+	return true
+}
+
+func (f *fields) fails(err error) bool {
+	f.err = err
+	return false
+}
+
+// uvarint reads a number, most of which are one byte or two.
+func (f *fields) uvarint() (uint64, bool) {
+	b := f.rest
+	switch {
+	case len(b) > 0 && b[0] < 0x80:
+		f.rest = b[1:]
+		return uint64(b[0]), true
+	case len(b) > 1 && b[1] < 0x80:
+		f.rest = b[2:]
+		return uint64(b[0]&0x7f) | uint64(b[1])<<7, true
+	}
+	value, n := protowire.ConsumeVarint(b)
+	if n < 0 {
+		return 0, f.fails(protowire.ParseError(n))
+	}
+	f.rest = b[n:]
+	return value, true
+}
+
+// want returns the field's bytes, if it has any, and makes it an error when its
+// type is another.
+func (f *fields) want(kind protowire.Type) []byte {
+	if f.kind != kind && f.err == nil {
+		f.err = errWireType
+	}
+	return f.bytes
+}

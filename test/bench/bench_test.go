@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// TestMain lets the test be the program, which starts itself.
+func TestMain(m *testing.M) {
+	if os.Getenv("BENCH_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("BENCH_MAIN", "yes")
+	return &bench{dir: t.TempDir(), self: self, rounds: 2}
+}
+
+// All clients read the same from a made-up cluster.
+func TestClients(t *testing.T) {
+	b := newBench(t)
+	kubeconfig, stop, err := b.serve(t.Context(), 3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	answers := map[string]Answer{}
+	for _, c := range b.contenders(kubeconfig) {
+		if c.name == ourTree {
+			continue // is the plugin
+		}
+		s, err := c.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Wall <= 0 || s.CPU <= 0 || s.RSS <= 0 {
+			t.Errorf("%s: measured %+v", c.name, s)
+		}
+		answers[c.name] = s.Answer
+	}
+	if answers[ourGraph].Objects != 3003 || answers[metadataAll].Objects != 3003 || answers[bare].Bytes < 3003*1500 {
+		t.Errorf("got %+v", answers)
+	}
+}
+
+// The page has a row for everything that was measured.
+func TestReport(t *testing.T) {
+	b := newBench(t)
+	b.canned = []int{100, 1000}
+	b.report.describe(t.Context(), []string{"-rounds", "2"})
+	if err := b.madeUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page := b.report.String()
+	for _, want := range []string{"| 101 | graph | ", "| 101 | bare download | ", "| 1001 | graph | ", "run -rounds 2`", " cores, "} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q:\n%s", want, page)
+		}
+	}
+	if strings.Contains(page, "## A cascade") {
+		t.Error("the page has a part for what was not measured")
+	}
+}
+
+func TestProfile(t *testing.T) {
+	t.Setenv("BENCH_MAIN", "yes")
+	dir := t.TempDir()
+	if err := dispatch(t.Context(), []string{"profile", "-dir", dir, "-objects", "100"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"cpu.pprof", "mem.pprof"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{nil, {"what"}, {"run", "-clusters", "many"}, {"graph", "-kubeconfig", "/nowhere"}} {
+		if err := dispatch(t.Context(), args); err == nil {
+			t.Errorf("%q is no error", args)
+		}
+	}
+}
+
+func TestStat(t *testing.T) {
+	for _, test := range []struct {
+		values []int64
+		want   string
+	}{
+		{nil, "0.00 (0.00–0.00)"},
+		{[]int64{3e6, 1e6, 200e6}, "3.00 (1.00–200)"},
+		{[]int64{40e6, 2e6}, "21.0 (2.00–40.0)"},
+	} {
+		var s Samples
+		for _, v := range test.values {
+			s = append(s, Sample{RSS: v})
+		}
+		if got := s.rss().String(); got != test.want {
+			t.Errorf("%v: got %s, want %s", test.values, got, test.want)
+		}
+	}
+}
+
+func TestContinueToken(t *testing.T) {
+	field := func(b []byte, n protowire.Number, content string) []byte {
+		return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), content)
+	}
+	meta := field(field(nil, 2, "42"), 3, "the token")
+	list := field(field(nil, 1, string(meta)), 2, "item")
+	body := append([]byte("k8s\x00"), field(field(nil, 1, "type"), 2, string(list))...)
+	if got := continueToken(body); got != "the token" {
+		t.Errorf("got %q", got)
+	}
+	for n := range body[:40] {
+		if got := continueToken(body[:n]); got != "" && !strings.HasPrefix("the token", got) {
+			t.Errorf("of %d bytes: got %q", n, got)
+		}
+	}
+	last := append([]byte("k8s\x00"), field(nil, 2, string(field(nil, 1, string(field(nil, 2, "42")))))...)
+	if got := continueToken(last); got != "" {
+		t.Errorf("of the last page: got %q", got)
+	}
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package canned serves the metadata of a cluster of any size, made up page by
+// page as it is asked for. It answers discovery and lists as kube-apiserver
+// does, in protobuf, and so cheaply that a client is what is measured.
+//
+// For each application there is a Deployment, a ReplicaSet and five Pods below
+// it, two ConfigMaps and a Secret; a namespace has a hundred applications.
+package canned
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// PerApplication is the number of objects of an application.
+	PerApplication = 10
+	// perNamespace is the number of applications in a namespace.
+	perNamespace = 100
+)
+
+// Server serves a cluster. It is an http.Handler.
+type Server struct {
+	applications int
+	types        []*kind
+	buffers      sync.Pool
+}
+
+// kind is one type of object.
+type kind struct {
+	group, version, kind, resource string
+	cluster                        bool
+	per                            int // objects of an application
+	owner                          *kind
+	suffix                         int // digits that the name has beyond the owner's
+	template                       *template
+}
+
+// New returns a server of a cluster with about that many objects.
+func New(objects int) *Server {
+	s := &Server{applications: max(1, objects/PerApplication)}
+	s.buffers.New = func() any { return new(bytes.Buffer) }
+	namespaces := &kind{version: "v1", kind: "Namespace", resource: "namespaces", cluster: true}
+	deployments := &kind{group: "apps", version: "v1", kind: "Deployment", resource: "deployments", per: 1}
+	replicaSets := &kind{group: "apps", version: "v1", kind: "ReplicaSet", resource: "replicasets", per: 1, owner: deployments, suffix: 10}
+	pods := &kind{version: "v1", kind: "Pod", resource: "pods", per: 5, owner: replicaSets, suffix: 5}
+	s.types = []*kind{
+		namespaces,
+		{version: "v1", kind: "ConfigMap", resource: "configmaps", per: 2, suffix: 1},
+		{version: "v1", kind: "Secret", resource: "secrets", per: 1},
+		pods, deployments, replicaSets,
+	}
+	for _, k := range s.types {
+		k.template = newTemplate(k)
+	}
+	return s
+}
+
+// Objects returns the number of objects that are served.
+func (s *Server) Objects() int { return s.applications*PerApplication + s.namespaces() }
+
+func (s *Server) namespaces() int { return (s.applications + perNamespace - 1) / perNamespace }
+
+// count returns how many objects there are of a kind.
+func (s *Server) count(k *kind) int {
+	if k.cluster {
+		return s.namespaces()
+	}
+	return s.applications * k.per
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/api" || r.URL.Path == "/apis" {
+		s.discovery(w, r.URL.Path == "/api")
+		return
+	}
+	k, namespace := s.listed(r.URL.Path)
+	if k == nil {
+		http.NotFound(w, r)
+		return
+	}
+	query := r.URL.Query()
+	from, to := 0, s.count(k)
+	if namespace != "" {
+		i, _ := strconv.Atoi(strings.TrimPrefix(namespace, "team-"))
+		from, to = min(to, i*perNamespace*k.per), min(to, (i+1)*perNamespace*k.per)
+	}
+	if token, err := strconv.Atoi(query.Get("continue")); err == nil {
+		from = token
+	}
+	end := to
+	if limit, err := strconv.Atoi(query.Get("limit")); err == nil && limit > 0 {
+		end = min(to, from+limit)
+	}
+	s.page(w, k, from, end, to)
+}
+
+// listed returns the kind, and the namespace if any, that a path lists.
+func (s *Server) listed(path string) (*kind, string) {
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	for _, k := range s.types {
+		root := []string{"api", k.version}
+		if k.group != "" {
+			root = []string{"apis", k.group, k.version}
+		}
+		if len(segments) <= len(root) || strings.Join(segments[:len(root)], "/") != strings.Join(root, "/") {
+			continue
+		}
+		switch rest := segments[len(root):]; {
+		case len(rest) == 1 && rest[0] == k.resource:
+			return k, ""
+		case len(rest) == 3 && rest[0] == "namespaces" && rest[2] == k.resource:
+			return k, rest[1]
+		}
+	}
+	return nil, ""
+}
+
+// page sends the objects from one number to another, of a list that ends later.
+func (s *Server) page(w http.ResponseWriter, k *kind, from, end, to int) {
+	meta := metav1.ListMeta{ResourceVersion: "1000000"}
+	if end < to {
+		remaining := int64(to - end)
+		meta.Continue, meta.RemainingItemCount = strconv.Itoa(end), &remaining
+	}
+	encoded, err := meta.Marshal()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	head := appendField(nil, 1, encoded)
+	item := protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.BytesType), uint64(len(k.template.bytes)))
+	length := len(head) + (end-from)*(len(item)+len(k.template.bytes))
+
+	body := s.buffers.Get().(*bytes.Buffer)
+	defer s.buffers.Put(body)
+	body.Reset()
+	body.WriteString("k8s\x00")
+	body.Write(appendField(nil, 1, appendField(appendField(nil, 1, []byte("meta.k8s.io/v1")), 2, []byte("PartialObjectMetadataList"))))
+	body.Write(protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.BytesType), uint64(length)))
+	body.Write(head)
+	body.Grow(length)
+	for i := from; i < end; i++ {
+		body.Write(item)
+		start := body.Len()
+		body.Write(k.template.bytes)
+		k.fill(body.Bytes()[start:], i)
+	}
+	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	_, _ = w.Write(body.Bytes())
+}
+
+func appendField(b []byte, number protowire.Number, content []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), content)
+}
+
+// template is an encoded object with places to fill in. All objects of a kind
+// have the same length.
+type template struct {
+	bytes                                          []byte
+	name, namespace, uid, version, owner, ownerUID int
+}
+
+// Placeholders stand where something is filled in.
+const (
+	namespaceMark = "team-#####"
+	uidMark       = "########-####-4###-8###-############"
+	ownerUIDMark  = "########-####-4###-8###-###########-"
+	versionMark   = "9########"
+)
+
+// width is the length of the names of a kind's objects.
+func (k *kind) width() int {
+	switch {
+	case k.cluster:
+		return len(namespaceMark)
+	case k.owner != nil:
+		return k.owner.width() + 1 + k.suffix
+	case k.suffix > 0:
+		return len("app-########-") + k.suffix
+	}
+	return len("app-########")
+}
+
+// newTemplate makes an object such as controllers leave behind: labels,
+// annotations, and the managed fields of three managers. It is about 1.8 kB.
+func newTemplate(k *kind) *template {
+	yes := true
+	o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: strings.Repeat("N", k.width()), Namespace: namespaceMark, UID: uidMark, ResourceVersion: versionMark,
+		CreationTimestamp: metav1.Unix(1_700_000_000, 0), Generation: 1,
+		Labels: map[string]string{
+			"app.kubernetes.io/name": "shop", "app.kubernetes.io/instance": "shop-production", "app.kubernetes.io/version": "1.42.0",
+			"app.kubernetes.io/managed-by": "Helm", "helm.sh/chart": "shop-1.42.0", "pod-template-hash": "5d4f8c7b9",
+		},
+		Annotations: map[string]string{"deployment.kubernetes.io/revision": "1", "checksum/config": strings.Repeat("0123456789abcdef", 4)},
+	}}
+	for i, manager := range []string{"helm", "kube-controller-manager", "kubelet"} {
+		o.ManagedFields = append(o.ManagedFields, metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", FieldsType: "FieldsV1", Time: &o.CreationTimestamp,
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{` + strings.Repeat(`"f:labels":{".":{},"f:app.kubernetes.io/name":{}},`, 6+i) + `"f:x":{}}}`),
+		})
+	}
+	if k.cluster {
+		o.Name, o.Namespace = namespaceMark, ""
+	}
+	if k.owner != nil {
+		o.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: strings.TrimPrefix(k.owner.group+"/"+k.owner.version, "/"), Kind: k.owner.kind,
+			Name: strings.Repeat("O", k.owner.width()), UID: types.UID(ownerUIDMark), Controller: &yes, BlockOwnerDeletion: &yes,
+		}}
+	}
+	encoded, err := o.Marshal()
+	if err != nil {
+		panic(err)
+	}
+	find := func(mark string) int { return bytes.Index(encoded, []byte(mark)) }
+	return &template{
+		bytes: encoded, name: find(o.Name), namespace: find(namespaceMark), uid: find(uidMark), version: find(versionMark),
+		owner: find(strings.Repeat("O", max(1, k.ownerWidth()))), ownerUID: find(ownerUIDMark),
+	}
+}
+
+func (k *kind) ownerWidth() int {
+	if k.owner == nil {
+		return 1000 // is nowhere
+	}
+	return k.owner.width()
+}
+
+// fill makes the i-th object of a copy of the template.
+func (k *kind) fill(b []byte, i int) {
+	t := k.template
+	digits(b[t.version+1:], 8, i)
+	k.putUID(b[t.uid:], i)
+	if k.cluster {
+		digits(b[t.name+len("team-"):], 5, i)
+		return
+	}
+	digits(b[t.namespace+len("team-"):], 5, i/k.per/perNamespace)
+	k.putName(b[t.name:], i)
+	if k.owner != nil {
+		above := i / k.per * k.owner.per
+		k.owner.putName(b[t.owner:], above)
+		k.owner.putUID(b[t.ownerUID:], above)
+	}
+}
+
+// putName writes the name of the i-th object: app-00000042-5d4f8c7b9-00003.
+func (k *kind) putName(b []byte, i int) {
+	copy(b, "app-")
+	digits(b[4:], 8, i/k.per)
+	n := len("app-########")
+	if k.owner != nil && k.owner.owner != nil {
+		k.owner.putName(b, i/k.per)
+		n = k.owner.width()
+	}
+	if k.suffix > 0 {
+		b[n] = '-'
+		digits(b[n+1:], k.suffix, i%k.per)
+	}
+}
+
+// digits writes the decimal digits of a number.
+func digits(b []byte, n, value int) {
+	for i := n - 1; i >= 0; i-- {
+		b[i] = byte('0' + value%10)
+		value /= 10
+	}
+}
+
+// putUID writes the UID of the i-th object: as random as a UUID, and always the
+// same.
+func (k *kind) putUID(b []byte, i int) {
+	var id [16]byte
+	x := uint64(i)<<8 | uint64(k.kind[0])<<1 | uint64(len(k.kind)&1)
+	binary.LittleEndian.PutUint64(id[:], mix(x))
+	binary.LittleEndian.PutUint64(id[8:], mix(^x))
+	hex.Encode(b[0:8], id[0:4])
+	hex.Encode(b[9:13], id[4:6])
+	hex.Encode(b[14:18], id[6:8])
+	hex.Encode(b[19:23], id[8:10])
+	hex.Encode(b[24:36], id[10:])
+	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
+}
+
+// mix is the finalizer of SplitMix64: a permutation of all 64-bit numbers.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// discovery answers /api and /apis.
+func (s *Server) discovery(w http.ResponseWriter, core bool) {
+	list := apidiscovery.APIGroupDiscoveryList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupDiscoveryList", APIVersion: "apidiscovery.k8s.io/v2"}}
+	groups := map[string]*apidiscovery.APIVersionDiscovery{}
+	for _, k := range s.types {
+		if (k.group == "") != core {
+			continue
+		}
+		if groups[k.group] == nil {
+			list.Items = append(list.Items, apidiscovery.APIGroupDiscovery{
+				ObjectMeta: metav1.ObjectMeta{Name: k.group},
+				Versions:   []apidiscovery.APIVersionDiscovery{{Version: k.version, Freshness: apidiscovery.DiscoveryFreshnessCurrent}},
+			})
+			groups[k.group] = &list.Items[len(list.Items)-1].Versions[0]
+		}
+		scope := apidiscovery.ScopeNamespace
+		if k.cluster {
+			scope = apidiscovery.ScopeCluster
+		}
+		version := groups[k.group]
+		version.Resources = append(version.Resources, apidiscovery.APIResourceDiscovery{
+			Resource: k.resource, ResponseKind: &metav1.GroupVersionKind{Group: k.group, Version: k.version, Kind: k.kind},
+			Scope: scope, SingularResource: strings.ToLower(k.kind), Verbs: []string{"delete", "get", "list", "watch"},
+		})
+	}
+	w.Header().Set("Content-Type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+	if err := json.NewEncoder(w).Encode(list); err != nil {
+		fmt.Println(err)
+	}
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// report is the page while it is written.
+type report struct {
+	head                            []string
+	growth, whole, roots, cascading []string
+}
+
+const introduction = `# Benchmarks
+
+This page is written by ` + "`make bench`" + `. It compares processes that ran in turn on one machine, so the ratios travel
+and the seconds do not. Each figure is the median of several runs, with the least and the greatest in parentheses.
+
+- **graph** reads the metadata of everything, builds the graph, classifies every owner reference and looks for cycles:
+  what each command of the plugin does with a whole cluster.
+- **bare download** sends the same requests with Go's HTTP client and throws the answers away.
+- **client-go metadata client** sends the same requests with client-go, without a rate limit, and keeps what it decodes.
+
+`
+
+// describe notes where and of what the figures are.
+func (r *report) describe(ctx context.Context, args []string) {
+	command := strings.TrimSpace("go run ./test/bench run " + strings.Join(args, " "))
+	r.head = []string{
+		"| | |", "|---|---|",
+		fmt.Sprintf("| machine | %d cores, %s of memory, %s |", runtime.NumCPU(), memory(), processor()),
+		fmt.Sprintf("| system | %s/%s, %s |", runtime.GOOS, runtime.GOARCH, runtime.Version()),
+		"| commit | " + output(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12") + " |",
+		"| Kubernetes | " + output(ctx, "go", "list", "-C", "test/cluster", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes") +
+			", client-go " + output(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/client-go") + " |",
+		"| command | `" + command + "` |",
+	}
+}
+
+// output returns what a command prints, or a question mark.
+func output(ctx context.Context, name string, args ...string) string {
+	out, err := exec.CommandContext(ctx, name, args...).Output()
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// field returns the first value of a field in a file of /proc, or a question
+// mark.
+func field(file, name string) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "?"
+	}
+	for line := range strings.Lines(string(data)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "?"
+}
+
+func memory() string {
+	var kB float64
+	if _, err := fmt.Sscan(field("/proc/meminfo", "MemTotal"), &kB); err != nil {
+		return "?"
+	}
+	return fmt.Sprintf("%.0f GB", kB*1024/1e9)
+}
+
+func processor() string { return field("/proc/cpuinfo", "model name") }
+
+func (r *report) startUp(s Samples, size int64) {
+	ms := s.stat(func(s Sample) float64 { return s.Wall.Seconds() * 1000 })
+	r.head = append(r.head,
+		fmt.Sprintf("| binary | %.1f MB; `--help` takes %s ms |", float64(size)/1e6, ms))
+}
+
+// perObject divides by the number of objects.
+func perObject(x float64, objects int) string { return number(x / float64(max(1, objects))) }
+
+func (r *report) madeUp(results map[string]Samples, heap Answer) {
+	if r.growth == nil {
+		r.growth = []string{
+			"| objects | | wall s | CPU s | peak RSS MB | µs of CPU an object | RSS bytes an object beyond 40 MB | heap bytes an object |",
+			"|---:|---|---|---|---|---:|---:|---:|",
+		}
+	}
+	objects := heap.Objects
+	for _, name := range []string{ourGraph, bare} {
+		s := results[name]
+		beyond, held := "", ""
+		if name == ourGraph {
+			beyond = perObject(max(0, s.rss().median-40)*1e6, objects)
+			held = perObject(float64(heap.Heap), objects)
+		}
+		r.growth = append(r.growth, fmt.Sprintf("| %d | %s | %s | %s | %s | %s | %s | %s |",
+			objects, name, s.wall(), s.cpu(), s.rss(), perObject(s.cpu().median*1e6, objects), beyond, held))
+	}
+}
+
+func (r *report) real(results map[string]Samples, server map[string][]float64) {
+	if r.whole == nil {
+		r.whole = []string{
+			"| objects | | wall s | ratio | CPU s | ratio | peak RSS MB | API server CPU s |",
+			"|---:|---|---|---:|---|---:|---|---:|",
+		}
+	}
+	objects := results[ourGraph][0].Answer.Objects
+	base := results[bare]
+	for _, name := range []string{ourGraph, ourTree, bare, metadataAll} {
+		s := results[name]
+		slices.Sort(server[name])
+		r.whole = append(r.whole, fmt.Sprintf("| %d | %s | %s | %.2f | %s | %.2f | %s | %s |", objects, name,
+			s.wall(), ratio(s.wall(), base.wall()), s.cpu(), ratio(s.cpu(), base.cpu()), s.rss(), number(server[name][len(server[name])/2])))
+	}
+}
+
+func (r *report) root(objects int, contenders []contender, results map[string]Samples) {
+	if r.roots == nil {
+		r.roots = []string{"| objects in the cluster | | wall s | CPU s | peak RSS MB |", "|---:|---|---|---|---|"}
+	}
+	for _, c := range contenders {
+		s := results[c.name]
+		r.roots = append(r.roots, fmt.Sprintf("| %d | %s | %s | %s | %s |", objects, c.name, s.wall(), s.cpu(), s.rss()))
+	}
+}
+
+func (r *report) cascades(dependents int, results map[string]Samples) {
+	r.cascading = []string{"| dependents | | wall s | CPU s | peak RSS MB | objects a second |", "|---:|---|---|---|---|---:|"}
+	for _, name := range []string{"kubectl gc delete", "bare DELETEs", "kube-controller-manager"} {
+		s := results[name]
+		cpu, rss := s.cpu().String(), s.rss().String()
+		if name == "kube-controller-manager" {
+			cpu, rss = "", "" // those of who waits for it
+		}
+		r.cascading = append(r.cascading, fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", dependents, name, s.wall(), cpu, rss,
+			number(float64(dependents+1)/s.wall().median)))
+	}
+}
+
+// String returns the page.
+func (r *report) String() string {
+	var page strings.Builder
+	page.WriteString(introduction + strings.Join(r.head, "\n") + "\n")
+	for _, part := range []struct {
+		title, text string
+		lines       []string
+	}{
+		{"A cluster of any size", "The cluster is made up, and served by another process on the same machine. Half of the objects are Pods.", r.growth},
+		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Ratios are to the bare download.", r.whole},
+		{"One Deployment", "The Deployment is in a namespace of a thousand objects.", r.roots},
+		{"A cascade", "One ConfigMap owns all others. The plugin and the bare DELETEs have 16 requests in flight; kube-controller-manager has its\n" +
+			"defaults, and starts when the owner is deleted. The plugin's time includes reading, the preview and watching.", r.cascading},
+	} {
+		if len(part.lines) > 0 {
+			fmt.Fprintf(&page, "\n## %s\n\n%s\n\n%s\n", part.title, part.text, strings.Join(part.lines, "\n"))
+		}
+	}
+	return page.String()
+}

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+)
+
+// bench is one run of everything.
+type bench struct {
+	dir    string // for binaries and kubeconfigs
+	self   string
+	plugin string
+	rounds int
+
+	canned     []int
+	clusters   []int
+	dependents int
+	kubectl    string // kubectl-tree, if there is one
+	report     report
+}
+
+// sizes is a flag with numbers of objects.
+type sizes []int
+
+// String implements flag.Value.
+func (s *sizes) String() string { return strings.Trim(fmt.Sprint(*s), "[]") }
+
+// Set implements flag.Value.
+func (s *sizes) Set(text string) error {
+	*s = nil
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			return err
+		}
+		*s = append(*s, n)
+	}
+	return nil
+}
+
+// run measures everything and writes the page.
+func run(ctx context.Context, args []string) error {
+	made, real := sizes{5_000, 50_000, 500_000, 1_000_000, 5_000_000}, sizes{50_000, 200_000}
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	out := flags.String("out", "", "the page to write; standard output if empty")
+	rounds := flags.Int("rounds", 5, "how often each thing is measured")
+	dependents := flags.Int("dependents", 5_000, "dependents of the cascades; 0 leaves them out")
+	kubectl := flags.String("kubectl-tree", "", "a kubectl-tree to compare with")
+	flags.Var(&made, "made-up", "sizes of the made-up clusters")
+	flags.Var(&real, "clusters", "sizes of the real clusters")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	b := &bench{rounds: *rounds, canned: made, clusters: real, dependents: *dependents, kubectl: *kubectl}
+	var err error
+	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	if err := b.build(ctx); err != nil {
+		return err
+	}
+	b.report.describe(ctx, args)
+	for _, step := range []func(context.Context) error{b.startUp, b.madeUp, b.real, b.cascades} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if *out == "" {
+		_, err = io.WriteString(os.Stdout, b.report.String())
+		return err
+	}
+	return os.WriteFile(*out, []byte(b.report.String()), 0o644)
+}
+
+// build compiles the plugin as it is released, and this program.
+func (b *bench) build(ctx context.Context) error {
+	b.self, b.plugin = filepath.Join(b.dir, "bench"), filepath.Join(b.dir, "kubectl-gc")
+	for binary, pkg := range map[string]string{b.self: "./test/bench", b.plugin: "./cmd/kubectl-gc"} {
+		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, pkg)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("building %s: %w", pkg, err)
+		}
+	}
+	return nil
+}
+
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}
+
+// startUp measures --help.
+func (b *bench) startUp(ctx context.Context) error {
+	info, err := os.Stat(b.plugin)
+	if err != nil {
+		return err
+	}
+	results, err := measure(ctx, 4*b.rounds, contender{name: "help", args: []string{b.plugin, "--help"}, silent: true})
+	if err != nil {
+		return err
+	}
+	b.report.startUp(results["help"], info.Size())
+	return nil
+}
+
+// The things that are compared.
+const (
+	ourGraph    = "graph"
+	ourTree     = "kubectl gc tree -A -o name"
+	bare        = "bare download"
+	metadataAll = "client-go metadata client"
+)
+
+func (b *bench) contenders(kubeconfig string) []contender {
+	client := func(name, command string) contender {
+		return contender{name: name, args: []string{b.self, command, "-kubeconfig", kubeconfig}}
+	}
+	return []contender{
+		client(ourGraph, "graph"),
+		{name: ourTree, args: []string{b.plugin, "tree", "-A", "-o", "name", "--kubeconfig", kubeconfig}, silent: true},
+		client(bare, "download"),
+		client(metadataAll, "metadata"),
+	}
+}
+
+// madeUp measures made-up clusters.
+func (b *bench) madeUp(ctx context.Context) error {
+	for _, n := range b.canned {
+		progress("a made-up cluster of %d objects", n)
+		if err := b.madeUpOf(ctx, n); err != nil {
+			return fmt.Errorf("a made-up cluster of %d objects: %w", n, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) madeUpOf(ctx context.Context, n int) error {
+	kubeconfig, stop, err := b.serve(ctx, n)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	contenders := b.contenders(kubeconfig)
+	contenders = []contender{contenders[0], contenders[2]}
+	results, err := measure(ctx, b.rounds, contenders...)
+	if err != nil {
+		return err
+	}
+	contenders[0].args = append(contenders[0].args, "-heap")
+	heap, err := contenders[0].run(ctx)
+	if err != nil {
+		return err
+	}
+	b.report.madeUp(results, heap.Answer)
+	return nil
+}
+
+// serve starts a made-up cluster, in a process of its own.
+func (b *bench) serve(ctx context.Context, n int) (kubeconfigPath string, stop func(), err error) {
+	cmd := exec.CommandContext(ctx, b.self, "serve", "-objects", strconv.Itoa(n))
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	}
+	url, err := bufio.NewReader(stdout).ReadString('\n')
+	if err == nil {
+		kubeconfigPath = filepath.Join(b.dir, "made-up")
+		err = os.WriteFile(kubeconfigPath, kubeconfig(strings.TrimSpace(url)), 0o600)
+	}
+	if err != nil {
+		stop()
+		return "", nil, err
+	}
+	return kubeconfigPath, stop, nil
+}
+
+// profile writes profiles of the CPU and of the memory that reading a made-up
+// cluster takes.
+func profile(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("profile", flag.ContinueOnError)
+	dir := flags.String("dir", ".", "where the profiles go")
+	objects := flags.Int("objects", 1_000_000, "the size of the cluster")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	b := &bench{}
+	var err error
+	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	if b.self, err = os.Executable(); err != nil {
+		return err
+	}
+	kubeconfig, stop, err := b.serve(ctx, *objects)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return graphClient(ctx, []string{
+		"-kubeconfig", kubeconfig, "-cpuprofile", filepath.Join(*dir, "cpu.pprof"), "-memprofile", filepath.Join(*dir, "mem.pprof"),
+	})
+}
+
+// real measures real API servers, one for each size.
+func (b *bench) real(ctx context.Context) error {
+	for _, n := range b.clusters {
+		if err := b.realOf(ctx, n); err != nil {
+			return fmt.Errorf("a cluster of %d objects: %w", n, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) realOf(ctx context.Context, n int) (err error) {
+	progress("a cluster of %d objects", n)
+	cp, err := controlplane.Run(ctx, controlplane.Options{}, os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, cp.Close()) }()
+	fill := contender{args: []string{b.self, "populate", "-kubeconfig", cp.Kubeconfig, "-objects", strconv.Itoa(n)}, silent: true}
+	filled, err := fill.run(ctx)
+	if err != nil {
+		return err
+	}
+	progress("filled in %s", filled.Wall.Round(time.Second))
+	results := map[string]Samples{}
+	server := map[string][]float64{}
+	for round := range b.rounds + 1 {
+		for _, c := range b.contenders(cp.Kubeconfig) {
+			before := cpuOf(cp.PIDs["apiserver"])
+			sample, err := c.run(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.name, err)
+			}
+			if round > 0 {
+				results[c.name] = append(results[c.name], sample)
+				server[c.name] = append(server[c.name], (cpuOf(cp.PIDs["apiserver"]) - before).Seconds())
+			}
+		}
+	}
+	b.report.real(results, server)
+	return b.root(ctx, cp, n)
+}
+
+// cpuOf returns the CPU time of a process, of which Linux counts hundredths of
+// a second; 0 elsewhere.
+func cpuOf(pid int) time.Duration {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// root measures the tree of one Deployment.
+func (b *bench) root(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
+	args := []string{"deployment", "app-00000000", "-n", "team-00000", "--kubeconfig", cp.Kubeconfig}
+	contenders := []contender{
+		{name: "kubectl gc tree", args: append([]string{b.plugin, "tree"}, args...), silent: true},
+		{name: "kubectl gc tree --status=never", args: append([]string{b.plugin, "tree", "--status=never"}, args...), silent: true},
+	}
+	if b.kubectl != "" {
+		contenders = append(contenders, contender{name: "kubectl tree", args: append([]string{b.kubectl}, args...), silent: true})
+	}
+	results, err := measure(ctx, 2*b.rounds, contenders...)
+	if err != nil {
+		return err
+	}
+	b.report.root(n, contenders, results)
+	return nil
+}
+
+// cascades measures the deletion of an owner with many dependents: by the
+// plugin, by bare DELETEs, and by the garbage collector.
+func (b *bench) cascades(ctx context.Context) error {
+	if b.dependents == 0 {
+		return nil
+	}
+	results := map[string]Samples{}
+	rounds := max(1, b.rounds/2)
+	for _, c := range []struct {
+		name, controllers string
+		rounds            int
+		args              func(kubeconfig string) []string
+		silent            bool
+	}{
+		{"kubectl gc delete", "none", rounds, func(kubeconfig string) []string {
+			return []string{b.plugin, "delete", "configmap/owner", "--yes", "-o", "name", "--kubeconfig", kubeconfig}
+		}, true},
+		{"bare DELETEs", "none", rounds, func(kubeconfig string) []string {
+			return []string{b.self, "delete", "-kubeconfig", kubeconfig}
+		}, false},
+		{"kube-controller-manager", "gc", 1, func(kubeconfig string) []string {
+			return []string{b.self, "delete", "-wait", "-kubeconfig", kubeconfig}
+		}, false},
+	} {
+		progress("a cascade over %d dependents: %s", b.dependents, c.name)
+		samples, err := b.cascade(ctx, c.controllers, c.rounds, c.silent, c.args)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		results[c.name] = samples
+	}
+	b.report.cascades(b.dependents, results)
+	return nil
+}
+
+// cascade measures one way, on a control plane of its own.
+func (b *bench) cascade(ctx context.Context, controllers string, rounds int, silent bool, args func(string) []string) (samples Samples, err error) {
+	cp, err := controlplane.Run(ctx, controlplane.Options{Controllers: controllers}, os.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, cp.Close()) }()
+	for range rounds {
+		fill := contender{args: []string{b.self, "populate", "-kubeconfig", cp.Kubeconfig, "-dependents", strconv.Itoa(b.dependents)}, silent: true}
+		if _, err := fill.run(ctx); err != nil {
+			return nil, err
+		}
+		c := contender{args: args(cp.Kubeconfig), silent: silent}
+		sample, err := c.run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, sample)
+	}
+	return samples, nil
+}
