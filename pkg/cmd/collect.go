@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
 // collectOptions are what the command line of collect says.
@@ -71,6 +72,7 @@ func (o *collectOptions) run(ctx context.Context) error {
 	if o.allNamespaces {
 		scope, where = cluster.Scope{}, "the cluster"
 	}
+	scope.Labels = simulator.Labels()
 	snapshot, err := s.reader.Snapshot(ctx, scope)
 	if err != nil {
 		return err

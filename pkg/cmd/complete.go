@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -41,38 +42,64 @@ func (g *globals) complete(cmd *cobra.Command, f func(context.Context, *session)
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	c := f(ctx, s)
-	slices.Sort(c.values)
+	if c.directive&cobra.ShellCompDirectiveKeepOrder == 0 {
+		slices.Sort(c.values)
+	}
 	return c.values, c.directive | cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeObjects completes TYPE NAME and TYPE/NAME arguments.
 func (g *globals) completeObjects(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 	return g.complete(cmd, func(ctx context.Context, s *session) completed {
-		kind, rest, slash := strings.Cut(word, "/")
-		switch {
-		case slash:
-			return completed{values: s.completeNames(ctx, kind, rest, kind+"/")}
-		case len(args) > 0 && !strings.Contains(args[0], "/"):
-			return completed{values: s.completeNames(ctx, args[0], word, "")}
+		kind, lead, isName := named(args, word)
+		if !isName {
+			return s.completeTypes(word, len(args) > 0)
 		}
-		return completed{values: s.completeTypes(word)}
+		return completed{values: matching(names(s.firstPage(ctx, kind), lead), args, word)}
 	})
 }
 
-// completeTypes returns the types whose names start with the prefix.
-func (s *session) completeTypes(prefix string) []string {
-	var types []string
-	for _, resource := range s.reader.Resources() {
-		if name := resource.GroupResource().String(); strings.HasPrefix(name, prefix) {
-			types = append(types, name)
-		}
+// named reports whether the word is the name of an object, and if so of which
+// type and what stands before the name in the word.
+func named(args []string, word string) (kind, lead string, isName bool) {
+	if kind, _, slash := strings.Cut(word, "/"); slash {
+		return kind, kind + "/", true
 	}
-	return types
+	if len(args) > 0 && !strings.Contains(args[0], "/") {
+		return args[0], "", true
+	}
+	return "", "", false
 }
 
-// completeNames returns the names of a type's objects that start with the
-// prefix, each after lead.
-func (s *session) completeNames(ctx context.Context, kind, prefix, lead string) []string {
+// matching returns the values that start with the word, without those that
+// were given before.
+func matching(values, given []string, word string) []string {
+	return slices.DeleteFunc(values, func(value string) bool {
+		return !strings.HasPrefix(value, word) || slices.Contains(given, value)
+	})
+}
+
+// completeTypes returns the types whose names start with the prefix. After an
+// argument of the form TYPE/NAME others must have it, too.
+func (s *session) completeTypes(prefix string, slash bool) completed {
+	c := completed{}
+	for _, resource := range s.reader.Resources() {
+		if name := resource.GroupResource().String(); strings.HasPrefix(name, prefix) {
+			c.values = append(c.values, name)
+		}
+	}
+	if slash {
+		c.directive = cobra.ShellCompDirectiveNoSpace
+		for i := range c.values {
+			c.values[i] += "/"
+		}
+	}
+	return c
+}
+
+// firstPage returns objects of a type, in any form that kubectl takes. None are
+// returned for what cannot be read.
+func (s *session) firstPage(ctx context.Context, kind string) []graph.Object {
 	mapper, err := s.ToRESTMapper()
 	if err != nil {
 		return nil
@@ -89,11 +116,14 @@ func (s *session) completeNames(ctx context.Context, kind, prefix, lead string) 
 	if err != nil {
 		return nil
 	}
+	return objects
+}
+
+// names returns the names of objects, each after lead.
+func names(objects []graph.Object, lead string) []string {
 	var names []string
-	for _, o := range objects {
-		if strings.HasPrefix(o.Name, prefix) {
-			names = append(names, lead+o.Name)
-		}
+	for i := range objects {
+		names = append(names, lead+objects[i].Name)
 	}
 	return names
 }
@@ -104,16 +134,63 @@ func (g *globals) registerCompletions(root *cobra.Command) {
 	g.completeValues(root, map[string][]string{"color": {"auto", "always", "never"}})
 	register(root, "namespace", func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 		return g.complete(cmd, func(ctx context.Context, s *session) completed {
-			return completed{values: s.completeNames(ctx, "namespaces", word, "")}
+			return completed{values: matching(names(s.firstPage(ctx, "namespaces"), ""), nil, word)}
 		})
 	})
 	for flag, names := range map[string]func() []string{
 		"context": g.contexts, "cluster": g.clusters, "user": g.users,
 	} {
 		register(root, flag, func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-			matching := slices.DeleteFunc(names(), func(name string) bool { return !strings.HasPrefix(name, word) })
-			slices.Sort(matching)
-			return matching, cobra.ShellCompDirectiveNoFileComp
+			values := matching(names(), nil, word)
+			slices.Sort(values)
+			return values, cobra.ShellCompDirectiveNoFileComp
+		})
+	}
+}
+
+// completionLong says how kubectl and the shells come to complete the plugin.
+// PROGRAM stands where the program's file name goes, NAME where the plugin's.
+const completionLong = `Write a script with which a shell completes PROGRAM.
+
+For the plugin, NAME, no script is needed in a shell in which kubectl itself
+completes: kubectl 1.26 and later run kubectl_complete-PLUGIN from the PATH. Where
+only PROGRAM was installed, as krew does, link it under that name:
+
+  ln -s PROGRAM "${KREW_ROOT:-$HOME/.krew}/bin/kubectl_complete-PLUGIN"
+
+Types, objects, namespaces and contexts come from the cluster and the kubeconfig.
+A cluster that does not answer within two seconds completes to nothing.`
+
+// addCompletion adds the commands that write completion scripts.
+func addCompletion(root *cobra.Command, program, name string) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if plugin, ok := strings.CutPrefix(program, "kubectl-"); ok && cmd.Name() == "completion" {
+			cmd.Long = strings.NewReplacer("PROGRAM", program, "NAME", name, "PLUGIN", plugin).Replace(completionLong)
+		}
+	}
+}
+
+// fileFlags are the flags whose values are files; the shell completes those.
+var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "filename", "template", "finalizers"}
+
+// directoryFlags are the flags whose values are directories.
+var directoryFlags = []string{"cache-dir", "kustomize"}
+
+// completeOthers keeps the shell from offering files for the flags of all
+// commands whose values nobody can foresee. It comes after all other
+// registrations.
+func completeOthers(root *cobra.Command) {
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if _, done := cmd.GetFlagCompletionFunc(flag.Name); done || slices.Contains(fileFlags, flag.Name) {
+				return
+			}
+			directive := cobra.ShellCompDirectiveNoFileComp
+			if slices.Contains(directoryFlags, flag.Name) {
+				directive = cobra.ShellCompDirectiveFilterDirs
+			}
+			register(cmd, flag.Name, cobra.FixedCompletions(nil, directive))
 		})
 	}
 }
@@ -153,12 +230,17 @@ func (g *globals) completeValues(cmd *cobra.Command, values map[string][]string)
 	}
 }
 
-// completeTypes completes flags that take types.
+// completeTypes completes flags that take types, separated by commas.
 func (g *globals) completeTypes(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		register(cmd, flag, func(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
 			return g.complete(cmd, func(_ context.Context, s *session) completed {
-				return completed{values: s.completeTypes(word)}
+				before := word[:strings.LastIndex(word, ",")+1]
+				c := s.completeTypes(strings.TrimPrefix(word, before), false)
+				for i := range c.values {
+					c.values[i] = before + c.values[i]
+				}
+				return c
 			})
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
 // cascades are the values of --cascade.
@@ -126,7 +127,9 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	if o.ignoreNotFound {
 		failed = utilerrors.FilterOut(failed, apierrors.IsNotFound)
 	}
-	snapshot, err := s.reader.Snapshot(ctx, o.scope(s, found), found...)
+	scope := o.scope(s, found)
+	scope.Labels = simulator.Labels()
+	snapshot, err := s.reader.Snapshot(ctx, scope, found...)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -34,6 +35,15 @@ type explainOptions struct {
 	targets
 	output   string
 	template templateFlags
+	// probe allows dry-run writes.
+	probe bool
+	// failed are the objects that were named and cannot be read.
+	failed []explain.Failed
+	// finalizers is a file with entries for the catalogue of finalizers.
+	finalizers string
+	catalogue  *finalizers.Catalogue
+	// watch explains again until what was asked for is gone.
+	watch bool
 }
 
 const explainLong = `Explain why an object that is being deleted is still there: from the object
@@ -46,9 +56,10 @@ once.
 Verdicts: Stuck (nothing happens until somebody acts), Progressing (it ends by
 itself), Pending (the garbage collector has to act, and nothing keeps it from
 it), NotTerminating, NotFound, and Unknown: what could be read does not tell.
-Whether the controller behind a finalizer works is not looked at yet, nor
-whether an admission webhook or policy refuses a change: objects that wait for
-such a controller are Unknown.
+
+The controller behind a finalizer is looked for by the catalogue of finalizers
+and by what the cluster shows: who set the finalizer, what was installed with
+the type, who has the rights, leases, pods. --finalizers adds what you know.
 
 Nothing is changed. The commands that are shown carry a guard where the API has
 one, so that they do nothing to another object of the same name.
@@ -65,6 +76,9 @@ const explainExample = `  # Why is the namespace still there
 
   # Everything that is being deleted in the cluster
   NAME explain-stuck -A
+
+  # Follow it until it is gone
+  NAME explain-stuck namespace/shop --watch
 
   # For a program
   NAME explain-stuck pod/web-0 -o json`
@@ -89,6 +103,9 @@ func newExplain(g *globals) *cobra.Command {
 	o.addTargetFlags(flags)
 	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
 	o.template.addFlags(flags)
+	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be taken off and objects be deleted")
+	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
+	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
 	g.completeValues(cmd, map[string][]string{"output": o.formats()})
 	return cmd
 }
@@ -105,6 +122,9 @@ func (o *explainOptions) validate() error {
 	if !o.given() && (o.selector != "" || o.fieldSelector != "") {
 		return usageError{errors.New("a selector needs a type")}
 	}
+	if o.watch && o.output == "dot" {
+		return usageError{errors.New("--watch does not go together with -o dot, which draws one picture")}
+	}
 	if slices.Contains([]string{"", "dot"}, o.output) {
 		return nil
 	}
@@ -113,21 +133,49 @@ func (o *explainOptions) validate() error {
 }
 
 func (o *explainOptions) run(ctx context.Context) error {
-	s, err := o.connect(ctx, o.pageSize)
+	if err := o.readFinalizers(); err != nil {
+		return err
+	}
+	if o.watch {
+		return o.follow(ctx)
+	}
+	l, err := o.look(ctx)
 	if err != nil {
 		return err
+	}
+	if err := o.print(l.session, l.snapshot, l.report); err != nil {
+		return err
+	}
+	return errors.Join(l.failed, o.conclude(l.session, l.snapshot, l.report))
+}
+
+// look is one explanation, with what it was made from.
+type look struct {
+	session  *session
+	snapshot *graph.Snapshot
+	report   *explain.Report
+	// failed are the objects that were named and do not exist, as errors.
+	failed error
+}
+
+// look reads the cluster and explains what was asked for.
+func (o *explainOptions) look(ctx context.Context) (*look, error) {
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return nil, err
 	}
 	var found []graph.Object
 	var failed error
 	if o.given() {
 		found, failed = o.resolve(ctx, s)
-		if missing, others := missingObjects(failed); len(found) == 0 && (len(missing) == 0 || others != nil) && failed != nil {
-			return failed
+		o.failed, failed = unreadableObjects(failed)
+		if missing, others := missingObjects(failed); len(found)+len(o.failed) == 0 && (len(missing) == 0 || others != nil) && failed != nil {
+			return nil, failed
 		}
 	}
 	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	absent, _ := missingObjects(failed)
 	for i := range found {
@@ -144,15 +192,12 @@ func (o *explainOptions) run(ctx context.Context) error {
 	g := graph.New(snapshot)
 	report, err := o.explain(ctx, s, g, o.selected(s, g, found))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, id := range absent {
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.NotFound})
 	}
-	if err := o.print(s, snapshot, report); err != nil {
-		return err
-	}
-	return errors.Join(failed, o.conclude(s, snapshot, report))
+	return &look{s, snapshot, report, failed}, nil
 }
 
 // missingObjects takes the objects that do not exist out of an error.
@@ -210,9 +255,14 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	if err != nil {
 		return nil, err
 	}
+	prober, err := o.prober(s)
+	if err != nil {
+		return nil, err
+	}
 	where := o.connection()
 	report := explain.Explain(ctx, explain.Input{
 		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Now: now,
+		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
 		Wait: wait, Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)
 	return report, ctx.Err()
@@ -308,47 +358,4 @@ func (o *explainOptions) conclude(s *session, snapshot *graph.Snapshot, report *
 		return errStuck
 	}
 	return nil
-}
-
-// completeTerminating completes TYPE NAME and TYPE/NAME arguments with objects
-// that are being deleted.
-func (g *globals) completeTerminating(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	return g.complete(cmd, func(ctx context.Context, s *session) completed {
-		kind, rest, slash := strings.Cut(word, "/")
-		switch {
-		case slash:
-			return completed{values: s.terminatingNames(ctx, kind, rest, kind+"/")}
-		case len(args) > 0 && !strings.Contains(args[0], "/"):
-			return completed{values: s.terminatingNames(ctx, args[0], word, "")}
-		}
-		return completed{values: s.completeTypes(word)}
-	})
-}
-
-// terminatingNames returns the names of a type's objects that are being deleted
-// and start with the prefix, each after lead.
-func (s *session) terminatingNames(ctx context.Context, kind, prefix, lead string) []string {
-	mapper, err := s.ToRESTMapper()
-	if err != nil {
-		return nil
-	}
-	gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
-	if err != nil {
-		return nil
-	}
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if err != nil {
-		return nil
-	}
-	objects, err := s.reader.Page(ctx, graph.ResourceOf(mapping), s.namespace, completionLimit)
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for i := range objects {
-		if o := &objects[i]; o.BeingDeleted() && strings.HasPrefix(o.Name, prefix) {
-			names = append(names, lead+o.Name)
-		}
-	}
-	return names
 }

@@ -54,9 +54,8 @@ var errRemaining = errors.New("something remains")
 func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams) int {
 	// client-go logs errors that it also returns; the user gets them once.
 	utilruntime.ErrorHandlers = nil
-	name := displayName(argv[0])
-	root := newRoot(name, streams)
-	root.SetArgs(argv[1:])
+	root := newRoot(argv[0], streams)
+	root.SetArgs(arguments(argv))
 	command, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
@@ -73,15 +72,37 @@ func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams)
 	return exitError
 }
 
+// completerPrefix begins the name under which kubectl looks for the program
+// that completes a plugin's arguments.
+const completerPrefix = "kubectl_complete-"
+
+// programName is the base name of the program that the user runs. A link to it
+// named kubectl_complete-gc stands for kubectl-gc.
+func programName(argv0 string) string {
+	base := strings.TrimSuffix(filepath.Base(argv0), ".exe")
+	if plugin, ok := strings.CutPrefix(base, completerPrefix); ok {
+		return "kubectl-" + plugin
+	}
+	return base
+}
+
 // displayName is how the user called the program: "kubectl gc" for a plugin
 // named kubectl-gc, the program's own name otherwise. An underscore in a
 // plugin's file name stands for a dash.
-func displayName(argv0 string) string {
-	base := strings.TrimSuffix(filepath.Base(argv0), ".exe")
-	if plugin, ok := strings.CutPrefix(base, "kubectl-"); ok {
+func displayName(program string) string {
+	if plugin, ok := strings.CutPrefix(program, "kubectl-"); ok {
 		return "kubectl " + strings.ReplaceAll(plugin, "_", "-")
 	}
-	return base
+	return program
+}
+
+// arguments returns the words after the program's name. As
+// kubectl_complete-gc the program gets the words to complete.
+func arguments(argv []string) []string {
+	if strings.HasPrefix(filepath.Base(argv[0]), completerPrefix) {
+		return append([]string{cobra.ShellCompRequestCmd}, argv[1:]...)
+	}
+	return argv[1:]
 }
 
 func noArguments(args []string) error {
@@ -102,6 +123,10 @@ type globals struct {
 	verbosity int
 }
 
+// example returns the examples of a command, in whose text NAME stands where
+// the program's name goes.
+func (g *globals) example(text string) string { return strings.ReplaceAll(text, "NAME", g.name) }
+
 // logRequests hands -v to client-go's logger, whose low levels say nothing
 // that concerns a user.
 func (g *globals) logRequests() {
@@ -113,10 +138,19 @@ func (g *globals) logRequests() {
 	_ = flags.Set("v", strconv.Itoa(g.verbosity)) // an integer is always accepted
 }
 
-func newRoot(name string, streams genericiooptions.IOStreams) *cobra.Command {
+// Command returns the command with its subcommands, for programs that write
+// documentation. program is the name of the plugin's file, which the texts
+// follow.
+func Command(program string) *cobra.Command {
+	return newRoot(program, genericiooptions.NewTestIOStreamsDiscard())
+}
+
+func newRoot(argv0 string, streams genericiooptions.IOStreams) *cobra.Command {
+	program := programName(argv0)
+	name := displayName(program)
 	g := &globals{IOStreams: streams, name: name, config: genericclioptions.NewConfigFlags(true)}
 	root := &cobra.Command{
-		Use:   strings.ReplaceAll(name, " ", "-"),
+		Use:   program,
 		Short: "Show, preview and drive garbage collection",
 		Long: `Show what owns what in a cluster, as Kubernetes' garbage collector sees it;
 preview exactly what a deletion does; and run it from here.
@@ -147,7 +181,9 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
 	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
 	root.PersistentPreRun = func(*cobra.Command, []string) { g.logRequests() }
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g))
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newVersion(g))
 	g.registerCompletions(root)
+	addCompletion(root, program, name)
+	completeOthers(root)
 	return root
 }

@@ -116,6 +116,8 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info) 
 		err = fmt.Errorf("reading %s/%s: %w", kind.Resource, info.Name, err)
 		if apierrors.IsNotFound(err) {
 			err = missingError{err, kind.GroupResource(), info.Namespace, info.Name, kind.Namespaced}
+		} else {
+			err = unreadError{err, identified(kind, info.Namespace, info.Name)}
 		}
 		return nil, err
 	}

@@ -158,11 +158,11 @@ func (o *treeOptions) run(ctx context.Context) error {
 			return o.nothingFound(s, failed)
 		}
 	}
-	snapshot, err := s.reader.Snapshot(ctx, o.snapshotScope(s, named), named...)
+	g, err := o.read(ctx, s, named)
 	if err != nil {
 		return err
 	}
-	g := graph.New(snapshot)
+	snapshot := g.Snapshot()
 	selection, err := o.selection(s, g, named)
 	if err != nil {
 		return err
@@ -190,6 +190,47 @@ func (o *treeOptions) nothingFound(s *session, err error) error {
 	}
 	fmt.Fprintf(o.ErrOut, "No resources found%s.\n", where)
 	return nil
+}
+
+// maxOwnerReads is the number of named objects up to which their owners are
+// read one by one instead of listed.
+const maxOwnerReads = 20
+
+// read reads what the answer needs. For the owners of a few objects no lists
+// are needed, as long as every owner is where the references say: what lists
+// would add is what is wrong with the others.
+func (o *treeOptions) read(ctx context.Context, s *session, named []graph.Object) (*graph.Graph, error) {
+	scope := o.snapshotScope(s, named)
+	scope.OwnersOnly = o.owners && o.scope == "auto" && len(named) > 0 && len(named) <= maxOwnerReads
+	if o.given() || o.selector == "" {
+		scope.Labels = []string{}
+	}
+	snapshot, err := s.reader.Snapshot(ctx, scope, named...)
+	if err != nil {
+		return nil, err
+	}
+	g := graph.New(snapshot)
+	if !scope.OwnersOnly || snapshot.Complete() && everyOwnerFound(g) {
+		return g, nil
+	}
+	scope.OwnersOnly = false
+	if snapshot, err = s.reader.Snapshot(ctx, scope, named...); err != nil {
+		return nil, err
+	}
+	return graph.New(snapshot), nil
+}
+
+// everyOwnerFound reports whether all references lead to the objects that they
+// state.
+func everyOwnerFound(g *graph.Graph) bool {
+	for n := range g.Nodes() {
+		for _, ref := range n.Owners() {
+			if ref.State != graph.Solid && ref.State != graph.WaitingForDependentsDeletion {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // snapshotScope derives what must be read from what was asked for: dependents
@@ -262,8 +303,7 @@ func (o *treeOptions) everything(g *graph.Graph, s *session) graph.Selection {
 	}
 	var roots []graph.Node
 	for n := range g.Nodes() {
-		owned := len(n.Owners()) > 0
-		if !owned && (n.HasDependents() || o.isolated) {
+		if !n.HasOwners() && (n.HasDependents() || o.isolated) {
 			roots = append(roots, n)
 		}
 	}
@@ -280,7 +320,7 @@ func (o *treeOptions) everything(g *graph.Graph, s *session) graph.Selection {
 func (o *treeOptions) namespaceInCluster(g *graph.Graph, namespace string) graph.Selection {
 	var nodes []graph.Node
 	for n := range g.Nodes() {
-		if !n.Virtual() && n.Object().Namespace == namespace && (o.isolated || n.HasDependents() || len(n.Owners()) > 0) {
+		if !n.Virtual() && n.Namespace() == namespace && (o.isolated || n.HasDependents() || n.HasOwners()) {
 			nodes = append(nodes, n)
 		}
 	}

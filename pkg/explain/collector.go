@@ -22,7 +22,8 @@ func (w *walker) foreground(n graph.Node) []hold {
 	const symptom = "gc-fg-blocking"
 	blocking := n.BlockingDependents()
 	because := "waits for its " + count(len(blocking), "blocking dependent")
-	var holds []hold
+	holds := w.blindCollector(n)
+	blind := len(holds) > 0
 	waiting := false
 	for _, d := range blocking {
 		switch {
@@ -33,21 +34,74 @@ func (w *walker) foreground(n graph.Node) []hold {
 		default:
 			if c := w.untouched(n, d); c != nil {
 				holds = append(holds, hold{symptom: symptom, because: because, cause: c})
+			} else if denied := w.denied(n, d); denied != nil {
+				holds = append(holds, denied...)
 			} else {
 				waiting = true
 			}
 		}
 	}
 	switch {
-	case w.namespaceGone(n.Object().Namespace):
+	case w.namespaceGone(n.Object().Namespace), blind:
 	case waiting:
 		holds = append(holds, w.collector(n, symptom, "the garbage collector has to delete its blocking dependents"))
 	case len(blocking) == 0 && w.incomplete() != "":
 		holds = append(holds, hold{symptom: symptom, because: "may wait for blocking dependents that could not be listed", cause: w.blind(n)})
 	case len(blocking) == 0:
+		if w.age(n) > collectorDelay {
+			if c := w.refusal(n, w.tryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); c != nil {
+				return append(holds, hold{symptom: symptom, because: "the garbage collector cannot remove the finalizer foregroundDeletion", cause: c})
+			}
+		}
 		holds = append(holds, w.collector(n, symptom, "the garbage collector has to remove the finalizer foregroundDeletion"))
 	}
 	return holds
+}
+
+// blindCollector is an owner in foreground deletion that the garbage collector
+// cannot see.
+func (w *walker) blindCollector(n graph.Node) []hold {
+	var holds []hold
+	for _, root := range w.blindTo(n) {
+		const because = "the garbage collector cannot list objects of its type"
+		holds = append(holds, hold{symptom: "gc-blind", because: because, cause: root}, hold{because: because, cause: w.collectorBlind(n, root)})
+	}
+	return holds
+}
+
+// denied is a blocking dependent that the garbage collector may not delete, or,
+// when another owner keeps it, may not release: nil when nothing is known to
+// refuse that.
+func (w *walker) denied(owner, d graph.Node) []hold {
+	if w.age(owner) <= collectorDelay {
+		return nil
+	}
+	operation, r := "DELETE", reply{}
+	if keptByOthers(owner, d) {
+		operation, r = "UPDATE", w.tryRelease(d, owner.Object().UID)
+	} else {
+		r = w.tryDelete(d, "dependent of "+string(owner.Object().UID))
+	}
+	root := w.refusal(d, r, operation)
+	if root == nil {
+		return nil
+	}
+	c := w.shared("gc-fg-denied "+string(owner.Object().UID)+" "+root.Object.String(), "gc-fg-denied", d.Identity(), func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart"
+		c.Evidence = []Evidence{field(d, "metadata.deletionTimestamp", "not set"), asked(d, r)}
+		c.Remedies = append(w.freeOwner(owner, d), w.deleteAgain(d, Disruptive, "deletes the dependent at once, when nothing refuses it any more; its owner follows"))
+	})
+	w.members[c] = append(w.members[c], d)
+	because := "the garbage collector may not delete its dependent " + d.Identity().String()
+	return []hold{{symptom: "gc-fg-denied", because: because, cause: root}, {symptom: "gc-fg-blocking", because: because, cause: c}}
+}
+
+// keptByOthers reports whether a dependent has an owner that stays.
+func keptByOthers(owner, d graph.Node) bool {
+	return slices.ContainsFunc(d.Owners(), func(ref graph.Reference) bool {
+		return ref.UID != owner.Object().UID && ref.State == graph.Solid
+	})
 }
 
 // collector is a hold that only the garbage collector ends.
@@ -164,6 +218,9 @@ func (w *walker) orphan(n graph.Node) []hold {
 	case w.namespaceGone(n.Object().Namespace):
 		return nil
 	case w.pendingFinalizer(n, metav1.FinalizerOrphanDependents) || !n.HasDependents() && w.incomplete() == "":
+		if denied := w.orphanDenied(n); denied != nil {
+			return denied
+		}
 		return []hold{w.collector(n, "gc-orphan-pending", "the garbage collector has to orphan its dependents")}
 	}
 	return []hold{{because: "its dependents are not orphaned yet", cause: w.cause("gc-orphan-pending", n.Identity(), "", func(c *Cause) {
@@ -173,4 +230,37 @@ func (w *walker) orphan(n graph.Node) []hold {
 			c.Evidence = append(c.Evidence, Evidence{Source: "the lists", Value: missing})
 		}
 	})}}
+}
+
+// orphanDenied is an owner whose references may not be removed from a
+// dependent, or which may not be updated itself.
+func (w *walker) orphanDenied(n graph.Node) []hold {
+	if w.age(n) <= collectorDelay {
+		return nil
+	}
+	refusing, r := n, w.tryRemoval(n, metav1.FinalizerOrphanDependents)
+	for i, d := range n.Dependents() {
+		if !r.ok() || i >= maxShown {
+			break
+		}
+		refusing, r = d, w.tryRelease(d, n.Object().UID)
+	}
+	root := w.refusal(refusing, r, "UPDATE")
+	if root == nil {
+		return nil
+	}
+	because := "the garbage collector may not update " + refusing.Identity().String()
+	c := w.cause("gc-orphan-pending", n.Identity(), "denied", func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = fmt.Sprintf("%d dependents still reference it, and the references cannot be removed: deleting it in another way now would delete them", len(n.Dependents()))
+		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(refusing, r)}
+		for _, ref := range refusing.Owners() {
+			if ref.UID == n.Object().UID {
+				remedy := w.dropReference(refusing, ref.Index, ref.UID, "removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")
+				remedy.Risk, remedy.Leaks = Safe, "" // it is what the orphaning is for
+				c.Remedies = append(c.Remedies, remedy)
+			}
+		}
+	})
+	return []hold{{symptom: "gc-orphan-pending", because: because, cause: root}, {because: because, cause: c}}
 }

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
@@ -36,6 +37,15 @@ v1 PersistentVolumeClaim persistentvolumeclaims namespaced
 v1 PersistentVolume persistentvolumes cluster
 v1 Namespace namespaces cluster
 v1 Node nodes cluster
+v1 ServiceAccount serviceaccounts namespaced
+v1 Service services namespaced
+v1 Event events namespaced
+apps/v1 Deployment deployments namespaced
+apps/v1 StatefulSet statefulsets namespaced
+rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster
+rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
+rbac.authorization.k8s.io/v1 Role roles namespaced
+rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced
 coordination.k8s.io/v1 Lease leases namespaced
 apiregistration.k8s.io/v1 APIService apiservices cluster
 apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
@@ -58,6 +68,8 @@ type scenario struct {
 	unlisted   map[string]bool
 	unreadable map[string]bool
 	absent     map[string]bool
+	requests   int // of the analysis
+	catalogue  *finalizers.Catalogue
 }
 
 func parse(t *testing.T, text string) *scenario {
@@ -157,6 +169,7 @@ func (s *scenario) add(t *testing.T, name string, words []string, body string) {
 
 // Read implements explain.Cluster.
 func (s *scenario) Read(_ context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	s.requests++
 	if s.unreadable[resource.Resource] {
 		return nil, errors.New("refused by the test")
 	}
@@ -168,6 +181,7 @@ func (s *scenario) Read(_ context.Context, resource schema.GroupVersionResource,
 
 // List implements explain.Cluster.
 func (s *scenario) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	s.requests++
 	if s.unreadable[resource.Resource] {
 		return nil, errors.New("refused by the test")
 	}
@@ -183,6 +197,20 @@ func (s *scenario) List(_ context.Context, resource schema.GroupVersionResource,
 // explained runs the engine and the analysis, and returns what is said of each
 // terminating object: its verdict, and its causes with their objects.
 func (s *scenario) explained(t *testing.T) string {
+	t.Helper()
+	var lines []string
+	for _, o := range s.report(t).Objects {
+		line := fmt.Sprintf("%s: %s", o.Object, o.Verdict)
+		for _, f := range o.Findings {
+			line += fmt.Sprintf(" %s@%s*%d", f.Cause.ID, f.Cause.Object.Name, f.Cause.Blocks)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// report runs the engine and the analysis for all terminating objects.
+func (s *scenario) report(t *testing.T) *explain.Report {
 	t.Helper()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	snapshot := &graph.Snapshot{Mapper: mapper}
@@ -215,16 +243,23 @@ func (s *scenario) explained(t *testing.T) string {
 			asked = append(asked, n.Object().UID)
 		}
 	}
-	report := explain.Explain(t.Context(), explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Now: now}, asked)
-	var lines []string
-	for _, o := range report.Objects {
-		line := fmt.Sprintf("%s: %s", o.Object, o.Verdict)
-		for _, f := range o.Findings {
-			line += fmt.Sprintf(" %s@%s*%d", f.Cause.ID, f.Cause.Object.Name, f.Cause.Blocks)
-		}
-		lines = append(lines, line)
+	return explain.Explain(t.Context(), explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.events, Catalogue: s.catalogue, Now: now}, asked)
+}
+
+// events implements Input.Events.
+func (s *scenario) events(_ context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
+	s.requests++
+	if s.unreadable["events"] {
+		return nil, errors.New("refused by the test")
 	}
-	return strings.Join(lines, "\n") + "\n"
+	var items []unstructured.Unstructured
+	for key, o := range s.whole {
+		about, _, _ := unstructured.NestedString(o.Object, "involvedObject", "uid")
+		if strings.HasPrefix(key, "events/"+namespace+"/") && about == string(uid) {
+			items = append(items, *o)
+		}
+	}
+	return items, nil
 }
 
 const (
@@ -253,7 +288,7 @@ ConfigMap/s/a deleted=600 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknow
 ConfigMap/s/a deleted=60 finalizers=foregroundDeletion
 ConfigMap/s/b deleted=60 finalizers=foregroundDeletion owners=ConfigMap/a!
 ConfigMap/s/c deleted=60 finalizers=example.com/x owners=ConfigMap/b!`,
-		"ConfigMap/s/a: Unknown fin-unknown@c*3\nConfigMap/s/b: Unknown fin-unknown@c*3\nConfigMap/s/c: Unknown fin-unknown@c*3\n"},
+		"ConfigMap/s/a: Stuck fin-absent@c*3\nConfigMap/s/b: Stuck fin-absent@c*3\nConfigMap/s/c: Stuck fin-absent@c*3\n"},
 	{"a ring", alive + `
 ConfigMap/s/a deleted=1 finalizers=foregroundDeletion owners=ConfigMap/b!
 ConfigMap/s/b deleted=1 finalizers=foregroundDeletion owners=ConfigMap/a!`,
@@ -271,11 +306,11 @@ no namespace s
 ConfigMap/s/a deleted=1 finalizers=foregroundDeletion`, "ConfigMap/s/a: Stuck ns-forced-leftovers@s*1\n"},
 	{"one cause for many", alive + `
 Widget/s/v deleted=1 finalizers=example.com/x
-Widget/s/w deleted=1 finalizers=example.com/x`, "Widget/s/v: Unknown fin-unknown@v*2\nWidget/s/w: Unknown fin-unknown@v*2\n"},
+Widget/s/w deleted=1 finalizers=example.com/x`, "Widget/s/v: Stuck fin-absent@v*2\nWidget/s/w: Stuck fin-absent@v*2\n"},
 	{"a definition with an instance", alive + `
 CustomResourceDefinition/widgets.example.com deleted=300 finalizers=customresourcecleanup.apiextensions.k8s.io
 Widget/s/w deleted=1 finalizers=example.com/x`,
-		"CustomResourceDefinition/widgets.example.com: Unknown fin-unknown@w*2\nWidget/s/w: Unknown fin-unknown@w*2\n"},
+		"CustomResourceDefinition/widgets.example.com: Stuck fin-absent@w*2\nWidget/s/w: Stuck fin-absent@w*2\n"},
 	{"a definition without instances", alive + `
 CustomResourceDefinition/widgets.example.com deleted=3 finalizers=customresourcecleanup.apiextensions.k8s.io`,
 		"CustomResourceDefinition/widgets.example.com: Progressing crd-instances@widgets.example.com*1\n"},
@@ -291,7 +326,7 @@ Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditi
 ConfigMap/s/a`, "Namespace/s: Stuck ns-content-failure@s*1\n"},
 	{"finalizers of others on a namespace", alive + `
 Namespace/s deleted=300 finalizers=example.com/m {"spec":{"finalizers":["example.com/s"]}}`,
-		"Namespace/s: Unknown ns-meta-finalizers@s*1 ns-spec-finalizers@s*1\n"},
+		"Namespace/s: Stuck ns-meta-finalizers@s*1 ns-spec-finalizers@s*1\n"},
 	{"an API that does not answer", alive + `
 APIService/v1.m.example.com {"spec":{"service":{"name":"x","namespace":"y"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"ServiceNotFound","message":"gone"}]}}
 Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionDiscoveryFailure","status":"True","reason":"DiscoveryFailed","message":"m"}]}}`,

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -32,38 +34,102 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 	case finalizer == "kubernetes.io/pv-protection" && resource == "persistentvolumes":
 		return w.volume(n)
 	}
-	h := hold{because: "finalizer " + finalizer, cause: w.foreign(n, index, finalizer)}
-	if resource == "pods" {
+	if holds, known := w.waiter(n, index, finalizer); known {
+		return holds
+	}
+	h := w.foreign(n, index, finalizer, finalizers.Metadata)
+	switch resource {
+	case "pods":
 		h.symptom = "pod-finalizer"
+	case "customresourcedefinitions.apiextensions.k8s.io":
+		h.symptom = "crd-finalizer"
 	}
 	return []hold{h}
 }
 
-// foreign is a finalizer of a controller outside this program. Objects of a
-// type that wait for the same finalizer share the cause.
-func (w *walker) foreign(n graph.Node, index int, finalizer string) *Cause {
-	resource := n.Object().Resource.GroupResource()
-	id := "fin-unknown"
-	if resource.String() == "namespaces" {
-		id = "ns-meta-finalizers"
+// maxByHand is the number of objects for which a cause shows how to remove the
+// finalizer by hand.
+const maxByHand = 3
+
+// foreign is a finalizer of a controller outside this program. Objects that
+// wait for the same share the cause.
+func (w *walker) foreign(n graph.Node, index int, finalizer string, list finalizers.Field) hold {
+	resource := n.Object().Resource.GroupResource().String()
+	because := "finalizer " + finalizer
+	if list == finalizers.Spec {
+		because = "spec finalizer " + finalizer
 	}
-	c := w.shared(id+" "+finalizer+" "+resource.String(), id, n.Identity(), func(c *Cause) {
-		c.Summary = fmt.Sprintf("the finalizer %s is there, and whether its controller works is not looked at yet", finalizer)
-		c.Controller = w.Owner(finalizer, n.Object().Resource.GroupVersionKind().GroupKind())
-		if c.Controller != nil {
-			c.Summary = fmt.Sprintf("%s has not removed the finalizer %s; whether it works is not looked at yet", c.Controller.Name, finalizer)
+	s := w.search(n, finalizer, list)
+	if h, is := w.component(n, s); is {
+		h.because = because + ": " + h.because
+		return h
+	}
+	r := w.judge(n, s)
+	key, at := r.id+" "+r.key, n.Identity()
+	switch {
+	case resource == "namespaces":
+		key += " " + resource
+		r.id = "ns-meta-finalizers"
+		if list == finalizers.Spec {
+			r.id = "ns-spec-finalizers"
 		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), target(n)),
-			Effect: "shows the status and conditions that the controller of the finalizer has written: make it work, or install it again, and it cleans up and takes the finalizer off",
-		}}
+	case r.at != nil:
+		at = *r.at
+	default:
+		key += " " + resource
+	}
+	c := w.shared(key, r.id, at, func(c *Cause) {
+		c.Verdict, c.Summary, c.Controller = r.verdict, r.summary, r.controller
+		c.Evidence, c.Remedies = r.shared, r.remedies
 	})
+	w.join(c, n, index, s, r)
+	return hold{because: because, cause: c}
+}
+
+// join adds an object to those that a cause holds up.
+func (w *walker) join(c *Cause, n graph.Node, index int, s *search, r ruling) {
 	w.members[c] = append(w.members[c], n)
 	if len(w.members[c]) <= maxShown {
-		c.Evidence = append(c.Evidence, field(n, fmt.Sprintf("metadata.finalizers[%d]", index), finalizer))
-		c.Evidence = append(c.Evidence, w.author(n, finalizer)...)
+		c.Evidence = append(c.Evidence, field(n, fmt.Sprintf("%s[%d]", s.field, index), s.finalizer))
+		c.Evidence = append(c.Evidence, w.author(n, s.finalizer)...)
+		c.Evidence = append(c.Evidence, r.own...)
 	}
-	return c
+	if r.byHand && len(w.members[c]) <= maxByHand {
+		c.Remedies = append(c.Remedies, w.byHand(n, index, s, r))
+	}
+}
+
+// byHand removes the finalizer instead of its controller, the last way out.
+func (w *walker) byHand(n graph.Node, index int, s *search, r ruling) Remedy {
+	leaks, harmless := "whatever its controller would have cleaned up, which may be outside the cluster", false
+	for _, m := range s.known {
+		leaks, harmless = cmp.Or(m.Leaks, leaks), m.Harmless
+	}
+	if s.field == finalizers.Spec {
+		return w.finalizeNamespace(n, s.finalizer, leaks)
+	}
+	remedy := w.removeFinalizer(n, index, s.finalizer, leaks)
+	if harmless && (r.id == finAbsent || r.id == finInNamespace) {
+		remedy.Risk = Disruptive
+	}
+	return remedy
+}
+
+// component is a finalizer that a part of kube-controller-manager removes, of
+// which the conditions are not looked at.
+func (w *walker) component(n graph.Node, s *search) (hold, bool) {
+	if len(s.known) == 0 || s.known[0].Builtin != finalizers.ControllerManager {
+		return hold{}, false
+	}
+	because := "the " + s.whose() + " has to remove it"
+	if w.health().lease != leaseFresh || !w.late(n) {
+		return w.manager(n, because, w.late(n)), true
+	}
+	return hold{because: because, cause: w.shared(finWorking+" "+s.finalizer, finWorking, n.Identity(), func(c *Cause) {
+		c.Summary = fmt.Sprintf("%s: kube-controller-manager works, and what the finalizer waits for is not looked at: %s", because, s.known[0].WaitsFor)
+		c.Controller = &Controller{Name: "the " + s.whose(), Liveness: Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(s.known[0])...)}
+		c.Evidence = []Evidence{field(n, string(s.field), s.finalizer)}
+	})}, true
 }
 
 // finish completes a cause when all its objects are known.
@@ -73,8 +139,14 @@ func (w *walker) finish(c *Cause) {
 	}
 }
 
+// maxAuthors is the number of objects that are read for who set a finalizer.
+const maxAuthors = 100
+
 // author says who set the finalizer, by the object's managed fields.
 func (w *walker) author(n graph.Node, finalizer string) []Evidence {
+	if w.authors++; w.authors > maxAuthors {
+		return nil
+	}
 	full, err := w.fullOf(n)
 	if err != nil {
 		return nil
@@ -134,7 +206,9 @@ func (w *walker) instances(n graph.Node) []hold {
 	plural, group, _ := strings.Cut(name, ".")
 	gr := schema.GroupResource{Group: group, Resource: plural}
 	unseen := !w.Graph.Snapshot().Covers(gr, "", "")
-	if unseen || untouched > 0 || len(all) == 0 {
+	if refused := w.instancesRefused(n, gr); len(refused) > 0 {
+		holds = append(holds, refused...)
+	} else if unseen || untouched > 0 || len(all) == 0 {
 		holds = append(holds, hold{symptom: symptom, because: "the API server deletes its instances", cause: w.instancesLeft(n, untouched, unseen)})
 	}
 	return holds

@@ -62,6 +62,12 @@ func (w *walker) lease(namespace, name string) (leaseState, Evidence) {
 	case err != nil:
 		return leaseUnread, Evidence{Source: id.String(), Value: "could not be read: " + err.Error()}
 	}
+	return w.leaseState(lease)
+}
+
+// leaseState compares a lease with the API server's time.
+func (w *walker) leaseState(lease *unstructured.Unstructured) (leaseState, Evidence) {
+	id := identity(leases, lease.GetNamespace(), lease.GetName())
 	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
 	duration := max(time.Duration(seconds)*time.Second, leaseMargin)
 	renewed, err := time.Parse(time.RFC3339Nano, nested(lease, "spec", "renewTime"))

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -77,24 +78,10 @@ func (w *walker) namespace(n graph.Node) []hold {
 		if finalizer == "kubernetes" {
 			holds = append(holds, w.emptying(n, full)...)
 		} else {
-			holds = append(holds, hold{because: "spec finalizer " + finalizer, cause: w.specFinalizer(n, i, finalizer)})
+			holds = append(holds, w.foreign(n, i, finalizer, finalizers.Spec))
 		}
 	}
 	return holds
-}
-
-// specFinalizer is a finalizer in the spec that is not the namespace
-// controller's.
-func (w *walker) specFinalizer(n graph.Node, index int, finalizer string) *Cause {
-	return w.cause("ns-spec-finalizers", n.Identity(), finalizer, func(c *Cause) {
-		c.Summary = "the controller of the spec finalizer " + finalizer + " has not removed it; whether it works is not looked at yet"
-		c.Controller = w.Owner(finalizer, n.Object().Resource.GroupVersionKind().GroupKind())
-		c.Evidence = []Evidence{field(n, fmt.Sprintf("spec.finalizers[%d]", index), finalizer)}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), target(n)),
-			Effect: "shows what the controller of the finalizer has written: make it work, or install it again, and it takes the finalizer off",
-		}}
-	})
 }
 
 // emptying is the namespace controller's finalizer: the content goes first. The
@@ -103,20 +90,19 @@ func (w *walker) specFinalizer(n graph.Node, index int, finalizer string) *Cause
 func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold {
 	holds := w.discovery(n, full)
 	holds = append(holds, w.content(n)...)
-	if missing := w.unlistedIn(n.Object().Name); missing != "" {
-		holds = append(holds, hold{symptom: "ns-content", because: "may wait for content that could not be listed", cause: w.unlistedContent(n, missing)})
-	}
+	holds = append(holds, w.versions(n, full)...)
+	holds = append(holds, w.unseen(n)...)
 	untouched := len(w.untouchedIn(n.Object().Name))
 	failure, failed := conditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.status == "True"
 	started := len(conditions(full)) > 0
 	switch h := w.health(); {
 	case !started && (h.dead() || w.age(n) > namespaceStart):
-		holds = append(holds, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart))
+		holds = append(holds, w.withSymptom("ns-controller-absent", w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
 	case failed && (untouched > 0 || len(holds) == 0):
-		holds = append(holds, hold{because: "the namespace controller cannot delete its content", cause: w.contentFailure(n, failure, untouched)})
+		holds = append(holds, w.contentRefused(n, failure, untouched)...)
 	case len(holds) == 0 || !started:
 		holds = append(holds, w.controllerTurn(n, full, untouched))
 	}
@@ -195,6 +181,68 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 	})}
 }
 
+// maxContentProbes is how many objects of a namespace are asked about, to find
+// those that may not be deleted: the namespace controller deletes collections,
+// and is not told which object it fails at.
+const maxContentProbes = 50
+
+// contentRefused leads from content that the namespace controller fails to
+// delete to what refuses it.
+func (w *walker) contentRefused(n graph.Node, failure condition, untouched int) []hold {
+	const because = "the namespace controller cannot delete its content"
+	roots := w.initializing(failure.message)
+	for i, m := range w.untouchedIn(n.Object().Name) {
+		if i >= maxContentProbes {
+			break
+		}
+		if c := w.refusal(m, w.tryDelete(m, ""), "DELETE"); c != nil && !slices.Contains(roots, c) {
+			roots = append(roots, c)
+		}
+	}
+	var holds []hold
+	for _, c := range roots {
+		w.addOnce(c, failure.evidence(n.Identity().String()))
+		holds = append(holds, hold{symptom: "ns-content-failure", because: because, cause: c})
+	}
+	if len(holds) == 0 {
+		holds = []hold{{because: because, cause: w.contentFailure(n, failure, untouched)}}
+	}
+	return holds
+}
+
+// unseen is content of types that could not be listed.
+func (w *walker) unseen(n graph.Node) []hold {
+	missing := w.unlistedIn(n.Object().Name)
+	var holds []hold
+	for _, c := range w.unlistedCauses(missing) {
+		holds = append(holds, hold{symptom: "ns-content-failure", because: "the namespace controller cannot list all types", cause: c})
+	}
+	rest := slices.DeleteFunc(missing, func(u graph.Unlisted) bool {
+		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
+	})
+	if len(rest) > 0 {
+		holds = append(holds, hold{symptom: "ns-content", because: "may wait for content that could not be listed", cause: w.unlistedContent(n, unlistedText(rest))})
+	}
+	return holds
+}
+
+// versions is an API whose versions the namespace controller cannot make sense
+// of.
+func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold {
+	failure, _ := conditionOf(full, "NamespaceDeletionGroupVersionParsingFailure")
+	if failure.status != "True" {
+		return nil
+	}
+	return []hold{{because: "the namespace controller cannot find out all types", cause: w.cause("ns-gv-parse", n.Identity(), "", func(c *Cause) {
+		c.Verdict, c.Summary = Stuck, "an API of the server advertises a group version that cannot be parsed: an aggregated one, since the server's own never do"
+		c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: w.Kubectl + " get apiservices -o wide",
+			Effect: "shows the aggregated APIs, those with a service: repair the one that the message names",
+		}}
+	})}}
+}
+
 // contentFailure is content that the namespace controller fails to delete.
 func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) *Cause {
 	return w.cause("ns-content-failure", n.Identity(), "", func(c *Cause) {
@@ -241,9 +289,9 @@ func (w *walker) untouchedTypes(n graph.Node) string {
 	return Quote(joined)
 }
 
-// unlistedIn says what of the namespace's content could not be listed. Types
+// unlistedIn returns what of the namespace's content could not be listed. Types
 // that the server itself cannot tell are another cause.
-func (w *walker) unlistedIn(namespace string) string {
+func (w *walker) unlistedIn(namespace string) []graph.Unlisted {
 	var missing []graph.Unlisted
 	for _, u := range w.unlisted {
 		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
@@ -253,10 +301,7 @@ func (w *walker) unlistedIn(namespace string) string {
 			missing = append(missing, u)
 		}
 	}
-	if len(missing) == 0 {
-		return ""
-	}
-	return unlistedText(missing)
+	return missing
 }
 
 // mayBeNamespaced reports whether objects of the type may be in a namespace.
@@ -335,50 +380,12 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available condition
 	return w.shared("ns-discovery "+api.GetName(), "ns-discovery", at, func(c *Cause) {
 		c.Summary = "the API that this APIService serves does not answer, so no namespace can be emptied for certain"
 		c.Evidence = []Evidence{available.evidence(at.String())}
-		namespace, name := nested(api, "spec", "service", "namespace"), nested(api, "spec", "service", "name")
-		c.Evidence = append(c.Evidence, w.backend(namespace, name)...)
-		c.Remedies = []Remedy{
-			{
-				Risk: Safe, Command: fmt.Sprintf("%s -n %s get service,endpointslices,pods", w.Kubectl, Quote(namespace)),
-				Effect: "shows what serves the API: make the service " + name + " and its pods work, and namespaces go on by themselves",
-			},
-			{
-				Risk: Dangerous,
-				Command: fmt.Sprintf("%s get apiservice %s -o yaml > %s && %s",
-					w.Kubectl, Quote(api.GetName()), Quote(api.GetName()+".yaml"), w.deleteRaw(at, "")),
-				Effect: "unregisters the API, if its product was uninstalled; the file allows to register it again",
-				Leaks:  "what the API stored in the namespaces is left behind",
-			},
-		}
+		s := w.serving(nested(api, "spec", "service", "namespace"), nested(api, "spec", "service", "name"))
+		c.Evidence = append(c.Evidence, s.evidence...)
+		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
+			Risk: Dangerous, Command: w.saved(at, w.deleteRaw(at, "")),
+			Effect: "unregisters the API, if its product was uninstalled; the file allows to register it again",
+			Leaks:  "what the API stored in the namespaces is left behind",
+		})
 	})
-}
-
-// backend says whether a service exists and has ready endpoints.
-func (w *walker) backend(namespace, name string) []Evidence {
-	source := identity(services, namespace, name).String()
-	_, err := w.full(services, namespace, name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return []Evidence{{Source: source, Value: "does not exist"}}
-	case err != nil:
-		return []Evidence{{Source: source, Value: "could not be read: " + err.Error()}}
-	}
-	list, err := w.all(slicesOf, namespace)
-	if err != nil {
-		return []Evidence{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
-	}
-	ready := 0
-	for i := range list {
-		if list[i].GetLabels()["kubernetes.io/service-name"] != name {
-			continue
-		}
-		endpoints, _, _ := unstructured.NestedSlice(list[i].Object, "endpoints")
-		for _, e := range endpoints {
-			endpoint, _ := e.(map[string]any)
-			if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {
-				ready++
-			}
-		}
-	}
-	return []Evidence{{Source: source, Value: fmt.Sprintf("exists, with %d ready endpoints", ready)}}
 }

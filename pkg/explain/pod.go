@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,7 +57,45 @@ func (w *walker) pod(n graph.Node) []hold {
 	if c := w.nodeDown(machine); c != nil {
 		return []hold{{because: because + " on node " + node, cause: c}}
 	}
-	return w.kubelet(n, full)
+	return append(w.kubelet(n, full, machine), w.kubeletRefused(n)...)
+}
+
+// kubeletRefused is a pod of which its kubelet may not write the status, or
+// which it may not delete, when it is done with it.
+func (w *walker) kubeletRefused(n graph.Node) []hold {
+	if w.Now.Sub(n.Object().DeletionTimestamp.Time) <= kubeletDelay {
+		return nil
+	}
+	var holds []hold
+	for _, r := range []reply{w.tryStatus(n), w.tryDelete(n, "pod")} {
+		if c := w.refusal(n, r, "UPDATE"); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
+			holds = append(holds, hold{because: "its kubelet may not write what it has to", cause: c})
+		}
+	}
+	return holds
+}
+
+// virtual names the program that plays the kubelet of a node that is no
+// machine, empty for a machine.
+func virtual(node *unstructured.Unstructured) string {
+	labels := node.GetLabels()
+	switch {
+	case labels["liqo.io/type"] == "virtual-node":
+		return "Liqo"
+	case labels["eks.amazonaws.com/compute-type"] == "fargate":
+		return "AWS Fargate"
+	}
+	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
+	for _, entry := range taints {
+		taint, _ := entry.(map[string]any)
+		if text(taint["key"]) == "virtual-kubelet.io/provider" {
+			return "the virtual kubelet of " + text(taint["value"])
+		}
+	}
+	if labels["type"] == "virtual-kubelet" {
+		return "a virtual kubelet"
+	}
+	return ""
 }
 
 func (w *walker) withSymptom(symptom string, h hold) hold {
@@ -145,6 +184,10 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.since.UTC().Format(time.RFC3339)})
 		}
 		c.Evidence = append(c.Evidence, lease)
+		if program := virtual(node); program != "" {
+			w.virtualDown(c, name, program)
+			return
+		}
 		c.Remedies = []Remedy{
 			{Risk: Safe, Command: w.Kubectl + " describe node " + Quote(name), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
 			{
@@ -157,8 +200,23 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 	})
 }
 
+// virtualDown is a node that is no machine, and of which the program that plays
+// its kubelet does not report.
+func (w *walker) virtualDown(c *Cause, name, program string) {
+	c.ID = "pod-virtual-node"
+	c.Summary = "the node is no machine: " + program + " plays its kubelet, and does not report"
+	c.Controller = &Controller{Name: program, Liveness: string(Unknown)}
+	if lease, err := w.full(leases, "kube-node-lease", name); err == nil {
+		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: nested(lease, "spec", "holderIdentity")}}
+	}
+	c.Remedies = []Remedy{{
+		Risk: Safe, Command: w.Kubectl + " describe node " + Quote(name),
+		Effect: "shows the node's state: make " + program + " work, and its pods end",
+	}}
+}
+
 // kubelet is a pod past its grace period on a node that reports.
-func (w *walker) kubelet(n graph.Node, full *unstructured.Unstructured) []hold {
+func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured) []hold {
 	end := n.Object().DeletionTimestamp.Time
 	const because = "waits for its kubelet"
 	running, ended := containers(full)
@@ -170,14 +228,21 @@ func (w *walker) kubelet(n graph.Node, full *unstructured.Unstructured) []hold {
 	if over <= delay {
 		return []hold{{because: because, cause: w.grace(n, full, "its grace period is over; its kubelet ends it about now", end.Add(delay))}}
 	}
+	failures := w.warnings(n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
 	id, summary := "pod-kubelet-kill", "its kubelet has not ended its containers"
-	if len(running) == 0 {
+	switch {
+	case len(running) == 0 && len(failures) > 0:
+		summary = "its containers have ended, and its kubelet fails to take down the rest of it"
+	case len(running) == 0:
 		id, summary = "pod-volumes", "its containers have ended, and its kubelet has not cleaned up after it: volumes or cgroups"
 	}
 	return []hold{{because: because, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf("%s, %s after the grace period", summary, over.Round(time.Second))
 		if len(running)+ended == 0 {
-			c.ID, c.Verdict = "pod-kubelet-kill", Unknown
+			c.Verdict = Unknown
+			if c.ID == "pod-volumes" {
+				c.ID = "pod-kubelet-kill"
+			}
 			c.Summary = fmt.Sprintf("no container of it is known to run, and its kubelet has not ended it, %s after the grace period", over.Round(time.Second))
 		} else if w.health().lease != leaseFresh && !w.nodeRenews(full) {
 			c.Verdict = Unknown // the node's conditions may be frozen
@@ -190,12 +255,29 @@ func (w *walker) kubelet(n graph.Node, full *unstructured.Unstructured) []hold {
 			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", fmt.Sprintf("%d containers have ended", ended)))
 		}
 		_, lease := w.lease("kube-node-lease", nested(full, "spec", "nodeName"))
-		c.Evidence = append(c.Evidence, lease)
+		c.Evidence = append(append(c.Evidence, failures...), lease)
 		c.Remedies = []Remedy{
 			{Risk: Safe, Command: w.Kubectl + " -n " + Quote(n.Object().Namespace) + " describe pod " + Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
 			w.force(n, "containers may run on and write, and mounts stay on the node"),
 		}
 	})}}
+}
+
+// kubeletEvidence says how far the kubelet has come: whether it has seen the
+// deletion, whether the sandbox is gone, and what is mounted.
+func kubeletEvidence(n graph.Node, full, machine *unstructured.Unstructured) []Evidence {
+	var evidence []Evidence
+	observed, known, _ := unstructured.NestedInt64(full.Object, "status", "observedGeneration")
+	if known && observed > 0 && observed < full.GetGeneration() {
+		evidence = append(evidence, field(n, "status.observedGeneration", fmt.Sprintf("%d of %d: its kubelet has not seen the deletion", observed, full.GetGeneration())))
+	}
+	if c, ok := conditionOf(full, "PodReadyToStartContainers"); ok && c.status == "False" {
+		evidence = append(evidence, field(n, "status.conditions[PodReadyToStartContainers]", "False: its sandbox is gone"))
+	}
+	if mounted, _, _ := unstructured.NestedStringSlice(machine.Object, "status", "volumesInUse"); len(mounted) > 0 {
+		evidence = append(evidence, Evidence{Source: "Node/" + machine.GetName(), Path: "status.volumesInUse", Value: fmt.Sprint(mounted)})
+	}
+	return evidence
 }
 
 // nodeRenews reports whether the lease of the pod's node is fresh.

@@ -41,18 +41,20 @@ type listing struct {
 }
 
 var (
-	pods       = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	nodes      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	services   = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	claims     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	leases     = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	apis       = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
-	slicesOf   = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	pods            = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	services        = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	leases          = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	apis            = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	slicesOf        = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 )
 
 var kinds = map[schema.GroupVersionResource]string{
-	pods: "Pod", nodes: "Node", services: "Service", namespaces: "Namespace", claims: "PersistentVolumeClaim", leases: "Lease", apis: "APIService",
+	pods: "Pod", nodes: "Node", services: "Service", namespaces: "Namespace", claims: "PersistentVolumeClaim", leases: "Lease", serviceAccounts: "ServiceAccount", apis: "APIService",
+	crds: "CustomResourceDefinition", admissionPolicies: "ValidatingAdmissionPolicy",
 }
 
 // identity names an object that need not be in the graph.

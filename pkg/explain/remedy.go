@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -29,8 +31,10 @@ func (w *walker) kubectl(n graph.Node) string {
 }
 
 // target names an object for kubectl without room for misunderstanding.
-func target(n graph.Node) string {
-	id := n.Identity()
+func target(n graph.Node) string { return targetOf(n.Identity()) }
+
+// targetOf is target for an object that need not be in the graph.
+func targetOf(id graph.Identity) string {
 	resource := id.Resource.Resource
 	if id.Resource.Group != "" {
 		resource += "." + id.Resource.Version + "." + id.Resource.Group
@@ -71,10 +75,91 @@ type operation struct {
 
 // patch changes an object by JSON patch, guarded by its UID.
 func (w *walker) patch(n graph.Node, operations ...operation) string {
-	all := append([]operation{{"test", "/metadata/uid", n.Object().UID}}, operations...)
-	data, err := json.Marshal(all)
-	if err != nil {
+	return w.patchOf(n.Identity(), operations...)
+}
+
+// patchOf is patch for an object that need not be in the graph.
+func (w *walker) patchOf(id graph.Identity, operations ...operation) string {
+	all := append([]operation{{"test", "/metadata/uid", id.UID}}, operations...)
+	var data strings.Builder
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(all); err != nil {
 		panic(err) // strings can always be marshalled
 	}
-	return fmt.Sprintf("%s patch %s --type=json -p %s", w.kubectl(n), target(n), Quote(string(data)))
+	begin := w.Kubectl
+	if id.Namespace != "" {
+		begin += " -n " + Quote(id.Namespace)
+	}
+	return fmt.Sprintf("%s patch %s --type=json -p %s", begin, targetOf(id), Quote(strings.TrimSpace(data.String())))
+}
+
+// saved puts a command that writes an object to a file before one that changes
+// it.
+func (w *walker) saved(id graph.Identity, command string) string {
+	return fmt.Sprintf("%s get %s -o yaml > %s && %s", w.Kubectl, targetOf(id), Quote(id.Name+".yaml"), command)
+}
+
+// removeFinalizer takes one finalizer off one object, as long as it is at the
+// index at which it was seen. leaks says what its controller does not clean up
+// then.
+func (w *walker) removeFinalizer(n graph.Node, index int, finalizer, leaks string) Remedy {
+	at := fmt.Sprintf("/metadata/finalizers/%d", index)
+	return Remedy{
+		Risk: Dangerous, Command: w.patch(n, operation{"test", at, finalizer}, operation{"remove", at, nil}),
+		Effect: "takes this finalizer alone off this object, after what it guards was cleaned up by hand",
+		Leaks:  leaks,
+	}
+}
+
+// releaseEdge makes a dependent's reference to the owner one that does not
+// block.
+func (w *walker) releaseEdge(d graph.Node, index int, owner types.UID) Remedy {
+	at := fmt.Sprintf("/metadata/ownerReferences/%d", index)
+	return Remedy{
+		Risk: Disruptive, Command: w.patch(d, operation{"test", at + "/uid", owner}, operation{"replace", at + "/blockOwnerDeletion", false}),
+		Effect: "lets the owner go without waiting for this dependent; the garbage collector deletes the dependent afterwards",
+	}
+}
+
+// dropReference takes one owner reference out of a dependent.
+func (w *walker) dropReference(d graph.Node, index int, owner types.UID, effect string) Remedy {
+	at := fmt.Sprintf("/metadata/ownerReferences/%d", index)
+	r := Remedy{
+		Risk: Disruptive, Command: w.patch(d, operation{"test", at + "/uid", owner}, operation{"remove", at, nil}), Effect: effect,
+	}
+	if len(d.Object().OwnerReferences) == 1 {
+		r.Leaks = "the dependent has no owner then, and nothing deletes it any more"
+	}
+	return r
+}
+
+// freeOwner returns the three classical ways to let an owner in foreground
+// deletion go: without waiting at all, without waiting for this dependent, and
+// without the reference.
+func (w *walker) freeOwner(owner, d graph.Node) []Remedy {
+	remedies := []Remedy{w.deleteAgain(owner, Safe, "takes the owner out of foreground deletion: it goes now, and the garbage collector deletes its dependents afterwards")}
+	for _, ref := range d.Owners() {
+		if ref.UID == owner.Object().UID {
+			remedies = append(remedies, w.releaseEdge(d, ref.Index, ref.UID),
+				w.dropReference(d, ref.Index, ref.UID, "drops the reference to the owner: the owner goes, and the dependent stays"))
+			break
+		}
+	}
+	return remedies
+}
+
+// finalizeNamespace removes one entry of a namespace's spec.finalizers, which
+// only the subresource finalize can. The resourceVersion that the object
+// carries is the guard against changes in between, the name in the entry that
+// against another list.
+func (w *walker) finalizeNamespace(n graph.Node, finalizer, leaks string) Remedy {
+	name := n.Object().Name
+	return Remedy{
+		Risk: Dangerous,
+		Command: fmt.Sprintf(`%s get namespace %s -o json | jq --arg uid %s --arg f %s 'if .metadata.uid == $uid then .spec.finalizers -= [$f] else error("another namespace") end' | %s replace --raw %s -f -`,
+			w.Kubectl, Quote(name), Quote(string(n.Object().UID)), Quote(finalizer), w.Kubectl, Quote("/api/v1/namespaces/"+url.PathEscape(name)+"/finalize")),
+		Effect: "takes this entry alone out of spec.finalizers, after what it guards was cleaned up by hand",
+		Leaks:  leaks,
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -35,11 +37,16 @@ type Input struct {
 	// acts, with no new delete.
 	Outcomes []gc.Outcome
 	Cluster  Cluster
+	// Failed are objects that were asked for and could not be read.
+	Failed []Failed
+	// Prober asks what would become of a write; nil asks nothing.
+	Prober Prober
+	// Events returns the events about an object; nil reads none.
+	Events func(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error)
 	// Now is the API server's time.
 	Now time.Time
-	// Owner tells who removes a finalizer from objects of a kind; nil stands for
-	// KnownOwner.
-	Owner func(finalizer string, kind schema.GroupKind) *Controller
+	// Catalogue says who removes which finalizer; nil stands for the built-in one.
+	Catalogue *finalizers.Catalogue
 	// Wait lets the time pass that a second look needs; nil does not wait.
 	Wait func(context.Context, time.Duration)
 	// Kubectl and Plugin begin the commands of remedies.
@@ -55,6 +62,12 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 			report.Objects = append(report.Objects, w.explanation(n))
 		}
 	}
+	for _, f := range in.Failed {
+		report.Objects = append(report.Objects, w.unreadableObject(f))
+	}
+	for _, o := range report.Objects {
+		w.waysOut(o)
+	}
 	for _, a := range w.answers {
 		for _, f := range a.found {
 			f.cause.Blocks++
@@ -63,6 +76,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 			}
 		}
 	}
+	w.unasked(report)
 	for _, c := range report.Causes {
 		slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
 		w.finish(c)
@@ -81,13 +95,17 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 }
 
 // compareCauses puts the gravest first, then those that hold up most. Whether
-// the garbage collector works at all comes before the rest.
+// the garbage collector works at all comes before the rest, and what refuses
+// every change before what waits for one.
 func compareCauses(a, b *Cause) int {
 	first := func(c *Cause) int {
-		if c.ID == gcAbsent {
+		switch {
+		case c.ID == gcAbsent:
 			return 0
+		case strings.HasPrefix(c.ID, "adm-"), strings.HasPrefix(c.ID, "val-"):
+			return 1
 		}
-		return 1
+		return 2
 	}
 	return cmp.Or(severity[b.Verdict]-severity[a.Verdict], first(a)-first(b), b.Blocks-a.Blocks,
 		cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object), cmp.Compare(a.Summary, b.Summary))
@@ -112,6 +130,9 @@ type walker struct {
 	unlisted   []graph.Unlisted
 	unreadable []string
 	podAt      map[types.UID]int // positions in the lists of pods
+	probed     probing
+	helped     map[*Cause]bool // see waysOut
+	controllers
 }
 
 // answer is what is known of one object.
@@ -147,6 +168,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
 		read: map[place]reading{}, lists: map[place]listing{}, podAt: map[types.UID]int{},
 		contents: map[string][]graph.Node{}, instanceOf: map[string][]graph.Node{},
+		probed: probing{replies: map[string][]reply{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
+		controllers: newControllers(),
 	}
 	for _, o := range in.Outcomes {
 		w.result[o.Object.UID] = o
@@ -166,8 +189,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 		resource := o.Resource.GroupResource().String()
 		w.instanceOf[resource] = append(w.instanceOf[resource], n)
 	}
-	if w.Owner == nil {
-		w.Owner = KnownOwner
+	if w.Catalogue == nil {
+		w.Catalogue = finalizers.Builtin()
 	}
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
@@ -179,6 +202,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
 		e.Chain = []Link{{Object: e.Object, Symptom: "not-terminating", Because: "it is not being deleted"}}
+		e.Findings = w.notTerminating(n)
 		return e
 	}
 	a := w.explain(n)
@@ -276,6 +300,7 @@ func (w *walker) holds(n graph.Node) []hold {
 	case "pods":
 		holds = append(holds, w.pod(n)...)
 	}
+	holds = append(holds, w.refusals(n)...)
 	if len(holds) == 0 {
 		holds = append(holds, w.halfDeleted(n))
 	}

@@ -43,6 +43,12 @@ var setUp = []string{
 	`go test ./test/e2e -run TestBare/states`,
 	`go test ./test/e2e -run TestDocs/README`,
 	`go test ./pkg/graph -update`,
+	// Run by test/release, from docs/install.md.
+	`kubectl krew install --manifest=dist/krew/gc.yaml --archive=dist/kubectl-gc_v0.0.1-snapshot_linux_amd64.tar.gz`,
+	`kubectl krew index add own https://git.example.com/kubectl-plugins.git`,
+	`kubectl krew install own/gc`,
+	`ln -s kubectl-gc "${KREW_ROOT:-$HOME/.krew}/bin/kubectl_complete-gc"`,
+	`kubectl krew uninstall gc`,
 }
 
 // TestDocs runs the commands of the documentation, page by page, on one cluster
@@ -361,7 +367,7 @@ func (s *shell) run(t *testing.T, text string) (string, int) {
 // A command that only reads is repeated for a while.
 func (s *shell) check(t *testing.T, c command) string {
 	t.Helper()
-	reads := regexp.MustCompile(`^kubectl[ -]gc (tree|delete .*--dry-run|collect .*--dry-run)|^kubectl auth can-i`).MatchString(c.text)
+	reads := regexp.MustCompile(`^kubectl[ -]gc (tree|explain-stuck|delete .*--dry-run|collect .*--dry-run)|^kubectl auth can-i`).MatchString(c.text)
 	for deadline := time.Now().Add(settling); ; time.Sleep(time.Second) {
 		output, code := s.run(t, c.text)
 		problem := ""

@@ -26,12 +26,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	program := func() {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		os.Exit(gccmd.Run(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+	}
+	// The others are names under which it may be published or linked.
 	testscript.Main(m, map[string]func(){
-		"kubectl-gc": func() {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-			defer stop()
-			os.Exit(gccmd.Run(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
-		},
+		"kubectl-gc": program, "kubectl-ownership_gc": program, "kubectl_complete-ownership_gc": program,
 	})
 }
 

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -11,16 +13,15 @@ import (
 )
 
 // TestExplain runs the sessions of explain-stuck on a cluster without
-// controllers, on one where everything works, and on one with an API that does
-// not answer.
+// controllers, on one where everything works, and, each on a cluster of its
+// own, those that harm it.
 func TestExplain(t *testing.T) {
 	for _, world := range []struct {
 		name    string
 		options controlplane.Options
 	}{
 		{"bare", controlplane.Options{Users: []controlplane.User{{Name: "reader"}}}},
-		{"controllers", controlplane.Options{Controllers: "all", FakeNodes: 2}},
-		{"sick", controlplane.Options{Controllers: "all"}},
+		{"controllers", controlplane.Options{Controllers: "all", FakeNodes: 2, Users: []controlplane.User{{Name: "reader"}}}},
 	} {
 		t.Run(world.name, func(t *testing.T) {
 			cp := controlplane.Start(t, world.options)
@@ -29,11 +30,25 @@ func TestExplain(t *testing.T) {
 			testscriptRun(t, params, cp)
 		})
 	}
+	scripts, err := filepath.Glob("testdata/explain/sick/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		t.Run("sick-"+strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			cp := controlplane.Start(t, controlplane.Options{Controllers: "all"})
+			params := scriptParams(cp)
+			params.Files = []string{script}
+			testscriptRun(t, params, cp)
+		})
+	}
 }
 
 // testscriptRun runs sessions that may act as another user: READER is the
 // kubeconfig of one without rights.
 func testscriptRun(t *testing.T, params testscript.Params, cp *controlplane.ControlPlane) {
+	params.Cmds["webhook"] = webhook
 	plain := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		env.Setenv("READER", cp.Users["reader"])

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"errors"
+	"fmt"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// unreadError says which named object the server could not hand out.
+type unreadError struct {
+	error
+	object graph.Identity
+}
+
+// Unwrap returns the server's error.
+func (e unreadError) Unwrap() error { return e.error }
+
+// unreadableObjects takes those objects out of an error of which it can be
+// explained why they cannot be read.
+func unreadableObjects(err error) ([]explain.Failed, error) {
+	if err == nil {
+		return nil, nil
+	}
+	var failed []explain.Failed
+	rest := utilerrors.FilterOut(err, func(err error) bool {
+		var u unreadError
+		if !errors.As(err, &u) || !explain.Unreadable(u.error) {
+			return false
+		}
+		failed = append(failed, explain.Failed{Object: u.object, Err: u.error})
+		return true
+	})
+	return failed, rest
+}
+
+// prober returns a client for dry runs, nil when none are to be sent.
+func (o *explainOptions) prober(s *session) (explain.Prober, error) {
+	if !o.probe {
+		return nil, nil
+	}
+	config, err := s.ConfigFlags.ToRESTConfig() // s.config only reads
+	if err != nil {
+		return nil, kubeconfigError(err)
+	}
+	prober, err := cluster.NewProber(config, s.reader.Stats())
+	if err != nil {
+		return nil, fmt.Errorf("preparing dry runs: %w", err)
+	}
+	return prober, nil
+}
+
+// identified returns the identity of an object of which only its place is
+// known.
+func identified(kind *graph.Resource, namespace, name string) graph.Identity {
+	id := graph.Identity{Resource: *kind, Name: name}
+	if kind.Namespaced {
+		id.Namespace = namespace
+	}
+	return id
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// How often --watch looks. A look reads the whole cluster; between two of them a
+// few objects are asked for that decide when the next one is due.
+const (
+	// watchedObjects are asked for every watchInterval.
+	watchedObjects = 10
+	watchInterval  = time.Second
+	// lookInterval is the longest time between two looks, unless a look takes so
+	// long that it would make up more than one part in lookShare of the time.
+	lookInterval = 15 * time.Second
+	lookShare    = 5
+)
+
+// clearScreen puts the cursor into the corner and clears the rest.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// follow explains again and again until nothing that was asked for is being
+// deleted any more.
+func (o *explainOptions) follow(ctx context.Context) error {
+	var first *look
+	shown := ""
+	for ctx.Err() == nil {
+		start := time.Now()
+		l, err := o.look(ctx)
+		switch {
+		case err != nil && (first == nil || ctx.Err() != nil):
+			return err
+		case err != nil:
+			fmt.Fprintf(o.ErrOut, "warning: could not look again: %v\n", message(err))
+			wait(ctx, lookInterval)
+			continue
+		}
+		if first == nil {
+			first = l
+		}
+		if shown, err = o.show(l, shown); err != nil {
+			return err
+		}
+		if !ends(l.report) {
+			return errors.Join(first.failed, o.conclude(l.session, l.snapshot, l.report))
+		}
+		o.pause(ctx, l, time.Since(start))
+	}
+	return ctx.Err()
+}
+
+// ends reports whether anything in the report is being deleted.
+func ends(report *explain.Report) bool {
+	for _, object := range report.Objects {
+		if object.Verdict != explain.NotFound && object.Verdict != explain.NotTerminating {
+			return true
+		}
+	}
+	return false
+}
+
+// show prints a look: on a terminal over the one before, elsewhere after it and
+// only if it says something else. It returns what the look says.
+func (o *explainOptions) show(l *look, before string) (string, error) {
+	says := gist(l.report)
+	terminal := o.output == "" && isTerminal(o.Out)
+	if says == before && !terminal {
+		return says, nil
+	}
+	at := l.report.Now.UTC().Format(time.RFC3339)
+	switch {
+	case terminal:
+		fmt.Fprintf(o.Out, "%sat %s; shown again when something changes, Ctrl-C ends\n\n", clearScreen, at)
+	case o.output == "" && before != "":
+		fmt.Fprintf(o.Out, "\nat %s:\n", at)
+	case o.output == "yaml" && before != "":
+		fmt.Fprintln(o.Out, "---")
+	}
+	if err := o.print(l.session, l.snapshot, l.report); err != nil {
+		return says, err
+	}
+	if !ends(l.report) { // conclude does it
+		return says, nil
+	}
+	return says, errors.Join(render.Warnings(o.ErrOut, l.snapshot), render.Unread(o.ErrOut, l.report))
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// gist is what a report says, without ages and numbers that change by
+// themselves.
+func gist(report *explain.Report) string {
+	var text strings.Builder
+	for _, object := range report.Objects {
+		fmt.Fprintf(&text, "%s %s %s\n", object.Object, object.Object.UID, object.Verdict)
+		for _, f := range object.Findings {
+			fmt.Fprintf(&text, "\t%s %s %s\n", f.Cause.ID, f.Cause.Object, f.Cause.Verdict)
+		}
+	}
+	return text.String() + strings.Join(report.Unread, "\n") + "."
+}
+
+// pause returns when an object that the look was about, or one at the root of
+// it, has changed, and at the latest when the next look is due.
+func (o *explainOptions) pause(ctx context.Context, l *look, took time.Duration) {
+	due := time.Now().Add(max(lookInterval, lookShare*took))
+	soonest := time.Now().Add(lookShare * took)
+	watched := l.watched()
+	for ctx.Err() == nil && time.Now().Before(due) {
+		wait(ctx, watchInterval)
+		if time.Now().After(soonest) && l.changed(ctx, watched) {
+			return
+		}
+	}
+}
+
+// watched returns the objects to ask for: those that were asked about, then the
+// roots of what holds them.
+func (l *look) watched() []graph.Object {
+	var watched []graph.Object
+	add := func(id graph.Identity) {
+		if o, known := l.snapshot.Object(id.UID); known && len(watched) < watchedObjects {
+			watched = append(watched, o)
+		}
+	}
+	for i, object := range l.report.Objects {
+		if i < watchedObjects/2 {
+			add(object.Object)
+		}
+	}
+	for _, c := range l.report.Causes {
+		add(c.Object)
+	}
+	return watched
+}
+
+// changed reports whether one of the objects is gone or not as it was. What
+// cannot be read has not changed.
+func (l *look) changed(ctx context.Context, watched []graph.Object) bool {
+	for i := range watched {
+		before := &watched[i]
+		now, err := l.session.reader.Get(ctx, *before.Resource, before.Namespace, before.Name)
+		if apierrors.IsNotFound(err) || err == nil && now.ResourceVersion != before.ResourceVersion {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+var (
+	attachments    = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
+	csiDrivers     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
+	storageClasses = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
+	secrets        = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	volumesOf      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+)
+
+// attachment is a VolumeAttachment: its driver has to detach the volume from
+// the node.
+func (w *walker) attachment(n graph.Node, index int) []hold {
+	const because = "the volume has to be detached from its node"
+	full, err := w.fullOf(n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone()
+	case err != nil:
+		return w.unread(n, because, "the attachment", err)
+	}
+	driver, node := nested(full, "spec", "attacher"), nested(full, "spec", "nodeName")
+	return []hold{{because: because, cause: w.cause("va-detach", n.Identity(), "", func(c *Cause) {
+		attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
+		failure := nested(full, "status", "detachError", "message")
+		c.Summary = fmt.Sprintf("the driver %s has not detached the volume from node %s", driver, node)
+		c.Evidence = []Evidence{
+			field(n, fmt.Sprintf("metadata.finalizers[%d]", index), n.Object().Finalizers[index]),
+			field(n, "status.attached", fmt.Sprint(attached)),
+		}
+		if failure != "" {
+			c.Summary += ": it fails"
+			c.Evidence = append(c.Evidence, field(n, "status.detachError.message", failure), field(n, "status.detachError.time", nested(full, "status", "detachError", "time")))
+		}
+		c.Evidence = append(c.Evidence, w.nodeEvidence(node)...)
+		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
+		w.driverVerdict(c, n, failure, fresh)
+		c.Remedies = []Remedy{
+			{Risk: Safe, Command: fmt.Sprintf("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "shows what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
+			w.removeFinalizer(n, index, n.Object().Finalizers[index], "the volume stays attached to the node; when it is attached elsewhere its data may be damaged: only when the storage shows that it is detached"),
+		}
+	})}}
+}
+
+// dashed is how the sidecars of CSI drivers make names of a driver's name.
+func dashed(driver string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, driver)
+}
+
+func (w *walker) nodeEvidence(node string) []Evidence {
+	machine, err := w.full(nodes, "", node)
+	switch {
+	case apierrors.IsNotFound(err):
+		return []Evidence{{Source: "Node/" + node, Value: "does not exist"}}
+	case err != nil:
+		return nil
+	}
+	ready, _ := conditionOf(machine, "Ready")
+	return []Evidence{ready.evidence("Node/" + node)}
+}
+
+// driver adds what is known of a CSI driver's controller, and returns what the
+// lease of its sidecar tells. The lease is in the namespace of the driver,
+// which nothing names.
+func (w *walker) driver(c *Cause, driver, leaseName string) leaseState {
+	c.Controller = &Controller{Name: "the CSI driver " + driver, Liveness: string(Unknown)}
+	if _, err := w.full(csiDrivers, "", driver); apierrors.IsNotFound(err) {
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "CSIDriver/" + driver, Value: "does not exist"})
+	}
+	all, err := w.all(leases, "")
+	if err != nil {
+		return leaseUnread
+	}
+	for i := range all {
+		if all[i].GetName() != leaseName {
+			continue
+		}
+		state, evidence := w.leaseState(&all[i])
+		c.Controller.Evidence = append(c.Controller.Evidence, evidence)
+		if state == leaseFresh {
+			c.Controller.Liveness = Alive
+		} else {
+			c.Controller.Liveness = Dead
+		}
+		return state
+	}
+	c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Leases named " + leaseName, Value: "there are none"})
+	return leaseMissing
+}
+
+// driverVerdict judges a driver that should have acted: it is stuck with a
+// failure that lasts, and when its lease expired; it is at work when it has a
+// lease and nothing failed.
+func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease leaseState) {
+	switch {
+	case lease == leaseStale:
+		c.Verdict, c.Summary = Stuck, c.Summary+"; it does not renew its lease"
+	case failure != "" && w.age(n) > driverDelay:
+		c.Verdict = Stuck
+	case failure == "" && lease == leaseFresh && w.age(n) <= driverDelay:
+		c.Verdict, c.Until = Progressing, requested(n.Object()).Add(driverDelay)
+	default:
+		c.Verdict = Unknown
+	}
+}
+
+// attachedVolume is a PersistentVolume whose attacher waits until it is attached
+// nowhere. It returns false when it is attached nowhere, so far as can be told.
+func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
+	const because = "it has to be detached from its nodes"
+	list, err := w.all(attachments, "")
+	if err != nil {
+		return w.unread(n, because, "volumeattachments.storage.k8s.io", err), true
+	}
+	var holds []hold
+	for i := range list {
+		if nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
+			continue
+		}
+		holds = append(holds, w.objectLink("va-detach", because, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
+	}
+	return holds, len(holds) > 0
+}
+
+// stillAttached is an attachment that nobody has deleted: the attach/detach
+// controller does when no pod on the node uses the volume any more.
+func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstructured) *Cause {
+	at := objectIdentity(attachments, "VolumeAttachment", attachment)
+	node := nested(attachment, "spec", "nodeName")
+	return w.cause("va-detach", at, "", func(c *Cause) {
+		c.Summary = fmt.Sprintf("the volume %s is attached to node %s, and the attachment is not being deleted: the attach/detach controller does that when no pod there uses the volume", volume.Object().Name, node)
+		c.Evidence = append([]Evidence{
+			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
+			{Source: at.String(), Path: "spec.nodeName", Value: node},
+		}, w.nodeEvidence(node)...)
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s get pods -A --field-selector=%s", w.Kubectl, Quote("spec.nodeName="+node)),
+			Effect: "shows the pods on the node: when those that use the volume are gone, it is detached",
+		}}
+	})
+}
+
+// provisioned is a PersistentVolume whose backend volume has to be deleted
+// first.
+func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
+	const because = "the volume behind it has to be deleted"
+	full, err := w.fullOf(n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone()
+	case err != nil:
+		return w.unread(n, because, "the volume", err)
+	}
+	phase, policy := nested(full, "status", "phase"), nested(full, "spec", "persistentVolumeReclaimPolicy")
+	if phase == "Bound" {
+		return []hold{{symptom: "pv-provisioner", because: "it is bound, and its driver waits until it is released"}}
+	}
+	return []hold{{because: because, cause: w.cause("pv-provisioner", n.Identity(), finalizer, func(c *Cause) {
+		driver := nested(full, "spec", "csi", "driver")
+		if driver == "" {
+			driver = full.GetAnnotations()["pv.kubernetes.io/provisioned-by"]
+		}
+		c.Summary = fmt.Sprintf("%s has not deleted the volume behind it", driver)
+		c.Evidence = []Evidence{
+			field(n, fmt.Sprintf("metadata.finalizers[%d]", index), finalizer), field(n, "status.phase", phase),
+			field(n, "spec.persistentVolumeReclaimPolicy", policy),
+		}
+		failure := nested(full, "status", "message")
+		if failure != "" {
+			c.Summary += ": it fails"
+			c.Evidence = append(c.Evidence, field(n, "status.message", failure))
+		}
+		events := w.warnings(n)
+		c.Evidence = append(append(c.Evidence, events...), w.missingParts(full)...)
+		if handle := nested(full, "spec", "csi", "volumeHandle"); handle != "" {
+			c.Evidence = append(c.Evidence, field(n, "spec.csi.volumeHandle", handle))
+		}
+		lease := w.driver(c, driver, dashed(driver))
+		w.driverVerdict(c, n, failure+firstValue(events), lease)
+		if policy == "Retain" {
+			c.Evidence = append(c.Evidence, field(n, "spec.persistentVolumeReclaimPolicy", "Retain: nothing has to be deleted, the driver only takes the finalizer off"))
+		}
+		c.Remedies = w.provisionerRemedies(n, index, finalizer, driver)
+	})}}
+}
+
+func firstValue(evidence []Evidence) string {
+	if len(evidence) == 0 {
+		return ""
+	}
+	return evidence[0].Value
+}
+
+func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
+	keep := w.patch(n, operation{"replace", "/spec/persistentVolumeReclaimPolicy", "Retain"})
+	remove := w.removeFinalizer(n, index, finalizer, "the volume behind it: note spec.csi.volumeHandle, it is the only way to find it again")
+	return []Remedy{
+		{
+			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, target(n)),
+			Effect: "shows the messages and events: repair the controller of " + driver + ", or what its message names, and it deletes the volume",
+		},
+		{Risk: Disruptive, Command: keep, Effect: "keeps the volume behind it, whatever becomes of the object: do that before anything else is forced"},
+		remove,
+	}
+}
+
+// missingParts names objects that a driver needs to delete a volume and that
+// are gone.
+func (w *walker) missingParts(volume *unstructured.Unstructured) []Evidence {
+	var evidence []Evidence
+	if class := nested(volume, "spec", "storageClassName"); class != "" {
+		if _, err := w.full(storageClasses, "", class); apierrors.IsNotFound(err) {
+			evidence = append(evidence, Evidence{Source: "StorageClass/" + class, Value: "does not exist"})
+		}
+	}
+	annotations := volume.GetAnnotations()
+	name, namespace := annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"]
+	if name != "" && w.secretGone(namespace, name) {
+		evidence = append(evidence, Evidence{Source: "Secret/" + namespace + "/" + name, Value: "does not exist, and the driver needs it to delete the volume"})
+	}
+	return evidence
+}
+
+// secretGone reports whether a Secret provably does not exist, by the lists of
+// metadata: its data is never read.
+func (w *walker) secretGone(namespace, name string) bool {
+	for _, m := range w.contents[namespace] {
+		if m.Object().Resource.GroupResource() == secrets.GroupResource() && m.Object().Name == name {
+			return false
+		}
+	}
+	return w.Graph.Snapshot().Covers(secrets.GroupResource(), namespace, name)
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// serving is what is known of a service that the API server calls: a webhook,
+// or an aggregated API.
+type serving struct {
+	namespace, name string
+	// dead is set when nothing can answer there.
+	dead bool
+	// uninstalled is set when the namespace or the service does not exist.
+	uninstalled bool
+	evidence    []Evidence
+	// idle names the workload behind the service that is scaled to nothing.
+	idle string
+}
+
+// serving follows a service to its endpoints and the pods behind it.
+func (w *walker) serving(namespace, name string) *serving {
+	source := identity(services, namespace, name).String()
+	s := &serving{namespace: namespace, name: name}
+	service, err := w.full(services, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.dead, s.uninstalled = true, true
+		s.evidence = []Evidence{{Source: source, Value: "does not exist"}}
+		w.missingNamespace(s)
+		return s
+	case err != nil:
+		s.evidence = []Evidence{{Source: source, Value: "could not be read: " + err.Error()}}
+		return s
+	}
+	if nested(service, "spec", "type") == "ExternalName" {
+		s.evidence = []Evidence{{Source: source, Path: "spec.externalName", Value: nested(service, "spec", "externalName")}}
+		return s
+	}
+	list, err := w.all(slicesOf, namespace)
+	if err != nil {
+		s.evidence = []Evidence{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
+		return s
+	}
+	ready := readyEndpoints(list, name)
+	s.dead = ready == 0
+	s.evidence = []Evidence{{Source: source, Value: fmt.Sprintf("exists, with %d ready endpoints", ready)}}
+	if s.dead {
+		w.silentPods(s, service)
+	}
+	return s
+}
+
+// missingNamespace adds that the namespace of a service is gone, or going.
+func (w *walker) missingNamespace(s *serving) {
+	namespace, err := w.full(namespaces, "", s.namespace)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.evidence = append(s.evidence, Evidence{Source: "Namespace/" + s.namespace, Value: "does not exist"})
+	case err == nil && namespace.GetDeletionTimestamp() != nil:
+		s.evidence = append(s.evidence, Evidence{Source: "Namespace/" + s.namespace, Value: "is being deleted, so nothing can be created in it"})
+	}
+}
+
+func readyEndpoints(list []unstructured.Unstructured, service string) int {
+	ready := 0
+	for i := range list {
+		if list[i].GetLabels()["kubernetes.io/service-name"] != service {
+			continue
+		}
+		endpoints, _, _ := unstructured.NestedSlice(list[i].Object, "endpoints")
+		for _, e := range endpoints {
+			endpoint, _ := e.(map[string]any)
+			if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {
+				ready++
+			}
+		}
+	}
+	return ready
+}
+
+// silentPods adds the pods that a service without endpoints selects, and if
+// there are none the workload that should make them.
+func (w *walker) silentPods(s *serving, service *unstructured.Unstructured) {
+	w.missingNamespace(s)
+	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
+	if len(selector) == 0 {
+		return
+	}
+	selected := labels.SelectorFromSet(selector)
+	list, err := w.all(pods, s.namespace)
+	if err != nil {
+		return
+	}
+	found := 0
+	for i := range list {
+		if !selected.Matches(labels.Set(list[i].GetLabels())) {
+			continue
+		}
+		if found++; found <= maxShown {
+			s.evidence = append(s.evidence, Evidence{Source: identity(pods, s.namespace, list[i].GetName()).String(), Path: "status", Value: describePod(&list[i])})
+		}
+	}
+	if found > 0 {
+		return
+	}
+	s.evidence = append(s.evidence, Evidence{Source: "Pods in namespace " + s.namespace, Value: "none matches the selector " + selected.String()})
+	for _, l := range w.behind(s.namespace, s.name) {
+		s.evidence = append(s.evidence, Evidence{Source: l.id.String(), Path: "spec.replicas", Value: fmt.Sprint(l.replicas)})
+		if l.replicas == 0 {
+			s.idle = l.ref()
+		}
+	}
+}
+
+// describePod says in a few words why a pod serves nothing.
+func describePod(pod *unstructured.Unstructured) string {
+	state := nested(pod, "status", "phase")
+	if pod.GetDeletionTimestamp() != nil {
+		state += ", being deleted"
+	}
+	statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+	var reasons []string
+	for _, entry := range statuses {
+		status, _ := entry.(map[string]any)
+		for _, path := range [][]string{{"state", "waiting", "reason"}, {"lastState", "terminated", "reason"}} {
+			if reason, _, _ := unstructured.NestedString(status, path...); reason != "" && !slices.Contains(reasons, reason) {
+				reasons = append(reasons, reason)
+			}
+		}
+	}
+	if c, ok := conditionOf(pod, "PodScheduled"); ok && c.status != "True" {
+		reasons = append(reasons, c.reason+": "+c.message)
+	}
+	if c, ok := conditionOf(pod, "Ready"); ok && c.status != "True" {
+		state += ", not ready"
+	}
+	for _, reason := range reasons {
+		state += ", " + reason
+	}
+	return state
+}
+
+// repair are the ways to make a service answer again.
+func (w *walker) repair(s *serving, effect string) []Remedy {
+	switch {
+	case s.idle != "":
+		return []Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s -n %s scale %s --replicas=1", w.Kubectl, Quote(s.namespace), s.idle),
+			Effect: "starts what serves it, which is scaled to nothing; " + effect,
+		}}
+	default:
+		return []Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s -n %s get service,endpointslices,pods,deployments", w.Kubectl, Quote(s.namespace)),
+			Effect: "shows what serves it: make the service " + s.name + " and its pods work, and " + effect,
+		}}
+	}
+}

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+var (
+	crds               = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	mutatingWebhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+)
+
+// The weights of the signs that a workload is the controller of a finalizer.
+// One of at least likely makes it a candidate, of at least certain the
+// controller, if no other has as many.
+const (
+	strongSign = 4
+	goodSign   = 3
+	weakSign   = 2
+	hint       = 1
+
+	likely  = 2
+	certain = 3
+)
+
+// candidate is a workload that may be the controller of a finalizer.
+type candidate struct {
+	*workload
+	score int
+	// identified: something other than rights points at it.
+	identified bool
+	signs      []Evidence
+	// named is set when managed fields or the catalogue name it.
+	named bool
+}
+
+// search is what was found of the controller of a finalizer on a type.
+type search struct {
+	finalizer string
+	field     finalizers.Field
+	resource  graph.Resource
+	// known are the entries of the catalogue that fit best.
+	known []finalizers.Match
+	// groups are the API groups that the finalizer's domain points at.
+	groups []schema.GroupResource
+	// own: the type's own group is one of them.
+	own bool
+	// domainServed: a CustomResourceDefinition or API of the domain is there.
+	domainServed bool
+	// setters are the managers that set it on the objects that were looked at,
+	// workers those that changed such an object after its deletion.
+	setters, workers []string
+	candidates       []*candidate // the best first
+	// lost are grants to accounts that are gone with their namespace, outside
+	// those to users and groups who may be the controller.
+	lost, outside []grant
+	lostServices  []Evidence
+	// orphanLease is a lease for it that somebody renews who is no workload here.
+	orphanLease *Evidence
+	unread      []string
+	looked      Evidence
+}
+
+// search looks for the controller of a finalizer on objects of n's type, once:
+// a number of lists that does not depend on how many objects there are.
+func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) *search {
+	resource := n.Object().Resource
+	known := w.entries(finalizer, resource.GroupVersionKind().GroupKind(), field)
+	key := string(field) + " " + finalizer + " " + resource.GroupResource().String()
+	if local(known) {
+		key += " " + n.Object().Namespace
+	}
+	if s, done := w.searches[key]; done {
+		return s
+	}
+	s := &search{finalizer: finalizer, field: field, resource: *resource, known: known}
+	w.searches[key] = s
+	s.groups, s.own = w.groupsOf(s)
+	w.managersOf(s, n)
+	found := map[graph.Identity]*candidate{}
+	add := func(l *workload, weight int, named bool, e Evidence) {
+		c := found[l.id]
+		if c == nil {
+			c = &candidate{workload: l}
+			found[l.id] = c
+		}
+		c.score += weight
+		c.named = c.named || named
+		c.signs = append(c.signs, e)
+	}
+	w.byCatalogue(s, n.Object().Namespace, add)
+	w.byManagers(s, add)
+	w.byEvents(s, n, add)
+	w.byRights(s, add)
+	w.byDefinition(s, add)
+	w.byWebhooks(s, add)
+	w.byLease(s, n.Object().Namespace, add)
+	for _, c := range found {
+		c.identified = c.named || slices.ContainsFunc(c.signs, func(e Evidence) bool { return e.Path != "roleRef" })
+		s.candidates = append(s.candidates, c)
+	}
+	slices.SortFunc(s.candidates, func(a, b *candidate) int { return cmp.Or(b.score-a.score, a.id.Compare(b.id)) })
+	w.complete(s)
+	return s
+}
+
+// adder takes a sign that points at a workload.
+type adder func(l *workload, weight int, named bool, e Evidence)
+
+// entries returns what the catalogue has of the finalizer: what is said of this
+// kind, or else what is said of this name.
+func (w *walker) entries(finalizer string, kind schema.GroupKind, field finalizers.Field) []finalizers.Match {
+	all := slices.DeleteFunc(w.Catalogue.Find(finalizer, kind), func(m finalizers.Match) bool { return m.Field != field })
+	fitting := slices.DeleteFunc(slices.Clone(all), func(m finalizers.Match) bool { return !m.KindFits })
+	if len(fitting) > 0 {
+		return fitting[:1]
+	}
+	return slices.DeleteFunc(all, func(m finalizers.Match) bool { return !m.Exact })
+}
+
+// local reports whether the controller may run in the object's own namespace.
+func local(known []finalizers.Match) bool {
+	return slices.ContainsFunc(known, func(m finalizers.Match) bool {
+		return slices.ContainsFunc(m.Workloads, func(l finalizers.Workload) bool { return l.Namespace == finalizers.ObjectNamespace })
+	})
+}
+
+// groupsOf returns the types whose controllers may serve the finalizer: the
+// object's own, unless the finalizer's domain is another, and all of the groups
+// of CustomResourceDefinitions that the domain points at.
+func (w *walker) groupsOf(s *search) (groups []schema.GroupResource, own bool) {
+	domain := finalizers.Domain(s.finalizer)
+	group := s.resource.Group
+	if strings.Contains(group, ".") && !builtinGroup(group) && (domain == "" || related(domain, group)) {
+		groups, own = append(groups, s.resource.GroupResource()), true
+		s.domainServed = domain != ""
+	}
+	for _, n := range w.instanceOf["customresourcedefinitions.apiextensions.k8s.io"] {
+		_, group, _ := strings.Cut(n.Object().Name, ".")
+		whole := schema.GroupResource{Group: group}
+		if domain != "" && related(domain, group) && !slices.Contains(groups, whole) && (!own || group != s.resource.Group) {
+			groups, s.domainServed = append(groups, whole), true
+		}
+	}
+	return groups, own
+}
+
+// related reports whether two domains are of one product: one of them ends with
+// the other. Domains that many products share tell nothing.
+func related(a, b string) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	shared := slices.Contains([]string{"k8s.io", "x-k8s.io", "kubernetes.io", "coreos.com", "github.io", "openshift.io", "cluster.local"}, b)
+	return a == b || strings.HasSuffix(a, "."+b) && strings.Contains(b, ".") && !shared
+}
+
+// sample returns a few of the terminating objects of n's type with the
+// finalizer, n first.
+func (w *walker) sample(n graph.Node, finalizer string) []graph.Node {
+	few := []graph.Node{n}
+	for _, m := range w.instanceOf[n.Object().Resource.GroupResource().String()] {
+		if len(few) == maxShown {
+			break
+		}
+		if m.BeingDeleted() && m.Object().UID != n.Object().UID && m.Object().HasFinalizer(finalizer) {
+			few = append(few, m)
+		}
+	}
+	return few
+}
+
+// managers are the field managers of a few objects of a type.
+type managers struct{ setters, workers, unread []string }
+
+// managersOf finds out who set the finalizer, and who has changed the objects
+// since they were deleted. A few objects are looked at, in whatever namespace.
+func (w *walker) managersOf(s *search, n graph.Node) {
+	key := s.finalizer + " " + s.resource.GroupResource().String()
+	if known, done := w.managers[key]; done {
+		s.setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
+		return
+	}
+	w.readManagers(s, w.sample(n, s.finalizer))
+	w.managers[key] = managers{s.setters, s.workers, slices.Clone(s.unread)}
+}
+
+func (w *walker) readManagers(s *search, sample []graph.Node) {
+	for _, n := range sample {
+		full, err := w.fullOf(n)
+		if err != nil {
+			if !missing(err) {
+				s.unread = append(s.unread, n.Object().Resource.GroupResource().String())
+			}
+			continue
+		}
+		for _, entry := range full.GetManagedFields() {
+			if entry.FieldsV1 != nil && setsFinalizer(entry.FieldsV1.GetRawBytes(), s.finalizer) {
+				s.setters = append(s.setters, entry.Manager)
+			}
+			if entry.Time != nil && entry.Time.After(requested(n.Object())) && !isPerson(entry.Manager) {
+				s.workers = append(s.workers, entry.Manager)
+			}
+		}
+	}
+	slices.Sort(s.setters)
+	s.setters = slices.Compact(s.setters)
+	slices.Sort(s.workers)
+	s.workers = slices.Compact(s.workers)
+}
+
+// isPerson reports whether a field manager is a tool with which people change
+// objects, or that applies what people wrote.
+func isPerson(manager string) bool {
+	for _, prefix := range []string{"kubectl", "Mozilla", "helm", "argocd", "kustomize-controller", "helm-controller", "k9s", "Lens", "terraform", "Terraform", "pulumi", "curl", "Helm"} {
+		if strings.HasPrefix(manager, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// byCatalogue finds the workloads that the catalogue names.
+func (w *walker) byCatalogue(s *search, namespace string, add adder) {
+	for _, m := range s.known {
+		for _, l := range w.inventory().workloads {
+			for _, usual := range m.Workloads {
+				kind, name := l.id.Resource.Kind, l.id.Name
+				anywhere := usual
+				anywhere.Namespace = ""
+				says := Evidence{Source: l.id.String(), Path: "metadata.name", Value: "is where the catalogue of finalizers has the controller of " + m.Product}
+				switch {
+				case usual.Is(kind, l.id.Namespace, name, namespace):
+					add(l, strongSign, true, says)
+				case anywhere.Is(kind, l.id.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace &&
+					!strings.Contains(usual.Name, "*") && !isCommon(usual.Name):
+					says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
+					add(l, goodSign, true, says)
+				default:
+					continue
+				}
+				break
+			}
+		}
+	}
+}
+
+// byManagers finds the workloads whose programs call themselves as who set the
+// finalizer, or who still works on the objects.
+func (w *walker) byManagers(s *search, add adder) {
+	for _, l := range w.inventory().workloads {
+		for _, manager := range s.setters {
+			if l.calledBy(manager) {
+				add(l, strongSign, true, Evidence{Source: l.id.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, which is a name of it", manager)})
+			}
+		}
+		for _, manager := range s.workers {
+			if l.calledBy(manager) && !slices.Contains(s.setters, manager) {
+				add(l, weakSign, true, Evidence{Source: l.id.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed the object since its deletion", manager)})
+			}
+		}
+	}
+}
+
+// byEvents finds the workloads that have reported events about the object since
+// its deletion.
+func (w *walker) byEvents(s *search, n graph.Node, add adder) {
+	if w.Events == nil {
+		return
+	}
+	reporters := map[string]Evidence{}
+	for _, o := range w.eventsOf(n.Identity().Namespace, n.Object().UID) {
+		if e := newEvent(&o); !e.last.Before(requested(n.Object())) && e.reporter != "" {
+			reporters[e.reporter] = e.evidence()
+		}
+	}
+	for _, l := range w.inventory().workloads {
+		for _, reporter := range slices.Sorted(maps.Keys(reporters)) {
+			if l.calledBy(reporter) && !slices.Contains(s.setters, reporter) {
+				add(l, goodSign, true, reporters[reporter])
+			}
+		}
+	}
+}
+
+// calledBy reports whether a field manager is a name of the workload.
+func (l *workload) calledBy(manager string) bool {
+	return !isCommon(manager) && !isPerson(manager) && (manager == l.id.Name || slices.Contains(l.programs, manager))
+}
+
+// byRights finds the workloads whose accounts may change the type by a rule
+// that states it.
+func (w *walker) byRights(s *search, add adder) {
+	r := w.rights()
+	seen := map[string]bool{}
+	for _, resource := range s.groups {
+		for _, g := range r.holders(resource) {
+			if g.subject.Kind != "ServiceAccount" {
+				if !seen[g.subject.String()] && !strings.HasPrefix(g.subject.Name, "system:") {
+					s.outside = append(s.outside, g)
+				}
+				seen[g.subject.String()] = true
+				continue
+			}
+			if seen[g.subject.String()] {
+				continue
+			}
+			seen[g.subject.String()] = true
+			users := w.usersOf(account{g.subject.Namespace, g.subject.Name})
+			for _, l := range users {
+				add(l, goodSign, false, g.evidence())
+			}
+			if len(users) == 0 && w.accountGone(g.subject) {
+				s.lost = append(s.lost, g)
+			}
+		}
+	}
+}
+
+// accountGone reports whether a ServiceAccount provably cannot be used: its
+// namespace is being deleted or gone, or it does not exist.
+func (w *walker) accountGone(s subject) bool {
+	if w.ending(s.Namespace) {
+		return true
+	}
+	for _, n := range w.instanceOf["serviceaccounts"] {
+		if n.Object().Namespace == s.Namespace && n.Object().Name == s.Name {
+			return false
+		}
+	}
+	return w.Graph.Snapshot().Covers(schema.GroupResource{Resource: "serviceaccounts"}, s.Namespace, s.Name)
+}
+
+// usersOf returns the workloads that run as an account, and pods that do and
+// belong to none.
+func (w *walker) usersOf(a account) []*workload {
+	var found []*workload
+	for _, l := range w.inventory().workloads {
+		if l.account == a {
+			found = append(found, l)
+		}
+	}
+	if len(found) > 0 || !w.hasPods(a.namespace) {
+		return found
+	}
+	items, err := w.all(pods, a.namespace)
+	if err != nil && !slices.Contains(w.inventory().unread, "pods") {
+		w.running.unread = append(w.running.unread, "pods")
+	}
+	for i := range items {
+		if l := newPodWorkload(&items[i]); l != nil && l.account == a {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
+// hasPods reports whether pods may be in the namespace.
+func (w *walker) hasPods(namespace string) bool {
+	return !w.Graph.Snapshot().Covers(pods.GroupResource(), namespace, "") ||
+		slices.ContainsFunc(w.contents[namespace], func(n graph.Node) bool { return n.Object().Resource.GroupResource() == pods.GroupResource() })
+}
+
+// complete notes what absence cannot be told without, and what was looked at.
+func (w *walker) complete(s *search) {
+	s.unread = append(s.unread, w.inventory().unread...)
+	s.unread = append(s.unread, w.rights().unread...)
+	for _, resource := range []schema.GroupResource{crds.GroupResource(), leases.GroupResource(), namespaces.GroupResource()} {
+		if !w.Graph.Snapshot().Covers(resource, "", "") {
+			s.unread = append(s.unread, resource.String())
+		}
+	}
+	slices.Sort(s.unread)
+	s.unread = slices.Compact(s.unread)
+	groups := "no API group of its domain"
+	if len(s.groups) > 0 {
+		groups = "the API group " + s.groups[0].Group
+	}
+	s.looked = Evidence{Source: "searched", Value: fmt.Sprintf("%s, %d workloads, %d rules of RBAC, %d leases",
+		groups, len(w.inventory().workloads), len(w.rights().grants), len(w.instanceOf["leases.coordination.k8s.io"]))}
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// serviceOf returns the service that a client configuration of a webhook names.
+func serviceOf(config map[string]any) (namespace, name string) {
+	namespace, _, _ = unstructured.NestedString(config, "service", "namespace")
+	name, _, _ = unstructured.NestedString(config, "service", "name")
+	return namespace, name
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
+)
+
+const fin = "widgets.example.com/cleanup"
+
+// The parts of an operator. Its Deployment wants one pod.
+const (
+	widget    = "Widget/s/w deleted=60 finalizers=" + fin + "\n"
+	widgetCRD = "CustomResourceDefinition/widgets.example.com\n"
+	account   = "ServiceAccount/op/widget-operator\n"
+	roles     = `ClusterRole/widgets {"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["get","list","watch","update","patch"]}]}` + "\n" + binding
+	binding   = `ClusterRoleBinding/widgets {"roleRef":{"kind":"ClusterRole","name":"widgets"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"widget-operator"}]}` + "\n"
+	readOnly  = `ClusterRole/widgets {"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["get","list","watch"]}]}` + "\n" + binding
+	setter    = `"managedFields":[{"manager":"widget-operator","operation":"Update","apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:finalizers":{"v:\"` + fin + `\"":{}}}}}]`
+	byKubectl = `"managedFields":[{"manager":"kubectl-edit","operation":"Update","apiVersion":"example.com/v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:finalizers":{"v:\"FINALIZER\"":{}}}}}]`
+	owned     = "Widget/s/w deleted=60 finalizers=" + fin + ` {"metadata":{` + setter + "}}\n"
+)
+
+// deployment wants so many pods.
+func deployment(replicas int) string {
+	return fmt.Sprintf(`Deployment/op/widget-operator {"metadata":{"generation":1},"spec":{"replicas":%d,"selector":{"matchLabels":{"app":"w"}},"template":{"metadata":{"labels":{"app":"w"}},"spec":{"serviceAccountName":"widget-operator","containers":[{"name":"manager","image":"registry.example.com/acme/widget-operator:v1"}]}}}}`, replicas) + "\n"
+}
+
+// pod is one of the operator, with a status.
+func pod(status string) string {
+	return `Pod/op/widget-operator-x {"metadata":{"labels":{"app":"w"}},"spec":{"nodeName":"n","serviceAccountName":"widget-operator"},"status":` + status + "}\n"
+}
+
+const (
+	ready    = `{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"manager","state":{"running":{}}}]}`
+	crashes  = `{"phase":"Running","conditions":[{"type":"Ready","status":"False"}],"containerStatuses":[{"name":"manager","restartCount":7,"state":{"waiting":{"reason":"CrashLoopBackOff","message":"back-off"}},"lastState":{"terminated":{"exitCode":2,"reason":"Error"}}}]}`
+	noPull   = `{"phase":"Pending","conditions":[{"type":"Ready","status":"False"}],"containerStatuses":[{"name":"manager","state":{"waiting":{"reason":"ImagePullBackOff"}}}]}`
+	starting = `{"phase":"Pending","conditions":[{"type":"Ready","status":"False"}],"containerStatuses":[{"name":"manager","state":{"waiting":{"reason":"ContainerCreating"}}}]}`
+)
+
+// install is everything that an operator consists of but its pods.
+var install = alive + node + widgetCRD + account + roles
+
+// leaseOf is a lease that the operator's pod has renewed so many seconds ago.
+func leaseOf(seconds string) string {
+	return `Lease/op/a1b2.example.com {"spec":{"holderIdentity":"widget-operator-x_1","leaseDurationSeconds":15,"renewTime":"` + seconds + `"}}` + "\n"
+}
+
+const (
+	renewed = "2026-01-02T03:04:00.000000Z"
+	stale   = "2026-01-02T02:04:00.000000Z"
+)
+
+func person(kind, finalizer string) string {
+	return kind + " deleted=60 finalizers=" + finalizer + ` {"metadata":{` + strings.ReplaceAll(byKubectl, "FINALIZER", finalizer) + "}}\n"
+}
+
+// status is a widget with a status, deleted so many seconds ago.
+func status(deleted int, status string) string {
+	return fmt.Sprintf("Widget/s/w deleted=%d finalizers=%s ", deleted, fin) + `{"metadata":{"generation":2,` + setter + `},"status":` + status + "}\n"
+}
+
+var controllerCases = []struct{ name, cluster, want string }{
+	{"scaled to 0", install + deployment(0) + owned, "Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"scaled to 0, known by its rights alone", install + deployment(0) + widget, "Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"scaled to 0 while its pod ends", install + deployment(0) + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"crashing", install + deployment(1) + pod(crashes) + owned, "Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"crashing beside a proxy that runs", install + deployment(1) + pod(strings.Replace(crashes, `"containerStatuses":[`, `"containerStatuses":[{"name":"kube-rbac-proxy","state":{"running":{}}},`, 1)) + owned,
+		"Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"crashing beside a container that runs", install + deployment(1) + pod(strings.Replace(crashes, `"containerStatuses":[`, `"containerStatuses":[{"name":"other","state":{"running":{}}},`, 1)) + owned,
+		"Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"without an image", install + deployment(1) + pod(noPull) + owned, "Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"on no node", install + deployment(1) + `Pod/op/x {"metadata":{"labels":{"app":"w"}},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes"}]}}` + "\n" + owned,
+		"Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"its pods cannot be made", install + strings.Replace(deployment(1), `"spec":{"replicas"`, `"status":{"conditions":[{"type":"ReplicaFailure","status":"True","reason":"FailedCreate","message":"exceeded quota"}]},"spec":{"replicas"`, 1) + owned,
+		"Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"starting", install + deployment(1) + pod(starting) + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"without pods for a moment", install + deployment(1) + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"its leader does not renew", install + deployment(1) + pod(ready) + leaseOf(stale) + owned, "Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"not ready, and renews its lease", install + deployment(1) + pod(starting) + leaseOf(renewed) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"many types of one dead controller", install + deployment(0) + owned + "ConfigMap/s/c deleted=60 finalizers=" + fin + ` {"metadata":{` + setter + "}}\n" + "Namespace/t\nWidget/t/v deleted=5 finalizers=" + fin + "\n",
+		"ConfigMap/s/c: Stuck fin-dead@widget-operator*3\nWidget/s/w: Stuck fin-dead@widget-operator*3\nWidget/t/v: Stuck fin-dead@widget-operator*3\n"},
+
+	{"works", install + deployment(1) + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"works, and shows nothing for long", install + deployment(1) + pod(ready) + status(3600, `{}`), "Widget/s/w: Unknown fin-working@w*1\n"},
+	{"works slowly", install + deployment(1) + pod(ready) + status(3600, `{"conditions":[{"type":"Ready","status":"False","reason":"Deleting","message":"3 of 5 replicas drained","lastTransitionTime":"2026-01-02T03:00:00Z"}]}`),
+		"Widget/s/w: Progressing fin-working@w*1\n"},
+	{"a node that does not report", alive + strings.Replace(node, "/n 5", "/n 600", 1) + widgetCRD + account + roles + deployment(1) + pod(ready) + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"no controller manager, and a node that reports", node + widgetCRD + account + roles + deployment(1) + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"neither controller manager nor the lease of a node", strings.Replace(node, "\nlease kube-node-lease/n 5\n", "\n", 1) + widgetCRD + account + roles + deployment(1) + pod(ready) + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"fails for long", install + deployment(1) + pod(ready) + status(3600, `{"conditions":[{"type":"Ready","status":"False","reason":"DeleteFailed","message":"AccessDenied","lastTransitionTime":"2026-01-02T02:30:00Z"}]}`),
+		"Widget/s/w: Stuck fin-alive-failing@w*1\n"},
+	{"has just failed", install + deployment(1) + pod(ready) + status(3600, `{"conditions":[{"type":"Ready","status":"False","reason":"DeleteFailed","message":"AccessDenied","lastTransitionTime":"2026-01-02T03:03:00Z"}]}`),
+		"Widget/s/w: Progressing fin-alive-failing@w*1\n"},
+	{"failed before it was asked to delete", install + deployment(1) + pod(ready) + status(60, `{"conditions":[{"type":"Ready","status":"False","reason":"CreateFailed","message":"no","lastTransitionTime":"2026-01-02T01:00:00Z"}]}`),
+		"Widget/s/w: Progressing fin-working@w*1\n"},
+	{"fails, by its events", install + deployment(1) + pod(ready) + status(3600, `{}`) + `Event/s/e {"type":"Warning","reason":"CleanupFailed","message":"bucket not empty","involvedObject":{"kind":"Widget","name":"w","uid":"w"},"firstTimestamp":"2026-01-02T02:30:00Z","lastTimestamp":"2026-01-02T03:04:00Z","count":40}`,
+		"Widget/s/w: Stuck fin-alive-failing@w*1\n"},
+	{"must create in a namespace that ends", install + deployment(1) + pod(ready) + "Namespace/s deleted=60 {\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"conditions\":[{\"type\":\"NamespaceContentRemaining\",\"status\":\"True\"}]}}\n" +
+		status(60, `{"conditions":[{"type":"Synced","status":"False","reason":"ReconcileError","message":"jobs.batch is forbidden: unable to create new content in namespace s because it is being terminated","lastTransitionTime":"2026-01-02T03:04:00Z"}]}`),
+		"Namespace/s: Stuck fin-needs-create@w*2\nWidget/s/w: Stuck fin-needs-create@w*2\n"},
+	{"a quota", install + deployment(1) + pod(ready) + status(3600, `{"conditions":[{"type":"Ready","status":"False","reason":"JobFailed","message":"pods is forbidden: exceeded quota: q","lastTransitionTime":"2026-01-02T02:30:00Z"}]}`),
+		"Widget/s/w: Stuck fin-quota@w*1\n"},
+
+	{"may not patch", alive + node + widgetCRD + account + readOnly + deployment(1) + pod(ready) + owned, "Widget/s/w: Stuck fin-rbac@widget-operator*1\n"},
+	{"may patch by a group", alive + node + widgetCRD + account + deployment(1) + pod(ready) + owned + `ClusterRole/all {"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}` + "\n" +
+		`ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects":[{"kind":"Group","name":"system:serviceaccounts:op"}]}` + "\n", "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"may patch in another namespace only", alive + node + widgetCRD + account + deployment(1) + pod(ready) + owned + "Namespace/t\n" + `Role/t/r {"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["patch"]}]}` + "\n" +
+		`RoleBinding/t/r {"roleRef":{"kind":"Role","name":"r"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"widget-operator"}]}` + "\n", "Widget/s/w: Stuck fin-rbac@widget-operator*1\n"},
+	{"whether it may patch cannot be read", "unreadable clusterroles\n" + alive + node + widgetCRD + account + deployment(1) + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
+
+	{"nobody", alive + widgetCRD + owned, "Widget/s/w: Stuck fin-absent@w*1\n"},
+	{"nobody, and its account is left", alive + widgetCRD + account + roles + owned, "Widget/s/w: Stuck fin-absent@w*1\n"},
+	{"nobody that can be seen: workloads", "unreadable deployments\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"nobody that can be seen: rights", "unreadable rolebindings\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"nobody that can be seen: definitions", "unlisted customresourcedefinitions\n" + alive + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"nobody that can be seen: leases", "unlisted leases\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"nobody, and a user with rights of its own", alive + widgetCRD + owned + strings.Replace(roles, `"kind":"ServiceAccount","namespace":"op","name":"widget-operator"`, `"kind":"User","name":"remote"`, 1), "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"nobody, and users with everyday rights", alive + widgetCRD + owned + strings.Replace(strings.Replace(roles, `ClusterRole/widgets {`, `ClusterRole/widgets {"metadata":{"labels":{"rbac.authorization.k8s.io/aggregate-to-edit":"true"}},`, 1), `"kind":"ServiceAccount","namespace":"op","name":"widget-operator"`, `"kind":"User","name":"alice"`, 1), "Widget/s/w: Stuck fin-absent@w*1\n"},
+	{"somebody still works on it", alive + widgetCRD + "Widget/s/w deleted=60 finalizers=" + fin + ` {"metadata":{"managedFields":[{"manager":"remote","operation":"Update","time":"2026-01-02T03:04:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:status":{}}}]}}`, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"somebody renews a lease of the domain from outside", alive + widgetCRD + owned + `Lease/op/a1b2.example.com {"spec":{"holderIdentity":"elsewhere_1","leaseDurationSeconds":15,"renewTime":"` + renewed + `"}}`, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"a hosted controller", alive + "Service/s/l deleted=600 finalizers=gke.networking.io/l4-ilb-v1\n", "Service/s/l: Unknown fin-unknown@l*1\n"},
+	{"something that may change anything", alive + node + "ConfigMap/s/c deleted=60 finalizers=acme.org/x\n" + account + deployment(1) + pod(ready) +
+		`ClusterRole/all {"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}` + "\n" + strings.ReplaceAll(binding, `"name":"widgets"}`, `"name":"all"}`), "ConfigMap/s/c: Unknown fin-unknown@c*1\n"},
+
+	{"set by a person", alive + person("ConfigMap/s/c", "acme.org/hold"), "ConfigMap/s/c: Stuck fin-manual@c*1\n"},
+	{"set by a person, for an operator that works", install + deployment(1) + pod(ready) + person("Widget/s/w", fin), "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"set by a person, for an operator that is gone", alive + widgetCRD + person("Widget/s/w", fin), "Widget/s/w: Stuck fin-absent@w*1\n"},
+	{"set by a person on another's type", install + deployment(1) + pod(ready) + person("Widget/s/w", "acme.org/hold"), "Widget/s/w: Stuck fin-manual@w*1\n"},
+	{"set by a person, and known", alive + person("PersistentVolumeClaim/s/c", "snapshot.storage.kubernetes.io/pvc-as-source-protection"), "PersistentVolumeClaim/s/c: Stuck fin-absent@c*1\n"},
+
+	{"the operator was in the namespace", alive + widgetCRD + strings.Replace(roles, `"namespace":"op"`, `"namespace":"s"`, 1) + "Namespace/s deleted=60 {\"spec\":{\"finalizers\":[\"kubernetes\"]},\"status\":{\"conditions\":[{\"type\":\"NamespaceContentRemaining\",\"status\":\"True\"}]}}\n" + owned,
+		"Namespace/s: Stuck fin-operator-in-ns@w*2\nWidget/s/w: Stuck fin-operator-in-ns@w*2\n"},
+	{"the operator's namespace is gone", "no namespace op\n" + alive + widgetCRD + roles + owned, "Widget/s/w: Stuck fin-operator-in-ns@w*1\n"},
+	{"the operator's namespace is being deleted, and its pod still runs", install + deployment(1) + pod(ready) + "Namespace/op deleted=5 finalizers=example.org/x\n" + owned,
+		"Namespace/op: Stuck ns-meta-finalizers@op*1\nWidget/s/w: Progressing fin-working@w*1\n"},
+	{"the operator's namespace is being deleted", install + deployment(1) + "Namespace/op deleted=60 finalizers=example.org/x\n" + owned,
+		"Namespace/op: Stuck ns-meta-finalizers@op*1\nWidget/s/w: Stuck fin-operator-in-ns@w*1\n"},
+
+	{"a dead controller of a namespace", alive + account + deployment(0) + "Namespace/s deleted=60 finalizers=" + fin + ` {"metadata":{` + setter + "}}\n", "Namespace/s: Stuck ns-meta-finalizers@s*1\n"},
+	{"a live controller of a namespace", alive + node + account + deployment(1) + pod(ready) + "Namespace/s deleted=60 finalizers=" + fin + ` {"metadata":{` + setter + "}}\n" +
+		`ClusterRole/ns {"rules":[{"apiGroups":[""],"resources":["namespaces"],"verbs":["patch"]}]}` + "\n" + strings.ReplaceAll(binding, `"name":"widgets"}`, `"name":"ns"}`), "Namespace/s: Progressing ns-meta-finalizers@s*1\n"},
+	{"a finalizer of another on a definition", install + deployment(0) + "CustomResourceDefinition/gadgets.example.com deleted=60 finalizers=" + fin + ` {"metadata":{` + setter + "}}\n",
+		"CustomResourceDefinition/gadgets.example.com: Stuck fin-dead@widget-operator*1\n"},
+	{"named by an event", install + strings.Replace(deployment(0), "Deployment/op/widget-operator", "Deployment/op/reporter", 1) + "ConfigMap/s/c deleted=60 finalizers=acme.org/x\n" +
+		`Event/s/e {"type":"Normal","reason":"CleaningUp","message":"m","involvedObject":{"kind":"ConfigMap","name":"c","uid":"c"},"reportingComponent":"reporter","lastTimestamp":"2026-01-02T03:04:00Z"}` + "\n",
+		"ConfigMap/s/c: Stuck fin-dead@reporter*1\n"},
+	{"named by the holder of a lease", install + strings.Replace(deployment(0), "registry.example.com/acme/widget-operator", "x", 1) + "ConfigMap/s/c deleted=60 finalizers=" + fin + "\n" +
+		`Lease/op/a1b2.example.com {"spec":{"holderIdentity":"widget-operator-5b9d8454ff-5bqk4_1","leaseDurationSeconds":15,"renewTime":"` + stale + `"}}` + "\n",
+		"ConfigMap/s/c: Stuck fin-dead@widget-operator*1\n"},
+	{"dead by its rights alone, beside one that may change anything", install + strings.Replace(deployment(0), "/widget-operator {", "/x {", 1) + widget +
+		strings.NewReplacer("Deployment/op/widget-operator", "Deployment/op/y", `"widget-operator"`, `"y"`, `"w"`, `"y"`).Replace(deployment(1)) + strings.NewReplacer("widget-operator", "y", `"w"`, `"y"`).Replace(pod(ready)) +
+		`ClusterRole/all {"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}` + "\n" +
+		`ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"y"}]}` + "\n",
+		"Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"one controller is done, another is not", install + deployment(1) + pod(ready) + strings.Replace(person("Widget/s/w", "acme.org/hold"), "finalizers=acme.org/hold", "finalizers="+fin+",acme.org/hold", 1),
+		"Widget/s/w: Stuck fin-manual@w*1 fin-working@w*1\n"},
+	{"a part of the controller manager", alive + "Pod/s/p deleted=5 grace=0 finalizers=batch.kubernetes.io/job-tracking\n", "Pod/s/p: Pending\n"},
+}
+
+func TestControllers(t *testing.T) {
+	for _, c := range controllerCases {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, parse(t, c.cluster).explained(t)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestControllerIsNamed looks at what is said of a controller.
+func TestControllerIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		name, cluster, liveness, actor string
+		remedies                       []string
+	}{
+		{"dead", install + deployment(0) + owned, explain.Dead, "Deployment/op/widget-operator", []string{
+			"safe kubectl -n op scale deployment/widget-operator --current-replicas=0 --replicas=1",
+			`dangerous kubectl -n s patch widgets.v1.example.com/w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/metadata/finalizers/0","value":"widgets.example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
+		}},
+		{"crashing", install + deployment(1) + pod(crashes) + owned, explain.Dead, "Deployment/op/widget-operator", []string{
+			"safe kubectl -n op logs pod/widget-operator-x --all-containers --previous",
+			"safe kubectl -n op describe pod/widget-operator-x",
+			`dangerous kubectl -n s patch widgets.v1.example.com/w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/metadata/finalizers/0","value":"widgets.example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
+		}},
+		{"denied", alive + node + widgetCRD + account + readOnly + deployment(1) + pod(ready) + owned, explain.Denied, "Deployment/op/widget-operator", []string{
+			"safe kubectl auth can-i patch widgets.example.com --as=system:serviceaccount:op:widget-operator -n s",
+			"safe kubectl -n op logs deployment/widget-operator --all-containers --since=1h | grep -iwE 'w|finaliz[a-z]*'",
+		}},
+		{"working", install + deployment(1) + pod(ready) + owned, explain.Alive, "Deployment/op/widget-operator", []string{
+			"safe kubectl -n op logs deployment/widget-operator --all-containers --since=1h | grep -iwE 'w|finaliz[a-z]*'",
+		}},
+		{"silent", install + deployment(1) + pod(ready) + status(3600, `{}`), explain.Alive, "Deployment/op/widget-operator", []string{
+			"safe kubectl -n op logs deployment/widget-operator --all-containers --since=1h | grep -iwE 'w|finaliz[a-z]*'",
+			"disruptive kubectl -n op rollout restart deployment/widget-operator",
+		}},
+		{"absent", alive + widgetCRD + owned, explain.Absent, "the controller of widgets.example.com/cleanup", []string{
+			"safe ",
+			`dangerous kubectl -n s patch widgets.v1.example.com/w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/metadata/finalizers/0","value":"widgets.example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
+		}},
+		{"unknown", "unreadable deployments\n" + alive + widgetCRD + owned, explain.Unsure, "the controller of widgets.example.com/cleanup", []string{
+			"safe kubectl -n s get widgets.v1.example.com/w -o yaml --show-managed-fields",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			causes := parse(t, c.cluster).report(t).Causes
+			if len(causes) != 1 || causes[0].Controller == nil {
+				t.Fatalf("causes: %+v", causes)
+			}
+			if got := causes[0].Controller; got.Liveness != c.liveness || got.Name != c.actor {
+				t.Errorf("controller %q is %s, want %q %s", got.Name, got.Liveness, c.actor, c.liveness)
+			}
+			var got []string
+			for _, r := range causes[0].Remedies {
+				got = append(got, string(r.Risk)+" "+r.Command)
+			}
+			if diff := cmp.Diff(c.remedies, got); diff != "" {
+				t.Errorf("remedies: -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUserCatalogue looks for what the user's catalogue names.
+func TestUserCatalogue(t *testing.T) {
+	const text = `
+finalizers:
+- finalizer: acme.org/x
+  product: Acme
+  workloads: [{kind: Deployment, namespace: op, name: widget-operator}]
+  helpers: [{kind: StatefulSet, name: store}]
+`
+	catalogue, err := finalizers.Load(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const object = "ConfigMap/s/c deleted=60 finalizers=acme.org/x\n"
+	rights := `ClusterRole/maps {"rules":[{"apiGroups":[""],"resources":["configmaps"],"verbs":["patch"]}]}` + "\n" + strings.ReplaceAll(binding, `"name":"widgets"}`, `"name":"maps"}`)
+	running := alive + node + account + deployment(1) + pod(ready) + rights + object
+	for _, c := range []struct{ name, cluster, want string }{
+		{"gone", alive + object, "ConfigMap/s/c: Stuck fin-absent@c*1\n"},
+		{"works", running, "ConfigMap/s/c: Progressing fin-working@c*1\n"},
+		{"down", alive + deployment(0) + object, "ConfigMap/s/c: Stuck fin-dead@widget-operator*1\n"},
+		{"what it needs is down", running + `StatefulSet/op/store {"spec":{"replicas":0,"selector":{"matchLabels":{"app":"s"}}}}`, "ConfigMap/s/c: Stuck fin-dead@store*1\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := parse(t, c.cluster)
+			s.catalogue = finalizers.Builtin().Merge(catalogue)
+			if diff := cmp.Diff(c.want, s.explained(t)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestLiveControllerIsNeverDead puts a controller that works, known by any sign,
+// among others that do not and whatever cannot be read. Nothing may say that it
+// is dead, absent, or without rights.
+func TestLiveControllerIsNeverDead(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		pick := func(name string, options ...string) string { return rapid.SampledFrom(options).Draw(rt, name) }
+		cluster := node + widgetCRD + account + deployment(1) + pod(ready) +
+			pick("manager", alive, "", "lease kube-system/kube-controller-manager 600\n") +
+			pick("lease", "", leaseOf(renewed)) +
+			pick("unreadable", "", "unreadable deployments\n", "unreadable clusterroles\n", "unreadable rolebindings\n", "unreadable statefulsets\n", "unreadable pods\n", "unlisted leases\n", "unlisted customresourcedefinitions\n")
+		all := `ClusterRole/widgets {"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}` + "\n" + binding
+		cluster += pick("rights", roles, all)
+		finalizer := pick("finalizer", fin, "example.com/x", "cleanup", "acme.org/x")
+		cluster += "Widget/s/w deleted=" + pick("age", "5", "60", "3600") + " finalizers=" + finalizer
+		switch pick("setter", "nobody", "controller", "other") {
+		case "controller":
+			cluster += ` {"metadata":{` + strings.ReplaceAll(setter, fin, finalizer) + "}}"
+		case "other":
+			cluster += ` {"metadata":{` + strings.ReplaceAll(strings.ReplaceAll(setter, fin, finalizer), `"manager":"widget-operator"`, `"manager":"manager"`) + "}}"
+		}
+		cluster += "\n"
+		for i := range rapid.IntRange(0, 2).Draw(rt, "others") {
+			name := fmt.Sprintf("other-%d", i)
+			cluster += strings.ReplaceAll(strings.ReplaceAll(deployment(0), "widget-operator", name), `"w"`, `"`+name+`"`)
+			cluster += pick("rights of others", "", strings.NewReplacer("ClusterRole/widgets", "ClusterRole/"+name, "ClusterRoleBinding/widgets", "ClusterRoleBinding/"+name, `"name":"widgets"`, `"name":"`+name+`"`, "widget-operator", name).Replace(roles))
+		}
+		got := parse(t, cluster).explained(t)
+		for _, id := range []string{"fin-dead", "fin-absent", "fin-operator-in-ns", "fin-rbac"} {
+			if strings.Contains(got, id) {
+				rt.Fatalf("%s\n%s", got, cluster)
+			}
+		}
+	})
+}
+
+// TestManyObjects explains 2,000 objects of a controller: what is asked of the
+// cluster does not grow with them.
+func TestManyObjects(t *testing.T) {
+	for _, c := range []struct {
+		name, operator string
+		id             string
+	}{
+		{"dead", deployment(0), "fin-dead"},
+		{"working", deployment(1) + pod(ready), "fin-working"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ask := func(objects int) (int, *explain.Report) {
+				var cluster strings.Builder
+				cluster.WriteString(install + c.operator)
+				for i := range objects {
+					fmt.Fprintf(&cluster, "Widget/s%d/w%d deleted=60 finalizers=%s {\"metadata\":{%s}}\n", i%10, i, fin, setter)
+				}
+				s := parse(t, cluster.String())
+				report := s.report(t)
+				return s.requests, report
+			}
+			few, _ := ask(100)
+			many, report := ask(2000)
+			if many > few {
+				t.Errorf("%d requests for 100 objects, %d for 2,000", few, many)
+			}
+			if many > 80 {
+				t.Errorf("%d requests", many)
+			}
+			if len(report.Causes) != 1 || report.Causes[0].ID != c.id || report.Causes[0].Blocks != 2000 {
+				t.Fatalf("causes: %+v", report.Causes)
+			}
+			if n := len(report.Causes[0].Remedies) + len(report.Causes[0].Evidence); n > 40 {
+				t.Errorf("%d remedies and pieces of evidence", n)
+			}
+		})
+	}
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Failed is an object that was asked for and could not be read.
+type Failed struct {
+	Object graph.Identity
+	Err    error
+}
+
+// Unreadable reports whether an error says that the server cannot hand out an
+// object because of what its type or its stored bytes are like, which Explain
+// can explain.
+func Unreadable(err error) bool {
+	return err != nil && (isConversionFailure(err.Error()) || isUnreadable(err.Error()))
+}
+
+// unreadableObject explains an object that the server cannot hand out. In
+// another version it may.
+func (w *walker) unreadableObject(f Failed) Explanation {
+	e := Explanation{Object: f.Object, Verdict: Unknown, Chain: []Link{{Object: f.Object, Because: "it cannot be read: " + f.Err.Error()}}}
+	c := w.unreadableType(f.Object.Resource.GroupVersionResource, f.Err.Error())
+	if c == nil {
+		return e
+	}
+	o := w.otherVersion(f.Object)
+	if o != nil {
+		e.Object.UID = o.GetUID()
+		e.Chain[0].Object.UID = o.GetUID()
+		if o.GetDeletionTimestamp() == nil {
+			e.Verdict = NotTerminating
+			return e
+		}
+		e.Since = o.GetDeletionTimestamp().Time
+	}
+	e.Verdict = c.Verdict
+	way := append(slices.Clone(e.Chain), Link{Object: c.Object, Because: c.Summary})
+	e.Findings = []Finding{{c, way}}
+	if o != nil {
+		e.Findings = append(e.Findings, w.inOtherVersion(e, o)...)
+	}
+	e.Chain = way
+	return e
+}
+
+// otherVersion reads an object in one of the versions in which it can be read,
+// nil when there is none.
+func (w *walker) otherVersion(id graph.Identity) *unstructured.Unstructured {
+	definition, err := w.full(crds, "", id.Resource.GroupResource().String())
+	if err != nil {
+		return nil
+	}
+	for _, resource := range servedVersions(definition) {
+		if o, err := w.Cluster.Read(w.ctx, resource, id.Namespace, id.Name); err == nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// inOtherVersion is what can be done about an object in the version in which it
+// can be read.
+func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []Finding {
+	id := e.Object
+	id.Resource.Version = o.GroupVersionKind().Version
+	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return nil
+	}
+	c := w.cause("gc-blind", id, "", func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "the garbage collector cannot list objects of its type, so it does not know that it has work here"
+		c.Evidence = []Evidence{
+			{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents},
+			{Source: id.String(), Path: "apiVersion", Value: o.GetAPIVersion() + ", in which it can be read"},
+		}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: w.deleteRaw(id, `"propagationPolicy":"Background",`),
+			Effect: "takes it out of foreground deletion, in the version in which it can be read: it goes now, and the garbage collector deletes its dependents when it can see again",
+		}}
+	})
+	return []Finding{{c, e.Chain}}
+}
+
+// unreadableType returns the cause of a failure to read objects of a type, nil
+// when the message does not tell.
+func (w *walker) unreadableType(resource schema.GroupVersionResource, message string) *Cause {
+	switch {
+	case isConversionFailure(message):
+		return w.conversion(resource.GroupResource(), message)
+	case isUnreadable(message):
+		return w.undecodable(resource, message)
+	}
+	return nil
+}
+
+// unlistedCauses returns why types could not be listed, each cause once, where
+// that is a cause of its own.
+func (w *walker) unlistedCauses(unlisted []graph.Unlisted) []*Cause {
+	var causes []*Cause
+	for _, u := range unlisted {
+		if u.Reason != graph.ServerError {
+			continue
+		}
+		if c := w.unreadableType(u.GroupVersionResource, u.Message); c != nil && !slices.Contains(causes, c) {
+			causes = append(causes, c)
+		}
+	}
+	return causes
+}
+
+// conversion is a definition whose conversion webhook does not convert. It
+// blinds everybody who lists objects of the type: the garbage collector, the
+// namespace controller, and the API server when it deletes the instances.
+func (w *walker) conversion(resource schema.GroupResource, message string) *Cause {
+	at := identity(crds, "", resource.String())
+	definition, err := w.full(crds, "", resource.String())
+	if err == nil {
+		at = objectIdentity(crds, "CustomResourceDefinition", definition)
+	}
+	return w.shared("val-conversion-dead "+resource.String(), "val-conversion-dead", at, func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "its conversion webhook fails: objects that are stored in another version cannot be read, listed or written, and that stops their deletion, that of the definition, and that of every namespace"
+		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
+		if err != nil {
+			return
+		}
+		var s *serving
+		if service := nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name"); service != "" {
+			s = w.serving(nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.conversion.webhook.clientConfig.service", Value: s.namespace + "/" + s.name})
+			c.Evidence = append(c.Evidence, s.evidence...)
+			c.Remedies = w.repair(s, "the objects can be read again")
+		} else {
+			c.Evidence = append(c.Evidence, Evidence{
+				Source: at.String(), Path: "spec.conversion.webhook.clientConfig.url", Value: nested(definition, "spec", "conversion", "webhook", "clientConfig", "url"),
+			})
+		}
+		c.Evidence = append(c.Evidence, w.readableVersions(at, definition)...)
+		c.Remedies = append(c.Remedies, Remedy{
+			Risk: Dangerous, Command: w.saved(at, w.patchOf(at, operation{"replace", "/spec/conversion", map[string]any{"strategy": "None"}})),
+			Effect: "makes the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway; the file allows to put it back",
+			Leaks:  "fields that the versions do not share are dropped from objects that are written",
+		})
+	})
+}
+
+// readableVersions says in which of its versions the objects of a definition
+// can be listed: in the one they are stored in they need no conversion.
+func (w *walker) readableVersions(at graph.Identity, definition *unstructured.Unstructured) []Evidence {
+	var evidence []Evidence
+	for _, resource := range servedVersions(definition) {
+		value := "cannot be listed"
+		if items, err := w.Cluster.List(w.ctx, resource, ""); err == nil {
+			value = fmt.Sprintf("%d objects can be listed", len(items))
+		}
+		evidence = append(evidence, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
+	}
+	return evidence
+}
+
+// servedVersions returns the type that a definition defines, in each version
+// that the server serves.
+func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersionResource {
+	var view struct {
+		Spec struct {
+			Group string `json:"group"`
+			Names struct {
+				Plural string `json:"plural"`
+			} `json:"names"`
+			Versions []struct {
+				Name   string `json:"name"`
+				Served bool   `json:"served"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	if !decode(definition, &view) {
+		return nil
+	}
+	var resources []schema.GroupVersionResource
+	for _, v := range view.Spec.Versions {
+		if v.Served {
+			resources = append(resources, schema.GroupVersionResource{Group: view.Spec.Group, Version: v.Name, Resource: view.Spec.Names.Plural})
+		}
+	}
+	return resources
+}
+
+// undecodable is a type of which the API server cannot read what is stored.
+func (w *walker) undecodable(resource schema.GroupVersionResource, message string) *Cause {
+	at := identity(resource, "", "")
+	return w.shared("val-unreadable "+resource.GroupResource().String(), "val-unreadable", at, func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = fmt.Sprintf("the API server cannot decrypt or decode what is stored of %s: nobody can list them, so neither their owners nor their namespaces can be deleted for certain", resource.GroupResource())
+		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
+		c.Remedies = []Remedy{
+			{Risk: Safe, Effect: "give the API server back the encryption key that the objects were written with, or restore etcd from before they were damaged"},
+			{
+				Risk:    Dangerous,
+				Command: fmt.Sprintf("%s get --raw %s", w.Kubectl, Quote(listPath(resource)+"?limit=1")),
+				Effect:  "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one; with the feature gate AllowUnsafeMalformedObjectDeletion it can be deleted with ignoreStoreReadErrorWithClusterBreakingPotential, else only in etcd, after a snapshot of it",
+				Leaks:   "the object, and what its finalizers guard",
+			},
+		}
+	})
+}
+
+func listPath(resource schema.GroupVersionResource) string {
+	if resource.Group == "" {
+		return "/api/" + resource.Version + "/" + resource.Resource
+	}
+	return "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource
+}
+
+// initializing finds the definitions whose conversion fails where the API
+// server says only that their storage is being initialized, as the namespace
+// controller is told of types of which it has no object.
+func (w *walker) initializing(message string) []*Cause {
+	if !strings.Contains(message, "storage is (re)initializing") && !isConversionFailure(message) {
+		return nil
+	}
+	all, err := w.all(crds, "")
+	if err != nil {
+		return nil
+	}
+	var causes []*Cause
+	for i := range all {
+		if nested(&all[i], "spec", "conversion", "strategy") != "Webhook" {
+			continue
+		}
+		service := nested(&all[i], "spec", "conversion", "webhook", "clientConfig", "service", "name")
+		namespace := nested(&all[i], "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
+		gr := schema.GroupResource{Group: nested(&all[i], "spec", "group"), Resource: nested(&all[i], "spec", "names", "plural")}
+		if service != "" && w.serving(namespace, service).dead || strings.Contains(message, gr.Group) {
+			causes = append(causes, w.conversion(gr, message))
+		}
+	}
+	return causes
+}
+
+// instancesRefused is what keeps the API server from deleting the instances of a
+// definition.
+func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) []hold {
+	var holds []hold
+	add := func(symptom, because string, c *Cause) {
+		if c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
+			holds = append(holds, hold{symptom: symptom, because: because, cause: c})
+		}
+	}
+	for _, u := range w.unlisted {
+		if u.GroupResource() == instances && u.Reason == graph.ServerError {
+			const because = "the API server cannot list its instances"
+			if c := w.unreadableType(u.GroupVersionResource, u.Message); c != nil {
+				add("crd-conversion", because, c)
+				add("", because, w.definitionBlind(n, c))
+			}
+		}
+	}
+	if w.age(n) <= collectorDelay {
+		return holds
+	}
+	for _, m := range w.instanceOf[n.Object().Name] {
+		if !m.BeingDeleted() {
+			add("crd-instances", "the API server may not delete its instance "+m.Identity().String(),
+				w.refusal(m, w.tryDelete(m, "instance"), "DELETE"))
+		}
+	}
+	return holds
+}
+
+// definitionBlind is a definition whose instances the API server cannot list,
+// and so cannot delete.
+func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
+	return w.cause("crd-conversion", n.Identity(), "", func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "the API server cannot list its instances, so it cannot delete them, and does not delete it"
+		c.Evidence = []Evidence{{Source: root.Object.String(), Value: root.Summary}}
+		if full, err := w.fullOf(n); err == nil {
+			if condition, ok := conditionOf(full, "Terminating"); ok {
+				c.Evidence = append(c.Evidence, condition.evidence(n.Identity().String()))
+			}
+		}
+		c.Remedies = []Remedy{w.nudge(n)}
+	})
+}
+
+// nudge makes the API server look at a definition again, which it does ever
+// more rarely after failures.
+func (w *walker) nudge(n graph.Node) Remedy {
+	return Remedy{
+		Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), target(n)),
+		Effect: "makes the API server look again at once, when its instances can be listed",
+	}
+}
+
+// collectorBlind is an owner in foreground deletion of a type that the garbage
+// collector cannot list: it does not see the owner, and never looks at it.
+func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
+	return w.cause("gc-blind", n.Identity(), "", func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "the garbage collector cannot list objects of its type, so it does not know that it has work here"
+		c.Evidence = []Evidence{
+			field(n, "metadata.finalizers", "foregroundDeletion"),
+			{Source: root.Object.String(), Value: root.Summary},
+		}
+		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "takes it out of foreground deletion, in the version in which it can be read: it goes now, and the garbage collector deletes its dependents when it can see again")}
+	})
+}
+
+// blindTo returns the causes that keep the garbage collector from listing the
+// type of an object.
+func (w *walker) blindTo(n graph.Node) []*Cause {
+	resource := n.Object().Resource.GroupResource()
+	var own []graph.Unlisted
+	for _, u := range w.unlisted {
+		if u.GroupResource() == resource {
+			own = append(own, u)
+		}
+	}
+	return w.unlistedCauses(own)
+}

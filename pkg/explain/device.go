@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// deviceClaim is a ResourceClaim: the pods for which it is reserved go first
+// (pkg/controller/resourceclaim).
+func (w *walker) deviceClaim(n graph.Node) []hold {
+	const symptom, because = "dra-claim-reserved", "it is reserved for a pod"
+	full, err := w.fullOf(n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone()
+	case err != nil:
+		return w.unread(n, because, "the claim", err)
+	}
+	consumers, _, _ := unstructured.NestedSlice(full.Object, "status", "reservedFor")
+	var holds []hold
+	for _, entry := range consumers {
+		consumer, _ := entry.(map[string]any)
+		if text(consumer["resource"]) != "pods" || text(consumer["apiGroup"]) != "" {
+			holds = append(holds, hold{because: "it is reserved for " + text(consumer["resource"]) + "/" + text(consumer["name"]), cause: w.reservedFor(n, consumer)})
+			continue
+		}
+		pod, err := w.full(pods, n.Object().Namespace, text(consumer["name"]))
+		if apierrors.IsNotFound(err) || err == nil && (string(pod.GetUID()) != text(consumer["uid"]) || podEnded(pod)) {
+			continue // the controller takes the reservation back
+		}
+		if err != nil {
+			return w.unread(n, because, "pod "+text(consumer["name"]), err)
+		}
+		holds = append(holds, w.objectLink(symptom, because, pod, func() *Cause { return w.deviceUser(n, pod) }))
+	}
+	if len(holds) > 0 {
+		return holds
+	}
+	what := "no pod uses it; the controller of ResourceClaims has to deallocate it and to remove the finalizer"
+	return []hold{w.protection(n, symptom, what)}
+}
+
+// podEnded reports whether a pod has come to its end.
+func podEnded(pod *unstructured.Unstructured) bool {
+	phase := nested(pod, "status", "phase")
+	return phase == "Succeeded" || phase == "Failed"
+}
+
+// deviceUser is a pod that nobody has deleted and that a claim is reserved for.
+func (w *walker) deviceUser(claim graph.Node, pod *unstructured.Unstructured) *Cause {
+	return w.podUser("dra-claim-reserved", claim, pod, Evidence{
+		Source: claim.Identity().String(), Path: "status.reservedFor", Value: "pods/" + pod.GetName(),
+	}, "")
+}
+
+// podUser is a pod that nobody has deleted and that an object waits for.
+func (w *walker) podUser(id string, n graph.Node, pod *unstructured.Unstructured, first Evidence, leaks string) *Cause {
+	at := objectIdentity(pods, "Pod", pod)
+	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = fmt.Sprintf("it uses %s, and nobody is deleting it", n.Identity())
+		c.Evidence = []Evidence{
+			first,
+			{Source: at.String(), Path: "status.phase", Value: nested(pod, "status", "phase")},
+			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
+		}
+		c.Remedies = []Remedy{{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "deletes the pod, after which " + n.Identity().String() + " goes", Leaks: leaks}}
+	})
+}
+
+// reservedFor is a claim that is reserved for something that is not a pod.
+func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
+	return w.cause("dra-claim-reserved", n.Identity(), text(consumer["name"]), func(c *Cause) {
+		c.Summary = "it is reserved for something that is not a pod; whoever reserved it has to take that back"
+		c.Evidence = []Evidence{field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", text(consumer["resource"]), text(consumer["apiGroup"]), text(consumer["name"])))}
+	})
+}
+
+// podGroup is a PodGroup: its pods come to their end first
+// (pkg/controller/podgroupprotection).
+func (w *walker) podGroup(n graph.Node) []hold {
+	const symptom = "podgroup"
+	list, err := w.all(pods, n.Object().Namespace)
+	if err != nil {
+		return w.unread(n, "may have pods", "pods in namespace "+n.Object().Namespace, err)
+	}
+	var holds []hold
+	for i := range list {
+		if nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Object().Name || podEnded(&list[i]) {
+			continue
+		}
+		holds = append(holds, w.objectLink(symptom, "a pod of it has not ended", &list[i], func() *Cause {
+			at := objectIdentity(pods, "Pod", &list[i])
+			return w.podUser(symptom, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name}, "")
+		}))
+	}
+	if len(holds) > 0 {
+		return holds
+	}
+	return []hold{w.protection(n, symptom, "all pods of it have ended; the controller of podgroup-protection has to remove the finalizer")}
+}

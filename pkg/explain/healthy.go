@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// remade is how young an object must be for its creation to be worth a word:
+// whoever deleted one of its name a moment ago is looking at another one.
+const remade = 5 * time.Minute
+
+// notTerminating says of an object that nobody is deleting what would become of
+// a DELETE, and whether it may have taken the place of one that was deleted.
+// None of it is a stuck deletion.
+func (w *walker) notTerminating(n graph.Node) []Finding {
+	r := w.tryDelete(n, "")
+	if r.kind == protected {
+		return []Finding{w.notStuck(n, "ns-protected", func(c *Cause) {
+			c.Summary = "the API server does not let this namespace be deleted"
+			c.Evidence = []Evidence{asked(n, r)}
+		})}
+	}
+	var findings []Finding
+	if !r.ok() {
+		findings = append(findings, w.notStuck(n, "not-terminating", func(c *Cause) {
+			c.Summary = "a DELETE of it would be refused"
+			c.Evidence = []Evidence{asked(n, r)}
+			if root := w.refusal(n, r, "DELETE"); root != nil {
+				c.Summary += ", by " + root.Object.String() + " [" + root.ID + "]"
+				c.Evidence, c.Remedies = root.Evidence, root.Remedies
+			}
+		}))
+	}
+	if age := w.Now.Sub(n.Object().CreationTimestamp.Time); !n.Object().CreationTimestamp.IsZero() && age <= remade {
+		if creator := w.creator(n); creator != "" {
+			findings = append(findings, w.notStuck(n, "recreated", func(c *Cause) { remadeBy(c, n, creator, age) }))
+		}
+	}
+	return findings
+}
+
+// notStuck is something to be said of an object that nobody is deleting.
+func (w *walker) notStuck(n graph.Node, id string, fill func(*Cause)) Finding {
+	c := w.cause(id, n.Identity(), "not terminating", fill)
+	c.Verdict = NotTerminating
+	return Finding{c, []Link{{Object: n.Identity()}}}
+}
+
+// remadeBy says who made an object that is very young.
+func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
+	c.Summary = fmt.Sprintf("%s made it %s ago: if one of its name was deleted, that one is gone, and this is another", creator, max(age, 0).Round(time.Second))
+	c.Evidence = []Evidence{
+		field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
+		field(n, "metadata.uid", string(n.Object().UID)),
+	}
+	c.Remedies = []Remedy{{Risk: Safe, Effect: "to be rid of objects of this name, stop what makes them: " + creator}}
+}
+
+// creator names the controller that made an object, empty for a person.
+func (w *walker) creator(n graph.Node) string {
+	o := n.Object()
+	if ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences}); ref != nil {
+		return ref.Kind + "/" + ref.Name
+	}
+	full, err := w.fullOf(n)
+	if err != nil {
+		return ""
+	}
+	first := ""
+	var when metav1.Time
+	for _, entry := range full.GetManagedFields() {
+		if entry.Time != nil && (first == "" || entry.Time.Before(&when)) {
+			first, when = entry.Manager, *entry.Time
+		}
+	}
+	if strings.HasPrefix(first, "kubectl") || first == "Mozilla" {
+		return ""
+	}
+	return first
+}
+
+// unasked adds the causes of objects that nobody is deleting, which hold
+// nothing up.
+func (w *walker) unasked(report *Report) {
+	for _, o := range report.Objects {
+		for _, f := range o.Findings {
+			if !slices.Contains(report.Causes, f.Cause) {
+				report.Causes = append(report.Causes, f.Cause)
+			}
+		}
+	}
+}
+
+// waysOut adds to what holds an owner in foreground deletion the ways to let
+// the owner go without it: only the first owner that was asked for is helped,
+// since the cause may hold up hundreds.
+func (w *walker) waysOut(e Explanation) {
+	for _, f := range e.Findings {
+		if len(f.Chain) < 2 || f.Chain[0].Symptom != "gc-fg-blocking" || strings.HasPrefix(f.Cause.ID, "gc-") || f.Cause.Verdict == Progressing || w.helped[f.Cause] {
+			continue
+		}
+		owner, known := w.Graph.Node(f.Chain[0].Object.UID)
+		dependent, there := w.Graph.Node(f.Chain[1].Object.UID)
+		if !known || !there {
+			continue
+		}
+		w.helped[f.Cause] = true
+		for _, r := range w.freeOwner(owner, dependent) {
+			r.Effect = owner.Identity().String() + " alone: " + r.Effect
+			r.Risk = Disruptive // the cause stays
+			f.Cause.Remedies = append(f.Cause.Remedies, r)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+
+// builtinJobController is the value of spec.managedBy that means the job
+// controller of kube-controller-manager, as no value does.
+const builtinJobController = "kubernetes.io/job-controller"
+
+// jobTracking is a pod that its Job has still to count (pkg/controller/job).
+func (w *walker) jobTracking(n graph.Node, index int) []hold {
+	const symptom = "pod-job-tracking"
+	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
+	if ref != nil && (ref.Kind != "Job" || !strings.HasPrefix(ref.APIVersion, "batch/")) {
+		return []hold{{because: "its controller is not a Job", cause: w.trackedByOther(n, index, ref)}}
+	}
+	if ref == nil {
+		return []hold{w.protection(n, symptom, "no Job controls it any more; the job controller has to take the finalizer off")}
+	}
+	job, err := w.full(jobs, n.Object().Namespace, ref.Name)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && job.GetUID() != ref.UID:
+		return []hold{w.protection(n, symptom, "its Job is gone; the job controller has to take the finalizer off")}
+	case err != nil:
+		return w.unread(n, "its Job has to count it", "job "+ref.Name, err)
+	}
+	if manager := nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
+		return []hold{{because: "its Job has to count it", cause: w.managedJob(n, job, manager)}}
+	}
+	return []hold{w.protection(n, symptom, "the job controller has to count it in the status of "+"Job/"+n.Object().Namespace+"/"+ref.Name)}
+}
+
+// trackedByOther is a pod of a controller that is not a Job: the job controller
+// leaves its finalizer alone.
+func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerReference) *Cause {
+	return w.cause("pod-job-tracking", n.Identity(), "controller", func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = "it has the job controller's finalizer, and its controller is not a Job: the job controller never takes the finalizer off"
+		c.Evidence = []Evidence{field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
+			field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
+		remedy := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", "")
+		remedy.Risk, remedy.Effect = Disruptive, "takes the finalizer off; no Job counts the pod"
+		c.Remedies = []Remedy{remedy}
+	})
+}
+
+// managedJob is a Job that says that another controller looks after it.
+func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *Cause {
+	at := objectIdentity(jobs, "Job", job)
+	c := w.shared("pod-job-tracking "+string(at.UID), "pod-job-tracking", at, func(c *Cause) {
+		c.Summary = fmt.Sprintf("it is managed by %s, which has to count its pods; the job controller does not", manager)
+		c.Controller = &Controller{Name: manager, Liveness: string(Unknown)}
+		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
+		c.Remedies = []Remedy{
+			{
+				Risk: Safe, Command: fmt.Sprintf("%s -n %s get %s -o yaml", w.Kubectl, Quote(at.Namespace), targetOf(at)),
+				Effect: "shows the Job: make the controller that spec.managedBy names work, and it counts the pods and takes the finalizer off",
+			},
+			{
+				Risk: Disruptive, Command: w.deleteRaw(at, `"propagationPolicy":"Background",`),
+				Effect: "deletes the Job: the job controller then takes the finalizer off its pods", Leaks: "the result of the Job",
+			},
+		}
+	})
+	w.members[c] = append(w.members[c], n)
+	if len(w.members[c]) <= maxShown {
+		c.Evidence = append(c.Evidence, field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking"))
+	}
+	return c
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What Controller.Liveness says.
+const (
+	// Alive: a replica is ready on a node that reports, or renews its lease.
+	Alive = "Alive"
+	// Dead: the workload is there, and nothing of it runs.
+	Dead = "Dead"
+	// Absent: nothing in the cluster serves the finalizer.
+	Absent = "Absent"
+	// Denied: it runs, and may not change the object.
+	Denied = "Denied"
+	// Unsure: what could be read does not tell.
+	Unsure = string(Unknown)
+)
+
+// trouble is what keeps a workload from running.
+type trouble int
+
+const (
+	noTrouble trouble = iota
+	scaledDown
+	crashing
+	unscheduled
+	noImage
+	noPods
+	ended
+	hung // its leader does not renew its lease
+)
+
+// state is whether a workload works, and what shows it.
+type state struct {
+	liveness string
+	trouble  trouble
+	// because says it in a few words.
+	because  string
+	evidence []Evidence
+	// pod is the pod that shows it, empty for none.
+	pod string
+}
+
+const (
+	// startDelay is how long a workload may be without pods, and a container
+	// without having proved itself after crashes.
+	startDelay  = 2 * time.Minute
+	manyCrashes = 3
+)
+
+// podView is what is needed of a pod.
+type podView struct {
+	Spec   podSpec `json:"spec"`
+	Status struct {
+		Phase                 string            `json:"phase"`
+		Reason                string            `json:"reason"`
+		Message               string            `json:"message"`
+		ContainerStatuses     []containerStatus `json:"containerStatuses"`
+		InitContainerStatuses []containerStatus `json:"initContainerStatuses"`
+	} `json:"status"`
+}
+
+type containerStatus struct {
+	Name         string         `json:"name"`
+	RestartCount int64          `json:"restartCount"`
+	State        containerState `json:"state"`
+	LastState    containerState `json:"lastState"`
+}
+
+type containerState struct {
+	Waiting *struct {
+		Reason  string `json:"reason"`
+		Message string `json:"message"`
+	} `json:"waiting"`
+	Running *struct {
+		StartedAt string `json:"startedAt"`
+	} `json:"running"`
+	Terminated *struct {
+		Reason   string `json:"reason"`
+		Message  string `json:"message"`
+		ExitCode int64  `json:"exitCode"`
+	} `json:"terminated"`
+}
+
+// stateOf finds out whether a workload works, once.
+func (w *walker) stateOf(l *workload) state {
+	if s, known := w.states[l.id]; known {
+		return s
+	}
+	s := w.look(l)
+	w.states[l.id] = s
+	return s
+}
+
+func (w *walker) look(l *workload) state {
+	own, err := w.podsOf(l)
+	if err != nil {
+		return state{liveness: Unsure, because: "its pods could not be read", evidence: []Evidence{{Source: "pods in namespace " + l.id.Namespace, Value: err.Error()}}}
+	}
+	if len(own) == 0 {
+		return w.withoutPods(l)
+	}
+	best := w.bestOf(own)
+	held := w.heldLease(l, own)
+	switch {
+	case held == nil:
+	case held.state == leaseFresh && held.runs && best.liveness != Alive:
+		best = state{liveness: Alive, because: "it renews its lease"}
+	case held.state == leaseStale && best.liveness == Alive:
+		best.liveness, best.trouble, best.because = Dead, hung, "a pod of it is ready, and does not renew its lease"
+		if l.id.Resource.Kind == "StatefulSet" { // a pod of an older version had the same name
+			best.liveness, best.trouble = Unsure, noTrouble
+		}
+	}
+	if held != nil {
+		best.evidence = append(best.evidence, held.evidence)
+	}
+	if best.liveness == Dead && l.replicas == 0 && best.trouble != hung {
+		best.trouble, best.because = scaledDown, "it is scaled to 0"
+	}
+	best.evidence = append([]Evidence{w.replicasOf(l, own)}, best.evidence...)
+	return best
+}
+
+// maxPods is the number of pods of one workload that are looked at.
+const maxPods = 20
+
+// bestOf returns the state of the pod that is most alive.
+func (w *walker) bestOf(own []*unstructured.Unstructured) state {
+	isReady := func(p *unstructured.Unstructured) int {
+		if ready, _ := conditionOf(p, "Ready"); ready.status == "True" {
+			return 0
+		}
+		return 1
+	}
+	own = slices.Clone(own)
+	slices.SortStableFunc(own, func(a, b *unstructured.Unstructured) int { return isReady(a) - isReady(b) })
+	best := w.podState(own[0])
+	for _, p := range own[1:min(len(own), maxPods)] {
+		if best.liveness == Alive {
+			break
+		}
+		if s := w.podState(p); aliveness[s.liveness] < aliveness[best.liveness] {
+			best = s
+		}
+	}
+	if len(own) > maxPods && best.liveness == Dead {
+		best.liveness, best.because = Unsure, fmt.Sprintf("%d of its %d pods do not work", maxPods, len(own))
+	}
+	return best
+}
+
+var aliveness = map[string]int{Alive: 0, Unsure: 1, Dead: 2}
+
+func (w *walker) replicasOf(l *workload, own []*unstructured.Unstructured) Evidence {
+	has := fmt.Sprintf("it has %d pods", len(own))
+	if len(own) == 1 {
+		has = "it has one pod"
+	}
+	if l.replicas < 0 {
+		return Evidence{Source: l.id.String(), Value: has}
+	}
+	return Evidence{Source: l.id.String(), Path: "spec.replicas", Value: fmt.Sprintf("%d, and %s", l.replicas, has)}
+}
+
+// withoutPods is a workload that has none. Unless something says why, its pods
+// may be just about to be made.
+func (w *walker) withoutPods(l *workload) state {
+	s := state{liveness: Dead, trouble: noPods, because: "it has no pods", evidence: []Evidence{w.replicasOf(l, nil)}}
+	failure, failed := conditionOf(l.whole, "ReplicaFailure")
+	switch {
+	case l.replicas == 0:
+		s.trouble, s.because = scaledDown, "it is scaled to 0"
+	case failed && failure.status == "True":
+		s.because = "its pods cannot be made"
+		s.evidence = append(s.evidence, failure.evidence(l.id.String()))
+	case w.ending(l.id.Namespace):
+		s.because = "its namespace is being deleted, in which no pods can be made"
+	case w.managerLease() == leaseStale || w.managerLease() == leaseMissing:
+		s.because = "it has no pods, and no controller manager works that would make them"
+		s.evidence = append(s.evidence, w.managerEvidence())
+	case w.Now.Sub(l.whole.GetCreationTimestamp().Time) < startDelay:
+		s.liveness, s.trouble, s.because = Unsure, noTrouble, "it is new and has no pods yet"
+	case l.paused:
+		s.because = "it is paused and has no pods"
+	default:
+		s.liveness, s.trouble = Unsure, noTrouble
+	}
+	return s
+}
+
+// ending reports whether a namespace is being deleted, or does not exist.
+func (w *walker) ending(namespace string) bool {
+	for _, n := range w.instanceOf["namespaces"] {
+		if n.Object().Name == namespace {
+			return n.BeingDeleted()
+		}
+	}
+	return w.namespaceGone(namespace)
+}
+
+// managerLease is how the lease of kube-controller-manager stands.
+func (w *walker) managerLease() leaseState {
+	state, _ := w.lease("kube-system", "kube-controller-manager")
+	return state
+}
+
+func (w *walker) managerEvidence() Evidence {
+	_, e := w.lease("kube-system", "kube-controller-manager")
+	return e
+}
+
+// podState says whether a pod of a controller works.
+func (w *walker) podState(p *unstructured.Unstructured) state {
+	var view podView
+	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
+	if !decode(p, &view) {
+		return state{liveness: Unsure, because: "its pod has an unknown form", pod: p.GetName()}
+	}
+	s := view.state(name, w.Now)
+	s.pod = p.GetName()
+	if ready, _ := conditionOf(p, "Ready"); s.liveness == Unsure && ready.status == "True" && s.because == "" {
+		s = w.readyState(p, view, ready.evidence(name))
+	}
+	if scheduled, ok := conditionOf(p, "PodScheduled"); ok && scheduled.status == "False" && view.Spec.NodeName == "" {
+		s = state{liveness: Dead, trouble: unscheduled, because: "its pod is on no node", pod: p.GetName(), evidence: []Evidence{scheduled.evidence(name)}}
+	}
+	if d := p.GetDeletionTimestamp(); d != nil && s.liveness != Dead && w.Now.After(d.Time) {
+		s.liveness, s.because = Unsure, "its pod should have ended"
+	}
+	if s.because == "" {
+		s.because = "its pod is not ready"
+		s.evidence = append(s.evidence, Evidence{Source: name, Path: "status.phase", Value: view.Status.Phase})
+	}
+	return s
+}
+
+// readyState is a pod that says that it is ready. When its node does not report
+// that is an old word.
+func (w *walker) readyState(p *unstructured.Unstructured, view podView, ready Evidence) state {
+	node, lease := w.lease("kube-node-lease", view.Spec.NodeName)
+	s := state{liveness: Alive, because: "its pod " + p.GetName() + " is ready", pod: p.GetName(), evidence: []Evidence{ready}}
+	if node == leaseFresh || node != leaseStale && w.managerLease() == leaseFresh {
+		return s
+	}
+	s.liveness, s.because = Unsure, "its pod says that it is ready, and whether its node reports is not known"
+	if node == leaseStale {
+		s.because = "its pod says that it is ready, but its node does not report"
+	}
+	s.evidence = append(s.evidence, lease)
+	return s
+}
+
+// waitingFor are the reasons for which a container does not start.
+var waitingFor = map[string]trouble{
+	"CrashLoopBackOff": crashing, "RunContainerError": crashing, "CreateContainerError": crashing, "CreateContainerConfigError": crashing,
+	"ImagePullBackOff": noImage, "ErrImagePull": noImage, "InvalidImageName": noImage, "ErrImageNeverPull": noImage,
+}
+
+// state says what a pod's containers tell. Unsure without a reason means that
+// nothing is wrong with them.
+func (v *podView) state(name string, now time.Time) state {
+	at := func(path, value string) []Evidence { return []Evidence{{Source: name, Path: path, Value: value}} }
+	switch {
+	case v.Status.Phase == "Failed" || v.Status.Phase == "Succeeded":
+		return state{liveness: Dead, trouble: ended, because: "its pod has ended",
+			evidence: at("status.phase", strings.TrimSpace(v.Status.Phase+" "+v.Status.Reason+" "+v.Status.Message))}
+	case len(v.Spec.SchedulingGates) > 0:
+		return state{liveness: Dead, trouble: unscheduled, because: "its pod is held by scheduling gates", evidence: at("spec.schedulingGates", "not empty")}
+	}
+	runs := false
+	for _, c := range v.Status.ContainerStatuses {
+		runs = runs || c.State.Running != nil && !strings.HasSuffix(c.Name, "proxy")
+	}
+	for _, c := range slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses) {
+		if c.State.Waiting != nil && waitingFor[c.State.Waiting.Reason] != noTrouble {
+			s := state{liveness: Dead, trouble: waitingFor[c.State.Waiting.Reason], because: "its container " + c.Name + " is in " + c.State.Waiting.Reason,
+				evidence: at("status.containerStatuses["+c.Name+"].state.waiting", c.describe())}
+			if runs {
+				s.liveness = Unsure
+			}
+			return s
+		}
+		if c.RestartCount >= manyCrashes && c.failed() && c.startedAfter(now.Add(-startDelay)) {
+			return state{liveness: Unsure, because: "its container " + c.Name + " has just been restarted after crashes",
+				evidence: at("status.containerStatuses["+c.Name+"]", c.describe())}
+		}
+	}
+	return state{liveness: Unsure}
+}
+
+// failed reports whether the container ended with an error before.
+func (c *containerStatus) failed() bool {
+	return c.LastState.Terminated != nil && c.LastState.Terminated.ExitCode != 0
+}
+
+func (c *containerStatus) startedAfter(t time.Time) bool {
+	if c.State.Running == nil {
+		return false
+	}
+	started, err := time.Parse(time.RFC3339, c.State.Running.StartedAt)
+	return err == nil && started.After(t)
+}
+
+func (c *containerStatus) describe() string {
+	text := ""
+	if c.State.Waiting != nil {
+		text = strings.TrimSuffix(c.State.Waiting.Reason+": "+c.State.Waiting.Message, ": ") + "; "
+	}
+	text += fmt.Sprintf("%d restarts", c.RestartCount)
+	if t := c.LastState.Terminated; t != nil {
+		text += fmt.Sprintf("; ended with code %d (%s) %s", t.ExitCode, cmp.Or(t.Reason, "no reason"), t.Message)
+	}
+	return strings.TrimSpace(text)
+}
+
+// held is a lease that a pod of a workload has.
+type held struct {
+	state    leaseState
+	evidence Evidence
+	runs     bool // the pod that holds it is not known to have stopped
+}
+
+// heldLease finds the lease that a pod of the workload holds: the freshest one;
+// nil when there is none. Its holder calls itself after its pod, as
+// client-go/tools/leaderelection has it.
+func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured) *held {
+	var best *held
+	for _, n := range w.instanceOf["leases.coordination.k8s.io"] {
+		if n.Object().Namespace != l.id.Namespace {
+			continue
+		}
+		items, err := w.all(leases, l.id.Namespace)
+		if err != nil {
+			return nil
+		}
+		for i := range items {
+			if h := w.leaseOf(&items[i], own); h != nil && (best == nil || h.state == leaseFresh) {
+				best = h
+			}
+		}
+		break
+	}
+	return best
+}
+
+// leaseOf tells how a lease stands that one of the pods has, nil for another.
+func (w *walker) leaseOf(lease *unstructured.Unstructured, own []*unstructured.Unstructured) *held {
+	holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
+	i := slices.IndexFunc(own, func(p *unstructured.Unstructured) bool { return p.GetName() == holder })
+	if i < 0 {
+		return nil
+	}
+	p := place{leases, lease.GetNamespace(), lease.GetName()}
+	if _, read := w.read[p]; !read {
+		w.read[p] = reading{object: lease}
+	}
+	h := &held{}
+	h.state, h.evidence = w.lease(lease.GetNamespace(), lease.GetName())
+	h.runs = w.podState(own[i]).liveness != Dead
+	return h
+}
+
+// podOfHolder takes the name of a pod out of a lease's holder.
+func podOfHolder(identity string) string {
+	name, _, _ := strings.Cut(identity, "_")
+	return name
+}
+
+// missing reports whether a read says that there is no such object.
+func missing(err error) bool { return apierrors.IsNotFound(err) }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// cidrDelay is how long the controller of ServiceCIDRs may take: it waits ten
+// seconds for allocations that are under way.
+const cidrDelay = 30 * time.Second
+
+// loadBalancer is a Service whose load balancer has to be deleted first. The
+// finalizer stays when the type of the Service is changed
+// (k8s.io/cloud-provider/controllers/service).
+func (w *walker) loadBalancer(n graph.Node, index int) []hold {
+	const because = "its load balancer has to be deleted"
+	full, err := w.fullOf(n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return gone()
+	case err != nil:
+		return w.unread(n, because, "the service", err)
+	}
+	return []hold{{because: because, cause: w.cause("svc-lb", n.Identity(), "", func(c *Cause) {
+		c.Controller = &Controller{Name: "the service controller of the cloud-controller-manager", Liveness: string(Unknown)}
+		state, lease := w.lease("kube-system", "cloud-controller-manager")
+		if class := nested(full, "spec", "loadBalancerClass"); class != "" {
+			c.Controller.Name, state = "the controller of the load balancer class "+class, leaseUnread
+			c.Evidence = append(c.Evidence, field(n, "spec.loadBalancerClass", class))
+		} else {
+			c.Controller.Evidence = []Evidence{lease}
+		}
+		c.Summary = c.Controller.Name + " has not deleted its load balancer"
+		c.Evidence = append(c.Evidence, field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "service.kubernetes.io/load-balancer-cleanup"))
+		c.Evidence = append(c.Evidence, ingress(n, full)...)
+		failures := w.warnings(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer")
+		if len(failures) > 0 {
+			c.Summary += ": it fails"
+		}
+		c.Evidence = append(c.Evidence, failures...)
+		switch state {
+		case leaseFresh:
+			c.Controller.Liveness = Alive
+		case leaseStale:
+			c.Controller.Liveness = Dead
+		}
+		w.driverVerdict(c, n, firstValue(failures), state)
+		c.Remedies = []Remedy{
+			{
+				Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.kubectl(n), target(n)),
+				Effect: "shows its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
+			},
+			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there"),
+		}
+	})}}
+}
+
+// ingress are the addresses of a load balancer.
+func ingress(n graph.Node, full *unstructured.Unstructured) []Evidence {
+	entries, _, _ := unstructured.NestedSlice(full.Object, "status", "loadBalancer", "ingress")
+	var evidence []Evidence
+	for i, entry := range entries {
+		address, _ := entry.(map[string]any)
+		for _, key := range []string{"ip", "hostname"} {
+			if value := text(address[key]); value != "" {
+				evidence = append(evidence, field(n, fmt.Sprintf("status.loadBalancer.ingress[%d].%s", i, key), value))
+			}
+		}
+	}
+	return evidence
+}
+
+const networkGroup = "networking.k8s.io"
+
+var (
+	serviceCIDRs = schema.GroupVersionResource{Group: networkGroup, Version: "v1", Resource: "servicecidrs"}
+	ipAddresses  = schema.GroupVersionResource{Group: networkGroup, Version: "v1", Resource: "ipaddresses"}
+)
+
+// serviceCIDR is a range of Service addresses: addresses that are in no other
+// range go first (pkg/controller/servicecidrs).
+func (w *walker) serviceCIDR(n graph.Node) []hold {
+	const symptom, because = "servicecidr-in-use", "addresses out of it are in use"
+	all, err := w.all(serviceCIDRs, "")
+	if err != nil {
+		return w.unread(n, because, serviceCIDRs.GroupResource().String(), err)
+	}
+	addresses, err := w.all(ipAddresses, "")
+	if err != nil {
+		return w.unread(n, because, ipAddresses.GroupResource().String(), err)
+	}
+	var own, others []netip.Prefix
+	for i := range all {
+		prefixes := prefixesOf(&all[i])
+		switch {
+		case all[i].GetUID() == n.Object().UID:
+			own = prefixes
+		case all[i].GetDeletionTimestamp() == nil:
+			others = append(others, prefixes...)
+		}
+	}
+	var holds []hold
+	var causes []*Cause
+	for i := range addresses {
+		address, err := netip.ParseAddr(addresses[i].GetName())
+		if err != nil || addresses[i].GetLabels()["ipaddress.kubernetes.io/managed-by"] != "ipallocator.k8s.io" ||
+			!within(own, address) || within(others, address) {
+			continue
+		}
+		if c := w.addressUser(n, &addresses[i]); c != nil && len(causes) < 2*maxShown {
+			causes = append(causes, c)
+			holds = append(holds, hold{because: because, cause: c})
+		}
+	}
+	if len(holds) == 0 {
+		return []hold{w.withSymptom(symptom, w.manager(n, "no address is only in it; the controller of ServiceCIDRs has to remove the finalizer", w.age(n) > cidrDelay))}
+	}
+	return holds
+}
+
+func prefixesOf(cidr *unstructured.Unstructured) []netip.Prefix {
+	texts, _, _ := unstructured.NestedStringSlice(cidr.Object, "spec", "cidrs")
+	var prefixes []netip.Prefix
+	for _, text := range texts {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			prefixes = append(prefixes, p)
+		}
+	}
+	return prefixes
+}
+
+func within(prefixes []netip.Prefix, address netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(address) {
+			return true
+		}
+	}
+	return false
+}
+
+// addressUser is the Service that has an address.
+func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *Cause {
+	namespace, name := nested(address, "spec", "parentRef", "namespace"), nested(address, "spec", "parentRef", "name")
+	at := identity(services, namespace, name)
+	service, err := w.full(services, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		at = objectIdentity(ipAddresses, "IPAddress", address)
+	case err == nil:
+		at.UID = service.GetUID()
+	}
+	return w.cause("servicecidr-in-use", at, n.Identity().String(), func(c *Cause) {
+		c.Summary = fmt.Sprintf("it has the address %s, which is in no range but %s", address.GetName(), n.Object().Name)
+		if c.Verdict = Stuck; w.age(n) <= cidrDelay {
+			c.Verdict, c.Until = Progressing, requested(n.Object()).Add(cidrDelay)
+		}
+		c.Evidence = []Evidence{
+			{Source: "IPAddress/" + address.GetName(), Path: "spec.parentRef", Value: "Service " + namespace + "/" + name},
+			field(n, "spec.cidrs", fmt.Sprint(prefixesOf(w.mustRead(n)))),
+		}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: w.Kubectl + " get servicecidrs",
+			Effect: "shows the ranges: add one that has the address too, and this one goes within ten seconds",
+		}}
+		if err == nil {
+			c.Remedies = append(c.Remedies, Remedy{
+				Risk: Disruptive, Command: w.deleteRaw(at, ""),
+				Effect: "deletes the Service: made again it gets an address of another range", Leaks: "the address, for everybody who uses it",
+			})
+		}
+	})
+}
+
+// mustRead returns the whole of an object, empty when it cannot be read.
+func (w *walker) mustRead(n graph.Node) *unstructured.Unstructured {
+	if full, err := w.fullOf(n); err == nil {
+		return full
+	}
+	return &unstructured.Unstructured{}
+}

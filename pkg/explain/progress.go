@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+const (
+	// sameFailure is for how long a controller must fail alike before that
+	// counts as stuck.
+	sameFailure = 10 * time.Minute
+	// quiet is for how long nothing may move on an object whose controller works
+	// before it is no longer said to progress.
+	quiet = 10 * time.Minute
+)
+
+// failureKind tells the failures of a working controller apart.
+type failureKind int
+
+const (
+	failing failureKind = iota
+	// needsCreate: it has to create something in a namespace that is being
+	// deleted.
+	needsCreate
+	// overQuota: a quota or a pod security level keeps it from creating
+	// something.
+	overQuota
+)
+
+// failure is something that a controller says about a clean-up that fails.
+type failure struct {
+	kind     failureKind
+	evidence Evidence
+	message  string
+	since    time.Time
+}
+
+// progress is what an object shows of the work on its deletion.
+type progress struct {
+	failure *failure
+	// moved is when something last changed since the deletion, with what shows
+	// it; zero for nothing.
+	moved    time.Time
+	evidence Evidence
+}
+
+var (
+	failingType   = regexp.MustCompile(`(?i)fail|error|degraded|stalled|blocked`)
+	waitingReason = regexp.MustCompile(`(?i)^$|delet|terminat|progress|reconcil|pending|waiting|creat|drain|finaliz|uninstall|clean`)
+	failingText   = regexp.MustCompile(`(?i)fail|error|denied|forbidden|unauthorized|cannot|could not|unable|refused|timed? ?out|not allowed|not permitted|conflict|invalid|exceeded|not empty|protect|in use`)
+	quotaText     = regexp.MustCompile(`(?i)exceeded quota|violates PodSecurity`)
+)
+
+const endingNamespace = "because it is being terminated"
+
+// progressOf reads what an object's status, managed fields and events say about
+// its deletion.
+func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progress {
+	asked := requested(n.Object())
+	var p progress
+	move := func(t time.Time, e Evidence) {
+		if t.After(asked) && t.After(p.moved) {
+			p.moved, p.evidence = t, e
+		}
+	}
+	for _, entry := range full.GetManagedFields() {
+		if entry.Time != nil && !isPerson(entry.Manager) {
+			move(entry.Time.Time, field(n, "metadata.managedFields", fmt.Sprintf("%q changed it at %s", entry.Manager, entry.Time.UTC().Format(time.RFC3339))))
+		}
+	}
+	p.take(statusFailure(n, full, asked))
+	for _, c := range conditions(full) {
+		move(c.since, c.evidence(n.Identity().String()))
+	}
+	for _, e := range w.eventsAbout(n) {
+		view := newEvent(&e)
+		move(view.last, view.evidence())
+		if view.kind == "Warning" && !view.last.Before(asked) {
+			p.take(view.failure(asked))
+		}
+	}
+	return p
+}
+
+// take keeps the failure that explains most, and of like ones the first.
+func (p *progress) take(f *failure) {
+	if f != nil && (p.failure == nil || f.kind > p.failure.kind) {
+		p.failure = f
+	}
+}
+
+// statusFailure finds a failure in the status: a condition that is about the
+// deletion, or a text.
+func statusFailure(n graph.Node, full *unstructured.Unstructured, asked time.Time) *failure {
+	var found *failure
+	for i, c := range conditions(full) {
+		if c.since.Before(asked) && !observed(full, i) || !c.fails() {
+			continue
+		}
+		f := newFailure(c.message+" "+c.reason, c.evidence(n.Identity().String()), latest(asked, c.since))
+		if found == nil || f.kind > found.kind {
+			found = f
+		}
+	}
+	for _, name := range []string{"error", "lastError", "message", "reason"} {
+		value := nested(full, "status", name)
+		if found == nil && failingText.MatchString(value) {
+			found = newFailure(value, field(n, "status."+name, value), asked)
+		}
+	}
+	return found
+}
+
+// observed reports whether a condition is about the object as it is now: the
+// deletion of a custom resource gives it a new generation.
+func observed(full *unstructured.Unstructured, i int) bool {
+	entries, _, _ := unstructured.NestedSlice(full.Object, "status", "conditions")
+	entry, _ := entries[i].(map[string]any)
+	generation, _, _ := unstructured.NestedFieldNoCopy(entry, "observedGeneration")
+	return full.GetGeneration() > 1 && fmt.Sprint(generation) == fmt.Sprint(full.GetGeneration())
+}
+
+// fails reports whether a condition says that something goes wrong, and not
+// only that it is not done.
+func (c condition) fails() bool {
+	switch {
+	case strings.Contains(c.message, endingNamespace):
+		return true
+	case failingType.MatchString(c.kind):
+		return c.status == "True"
+	case c.status == "False":
+		return failingText.MatchString(c.reason+" "+c.message) || !waitingReason.MatchString(c.reason)
+	}
+	return false
+}
+
+func newFailure(message string, e Evidence, since time.Time) *failure {
+	f := &failure{message: strings.TrimSpace(message), evidence: e, since: since}
+	switch {
+	case strings.Contains(message, endingNamespace):
+		f.kind = needsCreate
+	case quotaText.MatchString(message):
+		f.kind = overQuota
+	}
+	return f
+}
+
+// event is what is needed of an Event, of either API.
+type event struct {
+	about, kind, reason, message string
+	reporter                     string // the component
+	first, last                  time.Time
+	count                        int64
+}
+
+func newEvent(o *unstructured.Unstructured) event {
+	e := event{kind: nested(o, "type"), reason: nested(o, "reason"), message: nested(o, "message"), count: 1}
+	e.about = nested(o, "involvedObject", "kind") + "/" + nested(o, "involvedObject", "name")
+	e.reporter = cmp.Or(nested(o, "reportingComponent"), nested(o, "source", "component"))
+	for _, path := range [][]string{{"firstTimestamp"}, {"eventTime"}, {"lastTimestamp"}, {"series", "lastObservedTime"}} {
+		t, err := time.Parse(time.RFC3339Nano, nested(o, path...))
+		if err != nil {
+			continue
+		}
+		if e.first.IsZero() {
+			e.first = t
+		}
+		e.last = latest(e.last, t)
+	}
+	for _, path := range [][]string{{"count"}, {"series", "count"}} {
+		if n, ok, _ := unstructured.NestedInt64(o.Object, path...); ok && n > e.count {
+			e.count = n
+		}
+	}
+	return e
+}
+
+func (e event) evidence() Evidence {
+	return Evidence{Source: "Event about " + e.about, Path: "message", Value: fmt.Sprintf("%s: %s (%d times, last at %s)", e.reason, e.message, e.count, e.last.UTC().Format(time.RFC3339))}
+}
+
+func (e event) failure(asked time.Time) *failure {
+	return newFailure(e.message, e.evidence(), latest(asked, e.first))
+}
+
+// eventsAbout reads the events about an object, and about its direct dependents,
+// of which a few are looked at: the Jobs that clean up for a controller.
+func (w *walker) eventsAbout(n graph.Node) []unstructured.Unstructured {
+	if w.Events == nil {
+		return nil
+	}
+	nodes := []graph.Node{n}
+	for _, d := range n.Dependents() {
+		if len(nodes) < maxDependents && !d.Virtual() {
+			nodes = append(nodes, d)
+		}
+	}
+	var all []unstructured.Unstructured
+	for _, m := range nodes {
+		all = append(all, w.eventsOf(m.Identity().Namespace, m.Object().UID)...)
+	}
+	return all
+}
+
+// maxDependents is the number of objects whose events are read for one, and
+// maxEventReads that of all such reads.
+const (
+	maxDependents = 3
+	maxEventReads = 40
+)
+
+// eventsOf reads the events about one object, once.
+func (w *walker) eventsOf(namespace string, uid types.UID) []unstructured.Unstructured {
+	if items, read := w.eventLists[uid]; read {
+		return items
+	}
+	if len(w.eventLists) == maxEventReads {
+		return nil
+	}
+	items, err := w.Events(w.ctx, namespace, uid)
+	w.eventLists[uid] = items
+	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(w.unreadable, func(s string) bool { return strings.HasPrefix(s, what) }) {
+		w.unreadable = append(w.unreadable, fmt.Sprintf("%s: %v", what, err))
+	}
+	return items
+}
+
+// maxAlike is the number of terminating objects of a type up to which each is
+// read by itself; of more, the type is listed.
+const maxAlike = 20
+
+// whole reads the whole of an object of which there may be many alike.
+func (w *walker) whole(n graph.Node) (*unstructured.Unstructured, error) {
+	o := n.Object()
+	resource := o.Resource.GroupVersionResource
+	if _, read := w.read[place{resource, o.Namespace, o.Name}]; read || w.terminating(resource.GroupResource().String()) <= maxAlike {
+		return w.fullOf(n)
+	}
+	items, err := w.all(resource, "")
+	if err != nil {
+		return nil, err
+	}
+	index := w.indexes[resource]
+	if index == nil {
+		index = map[types.UID]*unstructured.Unstructured{}
+		for i := range items {
+			index[items[i].GetUID()] = &items[i]
+		}
+		w.indexes[resource] = index
+	}
+	if full := index[o.UID]; full != nil {
+		return full, nil
+	}
+	return w.fullOf(n)
+}
+
+// terminating counts the objects of a type that are being deleted, once.
+func (w *walker) terminating(resource string) int {
+	if n, counted := w.ends[resource]; counted {
+		return n
+	}
+	for _, m := range w.instanceOf[resource] {
+		if m.BeingDeleted() {
+			w.ends[resource]++
+		}
+	}
+	return w.ends[resource]
+}

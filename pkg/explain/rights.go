@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const rbacGroup = "rbac.authorization.k8s.io"
+
+var (
+	clusterRoles        = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterroles"}
+	clusterRoleBindings = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterrolebindings"}
+	roles               = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "roles"}
+	roleBindings        = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "rolebindings"}
+)
+
+// account is a ServiceAccount.
+type account struct{ namespace, name string }
+
+// user is the name that the API server gives the account.
+func (a account) user() string { return "system:serviceaccount:" + a.namespace + ":" + a.name }
+
+// policyRule is a rule of a Role or ClusterRole.
+type policyRule struct {
+	Verbs         []string `json:"verbs"`
+	APIGroups     []string `json:"apiGroups"`
+	Resources     []string `json:"resources"`
+	ResourceNames []string `json:"resourceNames"`
+}
+
+type binding struct {
+	Subjects []subject `json:"subjects"`
+	RoleRef  struct {
+		Kind string `json:"kind"`
+		Name string `json:"name"`
+	} `json:"roleRef"`
+}
+
+type subject struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+}
+
+func (s subject) String() string {
+	if s.Kind == "ServiceAccount" {
+		return s.Kind + "/" + s.Namespace + "/" + s.Name
+	}
+	return s.Kind + " " + s.Name
+}
+
+// grant is a rule that a binding gives a subject.
+type grant struct {
+	policyRule
+	subject subject
+	// namespace is where it holds, empty for everywhere.
+	namespace string
+	// role and binding name the objects that it comes from.
+	role, binding string
+	// everyday: the role is one of those that clusters hand out to people.
+	everyday bool
+}
+
+// rights are what RBAC allows. Another authorizer may allow more; rules for
+// service accounts outside RBAC are rare.
+type rights struct {
+	grants []grant
+	// of has the grants of a subject, by its name for the API server.
+	of map[string][]grant
+	// unread says what could not be read, empty when everything was.
+	unread []string
+}
+
+// decode reads an object into a struct with JSON tags.
+func decode(o *unstructured.Unstructured, into any) bool {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) == nil
+}
+
+// rights reads the roles and bindings of the cluster, once: four lists.
+func (w *walker) rights() *rights {
+	if w.allowed != nil {
+		return w.allowed
+	}
+	r := &rights{of: map[string][]grant{}}
+	w.allowed = r
+	rules, everyday := map[string][]policyRule{}, map[string]bool{}
+	for _, resource := range []schema.GroupVersionResource{clusterRoles, roles} {
+		items := w.listFor(resource, &r.unread)
+		for i := range items {
+			var role struct {
+				Rules []policyRule `json:"rules"`
+			}
+			if decode(&items[i], &role) {
+				key := items[i].GetNamespace() + "/" + items[i].GetName()
+				rules[key], everyday[key] = role.Rules, isEveryday(&items[i])
+			}
+		}
+	}
+	for _, resource := range []schema.GroupVersionResource{clusterRoleBindings, roleBindings} {
+		items := w.listFor(resource, &r.unread)
+		for i := range items {
+			var b binding
+			if !decode(&items[i], &b) {
+				continue
+			}
+			key, role := "/"+b.RoleRef.Name, "ClusterRole/"+b.RoleRef.Name
+			if b.RoleRef.Kind == "Role" {
+				key, role = items[i].GetNamespace()+"/"+b.RoleRef.Name, "Role/"+items[i].GetNamespace()+"/"+b.RoleRef.Name
+			}
+			r.bind(&items[i], b.Subjects, rules[key], role, everyday[key])
+		}
+	}
+	return r
+}
+
+// listFor lists whole objects everywhere, and notes when that fails.
+func (w *walker) listFor(resource schema.GroupVersionResource, unread *[]string) []unstructured.Unstructured {
+	items, err := w.all(resource, "")
+	if err != nil && !slices.Contains(*unread, resource.GroupResource().String()) {
+		*unread = append(*unread, resource.GroupResource().String())
+	}
+	return items
+}
+
+// isEveryday reports whether a role is one for people, as the default ones and
+// those that are aggregated to them are.
+func isEveryday(role *unstructured.Unstructured) bool {
+	for label := range role.GetLabels() {
+		if strings.HasPrefix(label, rbacGroup+"/aggregate-to-") {
+			return true
+		}
+	}
+	return role.GetNamespace() == "" && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, role.GetName())
+}
+
+// bind adds what a binding gives.
+func (r *rights) bind(b *unstructured.Unstructured, subjects []subject, rules []policyRule, role string, everyday bool) {
+	name := "ClusterRoleBinding/" + b.GetName()
+	if b.GetNamespace() != "" {
+		name = "RoleBinding/" + b.GetNamespace() + "/" + b.GetName()
+	}
+	for _, s := range subjects {
+		user := s.Name
+		if s.Kind == "ServiceAccount" {
+			if s.Namespace == "" {
+				s.Namespace = b.GetNamespace()
+			}
+			user = account{s.Namespace, s.Name}.user()
+		}
+		for _, rule := range rules {
+			g := grant{policyRule: rule, subject: s, namespace: b.GetNamespace(), role: role, binding: name, everyday: everyday}
+			r.grants = append(r.grants, g)
+			r.of[s.Kind+" "+user] = append(r.of[s.Kind+" "+user], g)
+		}
+	}
+}
+
+// grantsOf returns what a service account may do, with what it may as a member
+// of the groups that all are in.
+func (r *rights) grantsOf(a account) []grant {
+	all := slices.Clone(r.of["ServiceAccount "+a.user()])
+	all = append(all, r.of["User "+a.user()]...)
+	for _, group := range []string{"system:serviceaccounts", "system:serviceaccounts:" + a.namespace, "system:authenticated"} {
+		all = append(all, r.of["Group "+group]...)
+	}
+	return all
+}
+
+var changing = []string{"update", "patch"}
+
+// mayChange reports whether the account may take a finalizer off the object:
+// update or patch it.
+func (r *rights) mayChange(a account, resource schema.GroupResource, namespace, name string) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
+		return (g.namespace == "" || g.namespace == namespace) && g.covers(resource, name) && g.allows(changing...)
+	})
+}
+
+// verbs returns what the account may do with objects of a type in a namespace,
+// and by which roles, for people to read.
+func (r *rights) verbs(a account, resource schema.GroupResource, namespace string) (verbs, by []string) {
+	for _, g := range r.grantsOf(a) {
+		if (g.namespace == "" || g.namespace == namespace) && g.covers(resource, "") {
+			verbs, by = append(verbs, g.Verbs...), append(by, g.role)
+		}
+	}
+	slices.Sort(verbs)
+	slices.Sort(by)
+	return slices.Compact(verbs), slices.Compact(by)
+}
+
+// covers reports whether the rule is about the object. An empty name asks for
+// any.
+func (p policyRule) covers(resource schema.GroupResource, name string) bool {
+	return has(p.APIGroups, resource.Group) && has(p.Resources, resource.Resource) &&
+		(len(p.ResourceNames) == 0 || name == "" || slices.Contains(p.ResourceNames, name))
+}
+
+// names reports whether the rule states the group, not "*", and the type.
+func (p policyRule) names(resource schema.GroupResource) bool {
+	return slices.Contains(p.APIGroups, resource.Group) && (resource.Resource == "" || has(p.Resources, resource.Resource))
+}
+
+func (p policyRule) allows(verbs ...string) bool {
+	return slices.ContainsFunc(verbs, func(verb string) bool { return has(p.Verbs, verb) })
+}
+
+func has(list []string, want string) bool {
+	return slices.Contains(list, want) || slices.Contains(list, "*")
+}
+
+// holders returns the grants that state the type and let their subject change
+// its objects, but for those of everyday roles. They are the best sign of who
+// works on a type.
+func (r *rights) holders(resource schema.GroupResource) []grant {
+	var found []grant
+	for _, g := range r.grants {
+		if !g.everyday && g.names(resource) && g.allows(changing...) {
+			found = append(found, g)
+		}
+	}
+	return found
+}
+
+func (g grant) evidence() Evidence {
+	return Evidence{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, strings.Join(g.Verbs, ","), strings.Join(g.Resources, ","))}
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// byDefinition finds the workloads that were installed together with the
+// CustomResourceDefinitions, that convert their objects, or that serve the API
+// group. One definition of each group is read.
+func (w *walker) byDefinition(s *search, add adder) {
+	for _, resource := range s.groups {
+		definition, err := w.definition(resource)
+		switch {
+		case definition == nil && err == nil:
+		case err != nil:
+			if !missing(err) {
+				s.unread = append(s.unread, crds.GroupResource().String())
+			}
+		default:
+			source := "CustomResourceDefinition/" + definition.GetName()
+			for _, l := range w.inventory().workloads {
+				if what := installedWith(definition, l.whole); what != "" {
+					add(l, weakSign, false, Evidence{Source: source, Path: "metadata", Value: l.id.String() + " has the same " + what})
+				}
+			}
+			config, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
+			w.byService(s, config, Evidence{Source: source, Path: "spec.conversion.webhook.clientConfig.service"}, add)
+		}
+		w.byAPI(s, resource, add)
+	}
+}
+
+// definition reads the CustomResourceDefinition of a type, or the first of a
+// group.
+func (w *walker) definition(resource schema.GroupResource) (*unstructured.Unstructured, error) {
+	name := resource.String()
+	if resource.Resource == "" {
+		name = ""
+		for _, n := range w.instanceOf["customresourcedefinitions.apiextensions.k8s.io"] {
+			if _, group, _ := strings.Cut(n.Object().Name, "."); group == resource.Group {
+				name = n.Object().Name
+				break
+			}
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	return w.full(crds, "", name)
+}
+
+// installedWith says what two objects have in common that were installed
+// together, empty for nothing.
+func installedWith(a, b *unstructured.Unstructured) string {
+	release, namespace := a.GetAnnotations()["meta.helm.sh/release-name"], a.GetAnnotations()["meta.helm.sh/release-namespace"]
+	if release != "" && release == b.GetAnnotations()["meta.helm.sh/release-name"] && namespace == b.GetAnnotations()["meta.helm.sh/release-namespace"] {
+		return "Helm release " + namespace + "/" + release
+	}
+	for _, key := range []string{"app.kubernetes.io/part-of", "app.kubernetes.io/instance", "olm.owner"} {
+		if value := a.GetLabels()[key]; value != "" && value == b.GetLabels()[key] {
+			return "label " + key + "=" + value
+		}
+	}
+	for key := range a.GetLabels() {
+		if _, too := b.GetLabels()[key]; too && strings.HasPrefix(key, "operators.coreos.com/") {
+			return "label " + key
+		}
+	}
+	return ""
+}
+
+// byService finds the workloads behind a service that a webhook or an API is
+// served by. One in a namespace that is going or gone is a sign of its own.
+func (w *walker) byService(s *search, config map[string]any, e Evidence, add adder) {
+	namespace, name := serviceOf(config)
+	if name == "" {
+		return
+	}
+	e.Value = "Service/" + namespace + "/" + name
+	found := w.behind(namespace, name)
+	for _, l := range found {
+		add(l, weakSign, false, e)
+	}
+	if len(found) == 0 && w.ending(namespace) {
+		e.Value += ", in a namespace that is being deleted or gone"
+		s.lostServices = append(s.lostServices, e)
+	}
+}
+
+// byAPI finds the workloads that serve the group as an aggregated API.
+func (w *walker) byAPI(s *search, resource schema.GroupResource, add adder) {
+	registered, err := w.all(apis, "")
+	if err != nil {
+		s.unread = append(s.unread, apis.GroupResource().String())
+	}
+	for i := range registered {
+		if nested(&registered[i], "spec", "group") == resource.Group {
+			config, _, _ := unstructured.NestedMap(registered[i].Object, "spec")
+			w.byService(s, config, Evidence{Source: "APIService/" + registered[i].GetName(), Path: "spec.service"}, add)
+		}
+	}
+}
+
+// byWebhooks finds the workloads that have admission webhooks for the group.
+func (w *walker) byWebhooks(s *search, add adder) {
+	if len(s.groups) == 0 {
+		return
+	}
+	for _, resource := range []schema.GroupVersionResource{validatingWebhooks, mutatingWebhooks} {
+		configurations := w.listFor(resource, &s.unread)
+		for i := range configurations {
+			webhooks, _, _ := unstructured.NestedSlice(configurations[i].Object, "webhooks")
+			for k := range webhooks {
+				webhook, _ := webhooks[k].(map[string]any)
+				config, _, _ := unstructured.NestedMap(webhook, "clientConfig")
+				if namesGroup(webhook, s.groups) {
+					w.byService(s, config, Evidence{
+						Source: resource.GroupResource().Resource + "/" + configurations[i].GetName(),
+						Path:   fmt.Sprintf("webhooks[%d].clientConfig.service", k),
+					}, add)
+				}
+			}
+		}
+	}
+}
+
+// podName matches the names that the pods of a workload get: those of a
+// Deployment, a DaemonSet and a StatefulSet.
+func podName(workload string) *regexp.Regexp {
+	return regexp.MustCompile("^" + regexp.QuoteMeta(workload) + "-([a-z0-9]{6,10}-[a-z0-9]{5}|[a-z0-9]{5}|[0-9]+)$")
+}
+
+// namesGroup reports whether a rule of the webhook states one of the groups.
+func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
+	rules, _, _ := unstructured.NestedSlice(webhook, "rules")
+	for _, r := range rules {
+		rule, _ := r.(map[string]any)
+		stated, _, _ := unstructured.NestedStringSlice(rule, "apiGroups")
+		if slices.ContainsFunc(groups, func(g schema.GroupResource) bool { return slices.Contains(stated, g.Group) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// byLease finds the workload whose pod holds a lease that is named after the
+// finalizer's domain or that the catalogue names.
+func (w *walker) byLease(s *search, namespace string, add adder) {
+	domain := finalizers.Domain(s.finalizer)
+	for _, n := range w.instanceOf["leases.coordination.k8s.io"] {
+		o := n.Object()
+		_, rest, _ := strings.Cut(o.Name, ".")
+		ours := domain != "" && (o.Name == domain || related(domain, rest)) || s.own && related(s.resource.Group, rest)
+		for _, m := range s.known {
+			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(o.Namespace, o.Name, namespace) })
+		}
+		if !ours {
+			continue
+		}
+		lease, err := w.fullOf(n)
+		if err != nil {
+			continue
+		}
+		state, e := w.lease(o.Namespace, o.Name)
+		holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
+		if l := w.workloadOfPod(o.Namespace, holder); l != nil {
+			add(l, weakSign, true, e)
+		} else if state == leaseFresh {
+			s.orphanLease = &e
+		}
+	}
+}
+
+// workloadOfPod returns the workload that a pod belongs to, or belonged to by
+// its name, nil for none.
+func (w *walker) workloadOfPod(namespace, name string) *workload {
+	for _, l := range w.inventory().workloads {
+		if l.id.Namespace == namespace && podName(l.id.Name).MatchString(name) {
+			return l
+		}
+	}
+	if !slices.ContainsFunc(w.contents[namespace], func(n graph.Node) bool {
+		return n.Object().Name == name && n.Object().Resource.GroupResource() == pods.GroupResource()
+	}) {
+		return nil
+	}
+	for _, l := range w.inventory().workloads {
+		if l.id.Namespace != namespace {
+			continue
+		}
+		own, err := w.podsOf(l)
+		if err == nil && slices.ContainsFunc(own, func(p *unstructured.Unstructured) bool { return p.GetName() == name }) {
+			return l
+		}
+	}
+	pod, err := w.full(pods, namespace, name)
+	if err != nil {
+		return nil
+	}
+	return newPodWorkload(pod)
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+var (
+	snapshots        = schema.GroupResource{Group: snapshotGroup, Resource: "volumesnapshots"}
+	snapshotContents = schema.GroupResource{Group: snapshotGroup, Resource: "volumesnapshotcontents"}
+)
+
+// snapshotting is a snapshot or a copy that is not complete. It holds what it
+// is made from, until the controller that makes it is done.
+func (w *walker) snapshotting(id string, n graph.Node, user *unstructured.Unstructured, resource schema.GroupVersionResource, kind, summary, path string) *Cause {
+	at := objectIdentity(resource, kind, user)
+	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
+		c.Summary = summary + ", and is not complete"
+		c.Evidence = []Evidence{{Source: at.String(), Path: path, Value: n.Object().Name}}
+		failure := nested(user, "status", "error", "message")
+		if failure != "" {
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.error.message", Value: failure})
+			if w.age(n) > driverDelay {
+				c.Verdict = Stuck
+			}
+		}
+		c.Remedies = []Remedy{
+			{
+				Risk: Safe, Command: fmt.Sprintf("%s -n %s describe %s", w.Kubectl, Quote(at.Namespace), targetOf(at)),
+				Effect: "shows its state and events: make the controller complete it, and the finalizer goes",
+			},
+			{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "gives it up: when it is gone, the finalizer goes"},
+		}
+	})
+}
+
+// snapshotSource is a claim of which snapshots are being taken.
+func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
+	const symptom = "pvc-snapshot-source"
+	resource, served := w.served(snapshots)
+	if !served {
+		return nil, false
+	}
+	list, err := w.all(resource, n.Object().Namespace)
+	if err != nil {
+		return w.unread(n, "may be the source of a snapshot", snapshots.String(), err), true
+	}
+	var holds []hold
+	for i := range list {
+		ready, _, _ := unstructured.NestedBool(list[i].Object, "status", "readyToUse")
+		if nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Object().Name || ready {
+			continue
+		}
+		holds = append(holds, w.objectLink(symptom, "a snapshot of it is being taken", &list[i], func() *Cause {
+			return w.snapshotting(symptom, n, &list[i], resource, "VolumeSnapshot", "it is taken from the claim "+n.Object().Name, "spec.source.persistentVolumeClaimName")
+		}))
+	}
+	return holds, len(holds) > 0
+}
+
+// sources of data of a claim.
+func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
+	for _, path := range []string{"dataSource", "dataSourceRef"} {
+		if nested(claim, "spec", path, "kind") == kind && nested(claim, "spec", path, "name") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// consumers returns the claims that are being filled from an object.
+func (w *walker) consumers(n graph.Node, id, kind string) ([]hold, bool) {
+	list, err := w.all(claims, n.Object().Namespace)
+	if err != nil {
+		return w.unread(n, "may be the source of a claim", "claims in namespace "+n.Object().Namespace, err), true
+	}
+	var holds []hold
+	for i := range list {
+		if !dataSource(&list[i], kind, n.Object().Name) || nested(&list[i], "status", "phase") == "Bound" {
+			continue
+		}
+		holds = append(holds, w.objectLink(id, "a claim is being filled from it", &list[i], func() *Cause {
+			return w.snapshotting(id, n, &list[i], claims, "PersistentVolumeClaim", "it is filled from "+n.Identity().String(), "spec.dataSource.name")
+		}))
+	}
+	return holds, len(holds) > 0
+}
+
+// cloneSource is a claim that is being copied.
+func (w *walker) cloneSource(n graph.Node) ([]hold, bool) {
+	return w.consumers(n, "pvc-snapshot-source", "PersistentVolumeClaim")
+}
+
+// restoreSource is a snapshot that claims are being restored from.
+func (w *walker) restoreSource(n graph.Node) ([]hold, bool) {
+	return w.consumers(n, "snapshot-clone", "VolumeSnapshot")
+}
+
+// snapshotContent is a snapshot whose content has to go first.
+func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
+	const symptom, because = "snapshot-clone", "its content has to be deleted first"
+	full, err := w.fullOf(n)
+	if err != nil {
+		return nil, false
+	}
+	name := nested(full, "status", "boundVolumeSnapshotContentName")
+	resource, served := w.served(snapshotContents)
+	if name == "" || !served {
+		return nil, false
+	}
+	content, err := w.full(resource, "", name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false
+	case err != nil:
+		return w.unread(n, because, "content "+name, err), true
+	case content.GetDeletionTimestamp() == nil:
+		return nil, false // the snapshot controller deletes it
+	}
+	return []hold{w.objectLink(symptom, because, content, func() *Cause {
+		return w.contentFails(objectIdentity(resource, "VolumeSnapshotContent", content), content, n)
+	})}, true
+}
+
+// contentOfSnapshot is the content of a snapshot: the driver has to delete what
+// is behind it.
+func (w *walker) contentOfSnapshot(n graph.Node) ([]hold, bool) {
+	full, err := w.fullOf(n)
+	if err != nil || nested(full, "status", "error", "message") == "" {
+		return nil, false
+	}
+	return []hold{{because: "the snapshot behind it has to be deleted", cause: w.contentFails(n.Identity(), full, n)}}, true
+}
+
+// contentFails is a snapshot content that its driver fails at.
+func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructured, n graph.Node) *Cause {
+	return w.cause("snapshot-clone", at, "", func(c *Cause) {
+		driver, failure := nested(content, "spec", "driver"), nested(content, "status", "error", "message")
+		c.Summary = fmt.Sprintf("%s has not deleted the snapshot behind it", driver)
+		c.Evidence = []Evidence{
+			{Source: at.String(), Path: "spec.deletionPolicy", Value: nested(content, "spec", "deletionPolicy")},
+			{Source: at.String(), Path: "status.snapshotHandle", Value: nested(content, "status", "snapshotHandle")},
+		}
+		if failure != "" {
+			c.Summary += ": it fails"
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.error.message", Value: failure})
+		}
+		lease := w.driver(c, driver, "external-snapshotter-leader-"+dashed(driver))
+		w.driverVerdict(c, n, failure, lease)
+		c.Remedies = []Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, targetOf(at)),
+			Effect: "shows the messages: repair the controller of " + driver + ", or what its message names, and it deletes the snapshot",
+		}}
+	})
+}
+
+// attributesClass is a VolumeAttributesClass: claims and volumes that name it
+// go, or name another, first (pkg/controller/volume/vacprotection).
+func (w *walker) attributesClass(n graph.Node) []hold {
+	const symptom = "vac-in-use"
+	name := n.Object().Name
+	var holds []hold
+	for _, kind := range []struct {
+		resource schema.GroupVersionResource
+		kind     string
+		paths    [][]string
+	}{
+		{claims, "PersistentVolumeClaim", [][]string{{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"}}},
+		{volumesOf, "PersistentVolume", [][]string{{"spec", "volumeAttributesClassName"}}},
+	} {
+		list, err := w.all(kind.resource, "")
+		if err != nil {
+			return w.unread(n, "may be in use", kind.resource.Resource, err)
+		}
+		for i := range list {
+			for _, path := range kind.paths {
+				if nested(&list[i], path...) != name {
+					continue
+				}
+				at := objectIdentity(kind.resource, kind.kind, &list[i])
+				holds = append(holds, w.objectLink(symptom, "it is in use", &list[i], func() *Cause { return w.classUser(n, at, path) }))
+				break
+			}
+		}
+	}
+	if len(holds) == 0 {
+		return []hold{w.protection(n, symptom, "nothing uses it; the controller of vac-protection has to remove the finalizer")}
+	}
+	return holds
+}
+
+// classUser is a claim or volume that names a class.
+func (w *walker) classUser(class graph.Node, at graph.Identity, path []string) *Cause {
+	return w.cause("vac-in-use", at, class.Identity().String(), func(c *Cause) {
+		c.Summary = fmt.Sprintf("it uses the class %s, and nobody is changing that", class.Object().Name)
+		c.Verdict = Stuck
+		field := path[0] + "." + path[len(path)-1]
+		c.Evidence = []Evidence{{Source: at.String(), Path: field, Value: class.Object().Name}, {Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"}}
+		remedy := Remedy{
+			Risk: Safe, Command: w.Kubectl + " get volumeattributesclasses",
+			Effect: "shows the other classes: let the claim name one of them, and when its driver has changed the volume, the class goes",
+		}
+		if path[0] == "spec" && at.Resource.Resource == claims.Resource {
+			c.Remedies = append(c.Remedies, Remedy{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "deletes the claim, once no pod uses it; the class follows", Leaks: "the data, unless the volume's reclaim policy is Retain"})
+		}
+		c.Remedies = append(c.Remedies, remedy)
+	})
+}

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// controllers is what a walk has found out about controllers.
+type controllers struct {
+	allowed    *rights
+	running    *inventory
+	states     map[graph.Identity]state
+	searches   map[string]*search
+	managers   map[string]managers
+	authors    int // the objects that were read for who set a finalizer
+	eventLists map[types.UID][]unstructured.Unstructured
+	indexes    map[schema.GroupVersionResource]map[types.UID]*unstructured.Unstructured
+	ends       map[string]int
+}
+
+func newControllers() controllers {
+	return controllers{
+		states: map[graph.Identity]state{}, searches: map[string]*search{}, managers: map[string]managers{}, ends: map[string]int{},
+		eventLists: map[types.UID][]unstructured.Unstructured{},
+		indexes:    map[schema.GroupVersionResource]map[types.UID]*unstructured.Unstructured{},
+	}
+}
+
+// The identifiers of the catalogue for finalizers of controllers.
+const (
+	finAbsent      = "fin-absent"
+	finDead        = "fin-dead"
+	finFailing     = "fin-alive-failing"
+	finWorking     = "fin-working"
+	finManual      = "fin-manual"
+	finRBAC        = "fin-rbac"
+	finInNamespace = "fin-operator-in-ns"
+	finNeedsCreate = "fin-needs-create"
+	finQuota       = "fin-quota"
+	finUnknown     = "fin-unknown"
+)
+
+// ruling is what is found of one object's finalizer. Objects with the same
+// identifier and key share the cause.
+type ruling struct {
+	id      string
+	key     string
+	verdict Verdict
+	summary string
+	// at is the object at fault, nil for the one with the finalizer.
+	at *graph.Identity
+	// shared is evidence for all, own for the object alone.
+	shared, own []Evidence
+	controller  *Controller
+	remedies    []Remedy
+	// byHand: removing the finalizer by hand is a way out, the last one.
+	byHand bool
+}
+
+// standing is how the best candidate stands.
+type standing int
+
+const (
+	nobody standing = iota
+	works
+	mayNot // works, and may not change the object
+	down
+	unclear
+)
+
+// judge says who should remove a finalizer from an object, and why it does not.
+func (w *walker) judge(n graph.Node, s *search) ruling {
+	how, c := w.choose(n, s)
+	switch helper := w.helper(n, s); {
+	case how == works && helper != nil:
+		return w.judgeDead(s, helper)
+	case how == works:
+		return w.judgeWorking(n, s, c)
+	case how == mayNot:
+		return w.judgeDenied(n, s, c)
+	case how == down && !c.named && !c.similar(s) && w.possible(n, s) != "":
+		return w.unsure(n, s, w.possible(n, s))
+	case how == down && w.ending(c.id.Namespace):
+		return w.judgeInNamespace(n, s, c)
+	case how == down:
+		return w.judgeDead(s, c)
+	case how == nobody && s.orphanLease != nil:
+		return w.judgeWorking(n, s, nil)
+	case how == nobody:
+		return w.judgeAbsent(n, s)
+	}
+	return w.unsure(n, s, "which controller should remove it, or whether that works, is not certain")
+}
+
+// helper returns a workload without which the controller gets nowhere, by the
+// catalogue, and that does not work; nil for none.
+func (w *walker) helper(n graph.Node, s *search) *candidate {
+	for _, m := range s.known {
+		for _, usual := range m.Helpers {
+			for _, l := range w.inventory().workloads {
+				if usual.Is(l.id.Resource.Kind, l.id.Namespace, l.id.Name, n.Object().Namespace) && w.stateOf(l).liveness == Dead && len(w.inventory().unread) == 0 {
+					return &candidate{workload: l, score: strongSign, named: true, identified: true, signs: []Evidence{{
+						Source: l.id.String(), Path: "metadata.name", Value: "has to run beside the " + s.whose() + ", by the catalogue of finalizers",
+					}}}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// likelyOnes returns the candidates that count, the best first.
+func (s *search) likelyOnes() []*candidate {
+	var ones []*candidate
+	for _, c := range s.candidates {
+		if c.score >= likely && len(ones) < 2*maxShown {
+			ones = append(ones, c)
+		}
+	}
+	return ones
+}
+
+// choose finds the controller among the candidates, for one object: a candidate
+// that works and may change the object comes before those that do not.
+func (w *walker) choose(n graph.Node, s *search) (standing, *candidate) {
+	id := n.Identity()
+	var best [unclear + 1]*candidate
+	for _, c := range s.likelyOnes() {
+		may := w.rights().mayChange(c.account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(w.rights().unread) > 0
+		how := unclear
+		switch w.stateOf(c.workload).liveness {
+		case Alive:
+			how = works
+			if !may {
+				how = mayNot
+			}
+		case Dead:
+			how = down
+		case Unsure:
+			if !may {
+				continue
+			}
+		}
+		if best[how] == nil {
+			best[how] = c
+		}
+	}
+	return pick(s, best[works], best[mayNot], best[down], best[unclear], len(w.inventory().unread) == 0)
+}
+
+// pick weighs the best candidates of each kind. A controller is called dead only
+// when every workload is known and none that works may be it.
+func pick(s *search, alive, denied, dead, unknown *candidate, all bool) (standing, *candidate) {
+	switch {
+	case alive != nil && dead != nil && dead.named && !alive.named && dead.score > alive.score:
+		return unclear, dead
+	case alive != nil && alive.score >= certain:
+		return works, alive
+	case alive != nil:
+		return unclear, alive
+	case denied != nil && (denied.named || denied.similar(s)) && (dead == nil || denied.score >= dead.score):
+		return mayNot, denied
+	case unknown != nil:
+		return unclear, unknown
+	case dead != nil && all && (dead.score >= certain || dead.identified):
+		return down, dead
+	case dead != nil:
+		return unclear, dead
+	case denied != nil:
+		return unclear, denied
+	}
+	return nobody, nil
+}
+
+// similar reports whether the workload calls itself the controller of the
+// type, or of the finalizer's domain.
+func (c *candidate) similar(s *search) bool {
+	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.id.Name, word) }
+	if !slices.ContainsFunc([]string{"operator", "controller", "manager"}, says) {
+		return false
+	}
+	words := strings.Split(finalizers.Domain(s.finalizer), ".")
+	words = words[:len(words)-1]
+	if s.own {
+		group, _, _ := strings.Cut(s.resource.Group, ".")
+		words = append(words, strings.ToLower(s.resource.Kind), group)
+	}
+	return slices.ContainsFunc(words, says)
+}
+
+// whose names the controller for a sentence.
+func (s *search) whose() string {
+	for _, m := range s.known {
+		return cmp.Or(m.Controller, "controller") + " of " + m.Product
+	}
+	return "controller of " + s.finalizer
+}
+
+// actor describes the controller for the report.
+func (w *walker) actor(s *search, c *candidate, liveness string) *Controller {
+	actor := &Controller{Name: "the " + s.whose(), Liveness: liveness}
+	if c != nil {
+		actor.Name = c.id.String()
+		if len(s.known) > 0 {
+			actor.Name += " (" + s.known[0].Product + ")"
+		}
+		actor.Evidence = append(actor.Evidence, c.signs[:min(len(c.signs), maxShown)]...)
+		actor.Evidence = append(actor.Evidence, w.stateOf(c.workload).evidence...)
+		actor.Evidence = append(actor.Evidence, Evidence{Source: "logs", Value: w.logs(c.workload, "")})
+	}
+	for _, m := range s.known {
+		actor.Evidence = append(actor.Evidence, entryEvidence(m)...)
+	}
+	return actor
+}
+
+// entryEvidence is what the catalogue says of a finalizer.
+func entryEvidence(m finalizers.Match) []Evidence {
+	var evidence []Evidence
+	add := func(what, value string) {
+		if value != "" {
+			evidence = append(evidence, Evidence{Source: "the catalogue of finalizers", Path: what, Value: value})
+		}
+	}
+	add("waits for", m.WaitsFor)
+	for _, workload := range m.Workloads {
+		where := strings.TrimPrefix(workload.Kind+"/"+workload.Name, "/")
+		if workload.Namespace == finalizers.ObjectNamespace {
+			where += " in the object's namespace"
+		} else if workload.Namespace != "" {
+			where += " in namespace " + workload.Namespace
+		}
+		add("usually runs as", where)
+	}
+	add("runs outside the cluster", m.OffCluster)
+	add("note", m.Note)
+	return evidence
+}
+
+// judgeWorking is an object whose controller works; nil stands for one that
+// holds a lease from outside the cluster.
+func (w *walker) judgeWorking(n graph.Node, s *search, c *candidate) ruling {
+	name := "the " + s.whose()
+	r := ruling{controller: w.actor(s, c, Alive)}
+	if c != nil {
+		name = c.id.String()
+		r.remedies = []Remedy{w.readLogs(c.workload, n.Object().Name)}
+	} else {
+		r.shared = []Evidence{*s.orphanLease}
+	}
+	full, err := w.whole(n)
+	if err != nil {
+		r.id, r.key, r.verdict = finUnknown, "unread "+name, Unknown
+		r.summary = name + " works; how far it is with the object could not be read"
+		r.own = []Evidence{field(n, "", err.Error())}
+		return r
+	}
+	p := w.progressOf(n, full)
+	if p.failure != nil {
+		return w.judgeFailing(r, p, name)
+	}
+	idle := w.Now.Sub(latest(requested(n.Object()), p.moved))
+	r.id, r.verdict = finWorking, Progressing
+	r.summary = fmt.Sprintf("%s works and has still to remove the finalizer %s", name, s.finalizer)
+	if !p.moved.IsZero() {
+		r.own = []Evidence{p.evidence}
+	}
+	if idle > quiet {
+		r.verdict = Unknown
+		r.summary += fmt.Sprintf("; it has shown no progress for %s", roughly(idle))
+		if c != nil {
+			r.remedies = append(r.remedies, w.restart(c.workload))
+		}
+	}
+	r.key = string(r.verdict) + " " + name + " " + s.finalizer
+	return r
+}
+
+// roughly says a duration without its seconds.
+func roughly(d time.Duration) string {
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
+
+// judgeFailing is an object at which a working controller fails.
+func (w *walker) judgeFailing(r ruling, p progress, name string) ruling {
+	f := p.failure
+	r.own = []Evidence{f.evidence}
+	stood := w.Now.Sub(f.since)
+	switch f.kind {
+	case needsCreate:
+		r.id, r.verdict = finNeedsCreate, Stuck
+		r.summary = name + " works, and has to create something in a namespace that is being deleted, which is impossible: " + f.message
+		r.remedies = append(r.remedies, Remedy{Risk: Safe, Effect: "let the controller skip that step, by the switch that its product has for it, or do the step by hand"})
+		r.byHand = true
+	case overQuota:
+		r.id, r.verdict = finQuota, Progressing
+		r.summary = name + " works, and cannot create what its clean-up needs: " + f.message
+		r.remedies = append([]Remedy{{Risk: Safe, Effect: "raise the quota, or relax the level, that the message names; the controller tries again by itself"}}, r.remedies...)
+	case failing:
+		r.id, r.verdict = finFailing, Progressing
+		r.summary = name + " works, and its clean-up fails: " + f.message
+		r.remedies = append([]Remedy{{Risk: Safe, Effect: "repair what the message names; the controller tries again by itself"}}, r.remedies...)
+	}
+	if f.kind != needsCreate && stood > sameFailure {
+		r.verdict = Stuck
+	}
+	r.key = string(r.verdict) + " " + name
+	return r
+}
+
+// judgeDenied is an object that its controller may not change.
+func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
+	id := n.Identity()
+	at := identity(serviceAccounts, c.account.namespace, c.account.name)
+	for _, m := range w.instanceOf["serviceaccounts"] {
+		if m.Object().Namespace == at.Namespace && m.Object().Name == at.Name {
+			at = m.Identity()
+		}
+	}
+	verbs, by := w.rights().verbs(c.account, id.Resource.GroupResource(), id.Namespace)
+	may := "nothing"
+	if len(verbs) > 0 {
+		may = strings.Join(verbs, ", ") + " (" + strings.Join(by, ", ") + ")"
+	}
+	question := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, Quote(id.Resource.GroupResource().String()), c.account.user())
+	if id.Namespace != "" {
+		question += " -n " + Quote(id.Namespace)
+	}
+	return ruling{
+		id: finRBAC, key: c.account.user() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,
+		summary: fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.id, id.Resource.GroupResource()),
+		shared: []Evidence{{
+			Source: at.String(), Path: id.Resource.GroupResource().String(),
+			Value: "RBAC allows it " + may + ", and neither update nor patch",
+		}},
+		controller: w.actor(s, c, Denied),
+		remedies: []Remedy{
+			{Risk: Safe, Command: question, Effect: "asks the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"},
+			w.readLogs(c.workload, id.Name),
+		},
+	}
+}
+
+// judgeDead is a finalizer whose controller does not run.
+func (w *walker) judgeDead(s *search, c *candidate) ruling {
+	st := w.stateOf(c.workload)
+	at := c.id
+	return ruling{
+		id: finDead, key: c.id.String(), verdict: Stuck, at: &at, byHand: true,
+		summary: "the controller does not work: " + st.because,
+		shared:  st.evidence, controller: w.actor(s, c, Dead), remedies: w.revive(c.workload, st),
+	}
+}
+
+// judgeInNamespace is a finalizer whose controller goes, or went, down with a
+// namespace. c is nil when nothing of it is left.
+func (w *walker) judgeInNamespace(n graph.Node, s *search, c *candidate) ruling {
+	r := ruling{id: finInNamespace, verdict: Stuck, byHand: true, controller: w.actor(s, c, Absent)}
+	namespace := n.Object().Namespace
+	switch {
+	case c != nil:
+		namespace = c.id.Namespace
+		r.controller.Liveness = Dead
+		r.shared = w.stateOf(c.workload).evidence
+	case len(s.lost) > 0:
+		namespace = s.lost[0].subject.Namespace
+		for _, g := range s.lost[:min(len(s.lost), maxShown)] {
+			r.shared = append(r.shared, g.evidence())
+		}
+	case len(s.lostServices) > 0:
+		r.shared = s.lostServices[:min(len(s.lostServices), maxShown)]
+		namespace, _, _ = strings.Cut(strings.TrimPrefix(s.lostServices[0].Value, "Service/"), "/")
+	}
+	r.key = namespace + " " + s.finalizer
+	condition := "does not exist any more"
+	if !w.namespaceGone(namespace) {
+		condition = "is being deleted"
+	}
+	r.shared = append(r.shared, Evidence{Source: "Namespace/" + namespace, Value: condition}, s.looked)
+	r.summary = fmt.Sprintf("the controller ran in the namespace %s, which %s: nothing can be started there", namespace, condition)
+	r.remedies = []Remedy{{
+		Risk: Safe, Effect: fmt.Sprintf("run the %s in another namespace, with rights in all of them, until it has removed its finalizers; nothing can be installed into %s", s.whose(), namespace),
+	}}
+	return r
+}
+
+// judgeAbsent is a finalizer for which no workload was found.
+func (w *walker) judgeAbsent(n graph.Node, s *search) ruling {
+	switch why := s.doubt(); {
+	case why != "":
+		return w.unsure(n, s, why)
+	case w.inEnding(n, s):
+		return w.judgeInNamespace(n, s, nil)
+	}
+	if why := w.possible(n, s); why != "" {
+		return w.unsure(n, s, why)
+	}
+	r := ruling{key: s.finalizer, verdict: Stuck, byHand: true, shared: []Evidence{s.looked}, controller: w.actor(s, nil, Absent)}
+	if s.byPerson() {
+		r.id = finManual
+		r.summary = fmt.Sprintf("somebody set the finalizer %s by hand or in a manifest, and nothing in the cluster serves it", s.finalizer)
+		r.controller.Name = "whoever set it: " + strings.Join(s.setters, ", ")
+		r.remedies = []Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), target(n)),
+			Effect: "shows when and with what it was set: ask who set it what it guards",
+		}}
+		return r
+	}
+	r.id = finAbsent
+	r.summary = fmt.Sprintf("nothing in the cluster serves the finalizer %s", s.finalizer)
+	r.remedies = []Remedy{{Risk: Safe, Effect: "install the " + s.whose() + " again" + s.usually() + ": it cleans up and removes the finalizer"}}
+	return r
+}
+
+// usually says where the controller usually runs.
+func (s *search) usually() string {
+	for _, m := range s.known {
+		for _, l := range m.Workloads {
+			if l.Namespace != "" && l.Namespace != finalizers.ObjectNamespace {
+				return ", usually " + strings.TrimPrefix(l.Kind+"/"+l.Name, "/") + " in namespace " + l.Namespace
+			}
+		}
+	}
+	return ""
+}
+
+// byPerson reports whether only people set the finalizer, and nothing of a
+// product is there for it.
+func (s *search) byPerson() bool {
+	return len(s.known) == 0 && !s.domainServed && len(s.setters) > 0 && !slices.ContainsFunc(s.setters, func(m string) bool { return !isPerson(m) })
+}
+
+// inEnding reports whether the controller was in a namespace that is going or
+// gone.
+func (w *walker) inEnding(n graph.Node, s *search) bool {
+	if slices.ContainsFunc(s.lost, func(g grant) bool { return w.ending(g.subject.Namespace) }) || len(s.lostServices) > 0 {
+		return true
+	}
+	return local(s.known) && n.Object().Namespace != "" && w.ending(n.Object().Namespace)
+}
+
+// doubt says why finding nothing does not show that nothing is there, empty if
+// it does.
+func (s *search) doubt() string {
+	for _, m := range s.known {
+		if m.OffCluster != "" {
+			return "its controller may run where it cannot be seen from here: " + m.OffCluster
+		}
+	}
+	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool { return m == "kube-apiserver" || m == "kube-controller-manager" })
+	switch {
+	case len(s.unread) > 0:
+		return "whether its controller is there is not known: " + strings.Join(s.unread, ", ") + " could not be read"
+	case len(working) > 0:
+		return fmt.Sprintf("%q has changed the object since its deletion, and where that runs is not known", working[0])
+	case len(s.outside) > 0:
+		return fmt.Sprintf("%s may change such objects by a rule of its own (%s), and where it runs is not known", s.outside[0].subject, s.outside[0].role)
+	}
+	return ""
+}
+
+// possible names the workloads that work, could change the object, and may
+// therefore serve a finalizer that nothing else tells anything about.
+func (w *walker) possible(n graph.Node, s *search) string {
+	id := n.Identity()
+	if len(s.known) > 0 {
+		return ""
+	}
+	var names []string
+	for _, l := range w.inventory().workloads {
+		may := !isPerson(l.id.Name) && w.rights().mayChange(l.account, id.Resource.GroupResource(), id.Namespace, id.Name)
+		c := candidate{workload: l}
+		if !may || s.byPerson() && !c.similar(s) || w.stateOf(l).liveness == Dead {
+			continue
+		}
+		if names = append(names, l.id.String()); len(names) == maxShown {
+			break
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "nothing says whose it is; what runs and could remove it: " + strings.Join(names, ", ")
+}
+
+// unsure is a finalizer whose controller is not known for certain.
+func (w *walker) unsure(n graph.Node, s *search, why string) ruling {
+	r := ruling{
+		id: finUnknown, key: s.finalizer + " " + why, verdict: Unknown, controller: w.actor(s, nil, Unsure), shared: []Evidence{s.looked},
+		summary: fmt.Sprintf("the finalizer %s is there; %s", s.finalizer, why),
+	}
+	for _, c := range s.likelyOnes()[:min(len(s.likelyOnes()), maxShown)] {
+		st := w.stateOf(c.workload)
+		r.controller.Evidence = append(r.controller.Evidence, Evidence{
+			Source: c.id.String(), Path: "candidate", Value: fmt.Sprintf("%s: %s; %s", st.liveness, st.because, c.signs[0].Value),
+		})
+		r.remedies = append(r.remedies, w.readLogs(c.workload, n.Object().Name))
+	}
+	r.remedies = append(r.remedies, Remedy{
+		Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), target(n)),
+		Effect: "shows the status that the controller of the finalizer has written, and who set it: make the controller work, or install it again, and it cleans up",
+	})
+	return r
+}
