@@ -25,6 +25,9 @@ const (
 	automanagedLabel = "kube-aggregator.kubernetes.io/automanaged"
 )
 
+// Labels are the keys of the labels that the simulation looks at.
+func Labels() []string { return []string{bootstrapLabel, automanagedLabel} }
+
 func (s *Server) notesOfGone(o *graph.Object) []string {
 	var notes []string
 	if note := s.overdue(o); note != "" {

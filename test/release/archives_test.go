@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// maxBinary is what a binary may have at most, in bytes.
+const maxBinary = 42_000_000
+
+// A dist is the directory of a release.
+type dist struct {
+	dir      string
+	manifest manifest
+	file     string // of the manifest
+}
+
+// plugin is the name of the plugin's files after kubectl- and
+// kubectl_complete-.
+func (d *dist) plugin() string { return strings.ReplaceAll(d.manifest.Metadata.Name, "-", "_") }
+
+// archive returns the file of a platform's archive.
+func (d *dist) archive(p platform) string { return filepath.Join(d.dir, path.Base(p.URI)) }
+
+// openDist returns the release to test, or skips the test.
+func openDist(t *testing.T) *dist {
+	t.Helper()
+	d := &dist{dir: os.Getenv("KUBECTL_GC_DIST")}
+	if d.dir == "" {
+		t.Skip("KUBECTL_GC_DIST names no release; make test-release builds one and tests it")
+	}
+	files, err := filepath.Glob(filepath.Join(d.dir, "krew", "*.yaml"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d krew manifests in %s, want 1 (%v)", len(files), d.dir, err)
+	}
+	d.file, d.manifest = files[0], readManifest(t, files[0])
+	return d
+}
+
+// TestReleasedManifest checks that the release's manifest is plugin.yaml but
+// for names, version and checksums.
+func TestReleasedManifest(t *testing.T) {
+	d := openDist(t)
+	var sources [2]manifest
+	for i, m := range []manifest{readManifest(t, filepath.Join(root, "plugin.yaml")), d.manifest} {
+		version, name := strings.TrimPrefix(m.Spec.Version, "v"), m.Metadata.Name
+		for j := range m.Spec.Platforms {
+			p := &m.Spec.Platforms[j]
+			p.SHA256 = ""
+			p.URI = strings.NewReplacer(version, "VERSION", "kubectl-"+name+"_", "kubectl-NAME_").Replace(p.URI)
+			p.Bin = strings.Replace(p.Bin, "kubectl-"+strings.ReplaceAll(name, "-", "_"), "kubectl-NAME", 1)
+		}
+		m.Spec.Version, m.Metadata.Name = "", ""
+		m.Spec.Caveats = strings.NewReplacer("kubectl-"+strings.ReplaceAll(name, "-", "_"), "NAME",
+			"kubectl_complete-"+strings.ReplaceAll(name, "-", "_"), "COMPLETE").Replace(m.Spec.Caveats)
+		sources[i] = m
+	}
+	if diff := cmp.Diff(sources[0], sources[1]); diff != "" {
+		t.Errorf("the release's manifest differs from plugin.yaml (-plugin.yaml +release):\n%s", diff)
+	}
+}
+
+// TestArchives checks what is in the archives, and that their checksums are
+// those that are published.
+func TestArchives(t *testing.T) {
+	d := openDist(t)
+	checksums, err := os.ReadFile(filepath.Join(d.dir, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.manifest.Spec.Platforms {
+		t.Run(p.name(), func(t *testing.T) {
+			content, err := os.ReadFile(d.archive(p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum := fmt.Sprintf("%x", sha256.Sum256(content))
+			if sum != p.SHA256 {
+				t.Errorf("the manifest's checksum is %s, the archive has %s", p.SHA256, sum)
+			}
+			if line := sum + "  " + filepath.Base(d.archive(p)) + "\n"; !strings.Contains(string(checksums), line) {
+				t.Errorf("checksums.txt does not have %q:\n%s", line, checksums)
+			}
+			sizes, err := entries(d.archive(p))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{
+				p.Bin, "LICENSE", "THIRD_PARTY_LICENSES.md", "kubectl_complete-" + d.plugin(),
+				"man/man1/kubectl-" + d.manifest.Metadata.Name + ".1", "man/man1/kubectl-" + d.manifest.Metadata.Name + "-explain-stuck.1",
+			} {
+				if sizes[name] == 0 {
+					t.Errorf("%s is absent or empty; there are %v", name, sizes)
+				}
+			}
+			if size := sizes[p.Bin]; p.name() == "linux/amd64" && size > maxBinary {
+				t.Errorf("the binary has %d bytes, want at most %d", size, maxBinary)
+			}
+		})
+	}
+}
+
+// entries returns the sizes of the files in an archive.
+func entries(file string) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	if strings.HasSuffix(file, ".zip") {
+		z, err := zip.OpenReader(file)
+		if err != nil {
+			return nil, err
+		}
+		defer z.Close()
+		for _, f := range z.File {
+			sizes[f.Name] = int64(f.UncompressedSize64)
+		}
+		return sizes, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	for archive := tar.NewReader(unzipped); ; {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return sizes, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		sizes[header.Name] = header.Size
+	}
+}
+
+// TestSBOM checks that each platform has a bill of materials with the modules
+// of the plugin.
+func TestSBOM(t *testing.T) {
+	d := openDist(t)
+	for _, p := range d.manifest.Spec.Platforms {
+		base := strings.TrimSuffix(strings.TrimSuffix(d.archive(p), ".zip"), ".tar.gz")
+		text, err := os.ReadFile(base + ".cdx.json")
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		var document struct {
+			Format     string `json:"bomFormat"`
+			Components []struct {
+				Name    string `json:"name"`
+				Version string `json:"version"`
+			} `json:"components"`
+		}
+		if err := json.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		versions := map[string]string{}
+		for _, c := range document.Components {
+			versions[c.Name] = c.Version
+		}
+		if document.Format != "CycloneDX" || versions["k8s.io/client-go"] == "" || versions["std"] == "" {
+			t.Errorf("%s: format %q, components %v", p.name(), document.Format, versions)
+		}
+	}
+}

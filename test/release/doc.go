@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package release tests what users get: the krew manifest, and the archives of
+// a release, which the real krew installs and runs on a real control plane.
+//
+// The archives are those in the directory of the variable KUBECTL_GC_DIST, as
+// "make release-snapshot" makes them. Without it the tests of archives are
+// skipped; "make test-release" runs all.
+package release
