@@ -41,3 +41,36 @@ func TestStuckTextEscapes(t *testing.T) {
 		}
 	}
 }
+
+// TestStuckTextRemedies says what a remedy does once, however many objects it
+// has a command for.
+func TestStuckTextRemedies(t *testing.T) {
+	id := graph.Identity{Resource: graph.Resource{Kind: "Widget"}, Name: "w", UID: "u"}
+	c := &explain.Cause{
+		ID: "fin-absent", Object: id, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2,
+		Remedies: []explain.Remedy{
+			{Risk: explain.Safe, Effect: "install it"},
+			{Risk: explain.Dangerous, Command: "patch w1", Effect: "takes it off", Leaks: "a disk"},
+			{Risk: explain.Dangerous, Command: "patch w2", Effect: "takes it off", Leaks: "a disk"},
+			{Risk: explain.Dangerous, Command: "patch w3", Effect: "takes it off"},
+		},
+	}
+	o := explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}}
+	var out strings.Builder
+	text := render.StuckText{Now: time.Now()}
+	if err := text.Write(&out, &explain.Report{Objects: []explain.Explanation{o}, Causes: []*explain.Cause{c}}); err != nil {
+		t.Fatal(err)
+	}
+	want := `  what to do:
+    [safe] install it
+    [dangerous] takes it off
+      leaves behind or loses: a disk
+      patch w1
+      patch w2
+    [dangerous] takes it off
+      patch w3
+`
+	if _, got, _ := strings.Cut(out.String(), "  what to do:\n"); "  what to do:\n"+got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", &out, want)
+	}
+}

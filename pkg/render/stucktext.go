@@ -127,8 +127,16 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 	if len(c.Remedies) > 0 {
 		fmt.Fprintln(t.out, "  what to do:")
 	}
+	var last explain.Remedy
 	for _, r := range c.Remedies {
-		t.remedy(r)
+		command := r.Command
+		if r.Command = ""; r != last { // the same for another object needs no more words
+			t.remedy(r)
+			last = r
+		}
+		if command != "" {
+			t.line("      %s", command)
+		}
 	}
 }
 
@@ -142,14 +150,12 @@ func (t *StuckText) evidence(all []explain.Evidence) {
 	}
 }
 
+// remedy writes what a remedy does; its command follows.
 func (t *StuckText) remedy(r explain.Remedy) {
 	riskColors := map[explain.Risk]color{explain.Safe: green, explain.Disruptive: yellow, explain.Dangerous: red}
 	fmt.Fprintf(t.out, "    %s %s\n", t.Style.paint("["+string(r.Risk)+"]", riskColors[r.Risk]), printable(r.Effect))
 	if r.Leaks != "" {
 		t.line("      leaves behind or loses: %s", r.Leaks)
-	}
-	if r.Command != "" {
-		t.line("      %s", r.Command)
 	}
 }
 
