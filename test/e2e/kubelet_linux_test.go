@@ -210,7 +210,7 @@ func worksButCannot(t *testing.T, cp *controlplane.ControlPlane) {
 		thaw()
 	}
 	p.cp.Kubectl(t, "-n", p.namespace, "patch", "pod", "held", "--type=json", "-p", `[{"op": "remove", "path": "/metadata/finalizers"}]`)
-	p.delete("slow", "--grace-period=1")
+	p.delete("slow", "--grace-period=0", "--force")
 	p.gone(append(names, "slow")...)
 }
 

@@ -5,8 +5,8 @@
 // left on the machine. It shows what an object looks like when a node
 // misbehaves in a way that only a real kubelet shows.
 //
-// It needs Linux, root, and containerd, runc and nsenter on the PATH (the
-// Debian packages containerd, runc and util-linux); where one of them is
-// missing, Start skips the test. Nodes are tainted by nobody and schedule
-// nothing: tests bind pods to them by spec.nodeName.
+// It needs Linux, root, and containerd and runc, which are downloaded from
+// Debian's packages when they are not on the PATH; where one of these is
+// missing, Start skips the test. Nodes schedule nothing: tests bind pods to them
+// by spec.nodeName.
 package node

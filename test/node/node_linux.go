@@ -39,22 +39,6 @@ type Node struct {
 	kubelet    *exec.Cmd
 }
 
-// needed are the programs that must be installed.
-var needed = []string{"containerd", "ctr", "containerd-shim-runc-v2", "runc", "nsenter", "mount"}
-
-// Missing says why the machine cannot run nodes, empty when it can.
-func Missing() string {
-	if os.Geteuid() != 0 {
-		return "a node needs root"
-	}
-	for _, program := range needed {
-		if _, err := exec.LookPath(program); err != nil {
-			return "a node needs " + program
-		}
-	}
-	return ""
-}
-
 // tunables are what a kubelet sets for the whole machine.
 var tunables = []string{"/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/panic", "/proc/sys/kernel/panic_on_oops"}
 
@@ -156,9 +140,13 @@ func start(cmd *exec.Cmd, log string) error {
 
 // inside returns a command that runs in the node's namespaces.
 func (n *Node) inside(args ...string) *exec.Cmd {
-	return exec.Command("nsenter", append([]string{
+	path, err := searchPath()
+	n.must(err)
+	cmd := exec.Command("nsenter", append([]string{
 		"--target", strconv.Itoa(n.init.Process.Pid), "--mount", "--pid", "--",
 	}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+path)
+	return cmd
 }
 
 func (n *Node) run(args ...string) error {
