@@ -204,11 +204,12 @@ func (n *Node) StopKubelet() {
 // HangRuntime freezes the container runtime, and thaws it when hung is false.
 func (n *Node) HangRuntime(hung bool) {
 	n.t.Helper()
-	signal := syscall.SIGCONT
 	if hung {
-		signal = syscall.SIGSTOP
+		n.signal(n.containerd, syscall.SIGSTOP)
+		return
 	}
-	n.signal(n.containerd, signal)
+	n.signal(n.containerd, syscall.SIGCONT)
+	n.must(n.containerd.Process.Signal(syscall.SIGCONT)) // nsenter stops with its child
 }
 
 // FailNetwork makes the network of the named pod impossible to take down, or
@@ -252,6 +253,9 @@ func (n *Node) BusyVolume(podUID, volume string) func() {
 // PowerOff kills everything on the node at once.
 func (n *Node) PowerOff() {
 	_ = n.init.Process.Kill() // it may have been off
+	if n.containerd != nil {
+		_ = n.containerd.Process.Signal(syscall.SIGCONT) // or nsenter stays as it was when the runtime hung
+	}
 	for range 100 {
 		if n.init.Process.Signal(syscall.Signal(0)) != nil {
 			return
