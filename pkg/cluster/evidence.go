@@ -7,6 +7,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,16 @@ func resourcePath(resource schema.GroupVersionResource, namespace string) []stri
 	return append(path, resource.Resource)
 }
 
-// Read returns a whole object. The error of an absent object is NotFound; any
+// acceptable is the form in which an object is asked for: Secrets and ConfigMaps
+// without their data.
+func acceptable(resource schema.GroupVersionResource) string {
+	if resource.Group == "" && (resource.Resource == "secrets" || resource.Resource == "configmaps") {
+		return metadataOnly
+	}
+	return "application/json"
+}
+
+// Read returns a whole object, of Secrets and ConfigMaps the metadata. The error of an absent object is NotFound; any
 // other, such as the 404 of a type that is not served, says that the answer is
 // not known.
 func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
@@ -39,7 +49,7 @@ func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource,
 		return nil, apierrors.NewNotFound(resource.GroupResource(), name)
 	}
 	r.stats.gets.Add(1)
-	data, err := raw(ctx, r.rest.Get().AbsPath(append(resourcePath(resource, namespace), name)...).SetHeader("Accept", "application/json"))
+	data, err := raw(ctx, r.rest.Get().AbsPath(append(resourcePath(resource, namespace), name)...).SetHeader("Accept", acceptable(resource)))
 	if err != nil {
 		if apierrors.IsNotFound(err) && !isNoSuchObject(err) {
 			return nil, fmt.Errorf("reading %s: the server does not serve it", resource.GroupResource())
@@ -50,7 +60,7 @@ func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource,
 	return o, o.UnmarshalJSON(data)
 }
 
-// List returns all whole objects of a resource, in the namespace or, when that
+// List returns all whole objects of a resource, as Read does, in the namespace or, when that
 // is empty, everywhere.
 func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
 	return r.listWhole(ctx, resource, namespace, "")
@@ -68,7 +78,8 @@ func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionReso
 		}
 		r.stats.pages.Add(1)
 		request := r.rest.Get().AbsPath(resourcePath(resource, namespace)...).
-			SetHeader("Accept", "application/json").Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token)
+			SetHeader("Accept", strings.Replace(acceptable(resource), "PartialObjectMetadata;", "PartialObjectMetadataList;", 1)).
+			Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token)
 		if fields != "" {
 			request = request.Param("fieldSelector", fields)
 		}

@@ -23,6 +23,17 @@ const maxPodGets = 50
 // duration: clocks differ.
 const leaseMargin = 40 * time.Second
 
+// HasFacts reports whether Facts reads anything of objects of the resource.
+func HasFacts(resource *graph.Resource) bool {
+	switch resource.Group {
+	case "":
+		return resource.Resource == "pods" || resource.Resource == "namespaces"
+	case "apiextensions.k8s.io":
+		return resource.Resource == "customresourcedefinitions"
+	}
+	return false
+}
+
 // Facts reads what a prediction about the objects needs beyond metadata: pods
 // with their nodes, namespaces, CustomResourceDefinitions. What cannot be read
 // is missing from the result.

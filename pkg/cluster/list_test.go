@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -266,5 +267,66 @@ func TestBulkConfig(t *testing.T) {
 	own := bulkConfig(&rest.Config{Transport: http.DefaultTransport, DisableCompression: true})
 	if !own.DisableCompression || own.NextProtos != nil {
 		t.Error("the transport of the caller is to be taken as it is")
+	}
+}
+
+// For owners alone nothing is listed: each is read by itself, and what is said of
+// the references is what lists would have said.
+func TestOwnersOnly(t *testing.T) {
+	s := newAPIServer(t)
+	s.add(`configmaps shop/a < v1:ConfigMap:b@b v1:Node:n@n
+		configmaps shop/b < v1:ConfigMap:gone@gone
+		configmaps shop/other < v1:ConfigMap:a@a
+		nodes n < example.com/v1beta1:Gizmo:g@another
+		gizmos g`)
+	r := s.reader(Options{})
+	all := s.snapshot(r, Scope{Namespace: "shop"})
+	before := len(s.log)
+	owners, err := r.Snapshot(within(t), Scope{Namespace: "shop", OwnersOnly: true}, found(t, all, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "contents", "ConfigMap/shop/a\nConfigMap/shop/b\nGizmo/g\nNode/n", contents(owners))
+	var asked []string
+	for _, request := range s.log[before:] {
+		asked = append(asked, request.path)
+	}
+	slices.Sort(asked)
+	same(t, "asked", `/api/v1/namespaces/shop/configmaps/b
+		/api/v1/namespaces/shop/configmaps/gone
+		/api/v1/nodes/n
+		/apis/example.com/v1beta1/gizmos/g`, asked)
+	states := func(s *graph.Snapshot, uid string) string {
+		n, _ := graph.New(s).Node(types.UID(uid))
+		var line string
+		for _, ref := range n.Owners() {
+			line += fmt.Sprint(ref.State, ref.Reason, " ")
+		}
+		return line
+	}
+	for _, uid := range []string{"a", "b", "n"} {
+		if got, want := states(owners, uid), states(all, uid); got != want {
+			t.Errorf("%s: got %s, want %s", uid, got, want)
+		}
+	}
+}
+
+// Facts asks about objects that HasFacts names, and about no others.
+func TestHasFacts(t *testing.T) {
+	s := newAPIServer(t)
+	s.add(manyObjects + "\ncustomresourcedefinitions widgets.example.com")
+	r := s.reader(Options{})
+	var objects []graph.Object
+	for i := range s.objects {
+		o := s.objects[i]
+		resource := graph.Resource{GroupVersionResource: o.served.WithResource(o.served.resource), Kind: o.served.kind, Namespaced: o.served.namespaced}
+		objects = append(objects, graph.NewObject(&resource, &o.PartialObjectMetadata))
+	}
+	for i := range objects {
+		before := len(s.log)
+		r.Facts(t.Context(), objects[i:i+1])
+		if asked := len(s.log) > before; asked != HasFacts(objects[i].Resource) {
+			t.Errorf("%s: asked %t, HasFacts says %t", objects[i].Identity(), asked, !asked)
+		}
 	}
 }

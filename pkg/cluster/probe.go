@@ -77,15 +77,18 @@ func changesNothing(request *http.Request) bool {
 	return false
 }
 
-// TryPatch sends a JSON merge patch as a dry run and returns the object as it
-// would be. The error is that of the API server.
+// metadataOnly asks for answers without spec, status and data.
+const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+
+// TryPatch sends a JSON merge patch as a dry run and returns the metadata of the
+// object as it would be. The error is that of the API server.
 func (p *Prober) TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
 	path := append(resourcePath(resource, namespace), name)
 	if subresource != "" {
 		path = append(path, subresource)
 	}
 	data, err := raw(ctx, p.rest.Patch(types.MergePatchType).AbsPath(path...).
-		SetHeader("Accept", "application/json").Param("dryRun", metav1.DryRunAll).Body(patch))
+		SetHeader("Accept", metadataOnly).Param("dryRun", metav1.DryRunAll).Body(patch))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +100,7 @@ func (p *Prober) TryPatch(ctx context.Context, resource schema.GroupVersionResou
 // is that of the API server.
 func (p *Prober) TryDelete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
 	_, err := raw(ctx, p.rest.Delete().AbsPath(append(resourcePath(resource, namespace), name)...).
-		SetHeader("Accept", "application/json").Param("dryRun", metav1.DryRunAll).
+		SetHeader("Accept", metadataOnly).Param("dryRun", metav1.DryRunAll).
 		Param("propagationPolicy", string(metav1.DeletePropagationBackground)))
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -131,7 +133,7 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 
 // preview runs the job on a simulation of the cluster.
 func (d *deletion) preview(ctx context.Context, j *job) (*render.DeletionPlan, *gc.Report, error) {
-	j.snapshot.Facts = j.session.reader.Facts(ctx, concerned(j))
+	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
 	alive := j.session.reader.ControllerManagerAlive(ctx)
 	start := time.Now()
 	server := simulator.New(j.snapshot, simulator.Options{
@@ -152,13 +154,26 @@ func (d *deletion) preview(ctx context.Context, j *job) (*render.DeletionPlan, *
 
 // concerned returns the objects that the job may change, as far as the graph
 // tells.
-func concerned(j *job) []graph.Object {
-	if len(j.targets) == 0 {
-		return slices.Collect(j.snapshot.Objects())
+func concerned(j *job) iter.Seq[graph.Node] {
+	nodes := j.graph.Nodes()
+	if len(j.targets) > 0 {
+		nodes = maps.Keys(gc.Concerned(j.graph, uids(j.targets)))
 	}
+	return func(yield func(graph.Node) bool) {
+		for n := range nodes {
+			if !n.Virtual() && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// withFacts returns the concerned objects of which there is more to know than
+// metadata.
+func withFacts(j *job) []graph.Object {
 	var objects []graph.Object
-	for n := range gc.Concerned(j.graph, uids(j.targets)) {
-		if !n.Virtual() {
+	for n := range concerned(j) {
+		if cluster.HasFacts(n.Resource()) {
 			objects = append(objects, *n.Object())
 		}
 	}
@@ -435,10 +450,10 @@ func (d *deletion) perform(ctx context.Context, j *job) error {
 func watched(j *job) []*graph.Resource {
 	seen := map[*graph.Resource]bool{}
 	var resources []*graph.Resource
-	for _, o := range concerned(j) {
-		if !seen[o.Resource] {
-			seen[o.Resource] = true
-			resources = append(resources, o.Resource)
+	for n := range concerned(j) {
+		if resource := n.Resource(); !seen[resource] {
+			seen[resource] = true
+			resources = append(resources, resource)
 		}
 	}
 	return resources

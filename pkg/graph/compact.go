@@ -5,6 +5,7 @@ package graph
 import (
 	"encoding/binary"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -50,6 +51,12 @@ type block struct {
 	finalizers [][]string // the first is nil
 	kinds      []statedKind
 	extras     []extra
+	details    []details
+	labels     []label
+	// strings are the keys and values of labels; known finds them while the
+	// block grows.
+	strings []string
+	known   map[string]uint32
 }
 
 // record is one object. Its text is the name, the resourceVersion and, if it is
@@ -114,14 +121,22 @@ func (r *ownerRecord) kind() int               { return int(r.kindFlags >> owner
 // statedKind is what owner references state.
 type statedKind struct{ apiVersion, kind string }
 
-// extra is what few objects have.
-type extra struct {
+// extra is what not every object has, by number + 1.
+type extra struct{ labels, details uint32 }
+
+// details are what few objects have.
+type details struct {
 	creation *metav1.Time // when it does not fit a record
 	deletion *metav1.Time
 	grace    *int64
-	labels   map[string]string
 	version  string // when it does not fit a record
 }
+
+// label is one label of an object, by numbers of strings.
+type label struct{ key, value uint32 }
+
+// lastLabel is the bit of the key that ends the list of one object.
+const lastLabel = 1 << 31
 
 // recent is how many of the latest entries of a table are looked at before
 // another is added. Objects come sorted, so that is nearly always enough; an
@@ -148,7 +163,7 @@ func sameFinalizers(a, b []string) bool { return (a == nil) == (b == nil) && sli
 func (b *block) full() bool { return len(b.records) == blockSize || b.text.Len() >= blockText }
 
 // add adds an object. Its Name, UID and ResourceVersion and those of its owners
-// are copied, and so is what it points to; its labels are shared.
+// are copied, and so is what it points to.
 func (b *block) add(o *Object) {
 	b.records = append(b.records, b.record(o))
 }
@@ -173,7 +188,7 @@ func (b *block) record(o *Object) record {
 	if o.DeletingDependents() {
 		r.flags |= foreground
 	}
-	x := extra{labels: o.Labels, grace: clonePointer(o.DeletionGracePeriodSeconds), deletion: clonePointer(o.DeletionTimestamp)}
+	x := details{grace: clonePointer(o.DeletionGracePeriodSeconds), deletion: clonePointer(o.DeletionTimestamp)}
 	r.setCreation(o.CreationTimestamp, &x)
 	b.text.WriteString(o.Name)
 	if len(o.ResourceVersion) > math.MaxUint16 {
@@ -190,11 +205,81 @@ func (b *block) record(o *Object) record {
 		b.text.WriteString(k.text)
 	}
 	b.setOwners(&r, o)
-	if x.needed() {
+	b.setExtra(&r, extra{labels: b.labelSet(o.Labels)}, &x)
+	return r
+}
+
+// setExtra keeps what there is beyond the record.
+func (b *block) setExtra(r *record, x extra, more *details) {
+	if *more != (details{}) {
+		b.details = append(b.details, *more)
+		x.details = uint32(len(b.details))
+	}
+	if x != (extra{}) {
 		b.extras = append(b.extras, x)
 		r.extra = uint16(len(b.extras))
 	}
-	return r
+}
+
+// labelSet returns where the labels begin, + 1. The previous object's are shared
+// when they are the same.
+func (b *block) labelSet(labels map[string]string) uint32 {
+	if len(labels) == 0 {
+		return 0
+	}
+	if n := len(b.extras); n > 0 && b.extras[n-1].labels != 0 && b.sameLabels(b.extras[n-1].labels, labels) {
+		return b.extras[n-1].labels
+	}
+	first := uint32(len(b.labels)) + 1
+	for key, value := range labels {
+		b.labels = append(b.labels, label{b.number(key), b.number(value)})
+	}
+	b.labels[len(b.labels)-1].key |= lastLabel
+	return first
+}
+
+// number returns the number of a string.
+func (b *block) number(s string) uint32 {
+	if i, ok := b.known[s]; ok {
+		return i
+	}
+	if b.known == nil {
+		b.known = map[string]uint32{}
+		for i, s := range b.strings { // the block was clipped
+			b.known[s] = uint32(i)
+		}
+		if i, ok := b.known[s]; ok {
+			return i
+		}
+	}
+	i := uint32(len(b.strings))
+	b.strings = append(b.strings, s)
+	b.known[s] = i
+	return i
+}
+
+// labelsFrom goes over the labels that begin at the number, which is 0 for
+// none.
+func (b *block) labelsFrom(first uint32) iter.Seq2[string, string] {
+	return func(yield func(key, value string) bool) {
+		for i := first; i != 0; i++ {
+			l := b.labels[i-1]
+			if !yield(b.strings[l.key&^lastLabel], b.strings[l.value]) || l.key&lastLabel != 0 {
+				return
+			}
+		}
+	}
+}
+
+func (b *block) sameLabels(first uint32, labels map[string]string) bool {
+	n := 0
+	for key, value := range b.labelsFrom(first) {
+		if other, ok := labels[key]; !ok || other != value {
+			return false
+		}
+		n++
+	}
+	return n == len(labels)
 }
 
 func clonePointer[T any](p *T) *T {
@@ -215,15 +300,10 @@ func (b *block) finalizerSet(finalizers []string) int {
 	return i
 }
 
-// needed reports whether there is anything in it.
-func (x *extra) needed() bool {
-	return x.creation != nil || x.deletion != nil || x.grace != nil || x.labels != nil || x.version != ""
-}
-
 // setCreation keeps a time of whole seconds, as they come from an API server,
 // in the record and any other in the extra.
-func (r *record) setCreation(t metav1.Time, x *extra) {
-	if t.Time == (time.Time{}) {
+func (r *record) setCreation(t metav1.Time, x *details) {
+	if t == (metav1.Time{}) {
 		return
 	}
 	seconds := t.Unix()
@@ -414,15 +494,25 @@ func (b *block) object(slot int) Object {
 	if r.extra == 0 {
 		return o
 	}
-	x := &b.extras[r.extra-1]
-	o.DeletionTimestamp, o.DeletionGracePeriodSeconds, o.Labels = x.deletion, x.grace, x.labels
-	if x.creation != nil {
-		o.CreationTimestamp = *x.creation
-	}
-	if x.version != "" {
-		o.ResourceVersion = x.version
-	}
+	b.addExtra(&o, b.extras[r.extra-1])
 	return o
+}
+
+func (b *block) addExtra(o *Object, x extra) {
+	if x.labels != 0 {
+		o.Labels = maps.Collect(b.labelsFrom(x.labels))
+	}
+	if x.details == 0 {
+		return
+	}
+	d := &b.details[x.details-1]
+	o.DeletionTimestamp, o.DeletionGracePeriodSeconds = d.deletion, d.grace
+	if d.creation != nil {
+		o.CreationTimestamp = *d.creation
+	}
+	if d.version != "" {
+		o.ResourceVersion = d.version
+	}
 }
 
 func (r *record) creation() metav1.Time {
@@ -495,6 +585,7 @@ func (b *block) repacked() *block {
 // clip gives back the memory that tables have beyond their content.
 func (b *block) clip() {
 	b.records, b.owners, b.extras = clipped(b.records), clipped(b.owners), clipped(b.extras)
+	b.details, b.labels, b.strings, b.known = clipped(b.details), clipped(b.labels), clipped(b.strings), nil
 	b.resources, b.namespaces = clipped(b.resources), clipped(b.namespaces)
 	b.finalizers, b.kinds = clipped(b.finalizers), clipped(b.kinds)
 	if wasteful(b.text.Len(), b.text.Cap()) {
@@ -551,8 +642,8 @@ type Packer struct {
 }
 
 // Add adds an object. It copies the object and all that it points to, but for
-// its labels and resource, and the strings that objects share: namespaces,
-// finalizers, and kinds and versions of owners.
+// its resource and the strings that objects share: namespaces, finalizers,
+// labels, and kinds and versions of owners.
 func (p *Packer) Add(o *Object) {
 	if len(p.blocks) == 0 || p.blocks[len(p.blocks)-1].full() {
 		b := &block{records: make([]record, 0, p.like.records), owners: make([]ownerRecord, 0, p.like.owners)}

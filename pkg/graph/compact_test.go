@@ -62,8 +62,8 @@ var anyObjects = rapid.Custom(func(t *rapid.T) graph.Object {
 	finalizers := rapid.SampledFrom([]string{"foregroundDeletion", "orphan", "x"})
 	o.Finalizers = rapid.OneOf(rapid.Just([]string(nil)), rapid.SliceOfN(finalizers, 0, 3)).Draw(t, "finalizers")
 	o.OwnerReferences = rapid.OneOf(rapid.Just([]metav1.OwnerReference(nil)), rapid.SliceOfN(anyReferences(o.Name), 0, 3)).Draw(t, "owners")
-	if rapid.Bool().Draw(t, "labelled") {
-		o.Labels = map[string]string{"app": "web"}
+	if words := rapid.SampledFrom([]string{"", "app", "web", "tier", "front"}); rapid.Bool().Draw(t, "labelled") {
+		o.Labels = rapid.MapOfN(words, words, 1, 3).Draw(t, "labels")
 	}
 	return o
 })
@@ -84,7 +84,7 @@ func anyReferences(dependent string) *rapid.Generator[metav1.OwnerReference] {
 // exactly compares objects in full: also nil and empty lists, and the location
 // of times.
 var exactly = cmp.Options{
-	cmp.Comparer(func(a, b metav1.Time) bool { return a.Time == b.Time }),
+	cmp.Comparer(func(a, b metav1.Time) bool { return a == b }),
 	cmp.Comparer(func(a, b *graph.Resource) bool { return a == b }),
 	cmpopts.EquateComparable(),
 }

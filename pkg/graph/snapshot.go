@@ -83,7 +83,7 @@ type Snapshot struct {
 // Add adds an object, or replaces the one with its UID when both are of the
 // same resource. An object that was added before under another resource is the
 // same object served twice and counts once, under the first. The snapshot
-// shares the object's labels and resource and copies the rest.
+// shares the object's resource and copies the rest.
 func (s *Snapshot) Add(o Object) {
 	if s.own == nil || s.own.full() {
 		s.own = &block{}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -134,5 +135,22 @@ func TestContinueToken(t *testing.T) {
 	last := append([]byte("k8s\x00"), field(nil, 2, string(field(nil, 1, string(field(nil, 2, "42")))))...)
 	if got := continueToken(last); got != "" {
 		t.Errorf("of the last page: got %q", got)
+	}
+}
+
+func TestParseBenchmarks(t *testing.T) {
+	var r report
+	r.inMemory(parseBenchmarks([]byte(`goos: linux
+BenchmarkBuild/6000-2   3   2000000 ns/op   120 heap-bytes/object   4000000 B/op   10 allocs/op
+BenchmarkBuild/6000-2   3   1000000 ns/op   121 heap-bytes/object   5000000 B/op   11 allocs/op
+BenchmarkBuild/6000-2   3   3000000 ns/op   119 heap-bytes/object   6000000 B/op   12 allocs/op
+BenchmarkDecode-2       3   1000000 ns/op   500 MB/s                0 B/op         0 allocs/op
+PASS`)))
+	want := []string{
+		"| Build/6000 | 2.00 (1.00–3.00) | 5.00 | 11 | 120 |",
+		"| Decode | 1.00 (1.00–1.00) | 0.00 | 0 |  |",
+	}
+	if diff := cmp.Diff(want, r.memory[2:]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

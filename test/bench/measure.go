@@ -34,6 +34,11 @@ func (s Samples) stat(of func(Sample) float64) stat {
 	for i := range s {
 		values[i] = of(s[i])
 	}
+	return newStat(values)
+}
+
+// newStat sorts the values.
+func newStat(values []float64) stat {
 	slices.Sort(values)
 	if len(values) == 0 {
 		return stat{}

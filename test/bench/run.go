@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	b.report.describe(ctx, args)
-	for _, step := range []func(context.Context) error{b.startUp, b.madeUp, b.real, b.cascades} {
+	for _, step := range []func(context.Context) error{b.startUp, b.madeUp, b.inMemory, b.real, b.cascades} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -255,8 +255,11 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	progress("filled in %s", filled.Wall.Round(time.Second))
 	results := map[string]Samples{}
 	server := map[string][]float64{}
+	contenders := b.contenders(cp.Kubeconfig)
 	for round := range b.rounds + 1 {
-		for _, c := range b.contenders(cp.Kubeconfig) {
+		for i := range contenders {
+			c := contenders[(i+round)%len(contenders)] // each comes after each
+			settle(ctx, cp.PIDs["apiserver"])
 			before := cpuOf(cp.PIDs["apiserver"])
 			sample, err := c.run(ctx)
 			if err != nil {
@@ -270,6 +273,23 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	}
 	b.report.real(results, server)
 	return b.root(ctx, cp, n)
+}
+
+// settle waits until a process has done what it still had to do, such as
+// collecting its garbage, but not for ever.
+func settle(ctx context.Context, pid int) {
+	const window, idle = 300 * time.Millisecond, 20 * time.Millisecond
+	for range 20 {
+		before := cpuOf(pid)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(window):
+		}
+		if cpuOf(pid)-before <= idle {
+			return
+		}
+	}
 }
 
 // cpuOf returns the CPU time of a process, of which Linux counts hundredths of

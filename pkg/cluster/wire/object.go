@@ -21,6 +21,7 @@ type object struct {
 	grace      int64
 	finalizers []string
 	owners     []metav1.OwnerReference
+	labels     map[string]string
 	interned   map[string]string
 }
 
@@ -30,6 +31,7 @@ var yes, no = true, false
 func (o *object) reset() {
 	o.Object = graph.Object{}
 	o.finalizers, o.owners = o.finalizers[:0], o.owners[:0]
+	clear(o.labels)
 }
 
 // finish sets the lists, which are nil when they are empty.
@@ -39,6 +41,9 @@ func (o *object) finish() {
 	}
 	if len(o.owners) > 0 {
 		o.OwnerReferences = o.owners
+	}
+	if len(o.labels) > 0 {
+		o.Labels = o.labels
 	}
 }
 
@@ -118,10 +123,10 @@ func (o *object) label(message []byte, keep []string) error {
 	if f.err != nil || keep != nil && !slices.Contains(keep, transient(key)) {
 		return f.err
 	}
-	if o.Labels == nil {
-		o.Labels = map[string]string{}
+	if o.labels == nil {
+		o.labels = map[string]string{}
 	}
-	o.Labels[o.intern(key)] = o.intern(value)
+	o.labels[o.intern(key)] = o.intern(value)
 	return nil
 }
 

@@ -68,8 +68,9 @@ type Decoder struct {
 }
 
 // Decode reads a list to its end and calls each for its objects, in order. An
-// object has no Resource; it and what it points to, but for its labels, belong
-// to the decoder and are valid until each returns. An error of each ends the
+// object has no Resource; it and what it points to belong to the decoder and
+// are valid until each returns, but for the strings that objects share:
+// namespaces, finalizers, labels, and kinds and versions of owners. An error of each ends the
 // list and is returned as it is. With any error, the objects that each was
 // called for are not the whole list.
 func (d *Decoder) Decode(r io.Reader, each func(*graph.Object) error) (List, error) {

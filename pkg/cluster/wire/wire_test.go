@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -89,6 +90,7 @@ func clone(o *graph.Object) graph.Object {
 		seconds := *o.DeletionGracePeriodSeconds
 		c.DeletionGracePeriodSeconds = &seconds
 	}
+	c.Labels = maps.Clone(o.Labels)
 	c.Finalizers, c.OwnerReferences = slices.Clone(o.Finalizers), slices.Clone(o.OwnerReferences)
 	for i := range c.OwnerReferences {
 		ref := &c.OwnerReferences[i]
@@ -132,7 +134,7 @@ var items = rapid.Custom(func(t *rapid.T) metav1.PartialObjectMetadata {
 	pairs := rapid.MapOfN(texts, texts, 0, 3)
 	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: texts.Draw(t, "name"), GenerateName: texts.Draw(t, "generateName"), Namespace: texts.Draw(t, "namespace"),
-		SelfLink: texts.Draw(t, "selfLink"), UID: types.UID(texts.Draw(t, "uid")), ResourceVersion: texts.Draw(t, "resourceVersion"),
+		UID: types.UID(texts.Draw(t, "uid")), ResourceVersion: texts.Draw(t, "resourceVersion"),
 		Generation: rapid.Int64().Draw(t, "generation"), CreationTimestamp: stamps.Draw(t, "created"),
 		DeletionTimestamp:          optional(t, stamps, "deletion"),
 		DeletionGracePeriodSeconds: optional(t, rapid.Int64(), "grace"),
@@ -146,7 +148,7 @@ var items = rapid.Custom(func(t *rapid.T) metav1.PartialObjectMetadata {
 var lists = rapid.Custom(func(t *rapid.T) *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{
 		ListMeta: metav1.ListMeta{
-			SelfLink: texts.Draw(t, "selfLink"), ResourceVersion: texts.Draw(t, "resourceVersion"), Continue: texts.Draw(t, "continue"),
+			ResourceVersion: texts.Draw(t, "resourceVersion"), Continue: texts.Draw(t, "continue"),
 			RemainingItemCount: optional(t, rapid.Int64(), "remaining"),
 		},
 		Items: rapid.SliceOfN(items, 0, 4).Draw(t, "items"),
@@ -330,7 +332,7 @@ func TestErrorsOfOthers(t *testing.T) {
 	if _, err := decode(&d, io.MultiReader(bytes.NewReader(data[:len(data)/2]), iotest.ErrReader(broken))); !errors.Is(err, broken) {
 		t.Errorf("got error %v", err)
 	}
-	if _, err := d.Decode(bytes.NewReader(data), func(*graph.Object) error { return broken }); err != broken {
+	if _, err := d.Decode(bytes.NewReader(data), func(*graph.Object) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("got error %v", err)
 	}
 	if got, err := decode(&d, bytes.NewReader(data)); err != nil || len(got.Objects) != 1 {
