@@ -61,8 +61,13 @@ The controller behind a finalizer is looked for by the catalogue of finalizers
 and by what the cluster shows: who set the finalizer, what was installed with
 the type, who has the rights, leases, pods. --finalizers adds what you know.
 
-Nothing is changed. The commands that are shown carry a guard where the API has
-one, so that they do nothing to another object of the same name.
+Nothing is changed. Whether finalizers could be taken off, and objects deleted,
+is asked by dry runs; --probe=false sends none. The commands that are shown
+carry a guard where the API has one, so that they do nothing to another object
+of the same name.
+
+With --watch the explanation is given again whenever something changes, until
+nothing that was asked for is being deleted any more, which is exit code 0.
 
 Exit codes:
   0    nothing is stuck, as far as is known: Unknown counts as 0

@@ -18,7 +18,7 @@ import (
 // refusals asks whether the finalizers of an object could be taken off at all:
 // a controller, dead or alive, needs that. The garbage collector's own are asked
 // about where its other work is done.
-func (w *walker) refusals(n graph.Node) []hold {
+func (w *walker) refusals(n graph.Node, known []hold) []hold {
 	o := n.Object()
 	if o.Namespace != "" && w.namespaceGone(o.Namespace) {
 		return nil
@@ -28,11 +28,28 @@ func (w *walker) refusals(n graph.Node) []hold {
 		if isCollectors(finalizer) {
 			continue
 		}
-		if c := w.refusal(n, w.tryRemoval(n, finalizer), "UPDATE"); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
+		r := w.tryRemoval(n, finalizer)
+		if working := atWork(known); working != nil && (r.kind == webhookDenied || r.kind == policyDenied) {
+			w.addOnce(working, Evidence{Source: asked(n, r).Source, Path: "when you send it", Value: r.message})
+			continue
+		}
+		if c := w.refusal(n, r, "UPDATE"); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
 			holds = append(holds, hold{because: "its finalizer " + finalizer + " cannot be taken off", cause: c})
 		}
 	}
 	return holds
+}
+
+// atWork returns the cause of a controller that works and has not come to its
+// end. What is refused to others may be allowed to it: that it does not go on
+// has to show first.
+func atWork(holds []hold) *Cause {
+	for _, h := range holds {
+		if h.cause != nil && h.cause.ID == "fin-working" && h.cause.Verdict == Progressing {
+			return h.cause
+		}
+	}
+	return nil
 }
 
 // isCollectors reports whether a finalizer is taken off by the garbage
@@ -364,10 +381,17 @@ func (w *walker) policyMatches(policy *unstructured.Unstructured, n graph.Node) 
 	return matches
 }
 
-// served returns a version of a type that the server has.
+// served returns the preferred version of a type that the server has.
 func (w *walker) served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
-	found, err := w.Graph.Snapshot().Mapper.ResourceFor(resource.WithVersion(""))
-	return found, err == nil
+	mapper := w.Graph.Snapshot().Mapper
+	if found, err := mapper.ResourceFor(resource.WithVersion("")); err == nil {
+		return found, true
+	}
+	all, err := mapper.ResourcesFor(resource.WithVersion("")) // that was ambiguous
+	if err != nil || len(all) == 0 {
+		return schema.GroupVersionResource{}, false
+	}
+	return all[0], true
 }
 
 // noLongerValid is an object that its own type does not allow any more: every

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -24,6 +25,9 @@ func (w *walker) foreground(n graph.Node) []hold {
 	because := "waits for its " + count(len(blocking), "blocking dependent")
 	holds := w.blindCollector(n)
 	blind := len(holds) > 0
+	if c := w.remadeDependents(n, blocking); c != nil {
+		holds = append(holds, hold{symptom: symptom, because: because, cause: c})
+	}
 	waiting := false
 	for _, d := range blocking {
 		switch {
@@ -58,6 +62,28 @@ func (w *walker) foreground(n graph.Node) []hold {
 	return holds
 }
 
+// remadeDependents are blocking dependents that were made after the deletion of
+// their owner: as long as somebody goes on making them, the owner stays.
+func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
+	asked := requested(n.Object())
+	var late []graph.Node
+	for _, d := range blocking {
+		if d.Object().CreationTimestamp.After(asked) {
+			late = append(late, d)
+		}
+	}
+	if len(late) == 0 || w.age(n) <= collectorDelay {
+		return nil
+	}
+	return w.cause("gc-fg-recreated", n.Identity(), "", func(c *Cause) {
+		c.Summary = fmt.Sprintf("%d of its blocking dependents were made after it was deleted; whoever makes them may go on", len(late))
+		for _, d := range late[:min(len(late), maxShown)] {
+			c.Evidence = append(c.Evidence, field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(w.creator(d), "a person")))
+		}
+		c.Remedies = w.freeOwner(n, late[0])
+	})
+}
+
 // blindCollector is an owner in foreground deletion that the garbage collector
 // cannot see.
 func (w *walker) blindCollector(n graph.Node) []hold {
@@ -80,7 +106,11 @@ func (w *walker) denied(owner, d graph.Node) []hold {
 	if keptByOthers(owner, d) {
 		operation, r = "UPDATE", w.tryRelease(d, owner.Object().UID)
 	} else {
-		r = w.tryDelete(d, "dependent of "+string(owner.Object().UID))
+		alike := "dependent of " + string(owner.Object().UID)
+		if w.health().dead() { // then it is no wonder that nothing is deleted
+			alike = "dependent"
+		}
+		r = w.tryDelete(d, alike)
 	}
 	root := w.refusal(d, r, operation)
 	if root == nil {

@@ -72,6 +72,9 @@ type search struct {
 	orphanLease *Evidence
 	unread      []string
 	looked      Evidence
+	// possible has by namespace what may serve the finalizer although nothing
+	// says so.
+	possible map[string]string
 }
 
 // search looks for the controller of a finalizer on objects of n's type, once:
@@ -86,7 +89,7 @@ func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) 
 	if s, done := w.searches[key]; done {
 		return s
 	}
-	s := &search{finalizer: finalizer, field: field, resource: *resource, known: known}
+	s := &search{finalizer: finalizer, field: field, resource: *resource, known: known, possible: map[string]string{}}
 	w.searches[key] = s
 	s.groups, s.own = w.groupsOf(s)
 	w.managersOf(s, n)
@@ -255,12 +258,32 @@ func (w *walker) byCatalogue(s *search, namespace string, add adder) {
 				break
 			}
 		}
+		for _, usual := range m.Workloads {
+			if usual.Namespace == "" || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
+				continue
+			}
+			where := usual.Namespace
+			if where == finalizers.ObjectNamespace {
+				where = namespace
+			}
+			for _, l := range w.loosePods(where, usual.Name) {
+				add(l, strongSign, true, Evidence{Source: l.id.String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
+			}
+		}
 	}
 }
 
 // byManagers finds the workloads whose programs call themselves as who set the
 // finalizer, or who still works on the objects.
 func (w *walker) byManagers(s *search, add adder) {
+	for _, manager := range s.setters {
+		if isCommon(manager) || isPerson(manager) {
+			continue
+		}
+		for _, l := range w.loosePods("", manager) {
+			add(l, strongSign, true, Evidence{Source: l.id.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, after which the pod is called", manager)})
+		}
+	}
 	for _, l := range w.inventory().workloads {
 		for _, manager := range s.setters {
 			if l.calledBy(manager) {

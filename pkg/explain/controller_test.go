@@ -115,11 +115,14 @@ var controllerCases = []struct{ name, cluster, want string }{
 		`ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects":[{"kind":"Group","name":"system:serviceaccounts:op"}]}` + "\n", "Widget/s/w: Progressing fin-working@w*1\n"},
 	{"may patch in another namespace only", alive + node + widgetCRD + account + deployment(1) + pod(ready) + owned + "Namespace/t\n" + `Role/t/r {"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["patch"]}]}` + "\n" +
 		`RoleBinding/t/r {"roleRef":{"kind":"Role","name":"r"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"widget-operator"}]}` + "\n", "Widget/s/w: Stuck fin-rbac@widget-operator*1\n"},
+	{"may patch it by its name", alive + node + widgetCRD + account + strings.Replace(roles, `"verbs"`, `"resourceNames":["w"],"verbs"`, 1) + deployment(1) + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"may patch another by its name", alive + node + widgetCRD + account + strings.Replace(roles, `"verbs"`, `"resourceNames":["v"],"verbs"`, 1) + deployment(1) + pod(ready) + owned, "Widget/s/w: Stuck fin-rbac@widget-operator*1\n"},
 	{"whether it may patch cannot be read", "unreadable clusterroles\n" + alive + node + widgetCRD + account + deployment(1) + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
 
 	{"nobody", alive + widgetCRD + owned, "Widget/s/w: Stuck fin-absent@w*1\n"},
 	{"nobody, and its account is left", alive + widgetCRD + account + roles + owned, "Widget/s/w: Stuck fin-absent@w*1\n"},
 	{"nobody that can be seen: workloads", "unreadable deployments\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"nobody that can be seen: webhooks", "unreadable validatingwebhookconfigurations\n" + alive + widgetCRD + "ConfigMap/s/c deleted=60 finalizers=acme.org/x\n", "ConfigMap/s/c: Unknown fin-unknown@c*1\n"},
 	{"nobody that can be seen: rights", "unreadable rolebindings\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
 	{"nobody that can be seen: definitions", "unlisted customresourcedefinitions\n" + alive + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
 	{"nobody that can be seen: leases", "unlisted leases\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
@@ -150,6 +153,10 @@ var controllerCases = []struct{ name, cluster, want string }{
 		`ClusterRole/ns {"rules":[{"apiGroups":[""],"resources":["namespaces"],"verbs":["patch"]}]}` + "\n" + strings.ReplaceAll(binding, `"name":"widgets"}`, `"name":"ns"}`), "Namespace/s: Progressing ns-meta-finalizers@s*1\n"},
 	{"a finalizer of another on a definition", install + deployment(0) + "CustomResourceDefinition/gadgets.example.com deleted=60 finalizers=" + fin + ` {"metadata":{` + setter + "}}\n",
 		"CustomResourceDefinition/gadgets.example.com: Stuck fin-dead@widget-operator*1\n"},
+	{"a pod without a workload", alive + node + widgetCRD + account + roles + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"a pod without a workload that crashes", alive + node + widgetCRD + account + roles + pod(crashes) + owned, "Widget/s/w: Stuck fin-dead@widget-operator-x*1\n"},
+	{"a static pod of a product", alive + node + "PersistentVolumeClaim/s/c deleted=60 finalizers=snapshot.storage.kubernetes.io/pvc-as-source-protection\n" +
+		strings.Replace(pod(crashes), "op/widget-operator-x", "kube-system/snapshot-controller-n", 1), "PersistentVolumeClaim/s/c: Stuck fin-dead@snapshot-controller-n*1\n"},
 	{"named by an event", install + strings.Replace(deployment(0), "Deployment/op/widget-operator", "Deployment/op/reporter", 1) + "ConfigMap/s/c deleted=60 finalizers=acme.org/x\n" +
 		`Event/s/e {"type":"Normal","reason":"CleaningUp","message":"m","involvedObject":{"kind":"ConfigMap","name":"c","uid":"c"},"reportingComponent":"reporter","lastTimestamp":"2026-01-02T03:04:00Z"}` + "\n",
 		"ConfigMap/s/c: Stuck fin-dead@reporter*1\n"},
@@ -226,6 +233,28 @@ func TestControllerIsNamed(t *testing.T) {
 				t.Errorf("remedies: -want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAbsenceNeedsEverything lets one read after another fail: nothing is called
+// absent then.
+func TestAbsenceNeedsEverything(t *testing.T) {
+	for _, object := range []string{widgetCRD + owned, person("ConfigMap/s/c", "acme.org/hold"), widgetCRD + roles + "no namespace op\n" + owned} {
+		if got := parse(t, alive+object).explained(t); !strings.Contains(got, "Stuck fin-") {
+			t.Fatalf("everything can be read: %s", got)
+		}
+		for _, failure := range []string{
+			"unreadable deployments", "unreadable statefulsets", "unreadable daemonsets",
+			"unreadable clusterroles", "unreadable clusterrolebindings", "unreadable roles", "unreadable rolebindings",
+			"unreadable validatingwebhookconfigurations", "unreadable mutatingwebhookconfigurations",
+			"unlisted customresourcedefinitions", "unlisted leases", "unlisted namespaces",
+		} {
+			t.Run(failure, func(t *testing.T) {
+				if got := parse(t, failure+"\n"+alive+object).explained(t); !strings.Contains(got, "Unknown fin-unknown") || strings.Contains(got, "Stuck") {
+					t.Errorf("%s\n%s", got, object)
+				}
+			})
+		}
 	}
 }
 

@@ -46,6 +46,24 @@ rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster
 rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
 rbac.authorization.k8s.io/v1 Role roles namespaced
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced
+batch/v1 Job jobs namespaced
+storage.k8s.io/v1 VolumeAttachment volumeattachments cluster
+storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses cluster
+storage.k8s.io/v1 CSIDriver csidrivers cluster
+storage.k8s.io/v1 StorageClass storageclasses cluster
+snapshot.storage.k8s.io/v1 VolumeSnapshot volumesnapshots namespaced
+snapshot.storage.k8s.io/v1 VolumeSnapshotContent volumesnapshotcontents cluster
+networking.k8s.io/v1 ServiceCIDR servicecidrs cluster
+networking.k8s.io/v1 IPAddress ipaddresses cluster
+resource.k8s.io/v1 ResourceClaim resourceclaims namespaced
+scheduling.k8s.io/v1alpha1 PodGroup podgroups namespaced
+policy/v1 PodDisruptionBudget poddisruptionbudgets namespaced
+discovery.k8s.io/v1 EndpointSlice endpointslices namespaced
+admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhookconfigurations cluster
+admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations cluster
+admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy validatingadmissionpolicies cluster
+admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
+admissionregistration.k8s.io/v1 MutatingAdmissionPolicy mutatingadmissionpolicies cluster
 coordination.k8s.io/v1 Lease leases namespaced
 apiregistration.k8s.io/v1 APIService apiservices cluster
 apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
@@ -57,9 +75,11 @@ example.com/v1 Widget widgets namespaced
 //	ConfigMap/shop/a deleted=60 finalizers=foregroundDeletion owners=b! grace=30 {"status": ...}
 //	lease kube-system/kube-controller-manager 5     renewed so many seconds ago
 //	unlisted configmaps                             everywhere; or: unreadable nodes
+//	failed widgets conversion webhook for ...       the list fails with these words
+//	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
 //
 // deleted is the age of the deletion request in seconds, ! a blocking
-// reference. What follows an object is merged into the whole object. Namespaces
+// reference, * one to a controller. What follows an object is merged into the whole object. Namespaces
 // are there unless they are named with "no namespace shop".
 type scenario struct {
 	resources  map[string]graph.Resource
@@ -70,12 +90,15 @@ type scenario struct {
 	absent     map[string]bool
 	requests   int // of the analysis
 	catalogue  *finalizers.Catalogue
+	failed     map[string]string // lists, by resource
+	answers    map[string]string // to probes, by "WRITE Kind/namespace/name"
 }
 
 func parse(t *testing.T, text string) *scenario {
 	s := &scenario{
 		resources: map[string]graph.Resource{}, whole: map[string]*unstructured.Unstructured{},
 		unlisted: map[string]bool{}, unreadable: map[string]bool{}, absent: map[string]bool{},
+		failed: map[string]string{}, answers: map[string]string{},
 	}
 	for line := range strings.Lines(strings.TrimSpace(served)) {
 		f := strings.Fields(line)
@@ -92,6 +115,10 @@ func parse(t *testing.T, text string) *scenario {
 		switch f[0] {
 		case "unlisted":
 			s.unlisted[f[1]] = true
+		case "failed":
+			s.failed[f[1]] = strings.Join(f[2:], " ")
+		case "answer":
+			s.answers[f[1]+" "+f[2]] = strings.Join(f[3:], " ")
 		case "unreadable":
 			s.unreadable[f[1]] = true
 		case "no":
@@ -133,6 +160,9 @@ func (s *scenario) add(t *testing.T, name string, words []string, body string) {
 			age, _ := strconv.Atoi(value)
 			o.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Duration(age) * time.Second)}
 			o.DeletionGracePeriodSeconds = new(int64)
+		case "made":
+			age, _ := strconv.Atoi(value)
+			o.CreationTimestamp = metav1.Time{Time: now.Add(-time.Duration(age) * time.Second)}
 		case "grace":
 			seconds, _ := strconv.ParseInt(value, 10, 64)
 			o.DeletionGracePeriodSeconds = &seconds
@@ -142,10 +172,11 @@ func (s *scenario) add(t *testing.T, name string, words []string, body string) {
 		case "owners":
 			for _, owner := range strings.Split(value, ",") {
 				kind, name, _ := strings.Cut(owner, "/")
+				name, controller := strings.CutSuffix(name, "*")
 				plain, block := strings.CutSuffix(name, "!")
 				apiVersion, _ := s.resources[kind].GroupVersionKind().ToAPIVersionAndKind()
 				o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
-					APIVersion: apiVersion, Kind: kind, Name: plain, UID: types.UID(plain), BlockOwnerDeletion: &block,
+					APIVersion: apiVersion, Kind: kind, Name: plain, UID: types.UID(plain), BlockOwnerDeletion: &block, Controller: &controller,
 				})
 			}
 		}
@@ -223,7 +254,9 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 			continue
 		}
 		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
-		if s.unlisted[r.Resource] {
+		if message, failed := s.failed[r.Resource]; failed {
+			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.ServerError, Message: message})
+		} else if s.unlisted[r.Resource] {
 			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
 		} else {
 			snapshot.MarkListed(r.GroupResource(), "", "1")
@@ -243,7 +276,12 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 			asked = append(asked, n.Object().UID)
 		}
 	}
-	return explain.Explain(t.Context(), explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.events, Catalogue: s.catalogue, Now: now}, asked)
+	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.events, Catalogue: s.catalogue, Now: now}
+	if len(s.answers) > 0 {
+		in.Prober = prober{s}
+		asked = append(asked, s.named(g)...)
+	}
+	return explain.Explain(t.Context(), in, asked)
 }
 
 // events implements Input.Events.

@@ -120,3 +120,23 @@ func (w *walker) waysOut(e Explanation) {
 		}
 	}
 }
+
+// skew is how far clocks may differ without a word.
+const skew = time.Minute
+
+// future is an object that was deleted in the future: only pods have a grace
+// period, so clocks differ, and no age can be trusted.
+func (w *walker) future(n graph.Node) *Cause {
+	ahead := requested(n.Object()).Sub(w.Now)
+	if ahead <= skew {
+		return nil
+	}
+	return w.shared("clock-skew", "clock-skew", n.Identity(), func(c *Cause) {
+		c.Summary = fmt.Sprintf("its deletion was asked for %s from now: clocks in the control plane differ, and what depends on ages cannot be told", ahead.Round(time.Second))
+		c.Evidence = []Evidence{
+			field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			{Source: "the API server", Path: "Date", Value: w.Now.UTC().Format(time.RFC3339)},
+		}
+		c.Remedies = []Remedy{{Risk: Safe, Effect: "synchronise the clocks of the machines of the control plane"}}
+	})
+}

@@ -192,12 +192,22 @@ func (w *walker) withoutPods(l *workload) state {
 		s.evidence = append(s.evidence, w.managerEvidence())
 	case w.Now.Sub(l.whole.GetCreationTimestamp().Time) < startDelay:
 		s.liveness, s.trouble, s.because = Unsure, noTrouble, "it is new and has no pods yet"
+	case l.matchesNoNode():
+		s.because = "no node matches it"
 	case l.paused:
 		s.because = "it is paused and has no pods"
 	default:
 		s.liveness, s.trouble = Unsure, noTrouble
 	}
 	return s
+}
+
+// matchesNoNode reports whether a DaemonSet's controller has found no node for
+// it.
+func (l *workload) matchesNoNode() bool {
+	wanted, stated, _ := unstructured.NestedInt64(l.whole.Object, "status", "desiredNumberScheduled")
+	seen, _, _ := unstructured.NestedInt64(l.whole.Object, "status", "observedGeneration")
+	return l.id.Resource.Kind == "DaemonSet" && stated && wanted == 0 && seen == l.whole.GetGeneration()
 }
 
 // ending reports whether a namespace is being deleted, or does not exist.

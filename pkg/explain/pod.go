@@ -236,6 +236,9 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 	case len(running) == 0:
 		id, summary = "pod-volumes", "its containers have ended, and its kubelet has not cleaned up after it: volumes or cgroups"
 	}
+	if program := virtual(machine); program != "" {
+		id, summary = "pod-virtual-node", "its node is no machine: "+program+" plays its kubelet, and has not ended it"
+	}
 	return []hold{{because: because, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf("%s, %s after the grace period", summary, over.Round(time.Second))
 		if len(running)+ended == 0 {
@@ -255,7 +258,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", fmt.Sprintf("%d containers have ended", ended)))
 		}
 		_, lease := w.lease("kube-node-lease", nested(full, "spec", "nodeName"))
-		c.Evidence = append(append(c.Evidence, failures...), lease)
+		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
 			{Risk: Safe, Command: w.Kubectl + " -n " + Quote(n.Object().Namespace) + " describe pod " + Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
 			w.force(n, "containers may run on and write, and mounts stay on the node"),

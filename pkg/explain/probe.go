@@ -24,7 +24,8 @@ import (
 // Prober asks the API server what it would answer to a write that it does not
 // carry out: dry runs. Errors are those of the API server.
 type Prober interface {
-	// TryPatch sends a JSON merge patch and returns the object as it would be.
+	// TryPatch sends a JSON merge patch and returns the metadata of the object as
+	// it would be.
 	TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error)
 	// TryDelete sends a DELETE.
 	TryDelete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error
@@ -83,7 +84,12 @@ var (
 	withoutDryRun    = regexp.MustCompile(`admission webhook "([^"]+)" does not support dry run`)
 	missingNamespace = regexp.MustCompile(`namespaces "[^"]*" not found`)
 	notPermitted     = regexp.MustCompile(`(User "[^"]*"|user) cannot (patch|delete|update) resource`)
-	unreadable       = regexp.MustCompile(`(?i)unable to transform key|no matching prefix found|couldn't get version/kind|no kind .* is registered for|invalid character .* looking for|cipher: message authentication failed|error decoding|unable to decode|unexpected end of JSON input|proto: `)
+	// The words of k8s.io/apiserver/pkg/storage/value and of the codecs.
+	unreadable = regexp.MustCompile(`(?i)unable to transform key|no matching prefix found|message authentication failed|invalid padding on input|` +
+		`invalid PKCS7 data|not a multiple of the block size|stored data was shorter than|output array was not large enough|` +
+		`identity transformer tried to read|does not match any of the supported transformers|missing the required info prefix|` +
+		`no matching key was found for|couldn't get version/kind|no kind .* is registered for|invalid character .* looking for|` +
+		`error decoding|unable to decode|unexpected end of JSON input|proto: `)
 )
 
 // errKept stands for the answer to a patch that did not have the effect that it

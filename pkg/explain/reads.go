@@ -180,7 +180,14 @@ func conditionOf(o *unstructured.Unstructured, kind string) (condition, bool) {
 }
 
 func (c condition) evidence(source string) Evidence {
-	return Evidence{Source: source, Path: fmt.Sprintf("status.conditions[%s]", c.kind), Value: fmt.Sprintf("%s (%s): %s", c.status, c.reason, c.message)}
+	value := c.status
+	if c.reason != "" {
+		value += " (" + c.reason + ")"
+	}
+	if c.message != "" {
+		value += ": " + c.message
+	}
+	return Evidence{Source: source, Path: fmt.Sprintf("status.conditions[%s]", c.kind), Value: value}
 }
 
 func text(value any) string {

@@ -76,6 +76,20 @@ type rights struct {
 	of map[string][]grant
 	// unread says what could not be read, empty when everything was.
 	unread []string
+	known  map[question]answerOf
+}
+
+// question is whether an account may change objects of a type in a namespace.
+type question struct {
+	account   account
+	resource  schema.GroupResource
+	namespace string
+}
+
+// answerOf holds for all objects, or for some by their names.
+type answerOf struct {
+	all   bool
+	names []string
 }
 
 // decode reads an object into a struct with JSON tags.
@@ -88,7 +102,7 @@ func (w *walker) rights() *rights {
 	if w.allowed != nil {
 		return w.allowed
 	}
-	r := &rights{of: map[string][]grant{}}
+	r := &rights{of: map[string][]grant{}, known: map[question]answerOf{}}
 	w.allowed = r
 	rules, everyday := map[string][]policyRule{}, map[string]bool{}
 	for _, resource := range []schema.GroupVersionResource{clusterRoles, roles} {
@@ -178,16 +192,25 @@ var changing = []string{"update", "patch"}
 // mayChange reports whether the account may take a finalizer off the object:
 // update or patch it.
 func (r *rights) mayChange(a account, resource schema.GroupResource, namespace, name string) bool {
-	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
-		return (g.namespace == "" || g.namespace == namespace) && g.covers(resource, name) && g.allows(changing...)
-	})
+	q := question{a, resource, namespace}
+	answer, asked := r.known[q]
+	if !asked {
+		for _, g := range r.grantsOf(a) {
+			if (g.namespace == "" || g.namespace == namespace) && g.covers(resource) && g.allows(changing...) {
+				answer.all = answer.all || len(g.ResourceNames) == 0
+				answer.names = append(answer.names, g.ResourceNames...)
+			}
+		}
+		r.known[q] = answer
+	}
+	return answer.all || slices.Contains(answer.names, name)
 }
 
 // verbs returns what the account may do with objects of a type in a namespace,
 // and by which roles, for people to read.
 func (r *rights) verbs(a account, resource schema.GroupResource, namespace string) (verbs, by []string) {
 	for _, g := range r.grantsOf(a) {
-		if (g.namespace == "" || g.namespace == namespace) && g.covers(resource, "") {
+		if (g.namespace == "" || g.namespace == namespace) && g.covers(resource) {
 			verbs, by = append(verbs, g.Verbs...), append(by, g.role)
 		}
 	}
@@ -196,11 +219,9 @@ func (r *rights) verbs(a account, resource schema.GroupResource, namespace strin
 	return slices.Compact(verbs), slices.Compact(by)
 }
 
-// covers reports whether the rule is about the object. An empty name asks for
-// any.
-func (p policyRule) covers(resource schema.GroupResource, name string) bool {
-	return has(p.APIGroups, resource.Group) && has(p.Resources, resource.Resource) &&
-		(len(p.ResourceNames) == 0 || name == "" || slices.Contains(p.ResourceNames, name))
+// covers reports whether the rule is about objects of the type, all or some.
+func (p policyRule) covers(resource schema.GroupResource) bool {
+	return has(p.APIGroups, resource.Group) && has(p.Resources, resource.Resource)
 }
 
 // names reports whether the rule states the group, not "*", and the type.

@@ -114,9 +114,6 @@ func (w *walker) byAPI(s *search, resource schema.GroupResource, add adder) {
 
 // byWebhooks finds the workloads that have admission webhooks for the group.
 func (w *walker) byWebhooks(s *search, add adder) {
-	if len(s.groups) == 0 {
-		return
-	}
 	for _, resource := range []schema.GroupVersionResource{validatingWebhooks, mutatingWebhooks} {
 		configurations := w.listFor(resource, &s.unread)
 		for i := range configurations {

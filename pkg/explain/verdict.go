@@ -85,7 +85,7 @@ func (w *walker) judge(n graph.Node, s *search) ruling {
 	how, c := w.choose(n, s)
 	switch helper := w.helper(n, s); {
 	case how == works && helper != nil:
-		return w.judgeDead(s, helper)
+		return w.dead(s, helper, w.stateOf(helper.workload))
 	case how == works:
 		return w.judgeWorking(n, s, c)
 	case how == mayNot:
@@ -95,7 +95,7 @@ func (w *walker) judge(n graph.Node, s *search) ruling {
 	case how == down && w.ending(c.id.Namespace):
 		return w.judgeInNamespace(n, s, c)
 	case how == down:
-		return w.judgeDead(s, c)
+		return w.judgeDead(n, s, c)
 	case how == nobody && s.orphanLease != nil:
 		return w.judgeWorking(n, s, nil)
 	case how == nobody:
@@ -217,7 +217,9 @@ func (w *walker) actor(s *search, c *candidate, liveness string) *Controller {
 			actor.Name += " (" + s.known[0].Product + ")"
 		}
 		actor.Evidence = append(actor.Evidence, c.signs[:min(len(c.signs), maxShown)]...)
-		actor.Evidence = append(actor.Evidence, w.stateOf(c.workload).evidence...)
+		if liveness != Dead { // those are of the cause itself
+			actor.Evidence = append(actor.Evidence, w.stateOf(c.workload).evidence...)
+		}
 		actor.Evidence = append(actor.Evidence, Evidence{Source: "logs", Value: w.logs(c.workload, "")})
 	}
 	for _, m := range s.known {
@@ -280,7 +282,7 @@ func (w *walker) judgeWorking(n graph.Node, s *search, c *candidate) ruling {
 	if idle > quiet {
 		r.verdict = Unknown
 		r.summary += fmt.Sprintf("; it has shown no progress for %s", roughly(idle))
-		if c != nil {
+		if c != nil && c.selector != nil {
 			r.remedies = append(r.remedies, w.restart(c.workload))
 		}
 	}
@@ -330,32 +332,50 @@ func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
 		}
 	}
 	verbs, by := w.rights().verbs(c.account, id.Resource.GroupResource(), id.Namespace)
-	may := "nothing"
+	may := "RBAC allows it nothing"
 	if len(verbs) > 0 {
-		may = strings.Join(verbs, ", ") + " (" + strings.Join(by, ", ") + ")"
-	}
-	question := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, Quote(id.Resource.GroupResource().String()), c.account.user())
-	if id.Namespace != "" {
-		question += " -n " + Quote(id.Namespace)
+		may = "RBAC allows it " + strings.Join(verbs, ", ") + " (" + strings.Join(by, ", ") + "), and neither update nor patch"
 	}
 	return ruling{
 		id: finRBAC, key: c.account.user() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,
 		summary: fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.id, id.Resource.GroupResource()),
 		shared: []Evidence{{
 			Source: at.String(), Path: id.Resource.GroupResource().String(),
-			Value: "RBAC allows it " + may + ", and neither update nor patch",
+			Value: may,
 		}},
 		controller: w.actor(s, c, Denied),
 		remedies: []Remedy{
-			{Risk: Safe, Command: question, Effect: "asks the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"},
+			w.askRights(n, c),
 			w.readLogs(c.workload, id.Name),
 		},
 	}
 }
 
-// judgeDead is a finalizer whose controller does not run.
-func (w *walker) judgeDead(s *search, c *candidate) ruling {
+// askRights asks the API server whether the controller may remove the finalizer.
+func (w *walker) askRights(n graph.Node, c *candidate) Remedy {
+	id := n.Identity()
+	command := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, Quote(id.Resource.GroupResource().String()), c.account.user())
+	if id.Namespace != "" {
+		command += " -n " + Quote(id.Namespace)
+	}
+	return Remedy{Risk: Safe, Command: command, Effect: "asks the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"}
+}
+
+// judgeDead is a finalizer whose controller does not run. When it could not
+// remove the finalizer either if it did, that is said, too.
+func (w *walker) judgeDead(n graph.Node, s *search, c *candidate) ruling {
 	st := w.stateOf(c.workload)
+	r := w.dead(s, c, st)
+	id := n.Identity()
+	if rights := w.rights(); c.named && len(rights.unread) == 0 && !rights.mayChange(c.account, id.Resource.GroupResource(), id.Namespace, id.Name) {
+		resource := id.Resource.GroupResource().String()
+		r.own = []Evidence{{Source: "ServiceAccount/" + c.account.namespace + "/" + c.account.name, Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
+		r.remedies = append(r.remedies, w.askRights(n, c))
+	}
+	return r
+}
+
+func (w *walker) dead(s *search, c *candidate, st state) ruling {
 	at := c.id
 	return ruling{
 		id: finDead, key: c.id.String(), verdict: Stuck, at: &at, byHand: true,
@@ -478,6 +498,9 @@ func (w *walker) possible(n graph.Node, s *search) string {
 	if len(s.known) > 0 {
 		return ""
 	}
+	if said, known := s.possible[id.Namespace]; known {
+		return said
+	}
 	var names []string
 	for _, l := range w.inventory().workloads {
 		may := !isPerson(l.id.Name) && w.rights().mayChange(l.account, id.Resource.GroupResource(), id.Namespace, id.Name)
@@ -489,10 +512,12 @@ func (w *walker) possible(n graph.Node, s *search) string {
 			break
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	said := ""
+	if len(names) > 0 {
+		said = "nothing says whose it is; what runs and could remove it: " + strings.Join(names, ", ")
 	}
-	return "nothing says whose it is; what runs and could remove it: " + strings.Join(names, ", ")
+	s.possible[id.Namespace] = said
+	return said
 }
 
 // unsure is a finalizer whose controller is not known for certain.

@@ -53,6 +53,9 @@ func (w *walker) waiter(n graph.Node, index int, finalizer string) ([]hold, bool
 	case "scheduling.k8s.io/podgroup-protection podgroups.scheduling.k8s.io":
 		return w.podGroup(n), true
 	}
+	if finalizer == "karpenter.sh/termination" {
+		return w.karpenter(n, index, resource)
+	}
 	if strings.HasPrefix(finalizer, "external-attacher/") {
 		switch resource {
 		case "volumeattachments.storage.k8s.io":

@@ -191,6 +191,36 @@ func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
 	return own, nil
 }
 
+// loosePods returns pods that no Deployment, StatefulSet or DaemonSet has and
+// that are called after a program: static pods, and those of other kinds of
+// workloads. An empty namespace stands for all.
+func (w *walker) loosePods(namespace, program string) []*workload {
+	var found []*workload
+	for _, n := range w.instanceOf["pods"] {
+		o := n.Object()
+		inIt := namespace == "" || o.Namespace == namespace
+		if !inIt || o.Name != program && !strings.HasPrefix(o.Name, program+"-") || len(found) == maxShown {
+			continue
+		}
+		owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences})
+		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && w.ownerKnown(o.Namespace, owner) {
+			continue
+		}
+		if full, err := w.fullOf(n); err == nil {
+			found = append(found, newPodWorkload(full))
+		}
+	}
+	return slices.DeleteFunc(found, func(l *workload) bool { return l == nil })
+}
+
+// ownerKnown reports whether the owner of a pod is, or belongs to, a workload of
+// the inventory. Pods of Jobs are no controllers.
+func (w *walker) ownerKnown(namespace string, owner *metav1.OwnerReference) bool {
+	return owner.Kind == "Job" || slices.ContainsFunc(w.inventory().workloads, func(l *workload) bool {
+		return l.id.Namespace == namespace && (l.id.UID == owner.UID || strings.HasPrefix(owner.Name, l.id.Name+"-"))
+	})
+}
+
 // behind returns the workloads that a service sends its requests to.
 func (w *walker) behind(namespace, name string) []*workload {
 	service, err := w.full(services, namespace, name)

@@ -73,6 +73,7 @@ func TestDocs(t *testing.T) {
 	}
 	t.Run("schema", func(t *testing.T) { checkSchema(t, cp) })
 	t.Run("deletion-schemas", func(t *testing.T) { checkDeletionSchemas(t, cp) })
+	t.Run("stuck-schema", func(t *testing.T) { checkStuckSchema(t, cp) })
 }
 
 // TestDocsBlocks checks what can be said of the pages without running them.
@@ -160,7 +161,7 @@ func pages(t *testing.T) []page {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"README.md", "CONTRIBUTING.md"}
+	names := []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"}
 	for _, file := range files {
 		names = append(names, "docs/"+filepath.Base(file))
 	}
@@ -508,6 +509,37 @@ func checkDeletionSchemas(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 	cp.Kubectl(t, "-n", "schemas", "patch", "configmap", "held", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	cp.Kubectl(t, "delete", "namespace", "schemas", "--wait=false")
+}
+
+// checkStuckSchema holds explanations to the published schema.
+func checkStuckSchema(t *testing.T, cp *controlplane.ControlPlane) {
+	schema := strictSchema(t, "stuckreport")
+	for _, test := range []struct {
+		code int
+		args string
+	}{
+		{2, "-A"},
+		{2, "-n shop"},
+		{2, "-n shop cart/basket"},
+		{2, "-n shop cart/basket --probe=false"},
+		{0, "-n shop deployment/web"},
+		{0, "namespace/kube-system"},
+		{1, "-n shop cart/none"},
+		{2, "-n shop configmap/invoice configmap/settings"},
+		{0, "-n shop configmap/invoice --as=viewer"},
+	} {
+		var stdout, stderr bytes.Buffer
+		argv := append([]string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "-o", "json"}, strings.Fields(test.args)...)
+		if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != test.code {
+			t.Errorf("%s: exit code %d, want %d: %s", test.args, code, test.code, stderr.String())
+		}
+		document, err := jsonschema.UnmarshalJSON(&stdout)
+		if err != nil {
+			t.Errorf("%s: %v", test.args, err)
+		} else if err := schema.Validate(document); err != nil {
+			t.Errorf("%s: %v", test.args, err)
+		}
+	}
 }
 
 // strictSchema returns a published schema, made strict: it allows fields that

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
+
+// karpenter is a Node, or the NodeClaim behind it, that Karpenter drains before
+// it ends the machine: pods that may not be evicted keep it. It returns false
+// when no such pod is left.
+func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bool) {
+	name := n.Object().Name
+	if resource != "nodes" {
+		full, err := w.fullOf(n)
+		if err != nil || nested(full, "status", "nodeName") == "" {
+			return nil, false
+		}
+		name = nested(full, "status", "nodeName")
+	}
+	list, err := w.all(pods, "")
+	if err != nil {
+		return w.unread(n, "may wait for pods on it", "pods", err), true
+	}
+	var blockers []Evidence
+	for i := range list {
+		if nested(&list[i], "spec", "nodeName") != name || podEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") {
+			continue
+		}
+		if e, blocks := w.undisturbed(&list[i]); blocks {
+			blockers = append(blockers, e)
+		}
+	}
+	if len(blockers) == 0 {
+		return nil, false
+	}
+	return []hold{{because: "its pods have to be evicted", cause: w.cause("node-karpenter", n.Identity(), "", func(c *Cause) {
+		c.Summary = fmt.Sprintf("%d pods on node %s may not be evicted, and Karpenter does not end the machine before", len(blockers), name)
+		if w.age(n) > driverDelay {
+			c.Verdict = Stuck
+		}
+		c.Evidence = append([]Evidence{field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "karpenter.sh/termination")}, blockers[:min(len(blockers), maxShown)]...)
+		c.Controller = &Controller{Name: "Karpenter", Liveness: Unsure}
+		c.Remedies = []Remedy{
+			{
+				Risk: Safe, Command: w.Kubectl + " get poddisruptionbudgets -A",
+				Effect: "shows the budgets: make the workloads of the pods above whole, or give their budgets room, and they are evicted",
+			},
+			w.removeFinalizer(n, index, "karpenter.sh/termination", "the machine, which the provider goes on billing, and the pods on it"),
+		}
+	})}}, true
+}
+
+// controlledBy reports whether an object's controller is of one of the kinds.
+func controlledBy(o *unstructured.Unstructured, kinds ...string) bool {
+	ref := metav1.GetControllerOf(o)
+	for _, kind := range kinds {
+		if ref != nil && ref.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// undisturbed says why a pod may not be evicted.
+func (w *walker) undisturbed(pod *unstructured.Unstructured) (Evidence, bool) {
+	source := identity(pods, pod.GetNamespace(), pod.GetName()).String()
+	if value := pod.GetAnnotations()["karpenter.sh/do-not-disrupt"]; value == "true" {
+		return Evidence{Source: source, Path: "metadata.annotations[karpenter.sh/do-not-disrupt]", Value: value}, true
+	}
+	list, err := w.all(budgets, pod.GetNamespace())
+	if err != nil {
+		return Evidence{}, false
+	}
+	for i := range list {
+		var view struct {
+			Spec struct {
+				Selector *metav1.LabelSelector `json:"selector"`
+			} `json:"spec"`
+			Status struct {
+				DisruptionsAllowed int64 `json:"disruptionsAllowed"`
+			} `json:"status"`
+		}
+		if decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil && selects(view.Spec.Selector, pod.GetLabels()) {
+			return Evidence{Source: "PodDisruptionBudget/" + pod.GetNamespace() + "/" + list[i].GetName(), Path: "status.disruptionsAllowed", Value: "0, and it is about " + source}, true
+		}
+	}
+	return Evidence{}, false
+}

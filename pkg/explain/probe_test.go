@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// prober answers dry runs as the scenario says, and accepts the others.
+type prober struct{ s *scenario }
+
+// named returns the objects that are not being deleted and that an answer
+// names: they are asked for, too.
+func (s *scenario) named(g *graph.Graph) []types.UID {
+	var uids []types.UID
+	for n := range g.Nodes() {
+		if _, asked := s.answers["ASK "+n.Identity().String()]; asked && !n.BeingDeleted() {
+			uids = append(uids, n.Object().UID)
+		}
+	}
+	return uids
+}
+
+// answer makes the error of "403 words", "422 field: words", "kept" or "".
+func (p prober) answer(write string, resource schema.GroupVersionResource, namespace, name string) (string, error) {
+	kind := ""
+	for k, r := range p.s.resources {
+		if r.GroupVersionResource == resource {
+			kind = k
+		}
+	}
+	place := kind + "/" + name
+	if namespace != "" {
+		place = kind + "/" + namespace + "/" + name
+	}
+	words, ok := p.s.answers[write+" "+place]
+	if !ok {
+		words, ok = p.s.answers[write+" *"]
+	}
+	if !ok || words == "kept" {
+		return words, nil
+	}
+	code, message, _ := strings.Cut(words, " ")
+	number, err := strconv.Atoi(code)
+	if err != nil {
+		return "", errors.New(words)
+	}
+	status := metav1.Status{Status: metav1.StatusFailure, Code: int32(number), Message: message}
+	switch number {
+	case http.StatusForbidden:
+		status.Reason = metav1.StatusReasonForbidden
+	case http.StatusInternalServerError:
+		status.Reason = metav1.StatusReasonInternalError
+	case http.StatusUnprocessableEntity:
+		status.Reason = metav1.StatusReasonInvalid
+		field, why, _ := strings.Cut(message, ": ")
+		status.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: field, Message: why}}}
+	}
+	return "", &apierrors.StatusError{ErrStatus: status}
+}
+
+// TryPatch implements explain.Prober.
+func (p prober) TryPatch(_ context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
+	write := "PATCH"
+	if subresource != "" {
+		write += "-" + subresource
+	}
+	words, err := p.answer(write, resource, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	o := p.s.whole[resource.Resource+"/"+namespace+"/"+name].DeepCopy()
+	var view struct {
+		Metadata struct{ Finalizers []string }
+	}
+	if err := json.Unmarshal(patch, &view); err != nil {
+		return nil, err
+	}
+	if words != "kept" {
+		o.SetFinalizers(view.Metadata.Finalizers)
+	}
+	return o, nil
+}
+
+// TryDelete implements explain.Prober.
+func (p prober) TryDelete(_ context.Context, resource schema.GroupVersionResource, namespace, name string) error {
+	_, err := p.answer("DELETE", resource, namespace, name)
+	return err
+}
+
+const (
+	held    = "ConfigMap/s/a deleted=60 finalizers=example.com/x\n"
+	webhook = `{"webhooks":[{"name":"w.example.com","failurePolicy":"Fail","clientConfig":{"service":{"namespace":"x","name":"hook"}},` +
+		`"rules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["UPDATE"],"resources":["configmaps"]}]MORE}]}` + "\n"
+	calling = `500 Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route` + "\n"
+)
+
+func validating(more string) string {
+	return "ValidatingWebhookConfiguration/w " + strings.ReplaceAll(webhook, "MORE", more)
+}
+
+var probeCases = []struct{ name, cluster, want string }{
+	{"a webhook without a backend", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling,
+		"ConfigMap/s/a: Stuck adm-webhook-dead@w*1 fin-absent@a*1\n"},
+	{"a webhook whose configuration cannot be read", alive + held + "unreadable validatingwebhookconfigurations\nanswer PATCH ConfigMap/s/a " + calling,
+		"ConfigMap/s/a: Stuck adm-webhook-dead@a*1 fin-unknown@a*1\n"},
+	{"a webhook that says no", alive + held + validating("") + `answer PATCH ConfigMap/s/a 403 admission webhook "w.example.com" denied the request: no` + "\n",
+		"ConfigMap/s/a: Stuck adm-webhook-deny@w*1 fin-absent@a*1\n"},
+	{"a webhook that asks who it is", alive + held + validating(`,"matchConditions":[{"name":"n","expression":"request.userInfo.username != 'x'"}]`) +
+		`answer PATCH ConfigMap/s/a 403 admission webhook "w.example.com" denied the request: no` + "\n",
+		"ConfigMap/s/a: Stuck fin-absent@a*1 adm-webhook-deny@w*1\n"},
+	{"a policy that says no", alive + held + `ValidatingAdmissionPolicy/p {"spec":{"validations":[{"expression":"false"}]}}
+answer PATCH ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no` + "\n",
+		"ConfigMap/s/a: Stuck adm-vap-deny@p*1 fin-absent@a*1\n"},
+	{"a policy that asks who it is", alive + held + `ValidatingAdmissionPolicy/p {"spec":{"validations":[{"expression":"request.userInfo.username == 'x'"}]}}
+answer PATCH ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no` + "\n",
+		"ConfigMap/s/a: Stuck fin-absent@a*1 adm-vap-deny@p*1\n"},
+	{"a policy that says no to people, and a controller that works", install + deployment(1) + pod(ready) + owned +
+		"answer PATCH Widget/s/w 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no\nAPIService/v1.example.com\n",
+		"Widget/s/w: Progressing fin-working@w*1\n"},
+	{"the finalizer comes back", alive + held + "MutatingWebhookConfiguration/m " + strings.ReplaceAll(webhook, "MORE", "") + "answer PATCH ConfigMap/s/a kept\n",
+		"ConfigMap/s/a: Stuck adm-mutating-readd@m*1 fin-absent@a*1\n"},
+	{"the finalizer comes back, and two may do it", alive + held + "MutatingWebhookConfiguration/m " + strings.ReplaceAll(webhook, "MORE", "") +
+		"MutatingWebhookConfiguration/n " + strings.ReplaceAll(webhook, "MORE", "") + "answer PATCH ConfigMap/s/a kept\n",
+		"ConfigMap/s/a: Stuck adm-mutating-readd@a*1 fin-absent@a*1\n"},
+	{"an object that is not valid any more", alive + held + "answer PATCH ConfigMap/s/a 422 spec.size: Required value\n",
+		"ConfigMap/s/a: Stuck val-schema-tightened@a*1 fin-absent@a*1\n"},
+	{"an object that changed meanwhile", alive + held + "answer PATCH ConfigMap/s/a 422 metadata.uid: immutable\n",
+		"ConfigMap/s/a: Stuck fin-absent@a*1\n"},
+	{"another refusal", alive + held + "answer PATCH ConfigMap/s/a 403 configmaps is forbidden: by a plugin\n",
+		"ConfigMap/s/a: Stuck adm-refused@a*1 fin-absent@a*1\n"},
+	{"no right to ask", alive + held + `answer PATCH ConfigMap/s/a 403 User "u" cannot patch resource "configmaps"` + "\n",
+		"ConfigMap/s/a: Stuck fin-absent@a*1\n"},
+	{"no right to ask, and a webhook that is provably dead", alive + held + validating("") + `answer PATCH ConfigMap/s/a 403 User "u" cannot patch resource "configmaps"` + "\n",
+		"ConfigMap/s/a: Stuck adm-webhook-dead@w*1 fin-absent@a*1\n"},
+	{"a webhook that is asked about other namespaces", alive + held + validating(`,"namespaceSelector":{"matchLabels":{"a":"b"}}`) +
+		`answer PATCH ConfigMap/s/a 403 User "u" cannot patch resource "configmaps"` + "\n",
+		"ConfigMap/s/a: Stuck fin-absent@a*1\n"},
+	{"a webhook that is asked about other objects", alive + held + validating(`,"objectSelector":{"matchLabels":{"a":"b"}}`) +
+		`answer PATCH ConfigMap/s/a 403 User "u" cannot patch resource "configmaps"` + "\n",
+		"ConfigMap/s/a: Stuck fin-absent@a*1\n"},
+	{"a webhook that may be asked", alive + held + validating(`,"matchConditions":[{"name":"n","expression":"object.x"}]`) +
+		`answer PATCH ConfigMap/s/a 403 User "u" cannot patch resource "configmaps"` + "\n",
+		"ConfigMap/s/a: Stuck fin-absent@a*1\n"},
+	{"a webhook that no dry run reaches", alive + held + validating("") + `answer PATCH ConfigMap/s/a 400 admission webhook "w.example.com" does not support dry run` + "\n",
+		"ConfigMap/s/a: Stuck adm-webhook-dead@w*1 fin-absent@a*1\n"},
+	{"a dependent that may not be deleted", alive + `
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion
+ConfigMap/s/b owners=ConfigMap/a!
+answer DELETE ConfigMap/s/b 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"ConfigMap/s/a: Stuck adm-vap-deny@p*1 gc-fg-denied@b*1\n"},
+	{"a dependent that may not be released", alive + `
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion
+ConfigMap/s/o
+ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/o
+answer PATCH ConfigMap/s/b 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"ConfigMap/s/a: Stuck adm-vap-deny@p*1 gc-fg-denied@b*1\n"},
+	{"a dependent that is looked at too early", alive + `
+ConfigMap/s/a deleted=6 finalizers=foregroundDeletion
+ConfigMap/s/b owners=ConfigMap/a!
+answer DELETE ConfigMap/s/b 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"ConfigMap/s/a: Pending\n"},
+	{"an owner that may not be updated", alive + `
+ConfigMap/s/a deleted=20 finalizers=foregroundDeletion
+answer PATCH ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"ConfigMap/s/a: Stuck adm-vap-deny@p*1\n"},
+	{"an orphan that may not be updated", alive + `
+ConfigMap/s/a deleted=20 finalizers=orphan
+ConfigMap/s/b owners=ConfigMap/a
+answer PATCH ConfigMap/s/b 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"ConfigMap/s/a: Stuck adm-vap-deny@p*1 gc-orphan-pending@a*1\n"},
+	{"content that may not be deleted", alive + `
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","reason":"ContentDeletionFailed","message":"denied","lastTransitionTime":"2026-01-02T03:00:00Z"}]}}
+ConfigMap/s/a
+ConfigMap/s/b
+answer DELETE ConfigMap/s/b 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"Namespace/s: Stuck adm-vap-deny@p*1\n"},
+	{"instances that may not be deleted", alive + `
+CustomResourceDefinition/widgets.example.com deleted=60 finalizers=customresourcecleanup.apiextensions.k8s.io
+APIService/v1.example.com {"spec":{"group":"example.com"}}
+Widget/s/w
+answer DELETE Widget/s/w 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"CustomResourceDefinition/widgets.example.com: Stuck adm-vap-deny@p*1\n"},
+	{"an aggregated API is never asked", alive + `
+APIService/v1.example.com {"spec":{"group":"example.com","service":{"namespace":"x","name":"y"}}}
+Widget/s/w deleted=60 finalizers=example.com/x
+answer PATCH * 422 spec.size: Required value`,
+		"Widget/s/w: Stuck fin-operator-in-ns@w*1\n"},
+	{"a kubelet that may not write", alive + node + `
+Pod/s/p deleted=300 grace=10 {"spec":{"nodeName":"n"},"status":{"containerStatuses":[{"name":"c","state":{"running":{}}}]}}
+answer PATCH-status Pod/s/p 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"Pod/s/p: Stuck adm-vap-deny@p*1 pod-kubelet-kill@p*1\n"},
+	{"what nobody deletes is not stuck", alive + `
+ConfigMap/s/a
+answer ASK ConfigMap/s/a
+answer DELETE ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`,
+		"ConfigMap/s/a: NotTerminating not-terminating@a*0\n"},
+	{"a namespace that cannot be deleted", alive + `
+Namespace/kube-system
+answer ASK Namespace/kube-system
+answer DELETE Namespace/kube-system 403 namespaces "kube-system" is forbidden: this namespace may not be deleted`,
+		"Namespace/kube-system: NotTerminating ns-protected@kube-system*0\n"},
+	{"a conversion that fails", alive + `
+CustomResourceDefinition/widgets.example.com {"spec":{"group":"example.com","names":{"plural":"widgets"},"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"x","name":"y"}}}}}}
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","message":"x"}]}}
+failed widgets conversion webhook for example.com/v1, Kind=Widget failed`,
+		"Namespace/s: Stuck val-conversion-dead@widgets.example.com*1\n"},
+	{"a conversion that fails, and its definition", alive + `
+CustomResourceDefinition/widgets.example.com deleted=60 finalizers=customresourcecleanup.apiextensions.k8s.io {"spec":{"group":"example.com","names":{"plural":"widgets"}}}
+failed widgets conversion webhook for example.com/v1, Kind=Widget failed`,
+		"CustomResourceDefinition/widgets.example.com: Stuck val-conversion-dead@widgets.example.com*1 crd-conversion@widgets.example.com*1\n"},
+	{"stored bytes that cannot be read", alive + `
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","message":"x"}]}}
+failed widgets Internal error occurred: unable to transform key "/registry/x": no matching prefix found`,
+		"Namespace/s: Stuck val-unreadable@*1\n"},
+	{"a garbage collector that is blind", alive + `
+failed widgets conversion webhook for example.com/v1, Kind=Widget failed
+Widget/s/w deleted=60 finalizers=foregroundDeletion`,
+		"Widget/s/w: Stuck val-conversion-dead@widgets.example.com*1 gc-blind@w*1\n"},
+	{"a definition that fails without a list that does", alive + `
+CustomResourceDefinition/gadgets.example.com {"spec":{"group":"example.com","names":{"plural":"gadgets"},"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"x","name":"y"}}}}}}
+CustomResourceDefinition/widgets.example.com {"spec":{"group":"example.com","names":{"plural":"widgets"},"conversion":{"strategy":"None"}}}
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","message":"storage is (re)initializing"}]}}
+ConfigMap/s/a`, "Namespace/s: Stuck val-conversion-dead@gadgets.example.com*1\n"},
+}
+
+func TestProbes(t *testing.T) {
+	for _, c := range probeCases {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, parse(t, c.cluster).explained(t)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestProbesAreBounded asks about few of many objects that are alike, and shows
+// their cause once.
+func TestProbesAreBounded(t *testing.T) {
+	var cluster strings.Builder
+	cluster.WriteString(alive + "answer PATCH * 422 : ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no\n")
+	for i := range 1000 {
+		cluster.WriteString("ConfigMap/s/c" + strconv.Itoa(i) + " deleted=60 finalizers=example.com/x\n")
+	}
+	s := parse(t, cluster.String())
+	report := s.report(t)
+	ids := []string{}
+	for _, c := range report.Causes {
+		ids = append(ids, c.ID+" "+strconv.Itoa(c.Blocks))
+	}
+	if diff := cmp.Diff([]string{"adm-vap-deny 1000", "fin-absent 1000"}, ids); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if s.requests > 40 {
+		t.Errorf("%d requests for 1000 objects that are alike", s.requests)
+	}
+}
+
+// TestRemediesOfRefusals holds the guards that the commands carry.
+func TestRemediesOfRefusals(t *testing.T) {
+	s := parse(t, alive+held+validating(`,"namespaceSelector":{"matchLabels":{}}`)+"answer PATCH ConfigMap/s/a "+calling)
+	var commands []string
+	for _, r := range s.report(t).Causes[0].Remedies {
+		if r.Risk == explain.Disruptive {
+			commands = append(commands, r.Command)
+		}
+	}
+	const save = "kubectl get validatingwebhookconfigurations.v1.admissionregistration.k8s.io/w -o yaml > w.yaml && " +
+		"kubectl patch validatingwebhookconfigurations.v1.admissionregistration.k8s.io/w --type=json -p "
+	const guard = `'[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/webhooks/0/name","value":"w.example.com"},`
+	want := []string{
+		save + guard + `{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]'`,
+		save + guard + `{"op":"add","path":"/webhooks/0/namespaceSelector/matchExpressions","value":[{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["s"]}]}]'`,
+	}
+	if diff := cmp.Diff(want, commands); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if slices.ContainsFunc(s.report(t).Causes[0].Remedies, func(r explain.Remedy) bool { return r.Effect == "" }) {
+		t.Error("a remedy does not say what it does")
+	}
+}

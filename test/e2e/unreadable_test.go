@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+)
+
+// encryption is the configuration of an API server that encrypts widgets with
+// a key.
+func encryption(key string) string {
+	return `apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [widgets.example.com]
+  providers: [{aescbc: {keys: [{name: k, secret: ` + key + `}]}}]
+`
+}
+
+const sealed = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.example.com}
+spec:
+  group: example.com
+  names: {plural: widgets, singular: widget, kind: Widget}
+  scope: Namespaced
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+`
+
+// TestExplainUnreadable loses the key with which objects were encrypted: they
+// cannot be read, and nothing above them can be deleted.
+func TestExplainUnreadable(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "encryption.yaml")
+	write := func(key string) {
+		if err := os.WriteFile(config, []byte(encryption(key)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("MDEyMzQ1Njc4OWFiY2RlZg==")
+	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", APIServerArgs: []string{"--encryption-provider-config=" + config}})
+	cp.Apply(t, sealed)
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s")
+	cp.Kubectl(t, "create", "namespace", "sealed")
+	cp.Kubectl(t, "create", "namespace", "other")
+	cp.Apply(t, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: sealed}\n")
+	write("ZmVkY2JhOTg3NjU0MzIxMA==")
+	for _, step := range []func(string) error{cp.Stop, cp.Start} {
+		if err := step("apiserver"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cp.Kubectl(t, "delete", "namespace", "sealed", "--wait=false")
+	cp.Kubectl(t, "delete", "crd", "widgets.example.com", "--wait=false")
+	for _, object := range []string{"namespace/sealed", "crd/widgets.example.com", "-n sealed widgets.example.com/w"} {
+		explained(t, cp, object, "val-unreadable", "Stuck")
+	}
+}
+
+// explained waits until what is said of an object names a cause with a verdict.
+func explained(t *testing.T, cp *controlplane.ControlPlane, object, id, verdict string) {
+	t.Helper()
+	var text string
+	for deadline := time.Now().Add(settling); time.Now().Before(deadline); time.Sleep(time.Second) {
+		var stdout, stderr bytes.Buffer
+		argv := append([]string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig}, strings.Fields(object)...)
+		argv = append(argv, "-o", `jsonpath={range .objects[0].causes[*]}{.verdict} {.id}{"\n"}{end}`)
+		gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr})
+		if text = stdout.String(); strings.Contains(text, verdict+" "+id+"\n") {
+			if strings.Contains(text, "val-conversion-dead") || strings.Contains(text, "gc-absent") {
+				t.Errorf("%s: %s", object, text)
+			}
+			return
+		}
+		text += stderr.String()
+	}
+	t.Errorf("%s: no %s %s in\n%s", object, verdict, id, text)
+}
