@@ -5,6 +5,7 @@
 # the same binary gives the same document.
 set -eu
 binary=$(realpath "$1") document=$(realpath "$(dirname "$2")")/$(basename "$2")
-go -C "$(dirname "$0")/tools" tool cyclonedx-gomod bin -json -std -noserial -version "$3" -output "$document" "$binary"
+# The document has the tool's own checksum.
+CGO_ENABLED=0 GOFLAGS='-trimpath -buildvcs=false' go -C "$(dirname "$0")/tools" tool cyclonedx-gomod bin -json -std -noserial -version "$3" -output "$document" "$binary"
 sed -e "s/\"timestamp\": \"[^\"]*\"/\"timestamp\": \"$4\"/" "$document" >"$document.tmp"
 mv "$document.tmp" "$document"

@@ -5,6 +5,7 @@ package release
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
@@ -96,7 +97,7 @@ func TestArchives(t *testing.T) {
 			if line := sum + "  " + filepath.Base(d.archive(p)) + "\n"; !strings.Contains(string(checksums), line) {
 				t.Errorf("checksums.txt does not have %q:\n%s", line, checksums)
 			}
-			sizes, err := entries(d.archive(p))
+			sizes, err := entries(d.archive(p), content)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -115,26 +116,21 @@ func TestArchives(t *testing.T) {
 	}
 }
 
-// entries returns the sizes of the files in an archive.
-func entries(file string) (map[string]int64, error) {
+// entries returns the sizes of the files in an archive, by its name a zip file
+// or a compressed tar file.
+func entries(name string, content []byte) (map[string]int64, error) {
 	sizes := map[string]int64{}
-	if strings.HasSuffix(file, ".zip") {
-		z, err := zip.OpenReader(file)
+	if strings.HasSuffix(name, ".zip") {
+		z, err := zip.NewReader(bytes.NewReader(content), int64(len(content)))
 		if err != nil {
 			return nil, err
 		}
-		defer z.Close()
 		for _, f := range z.File {
 			sizes[f.Name] = int64(f.UncompressedSize64)
 		}
 		return sizes, nil
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	unzipped, err := gzip.NewReader(f)
+	unzipped, err := gzip.NewReader(bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
