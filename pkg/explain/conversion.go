@@ -120,6 +120,20 @@ func (w *walker) unlistedCauses(unlisted []graph.Unlisted) []*Cause {
 	return causes
 }
 
+// typeGone reports whether a type could not be listed because it went away
+// between discovery and the list: then nothing is left of it.
+func (w *walker) typeGone(u graph.Unlisted) bool {
+	if u.Reason != graph.ServerError || !strings.Contains(u.Message, "the server could not find the requested resource") || builtinGroup(u.Group) {
+		return false
+	}
+	_, err := w.full(crds, "", u.GroupResource().String())
+	if !missing(err) {
+		return false
+	}
+	registered, err := w.full(apis, "", u.Version+"."+u.Group)
+	return missing(err) || err == nil && nested(registered, "spec", "service", "name") == ""
+}
+
 // conversion is a definition whose conversion webhook does not convert. It
 // blinds everybody who lists objects of the type: the garbage collector, the
 // namespace controller, and the API server when it deletes the instances.

@@ -230,6 +230,13 @@ failed widgets conversion webhook for example.com/v1, Kind=Widget failed`,
 Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","message":"x"}]}}
 failed widgets Internal error occurred: unable to transform key "/registry/x": no matching prefix found`,
 		"Namespace/s: Stuck val-unreadable@*1\n"},
+	{"a type that went away meanwhile", alive + `
+failed widgets the server could not find the requested resource
+ConfigMap/s/a deleted=6 finalizers=foregroundDeletion`, "ConfigMap/s/a: Pending\n"},
+	{"a type that is there, and is not found", alive + `
+CustomResourceDefinition/widgets.example.com
+failed widgets the server could not find the requested resource
+ConfigMap/s/a deleted=6 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknown gc-fg-blocking@a*1\n"},
 	{"a garbage collector that is blind", alive + `
 failed widgets conversion webhook for example.com/v1, Kind=Widget failed
 Widget/s/w deleted=60 finalizers=foregroundDeletion`,

@@ -89,6 +89,14 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured) *Cause {
 			Risk: Disruptive, Effect: "deletes the pod, after which the claim goes" + owner, Leaks: "the data of the claim, unless its volume is retained",
 			Command: w.deleteRaw(at, ""),
 		}}
+		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "Job" && podEnded(pod) {
+			job := identity(jobs, pod.GetNamespace(), ref.Name)
+			job.UID = ref.UID
+			c.Remedies = append(c.Remedies, Remedy{
+				Risk: Disruptive, Command: w.deleteRaw(job, `"propagationPolicy":"Background",`),
+				Effect: "deletes the finished Job/" + ref.Name + " with its pods, after which the claim goes", Leaks: "the result of the Job, and the data of the claim, unless its volume is retained",
+			})
+		}
 	})
 }
 

@@ -237,3 +237,22 @@ ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`).report(t
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestFinishedJobHoldsClaim offers to delete the Job whose pods have come to
+// their end and still use a claim, and no other.
+func TestFinishedJobHoldsClaim(t *testing.T) {
+	const cluster = alive + `
+PersistentVolumeClaim/s/c deleted=60 finalizers=kubernetes.io/pvc-protection
+Pod/s/p {"metadata":{"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"j-uid","controller":true}]},` +
+		`"spec":{"nodeName":"n","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]},"status":{"phase":"PHASE"}}`
+	for phase, want := range map[string]bool{"Succeeded": true, "Failed": true, "Running": false} {
+		report := parse(t, strings.Replace(cluster, "PHASE", phase, 1)).report(t)
+		got := false
+		for _, r := range report.Causes[0].Remedies {
+			got = got || strings.Contains(r.Command, `{"uid":"j-uid"}`) && strings.HasSuffix(r.Command, "/apis/batch/v1/namespaces/s/jobs/j -f -")
+		}
+		if got != want {
+			t.Errorf("%s: the Job can be deleted: %t, want %t: %v", phase, got, want, report.Causes[0].Remedies)
+		}
+	}
+}

@@ -177,7 +177,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 			w.deletions++
 		}
 	}
-	w.unlisted = in.Graph.Snapshot().Unlisted()
+	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), w.typeGone)
 	for n := range in.Graph.Nodes() {
 		if n.Virtual() {
 			continue

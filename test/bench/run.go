@@ -75,16 +75,19 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	b.report.describe(ctx, args)
+	// What was measured before something failed is worth its time.
+	var failed error
 	for _, step := range []func(context.Context) error{b.startUp, b.madeUp, b.inMemory, b.real, b.cascades} {
-		if err := step(ctx); err != nil {
-			return err
+		if failed = step(ctx); failed != nil {
+			break
 		}
 	}
 	if *out == "" {
 		_, err = io.WriteString(os.Stdout, b.report.String())
-		return err
+	} else {
+		err = os.WriteFile(*out, []byte(b.report.String()), 0o644)
 	}
-	return os.WriteFile(*out, []byte(b.report.String()), 0o644)
+	return errors.Join(failed, err)
 }
 
 // build compiles the plugin as it is released, and this program.

@@ -66,7 +66,7 @@ func (s *synced) String() string {
 // waitFor returns when the text was written.
 func (s *synced) waitFor(t *testing.T, text string) {
 	t.Helper()
-	for range 1200 {
+	for range 3000 {
 		if strings.Contains(s.String(), text) {
 			return
 		}
