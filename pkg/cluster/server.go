@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"sync"
 	"time"
@@ -32,8 +33,9 @@ const DefaultSettle = 10 * time.Second
 // once more.
 const restAgain = 200 * time.Millisecond
 
-// outage is how long a watch that cannot be connected again keeps the cluster
-// from counting as at rest.
+// outage is how long a watch that cannot be connected again, or whose user is
+// not recognized, may be an accident: it keeps the cluster from counting as at
+// rest.
 const outage = time.Minute
 
 // graceMargin is what a kubelet may need beyond a pod's grace period before
@@ -62,15 +64,18 @@ type Server struct {
 	metadata metadata.Interface
 	options  ServerOptions
 	timeout  time.Duration
+	outage   time.Duration
 	changes  changes
 
-	mu       sync.Mutex
-	noSMP    map[string]bool // group resources that refused a strategic merge patch
-	graces   map[types.UID]time.Time
-	inFlight int
-	moved    time.Time // when something last happened
-	blind    int       // watches that are not connected
-	blindAt  time.Time // since when there is one
+	mu        sync.Mutex
+	noSMP     map[string]bool    // group resources that refused a strategic merge patch
+	concerned map[types.UID]bool // nil: every object
+	graces    map[types.UID]time.Time
+	inFlight  int
+	moved     time.Time // when something last happened
+	blind     int       // watches that are not connected
+	blindAt   time.Time // since when there is one
+	seeingAt  time.Time // since when there is none
 }
 
 // NewServer returns a Server that writes to the cluster of the config and reads
@@ -89,7 +94,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	return &Server{
-		reader: reader, metadata: client, options: options, timeout: timeout,
+		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage,
 		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, moved: time.Now(),
 	}, nil
 }
@@ -114,6 +119,7 @@ func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, na
 
 // Delete implements gc.Server.
 func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
+	s.writes(id.UID)
 	return s.send(ctx, func(ctx context.Context) error {
 		return s.client(&id.Resource, id.Namespace).Delete(ctx, id.Name, options)
 	})
@@ -123,6 +129,7 @@ func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.D
 // leaves other references alone whatever they are; all others a JSON merge
 // patch. Both carry the UID and the resourceVersion.
 func (s *Server) Patch(ctx context.Context, base graph.Object, p gc.Patch) (graph.Object, error) {
+	s.writes(base.UID)
 	return s.patch(ctx, base, p, metav1.PatchOptions{FieldManager: s.options.FieldManager})
 }
 
@@ -199,20 +206,74 @@ func (s *Server) sending(n int) {
 	s.moved = time.Now()
 }
 
-// sees notes that a watch was connected, or broke off.
+// Concern says which objects the run is about. Only changes of these, of objects
+// that it writes to, and of those that they own keep the cluster from counting
+// as at rest. Without it all do.
+func (s *Server) Concern(uids iter.Seq[types.UID]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.concerned = map[types.UID]bool{}
+	for uid := range uids {
+		s.concerned[uid] = true
+	}
+}
+
+// concerns reports whether the run is about the object, and remembers that it
+// is. The caller holds the lock.
+func (s *Server) concerns(o *graph.Object) bool {
+	if s.concerned == nil || s.concerned[o.UID] {
+		return true
+	}
+	for _, ref := range o.OwnerReferences {
+		if s.concerned[ref.UID] {
+			s.concerned[o.UID] = true
+			return true
+		}
+	}
+	return false
+}
+
+// writes notes that the run is about an object, because it writes to it.
+func (s *Server) writes(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.concerned != nil {
+		s.concerned[uid] = true
+	}
+}
+
+// flapping is how soon after the watches were connected one that breaks off
+// continues the outage before.
+const flapping = 5 * time.Second
+
+// sees notes that a watch was connected, or broke off. After an outage the
+// cluster gets the time to settle anew.
 func (s *Server) sees(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case is:
-		s.blind--
-	case s.blind == 0:
-		s.blindAt = time.Now()
-		fallthrough
-	default:
+	now := time.Now()
+	if !is {
+		if s.blind == 0 && now.Sub(s.seeingAt) > flapping {
+			s.blindAt = now
+		}
 		s.blind++
+		return
 	}
-	s.moved = time.Now()
+	if s.blind--; s.blind == 0 {
+		if now.Sub(s.seeingAt) > flapping {
+			s.moved = now
+		}
+		s.seeingAt = now
+	}
+}
+
+// AwaitWatches returns when all watches are connected, or after the time.
+func (s *Server) AwaitWatches(ctx context.Context, atMost time.Duration) {
+	_ = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, atMost, true, func(context.Context) (bool, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.blind == 0, nil
+	})
 }
 
 // passing reports whether an error is likely to go away by itself.
@@ -256,8 +317,11 @@ func (s *Server) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
 func (s *Server) follow(events []gc.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.moved = time.Now()
 	for _, e := range events {
+		if !s.concerns(&e.Object) {
+			continue
+		}
+		s.moved = time.Now()
 		if !e.Removed && inGrace(&e.Object) {
 			s.graces[e.Object.UID] = e.Object.DeletionTimestamp.Add(graceMargin)
 		} else {
@@ -283,7 +347,7 @@ func (s *Server) rested() {
 func (s *Server) restsIn() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight > 0 || s.blind > 0 && time.Since(s.blindAt) < outage {
+	if s.inFlight > 0 || s.blind > 0 && time.Since(s.blindAt) < s.outage {
 		return s.options.Settle
 	}
 	rest := s.moved.Add(s.options.Settle)

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -297,7 +299,10 @@ func TestWatchRequests(t *testing.T) {
 			path, query, _ := strings.Cut(r, "?")
 			if strings.Contains(query, "watch=true") {
 				paths = append(paths, path)
-				if query != "allowWatchBookmarks=true&resourceVersion=100&watch=true" {
+				values, err := url.ParseQuery(query)
+				seconds, _ := strconv.Atoi(values.Get("timeoutSeconds"))
+				values.Del("timeoutSeconds")
+				if err != nil || values.Encode() != "allowWatchBookmarks=true&resourceVersion=100&watch=true" || seconds < 300 || seconds > 600 {
 					t.Errorf("%s: watched with %s", test.name, query)
 				}
 			}
@@ -327,6 +332,7 @@ func TestWatchIsRefused(t *testing.T) {
 		s := newAPIServer(t)
 		s.add("configmaps shop/a")
 		server := s.writer(rest.Config{}, ServerOptions{})
+		server.outage = time.Second
 		snapshot := s.snapshot(server.reader, Scope{})
 		answer := forbidden()
 		if name == "unauthorized" {

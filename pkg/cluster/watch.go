@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -24,9 +25,14 @@ import (
 // relistAfter the longest before a resource that cannot be watched is listed
 // again: short enough for changes to be seen before the cluster counts as at
 // rest.
+//
+// failingAfter is the longest pause while lists fail, and watchLasts what a watch
+// lasts at least.
 const (
 	rewatchAfter = 500 * time.Millisecond
 	relistAfter  = DefaultSettle / 3
+	failingAfter = 30 * time.Second
+	watchLasts   = 5 * time.Minute
 )
 
 // Watch starts to follow the resources, each in the namespaces in which the
@@ -72,24 +78,33 @@ func (w *watcher) connect(is bool) {
 // resourceVersion, or does not let the user watch, the resource is listed.
 func (w *watcher) run(ctx context.Context) {
 	defer w.connect(true) // it does not matter any more
-	pause := rewatchAfter
+	pause, deniedAt := rewatchAfter, time.Time{}
 	for ctx.Err() == nil {
-		err, listed, changed := w.watch(ctx), false, true
-		unwatchable := apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
-		if unwatchable || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		calm, err := w.watch(ctx)
+		most, listed := relistAfter, false
+		if mustList(err) {
+			var changed bool
 			changed, err = w.list(ctx)
-			listed = err == nil
+			listed, calm = err == nil, !changed
+			if err != nil {
+				most = failingAfter
+			}
 		}
 		w.connect(listed)
+		if !apierrors.IsUnauthorized(err) {
+			deniedAt = time.Time{}
+		} else if deniedAt.IsZero() {
+			deniedAt = time.Now()
+		}
 		switch {
 		case apierrors.IsNotFound(err) && w.typeIsGone(ctx):
 			w.removeAll()
 			return
-		case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		case apierrors.IsForbidden(err), !deniedAt.IsZero() && time.Since(deniedAt) > w.server.outage:
 			w.server.changes.fail(fmt.Errorf("watching %s: %w", w.resource.Resource, err))
 			return
 		}
-		if pause = min(2*pause, relistAfter); !unwatchable || changed {
+		if pause = min(2*pause, most); !calm {
 			pause = rewatchAfter
 		}
 		select {
@@ -99,12 +114,17 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
+// mustList reports whether a watch that ended so cannot go on where it was.
+func mustList(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
+}
+
 // typeIsGone reports whether the type was deleted, and its objects with it. That
 // its path is not found does not say so: a server that is starting answers so
 // before it has read the CustomResourceDefinitions, and so may a proxy.
 func (w *watcher) typeIsGone(ctx context.Context) bool {
 	name := w.resource.GroupResource().String()
-	_, err := w.server.Get(ctx, definitions, "", name)
+	_, err := w.server.reader.Get(ctx, definitions, "", name)
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Name != name {
 		return false
@@ -121,31 +141,40 @@ var definitions = graph.Resource{
 	Kind:                 "CustomResourceDefinition",
 }
 
-// watch takes events until the watch ends, and returns why it could not go on;
-// an end without a reason is none.
-func (w *watcher) watch(ctx context.Context) error {
+// watch takes events until the watch ends, and returns whether none came, and
+// why it could not go on; an end without a reason is none. A server that does
+// not begin to answer is given up, and every watch ends some time, as those of
+// client-go do (tools/cache/reflector.go).
+func (w *watcher) watch(ctx context.Context) (calm bool, _ error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(w.server.timeout, cancel)
+	lasts := int64((watchLasts + rand.N(watchLasts)).Seconds())
 	stream, err := w.server.client(w.resource, w.namespace).Watch(ctx, metav1.ListOptions{
-		ResourceVersion: w.version, AllowWatchBookmarks: true,
+		ResourceVersion: w.version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
 	})
 	if err != nil {
-		return err
+		return true, err
 	}
+	late.Stop()
 	defer stream.Stop()
 	w.connect(true)
+	calm = true
 	for e := range stream.ResultChan() {
 		if e.Type == watch.Error {
-			return apierrors.FromObject(e.Object)
+			return calm, apierrors.FromObject(e.Object)
 		}
 		item, ok := e.Object.(*metav1.PartialObjectMetadata)
 		if !ok {
-			return fmt.Errorf("watching %s: unexpected %T", w.resource.Resource, e.Object)
+			return calm, fmt.Errorf("watching %s: unexpected %T", w.resource.Resource, e.Object)
 		}
+		calm = false
 		w.version = item.ResourceVersion
 		if e.Type != watch.Bookmark {
 			w.take(graph.NewObject(w.resource, item), e.Type == watch.Deleted)
 		}
 	}
-	return nil
+	return calm, nil
 }
 
 func (w *watcher) take(o graph.Object, removed bool) {

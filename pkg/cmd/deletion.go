@@ -417,7 +417,9 @@ func (d *deletion) perform(ctx context.Context, j *job) error {
 	}
 	watchContext, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	server.Concern(awaited(j))
 	server.Watch(watchContext, j.snapshot, watched(j))
+	server.AwaitWatches(ctx, watchesTake)
 	progress := newProgress(d)
 	report, err := j.run(ctx, gc.New(server, j.graph, gc.Options{Workers: d.concurrency, Observer: progress.observe}))
 	progress.end(d.ErrOut)
@@ -446,10 +448,36 @@ func (d *deletion) perform(ctx context.Context, j *job) error {
 	return nil
 }
 
-// watched returns the resources whose objects the job concerns.
+// watchesTake is how long a run waits at most for its watches: what was made
+// since the lists is then known before the first write.
+const watchesTake = 5 * time.Second
+
+// awaited returns the objects whose end a run waits for, besides those that it
+// writes to.
+func awaited(j *job) iter.Seq[types.UID] {
+	return func(yield func(types.UID) bool) {
+		for n := range concerned(j) {
+			if (len(j.targets) > 0 || n.BeingDeleted()) && !yield(n.UID()) {
+				return
+			}
+		}
+	}
+}
+
+// watched returns the resources whose objects the job concerns. When dependents
+// are to stay these are all that were listed: one that is made meanwhile would
+// be lost with the reference to its owner.
 func watched(j *job) []*graph.Resource {
-	seen := map[*graph.Resource]bool{}
 	var resources []*graph.Resource
+	if j.policy == metav1.DeletePropagationOrphan {
+		for _, resource := range j.session.reader.Resources() {
+			if len(j.snapshot.Listed(resource.GroupResource())) > 0 {
+				resources = append(resources, resource)
+			}
+		}
+		return resources
+	}
+	seen := map[*graph.Resource]bool{}
 	for n := range concerned(j) {
 		if resource := n.Resource(); !seen[resource] {
 			seen[resource] = true

@@ -234,6 +234,8 @@ func (c *Collector) apply(e Event) {
 			c.enqueue(task{kind: attempt, uid: change.uid})
 		case c.isOrphaning(owner):
 			c.enqueue(task{kind: release, uid: change.uid, owner: owner})
+		case c.isGone(owner): // the event of its removal came by another watch
+			c.enqueue(task{kind: attempt, uid: change.uid})
 		}
 	}
 	if !c.mine(change.uid) {
@@ -248,6 +250,11 @@ func (c *Collector) apply(e Event) {
 		c.enqueueDependents(change.uid)
 		c.enqueue(task{kind: attempt, uid: change.uid})
 	}
+}
+
+func (c *Collector) isGone(uid types.UID) bool {
+	v, ok := c.state.view(uid)
+	return ok && v.gone
 }
 
 // mine reports whether the object is the Collector's business.
