@@ -99,6 +99,7 @@ func (c *Collector) Delete(ctx context.Context, targets []types.UID, options Del
 	for n := range Concerned(c.state.graph, targets) {
 		c.report.include(n.UID())
 	}
+	c.report.expect()
 	for _, uid := range targets {
 		if v, ok := c.state.view(uid); !ok || v.gone {
 			c.enqueueDependents(uid)

@@ -88,6 +88,14 @@ func newReport() *report {
 	return &report{included: map[types.UID]bool{}, fates: map[types.UID]fate{}}
 }
 
+// expect makes room for the steps of a deletion of what is included: mostly one
+// each.
+func (r *report) expect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.steps = slices.Grow(r.steps, len(r.included))
+}
+
 func (r *report) include(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -131,7 +139,7 @@ func (r *report) kept(uid types.UID, reason string, unknown bool) {
 
 // finish returns what is to be said.
 func (c *Collector) finish() *Report {
-	result := &Report{Steps: c.report.steps}
+	result := &Report{Steps: c.report.steps, Outcomes: slices.Grow([]Outcome(nil), len(c.report.included))}
 	for uid := range maps.Keys(c.report.included) {
 		v, ok := c.state.view(uid)
 		if !ok {
@@ -151,7 +159,9 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	switch {
 	case v.gone:
 		o.Result, o.Reason = Deleted, ""
-	case f.err != nil:
+	case timedOut(f.err) && !v.object.BeingDeleted():
+		o.Result, o.Reason = Remaining, fmt.Sprintf("no answer in time, and no effect seen: %v", f.err)
+	case f.err != nil && !timedOut(f.err):
 		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
 	case v.object.BeingDeleted():
 		o.Result = Remaining

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -260,8 +261,8 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	server := map[string][]float64{}
 	contenders := b.contenders(cp.Kubeconfig)
 	for round := range b.rounds + 1 {
-		for i := range contenders {
-			c := contenders[(i+round)%len(contenders)] // each comes after each
+		slices.Reverse(contenders) // so that nobody always comes after the same
+		for _, c := range contenders {
 			settle(ctx, cp.PIDs["apiserver"])
 			before := cpuOf(cp.PIDs["apiserver"])
 			sample, err := c.run(ctx)
