@@ -20,6 +20,9 @@ type state struct {
 	mu     sync.Mutex
 	items  map[types.UID]*item
 	absent map[coordinates]bool
+	// unreadable holds what the server said each time that it could not tell
+	// about an owner. The coordinates have no UID.
+	unreadable map[coordinates][]error
 	// early holds dependents that were seen before their owner.
 	early map[types.UID][]types.UID
 }
@@ -37,6 +40,12 @@ type item struct {
 	first []metav1.OwnerReference
 	// deleteSent: a delete was sent whose event has not come yet.
 	deleteSent bool
+	// refuted: the server has shown an older version than this one, which
+	// therefore is not one that it has now.
+	refuted bool
+	// turns counts how often the object had to be decided about anew because of
+	// a conflict.
+	turns int
 	// dependents holds the UIDs of all that ever referenced the object; which
 	// of them still do is asked of them.
 	dependents []types.UID
@@ -63,7 +72,10 @@ type coordinates struct {
 }
 
 func newState(g *graph.Graph) *state {
-	return &state{graph: g, items: map[types.UID]*item{}, absent: map[coordinates]bool{}, early: map[types.UID][]types.UID{}}
+	return &state{
+		graph: g, items: map[types.UID]*item{}, absent: map[coordinates]bool{},
+		unreadable: map[coordinates][]error{}, early: map[types.UID][]types.UID{},
+	}
 }
 
 // item returns the item with the UID, or nil when no object with it was seen.
@@ -259,7 +271,7 @@ func (s *state) apply(e Event) change {
 		return change{uid: e.Object.UID, late: true} // a UID does not come back
 	case e.Removed:
 		return s.remove(it, &e.Object)
-	case older(&e.Object, &it.object):
+	case older(&e.Object, &it.object) && !it.refuted:
 		return change{uid: e.Object.UID, late: true}
 	}
 	return s.update(it, &e.Object)
@@ -271,6 +283,31 @@ func (s *state) apply(e Event) change {
 func older(o, than *graph.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, than.ResourceVersion)
 	return err == nil && order < 0
+}
+
+// refute records that the server refused the version of the object and then
+// showed an older one: it was restored from a backup, or began to count anew. If
+// the version is still what is known, the next that is said of the object
+// counts, however old it looks.
+func (s *state) refute(o *graph.Object) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it := s.item(o.UID); it != nil && it.object.ResourceVersion == o.ResourceVersion {
+		it.refuted = true
+	}
+}
+
+// turn counts that the object has to be decided about anew after a conflict,
+// and returns how often that was so.
+func (s *state) turn(uid types.UID) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(uid)
+	if it == nil {
+		return 0
+	}
+	it.turns++
+	return it.turns
 }
 
 // appear returns an item for an object that was never seen, although its
@@ -309,7 +346,7 @@ func (s *state) update(it *item, o *graph.Object) change {
 	if !equalOwners(before.OwnerReferences, o.OwnerReferences) {
 		c.ownersBefore = before.OwnerReferences
 	}
-	it.object, it.deleteSent = *o, false
+	it.object, it.deleteSent, it.refuted = *o, false, false
 	for _, owner := range distinctOwners(o.OwnerReferences) {
 		known, _ := edgeOf(before.OwnerReferences, owner)
 		if !known {
@@ -418,4 +455,28 @@ func (s *state) rememberAbsent(ref metav1.OwnerReference, namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.absent[coordinates{ref.APIVersion, ref.Kind, namespace, ref.Name, ref.UID}] = true
+}
+
+// maxReads is how often an owner that cannot be read is asked for, whatever the
+// number of its dependents.
+const maxReads = 2
+
+// readError returns why the reference's owner could not be read there, when that
+// was tried maxReads times.
+func (s *state) readError(ref metav1.OwnerReference, namespace string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	errs := s.unreadable[coordinates{ref.APIVersion, ref.Kind, namespace, ref.Name, ""}]
+	if len(errs) < maxReads {
+		return nil
+	}
+	return errs[len(errs)-1]
+}
+
+// rememberUnreadable records why the reference's owner could not be read there.
+func (s *state) rememberUnreadable(ref metav1.OwnerReference, namespace string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := coordinates{ref.APIVersion, ref.Kind, namespace, ref.Name, ""}
+	s.unreadable[c] = append(s.unreadable[c], err)
 }

@@ -109,14 +109,14 @@ func TestConflicts(t *testing.T) {
 			outcomes: "configmap/a Deleted",
 		},
 		{
-			name: "by UID alone, and it is another object by then",
+			name: "it is another object in the end",
 			world: `configmap/a
 				configmap/b < configmap/a`,
 			do: "delete a Background",
 			script: `DELETE b: touch b
 				DELETE b: touch b
 				DELETE b: touch b
-				DELETE b: recreate b`,
+				DELETE b: mute; recreate b; loud`,
 			outcomes: `configmap/a Deleted
 				configmap/b Deleted`,
 			left: "configmap/b' < a",
@@ -199,7 +199,7 @@ func TestConflicts(t *testing.T) {
 				configmap/b < configmap/a
 				configmap/c < configmap/b`,
 			do:     "delete a Background",
-			script: "DELETE b: recreate b",
+			script: "DELETE b: mute; recreate b; loud",
 			requests: `DELETE configmap/a Background
 				DELETE configmap/b Background
 				GET configmap/b

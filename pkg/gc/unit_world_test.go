@@ -55,7 +55,7 @@ type fatal interface {
 
 // parseWorld reads objects, one a line:
 //
-//	[namespace:]kind/name [finalizers=a,b] [deleting] [grace=30] [< owner ...]
+//	[namespace:]kind/name [finalizers=a,b] [deleting] [grace=30] [version=1] [< owner ...]
 //
 // The UID is the name, the namespace shop. An owner is written as parseOwner
 // says.
@@ -73,6 +73,8 @@ func parseWorld(t fatal, text string) []graph.Object {
 			switch key, value, _ := strings.Cut(f, "="); key {
 			case "finalizers":
 				o.Finalizers = strings.Split(value, ",")
+			case "version":
+				o.ResourceVersion = value
 			case "deleting":
 				o.DeletionTimestamp = &metav1.Time{}
 			case "grace":
@@ -188,6 +190,7 @@ func short(o *graph.Object) string {
 //	touch NAME               the object's version moves
 //	own NAME < OWNERS        its owner references become these
 //	free NAME                its finalizers are taken off
+//	keep NAME                its finalizers become example.com/x alone
 //	remove NAME              it is deleted by somebody else
 //	recreate NAME            the same, and a new one has its name; its UID is NAME'
 //	again NAME               its last event comes once more
@@ -196,8 +199,9 @@ func short(o *graph.Object) string {
 //	cancel                   the user presses Ctrl-C
 //	wait                     nothing goes on until all events have been applied,
 //	                         by another goroutine
-//	403, 404, 404-namespace, 404-type, 409, 422, 500
-//	                         the answer, and nothing is done
+//	403, 404, 404-namespace, 404-type, 409, 422, 500, 504, late
+//	                         the answer, and nothing is done; late is that of a
+//	                         client that has waited long enough
 type fake struct {
 	t      fatal
 	cancel context.CancelFunc
@@ -426,7 +430,7 @@ func (f *fake) effect(effect, request string) error {
 		}
 	case "again":
 		f.pending = append(f.pending, f.last[types.UID(name)])
-	case "touch", "own", "free", "remove", "recreate":
+	case "touch", "own", "free", "keep", "remove", "recreate":
 		if o == nil && !f.lenient {
 			f.t.Fatalf("%s: there is no such object", effect)
 		}
@@ -449,11 +453,13 @@ func (f *fake) meddle(verb string, o graph.Object, owners []string) {
 		}
 	case "free":
 		o.Finalizers = nil
+	case "keep":
+		o.Finalizers = []string{"example.com/x"}
 	case "remove", "recreate":
 		f.removed(o)
 	}
 	switch verb {
-	case "touch", "own", "free":
+	case "touch", "own", "free", "keep":
 		f.store(o)
 	case "recreate":
 		o.UID += "'"
@@ -480,6 +486,10 @@ func (f *fake) answer(code, request string) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, name, nil)
 	case "500":
 		return apierrors.NewInternalError(errors.New("broken"))
+	case "504":
+		return apierrors.NewTimeoutError("too late", 0)
+	case "late":
+		return fmt.Errorf("%s: %w", request, context.DeadlineExceeded)
 	}
 	f.t.Fatalf("%s: what is %s?", request, code)
 	return nil

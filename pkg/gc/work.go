@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +22,14 @@ import (
 // keeps changing is deleted by UID alone, and any other object has to wait for
 // its next turn.
 const maxConflicts = 3
+
+// maxTurns is how often an object is decided about anew because of conflicts
+// before the conflict is the answer. After maxConflicts turns each takes a
+// turnPause longer than the one before.
+const (
+	maxTurns  = 20
+	turnPause = 10 * time.Millisecond
+)
 
 // do carries out one task.
 func (c *Collector) do(ctx context.Context, t task) {
@@ -159,53 +168,114 @@ func hasBlocking(refs []metav1.OwnerReference) bool {
 }
 
 // deleteObject sends a delete that holds for the object as it is known. After
-// a conflict the object is read again: if it changed in a way that leaves the
-// decision, which same tells, the delete is sent again; otherwise the object is
-// decided about anew (garbagecollector/operations.go, deleteObject). The user's
-// target is deleted whatever became of it: then same is nil. The garbage
-// collector goes by UID alone after the first conflict, and may so delete what
-// has got another owner by then.
+// a conflict, or without an answer, the object is read again: if it is as it was
+// in what led to the decision, which same tells, the delete is sent again, always
+// with the version that was read; otherwise the object is decided about anew
+// (garbagecollector/operations.go, deleteObject; that goes by UID alone after the
+// first conflict, and so may delete what has got another owner by then). The
+// user's target, for which same is nil, is deleted whatever became of it, in the
+// end by UID alone.
 func (c *Collector) deleteObject(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) {
-	for conflicts := 0; ; conflicts++ {
-		uid, version := o.UID, o.ResourceVersion
-		options.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
-		if conflicts >= maxConflicts {
-			options.Preconditions.ResourceVersion = nil
-		}
-		c.state.setDeleteSent(o.UID, true)
-		c.open.set(o.UID, true)
-		err := c.server.Delete(ctx, o.Identity(), options)
-		if !apierrors.IsConflict(err) {
-			c.deleted(ctx, Step{Action: ActionDelete, Object: o, Reason: reason, Options: options, Err: err})
+	for conflicts, unheard, byUID := 0, 0, false; ; {
+		step := c.sendDelete(ctx, o, options, byUID)
+		step.Reason = reason
+		lost := unanswered(ctx, step.Err)
+		if !lost && !apierrors.IsConflict(step.Err) {
+			c.deleted(ctx, step)
 			return
 		}
-		now, ok := c.read(ctx, o, err)
-		if !ok {
-			c.state.setDeleteSent(o.UID, false)
-			c.open.set(o.UID, false)
+		now, ok := c.read(ctx, o, step.Err)
+		if lost && c.carriedOut(&o) {
+			step.Err = nil
+			c.deleted(ctx, step)
 			return
 		}
-		tooBusy := conflicts == maxConflicts-1 && moved(o, now)
-		if same != nil && (tooBusy || !same(now)) {
+		if lost {
+			unheard++
+		} else {
+			conflicts++
+		}
+		switch {
+		case !ok:
+			c.settled(o.UID, !lost)
+			return
+		case unheard > 1 || byUID, same != nil && conflicts >= maxConflicts && !moved(o, now):
+			c.deleted(ctx, step)
+			return
+		case same != nil && (conflicts >= maxConflicts || !same(now)):
+			if !c.again(ctx, o.UID) {
+				c.deleted(ctx, step)
+				return
+			}
 			c.open.set(o.UID, now.BeingDeleted())
 			c.enqueue(task{kind: attempt, uid: o.UID})
 			return
 		}
-		if conflicts >= maxConflicts {
-			c.deleted(ctx, Step{Action: ActionDelete, Object: o, Reason: reason, Options: options, Err: err})
-			return
-		}
-		if !moved(o, now) {
-			// The API server's own change of the finalizers met the precondition.
-			conflicts = maxConflicts - 1
-		}
+		byUID = same == nil && (conflicts >= maxConflicts || !lost && !moved(o, now))
 		o = now
 	}
 }
 
+// sendDelete sends one delete, and returns what it was and the answer.
+func (c *Collector) sendDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
+	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
+	if byUID {
+		options.Preconditions.ResourceVersion = nil
+	}
+	c.state.setDeleteSent(o.UID, true)
+	c.open.set(o.UID, true)
+	err := c.server.Delete(ctx, o.Identity(), options)
+	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
+}
+
+// settled records that a delete of the object is not on its way, if that is
+// certain.
+func (c *Collector) settled(uid types.UID, certain bool) {
+	if certain {
+		c.state.setDeleteSent(uid, false)
+		c.open.set(uid, false)
+	}
+}
+
+// carriedOut reports whether a delete of the object, as it was then, has had its
+// effect by now.
+func (c *Collector) carriedOut(o *graph.Object) bool {
+	v, ok := c.state.view(o.UID)
+	return ok && (v.gone || v.object.BeingDeleted() && !o.BeingDeleted())
+}
+
+// unanswered reports whether it is unknown what became of a write: the server
+// or the request ran out of time, and it may still be carried out. To repeat it
+// is safe, because of its preconditions.
+func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && timedOut(err) }
+
+func timedOut(err error) bool {
+	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// again reports whether an object that met with a conflict may be decided about
+// once more. After some turns that takes a pause, and in the end it is refused.
+func (c *Collector) again(ctx context.Context, uid types.UID) bool {
+	turns := c.state.turn(uid)
+	if turns > maxTurns {
+		return false
+	}
+	if over := turns - maxConflicts; over > 0 {
+		select {
+		case <-time.After(time.Duration(over) * turnPause):
+		case <-ctx.Done():
+		}
+	}
+	return true
+}
+
 // moved reports whether an object is another version than it was. If it is not,
-// a conflict was not about what anybody else did, and to try again in the same
-// way would be to try for ever.
+// a conflict was not about what anybody else did. An admission webhook may
+// answer so; and the API server does, to every delete with a resourceVersion
+// that takes the garbage collector's own finalizers off and finds nothing left
+// to wait for (registry/generic/registry/store.go, Delete, with the empty result
+// of updateForGracefulDeletionAndFinalizers). Only the user's delete can ask for
+// that: the garbage collector's own policy keeps them.
 func moved(o, now graph.Object) bool { return now.ResourceVersion != o.ResourceVersion }
 
 // deleted takes the server's answer to a delete.
@@ -215,10 +285,7 @@ func (c *Collector) deleted(ctx context.Context, s Step) {
 		c.apply(Event{Object: s.Object, Removed: true})
 		return
 	}
-	if s.Err != nil {
-		c.state.setDeleteSent(uid, false)
-		c.open.set(uid, false)
-	}
+	c.settled(uid, s.Err != nil && !unanswered(ctx, s.Err))
 	if !unsent(ctx, s.Err) {
 		c.write(s)
 	}
@@ -240,10 +307,10 @@ func isGone(err error, o *graph.Object) bool {
 	return details != nil && details.Name == o.Name && (details.Kind != "namespaces" || o.Resource.Resource == "namespaces")
 }
 
-// read reads an object, after a conflict unless that is nil, and takes what it
-// finds into the state. It returns false when the object is gone or cannot be
-// read.
-func (c *Collector) read(ctx context.Context, o graph.Object, conflict error) (graph.Object, bool) {
+// read reads an object, after a write that failed so unless that is nil, and
+// takes what it finds into the state. It returns false when the object is gone
+// or cannot be read.
+func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 	now, err := c.server.Get(ctx, *o.Resource, o.Namespace, o.Name)
 	switch {
 	case isGone(err, &o), err == nil && now.UID != o.UID:
@@ -252,21 +319,35 @@ func (c *Collector) read(ctx context.Context, o graph.Object, conflict error) (g
 	case unsent(ctx, err):
 		return graph.Object{}, false
 	case err != nil:
-		if conflict != nil {
-			err = fmt.Errorf("%w, and reading it again: %w", conflict, err)
+		if failure != nil {
+			err = fmt.Errorf("%w, and reading it again: %w", failure, err)
 		}
 		c.report.failed(o.UID, err)
 		return graph.Object{}, false
+	}
+	if apierrors.IsConflict(failure) && older(&now, &o) {
+		c.state.refute(&o)
 	}
 	c.apply(Event{Object: now})
 	return now, true
 }
 
 // patch changes an object. After a conflict it is read again and decided about
-// anew. It returns the object as it is afterwards, and whether the patch was
+// anew, maxTurns times at most. It returns the object as it is afterwards, and whether the patch was
 // accepted.
 func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p Patch, reason string) (graph.Object, bool) {
 	patched, err := c.server.Patch(ctx, o, p)
+	if unanswered(ctx, err) {
+		now, ok := c.read(ctx, o, err)
+		switch {
+		case !ok:
+			return graph.Object{}, false
+		case p.done(&now):
+			patched, err = now, nil
+		default:
+			patched, err = c.server.Patch(ctx, o, p)
+		}
+	}
 	switch {
 	case unsent(ctx, err):
 		return graph.Object{}, false
@@ -275,10 +356,11 @@ func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p 
 		return graph.Object{}, false
 	case apierrors.IsConflict(err):
 		now, ok := c.read(ctx, o, err)
-		if ok && moved(o, now) {
+		retry := ok && moved(o, now) && c.again(ctx, o.UID)
+		if retry {
 			c.retry(o.UID, action, p)
 		}
-		if !ok || moved(o, now) {
+		if !ok || retry {
 			return graph.Object{}, false
 		}
 	}
@@ -291,6 +373,11 @@ func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p 
 		c.applyOwn(patched)
 	}
 	return patched, true
+}
+
+// done reports whether an object is as the patch would make it.
+func (p Patch) done(o *graph.Object) bool {
+	return equalOwners(p.OwnerReferences(o.OwnerReferences), o.OwnerReferences) && len(p.Finalizers(o.Finalizers)) == len(o.Finalizers)
 }
 
 // applyOwn takes the result of a write into the state without waiting for its
@@ -412,7 +499,8 @@ func (c *Collector) classify(ctx context.Context, o *graph.Object) References {
 // ownerLookup answers for one reference: from the state when the owner is
 // there and keeps the dependent; otherwise from the server, because "absent"
 // and "waiting" lead to writes. What it said then is remembered, and serves all
-// dependents of the owner.
+// dependents of the owner: absence for the run, an error when it is not the first one, and "waiting" if the
+// server's events tell when it ends.
 type ownerLookup struct {
 	c   *Collector
 	ctx context.Context
@@ -435,8 +523,11 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	}
 	v, known := l.c.state.view(l.ref.UID)
 	here := known && !v.gone && l.c.snapshot.IsAt(&v.object, resource.GroupResource(), namespace, name)
-	if here && (!v.object.DeletingDependents() || l.c.verified.has(l.ref.UID)) {
+	if here && (!v.object.DeletingDependents() || l.c.verified.has(l.ref.UID) && l.c.isFollowed(resource.GroupResource(), namespace)) {
 		return &graph.FoundOwner{UID: v.object.UID, DeletingDependents: v.object.DeletingDependents()}, nil
+	}
+	if err := l.c.state.readError(l.ref, namespace); err != nil {
+		return nil, err
 	}
 	owner, err := l.c.server.Get(l.ctx, graph.Resource{GroupVersionResource: resource, Kind: l.ref.Kind, Namespaced: namespace != ""}, namespace, name)
 	switch {
@@ -447,6 +538,9 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 		}
 		return nil, nil
 	case err != nil:
+		if l.ctx.Err() == nil {
+			l.c.state.rememberUnreadable(l.ref, namespace, err)
+		}
 		return nil, err
 	case owner.UID != l.ref.UID:
 		l.c.state.rememberAbsent(l.ref, namespace)
@@ -454,6 +548,26 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 		l.c.verified.first(l.ref.UID)
 	}
 	return &graph.FoundOwner{UID: owner.UID, DeletingDependents: owner.DeletingDependents()}, nil
+}
+
+// partial is a Server whose events do not tell of every object.
+type partial interface {
+	// Follows reports whether Events tells of all changes of the resource's
+	// objects in the namespace, empty for cluster-scoped ones.
+	Follows(resource schema.GroupResource, namespace string) bool
+}
+
+// isFollowed reports whether the state keeps up with the resource's objects in
+// the namespace: they were listed, and the server's events tell of them since.
+func (c *Collector) isFollowed(resource schema.GroupResource, namespace string) bool {
+	listed := c.snapshot.Listed(resource)
+	if _, ok := listed[namespace]; !ok {
+		if _, ok := listed[""]; !ok {
+			return false
+		}
+	}
+	p, ok := c.server.(partial)
+	return !ok || p.Follows(resource, namespace)
 }
 
 func equalOwners(a, b []metav1.OwnerReference) bool {

@@ -63,24 +63,60 @@ func (s *stream) field() (number protowire.Number, length uint64, err error) {
 		if number < protowire.MinValidNumber {
 			return 0, 0, fmt.Errorf("a field has the number %d", number)
 		}
+		if kind == protowire.EndGroupType || kind > protowire.Fixed32Type {
+			return 0, 0, errWireType
+		}
 		switch kind {
 		case protowire.BytesType, protowire.VarintType:
 			length, err = binary.ReadUvarint(s)
 			if err == nil && kind == protowire.BytesType && length > s.left {
 				err = io.ErrUnexpectedEOF
 			}
-		case protowire.Fixed32Type:
-			err = s.skip(4)
-		case protowire.Fixed64Type:
-			err = s.skip(8)
 		default:
-			err = errWireType
+			err = s.skipValue(kind)
 		}
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil || kind == protowire.BytesType {
 			return number, length, err
+		}
+	}
+}
+
+// skipValue reads over the value of a field that is of no interest. A group ends
+// with the end mark of the same depth; what is in it is not checked further, as
+// in client-go's decoder (apimachinery, generated.pb.go, skipGenerated).
+func (s *stream) skipValue(kind protowire.Type) error {
+	for depth := 0; ; {
+		var n uint64
+		var err error
+		switch kind {
+		case protowire.VarintType:
+			_, err = binary.ReadUvarint(s)
+		case protowire.BytesType:
+			n, err = binary.ReadUvarint(s)
+		case protowire.Fixed32Type:
+			n = 4
+		case protowire.Fixed64Type:
+			n = 8
+		case protowire.StartGroupType:
+			depth++
+		case protowire.EndGroupType:
+			depth--
+		}
+		if err == nil {
+			err = s.skip(n)
+		}
+		if err != nil || depth == 0 {
+			return err
+		}
+		tag, err := binary.ReadUvarint(s)
+		if err != nil {
+			return err
+		}
+		if _, kind = protowire.DecodeTag(tag); kind > protowire.Fixed32Type {
+			return errWireType
 		}
 	}
 }

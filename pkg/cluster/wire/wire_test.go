@@ -277,7 +277,10 @@ func TestErrors(t *testing.T) {
 		{"a length beyond every end", protowire.AppendVarint(append(body(1, kind), 0x12), math.MaxUint64-1), "unexpected EOF"},
 		{"an item beyond the list", body(1, kind, 2, []byte{0x12, 0x7f}), "unexpected EOF"},
 		{"a varint without end", body(1, kind, 2, bytes.Repeat([]byte{0xff}, 11)), "overflow"},
-		{"a group", body(1, kind, 2, []byte{0x1b}), "wrong wire type"},
+		{"a group without end", body(1, kind, 2, []byte{0x1b}), "unexpected EOF"},
+		{"a group beyond the list", body(1, kind, 2, []byte{0x1b, 0x0a, 0x7f}), "unexpected EOF"},
+		{"the end of no group", body(1, kind, 2, []byte{0x1c}), "wrong wire type"},
+		{"no wire type in a group", body(1, kind, 2, []byte{0x1b, 0x0f}), "wrong wire type"},
 		{"field 0", body(1, kind, 2, []byte{0x02}), "number 0"},
 		{"a name that is a number", item(wrongType), "wrong wire type"},
 		{"a namespace that is a number", item(number(3)), "wrong wire type"},
@@ -306,6 +309,11 @@ func TestUnknownFields(t *testing.T) {
 		b = protowire.AppendVarint(protowire.AppendTag(b, 100, protowire.VarintType), 1<<40)
 		b = protowire.AppendFixed32(protowire.AppendTag(b, 101, protowire.Fixed32Type), 1)
 		b = protowire.AppendFixed64(protowire.AppendTag(b, 102, protowire.Fixed64Type), 1)
+		b = protowire.AppendTag(b, 104, protowire.StartGroupType)
+		b = protowire.AppendVarint(protowire.AppendTag(b, 1, protowire.VarintType), 1<<40)
+		b = field(protowire.AppendTag(b, 2, protowire.StartGroupType), 3, []byte("in the inner one"))
+		b = protowire.AppendFixed64(protowire.AppendTag(b, 4, protowire.Fixed64Type), 1)
+		b = protowire.AppendTag(protowire.AppendTag(b, 2, protowire.EndGroupType), 104, protowire.EndGroupType)
 		return field(b, 103, []byte("new"))
 	}
 	meta := unknown(field(unknown(nil), 1, []byte("web")))
