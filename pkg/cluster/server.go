@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -71,6 +72,7 @@ type Server struct {
 	noSMP     map[string]bool    // group resources that refused a strategic merge patch
 	concerned map[types.UID]bool // nil: every object
 	graces    map[types.UID]time.Time
+	followed  map[watchedPlace]bool
 	inFlight  int
 	moved     time.Time // when something last happened
 	blind     int       // watches that are not connected
@@ -95,7 +97,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 	}
 	return &Server{
 		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage,
-		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, moved: time.Now(),
+		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, followed: map[watchedPlace]bool{}, moved: time.Now(),
 	}, nil
 }
 
@@ -240,6 +242,20 @@ func (s *Server) writes(uid types.UID) {
 	if s.concerned != nil {
 		s.concerned[uid] = true
 	}
+}
+
+// watchedPlace is a resource in a namespace, or everywhere when that is empty.
+type watchedPlace struct {
+	resource  schema.GroupResource
+	namespace string
+}
+
+// Follows reports whether the server's events tell of the resource's objects in
+// the namespace, which is empty for those without one.
+func (s *Server) Follows(resource schema.GroupResource, namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.followed[watchedPlace{resource, namespace}] || s.followed[watchedPlace{resource, ""}]
 }
 
 // flapping is how soon after the watches were connected one that breaks off

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -81,6 +82,31 @@ func TestConcern(t *testing.T) {
 		}
 		if moved := !server.moved.Equal(before); moved != counts {
 			t.Errorf("%s: it counts: %t, want %t", name, moved, counts)
+		}
+	}
+}
+
+// What is not watched is not followed.
+func TestFollows(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("namespaces shop\nconfigmaps shop/a\npods shop/p")
+	everywhere, inShop := watchOf(s, Scope{}), watchOf(s, Scope{Namespace: "shop"})
+	configMaps, pods := schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "pods"}
+	for _, test := range []struct {
+		server    *Server
+		resource  schema.GroupResource
+		namespace string
+		want      bool
+	}{
+		{everywhere, configMaps, "shop", true},
+		{everywhere, configMaps, "other", true},
+		{everywhere, pods, "shop", false},
+		{inShop, configMaps, "shop", true},
+		{inShop, configMaps, "other", false},
+		{inShop, configMaps, "", false},
+	} {
+		if got := test.server.Follows(test.resource, test.namespace); got != test.want {
+			t.Errorf("%s in %q: got %t", test.resource, test.namespace, got)
 		}
 	}
 }

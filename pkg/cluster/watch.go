@@ -49,6 +49,9 @@ func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources 
 					s.follow([]gc.Event{{Object: o}})
 				}
 			}
+			s.mu.Lock()
+			s.followed[watchedPlace{resource.GroupResource(), namespace}] = true
+			s.mu.Unlock()
 			s.sees(false)
 			go w.run(ctx)
 		}

@@ -111,10 +111,11 @@ func TestVersionsGoBack(t *testing.T) {
 			name:   "a delete of what has another owner there",
 			world:  "configmap/a\nconfigmap/b version=50 < secret/gone",
 			do:     "collect",
-			script: "DELETE b: mute; own b < configmap/a; loud",
+			script: "DELETE b: mute; own b < secret/gone configmap/a; loud",
 			requests: `GET secret/gone
 				DELETE configmap/b Background
-				GET configmap/b`,
+				GET configmap/b
+				PATCH configmap/b drop owners [gone]`,
 			left: "configmap/a\nconfigmap/b < a",
 		},
 	} {

@@ -207,6 +207,7 @@ func (c *Collector) deleteObject(ctx context.Context, o graph.Object, options me
 				c.deleted(ctx, step)
 				return
 			}
+			c.state.setDeleteSent(o.UID, false)
 			c.open.set(o.UID, now.BeingDeleted())
 			c.enqueue(task{kind: attempt, uid: o.UID})
 			return
@@ -333,8 +334,8 @@ func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (gr
 }
 
 // patch changes an object. After a conflict it is read again and decided about
-// anew, maxTurns times at most. It returns the object as it is afterwards, and whether the patch was
-// accepted.
+// anew, maxTurns times at most. It returns the object as it is afterwards, and
+// whether the patch was accepted.
 func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p Patch, reason string) (graph.Object, bool) {
 	patched, err := c.server.Patch(ctx, o, p)
 	if unanswered(ctx, err) {
@@ -499,8 +500,8 @@ func (c *Collector) classify(ctx context.Context, o *graph.Object) References {
 // ownerLookup answers for one reference: from the state when the owner is
 // there and keeps the dependent; otherwise from the server, because "absent"
 // and "waiting" lead to writes. What it said then is remembered, and serves all
-// dependents of the owner: absence for the run, an error when it is not the first one, and "waiting" if the
-// server's events tell when it ends.
+// dependents of the owner: absence for the run, an error when it is not the
+// first one, and "waiting" if the server's events tell when it ends.
 type ownerLookup struct {
 	c   *Collector
 	ctx context.Context
