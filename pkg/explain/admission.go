@@ -5,6 +5,7 @@ package explain
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ import (
 // about where its other work is done.
 func (w *walker) refusals(n graph.Node, known []hold) []hold {
 	o := n.Object()
-	if o.Namespace != "" && w.namespaceGone(o.Namespace) {
+	if w.namespaceGone(o.Namespace) {
 		return nil
 	}
 	var holds []hold
@@ -29,8 +30,7 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 			continue
 		}
 		r := w.tryRemoval(n, finalizer)
-		if working := atWork(known); working != nil && (r.kind == webhookDenied || r.kind == policyDenied) {
-			w.addOnce(working, Evidence{Source: asked(n, r).Source, Path: "when you send it", Value: r.message})
+		if w.onlyYours(n, r, known) {
 			continue
 		}
 		if c := w.refusal(n, r, "UPDATE"); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
@@ -40,16 +40,53 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 	return holds
 }
 
-// atWork returns the cause of a controller that works and has not come to its
-// end. What is refused to others may be allowed to it: that it does not go on
-// has to show first.
-func atWork(holds []hold) *Cause {
+// onlyYours reports whether a refusal says nothing of the object, since what
+// holds it comes to its end by itself, and nobody but the caller is seen to be
+// refused.
+func (w *walker) onlyYours(n graph.Node, r reply, known []hold) bool {
+	if r.words() == "" {
+		return false
+	}
+	working, progresses := w.atWork(known)
+	if !progresses {
+		return false
+	}
+	if _, seen := w.seenFailing(n, r.words()); seen {
+		return false
+	}
+	if working != nil && working.Object == n.Identity() {
+		w.addOnce(working, Evidence{Source: asked(r).Source, Path: "when you send it", Value: r.message})
+	}
+	return true
+}
+
+// words are those by which a refusal that may depend on who asks can be told,
+// empty for another answer.
+func (r reply) words() string {
+	switch r.kind {
+	case webhookDenied:
+		return r.name
+	case policyDenied:
+		return "'" + r.name + "' with binding '" + r.binding + "'"
+	case refused:
+		return r.message
+	}
+	return ""
+}
+
+// atWork reports whether something holds the object that comes to its end by
+// itself, with its cause if it is known. What is refused to others may be
+// allowed to the controller: that it does not go on has to show first.
+func (w *walker) atWork(holds []hold) (*Cause, bool) {
 	for _, h := range holds {
-		if h.cause != nil && h.cause.ID == "fin-working" && h.cause.Verdict == Progressing {
-			return h.cause
+		if h.cause != nil && h.cause.Verdict == Progressing {
+			return h.cause, true
+		}
+		if h.cause == nil && h.next != nil && w.explain(*h.next).verdict == Progressing {
+			return nil, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // isCollectors reports whether a finalizer is taken off by the garbage
@@ -62,7 +99,7 @@ func isCollectors(finalizer string) bool {
 func (w *walker) refusal(n graph.Node, r reply, operation string) *Cause {
 	switch r.kind {
 	case webhookFailed, webhookDenied:
-		return w.webhookRefuses(n, r)
+		return w.webhookRefuses(n, r, operation)
 	case policyDenied:
 		return w.policyDenies(n, r)
 	case keepsFinalizer:
@@ -76,45 +113,160 @@ func (w *walker) refusal(n graph.Node, r reply, operation string) *Cause {
 	case refused:
 		return w.otherwiseRefused(n, r)
 	case noAnswer:
-		if h, s := w.deadWebhook(n, operation); h != nil {
+		if h, s := w.deadWebhook(n, operation, r.subresource); h != nil {
 			return w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: "the webhook is asked about a write to it, by its rules and selectors"})
 		}
 	}
 	return nil
 }
 
-// asked is the API server's answer as evidence.
-func asked(n graph.Node, r reply) Evidence {
-	return Evidence{Source: "a dry-run " + r.write + " of " + n.Identity().String(), Value: r.message}
+// asked is the API server's answer as evidence, about the object that was asked
+// about.
+func asked(r reply) Evidence {
+	return Evidence{Source: "a dry-run " + r.write + " of " + r.about.String(), Value: r.message}
+}
+
+// whenYou ends the summary of a refusal of which only the caller is known to
+// meet it.
+const whenYou = ", when you send it; what it answers to the controller is not known"
+
+// met makes a refusal of the caller's write the cause that the object is stuck,
+// when the controller is seen to meet it, too.
+func (w *walker) met(c *Cause, n graph.Node, r reply) {
+	if c.Verdict == Stuck || r.words() == "" {
+		return
+	}
+	if e, seen := w.seenFailing(n, r.words()); seen {
+		c.Verdict, c.Summary = Stuck, strings.TrimSuffix(c.Summary, whenYou)
+		c.Evidence = append(c.Evidence, e)
+	}
+}
+
+// seenFailing finds the words in what controllers say of their work on the
+// object: in its status, in events since its deletion was asked for, and in the
+// conditions of its namespace and of its definition, whose controllers delete
+// it.
+func (w *walker) seenFailing(n graph.Node, words string) (Evidence, bool) {
+	o := n.Object()
+	if full, err := w.whole(n); err == nil {
+		if e, seen := mentioned(full, n.Identity().String(), words); seen {
+			return e, true
+		}
+	}
+	if w.Events != nil {
+		for _, item := range w.eventsOf(o.Namespace, o.UID) {
+			if e := newEvent(&item); !e.last.Before(requested(o)) && strings.Contains(e.message, words) {
+				return e.evidence(), true
+			}
+		}
+	}
+	if o.Namespace != "" {
+		if namespace, err := w.full(namespaces, "", o.Namespace); err == nil && namespace.GetDeletionTimestamp() != nil {
+			if e, seen := mentioned(namespace, "Namespace/"+o.Namespace, words); seen {
+				return e, true
+			}
+		}
+	}
+	if custom(o) {
+		name := o.Resource.GroupResource().String()
+		if definition, err := w.full(crds, "", name); err == nil && definition.GetDeletionTimestamp() != nil {
+			return mentioned(definition, "CustomResourceDefinition/"+name, words)
+		}
+	}
+	return Evidence{}, false
+}
+
+// mentioned finds the words in the conditions of an object, or in a text of its
+// status.
+func mentioned(o *unstructured.Unstructured, source, words string) (Evidence, bool) {
+	for _, c := range conditions(o) {
+		if strings.Contains(c.message, words) {
+			return c.evidence(source), true
+		}
+	}
+	status, _, _ := unstructured.NestedMap(o.Object, "status")
+	for _, name := range slices.Sorted(maps.Keys(status)) {
+		if value := text(status[name]); strings.Contains(value, words) {
+			return Evidence{Source: source, Path: "status." + name, Value: value}, true
+		}
+	}
+	return Evidence{}, false
 }
 
 // webhookRefuses is a webhook that was asked: it cannot be called, or says no.
-func (w *walker) webhookRefuses(n graph.Node, r reply) *Cause {
+// The API server tells only its name, which others may have in other
+// configurations.
+func (w *walker) webhookRefuses(n graph.Node, r reply, operation string) *Cause {
+	suspects := w.webhooksNamed(n, r, operation)
+	switch {
+	case len(suspects) != 1:
+		return w.webhookUnclear(n, r, suspects)
+	case r.kind == webhookDenied:
+		return w.webhookDenies(n, suspects[0], r)
+	}
+	return w.webhookDead(n, suspects[0], w.servingOf(suspects[0]), asked(r))
+}
+
+// webhooksNamed returns the webhooks of the name that the API server told: those
+// that are asked about such a write, and of several that cannot be called those
+// that nothing serves.
+func (w *walker) webhooksNamed(n graph.Node, r reply, operation string) []*webhook {
 	all, _ := w.webhooks() // what cannot be read is noted
-	for _, h := range all {
-		if h.Name != r.name {
-			continue
-		}
-		if r.kind == webhookDenied {
-			return w.webhookDenies(n, h, r)
-		}
-		if h.FailurePolicy == "Ignore" {
-			continue
-		}
-		var s *serving
-		if service := h.ClientConfig.Service; service != nil {
-			s = w.serving(service.Namespace, service.Name)
-		}
-		return w.webhookDead(n, h, s, asked(n, r))
-	}
-	id, summary := "adm-webhook-dead", "an admission webhook that cannot be called must allow every write to it"
-	if r.kind == webhookDenied {
-		id, summary = "adm-webhook-deny", "an admission webhook refuses the write that it waits for"
-	}
-	return w.cause(id, n.Identity(), r.name, func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, summary+"; the configuration of the webhook "+r.name+" was not found or may not be read"
-		c.Evidence = []Evidence{asked(n, r)}
+	named := slices.DeleteFunc(slices.Clone(all), func(h *webhook) bool {
+		return h.Name != r.name || r.kind == webhookFailed && h.FailurePolicy == "Ignore"
 	})
+	narrow := func(keep func(*webhook) bool) {
+		if kept := slices.DeleteFunc(slices.Clone(named), func(h *webhook) bool { return !keep(h) }); len(kept) > 0 {
+			named = kept
+		}
+	}
+	narrow(func(h *webhook) bool {
+		matches, _ := w.matches(h, operation, r.subresource, n)
+		return matches
+	})
+	if r.kind == webhookFailed && len(named) > 1 {
+		narrow(func(h *webhook) bool {
+			s := w.servingOf(h)
+			return s != nil && s.dead
+		})
+	}
+	return named
+}
+
+// servingOf follows a webhook to what serves it: nil for one that is called by a
+// URL.
+func (w *walker) servingOf(h *webhook) *serving {
+	if service := h.ClientConfig.Service; service != nil {
+		return w.serving(service.Namespace, service.Name)
+	}
+	return nil
+}
+
+// webhookUnclear is a refusal by a webhook of which the configuration is not
+// known, or several may be meant.
+func (w *walker) webhookUnclear(n graph.Node, r reply, suspects []*webhook) *Cause {
+	id, verdict, end := "adm-webhook-dead", Stuck, ""
+	summary := "the admission webhook " + r.name + ", which cannot be called, must allow every write to it"
+	if r.kind == webhookDenied {
+		id, verdict, end = "adm-webhook-deny", Unknown, whenYou
+		summary = "the admission webhook " + r.name + " refuses the write that it waits for"
+	}
+	c := w.cause(id, n.Identity(), r.name, func(c *Cause) {
+		c.Verdict, c.Evidence = verdict, []Evidence{asked(r)}
+		c.Summary = summary + "; its configuration was not found or may not be read" + end
+		if len(suspects) > 0 {
+			c.Summary = summary + "; several configurations have one of that name" + end
+		}
+		for _, h := range suspects {
+			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
+			w.addRemedy(c, Remedy{
+				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, targetOf(h.config)),
+				Effect: "shows one of the configurations: find out which of them is in the way",
+			})
+		}
+	})
+	w.met(c, n, r)
+	return c
 }
 
 // webhookDead is a webhook that must be asked and cannot be reached. The
@@ -173,21 +325,18 @@ func (w *walker) deadWebhookRemedies(h *webhook, s *serving) []Remedy {
 	return remedies
 }
 
-// webhookDenies is a webhook that answers, and says no.
+// webhookDenies is a webhook that answers, and says no. Whom it listens to is in
+// its code.
 func (w *walker) webhookDenies(n graph.Node, h *webhook, r reply) *Cause {
 	c := w.shared("adm-webhook-deny "+string(h.config.UID)+" "+h.Name, "adm-webhook-deny", h.config, func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("its webhook %s refuses the write that the deletion needs", h.Name)
-		if judgesUsers(h.expressions()...) {
-			c.Verdict = Unknown
-			c.Summary += ", when you send it; its conditions ask who does, so what it answers to the controller is not known"
-		}
-		c.Evidence = append([]Evidence{asked(n, r)}, w.webhookEvidence(h)...)
+		c.Summary = fmt.Sprintf("its webhook %s refuses the write that the deletion needs", h.Name) + whenYou
+		c.Evidence = append([]Evidence{asked(r)}, w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), target(n)),
 			Effect: "shows the object: change it so that the webhook allows the write, and its controller goes on by itself",
 		}}
 	})
+	w.met(c, n, r)
 	w.exception(c, n, h)
 	return c
 }
@@ -225,16 +374,17 @@ func (w *walker) policyDenies(n graph.Node, r reply) *Cause {
 	}
 	c := w.shared("adm-vap-deny "+r.name+" "+r.binding, "adm-vap-deny", at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "the policy refuses the write that the deletion needs"
-		if err == nil && judgesUsers(specText(policy)) {
+		if err != nil || judgesUsers(specText(policy)) {
 			c.Verdict = Unknown
-			c.Summary += ", when you send it; its expressions ask who does, so what it answers to the controller is not known"
+			c.Summary += whenYou
 		}
-		c.Evidence = []Evidence{asked(n, r), {Source: "ValidatingAdmissionPolicyBinding/" + r.binding, Path: "spec.policyName", Value: r.name}}
+		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.binding, Path: "spec.policyName", Value: r.name}}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, targetOf(at)),
 			Effect: "shows what the policy asks for: change the object so that it satisfies that, and its controller goes on by itself",
 		}}
 	})
+	w.met(c, n, r)
 	w.bindingException(c, n, r.binding)
 	return c
 }
@@ -271,10 +421,12 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 
 // otherwiseRefused is a refusal of an admission plugin inside the API server.
 func (w *walker) otherwiseRefused(n graph.Node, r reply) *Cause {
-	return w.cause("adm-refused", n.Identity(), r.message, func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, "the API server refuses the write that the deletion needs"
-		c.Evidence = []Evidence{asked(n, r)}
+	c := w.cause("adm-refused", n.Identity(), r.message, func(c *Cause) {
+		c.Summary = "the API server refuses the write that the deletion needs" + whenYou
+		c.Evidence = []Evidence{asked(r)}
 	})
+	w.met(c, n, r)
+	return c
 }
 
 // mutator is a configuration that may change an object as it is written.
@@ -285,8 +437,8 @@ type mutator struct {
 }
 
 // terminating is the condition with which a mutating webhook or policy leaves
-// alone what is being deleted.
-var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating", "expression": "!has(object.metadata.deletionTimestamp)"}
+// alone what is being deleted. The object of a DELETE is null.
+var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating", "expression": "object == null || !has(object.metadata.deletionTimestamp)"}
 
 // readds is an object whose finalizer something puts back when it is taken off.
 func (w *walker) readds(n graph.Node, r reply) *Cause {
@@ -298,7 +450,7 @@ func (w *walker) readds(n graph.Node, r reply) *Cause {
 	return w.shared("adm-mutating-readd "+at.String()+" "+string(at.UID), "adm-mutating-readd", at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "a mutating webhook or policy puts the finalizer back whenever it is taken off"
-		c.Evidence = []Evidence{asked(n, r)}
+		c.Evidence = []Evidence{asked(r)}
 		for _, s := range suspects {
 			c.Evidence = append(c.Evidence, s.evidence)
 			w.addRemedy(c, s.remedy)
@@ -318,7 +470,7 @@ func (w *walker) mutators(n graph.Node) []mutator {
 		if h.config.Resource.Resource != mutatingWebhooks.Resource {
 			continue
 		}
-		if matches, _ := w.matches(h, "UPDATE", n); !matches {
+		if matches, _ := w.matches(h, "UPDATE", "", n); !matches {
 			continue
 		}
 		at := fmt.Sprintf("/webhooks/%d", h.index)
@@ -377,7 +529,7 @@ func (w *walker) policyMatches(policy *unstructured.Unstructured, n graph.Node) 
 	}
 	m := view.Spec.MatchConstraints
 	h := &webhook{webhookSpec: webhookSpec{Rules: m.ResourceRules, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
-	matches, _ := w.matches(h, "UPDATE", n)
+	matches, _ := w.matches(h, "UPDATE", "", n)
 	return matches
 }
 
@@ -400,7 +552,7 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 	return w.cause("val-schema-tightened", n.Identity(), "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "it is not valid any more as it is, so no update of it is accepted, and no finalizer can be taken off"
-		c.Evidence = []Evidence{asked(n, r)}
+		c.Evidence = []Evidence{asked(r)}
 		for i, cause := range r.causes {
 			if i < maxShown {
 				c.Evidence = append(c.Evidence, field(n, strings.TrimPrefix(cause.Field, "<nil>"), cause.Message)) // <nil> is the object itself

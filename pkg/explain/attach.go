@@ -4,7 +4,9 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -79,7 +81,8 @@ func (w *walker) nodeEvidence(node string) []Evidence {
 
 // driver adds what is known of a CSI driver's controller, and returns what the
 // lease of its sidecar tells. The lease is in the namespace of the driver,
-// which nothing names.
+// which nothing names: of several the one that was renewed last counts, the
+// others are left over. leaseStale means that its holder does not run, either.
 func (w *walker) driver(c *Cause, driver, leaseName string) leaseState {
 	c.Controller = &Controller{Name: "the CSI driver " + driver, Liveness: string(Unknown)}
 	if _, err := w.full(csiDrivers, "", driver); apierrors.IsNotFound(err) {
@@ -89,30 +92,62 @@ func (w *walker) driver(c *Cause, driver, leaseName string) leaseState {
 	if err != nil {
 		return leaseUnread
 	}
+	var freshest *unstructured.Unstructured
 	for i := range all {
-		if all[i].GetName() != leaseName {
-			continue
+		if all[i].GetName() == leaseName && (freshest == nil || renewTime(&all[i]).After(renewTime(freshest))) {
+			freshest = &all[i]
 		}
-		state, evidence := w.leaseState(&all[i])
-		c.Controller.Evidence = append(c.Controller.Evidence, evidence)
-		if state == leaseFresh {
-			c.Controller.Liveness = Alive
-		} else {
-			c.Controller.Liveness = Dead
-		}
-		return state
 	}
-	c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Leases named " + leaseName, Value: "there are none"})
-	return leaseMissing
+	if freshest == nil {
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Leases named " + leaseName, Value: "there are none"})
+		return leaseMissing
+	}
+	return w.leader(c, freshest)
+}
+
+func renewTime(lease *unstructured.Unstructured) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, nested(lease, "spec", "renewTime"))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// leader says of a cause's controller what its lease tells. A lease that is not
+// renewed may be left over, since leader election can be switched off: its
+// holder is dead only when the pod or the workload that it names does not run.
+// Otherwise the state is leaseUnread.
+func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) leaseState {
+	state, evidence := w.leaseState(lease)
+	c.Controller.Evidence = append(c.Controller.Evidence, evidence)
+	switch state {
+	case leaseFresh:
+		c.Controller.Liveness = Alive
+	case leaseStale:
+		holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
+		l := w.workloadOfPod(lease.GetNamespace(), holder)
+		if l == nil {
+			c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Pod/" + lease.GetNamespace() + "/" + holder, Value: "does not exist; whether a driver without a lease runs is not known"})
+			return leaseUnread
+		}
+		st := w.stateOf(l)
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: l.id.String(), Value: st.because})
+		c.Controller.Evidence = append(c.Controller.Evidence, st.evidence...)
+		if st.liveness != Dead {
+			return leaseUnread
+		}
+		c.Controller.Liveness = Dead
+	}
+	return state
 }
 
 // driverVerdict judges a driver that should have acted: it is stuck with a
-// failure that lasts, and when its lease expired; it is at work when it has a
+// failure that lasts, and when nothing of it runs; it is at work when it has a
 // lease and nothing failed.
 func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease leaseState) {
 	switch {
 	case lease == leaseStale:
-		c.Verdict, c.Summary = Stuck, c.Summary+"; it does not renew its lease"
+		c.Verdict, c.Summary = Stuck, c.Summary+"; it does not run"
 	case failure != "" && w.age(n) > driverDelay:
 		c.Verdict = Stuck
 	case failure == "" && lease == leaseFresh && w.age(n) <= driverDelay:
@@ -194,7 +229,7 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 			c.Evidence = append(c.Evidence, field(n, "spec.csi.volumeHandle", handle))
 		}
 		lease := w.driver(c, driver, dashed(driver))
-		w.driverVerdict(c, n, failure+firstValue(events), lease)
+		w.driverVerdict(c, n, failure+w.lasting(n), lease)
 		if policy == "Retain" {
 			c.Evidence = append(c.Evidence, field(n, "spec.persistentVolumeReclaimPolicy", "Retain: nothing has to be deleted, the driver only takes the finalizer off"))
 		}
@@ -202,11 +237,18 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 	})}}
 }
 
-func firstValue(evidence []Evidence) string {
-	if len(evidence) == 0 {
-		return ""
+// lasting returns what an event says that tells of the same failure again and
+// again; empty for none. One that came once may be over.
+func (w *walker) lasting(n graph.Node, reasons ...string) string {
+	asked := requested(n.Object())
+	for _, o := range w.eventsOf(n.Object().Namespace, n.Object().UID) {
+		e := newEvent(&o)
+		about := len(reasons) == 0 || slices.Contains(reasons, e.reason)
+		if e.kind == "Warning" && about && !e.last.Before(asked) && e.repeats() && w.Now.Sub(e.last) <= sameFailure {
+			return e.message
+		}
 	}
-	return evidence[0].Value
+	return ""
 }
 
 func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {

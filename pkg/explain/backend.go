@@ -152,7 +152,7 @@ func (w *walker) repair(s *serving, effect string) []Remedy {
 	switch {
 	case s.idle != "":
 		return []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s -n %s scale %s --replicas=1", w.Kubectl, Quote(s.namespace), s.idle),
+			Risk: Safe, Command: fmt.Sprintf("%s -n %s scale %s --current-replicas=0 --replicas=1", w.Kubectl, Quote(s.namespace), Quote(s.idle)),
 			Effect: "starts what serves it, which is scaled to nothing; " + effect,
 		}}
 	default:

@@ -38,10 +38,10 @@ func (w *walker) foreground(n graph.Node) []hold {
 		default:
 			if c := w.untouched(n, d); c != nil {
 				holds = append(holds, hold{symptom: symptom, because: because, cause: c})
-			} else if denied := w.denied(n, d); denied != nil {
-				holds = append(holds, denied...)
 			} else {
-				waiting = true
+				denied, certain := w.denied(n, d)
+				holds = append(holds, denied...)
+				waiting = waiting || !certain
 			}
 		}
 	}
@@ -97,10 +97,10 @@ func (w *walker) blindCollector(n graph.Node) []hold {
 
 // denied is a blocking dependent that the garbage collector may not delete, or,
 // when another owner keeps it, may not release: nil when nothing is known to
-// refuse that.
-func (w *walker) denied(owner, d graph.Node) []hold {
+// refuse that. It is certain when not only the caller is known to be refused.
+func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 	if w.age(owner) <= collectorDelay {
-		return nil
+		return nil, false
 	}
 	operation, r := "DELETE", reply{}
 	if keptByOthers(owner, d) {
@@ -114,17 +114,21 @@ func (w *walker) denied(owner, d graph.Node) []hold {
 	}
 	root := w.refusal(d, r, operation)
 	if root == nil {
-		return nil
+		return nil, false
 	}
-	c := w.shared("gc-fg-denied "+string(owner.Object().UID)+" "+root.Object.String(), "gc-fg-denied", d.Identity(), func(c *Cause) {
-		c.Verdict = Stuck
+	certain = root.Verdict == Stuck
+	c := w.shared(fmt.Sprintf("gc-fg-denied %s %s %t", owner.Object().UID, root.Object, certain), "gc-fg-denied", d.Identity(), func(c *Cause) {
+		c.Verdict = root.Verdict
 		c.Summary = "the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart"
-		c.Evidence = []Evidence{field(d, "metadata.deletionTimestamp", "not set"), asked(d, r)}
+		if !certain {
+			c.Summary = "the garbage collector may not be allowed to delete it: you are not"
+		}
+		c.Evidence = []Evidence{field(d, "metadata.deletionTimestamp", "not set"), asked(r)}
 		c.Remedies = append(w.freeOwner(owner, d), w.deleteAgain(d, Disruptive, "deletes the dependent at once, when nothing refuses it any more; its owner follows"))
 	})
 	w.members[c] = append(w.members[c], d)
 	because := "the garbage collector may not delete its dependent " + d.Identity().String()
-	return []hold{{symptom: "gc-fg-denied", because: because, cause: root}, {symptom: "gc-fg-blocking", because: because, cause: c}}
+	return []hold{{symptom: "gc-fg-denied", because: because, cause: root}, {symptom: "gc-fg-blocking", because: because, cause: c}}, certain
 }
 
 // keptByOthers reports whether a dependent has an owner that stays.
@@ -281,9 +285,9 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 	}
 	because := "the garbage collector may not update " + refusing.Identity().String()
 	c := w.cause("gc-orphan-pending", n.Identity(), "denied", func(c *Cause) {
-		c.Verdict = Stuck
+		c.Verdict = root.Verdict
 		c.Summary = fmt.Sprintf("%d dependents still reference it, and the references cannot be removed: deleting it in another way now would delete them", len(n.Dependents()))
-		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(refusing, r)}
+		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
 		for _, ref := range refusing.Owners() {
 			if ref.UID == n.Object().UID {
 				remedy := w.dropReference(refusing, ref.Index, ref.UID, "removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")

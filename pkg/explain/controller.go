@@ -43,9 +43,20 @@ type candidate struct {
 	// identified: something other than rights points at it.
 	identified bool
 	signs      []Evidence
-	// named is set when managed fields or the catalogue name it.
+	// named is set when managed fields, an event, a lease, or the place that the
+	// catalogue states name it.
 	named bool
 }
+
+// guessed reports whether nothing but its name points at the workload: that it
+// fits a pattern of the catalogue, or is there in another namespace than the
+// one that the catalogue states. Another product's may be called alike.
+func (c *candidate) guessed() bool {
+	return !c.named && !slices.ContainsFunc(c.signs, func(e Evidence) bool { return e.Path != nameAlone })
+}
+
+// nameAlone is the path of a sign that is no more than a name.
+const nameAlone = "metadata.name"
 
 // search is what was found of the controller of a finalizer on a type.
 type search struct {
@@ -112,7 +123,7 @@ func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) 
 	w.byWebhooks(s, add)
 	w.byLease(s, n.Object().Namespace, add)
 	for _, c := range found {
-		c.identified = c.named || slices.ContainsFunc(c.signs, func(e Evidence) bool { return e.Path != "roleRef" })
+		c.identified = c.named || slices.ContainsFunc(c.signs, func(e Evidence) bool { return e.Path != "roleRef" && e.Path != nameAlone })
 		s.candidates = append(s.candidates, c)
 	}
 	slices.SortFunc(s.candidates, func(a, b *candidate) int { return cmp.Or(b.score-a.score, a.id.Compare(b.id)) })
@@ -244,14 +255,21 @@ func (w *walker) byCatalogue(s *search, namespace string, add adder) {
 				kind, name := l.id.Resource.Kind, l.id.Name
 				anywhere := usual
 				anywhere.Namespace = ""
-				says := Evidence{Source: l.id.String(), Path: "metadata.name", Value: "is where the catalogue of finalizers has the controller of " + m.Product}
+				says := Evidence{Source: l.id.String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
 				switch {
+				case usual.Is(kind, l.id.Namespace, name, namespace) && strings.Contains(usual.Name, "*"):
+					says.Value = "is called as the catalogue of finalizers has it for controllers of " + m.Product + ", of which there may be several"
+					weight := weakSign
+					if w.rights().states(l.account, s.resource.GroupResource()) {
+						weight = goodSign
+					}
+					add(l, weight, false, says)
 				case usual.Is(kind, l.id.Namespace, name, namespace):
 					add(l, strongSign, true, says)
 				case anywhere.Is(kind, l.id.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace &&
 					!strings.Contains(usual.Name, "*") && !isCommon(usual.Name):
 					says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
-					add(l, goodSign, true, says)
+					add(l, goodSign, false, says)
 				default:
 					continue
 				}
@@ -346,8 +364,13 @@ func (w *walker) byRights(s *search, add adder) {
 			for _, l := range users {
 				add(l, goodSign, false, g.evidence())
 			}
-			if len(users) == 0 && w.accountGone(g.subject) {
+			switch {
+			case len(users) > 0:
+			case w.accountGone(g.subject):
 				s.lost = append(s.lost, g)
+			case !strings.HasPrefix(g.role, "ClusterRole/system:"):
+				// A Job may run as it, or somebody outside with a token of it.
+				s.outside = append(s.outside, g)
 			}
 		}
 	}
@@ -384,6 +407,10 @@ func (w *walker) usersOf(a account) []*workload {
 		w.running.unread = append(w.running.unread, "pods")
 	}
 	for i := range items {
+		// An ended pod serves nothing any more, and what a Job runs comes and goes.
+		if podEnded(&items[i]) {
+			continue
+		}
 		if l := newPodWorkload(&items[i]); l != nil && l.account == a {
 			found = append(found, l)
 		}

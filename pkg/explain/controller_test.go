@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -68,6 +70,28 @@ func status(deleted int, status string) string {
 	return fmt.Sprintf("Widget/s/w deleted=%d finalizers=%s ", deleted, fin) + `{"metadata":{"generation":2,` + setter + `},"status":` + status + "}\n"
 }
 
+// provider is one of many that fit a pattern of the catalogue, with rights on
+// API groups.
+func provider(name, groups string) string {
+	return strings.NewReplacer("NAME", name, "GROUPS", groups).Replace(`ServiceAccount/crossplane-system/NAME
+ClusterRole/NAME {"rules":[{"apiGroups":GROUPS,"resources":["*"],"verbs":["*"]}]}
+ClusterRoleBinding/NAME {"roleRef":{"kind":"ClusterRole","name":"NAME"},"subjects":[{"kind":"ServiceAccount","namespace":"crossplane-system","name":"NAME"}]}
+Deployment/crossplane-system/provider-NAME-0123456789ab {"spec":{"replicas":1,"selector":{"matchLabels":{"app":"p"}},"template":{"metadata":{"labels":{"app":"p"}},"spec":{"serviceAccountName":"NAME","containers":[{"name":"package-runtime","image":"x/provider-NAME:v1"}]}}}}
+`) + strings.NewReplacer("op/widget-operator-x", "crossplane-system/provider-x", `"app":"w"`, `"app":"p"`, "widget-operator", name).Replace(pod(ready))
+}
+
+// event is a warning about the widget that came so often between two times of
+// day.
+func event(count int, first, last string) string {
+	return fmt.Sprintf(`Event/s/e {"type":"Warning","reason":"CleanupFailed","message":"the object has been modified","involvedObject":{"kind":"Widget","name":"w","uid":"w"},"firstTimestamp":"2026-01-02T%sZ","lastTimestamp":"2026-01-02T%sZ","count":%d}`, first, last, count) + "\n"
+}
+
+const (
+	managed = "Widget/s/w deleted=60 finalizers=finalizer.managedresource.crossplane.io\n"
+	// moving is a status that has changed a moment ago.
+	moving = `{"conditions":[{"type":"Draining","status":"True","reason":"Draining","message":"3 of 5","lastTransitionTime":"2026-01-02T03:04:00Z"}]}`
+)
+
 var controllerCases = []struct{ name, cluster, want string }{
 	{"scaled to 0", install + deployment(0) + owned, "Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
 	{"scaled to 0, known by its rights alone", install + deployment(0) + widget, "Widget/s/w: Stuck fin-dead@widget-operator*1\n"},
@@ -120,7 +144,8 @@ var controllerCases = []struct{ name, cluster, want string }{
 	{"whether it may patch cannot be read", "unreadable clusterroles\n" + alive + node + widgetCRD + account + deployment(1) + pod(ready) + owned, "Widget/s/w: Progressing fin-working@w*1\n"},
 
 	{"nobody", alive + widgetCRD + owned, "Widget/s/w: Stuck fin-absent@w*1\n"},
-	{"nobody, and its account is left", alive + widgetCRD + account + roles + owned, "Widget/s/w: Stuck fin-absent@w*1\n"},
+	{"nobody, and its account is left", alive + widgetCRD + account + roles + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"nobody, and its account is gone", alive + "Namespace/op\n" + widgetCRD + roles + owned, "Widget/s/w: Stuck fin-absent@w*1\n"},
 	{"nobody that can be seen: workloads", "unreadable deployments\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
 	{"nobody that can be seen: webhooks", "unreadable validatingwebhookconfigurations\n" + alive + widgetCRD + "ConfigMap/s/c deleted=60 finalizers=acme.org/x\n", "ConfigMap/s/c: Unknown fin-unknown@c*1\n"},
 	{"nobody that can be seen: rights", "unreadable rolebindings\n" + alive + widgetCRD + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
@@ -170,6 +195,37 @@ var controllerCases = []struct{ name, cluster, want string }{
 		"Widget/s/w: Unknown fin-unknown@w*1\n"},
 	{"one controller is done, another is not", install + deployment(1) + pod(ready) + strings.Replace(person("Widget/s/w", "acme.org/hold"), "finalizers=acme.org/hold", "finalizers="+fin+",acme.org/hold", 1),
 		"Widget/s/w: Stuck fin-manual@w*1 fin-working@w*1\n"},
+	{"another of the catalogue's pattern, without rights", alive + node + provider("gcp", `["gcp.example.com"]`) + managed, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"another of the catalogue's pattern, that may change anything", alive + node + provider("kubernetes", `["*"]`) + managed, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"another of the catalogue's pattern, which is down", alive + strings.Replace(provider("gcp", `["gcp.example.com"]`), `"replicas":1`, `"replicas":0`, 1) + managed, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"one of the catalogue's pattern with rights of its own", alive + node + provider("example", `["example.com"]`) + managed, "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"one of the catalogue's pattern that set it", alive + node + provider("example", `["gcp.example.com"]`) +
+		strings.TrimSuffix(managed, "\n") + ` {"metadata":{` + strings.NewReplacer(`"widget-operator"`, `"provider-example"`, fin, "finalizer.managedresource.crossplane.io").Replace(setter) + "}}\n", "Widget/s/w: Stuck fin-rbac@example*1\n"},
+	{"the catalogue's name in another namespace, without rights", alive + node + "PersistentVolumeClaim/s/c deleted=60 finalizers=snapshot.storage.kubernetes.io/pvc-as-source-protection\n" +
+		strings.ReplaceAll(deployment(1), "/widget-operator {", "/snapshot-controller {") + pod(ready), "PersistentVolumeClaim/s/c: Unknown fin-unknown@c*1\n"},
+	{"may not patch, and has a kubeconfig", alive + node + widgetCRD + account + readOnly + strings.Replace(deployment(1), `"name":"manager",`, `"name":"manager","args":["--kubeconfig=/etc/remote"],`, 1) + pod(ready) + owned,
+		"Widget/s/w: Unknown fin-unknown@w*1\n"},
+
+	{"conditions that are False when all is well", install + deployment(1) + pod(ready) + status(3600, `{"conditions":[{"type":"Paused","status":"False","reason":"NotPaused","observedGeneration":2,"lastTransitionTime":"2026-01-02T01:00:00Z"},{"type":"Draining","status":"True","reason":"Draining","message":"3 of 5","observedGeneration":2,"lastTransitionTime":"2026-01-02T03:04:00Z"}]}`),
+		"Widget/s/w: Progressing fin-working@w*1\n"},
+	{"a failure that is older than the deletion, and still observed", install + deployment(1) + pod(ready) + status(3600, `{"conditions":[{"type":"Ready","status":"False","reason":"DeleteFailed","message":"AccessDenied","observedGeneration":2,"lastTransitionTime":"2026-01-02T01:00:00Z"}]}`),
+		"Widget/s/w: Stuck fin-alive-failing@w*1\n"},
+	{"one event, long ago", install + deployment(1) + pod(ready) + status(3600, moving) + event(1, "02:30:00", "02:30:00"), "Widget/s/w: Progressing fin-working@w*1\n"},
+	{"one event, just now", install + deployment(1) + pod(ready) + status(3600, `{}`) + event(1, "03:04:00", "03:04:00"), "Widget/s/w: Progressing fin-alive-failing@w*1\n"},
+	{"many events, and it moves", install + deployment(1) + pod(ready) + status(3600, moving) + event(40, "02:30:00", "03:04:00"), "Widget/s/w: Progressing fin-alive-failing@w*1\n"},
+	{"fails for long, with ever another message", install + deployment(1) + pod(ready) + strings.Replace(status(3600, `{"conditions":[{"type":"Ready","status":"False","reason":"InUse","message":"3 of 10 are still in use","lastTransitionTime":"2026-01-02T02:30:00Z"}]}`),
+		`"managedFields":[`, `"managedFields":[{"manager":"widget-operator","operation":"Update","subresource":"status","time":"2026-01-02T03:03:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:status":{}}},`, 1), "Widget/s/w: Progressing fin-alive-failing@w*1\n"},
+
+	{"no lease of a controller manager, and no pods for a moment", node + widgetCRD + account + roles + deployment(1) + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"no controller manager, and no pods", node + widgetCRD + account + roles + deployment(1) + owned + "ConfigMap/s/idle deleted=60 finalizers=orphan\n",
+		"ConfigMap/s/idle: Stuck gc-absent@kube-controller-manager*1\nWidget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	{"waits for a node for a moment", install + deployment(1) + `Pod/op/x {"metadata":{"creationTimestamp":"2026-01-02T03:04:02Z","labels":{"app":"w"}},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/3 nodes","lastTransitionTime":"2026-01-02T03:04:02Z"}]}}` + "\n" + owned,
+		"Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"an evicted pod before the next", install + deployment(1) + pod(`{"phase":"Failed","reason":"Evicted"}`) + owned, "Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"an ended pod of a Job", alive + node + widgetCRD + account + roles + strings.Replace(pod(`{"phase":"Succeeded"}`), `"labels":{"app":"w"}`, `"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"j","controller":true}]`, 1) + widget,
+		"Widget/s/w: Unknown fin-unknown@w*1\n"},
+	{"set by a person, beside one that may change anything", alive + node + account + strings.ReplaceAll(deployment(1), "Deployment/op/widget-operator", "Deployment/op/guardian") + pod(ready) + person("PersistentVolumeClaim/s/c", "acme.org/hold") +
+		`ClusterRole/all {"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}` + "\n" + strings.ReplaceAll(binding, `"name":"widgets"}`, `"name":"all"}`), "PersistentVolumeClaim/s/c: Unknown fin-unknown@c*1\n"},
 	{"a part of the controller manager", alive + "Pod/s/p deleted=5 grace=0 finalizers=batch.kubernetes.io/job-tracking\n", "Pod/s/p: Pending\n"},
 }
 
@@ -359,6 +415,41 @@ func TestManyObjects(t *testing.T) {
 			}
 			if n := len(report.Causes[0].Remedies) + len(report.Causes[0].Evidence); n > 40 {
 				t.Errorf("%d remedies and pieces of evidence", n)
+			}
+		})
+	}
+}
+
+// TestLaggingClock looks at leases whose holders' clocks lag by an hour: those
+// that are renewed meanwhile are fresh, and one pause does for all of them.
+func TestLaggingClock(t *testing.T) {
+	lagging := install + deployment(1) + pod(ready) + leaseOf(stale) + owned + "Node/m {\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}\n" +
+		"lease kube-node-lease/m 3600\n" + `Pod/s/p deleted=300 grace=30 {"spec":{"nodeName":"m"},"status":{"containerStatuses":[{"name":"c","state":{"running":{}}}]}}` + "\n"
+	for _, c := range []struct {
+		name   string
+		renews bool
+		want   string
+	}{
+		{"renewed", true, "Pod/s/p: Stuck pod-kubelet-kill@p*1\nWidget/s/w: Progressing fin-working@w*1\n"},
+		{"not renewed", false, "Pod/s/p: Stuck pod-node-notready@m*1\nWidget/s/w: Stuck fin-dead@widget-operator*1\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, waited := parse(t, lagging), time.Duration(0)
+			s.wait = func(d time.Duration) {
+				waited += d
+				for key, o := range s.whole {
+					if strings.HasPrefix(key, "leases/") && c.renews {
+						later := o.DeepCopy()
+						_ = unstructured.SetNestedField(later.Object, fmt.Sprintf("2026-01-02T02:05:%02d.000000Z", int(waited.Seconds())), "spec", "renewTime")
+						s.whole[key] = later
+					}
+				}
+			}
+			if diff := cmp.Diff(c.want, s.explained(t)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if waited == 0 || waited > 20*time.Second {
+				t.Errorf("waited for %s", waited)
 			}
 		})
 	}

@@ -3,7 +3,9 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -237,9 +239,14 @@ func listPath(resource schema.GroupVersionResource) string {
 	return "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource
 }
 
-// initializing finds the definitions whose conversion fails where the API
-// server says only that their storage is being initialized, as the namespace
-// controller is told of types of which it has no object.
+// convertedKind matches the kind in the API server's words for a conversion that
+// failed (apiextensions-apiserver/pkg/apiserver/conversion).
+var convertedKind = regexp.MustCompile(`conversion webhook for ([^\s,/]+)/[^\s,/]+, Kind=([^\s,:;]+)`)
+
+// initializing finds the definitions whose conversion fails: those of the kinds
+// that the message names, or, where the API server says only that a storage is
+// being initialized, as it does to the namespace controller for types of which
+// it has no object, those that it cannot list in some version.
 func (w *walker) initializing(message string) []*Cause {
 	if !strings.Contains(message, "storage is (re)initializing") && !isConversionFailure(message) {
 		return nil
@@ -253,14 +260,38 @@ func (w *walker) initializing(message string) []*Cause {
 		if nested(&all[i], "spec", "conversion", "strategy") != "Webhook" {
 			continue
 		}
-		service := nested(&all[i], "spec", "conversion", "webhook", "clientConfig", "service", "name")
-		namespace := nested(&all[i], "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
 		gr := schema.GroupResource{Group: nested(&all[i], "spec", "group"), Resource: nested(&all[i], "spec", "names", "plural")}
-		if service != "" && w.serving(namespace, service).dead || strings.Contains(message, gr.Group) {
+		if namesKind(message, &all[i]) || !isConversionFailure(message) && w.conversionBroken(&all[i]) {
 			causes = append(causes, w.conversion(gr, message))
 		}
 	}
 	return causes
+}
+
+// namesKind reports whether the message is about the conversion of objects, or
+// lists, of a definition.
+func namesKind(message string, definition *unstructured.Unstructured) bool {
+	for _, match := range convertedKind.FindAllStringSubmatch(message, -1) {
+		kind, list := nested(definition, "spec", "names", "kind"), nested(definition, "spec", "names", "listKind")
+		if match[1] == nested(definition, "spec", "group") && slices.Contains([]string{kind, cmp.Or(list, kind+"List")}, match[2]) {
+			return true
+		}
+	}
+	return false
+}
+
+// conversionBroken reports whether the service that converts the objects of a
+// definition does not work, and a version of them cannot be listed for that.
+func (w *walker) conversionBroken(definition *unstructured.Unstructured) bool {
+	service := nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+	namespace := nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
+	if service == "" || !w.serving(namespace, service).dead {
+		return false
+	}
+	return slices.ContainsFunc(servedVersions(definition), func(resource schema.GroupVersionResource) bool {
+		_, err := w.Cluster.List(w.ctx, resource, "")
+		return err != nil && isConversionFailure(err.Error())
+	})
 }
 
 // instancesRefused is what keeps the API server from deleting the instances of a

@@ -70,8 +70,19 @@ func (w *walker) podUser(id string, n graph.Node, pod *unstructured.Unstructured
 			{Source: at.String(), Path: "status.phase", Value: nested(pod, "status", "phase")},
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
+		if endsByItself(pod) {
+			c.Verdict = Unknown
+			c.Summary = fmt.Sprintf("it uses %s until it has done its work, and nobody is deleting it", n.Identity())
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: nested(pod, "spec", "restartPolicy")})
+		}
 		c.Remedies = []Remedy{{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "deletes the pod, after which " + n.Identity().String() + " goes", Leaks: leaks}}
 	})
+}
+
+// endsByItself reports whether a pod is one that works until it is done.
+func endsByItself(pod *unstructured.Unstructured) bool {
+	policy := nested(pod, "spec", "restartPolicy")
+	return policy == "Never" || policy == "OnFailure"
 }
 
 // reservedFor is a claim that is reserved for something that is not a pod.

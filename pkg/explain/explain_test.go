@@ -4,7 +4,6 @@ package explain_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
@@ -92,6 +92,7 @@ type scenario struct {
 	catalogue  *finalizers.Catalogue
 	failed     map[string]string // lists, by resource
 	answers    map[string]string // to probes, by "WRITE Kind/namespace/name"
+	wait       func(time.Duration)
 }
 
 func parse(t *testing.T, text string) *scenario {
@@ -184,7 +185,8 @@ func (s *scenario) add(t *testing.T, name string, words []string, body string) {
 	s.objects = append(s.objects, o)
 	whole := &unstructured.Unstructured{Object: map[string]any{}}
 	if body != "" {
-		if err := json.Unmarshal([]byte(body), &whole.Object); err != nil {
+		// Numbers are int64, as they are in what the API server answers.
+		if err := utiljson.Unmarshal([]byte(body), &whole.Object); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
@@ -215,6 +217,9 @@ func (s *scenario) List(_ context.Context, resource schema.GroupVersionResource,
 	s.requests++
 	if s.unreadable[resource.Resource] {
 		return nil, errors.New("refused by the test")
+	}
+	if message, failed := s.failed[resource.Resource]; failed {
+		return nil, apierrors.NewInternalError(errors.New(message))
 	}
 	var items []unstructured.Unstructured
 	for key, o := range s.whole {
@@ -277,6 +282,9 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 		}
 	}
 	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.events, Catalogue: s.catalogue, Now: now}
+	if s.wait != nil {
+		in.Wait = func(_ context.Context, d time.Duration) { s.wait(d) }
+	}
 	if len(s.answers) > 0 {
 		in.Prober = prober{s}
 		asked = append(asked, s.named(g)...)
@@ -317,6 +325,33 @@ ConfigMap/s/a deleted=5 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknown 
 	{"stale lease", `
 lease kube-system/kube-controller-manager 600
 ConfigMap/s/a deleted=60 finalizers=foregroundDeletion`, "ConfigMap/s/a: Stuck gc-absent@kube-controller-manager*1\n"},
+	{"an unrelated object that is young", `
+ConfigMap/s/a deleted=60 finalizers=orphan
+ConfigMap/s/c deleted=2 finalizers=foregroundDeletion`, "ConfigMap/s/a: Stuck gc-absent@kube-controller-manager*1\nConfigMap/s/c: Unknown gc-absent@kube-controller-manager*1\n"},
+	{"a dependent of which nothing shows that it can be deleted", `
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion
+ConfigMap/s/b owners=ConfigMap/a!`, "ConfigMap/s/a: Unknown gc-absent@kube-controller-manager*1\n"},
+	{"a dependent that can be deleted", `
+answer PATCH ConfigMap/s/none 403 no
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion
+ConfigMap/s/b owners=ConfigMap/a!`, "ConfigMap/s/a: Stuck gc-absent@kube-controller-manager*1\n"},
+	{"conversion of another kind", alive + `
+CustomResourceDefinition/foos.acme.org {"spec":{"group":"acme.org","names":{"plural":"foos","kind":"Foo"},"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://foo.example"}}}}}
+CustomResourceDefinition/bars.acme.org {"spec":{"group":"acme.org","names":{"plural":"bars","kind":"Bar"},"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://bar.example"}}}}}
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","reason":"ContentDeletionFailed","message":"conversion webhook for acme.org/v1, Kind=FooList failed: Post: no route","lastTransitionTime":"2026-01-02T03:00:00Z"}]}}
+ConfigMap/s/x`, "Namespace/s: Stuck val-conversion-dead@foos.acme.org*1\n"},
+	{"a storage that is being initialized", alive + `
+CustomResourceDefinition/foos.acme.org {"spec":{"group":"acme.org","names":{"plural":"foos","kind":"Foo"},"versions":[{"name":"v1","served":true}],"conversion":{"strategy":"Webhook","webhook":{"clientConfig":{"service":{"namespace":"x","name":"y"}}}}}}
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","reason":"ContentDeletionFailed","message":"storage is (re)initializing","lastTransitionTime":"2026-01-02T03:04:00Z"}]}}
+ConfigMap/s/x`, "Namespace/s: Unknown ns-content-failure@s*1\n"},
+	{"a class that is being changed", alive + `
+VolumeAttributesClass/gold deleted=60 finalizers=kubernetes.io/vac-protection
+PersistentVolumeClaim/s/c {"spec":{"volumeAttributesClassName":"silver"},"status":{"currentVolumeAttributesClassName":"gold","modifyVolumeStatus":{"targetVolumeAttributesClassName":"silver","status":"InProgress"}}}
+PersistentVolume/p {"spec":{"volumeAttributesClassName":"gold","claimRef":{"namespace":"s","name":"c"}}}`,
+		"VolumeAttributesClass/gold: Unknown vac-in-use@p*1 vac-in-use@c*1\n"},
+	{"a claim of a pod that ends by itself", alive + node + `
+ResourceClaim/s/c deleted=60 finalizers=resource.kubernetes.io/delete-protection {"status":{"reservedFor":[{"resource":"pods","name":"p","uid":"p"}]}}
+Pod/s/p {"spec":{"nodeName":"n","restartPolicy":"Never"},"status":{"phase":"Running"}}`, "ResourceClaim/s/c: Unknown dra-claim-reserved@p*1\n"},
 	{"a lease that cannot be read", `
 unreadable leases
 ConfigMap/s/a deleted=60 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknown gc-absent@kube-controller-manager*1\n"},

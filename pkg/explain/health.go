@@ -65,7 +65,9 @@ func (w *walker) lease(namespace, name string) (leaseState, Evidence) {
 	return w.leaseState(lease)
 }
 
-// leaseState compares a lease with the API server's time.
+// leaseState compares a lease with the API server's time. The time in it is
+// its holder's, whose clock may lag, so one that looks expired is read again:
+// when it was renewed meanwhile it is fresh.
 func (w *walker) leaseState(lease *unstructured.Unstructured) (leaseState, Evidence) {
 	id := identity(leases, lease.GetNamespace(), lease.GetName())
 	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
@@ -77,10 +79,87 @@ func (w *walker) leaseState(lease *unstructured.Unstructured) (leaseState, Evide
 	}
 	age := w.Now.Sub(renewed)
 	e := Evidence{Source: id.String(), Path: "spec.renewTime", Value: fmt.Sprintf("%s ago by %s", max(age, 0).Round(time.Second), holder)}
-	if age > duration {
-		return leaseStale, e
+	if age <= duration {
+		return leaseFresh, e
 	}
-	return leaseFresh, e
+	switch again := w.leaseAgain(lease, duration, age); again {
+	case leaseFresh:
+		e.Value += ", and renewed since: its holder's clock lags"
+		return leaseFresh, e
+	case leaseUnread:
+		e.Value += ", and whether it is renewed by a clock that lags could not be found out"
+		return leaseUnread, e
+	}
+	return leaseStale, e
+}
+
+const (
+	// maxLag is how far a clock may lag; a lease that is older is not renewed.
+	maxLag = 24 * time.Hour
+	// leasePeriod is the longest time between renewals of the lease of a node,
+	// and of most leaders; those with longer leases renew within a quarter of it.
+	leasePeriod = 11 * time.Second
+	// maxLeaseWait bounds what a run waits for leases.
+	maxLeaseWait = 40 * time.Second
+)
+
+// leaseAgain looks at an expired lease a second time, when its holder must have
+// renewed it. The first time all leases are listed, so that one pause does for
+// all of them. Without Wait there is no second look.
+func (w *walker) leaseAgain(lease *unstructured.Unstructured, duration, age time.Duration) leaseState {
+	if w.Wait == nil || age > maxLag {
+		return leaseStale
+	}
+	id := identity(leases, lease.GetNamespace(), lease.GetName())
+	if state, known := w.leasesAgain[id]; known {
+		return state
+	}
+	first := nested(w.firstLook(lease), "spec", "renewTime")
+	state := leaseUnread
+	if w.pause(max(leasePeriod, duration/4+time.Second)) {
+		switch second, err := w.Cluster.Read(w.ctx, leases, id.Namespace, id.Name); {
+		case apierrors.IsNotFound(err):
+			state = leaseStale
+		case err != nil:
+		case nested(second, "spec", "renewTime") != first:
+			state = leaseFresh
+		default:
+			state = leaseStale
+		}
+	}
+	w.leasesAgain[id] = state
+	return state
+}
+
+// firstLook returns the lease as it was before the run's first pause, or starts
+// another pause with it as it is.
+func (w *walker) firstLook(lease *unstructured.Unstructured) *unstructured.Unstructured {
+	all, err := w.all(leases, "")
+	if err == nil {
+		for i := range all {
+			if all[i].GetNamespace() == lease.GetNamespace() && all[i].GetName() == lease.GetName() {
+				return &all[i]
+			}
+		}
+	}
+	w.sinceLook = 0
+	return lease
+}
+
+// pause lets time pass until as much has since the first look; it returns false
+// when that would take too long.
+func (w *walker) pause(d time.Duration) bool {
+	more := d - w.sinceLook
+	if more <= 0 {
+		return true
+	}
+	if w.waited+more > maxLeaseWait {
+		return false
+	}
+	w.Wait(w.ctx, more)
+	w.sinceLook += more
+	w.waited += more
+	return w.ctx.Err() == nil
 }
 
 // health finds out whether the garbage collector and the other controllers
@@ -96,7 +175,7 @@ func (w *walker) health() *health {
 		return h
 	}
 	suspects := w.idleObjects()
-	if len(suspects) > 0 && w.Wait != nil {
+	if len(suspects) > 0 && w.Wait != nil && w.waited < secondLook {
 		w.Wait(w.ctx, secondLook)
 	}
 	for _, s := range suspects {
@@ -145,16 +224,31 @@ func (w *walker) idle(n graph.Node) string {
 		}
 	case w.incomplete() != "":
 	case isForeground(o) && w.pendingFinalizer(n, metav1.FinalizerDeleteDependents):
-		for _, d := range n.BlockingDependents() {
-			if !d.BeingDeleted() {
+		blocking := n.BlockingDependents()
+		for _, d := range blocking[:min(len(blocking), maxShown)] {
+			if !d.BeingDeleted() && w.collectable(n, d) {
 				return "its dependent " + d.Identity().String() + " can be deleted and is not"
 			}
 		}
-		return "it has the finalizer foregroundDeletion and no blocking dependents"
+		if len(blocking) == 0 && w.tryRemoval(n, metav1.FinalizerDeleteDependents).ok() {
+			return "it has the finalizer foregroundDeletion and no blocking dependents"
+		}
 	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.pendingFinalizer(n, metav1.FinalizerOrphanDependents):
-		return "its dependents are not orphaned"
+		if w.tryRemoval(n, metav1.FinalizerOrphanDependents).ok() {
+			return "its dependents are not orphaned"
+		}
 	}
 	return ""
+}
+
+// collectable reports whether the API server accepts what the garbage collector
+// does with a blocking dependent. After a refusal it tries again ever more
+// rarely, and looks idle.
+func (w *walker) collectable(owner, d graph.Node) bool {
+	if keptByOthers(owner, d) {
+		return w.tryRelease(d, owner.Object().UID).kind == accepted
+	}
+	return w.tryDelete(d, "").kind == accepted
 }
 
 // unchanged reports whether the object is still as the graph has it.
@@ -184,7 +278,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	h := w.health()
 	at := identity(leases, "kube-system", "kube-controller-manager")
 	switch {
-	case h.dead() && len(h.idle) > 0:
+	case h.dead() && len(h.idle) > 0 && late:
 		c := w.shared(gcAbsent, gcAbsent, at, func(c *Cause) {
 			c.Verdict = Stuck
 			c.Summary = "no garbage collector works: kube-controller-manager does not renew its lease and does not act"
@@ -195,7 +289,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		return hold{because: because, cause: c}
 	case h.dead():
 		c := w.shared(gcAbsent+" unproven", gcAbsent, at, func(c *Cause) {
-			c.Summary = "kube-controller-manager does not renew its lease; whether it works without one is not known, since nothing has waited for it for long"
+			c.Summary = "kube-controller-manager does not renew its lease; whether it works without one is not known, since this has not waited for it for long"
 			c.Evidence = []Evidence{h.evidence}
 			c.Remedies = w.repairManager()
 		})

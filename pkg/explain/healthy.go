@@ -25,14 +25,14 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 	if r.kind == protected {
 		return []Finding{w.notStuck(n, "ns-protected", func(c *Cause) {
 			c.Summary = "the API server does not let this namespace be deleted"
-			c.Evidence = []Evidence{asked(n, r)}
+			c.Evidence = []Evidence{asked(r)}
 		})}
 	}
 	var findings []Finding
 	if !r.ok() {
 		findings = append(findings, w.notStuck(n, "not-terminating", func(c *Cause) {
 			c.Summary = "a DELETE of it would be refused"
-			c.Evidence = []Evidence{asked(n, r)}
+			c.Evidence = []Evidence{asked(r)}
 			if root := w.refusal(n, r, "DELETE"); root != nil {
 				c.Summary += ", by " + root.Object.String() + " [" + root.ID + "]"
 				c.Evidence, c.Remedies = root.Evidence, root.Remedies

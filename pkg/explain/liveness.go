@@ -57,6 +57,9 @@ const (
 	// without having proved itself after crashes.
 	startDelay  = 2 * time.Minute
 	manyCrashes = 3
+	// placeDelay is how long a pod may wait for a node: one may be about to be
+	// made for it.
+	placeDelay = 10 * time.Minute
 )
 
 // podView is what is needed of a pod.
@@ -187,9 +190,9 @@ func (w *walker) withoutPods(l *workload) state {
 		s.evidence = append(s.evidence, failure.evidence(l.id.String()))
 	case w.ending(l.id.Namespace):
 		s.because = "its namespace is being deleted, in which no pods can be made"
-	case w.managerLease() == leaseStale || w.managerLease() == leaseMissing:
+	case w.health().dead() && len(w.health().idle) > 0:
 		s.because = "it has no pods, and no controller manager works that would make them"
-		s.evidence = append(s.evidence, w.managerEvidence())
+		s.evidence = append(append(s.evidence, w.health().evidence), w.health().idle...)
 	case w.Now.Sub(l.whole.GetCreationTimestamp().Time) < startDelay:
 		s.liveness, s.trouble, s.because = Unsure, noTrouble, "it is new and has no pods yet"
 	case l.matchesNoNode():
@@ -226,11 +229,6 @@ func (w *walker) managerLease() leaseState {
 	return state
 }
 
-func (w *walker) managerEvidence() Evidence {
-	_, e := w.lease("kube-system", "kube-controller-manager")
-	return e
-}
-
 // podState says whether a pod of a controller works.
 func (w *walker) podState(p *unstructured.Unstructured) state {
 	var view podView
@@ -245,6 +243,9 @@ func (w *walker) podState(p *unstructured.Unstructured) state {
 	}
 	if scheduled, ok := conditionOf(p, "PodScheduled"); ok && scheduled.status == "False" && view.Spec.NodeName == "" {
 		s = state{liveness: Dead, trouble: unscheduled, because: "its pod is on no node", pod: p.GetName(), evidence: []Evidence{scheduled.evidence(name)}}
+		if w.Now.Sub(latest(scheduled.since, p.GetCreationTimestamp().Time)) < placeDelay {
+			s.liveness, s.because = Unsure, "its pod waits for a node, and has not for long"
+		}
 	}
 	if d := p.GetDeletionTimestamp(); d != nil && s.liveness != Dead && w.Now.After(d.Time) {
 		s.liveness, s.because = Unsure, "its pod should have ended"

@@ -41,6 +41,26 @@ func (w *walker) namespaceGone(name string) bool {
 	return apierrors.IsNotFound(err)
 }
 
+// withoutNamespace is an object whose namespace does not exist. A namespace that
+// came to its end in the ordinary way took it along: only an object that is
+// there after the namespace was missed was left behind, and one is enough to
+// know that of the namespace.
+func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
+	const because = "its namespace does not exist"
+	id := n.Identity()
+	if !w.outlived[id.Namespace] {
+		o, err := w.Cluster.Read(w.ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
+		switch {
+		case apierrors.IsNotFound(err), err == nil && o.GetUID() != id.UID:
+			return gone(), true
+		case err != nil:
+			return w.unread(n, because, "the object", err), false
+		}
+		w.outlived[id.Namespace] = true
+	}
+	return []hold{{because: because, cause: w.leftover(id.Namespace)}}, false
+}
+
 // leftover is a namespace that was removed from under its content.
 func (w *walker) leftover(namespace string) *Cause {
 	at := identity(namespaces, "", namespace)
@@ -204,8 +224,8 @@ func (w *walker) contentRefused(n graph.Node, failure condition, untouched int) 
 		w.addOnce(c, failure.evidence(n.Identity().String()))
 		holds = append(holds, hold{symptom: "ns-content-failure", because: because, cause: c})
 	}
-	if len(holds) == 0 {
-		holds = []hold{{because: because, cause: w.contentFailure(n, failure, untouched)}}
+	if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck }) {
+		holds = append(holds, hold{because: because, cause: w.contentFailure(n, failure, untouched)})
 	}
 	return holds
 }

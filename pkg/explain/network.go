@@ -32,12 +32,12 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 	}
 	return []hold{{because: because, cause: w.cause("svc-lb", n.Identity(), "", func(c *Cause) {
 		c.Controller = &Controller{Name: "the service controller of the cloud-controller-manager", Liveness: string(Unknown)}
-		state, lease := w.lease("kube-system", "cloud-controller-manager")
+		state := leaseUnread
 		if class := nested(full, "spec", "loadBalancerClass"); class != "" {
-			c.Controller.Name, state = "the controller of the load balancer class "+class, leaseUnread
+			c.Controller.Name = "the controller of the load balancer class " + class
 			c.Evidence = append(c.Evidence, field(n, "spec.loadBalancerClass", class))
 		} else {
-			c.Controller.Evidence = []Evidence{lease}
+			state = w.cloudManager(c)
 		}
 		c.Summary = c.Controller.Name + " has not deleted its load balancer"
 		c.Evidence = append(c.Evidence, field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "service.kubernetes.io/load-balancer-cleanup"))
@@ -47,13 +47,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 			c.Summary += ": it fails"
 		}
 		c.Evidence = append(c.Evidence, failures...)
-		switch state {
-		case leaseFresh:
-			c.Controller.Liveness = Alive
-		case leaseStale:
-			c.Controller.Liveness = Dead
-		}
-		w.driverVerdict(c, n, firstValue(failures), state)
+		w.driverVerdict(c, n, w.lasting(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
 		c.Remedies = []Remedy{
 			{
 				Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.kubectl(n), target(n)),
@@ -62,6 +56,17 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there"),
 		}
 	})}}
+}
+
+// cloudManager says what the lease of the cloud-controller-manager tells.
+func (w *walker) cloudManager(c *Cause) leaseState {
+	lease, err := w.full(leases, "kube-system", "cloud-controller-manager")
+	if err == nil {
+		return w.leader(c, lease)
+	}
+	state, evidence := w.lease("kube-system", "cloud-controller-manager")
+	c.Controller.Evidence = append(c.Controller.Evidence, evidence)
+	return state
 }
 
 // ingress are the addresses of a load balancer.

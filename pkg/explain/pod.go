@@ -67,8 +67,11 @@ func (w *walker) kubeletRefused(n graph.Node) []hold {
 		return nil
 	}
 	var holds []hold
-	for _, r := range []reply{w.tryStatus(n), w.tryDelete(n, "pod")} {
-		if c := w.refusal(n, r, "UPDATE"); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
+	for _, try := range []struct {
+		reply     reply
+		operation string
+	}{{w.tryStatus(n), "UPDATE"}, {w.tryDelete(n, "pod"), "DELETE"}} {
+		if c := w.refusal(n, try.reply, try.operation); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
 			holds = append(holds, hold{because: "its kubelet may not write what it has to", cause: c})
 		}
 	}
@@ -126,24 +129,28 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 	because := "its node " + node + " does not exist"
 	overdue := w.Now.Sub(n.Object().DeletionTimestamp.Time) > podGCDelay
 	h := w.health()
+	idle := h.dead() && len(h.idle) > 0
+	verdict, summary := Progressing, "the node does not exist; the pod garbage collector deletes its pods within two minutes"
+	switch {
+	case idle && overdue:
+		verdict, summary = Stuck, "the node does not exist, and no pod garbage collector works to delete its pods"
+	case h.lease != leaseFresh || overdue:
+		verdict, summary = Unknown, "the node does not exist; whether the pod garbage collector works, which deletes its pods, is not known"
+	}
 	c := w.shared("pod-node-gone "+node, "pod-node-gone", identity(nodes, "", node), func(c *Cause) {
-		c.Verdict = Progressing
-		c.Summary = "the node does not exist; the pod garbage collector deletes its pods within two minutes"
-		switch {
-		case h.dead() && len(h.idle) > 0:
-			c.Verdict, c.Summary = Stuck, "the node does not exist, and no pod garbage collector works to delete its pods"
-		case h.lease != leaseFresh || overdue:
-			c.Verdict, c.Summary = Unknown, "the node does not exist; whether the pod garbage collector works, which deletes its pods, is not known"
-		}
+		c.Verdict, c.Summary = verdict, summary
 		c.Evidence = []Evidence{{Source: "Node/" + node, Value: "does not exist"}, h.evidence}
 	})
+	if severity[verdict] > severity[c.Verdict] { // the one that has waited longest tells
+		c.Verdict, c.Summary = verdict, summary
+	}
 	w.members[c] = append(w.members[c], n)
 	if len(w.members[c]) <= maxShown {
 		c.Evidence = append(c.Evidence, field(n, "spec.nodeName", node))
 		c.Remedies = append(c.Remedies, w.force(n, "the containers run on if the machine does"))
 	}
 	holds := []hold{{because: because, cause: c}}
-	if h.dead() && len(h.idle) > 0 {
+	if idle {
 		holds = append(holds, w.manager(n, "the pod garbage collector has to delete it", overdue))
 	}
 	return holds
@@ -289,21 +296,33 @@ func (w *walker) nodeRenews(pod *unstructured.Unstructured) bool {
 	return state == leaseFresh
 }
 
-// containers returns the names of the containers that run, and the number of
-// those that have ended.
+// containers returns the names of the containers that run, and how many have
+// ended: none, as long as one is neither running nor ended, because it has not
+// started or is about to start again. Of init and ephemeral containers only
+// those that run count.
 func containers(pod *unstructured.Unstructured) (running []string, ended int) {
+	undecided := false
 	for _, list := range []string{"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"} {
 		statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", list)
 		for _, s := range statuses {
 			status, _ := s.(map[string]any)
 			state, _, _ := unstructured.NestedMap(status, "state")
-			if _, ok := state["running"]; ok {
+			_, runs := state["running"]
+			_, over := state["terminated"]
+			if runs {
 				running = append(running, text(status["name"]))
 			}
-			if _, ok := state["terminated"]; ok {
+			if list != "containerStatuses" {
+				continue
+			}
+			if over {
 				ended++
 			}
+			undecided = undecided || !runs && !over
 		}
+	}
+	if undecided {
+		ended = 0
 	}
 	return running, ended
 }

@@ -39,9 +39,12 @@ const (
 	// a webhook that does not answer takes up to 30 seconds each time.
 	maxProbes  = 200
 	maxProbing = time.Minute
-	// probesAlike is how many objects are asked about that differ in nothing but
-	// their names.
+	// probesAlike is how often the same answer must have come that does not
+	// depend on the object, before it is taken as that about others of its kind.
 	probesAlike = 2
+	// maxOfAKind bounds the probes that are alike: one type with many objects
+	// must not use up those of all others.
+	maxOfAKind = 50
 )
 
 // answerKind says what the API server answers to a write.
@@ -70,8 +73,14 @@ type reply struct {
 	name, binding string
 	message       string
 	causes        []metav1.StatusCause
-	// write is what was asked for: PATCH or DELETE.
-	write string
+	// write is what was asked for, PATCH or DELETE, and subresource of what part
+	// of the object, empty for the whole.
+	write, subresource string
+	// about is the object that was asked about.
+	about graph.Identity
+	// noRight says that whoever asks may not send such writes at all,
+	// tellsNothing that the answer is worth a note and is no answer.
+	noRight, tellsNothing bool
 }
 
 // ok reports whether nothing is known to be against the write.
@@ -84,6 +93,9 @@ var (
 	withoutDryRun    = regexp.MustCompile(`admission webhook "([^"]+)" does not support dry run`)
 	missingNamespace = regexp.MustCompile(`namespaces "[^"]*" not found`)
 	notPermitted     = regexp.MustCompile(`(User "[^"]*"|user) cannot (patch|delete|update) resource`)
+	// The words of kubernetes/plugin/pkg/admission/gc, which asks for the rights
+	// of whoever sends the request.
+	notReferable = regexp.MustCompile(`cannot set (an ownerRef on|blockOwnerDeletion if) `)
 	// The words of k8s.io/apiserver/pkg/storage/value and of the codecs.
 	unreadable = regexp.MustCompile(`(?i)unable to transform key|no matching prefix found|message authentication failed|invalid padding on input|` +
 		`invalid PKCS7 data|not a multiple of the block size|stored data was shorter than|output array was not large enough|` +
@@ -126,7 +138,9 @@ func replyTo(err error) reply {
 		r.kind = policyDenied
 	case isConversionFailure(r.message):
 		r.kind = conversionFailed
-	case notPermitted.MatchString(r.message), apierrors.IsUnauthorized(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
+	case notPermitted.MatchString(r.message), apierrors.IsUnauthorized(err):
+		r.noRight = true
+	case notReferable.MatchString(r.message), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
 	case apierrors.IsNotFound(err) && missingNamespace.MatchString(r.message):
 		r.kind = namespaceMissing
 	case apierrors.IsNotFound(err):
@@ -168,26 +182,58 @@ func invalidFields(err error) []metav1.StatusCause {
 type probing struct {
 	sent  int
 	spent time.Duration
-	// replies holds the answers by what they are about.
-	replies map[string][]reply
-	noted   map[string]bool
+	// kinds holds what was asked by what it is about.
+	kinds map[string]*probesOfAKind
+	noted map[string]bool
 }
 
-// probe sends a write, unless enough of its like were sent. alike tells what
-// the answer is about; it is empty for a question that is about one object.
-func (w *walker) probe(write string, n graph.Node, alike string, send func(context.Context) error) reply {
-	resource := n.Object().Resource.GroupVersionResource
-	key := write + " " + resource.String() + " " + n.Object().Namespace + " " + alike
-	if before := w.probed.replies[key]; alike != "" && len(before) >= probesAlike {
-		return before[len(before)-1]
+// probesOfAKind are the probes of objects that differ in little but their names.
+type probesOfAKind struct {
+	sent int
+	// common are the answers that do not depend on the object.
+	common []reply
+}
+
+// probe sends a write, unless its answer is known from others of its kind, or
+// enough was asked. alike tells what the answer is about; it is empty for a
+// question that is about one object.
+func (w *walker) probe(write, subresource string, n graph.Node, alike string, send func(context.Context) error) reply {
+	id := n.Identity()
+	resource := id.Resource.GroupVersionResource
+	what := strings.TrimSpace(write + " " + subresource)
+	key := what + " " + resource.String() + " " + id.Namespace + " " + alike
+	kind := w.probed.kinds[key]
+	if kind == nil || alike == "" {
+		kind = &probesOfAKind{}
+		w.probed.kinds[key] = kind
 	}
-	if w.Prober == nil || !w.local(resource.GroupVersion()) {
-		return reply{kind: noAnswer, write: write}
+	if known := len(kind.common); known >= probesAlike && w.holdsFor(kind.common[known-1], n) {
+		return kind.common[known-1]
 	}
-	if w.probed.sent >= maxProbes || w.probed.spent >= maxProbing || w.ctx.Err() != nil {
+	none := reply{kind: noAnswer, write: what, subresource: subresource, about: id}
+	switch {
+	case w.Prober == nil || !w.local(resource.GroupVersion()):
+		return none
+	case w.probed.sent >= maxProbes || w.probed.spent >= maxProbing || w.ctx.Err() != nil:
 		w.noteProbe("the limit", "whether more writes would be accepted: too many were asked about")
-		return reply{kind: noAnswer, write: write}
+		return none
+	case kind.sent >= maxOfAKind:
+		w.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of more %s would be accepted: %d were asked about", what, resource.GroupResource(), maxOfAKind))
+		return none
 	}
+	r := w.send(send)
+	r.write, r.subresource, r.about = what, subresource, id
+	if r.tellsNothing {
+		w.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of %s would be accepted: %s", what, resource.GroupResource(), r.message))
+	}
+	if kind.sent++; r.noRight || r.kind == namespaceMissing || r.kind == webhookFailed {
+		kind.common = append(kind.common, r)
+	}
+	return r
+}
+
+// send sends a probe.
+func (w *walker) send(send func(context.Context) error) reply {
 	w.probed.sent++
 	ctx, cancel := context.WithTimeout(w.ctx, probeDeadline)
 	defer cancel()
@@ -195,12 +241,29 @@ func (w *walker) probe(write string, n graph.Node, alike string, send func(conte
 	err := send(ctx)
 	w.probed.spent += time.Since(start)
 	r := replyTo(err)
-	r.write = write
-	if r.kind == noAnswer && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
-		w.noteProbe(write+" "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of %s would be accepted: %v", write, resource.GroupResource(), err))
-	}
-	w.probed.replies[key] = append(w.probed.replies[key], r)
+	r.tellsNothing = r.kind == noAnswer && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err)
 	return r
+}
+
+// holdsFor reports whether an answer about one object is that about another of
+// its kind, too: a webhook that fails must be asked about this one for certain.
+func (w *walker) holdsFor(r reply, n graph.Node) bool {
+	if r.kind != webhookFailed {
+		return true
+	}
+	all, err := w.webhooks()
+	return err == nil && slices.ContainsFunc(all, func(h *webhook) bool {
+		matches, certain := w.matches(h, r.operation(), r.subresource, n)
+		return h.Name == r.name && h.FailurePolicy != "Ignore" && matches && certain
+	})
+}
+
+// operation is what admission calls the write.
+func (r reply) operation() string {
+	if r.write == "DELETE" {
+		return r.write
+	}
+	return "UPDATE"
 }
 
 // noteProbe keeps once what could not be found out.
@@ -248,7 +311,7 @@ func metadataOf(uid types.UID, field string, value any) []byte {
 func (w *walker) tryRemoval(n graph.Node, finalizer string) reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().Finalizers), func(f string) bool { return f == finalizer })
-	return w.probe("PATCH", n, "finalizer "+finalizer, func(ctx context.Context) error {
+	return w.probe("PATCH", "", n, "finalizer "+finalizer, func(ctx context.Context) error {
 		o, err := w.Prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "finalizers", append([]string{}, kept...)))
 		if err == nil && slices.Contains(o.GetFinalizers(), finalizer) {
 			return errKept
@@ -257,11 +320,11 @@ func (w *walker) tryRemoval(n graph.Node, finalizer string) reply {
 	})
 }
 
-// tryDelete asks whether the object may be deleted. Objects that are asked
-// about one by one, because one of them is the guilty one, are not alike.
+// tryDelete asks whether the object may be deleted. Objects of which the guilty
+// one is looked for are not alike.
 func (w *walker) tryDelete(n graph.Node, alike string) reply {
 	id := n.Identity()
-	return w.probe("DELETE", n, alike, func(ctx context.Context) error {
+	return w.probe("DELETE", "", n, alike, func(ctx context.Context) error {
 		return w.Prober.TryDelete(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
 	})
 }
@@ -270,7 +333,7 @@ func (w *walker) tryDelete(n graph.Node, alike string) reply {
 func (w *walker) tryRelease(n graph.Node, owner types.UID) reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
-	return w.probe("PATCH", n, "", func(ctx context.Context) error {
+	return w.probe("PATCH", "", n, "", func(ctx context.Context) error {
 		_, err := w.Prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
 		return err
 	})
@@ -279,7 +342,7 @@ func (w *walker) tryRelease(n graph.Node, owner types.UID) reply {
 // tryStatus asks whether the status of the object may be written.
 func (w *walker) tryStatus(n graph.Node) reply {
 	id := n.Identity()
-	return w.probe("PATCH status", n, "status", func(ctx context.Context) error {
+	return w.probe("PATCH", "status", n, "status", func(ctx context.Context) error {
 		_, err := w.Prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "status", metadataOf(id.UID, "name", id.Name))
 		return err
 	})

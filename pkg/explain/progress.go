@@ -49,17 +49,19 @@ type failure struct {
 // progress is what an object shows of the work on its deletion.
 type progress struct {
 	failure *failure
-	// moved is when something last changed since the deletion, with what shows
-	// it; zero for nothing.
+	// worked is when something last changed since the deletion that is not the
+	// failure itself.
+	worked time.Time
+	// moved is when anything last changed since the deletion, with what shows it;
+	// zero for nothing.
 	moved    time.Time
 	evidence Evidence
 }
 
 var (
-	failingType   = regexp.MustCompile(`(?i)fail|error|degraded|stalled|blocked`)
-	waitingReason = regexp.MustCompile(`(?i)^$|delet|terminat|progress|reconcil|pending|waiting|creat|drain|finaliz|uninstall|clean`)
-	failingText   = regexp.MustCompile(`(?i)fail|error|denied|forbidden|unauthorized|cannot|could not|unable|refused|timed? ?out|not allowed|not permitted|conflict|invalid|exceeded|not empty|protect|in use`)
-	quotaText     = regexp.MustCompile(`(?i)exceeded quota|violates PodSecurity`)
+	failingType = regexp.MustCompile(`(?i)fail|error|degraded|stalled|blocked`)
+	failingText = regexp.MustCompile(`(?i)fail|error|denied|forbidden|unauthorized|cannot|could not|unable|refused|timed? ?out|not allowed|not permitted|conflict|invalid|exceeded|not empty|protect|in use`)
+	quotaText   = regexp.MustCompile(`(?i)exceeded quota|violates PodSecurity`)
 )
 
 const endingNamespace = "because it is being terminated"
@@ -80,13 +82,21 @@ func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progr
 		}
 	}
 	p.take(statusFailure(n, full, asked))
+	p.worked = p.moved
 	for _, c := range conditions(full) {
 		move(c.since, c.evidence(n.Identity().String()))
+		if !c.fails() {
+			p.worked = latest(p.worked, c.since)
+		}
 	}
 	for _, e := range w.eventsAbout(n) {
 		view := newEvent(&e)
 		move(view.last, view.evidence())
-		if view.kind == "Warning" && !view.last.Before(asked) {
+		switch {
+		case view.last.Before(asked):
+		case view.kind != "Warning":
+			p.worked = latest(p.worked, view.last)
+		case w.Now.Sub(view.last) <= sameFailure:
 			p.take(view.failure(asked))
 		}
 	}
@@ -132,7 +142,8 @@ func observed(full *unstructured.Unstructured, i int) bool {
 }
 
 // fails reports whether a condition says that something goes wrong, and not
-// only that it is not done.
+// only that it is not done, or not so: False is what a condition like Paused
+// says when all is well, so its words decide.
 func (c condition) fails() bool {
 	switch {
 	case strings.Contains(c.message, endingNamespace):
@@ -140,7 +151,7 @@ func (c condition) fails() bool {
 	case failingType.MatchString(c.kind):
 		return c.status == "True"
 	case c.status == "False":
-		return failingText.MatchString(c.reason+" "+c.message) || !waitingReason.MatchString(c.reason)
+		return failingText.MatchString(c.reason + " " + c.message)
 	}
 	return false
 }
@@ -190,9 +201,17 @@ func (e event) evidence() Evidence {
 	return Evidence{Source: "Event about " + e.about, Path: "message", Value: fmt.Sprintf("%s: %s (%d times, last at %s)", e.reason, e.message, e.count, e.last.UTC().Format(time.RFC3339))}
 }
 
+// failure is what a Warning event tells. One that came once stands since then.
 func (e event) failure(asked time.Time) *failure {
-	return newFailure(e.message, e.evidence(), latest(asked, e.first))
+	since := e.last
+	if e.repeats() {
+		since = e.first
+	}
+	return newFailure(e.message, e.evidence(), latest(asked, since))
 }
+
+// repeats reports whether the event came more than once, or for long.
+func (e event) repeats() bool { return e.count > 1 || e.last.Sub(e.first) >= sameFailure }
 
 // eventsAbout reads the events about an object, and about its direct dependents,
 // of which a few are looked at: the Jobs that clean up for a controller.

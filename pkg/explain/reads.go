@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -104,11 +105,20 @@ func (w *walker) fullPod(n graph.Node) (*unstructured.Unstructured, error) {
 			return w.fullOf(n)
 		}
 	}
-	if _, err := w.all(pods, namespace); err != nil {
+	items, err := w.all(pods, namespace)
+	if err != nil {
 		return nil, err
 	}
-	if i, ok := w.podAt[n.Object().UID]; ok {
-		return &w.lists[place{pods, namespace, ""}].items[i], nil
+	index := w.podAt[namespace]
+	if index == nil {
+		index = map[types.UID]*unstructured.Unstructured{}
+		for i := range items {
+			index[items[i].GetUID()] = &items[i]
+		}
+		w.podAt[namespace] = index
+	}
+	if full := index[n.Object().UID]; full != nil {
+		return full, nil
 	}
 	return nil, apierrors.NewNotFound(pods.GroupResource(), n.Object().Name)
 }
@@ -121,11 +131,6 @@ func (w *walker) all(resource schema.GroupVersionResource, namespace string) ([]
 		l.items, l.err = w.Cluster.List(w.ctx, resource, namespace)
 		w.lists[p] = l
 		w.note(p, l.err)
-		if resource == pods {
-			for i := range l.items {
-				w.podAt[l.items[i].GetUID()] = i
-			}
-		}
 	}
 	return l.items, l.err
 }

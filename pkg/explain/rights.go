@@ -206,6 +206,23 @@ func (r *rights) mayChange(a account, resource schema.GroupResource, namespace, 
 	return answer.all || slices.Contains(answer.names, name)
 }
 
+// states reports whether a rule that states the type lets the account change its
+// objects.
+func (r *rights) states(a account, resource schema.GroupResource) bool {
+	return slices.ContainsFunc(r.of["ServiceAccount "+a.user()], func(g grant) bool {
+		return !g.everyday && g.names(resource) && g.allows(changing...)
+	})
+}
+
+// mayAll reports whether the account may change objects of every type in the
+// namespace.
+func (r *rights) mayAll(a account, namespace string) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
+		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 &&
+			slices.Contains(g.APIGroups, "*") && slices.Contains(g.Resources, "*") && g.allows(changing...)
+	})
+}
+
 // verbs returns what the account may do with objects of a type in a namespace,
 // and by which roles, for people to read.
 func (r *rights) verbs(a account, resource schema.GroupResource, namespace string) (verbs, by []string) {

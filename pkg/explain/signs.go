@@ -202,7 +202,7 @@ func (w *walker) workloadOfPod(namespace, name string) *workload {
 		}
 	}
 	pod, err := w.full(pods, namespace, name)
-	if err != nil {
+	if err != nil || podEnded(pod) {
 		return nil
 	}
 	return newPodWorkload(pod)

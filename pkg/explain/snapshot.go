@@ -187,7 +187,7 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 					continue
 				}
 				at := objectIdentity(kind.resource, kind.kind, &list[i])
-				holds = append(holds, w.objectLink(symptom, "it is in use", &list[i], func() *Cause { return w.classUser(n, at, path) }))
+				holds = append(holds, w.objectLink(symptom, "it is in use", &list[i], func() *Cause { return w.classUser(n, at, path, w.nextClass(&list[i], name)) }))
 				break
 			}
 		}
@@ -198,13 +198,40 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 	return holds
 }
 
-// classUser is a claim or volume that names a class.
-func (w *walker) classUser(class graph.Node, at graph.Identity, path []string) *Cause {
+// nextClass returns the class that a claim, or the claim of a volume, is to have
+// instead of the one that it has; empty when it is not to be changed.
+func (w *walker) nextClass(user *unstructured.Unstructured, class string) string {
+	claim := user
+	if name := nested(user, "spec", "claimRef", "name"); name != "" {
+		var err error
+		if claim, err = w.full(claims, nested(user, "spec", "claimRef", "namespace"), name); err != nil {
+			return ""
+		}
+	}
+	if wanted := nested(claim, "spec", "volumeAttributesClassName"); wanted != class {
+		return wanted
+	}
+	return ""
+}
+
+// classUser is a claim or volume that names a class, and may be about to get the
+// next one.
+func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, next string) *Cause {
 	return w.cause("vac-in-use", at, class.Identity().String(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("it uses the class %s, and nobody is changing that", class.Object().Name)
 		c.Verdict = Stuck
 		field := path[0] + "." + path[len(path)-1]
 		c.Evidence = []Evidence{{Source: at.String(), Path: field, Value: class.Object().Name}, {Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"}}
+		if next != "" {
+			c.Verdict = Unknown
+			c.Summary = fmt.Sprintf("it still has the class %s, and is being changed to %s", class.Object().Name, next)
+			describe := w.Kubectl + " describe " + targetOf(at)
+			if at.Namespace != "" {
+				describe = w.Kubectl + " -n " + Quote(at.Namespace) + " describe " + targetOf(at)
+			}
+			c.Remedies = []Remedy{{Risk: Safe, Command: describe, Effect: "shows how far its driver is with the change: when that is done, the class goes"}}
+			return
+		}
 		remedy := Remedy{
 			Risk: Safe, Command: w.Kubectl + " get volumeattributesclasses",
 			Effect: "shows the other classes: let the claim name one of them, and when its driver has changed the volume, the class goes",

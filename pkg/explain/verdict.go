@@ -28,6 +28,10 @@ type controllers struct {
 	eventLists map[types.UID][]unstructured.Unstructured
 	indexes    map[schema.GroupVersionResource]map[types.UID]*unstructured.Unstructured
 	ends       map[string]int
+	// leasesAgain is what a second look at expired leases told. waited is how long
+	// the run has paused for leases, sinceLook how long since they were first read.
+	leasesAgain       map[graph.Identity]leaseState
+	waited, sinceLook time.Duration
 }
 
 func newControllers() controllers {
@@ -35,6 +39,8 @@ func newControllers() controllers {
 		states: map[graph.Identity]state{}, searches: map[string]*search{}, managers: map[string]managers{}, ends: map[string]int{},
 		eventLists: map[types.UID][]unstructured.Unstructured{},
 		indexes:    map[schema.GroupVersionResource]map[types.UID]*unstructured.Unstructured{},
+
+		leasesAgain: map[graph.Identity]leaseState{},
 	}
 }
 
@@ -149,20 +155,24 @@ func (w *walker) choose(n graph.Node, s *search) (standing, *candidate) {
 		case Dead:
 			how = down
 		case Unsure:
-			if !may {
+			if !may && !c.elsewhere {
 				continue
 			}
+		}
+		if !may && c.guessed() {
+			how = mayNot // and not for certain: see pick
 		}
 		if best[how] == nil {
 			best[how] = c
 		}
 	}
-	return pick(s, best[works], best[mayNot], best[down], best[unclear], len(w.inventory().unread) == 0)
+	return pick(best[works], best[mayNot], best[down], best[unclear], len(w.inventory().unread) == 0)
 }
 
 // pick weighs the best candidates of each kind. A controller is called dead only
-// when every workload is known and none that works may be it.
-func pick(s *search, alive, denied, dead, unknown *candidate, all bool) (standing, *candidate) {
+// when every workload is known and none that works may be it, and denied only
+// when something other than rights and its name says that it is the one.
+func pick(alive, denied, dead, unknown *candidate, all bool) (standing, *candidate) {
 	switch {
 	case alive != nil && dead != nil && dead.named && !alive.named && dead.score > alive.score:
 		return unclear, dead
@@ -170,7 +180,7 @@ func pick(s *search, alive, denied, dead, unknown *candidate, all bool) (standin
 		return works, alive
 	case alive != nil:
 		return unclear, alive
-	case denied != nil && (denied.named || denied.similar(s)) && (dead == nil || denied.score >= dead.score):
+	case denied != nil && denied.named && !denied.elsewhere && (dead == nil || denied.score >= dead.score):
 		return mayNot, denied
 	case unknown != nil:
 		return unclear, unknown
@@ -271,7 +281,7 @@ func (w *walker) judgeWorking(n graph.Node, s *search, c *candidate) ruling {
 	}
 	p := w.progressOf(n, full)
 	if p.failure != nil {
-		return w.judgeFailing(r, p, name)
+		return w.judgeFailing(r, &p, name)
 	}
 	idle := w.Now.Sub(latest(requested(n.Object()), p.moved))
 	r.id, r.verdict = finWorking, Progressing
@@ -296,10 +306,11 @@ func roughly(d time.Duration) string {
 }
 
 // judgeFailing is an object at which a working controller fails.
-func (w *walker) judgeFailing(r ruling, p progress, name string) ruling {
+// That counts as stuck when nothing else has moved for long.
+func (w *walker) judgeFailing(r ruling, p *progress, name string) ruling {
 	f := p.failure
 	r.own = []Evidence{f.evidence}
-	stood := w.Now.Sub(f.since)
+	stood := w.Now.Sub(latest(f.since, p.worked))
 	switch f.kind {
 	case needsCreate:
 		r.id, r.verdict = finNeedsCreate, Stuck
@@ -367,7 +378,7 @@ func (w *walker) judgeDead(n graph.Node, s *search, c *candidate) ruling {
 	st := w.stateOf(c.workload)
 	r := w.dead(s, c, st)
 	id := n.Identity()
-	if rights := w.rights(); c.named && len(rights.unread) == 0 && !rights.mayChange(c.account, id.Resource.GroupResource(), id.Namespace, id.Name) {
+	if rights := w.rights(); c.named && !c.elsewhere && len(rights.unread) == 0 && !rights.mayChange(c.account, id.Resource.GroupResource(), id.Namespace, id.Name) {
 		resource := id.Resource.GroupResource().String()
 		r.own = []Evidence{{Source: "ServiceAccount/" + c.account.namespace + "/" + c.account.name, Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
 		r.remedies = append(r.remedies, w.askRights(n, c))
@@ -505,7 +516,10 @@ func (w *walker) possible(n graph.Node, s *search) string {
 	for _, l := range w.inventory().workloads {
 		may := !isPerson(l.id.Name) && w.rights().mayChange(l.account, id.Resource.GroupResource(), id.Namespace, id.Name)
 		c := candidate{workload: l}
-		if !may || s.byPerson() && !c.similar(s) || w.stateOf(l).liveness == Dead {
+		// What a person set is nobody's by its name: whoever may change anything is
+		// asked, and not those who have a rule for the type, as many have.
+		stranger := s.byPerson() && !c.similar(s) && !w.rights().mayAll(l.account, id.Namespace)
+		if !may || stranger || w.stateOf(l).liveness == Dead {
 			continue
 		}
 		if names = append(names, l.id.String()); len(names) == maxShown {

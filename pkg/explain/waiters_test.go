@@ -3,6 +3,7 @@
 package explain_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,10 +39,21 @@ VolumeAttachment/v deleted=60 finalizers=external-attacher/d-example-com {"spec"
 lease driver/external-attacher-leader-d-example-com 5
 VolumeAttachment/v deleted=60 finalizers=external-attacher/d-example-com {"spec":{"attacher":"d.example.com","nodeName":"n"},"status":{"attached":true}}`,
 		"VolumeAttachment/v: Progressing va-detach@v*1\n"},
-	{"an attachment whose driver is silent", alive + `
-lease driver/external-attacher-leader-d-example-com 900
+	{"an attachment whose driver does not run", alive + `
+Deployment/driver/csi {"spec":{"replicas":0}}
+Lease/driver/external-attacher-leader-d-example-com {"spec":{"holderIdentity":"csi-5b9d8454ff-5bqk4","leaseDurationSeconds":15,"renewTime":"2026-01-02T02:04:00.000000Z"}}
 VolumeAttachment/v deleted=60 finalizers=external-attacher/d-example-com {"spec":{"attacher":"d.example.com","nodeName":"n"},"status":{"attached":true}}`,
 		"VolumeAttachment/v: Stuck va-detach@v*1\n"},
+	{"an attachment whose driver has left a lease", alive + `
+lease driver/external-attacher-leader-d-example-com 900
+VolumeAttachment/v deleted=60 finalizers=external-attacher/d-example-com {"spec":{"attacher":"d.example.com","nodeName":"n"},"status":{"attached":true}}`,
+		"VolumeAttachment/v: Unknown va-detach@v*1\n"},
+	{"an attachment whose driver was moved to another namespace", alive + `
+lease a/external-attacher-leader-d-example-com 9000
+lease b/external-attacher-leader-d-example-com 5
+lease c/external-attacher-leader-d-example-com 900
+VolumeAttachment/v deleted=60 finalizers=external-attacher/d-example-com {"spec":{"attacher":"d.example.com","nodeName":"n"},"status":{"attached":true}}`,
+		"VolumeAttachment/v: Progressing va-detach@v*1\n"},
 	{"an attachment at which the driver has failed for long", alive + `
 lease driver/external-attacher-leader-d-example-com 5
 VolumeAttachment/v deleted=900 finalizers=external-attacher/d-example-com {"spec":{"attacher":"d.example.com","nodeName":"n"},"status":{"detachError":{"message":"busy"}}}`,
@@ -102,8 +114,12 @@ PersistentVolume/q {"spec":{"volumeAttributesClassName":"w"}}`,
 	{"a class that nothing uses", alive + `
 VolumeAttributesClass/v deleted=6 finalizers=kubernetes.io/vac-protection`, "VolumeAttributesClass/v: Pending\n"},
 	{"a load balancer", alive + `
-lease kube-system/cloud-controller-manager 900
+Deployment/kube-system/ccm {"spec":{"replicas":0}}
+Lease/kube-system/cloud-controller-manager {"spec":{"holderIdentity":"ccm-5b9d8454ff-5bqk4_1","leaseDurationSeconds":15,"renewTime":"2026-01-02T02:04:00.000000Z"}}
 Service/s/l deleted=60 finalizers=service.kubernetes.io/load-balancer-cleanup`, "Service/s/l: Stuck svc-lb@l*1\n"},
+	{"a load balancer, and a lease that is left", alive + `
+lease kube-system/cloud-controller-manager 900
+Service/s/l deleted=60 finalizers=service.kubernetes.io/load-balancer-cleanup`, "Service/s/l: Unknown svc-lb@l*1\n"},
 	{"a load balancer of a class", alive + `
 lease kube-system/cloud-controller-manager 900
 Service/s/l deleted=60 finalizers=service.kubernetes.io/load-balancer-cleanup {"spec":{"loadBalancerClass":"x"}}`, "Service/s/l: Unknown svc-lb@l*1\n"},
@@ -113,8 +129,13 @@ Service/s/l deleted=60 finalizers=service.kubernetes.io/load-balancer-cleanup`, 
 	{"a load balancer that fails for long", alive + `
 lease kube-system/cloud-controller-manager 5
 Service/s/l deleted=900 finalizers=service.kubernetes.io/load-balancer-cleanup
-Event/s/e {"type":"Warning","reason":"SyncLoadBalancerFailed","message":"denied","involvedObject":{"uid":"l"},"lastTimestamp":"2026-01-02T03:04:00Z"}`,
+Event/s/e {"type":"Warning","reason":"SyncLoadBalancerFailed","message":"denied","involvedObject":{"uid":"l"},"lastTimestamp":"2026-01-02T03:04:00Z","count":9}`,
 		"Service/s/l: Stuck svc-lb@l*1\n"},
+	{"a load balancer that has failed once", alive + `
+lease kube-system/cloud-controller-manager 5
+Service/s/l deleted=900 finalizers=service.kubernetes.io/load-balancer-cleanup
+Event/s/e {"type":"Warning","reason":"SyncLoadBalancerFailed","message":"conflict","involvedObject":{"uid":"l"},"lastTimestamp":"2026-01-02T03:04:00Z"}`,
+		"Service/s/l: Unknown svc-lb@l*1\n"},
 	{"a failure from before the deletion", alive + `
 lease kube-system/cloud-controller-manager 5
 Service/s/l deleted=60 finalizers=service.kubernetes.io/load-balancer-cleanup
@@ -151,6 +172,17 @@ Pod/s/p deleted=300 grace=10 {"spec":{"nodeName":"v"},"status":{"containerStatus
 Pod/s/p deleted=300 grace=10 {"spec":{"nodeName":"n"},"status":{"phase":"Running","containerStatuses":[{"name":"c","state":{"terminated":{}}}]}}
 Event/s/e {"type":"Warning","reason":"FailedKillPod","message":"CNI","involvedObject":{"uid":"p"},"lastTimestamp":"2026-01-02T03:04:00Z"}`,
 		"Pod/s/p: Stuck pod-kubelet-kill@p*1\n"},
+	{"pods of a node that is gone, and nobody collects", `
+ConfigMap/s/idle deleted=60 finalizers=foregroundDeletion
+Pod/s/p deleted=300 grace=10 {"spec":{"nodeName":"none"}}`,
+		"ConfigMap/s/idle: Stuck gc-absent@kube-controller-manager*2\nPod/s/p: Stuck gc-absent@kube-controller-manager*2 pod-node-gone@none*1\n"},
+	{"pods of a node that is gone, too early to tell", `
+ConfigMap/s/idle deleted=60 finalizers=foregroundDeletion
+Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"none"}}`,
+		"ConfigMap/s/idle: Stuck gc-absent@kube-controller-manager*1\nPod/s/p: Unknown gc-absent@kube-controller-manager*1 pod-node-gone@none*1\n"},
+	{"a container that has not started", alive + node + `
+Pod/s/p deleted=300 grace=30 {"spec":{"nodeName":"n"},"status":{"initContainerStatuses":[{"name":"i","state":{"terminated":{}}}],"containerStatuses":[{"name":"c","state":{"waiting":{"reason":"PodInitializing"}}},{"name":"d","state":{"terminated":{}}}]}}`,
+		"Pod/s/p: Unknown pod-kubelet-kill@p*1\n"},
 	{"a deletion in the future", alive + `
 ConfigMap/s/a deleted=-600 finalizers=foregroundDeletion`, "ConfigMap/s/a: Unknown clock-skew@a*1\n"},
 	{"dependents that are made again and again", alive + `
@@ -254,5 +286,55 @@ Pod/s/p {"metadata":{"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","n
 		if got != want {
 			t.Errorf("%s: the Job can be deleted: %t, want %t: %v", phase, got, want, report.Causes[0].Remedies)
 		}
+	}
+}
+
+// TestPodsOfManyLists reads each pod from the list of its own namespace, whatever
+// was listed before and after.
+func TestPodsOfManyLists(t *testing.T) {
+	var cluster strings.Builder
+	cluster.WriteString(install + deployment(1) + pod(ready) + "ConfigMap/s/c deleted=60 finalizers=" + fin + ` {"metadata":{` + setter + "}}\n")
+	cluster.WriteString(`Node/k deleted=60 finalizers=karpenter.sh/termination {"status":{"conditions":[{"type":"Ready","status":"True"}]}}` + "\n")
+	for i := range 30 {
+		fmt.Fprintf(&cluster, "Pod/other/o%d {\"spec\":{\"nodeName\":\"n\"}}\n", i)
+	}
+	cluster.WriteString(`Pod/op/victim deleted=300 grace=10 {"spec":{"nodeName":"n"},"status":{"containerStatuses":[{"name":"c","state":{"running":{}}}]}}` + "\n")
+	for range 5 { // the order of a list is any
+		if got := parse(t, cluster.String()).explained(t); !strings.Contains(got, "Pod/op/victim: Stuck pod-kubelet-kill@victim*1\n") {
+			t.Error(got)
+		}
+	}
+}
+
+// TestNamespaceThatHasJustGone says that what a namespace took along is gone,
+// and that only what outlives it was left behind.
+func TestNamespaceThatHasJustGone(t *testing.T) {
+	const cluster = alive + `
+no namespace s
+ConfigMap/s/a deleted=5 finalizers=example.com/x
+Pod/s/p deleted=5 grace=30 {"spec":{"nodeName":"n"}}`
+	for _, c := range []struct {
+		name string
+		gone []string
+		want string
+	}{
+		{"all of it", []string{"configmaps/s/a", "pods/s/p"}, "ConfigMap/s/a: Pending\nPod/s/p: Pending\n"},
+		{"all but one", []string{"configmaps/s/a"}, "ConfigMap/s/a: Pending\nPod/s/p: Stuck ns-forced-leftovers@s*1 pod-grace@p*1\n"},
+	} {
+		s := parse(t, cluster)
+		for _, key := range c.gone {
+			if s.whole[key] == nil {
+				t.Fatalf("no %s", key)
+			}
+			delete(s.whole, key)
+		}
+		if diff := cmp.Diff(c.want, s.explained(t)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", c.name, diff)
+		}
+	}
+	s := parse(t, cluster)
+	s.whole["configmaps/s/a"].SetUID("another")
+	if got := s.explained(t); !strings.HasPrefix(got, "ConfigMap/s/a: Pending\n") {
+		t.Errorf("another object of its name: %s", got)
 	}
 }

@@ -129,9 +129,15 @@ type walker struct {
 	deletions  int // that the garbage collector has still to do
 	unlisted   []graph.Unlisted
 	unreadable []string
-	podAt      map[types.UID]int // positions in the lists of pods
-	probed     probing
-	helped     map[*Cause]bool // see waysOut
+	// podAt finds pods in the lists of their namespaces.
+	podAt map[string]map[types.UID]*unstructured.Unstructured
+	// outlived are the namespaces that do not exist, and in which an object has
+	// been seen since.
+	outlived map[string]bool
+	// hooks is nil until it is needed.
+	hooks  *webhookList
+	probed probing
+	helped map[*Cause]bool // see waysOut
 	controllers
 }
 
@@ -166,9 +172,9 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, answers: map[types.UID]*answer{},
 		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
-		read: map[place]reading{}, lists: map[place]listing{}, podAt: map[types.UID]int{},
+		read: map[place]reading{}, lists: map[place]listing{}, podAt: map[string]map[types.UID]*unstructured.Unstructured{}, outlived: map[string]bool{},
 		contents: map[string][]graph.Node{}, instanceOf: map[string][]graph.Node{},
-		probed: probing{replies: map[string][]reply{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
+		probed: probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
 		controllers: newControllers(),
 	}
 	for _, o := range in.Outcomes {
@@ -288,8 +294,12 @@ func (a *answer) take(f found) {
 func (w *walker) holds(n graph.Node) []hold {
 	o := n.Object()
 	var holds []hold
-	if o.Namespace != "" && w.namespaceGone(o.Namespace) {
-		holds = append(holds, hold{because: "its namespace does not exist", cause: w.leftover(o.Namespace)})
+	if w.namespaceGone(o.Namespace) {
+		left, wentToo := w.withoutNamespace(n)
+		if wentToo {
+			return left
+		}
+		holds = append(holds, left...)
 	}
 	for i, finalizer := range o.Finalizers {
 		holds = append(holds, w.finalizer(n, i, finalizer)...)

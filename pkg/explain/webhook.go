@@ -64,19 +64,39 @@ type admissionRule struct {
 	Scope       string   `json:"scope"`
 }
 
-// covers reports whether the rule is about an operation on a resource. Which
-// version it names does not matter: rules match other versions of the resource
-// unless their matchPolicy is Exact, which is hardly used.
-func (r admissionRule) covers(operation string, resource graph.Resource) bool {
+// covers reports whether the rule is about an operation on a resource, or on a
+// subresource of it when that is not empty. Which version it names does not
+// matter: rules match other versions of the resource unless their matchPolicy is
+// Exact, which is hardly used. The stars mean what they do in
+// k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules.
+func (r admissionRule) covers(operation string, resource graph.Resource, subresource string) bool {
 	if r.Scope == "Namespaced" && !resource.Namespaced || r.Scope == "Cluster" && resource.Namespaced {
 		return false
 	}
 	return has(r.Operations, operation) && has(r.APIGroups, resource.Group) &&
-		(has(r.Resources, resource.Resource) || slices.Contains(r.Resources, "*/*"))
+		slices.ContainsFunc(r.Resources, func(name string) bool {
+			name, sub, _ := strings.Cut(name, "/")
+			return (name == "*" || name == resource.Resource) && (sub == "*" || sub == subresource)
+		})
 }
 
-// webhooks returns the entries of all webhook configurations.
+// webhookList holds the entries of all webhook configurations.
+type webhookList struct {
+	all []*webhook
+	err error
+}
+
+// webhooks returns the entries of all webhook configurations, which it reads
+// once.
 func (w *walker) webhooks() ([]*webhook, error) {
+	if w.hooks == nil {
+		w.hooks = &webhookList{}
+		w.hooks.all, w.hooks.err = w.readWebhooks()
+	}
+	return w.hooks.all, w.hooks.err
+}
+
+func (w *walker) readWebhooks() ([]*webhook, error) {
 	var all []*webhook
 	for _, kind := range []struct {
 		resource schema.GroupVersionResource
@@ -108,13 +128,14 @@ func (w *walker) webhooks() ([]*webhook, error) {
 }
 
 // matches reports whether the API server asks the webhook about an operation on
-// the object. certain is false where conditions in CEL decide.
-func (w *walker) matches(h *webhook, operation string, n graph.Node) (matches, certain bool) {
+// the object, or on a subresource of it. certain is false where conditions in
+// CEL decide.
+func (w *walker) matches(h *webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
 	o := n.Object()
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
 	}
-	covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers(operation, *o.Resource) })
+	covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers(operation, *o.Resource, subresource) })
 	return covered && selects(h.ObjectSelector, o.Labels) && w.selectsNamespace(h.NamespaceSelector, n), len(h.MatchConditions) == 0
 }
 
@@ -148,9 +169,9 @@ func (w *walker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) 
 }
 
 // deadWebhook finds a webhook that would be asked about an operation on the
-// object and provably cannot be reached. It takes the place of a probe that
-// could not be sent.
-func (w *walker) deadWebhook(n graph.Node, operation string) (*webhook, *serving) {
+// object, or on a subresource of it, and provably cannot be reached. It takes
+// the place of a probe that could not be sent.
+func (w *walker) deadWebhook(n graph.Node, operation, subresource string) (*webhook, *serving) {
 	all, err := w.webhooks()
 	if err != nil {
 		return nil, nil
@@ -159,7 +180,7 @@ func (w *walker) deadWebhook(n graph.Node, operation string) (*webhook, *serving
 		if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil {
 			continue
 		}
-		if matches, certain := w.matches(h, operation, n); !matches || !certain {
+		if matches, certain := w.matches(h, operation, subresource, n); !matches || !certain {
 			continue
 		}
 		if s := w.serving(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name); s.dead {
@@ -169,20 +190,12 @@ func (w *walker) deadWebhook(n graph.Node, operation string) (*webhook, *serving
 	return nil, nil
 }
 
-// judgesUsers reports whether a policy's or webhook's conditions ask who sends
-// the request: what it answers to one says nothing about another.
+// judgesUsers reports whether a policy's expressions ask who sends the request:
+// what it answers to one says nothing about another.
 func judgesUsers(expressions ...string) bool {
 	return slices.ContainsFunc(expressions, func(e string) bool {
 		return strings.Contains(e, "userInfo") || strings.Contains(e, "authorizer")
 	})
-}
-
-func (h *webhook) expressions() []string {
-	var all []string
-	for _, c := range h.MatchConditions {
-		all = append(all, c.Expression)
-	}
-	return all
 }
 
 func (h *webhook) path() string { return fmt.Sprintf("webhooks[%d]", h.index) }

@@ -40,6 +40,10 @@ type container struct {
 	Name    string   `json:"name"`
 	Image   string   `json:"image"`
 	Command []string `json:"command"`
+	Args    []string `json:"args"`
+	Env     []struct {
+		Name string `json:"name"`
+	} `json:"env"`
 }
 
 // workload is a Deployment, StatefulSet or DaemonSet, or a pod that belongs to
@@ -51,6 +55,9 @@ type workload struct {
 	replicas int64
 	paused   bool
 	account  account
+	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
+	// of what it may.
+	elsewhere bool
 	// selector chooses its pods; nil for a pod.
 	selector labels.Selector
 	// podLabels are those of its pods.
@@ -114,6 +121,7 @@ func newWorkload(resource schema.GroupVersionResource, kind string, o *unstructu
 	l := &workload{
 		id: objectIdentity(resource, kind, o), whole: o, replicas: -1, paused: view.Spec.Paused, selector: selector,
 		podLabels: view.Spec.Template.Metadata.Labels, account: accountOf(o, view.Spec.Template.Spec), programs: programs(view.Spec.Template.Spec),
+		elsewhere: hasKubeconfig(view.Spec.Template.Spec),
 	}
 	if kind != "DaemonSet" {
 		l.replicas = 1
@@ -135,6 +143,7 @@ func newPodWorkload(o *unstructured.Unstructured) *workload {
 	return &workload{
 		id: objectIdentity(pods, "Pod", o), whole: o, replicas: -1, podLabels: o.GetLabels(),
 		account: accountOf(o, view.Spec), programs: programs(view.Spec),
+		elsewhere: hasKubeconfig(view.Spec),
 	}
 }
 
@@ -164,6 +173,24 @@ func programs(spec podSpec) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || isCommon(name) })
 }
 
+// hasKubeconfig reports whether a container is told to use another identity, or
+// another API server, than that of its account.
+func hasKubeconfig(spec podSpec) bool {
+	for _, c := range spec.Containers {
+		for _, word := range slices.Concat(c.Command, c.Args) {
+			if strings.Contains(word, "kubeconfig") {
+				return true
+			}
+		}
+		for _, e := range c.Env {
+			if e.Name == "KUBECONFIG" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // isCommon reports whether so many programs have the name that it tells
 // nothing.
 func isCommon(name string) bool {
@@ -172,7 +199,8 @@ func isCommon(name string) bool {
 	}, name)
 }
 
-// podsOf returns the pods of the workload. Pods of a namespace are listed once.
+// podsOf returns the pods of the workload that have not ended: an evicted one
+// stays beside the next. Pods of a namespace are listed once.
 func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
 	if l.selector == nil {
 		return []*unstructured.Unstructured{l.whole}, nil
@@ -183,7 +211,7 @@ func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
 	}
 	var own []*unstructured.Unstructured
 	for i := range items {
-		if !l.selector.Empty() && l.selector.Matches(labels.Set(items[i].GetLabels())) {
+		if !l.selector.Empty() && l.selector.Matches(labels.Set(items[i].GetLabels())) && !podEnded(&items[i]) {
 			own = append(own, &items[i])
 		}
 	}
@@ -206,7 +234,7 @@ func (w *walker) loosePods(namespace, program string) []*workload {
 		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && w.ownerKnown(o.Namespace, owner) {
 			continue
 		}
-		if full, err := w.fullOf(n); err == nil {
+		if full, err := w.fullOf(n); err == nil && !podEnded(full) {
 			found = append(found, newPodWorkload(full))
 		}
 	}

@@ -22,8 +22,8 @@ import (
 // webhook NAME KIND serves a webhook for the rest of the script, and sets the
 // variables NAME_URL and NAME_CA for the configuration that calls it. KIND is
 // what it does: deny (every request),
-// keep (puts the finalizer example.com/kept on every object), hang (does not
-// answer), or convert (objects of a definition, by changing their apiVersion).
+// keep (puts the finalizer example.com/kept on every object that is made or
+// changed), hang (does not answer), or convert (objects of a definition, by changing their apiVersion).
 func webhook(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: webhook NAME KIND")
@@ -48,7 +48,10 @@ var webhooks = map[string]http.Handler{
 	"deny": admission(func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "ask the owner first"}}
 	}),
-	"keep": admission(func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+	"keep": admission(func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		if request.Operation == admissionv1.Delete { // which has no object to change
+			return &admissionv1.AdmissionResponse{Allowed: true}
+		}
 		kind := admissionv1.PatchTypeJSONPatch
 		return &admissionv1.AdmissionResponse{
 			Allowed: true, PatchType: &kind, Patch: []byte(`[{"op":"add","path":"/metadata/finalizers","value":["example.com/kept"]}]`),
