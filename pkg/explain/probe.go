@@ -37,14 +37,14 @@ const (
 	probeDeadline = 33 * time.Second
 	// maxProbes bounds the probes of a run, maxProbing the time that they take:
 	// a webhook that does not answer takes up to 30 seconds each time.
-	maxProbes  = 200
+	maxProbes  = 40
 	maxProbing = time.Minute
 	// probesAlike is how often the same answer must have come that does not
 	// depend on the object, before it is taken as that about others of its kind.
 	probesAlike = 2
 	// maxOfAKind bounds the probes that are alike: one type with many objects
 	// must not use up those of all others.
-	maxOfAKind = 50
+	maxOfAKind = 10
 )
 
 // answerKind says what the API server answers to a write.

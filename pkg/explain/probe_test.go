@@ -347,10 +347,10 @@ func TestProbesAreBounded(t *testing.T) {
 	for _, c := range report.Causes {
 		ids = append(ids, c.ID+" "+strconv.Itoa(c.Blocks))
 	}
-	if diff := cmp.Diff([]string{"adm-vap-deny 50", "fin-absent 1000"}, ids); diff != "" {
+	if diff := cmp.Diff([]string{"adm-vap-deny 10", "fin-absent 1000"}, ids); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"whether a PATCH of more configmaps would be accepted: 50 were asked about"}, report.Unread); diff != "" {
+	if diff := cmp.Diff([]string{"whether a PATCH of more configmaps would be accepted: 10 were asked about"}, report.Unread); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if s.requests > 40 {
