@@ -198,7 +198,7 @@ func (c *ControlPlane) launch(root string, options Options, stderr io.Writer) er
 func (c *ControlPlane) Close() error {
 	c.closing.Do(func() {
 		c.stdin.Close()
-		timer := time.AfterFunc(closeTimeout, func() { c.cmd.Process.Kill() })
+		timer := time.AfterFunc(closeTimeout, func() { _ = c.cmd.Process.Kill() })
 		defer timer.Stop()
 		if err := c.cmd.Wait(); err != nil {
 			c.closed = fmt.Errorf("stopping the control plane: %w", err)
