@@ -197,7 +197,7 @@ func (c *ControlPlane) launch(root string, options Options, stderr io.Writer) er
 // nothing.
 func (c *ControlPlane) Close() error {
 	c.closing.Do(func() {
-		c.stdin.Close()
+		_ = c.stdin.Close() // the command ends with its input
 		timer := time.AfterFunc(closeTimeout, func() { _ = c.cmd.Process.Kill() })
 		defer timer.Stop()
 		if err := c.cmd.Wait(); err != nil {
