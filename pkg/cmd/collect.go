@@ -4,7 +4,6 @@ package cmd
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,7 +46,7 @@ func newCollect(g *globals) *cobra.Command {
 		Use:               "collect",
 		Short:             "Make one garbage collection pass, after showing what it will do",
 		Long:              collectLong,
-		Example:           strings.ReplaceAll(collectExample, "NAME", g.name),
+		Example:           g.example(collectExample),
 		Args:              func(_ *cobra.Command, args []string) error { return noArguments(args) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

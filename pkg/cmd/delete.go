@@ -76,7 +76,7 @@ func newDelete(g *globals) *cobra.Command {
 		Use:               "delete [TYPE NAME | TYPE/NAME ... | TYPE --all] [-l SELECTOR] [-f FILE]",
 		Short:             "Delete objects and what depends on them, after showing what will happen",
 		Long:              deleteLong,
-		Example:           strings.ReplaceAll(deleteExample, "NAME", g.name),
+		Example:           g.example(deleteExample),
 		ValidArgsFunction: g.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.args = args

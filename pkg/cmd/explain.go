@@ -94,7 +94,7 @@ func newExplain(g *globals) *cobra.Command {
 		Use:               "explain-stuck [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
 		Short:             "Explain why objects that are being deleted are still there",
 		Long:              explainLong,
-		Example:           strings.ReplaceAll(explainExample, "NAME", g.name),
+		Example:           g.example(explainExample),
 		ValidArgsFunction: g.completeTerminating,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.args = args
@@ -305,7 +305,7 @@ func deciding(g *graph.Graph) []graph.Object {
 	}
 	var objects []graph.Object
 	for _, n := range graph.Descendants(roots...).Sorted() {
-		resource := n.Object().Resource.GroupResource()
+		resource := n.Resource().GroupResource()
 		if !n.Virtual() && (resource == schema.GroupResource{Resource: "pods"} || resource.String() == "customresourcedefinitions.apiextensions.k8s.io") {
 			objects = append(objects, *n.Object())
 		}

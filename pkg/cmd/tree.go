@@ -80,7 +80,7 @@ func newTree(g *globals) *cobra.Command {
 		Use:               "tree [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
 		Short:             "Show what owns what, up and down, with the state of every owner reference",
 		Long:              treeLong,
-		Example:           strings.ReplaceAll(treeExample, "NAME", g.name),
+		Example:           g.example(treeExample),
 		ValidArgsFunction: g.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.args = args

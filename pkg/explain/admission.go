@@ -107,9 +107,9 @@ func (w *walker) refusal(n graph.Node, r reply, operation string) *Cause {
 	case invalid:
 		return w.noLongerValid(n, r)
 	case conversionFailed:
-		return w.conversion(n.Object().Resource.GroupResource(), r.message)
+		return w.conversion(n.Resource().GroupResource(), r.message)
 	case undecodable:
-		return w.undecodable(n.Object().Resource.GroupVersionResource, r.message)
+		return w.undecodable(n.Resource().GroupVersionResource, r.message)
 	case refused:
 		return w.otherwiseRefused(n, r)
 	case noAnswer:
@@ -343,7 +343,7 @@ func (w *walker) webhookDenies(n graph.Node, h *webhook, r reply) *Cause {
 
 // exception adds a way to except the object's namespace from a webhook.
 func (w *walker) exception(c *Cause, n graph.Node, h *webhook) {
-	namespace := n.Object().Namespace
+	namespace := n.Namespace()
 	at := fmt.Sprintf("/webhooks/%d", h.index)
 	if namespace == "" {
 		return
@@ -397,7 +397,7 @@ func specText(o *unstructured.Unstructured) string {
 // bindingException adds a way to except the object's namespace from the binding
 // of a policy.
 func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
-	namespace := n.Object().Namespace
+	namespace := n.Namespace()
 	binding, err := w.full(policyBindings, "", name)
 	if err != nil {
 		return
@@ -562,7 +562,7 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 			Risk: Safe, Command: fmt.Sprintf("%s edit %s", w.kubectl(n), target(n)),
 			Effect: "opens it in an editor: correct the fields above, and its controller goes on by itself",
 		}}
-		definition, err := w.full(crds, "", n.Object().Resource.GroupResource().String())
+		definition, err := w.full(crds, "", n.Resource().GroupResource().String())
 		if err != nil {
 			return
 		}

@@ -241,7 +241,7 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 // again; empty for none. One that came once may be over.
 func (w *walker) lasting(n graph.Node, reasons ...string) string {
 	asked := requested(n.Object())
-	for _, o := range w.eventsOf(n.Object().Namespace, n.Object().UID) {
+	for _, o := range w.eventsOf(n.Namespace(), n.UID()) {
 		e := newEvent(&o)
 		about := len(reasons) == 0 || slices.Contains(reasons, e.reason)
 		if e.kind == "Warning" && about && !e.last.Before(asked) && e.repeats() && w.Now.Sub(e.last) <= sameFailure {
@@ -285,7 +285,7 @@ func (w *walker) missingParts(volume *unstructured.Unstructured) []Evidence {
 // metadata: its data is never read.
 func (w *walker) secretGone(namespace, name string) bool {
 	for _, m := range w.contents[namespace] {
-		if m.Object().Resource.GroupResource() == secrets.GroupResource() && m.Object().Name == name {
+		if m.Resource().GroupResource() == secrets.GroupResource() && m.Object().Name == name {
 			return false
 		}
 	}

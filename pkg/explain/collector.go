@@ -31,7 +31,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 	waiting := false
 	for _, d := range blocking {
 		switch {
-		case slices.Contains(w.path, d.Object().UID):
+		case slices.Contains(w.path, d.UID()):
 			holds = append(holds, hold{symptom: symptom, because: because, cause: w.cycle(d)})
 		case d.BeingDeleted():
 			holds = append(holds, hold{symptom: symptom, because: because, next: &d})
@@ -46,7 +46,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 		}
 	}
 	switch {
-	case w.namespaceGone(n.Object().Namespace), blind:
+	case w.namespaceGone(n.Namespace()), blind:
 	case waiting:
 		holds = append(holds, w.collector(n, symptom, "the garbage collector has to delete its blocking dependents"))
 	case len(blocking) == 0 && w.incomplete() != "":
@@ -104,9 +104,9 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 	}
 	operation, r := "DELETE", reply{}
 	if keptByOthers(owner, d) {
-		operation, r = "UPDATE", w.tryRelease(d, owner.Object().UID)
+		operation, r = "UPDATE", w.tryRelease(d, owner.UID())
 	} else {
-		alike := "dependent of " + string(owner.Object().UID)
+		alike := "dependent of " + string(owner.UID())
 		if w.health().dead() { // then it is no wonder that nothing is deleted
 			alike = "dependent"
 		}
@@ -117,7 +117,7 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 		return nil, false
 	}
 	certain = root.Verdict == Stuck
-	c := w.shared(fmt.Sprintf("gc-fg-denied %s %s %t", owner.Object().UID, root.Object, certain), "gc-fg-denied", d.Identity(), func(c *Cause) {
+	c := w.shared(fmt.Sprintf("gc-fg-denied %s %s %t", owner.UID(), root.Object, certain), "gc-fg-denied", d.Identity(), func(c *Cause) {
 		c.Verdict = root.Verdict
 		c.Summary = "the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart"
 		if !certain {
@@ -134,7 +134,7 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 // keptByOthers reports whether a dependent has an owner that stays.
 func keptByOthers(owner, d graph.Node) bool {
 	return slices.ContainsFunc(d.Owners(), func(ref graph.Reference) bool {
-		return ref.UID != owner.Object().UID && ref.State == graph.Solid
+		return ref.UID != owner.UID() && ref.State == graph.Solid
 	})
 }
 
@@ -157,7 +157,7 @@ func (w *walker) blind(n graph.Node) *Cause {
 // The garbage collector breaks only rings that it meets while it starts a
 // deletion.
 func (w *walker) cycle(d graph.Node) *Cause {
-	ring := slices.Clone(w.path[slices.Index(w.path, d.Object().UID):])
+	ring := slices.Clone(w.path[slices.Index(w.path, d.UID()):])
 	slices.Sort(ring)
 	first := d
 	for _, uid := range ring { // one cause for the ring, wherever it is entered
@@ -223,7 +223,7 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 // reference is a cause in one owner reference of a dependent.
 func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, summary string) *Cause {
 	d := ref.Dependent
-	return w.cause(id, d.Identity(), string(owner.Object().UID), func(c *Cause) {
+	return w.cause(id, d.Identity(), string(owner.UID()), func(c *Cause) {
 		c.Summary = summary
 		if w.age(owner) > collectorDelay {
 			c.Verdict = Stuck
@@ -249,7 +249,7 @@ func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, sum
 // its dependents first.
 func (w *walker) orphan(n graph.Node) []hold {
 	switch {
-	case w.namespaceGone(n.Object().Namespace):
+	case w.namespaceGone(n.Namespace()):
 		return nil
 	case w.pendingFinalizer(n, metav1.FinalizerOrphanDependents) || !n.HasDependents() && w.incomplete() == "":
 		if denied := w.orphanDenied(n); denied != nil {
@@ -277,7 +277,7 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 		if !r.ok() || i >= maxShown {
 			break
 		}
-		refusing, r = d, w.tryRelease(d, n.Object().UID)
+		refusing, r = d, w.tryRelease(d, n.UID())
 	}
 	root := w.refusal(refusing, r, "UPDATE")
 	if root == nil {
@@ -289,7 +289,7 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 		c.Summary = fmt.Sprintf("%d dependents still reference it, and the references cannot be removed: deleting it in another way now would delete them", len(n.Dependents()))
 		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
 		for _, ref := range refusing.Owners() {
-			if ref.UID == n.Object().UID {
+			if ref.UID == n.UID() {
 				remedy := w.dropReference(refusing, ref.Index, ref.UID, "removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")
 				remedy.Risk, remedy.Leaks = Safe, "" // it is what the orphaning is for
 				c.Remedies = append(c.Remedies, remedy)

@@ -91,11 +91,11 @@ type search struct {
 // search looks for the controller of a finalizer on objects of n's type, once:
 // a number of lists that does not depend on how many objects there are.
 func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) *search {
-	resource := n.Object().Resource
+	resource := n.Resource()
 	known := w.entries(finalizer, resource.GroupVersionKind().GroupKind(), field)
 	key := string(field) + " " + finalizer + " " + resource.GroupResource().String()
 	if local(known) {
-		key += " " + n.Object().Namespace
+		key += " " + n.Namespace()
 	}
 	if s, done := w.searches[key]; done {
 		return s
@@ -115,13 +115,13 @@ func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) 
 		c.named = c.named || named
 		c.signs = append(c.signs, e)
 	}
-	w.byCatalogue(s, n.Object().Namespace, add)
+	w.byCatalogue(s, n.Namespace(), add)
 	w.byManagers(s, add)
 	w.byEvents(s, n, add)
 	w.byRights(s, add)
 	w.byDefinition(s, add)
 	w.byWebhooks(s, add)
-	w.byLease(s, n.Object().Namespace, add)
+	w.byLease(s, n.Namespace(), add)
 	for _, c := range found {
 		c.identified = c.named || slices.ContainsFunc(c.signs, func(e Evidence) bool { return e.Path != "roleRef" && e.Path != nameAlone })
 		s.candidates = append(s.candidates, c)
@@ -186,11 +186,11 @@ func related(a, b string) bool {
 // finalizer, n first.
 func (w *walker) sample(n graph.Node, finalizer string) []graph.Node {
 	few := []graph.Node{n}
-	for _, m := range w.instanceOf[n.Object().Resource.GroupResource().String()] {
+	for _, m := range w.instanceOf[n.Resource().GroupResource().String()] {
 		if len(few) == maxShown {
 			break
 		}
-		if m.BeingDeleted() && m.Object().UID != n.Object().UID && m.Object().HasFinalizer(finalizer) {
+		if m.BeingDeleted() && m.UID() != n.UID() && m.Object().HasFinalizer(finalizer) {
 			few = append(few, m)
 		}
 	}
@@ -217,7 +217,7 @@ func (w *walker) readManagers(s *search, sample []graph.Node) {
 		full, err := w.fullOf(n)
 		if err != nil {
 			if !missing(err) {
-				s.unread = append(s.unread, n.Object().Resource.GroupResource().String())
+				s.unread = append(s.unread, n.Resource().GroupResource().String())
 			}
 			continue
 		}
@@ -323,7 +323,7 @@ func (w *walker) byEvents(s *search, n graph.Node, add adder) {
 		return
 	}
 	reporters := map[string]Evidence{}
-	for _, o := range w.eventsOf(n.Identity().Namespace, n.Object().UID) {
+	for _, o := range w.eventsOf(n.Identity().Namespace, n.UID()) {
 		if e := newEvent(&o); !e.last.Before(requested(n.Object())) && e.reporter != "" {
 			reporters[e.reporter] = e.evidence()
 		}
@@ -383,7 +383,7 @@ func (w *walker) accountGone(s subject) bool {
 		return true
 	}
 	for _, n := range w.instanceOf["serviceaccounts"] {
-		if n.Object().Namespace == s.Namespace && n.Object().Name == s.Name {
+		if n.Namespace() == s.Namespace && n.Object().Name == s.Name {
 			return false
 		}
 	}
@@ -421,7 +421,7 @@ func (w *walker) usersOf(a account) []*workload {
 // hasPods reports whether pods may be in the namespace.
 func (w *walker) hasPods(namespace string) bool {
 	return !w.Graph.Snapshot().Covers(pods.GroupResource(), namespace, "") ||
-		slices.ContainsFunc(w.contents[namespace], func(n graph.Node) bool { return n.Object().Resource.GroupResource() == pods.GroupResource() })
+		slices.ContainsFunc(w.contents[namespace], func(n graph.Node) bool { return n.Resource().GroupResource() == pods.GroupResource() })
 }
 
 // complete notes what absence cannot be told without, and what was looked at.

@@ -366,7 +366,7 @@ func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
 // blindTo returns the causes that keep the garbage collector from listing the
 // type of an object.
 func (w *walker) blindTo(n graph.Node) []*Cause {
-	resource := n.Object().Resource.GroupResource()
+	resource := n.Resource().GroupResource()
 	var own []graph.Unlisted
 	for _, u := range w.unlisted {
 		if u.GroupResource() == resource {

@@ -30,7 +30,7 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 			holds = append(holds, hold{because: "it is reserved for " + text(consumer["resource"]) + "/" + text(consumer["name"]), cause: w.reservedFor(n, consumer)})
 			continue
 		}
-		pod, err := w.full(pods, n.Object().Namespace, text(consumer["name"]))
+		pod, err := w.full(pods, n.Namespace(), text(consumer["name"]))
 		if apierrors.IsNotFound(err) || err == nil && (string(pod.GetUID()) != text(consumer["uid"]) || podEnded(pod)) {
 			continue // the controller takes the reservation back
 		}
@@ -97,9 +97,9 @@ func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
 // (pkg/controller/podgroupprotection).
 func (w *walker) podGroup(n graph.Node) []hold {
 	const symptom = "podgroup"
-	list, err := w.all(pods, n.Object().Namespace)
+	list, err := w.all(pods, n.Namespace())
 	if err != nil {
-		return w.unread(n, "may have pods", "pods in namespace "+n.Object().Namespace, err)
+		return w.unread(n, "may have pods", "pods in namespace "+n.Namespace(), err)
 	}
 	var holds []hold
 	for i := range list {

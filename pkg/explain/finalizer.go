@@ -21,7 +21,7 @@ const maxShown = 5
 
 // finalizer returns what the object's finalizer waits for.
 func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
-	resource := n.Object().Resource.GroupResource().String()
+	resource := n.Resource().GroupResource().String()
 	switch {
 	case finalizer == metav1.FinalizerDeleteDependents:
 		return w.foreground(n)
@@ -54,7 +54,7 @@ const maxByHand = 3
 // foreign is a finalizer of a controller outside this program. Objects that
 // wait for the same share the cause.
 func (w *walker) foreign(n graph.Node, index int, finalizer string, list finalizers.Field) hold {
-	resource := n.Object().Resource.GroupResource().String()
+	resource := n.Resource().GroupResource().String()
 	because := "finalizer " + finalizer
 	if list == finalizers.Spec {
 		because = "spec finalizer " + finalizer

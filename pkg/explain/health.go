@@ -246,7 +246,7 @@ func (w *walker) idle(n graph.Node) string {
 // rarely, and looks idle.
 func (w *walker) collectable(owner, d graph.Node) bool {
 	if keptByOthers(owner, d) {
-		return w.tryRelease(d, owner.Object().UID).kind == accepted
+		return w.tryRelease(d, owner.UID()).kind == accepted
 	}
 	return w.tryDelete(d, "").kind == accepted
 }

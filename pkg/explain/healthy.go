@@ -59,7 +59,7 @@ func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
 	c.Summary = fmt.Sprintf("%s made it %s ago: if one of its name was deleted, that one is gone, and this is another", creator, max(age, 0).Round(time.Second))
 	c.Evidence = []Evidence{
 		field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
-		field(n, "metadata.uid", string(n.Object().UID)),
+		field(n, "metadata.uid", string(n.UID())),
 	}
 	c.Remedies = []Remedy{{Risk: Safe, Effect: "to be rid of objects of this name, stop what makes them: " + creator}}
 }

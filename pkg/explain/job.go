@@ -30,7 +30,7 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 	if ref == nil {
 		return []hold{w.protection(n, symptom, "no Job controls it any more; the job controller has to take the finalizer off")}
 	}
-	job, err := w.full(jobs, n.Object().Namespace, ref.Name)
+	job, err := w.full(jobs, n.Namespace(), ref.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && job.GetUID() != ref.UID:
 		return []hold{w.protection(n, symptom, "its Job is gone; the job controller has to take the finalizer off")}
@@ -40,7 +40,7 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 	if manager := nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
 		return []hold{{because: "its Job has to count it", cause: w.managedJob(n, job, manager)}}
 	}
-	return []hold{w.protection(n, symptom, "the job controller has to count it in the status of "+"Job/"+n.Object().Namespace+"/"+ref.Name)}
+	return []hold{w.protection(n, symptom, "the job controller has to count it in the status of "+"Job/"+n.Namespace()+"/"+ref.Name)}
 }
 
 // trackedByOther is a pod of a controller that is not a Job: the job controller

@@ -349,7 +349,7 @@ type held struct {
 func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured) *held {
 	var best *held
 	for _, n := range w.instanceOf["leases.coordination.k8s.io"] {
-		if n.Object().Namespace != l.id.Namespace {
+		if n.Namespace() != l.id.Namespace {
 			continue
 		}
 		items, err := w.all(leases, l.id.Namespace)

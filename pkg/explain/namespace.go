@@ -135,7 +135,7 @@ func (w *walker) untouchedIn(namespace string) []graph.Node {
 	var untouched, untouchedPods []graph.Node
 	anyPod := false
 	for _, m := range w.contents[namespace] {
-		isPod := m.Object().Resource.GroupResource() == pods.GroupResource()
+		isPod := m.Resource().GroupResource() == pods.GroupResource()
 		anyPod = anyPod || isPod
 		switch {
 		case m.BeingDeleted():
@@ -157,7 +157,7 @@ func (w *walker) content(n graph.Node) []hold {
 	var holds []hold
 	var left int
 	for _, m := range w.contents[n.Object().Name] {
-		if m.Object().Resource.GroupResource().String() == "pods" {
+		if m.Resource().GroupResource().String() == "pods" {
 			left++
 		}
 	}
@@ -170,7 +170,7 @@ func (w *walker) content(n graph.Node) []hold {
 			continue
 		}
 		h := hold{symptom: "ns-content", because: "waits for its content: " + amount, next: &m}
-		if m.Object().Resource.GroupResource().String() == "pods" {
+		if m.Resource().GroupResource().String() == "pods" {
 			h.symptom, h.because = "ns-pods-first", "waits for its "+count(left, "pod")+", before all else in it"
 		}
 		holds = append(holds, h)
@@ -294,7 +294,7 @@ func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) 
 func (w *walker) untouchedTypes(n graph.Node) string {
 	var types []string
 	for _, m := range w.untouchedIn(n.Object().Name) {
-		if name := m.Object().Resource.GroupResource().String(); !slices.Contains(types, name) {
+		if name := m.Resource().GroupResource().String(); !slices.Contains(types, name) {
 			types = append(types, name)
 		}
 	}

@@ -107,7 +107,7 @@ func (w *walker) serviceCIDR(n graph.Node) []hold {
 	for i := range all {
 		prefixes := prefixesOf(&all[i])
 		switch {
-		case all[i].GetUID() == n.Object().UID:
+		case all[i].GetUID() == n.UID():
 			own = prefixes
 		case all[i].GetDeletionTimestamp() == nil:
 			others = append(others, prefixes...)

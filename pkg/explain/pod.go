@@ -267,7 +267,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		_, lease := w.lease("kube-node-lease", nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
-			{Risk: Safe, Command: w.Kubectl + " -n " + Quote(n.Object().Namespace) + " describe pod " + Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
+			{Risk: Safe, Command: w.Kubectl + " -n " + Quote(n.Namespace()) + " describe pod " + Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
 			w.force(n, "containers may run on and write, and mounts stay on the node"),
 		}
 	})}}

@@ -227,7 +227,7 @@ func (w *walker) eventsAbout(n graph.Node) []unstructured.Unstructured {
 	}
 	var all []unstructured.Unstructured
 	for _, m := range nodes {
-		all = append(all, w.eventsOf(m.Identity().Namespace, m.Object().UID)...)
+		all = append(all, w.eventsOf(m.Identity().Namespace, m.UID())...)
 	}
 	return all
 }

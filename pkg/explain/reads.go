@@ -94,10 +94,10 @@ const maxPodReads = 20
 
 // fullPod reads the whole of a pod.
 func (w *walker) fullPod(n graph.Node) (*unstructured.Unstructured, error) {
-	namespace, terminating := n.Object().Namespace, 0
+	namespace, terminating := n.Namespace(), 0
 	if _, listed := w.lists[place{pods, namespace, ""}]; !listed {
 		for _, m := range w.contents[namespace] {
-			if m.BeingDeleted() && m.Object().Resource.GroupResource() == pods.GroupResource() {
+			if m.BeingDeleted() && m.Resource().GroupResource() == pods.GroupResource() {
 				terminating++
 			}
 		}
@@ -117,7 +117,7 @@ func (w *walker) fullPod(n graph.Node) (*unstructured.Unstructured, error) {
 		}
 		w.podAt[namespace] = index
 	}
-	if full := index[n.Object().UID]; full != nil {
+	if full := index[n.UID()]; full != nil {
 		return full, nil
 	}
 	return nil, apierrors.NewNotFound(pods.GroupResource(), n.Object().Name)

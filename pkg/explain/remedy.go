@@ -24,7 +24,7 @@ func Quote(word string) string {
 
 // kubectl begins a command about an object.
 func (w *walker) kubectl(n graph.Node) string {
-	if namespace := n.Object().Namespace; namespace != "" {
+	if namespace := n.Namespace(); namespace != "" {
 		return w.Kubectl + " -n " + Quote(namespace)
 	}
 	return w.Kubectl
@@ -158,7 +158,7 @@ func (w *walker) dropReference(d graph.Node, index int, owner types.UID, effect 
 func (w *walker) freeOwner(owner, d graph.Node) []Remedy {
 	remedies := []Remedy{w.deleteAgain(owner, Safe, "takes the owner out of foreground deletion: it goes now, and the garbage collector deletes its dependents afterwards")}
 	for _, ref := range d.Owners() {
-		if ref.UID == owner.Object().UID {
+		if ref.UID == owner.UID() {
 			remedies = append(remedies, w.releaseEdge(d, ref.Index, ref.UID),
 				w.dropReference(d, ref.Index, ref.UID, "drops the reference to the owner: the owner goes, and the dependent stays"))
 			break
@@ -176,7 +176,7 @@ func (w *walker) finalizeNamespace(n graph.Node, finalizer, leaks string) Remedy
 	return Remedy{
 		Risk: Dangerous,
 		Command: fmt.Sprintf(`%s get namespace %s -o json | jq --arg uid %s --arg f %s 'if .metadata.uid == $uid then .spec.finalizers -= [$f] else error("another namespace") end' | %s replace --raw %s -f -`,
-			w.Kubectl, Quote(name), Quote(string(n.Object().UID)), Quote(finalizer), w.Kubectl, Quote("/api/v1/namespaces/"+url.PathEscape(name)+"/finalize")),
+			w.Kubectl, Quote(name), Quote(string(n.UID())), Quote(finalizer), w.Kubectl, Quote("/api/v1/namespaces/"+url.PathEscape(name)+"/finalize")),
 		Effect: "takes this entry alone out of spec.finalizers, after what it guards was cleaned up by hand",
 		Leaks:  leaks,
 	}

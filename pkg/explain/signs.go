@@ -188,7 +188,7 @@ func (w *walker) workloadOfPod(namespace, name string) *workload {
 		}
 	}
 	if !slices.ContainsFunc(w.contents[namespace], func(n graph.Node) bool {
-		return n.Object().Name == name && n.Object().Resource.GroupResource() == pods.GroupResource()
+		return n.Object().Name == name && n.Resource().GroupResource() == pods.GroupResource()
 	}) {
 		return nil
 	}

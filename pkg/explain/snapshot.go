@@ -50,7 +50,7 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 	if !served {
 		return nil, false
 	}
-	list, err := w.all(resource, n.Object().Namespace)
+	list, err := w.all(resource, n.Namespace())
 	if err != nil {
 		return w.unread(n, "may be the source of a snapshot", snapshots.String(), err), true
 	}
@@ -79,9 +79,9 @@ func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
 
 // consumers returns the claims that are being filled from an object.
 func (w *walker) consumers(n graph.Node, id, kind string) ([]hold, bool) {
-	list, err := w.all(claims, n.Object().Namespace)
+	list, err := w.all(claims, n.Namespace())
 	if err != nil {
-		return w.unread(n, "may be the source of a claim", "claims in namespace "+n.Object().Namespace, err), true
+		return w.unread(n, "may be the source of a claim", "claims in namespace "+n.Namespace(), err), true
 	}
 	var holds []hold
 	for i := range list {

@@ -116,7 +116,7 @@ func (w *walker) helper(n graph.Node, s *search) *candidate {
 	for _, m := range s.known {
 		for _, usual := range m.Helpers {
 			for _, l := range w.inventory().workloads {
-				if usual.Is(l.id.Resource.Kind, l.id.Namespace, l.id.Name, n.Object().Namespace) && w.stateOf(l).liveness == Dead && len(w.inventory().unread) == 0 {
+				if usual.Is(l.id.Resource.Kind, l.id.Namespace, l.id.Name, n.Namespace()) && w.stateOf(l).liveness == Dead && len(w.inventory().unread) == 0 {
 					return &candidate{workload: l, score: strongSign, named: true, identified: true, signs: []Evidence{{
 						Source: l.id.String(), Path: "metadata.name", Value: "has to run beside the " + s.whose() + ", by the catalogue of finalizers",
 					}}}
@@ -338,7 +338,7 @@ func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
 	id := n.Identity()
 	at := identity(serviceAccounts, c.account.namespace, c.account.name)
 	for _, m := range w.instanceOf["serviceaccounts"] {
-		if m.Object().Namespace == at.Namespace && m.Object().Name == at.Name {
+		if m.Namespace() == at.Namespace && m.Object().Name == at.Name {
 			at = m.Identity()
 		}
 	}
@@ -399,7 +399,7 @@ func (w *walker) dead(s *search, c *candidate, st state) ruling {
 // namespace. c is nil when nothing of it is left.
 func (w *walker) judgeInNamespace(n graph.Node, s *search, c *candidate) ruling {
 	r := ruling{id: finInNamespace, verdict: Stuck, byHand: true, controller: w.actor(s, c, Absent)}
-	namespace := n.Object().Namespace
+	namespace := n.Namespace()
 	switch {
 	case c != nil:
 		namespace = c.id.Namespace
@@ -479,7 +479,7 @@ func (w *walker) inEnding(n graph.Node, s *search) bool {
 	if slices.ContainsFunc(s.lost, func(g grant) bool { return w.ending(g.subject.Namespace) }) || len(s.lostServices) > 0 {
 		return true
 	}
-	return local(s.known) && n.Object().Namespace != "" && w.ending(n.Object().Namespace)
+	return local(s.known) && n.Namespace() != "" && w.ending(n.Namespace())
 }
 
 // doubt says why finding nothing does not show that nothing is there, empty if

@@ -25,7 +25,7 @@ const (
 // it waits for cannot be told from the API, so that the question is who should
 // act.
 func (w *walker) waiter(n graph.Node, index int, finalizer string) ([]hold, bool) {
-	resource := n.Object().Resource.GroupResource().String()
+	resource := n.Resource().GroupResource().String()
 	switch finalizer + " " + resource {
 	case "batch.kubernetes.io/job-tracking pods":
 		return w.jobTracking(n, index), true
@@ -87,7 +87,7 @@ func (w *walker) objectLink(symptom, because string, o *unstructured.Unstructure
 func (w *walker) warnings(n graph.Node, reasons ...string) []Evidence {
 	asked := requested(n.Object())
 	var evidence []Evidence
-	for _, o := range w.eventsOf(n.Object().Namespace, n.Object().UID) {
+	for _, o := range w.eventsOf(n.Namespace(), n.UID()) {
 		e := newEvent(&o)
 		if e.kind != "Warning" || e.last.Before(asked) || len(reasons) > 0 && !slices.Contains(reasons, e.reason) {
 			continue

@@ -188,11 +188,10 @@ func newWalker(ctx context.Context, in Input) *walker {
 		if n.Virtual() {
 			continue
 		}
-		o := n.Object()
-		if o.Namespace != "" {
-			w.contents[o.Namespace] = append(w.contents[o.Namespace], n)
+		if namespace := n.Namespace(); namespace != "" {
+			w.contents[namespace] = append(w.contents[namespace], n)
 		}
-		resource := o.Resource.GroupResource().String()
+		resource := n.Resource().GroupResource().String()
 		w.instanceOf[resource] = append(w.instanceOf[resource], n)
 	}
 	if w.Catalogue == nil {
@@ -245,7 +244,7 @@ type hold struct {
 // explain finds everything that holds a terminating object, directly or further
 // down.
 func (w *walker) explain(n graph.Node) *answer {
-	uid := n.Object().UID
+	uid := n.UID()
 	if a, done := w.answers[uid]; done {
 		return a
 	}
@@ -359,7 +358,7 @@ func (w *walker) age(n graph.Node) time.Duration { return w.Now.Sub(requested(n.
 // pendingFinalizer reports whether the engine took the garbage collector's
 // finalizer off.
 func (w *walker) pendingFinalizer(n graph.Node, finalizer string) bool {
-	o, concerned := w.result[n.Object().UID]
+	o, concerned := w.result[n.UID()]
 	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
 }
 
