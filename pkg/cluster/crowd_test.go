@@ -179,6 +179,8 @@ func after(writes int, do func()) gc.Observer {
 // The Collector goes on where it was.
 func TestKilledAPIServer(t *testing.T) {
 	world, cp := bare(t), shared.cp
+	defer func(settle time.Duration) { world.Settle = settle }(world.Settle)
+	world.Settle = 3 * time.Second // a server that has just started is slow
 	for _, policy := range policies {
 		t.Run(string(policy), func(t *testing.T) {
 			play, s := stage(t, world, crowd(policy))

@@ -263,7 +263,8 @@ func (s *Server) Follows(resource schema.GroupResource, namespace string) bool {
 const flapping = 5 * time.Second
 
 // sees notes that a watch was connected, or broke off. After an outage the
-// cluster gets the time to settle anew.
+// cluster gets the time to settle anew, for what happened meanwhile comes now.
+// Watches that keep breaking off do not delay the rest for ever.
 func (s *Server) sees(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,7 +277,7 @@ func (s *Server) sees(is bool) {
 		return
 	}
 	if s.blind--; s.blind == 0 {
-		if now.Sub(s.seeingAt) > flapping {
+		if now.Sub(s.seeingAt) > flapping || now.Sub(s.blindAt) < s.outage {
 			s.moved = now
 		}
 		s.seeingAt = now

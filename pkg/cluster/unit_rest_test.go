@@ -57,6 +57,28 @@ func TestRestDespiteWatch(t *testing.T) {
 	}
 }
 
+// Whenever the watches are connected again, what happened meanwhile has the
+// settling time to arrive, also when they broke off soon after they began.
+func TestRestAfterOutage(t *testing.T) {
+	long := time.Now().Add(-time.Hour)
+	for name, test := range map[string]struct {
+		seeingAt, blindAt time.Time
+		settles           bool
+	}{
+		"soon after the watches began": {time.Now(), time.Now(), true},
+		"after a long calm":            {long, long, true},
+		"again and again":              {time.Now(), long, false},
+	} {
+		server := newAPIServer(t).writer(rest.Config{}, ServerOptions{Settle: time.Minute})
+		server.moved, server.seeingAt, server.blindAt = long, test.seeingAt, test.blindAt
+		server.sees(false)
+		server.sees(true)
+		if settles := server.restsIn() > 0; settles != test.settles {
+			t.Errorf("%s: it settles anew: %t, want %t", name, settles, test.settles)
+		}
+	}
+}
+
 // Objects that the run is not about do not keep the cluster from resting; what
 // they own, what is written to, and what that owns, does.
 func TestConcern(t *testing.T) {
