@@ -68,6 +68,9 @@ type Collector struct {
 	orphans memo
 	// open are the objects that are on their way out.
 	open openSet
+	// resolved has the resolutions by apiVersion and kind.
+	resolved  map[[2]string]resolution
+	resolving sync.Mutex
 	// applying is held while a change is taken into the state and onto the queue.
 	applying sync.Mutex
 	// done counts the tasks that runParallel has seen the end of.
@@ -79,7 +82,7 @@ func New(server Server, g *graph.Graph, options Options) *Collector {
 	options.Workers = max(options.Workers, 1)
 	return &Collector{
 		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
-		report: newReport(),
+		report: newReport(), resolved: map[[2]string]resolution{},
 	}
 }
 
@@ -96,10 +99,9 @@ type DeleteOptions struct {
 // treated as just deleted. The error is that of the context or of the server's
 // events; refused writes are in the report, which is never nil.
 func (c *Collector) Delete(ctx context.Context, targets []types.UID, options DeleteOptions) (*Report, error) {
-	for n := range Concerned(c.state.graph, targets) {
-		c.report.include(n.UID())
-	}
-	c.report.expect()
+	concerned := Concerned(c.state.graph, targets)
+	c.report.expect(concerned)
+	c.state.expect(len(concerned))
 	for _, uid := range targets {
 		if v, ok := c.state.view(uid); !ok || v.gone {
 			c.enqueueDependents(uid)
@@ -217,10 +219,11 @@ func (c *Collector) apply(e Event) {
 	if change.late {
 		return
 	}
-	if c.mine(change.uid) && (change.removed || e.Object.BeingDeleted()) {
+	mine := c.mine(change.uid)
+	if mine && (change.removed || e.Object.BeingDeleted()) {
 		c.open.set(change.uid, !change.removed) // other changes may be older than a delete
 	}
-	if change.removed && c.mine(change.uid) {
+	if change.removed && mine {
 		c.enqueueDependents(change.uid)
 	}
 	for _, owner := range change.released {

@@ -4,7 +4,6 @@ package gc
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -88,12 +87,16 @@ func newReport() *report {
 	return &report{included: map[types.UID]bool{}, fates: map[types.UID]fate{}}
 }
 
-// expect makes room for the steps of a deletion of what is included: mostly one
-// each.
-func (r *report) expect() {
+// expect includes the nodes of a deletion, and makes room for its steps: mostly
+// one each.
+func (r *report) expect(nodes graph.Set) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.steps = slices.Grow(r.steps, len(r.included))
+	r.included = make(map[types.UID]bool, len(nodes))
+	for n := range nodes {
+		r.included[n.UID()] = true
+	}
+	r.steps = slices.Grow(r.steps, len(nodes))
 }
 
 func (r *report) include(uid types.UID) {
@@ -118,15 +121,17 @@ func (r *report) note(uid types.UID, change func(*fate)) {
 }
 
 func (r *report) step(s Step) {
-	r.note(s.Object.UID, func(f *fate) {
-		f.err = s.Err
-		if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
-			f.reason = s.Reason
-		}
-	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.steps = append(r.steps, s)
+	f, known := r.fates[s.Object.UID]
+	f.err = s.Err
+	if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
+		f.reason = s.Reason
+	}
+	if known || f != (fate{}) { // of most objects there is nothing to be noted
+		r.fates[s.Object.UID] = f
+	}
 }
 
 func (r *report) failed(uid types.UID, err error) { r.note(uid, func(f *fate) { f.err = err }) }
@@ -139,18 +144,41 @@ func (r *report) kept(uid types.UID, reason string, unknown bool) {
 
 // finish returns what is to be said.
 func (c *Collector) finish() *Report {
-	result := &Report{Steps: c.report.steps, Outcomes: slices.Grow([]Outcome(nil), len(c.report.included))}
-	for uid := range maps.Keys(c.report.included) {
+	uids, sorted := c.included()
+	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(uids))}
+	for _, uid := range uids {
 		v, ok := c.state.view(uid)
 		if !ok {
 			continue // a missing owner
 		}
 		result.Outcomes = append(result.Outcomes, c.outcome(v, c.report.fates[uid]))
 	}
-	slices.SortFunc(result.Outcomes, func(a, b Outcome) int {
-		return a.Object.Identity().Compare(b.Object.Identity())
-	})
+	if !sorted {
+		slices.SortFunc(result.Outcomes, func(a, b Outcome) int {
+			return a.Object.Identity().Compare(b.Object.Identity())
+		})
+	}
 	return result
+}
+
+// included returns what the report is about, and whether it is in the order of
+// the identities: the graph knows that of all objects but those that are newer.
+func (c *Collector) included() (uids []types.UID, sorted bool) {
+	nodes := make([]graph.Node, 0, len(c.report.included))
+	for uid := range c.report.included {
+		if n, ok := c.state.graph.Node(uid); ok {
+			nodes = append(nodes, n)
+		} else {
+			uids = append(uids, uid)
+		}
+	}
+	sorted = len(uids) == 0
+	slices.SortFunc(nodes, graph.Node.Compare)
+	uids = slices.Grow(uids, len(nodes))
+	for _, n := range nodes {
+		uids = append(uids, n.UID())
+	}
+	return uids, sorted
 }
 
 func (c *Collector) outcome(v view, f fate) Outcome {

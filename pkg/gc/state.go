@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,8 +18,10 @@ import (
 type state struct {
 	graph *graph.Graph
 
-	mu     sync.Mutex
-	items  map[types.UID]*item
+	mu    sync.Mutex
+	items map[types.UID]*item
+	// absent are owners that the server said not to exist. Items that are gone
+	// are absent, too.
 	absent map[coordinates]bool
 	// unreadable holds what the server said each time that it could not tell
 	// about an owner. The coordinates have no UID.
@@ -78,6 +81,15 @@ func newState(g *graph.Graph) *state {
 	}
 }
 
+// expect makes room for items.
+func (s *state) expect(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.items) == 0 {
+		s.items = make(map[types.UID]*item, n)
+	}
+}
+
 // item returns the item with the UID, or nil when no object with it was seen.
 func (s *state) item(uid types.UID) *item {
 	if it, ok := s.items[uid]; ok {
@@ -92,35 +104,47 @@ func (s *state) item(uid types.UID) *item {
 		object: *o, beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
 		orphaned: orphaning(o), first: o.OwnerReferences,
 	}
-	for _, d := range n.Dependents() {
-		it.dependents = append(it.dependents, d.UID())
-	}
 	s.items[uid] = it
-	s.count(it)
+	if dependents := n.Dependents(); len(dependents) > 0 {
+		it.dependents = make([]types.UID, len(dependents))
+		for i, d := range dependents {
+			it.dependents[i] = d.UID()
+			references, blocks, touched := s.touchedEdge(it.dependents[i], uid)
+			if !touched {
+				references, blocks = d.EdgeTo(n)
+			}
+			it.count(references, blocks)
+		}
+	}
 	return it
 }
 
-// count sets the counters of an item that was just taken from the graph, whose
-// dependents may have changed already.
-func (s *state) count(it *item) {
-	for _, uid := range it.dependents {
-		if references, blocks := s.edge(uid, it.object.UID); references {
-			it.live++
-			if blocks {
-				it.blocking++
-			}
-		}
+// count takes an edge of a dependent into the counters.
+func (it *item) count(references, blocks bool) {
+	if references {
+		it.live++
 	}
+	if blocks {
+		it.blocking++
+	}
+}
+
+// touchedEdge is edge for a dependent that was touched.
+func (s *state) touchedEdge(dependent, owner types.UID) (references, blocks, touched bool) {
+	it, touched := s.items[dependent]
+	if !touched || it.gone {
+		return false, false, touched
+	}
+	references, blocks = edgeOf(it.object.OwnerReferences, owner)
+	return references, blocks, true
 }
 
 // edge reports whether the dependent references the owner, and whether it
 // blocks it.
 func (s *state) edge(dependent, owner types.UID) (references, blocks bool) {
-	if it, touched := s.items[dependent]; touched {
-		if it.gone {
-			return false, false
-		}
-		return edgeOf(it.object.OwnerReferences, owner)
+	references, blocks, touched := s.touchedEdge(dependent, owner)
+	if touched {
+		return references, blocks
 	}
 	n, known := s.graph.Node(dependent)
 	o, ownerKnown := s.graph.Node(owner)
@@ -185,13 +209,19 @@ func (s *state) virtualDependents(owner types.UID) []types.UID {
 // referencing returns those of the dependents that reference the owner now,
 // each once.
 func (s *state) referencing(dependents []types.UID, owner types.UID) []types.UID {
-	var live []types.UID
-	seen := map[types.UID]bool{}
+	if len(dependents) == 0 {
+		return nil
+	}
+	live := make([]types.UID, 0, len(dependents))
+	seen := make(map[types.UID]bool, len(dependents))
 	for _, uid := range dependents {
 		if references, _ := s.edge(uid, owner); references && !seen[uid] {
 			seen[uid] = true
 			live = append(live, uid)
 		}
+	}
+	if len(live) == 0 {
+		return nil
 	}
 	return live
 }
@@ -234,8 +264,10 @@ func (s *state) awaitsEvents() bool {
 
 // isDeletingDependents reports the flag of an object.
 func (s *state) isDeletingDependents(uid types.UID) bool {
-	v, ok := s.view(uid)
-	return ok && v.deletingDependents
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(uid)
+	return it != nil && it.deletingDependents
 }
 
 // change is what an event changed.
@@ -315,18 +347,18 @@ func (s *state) turn(uid types.UID) int {
 func (s *state) appear(uid types.UID) *item {
 	it := &item{object: graph.Object{UID: uid}, dependents: s.virtualDependents(uid)}
 	s.items[uid] = it
-	s.count(it)
+	for _, dependent := range it.dependents {
+		it.count(s.edge(dependent, uid))
+	}
 	return it
 }
 
 func (s *state) remove(it *item, o *graph.Object) change {
-	c := change{uid: o.UID, removed: true}
-	for _, owner := range distinctOwners(it.object.OwnerReferences) {
+	c := change{uid: o.UID, removed: true, released: distinctOwners(it.object.OwnerReferences)}
+	for _, owner := range c.released {
 		s.dropEdge(it, owner)
-		c.released = append(c.released, owner)
 	}
 	it.object, it.gone = *o, true
-	s.absent[coordinatesOf(o.Identity())] = true
 	return c
 }
 
@@ -413,11 +445,12 @@ func (s *state) addEdge(it *item, owner types.UID, fresh bool) {
 }
 
 func distinctOwners(refs []metav1.OwnerReference) []types.UID {
-	var owners []types.UID
-	seen := map[types.UID]bool{}
-	for _, ref := range refs {
-		if !seen[ref.UID] {
-			seen[ref.UID] = true
+	if len(refs) == 0 {
+		return nil
+	}
+	owners := make([]types.UID, 0, len(refs))
+	for _, ref := range refs { // there are few
+		if !slices.Contains(owners, ref.UID) {
 			owners = append(owners, ref.UID)
 		}
 	}
@@ -441,6 +474,15 @@ func coordinatesOf(id graph.Identity) coordinates {
 func (s *state) isAbsent(ref metav1.OwnerReference, namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if it := s.items[ref.UID]; it != nil && it.gone {
+		gone := coordinatesOf(it.object.Identity())
+		if (gone.namespace == "" || gone.namespace == namespace) && gone == (coordinates{ref.APIVersion, ref.Kind, gone.namespace, ref.Name, ref.UID}) {
+			return true
+		}
+	}
+	if len(s.absent) == 0 {
+		return false
+	}
 	c := coordinates{ref.APIVersion, ref.Kind, "", ref.Name, ref.UID}
 	if s.absent[c] {
 		return true

@@ -118,7 +118,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 // (garbagecollector.go, attemptToDeleteWorker).
 func (c *Collector) retries(refs []metav1.OwnerReference, namespace string) bool {
 	for _, ref := range refs {
-		mapping, err := c.snapshot.Resolve(ref.APIVersion, ref.Kind)
+		mapping, err := c.resolve(ref.APIVersion, ref.Kind)
 		if err != nil {
 			return true
 		}
@@ -180,7 +180,7 @@ func (c *Collector) deleteObject(ctx context.Context, o graph.Object, options me
 		step := c.sendDelete(ctx, o, options, byUID)
 		step.Reason = reason
 		lost := unanswered(ctx, step.Err)
-		if !lost && !apierrors.IsConflict(step.Err) {
+		if step.Err == nil || !lost && !apierrors.IsConflict(step.Err) {
 			c.deleted(ctx, step)
 			return
 		}
@@ -219,7 +219,8 @@ func (c *Collector) deleteObject(ctx context.Context, o graph.Object, options me
 
 // sendDelete sends one delete, and returns what it was and the answer.
 func (c *Collector) sendDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
-	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
+	uid, version := o.UID, o.ResourceVersion // not &o.UID, which would keep all of it
+	options.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 	if byUID {
 		options.Preconditions.ResourceVersion = nil
 	}
@@ -251,7 +252,7 @@ func (c *Collector) carriedOut(o *graph.Object) bool {
 func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && timedOut(err) }
 
 func timedOut(err error) bool {
-	return apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || errors.Is(err, context.DeadlineExceeded)
+	return err != nil && (apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || errors.Is(err, context.DeadlineExceeded))
 }
 
 // again reports whether an object that met with a conflict may be decided about
@@ -300,8 +301,11 @@ func unsent(ctx context.Context, err error) bool {
 // isGone reports whether the error says that this object does not exist. That
 // its namespace or its type does not is another matter.
 func isGone(err error, o *graph.Object) bool {
+	if err == nil || !apierrors.IsNotFound(err) {
+		return false
+	}
 	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+	if !errors.As(err, &status) {
 		return false
 	}
 	details := status.Status().Details
@@ -510,7 +514,25 @@ type ownerLookup struct {
 
 // Resolve implements graph.OwnerLookup.
 func (l *ownerLookup) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
-	return l.c.snapshot.Resolve(apiVersion, kind)
+	return l.c.resolve(apiVersion, kind)
+}
+
+// resolve is the snapshot's Resolve, whose answers do not change.
+func (c *Collector) resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
+	c.resolving.Lock()
+	defer c.resolving.Unlock()
+	r, ok := c.resolved[[2]string{apiVersion, kind}]
+	if !ok {
+		r.mapping, r.err = c.snapshot.Resolve(apiVersion, kind)
+		c.resolved[[2]string{apiVersion, kind}] = r
+	}
+	return r.mapping, r.err
+}
+
+// resolution is what a stated apiVersion and kind resolve to.
+type resolution struct {
+	mapping *meta.RESTMapping
+	err     error
 }
 
 // Lookup implements graph.OwnerLookup. Who asks for the same owner meanwhile

@@ -340,6 +340,13 @@ func (s *Snapshot) IsAt(o *Object, resource schema.GroupResource, namespace, nam
 	return o.Name == name && o.Namespace == namespace && s.servedAs(o.Resource, resource)
 }
 
+// UIDIsAt is IsAt for the object with the UID, without making it.
+func (s *Snapshot) UIDIsAt(uid types.UID, resource schema.GroupResource, namespace, name string) bool {
+	k := keyOf(uid)
+	h, ok := s.byUID.find(s, &k)
+	return ok && s.handleIsAt(h, &location{resource, namespace, name})
+}
+
 func (s *Snapshot) handleIsAt(h handle, where *location) bool {
 	b, slot := s.blocks[h.block()], h.slot()
 	return b.name(slot) == where.name && b.namespace(slot) == where.namespace && s.servedAs(b.resource(slot), where.resource)

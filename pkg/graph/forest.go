@@ -98,7 +98,7 @@ func (sel Selection) Filter(match func(Node) bool) Selection {
 
 // Sorted returns the set's nodes in the order of their identities.
 func (s Set) Sorted() []Node {
-	return slices.SortedFunc(maps.Keys(s), Node.compare)
+	return slices.SortedFunc(maps.Keys(s), Node.Compare)
 }
 
 // Forest arranges the selection as trees: every node once, under its
@@ -116,7 +116,7 @@ func (sel Selection) Forest() []*Branch {
 	for _, cycle := range sel.cycles() {
 		roots = append(roots, p.placeCycle(cycle)...)
 	}
-	slices.SortFunc(roots, Node.compare)
+	slices.SortFunc(roots, Node.Compare)
 	branches := make([]*Branch, len(roots))
 	for i, n := range roots {
 		branches[i] = p.branch(n, Node{})

@@ -284,8 +284,8 @@ func (n Node) Namespace() string {
 	return b.namespace(slot)
 }
 
-// compare orders nodes by their identities.
-func (n Node) compare(m Node) int {
+// Compare orders nodes of one graph by their identities.
+func (n Node) Compare(m Node) int {
 	if n.Virtual() || m.Virtual() {
 		return n.Identity().Compare(m.Identity())
 	}

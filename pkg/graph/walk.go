@@ -13,8 +13,7 @@ func (g *Graph) Cycles() [][]Node {
 	for i := range g.Len() {
 		t.visit(int32(i))
 	}
-	slices.SortFunc(t.cycles, func(a, b []Node) int { return int(a[0].index) - int(b[0].index) })
-	return t.cycles
+	return t.sorted()
 }
 
 // tarjan holds the state of one run over the nodes that belong. Owner chains
@@ -23,6 +22,8 @@ func (g *Graph) Cycles() [][]Node {
 type tarjan struct {
 	graph   *Graph
 	belongs func(int32) bool
+	// follows says which references of a node count; nil for all.
+	follows func(node int32, reference int) bool
 
 	number []int32 // order of discovery, 0 for not yet found
 	low    []int32 // lowest number reachable
@@ -68,7 +69,7 @@ func (t *tarjan) search(start int32) {
 		if f.edge < len(owners) {
 			owner := owners[f.edge].owner
 			f.edge++
-			if !t.belongs(owner) {
+			if !t.belongs(owner) || t.follows != nil && !t.follows(f.node, f.edge-1) {
 				continue
 			}
 			if t.number[owner] == 0 {
@@ -102,7 +103,7 @@ func (t *tarjan) close(root int32) {
 	for _, i := range members {
 		t.open[i] = false
 	}
-	if len(members) == 1 && !t.graph.ownsItself(root) {
+	if len(members) == 1 && !t.ownsItself(root) {
 		return
 	}
 	slices.Sort(members)
@@ -113,8 +114,19 @@ func (t *tarjan) close(root int32) {
 	t.cycles = append(t.cycles, cycle)
 }
 
-func (g *Graph) ownsItself(i int32) bool {
-	return slices.ContainsFunc(g.owners(i), func(e edge) bool { return e.owner == i })
+func (t *tarjan) ownsItself(i int32) bool {
+	for k, e := range t.graph.owners(i) {
+		if e.owner == i && (t.follows == nil || t.follows(i, k)) {
+			return true
+		}
+	}
+	return false
+}
+
+// sorted returns the cycles in the order of their first members.
+func (t *tarjan) sorted() [][]Node {
+	slices.SortFunc(t.cycles, func(a, b []Node) int { return int(a[0].index) - int(b[0].index) })
+	return t.cycles
 }
 
 // Path returns the shortest chain of owners from a dependent up to an owner,

@@ -84,8 +84,7 @@ func (x *index) at(where location, yield func(types.UID) bool) {
 	mask := uint64(len(x.slots) - 1)
 	for slot := where.hash() & mask; x.slots[slot] != 0; slot = (slot + 1) & mask {
 		uid := x.uids[x.slots[slot]-1]
-		o, _ := x.snapshot.Object(uid)
-		if x.snapshot.IsAt(&o, where.resource, where.namespace, where.name) && !yield(uid) {
+		if x.snapshot.UIDIsAt(uid, where.resource, where.namespace, where.name) && !yield(uid) {
 			return
 		}
 	}
@@ -116,7 +115,7 @@ func (s *Server) ensureIndex() *index {
 // other.
 func (s *Server) located(where location) (uid types.UID, found bool) {
 	s.ensureIndex().at(where, func(candidate types.UID) bool {
-		_, gone, _ := s.look(candidate)
+		gone := s.isGone(candidate)
 		if !found || !gone {
 			uid, found = candidate, true
 		}

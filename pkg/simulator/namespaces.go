@@ -75,8 +75,7 @@ func (s *Server) namespaceAbsent(name string) bool {
 	if !found {
 		return s.snapshot.Covers(namespaceResource, "", name)
 	}
-	_, gone, _ := s.look(uid)
-	return gone
+	return s.isGone(uid)
 }
 
 // planNamespace lets the namespace controller see a terminating namespace.

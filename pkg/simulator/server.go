@@ -183,6 +183,12 @@ func (s *Server) look(uid types.UID) (o graph.Object, gone, known bool) {
 	return o, false, known
 }
 
+// isGone reports whether the object was removed.
+func (s *Server) isGone(uid types.UID) bool {
+	t := s.objects[uid]
+	return t != nil && t.gone
+}
+
 // find returns the object at the location.
 func (s *Server) find(where location) (graph.Object, error) {
 	unserved := s.unserved[where.resource]
