@@ -145,10 +145,12 @@ BenchmarkBuild/6000-2   3   2000000 ns/op   120 heap-bytes/object   4000000 B/op
 BenchmarkBuild/6000-2   3   1000000 ns/op   121 heap-bytes/object   5000000 B/op   11 allocs/op
 BenchmarkBuild/6000-2   3   3000000 ns/op   119 heap-bytes/object   6000000 B/op   12 allocs/op
 BenchmarkDecode-2       3   1000000 ns/op   500 MB/s                0 B/op         0 allocs/op
+BenchmarkLoad/10-2      3   1000000 ns/op   700000 objects/s        0 B/op         0 allocs/op
 PASS`)))
 	want := []string{
-		"| Build/6000 | 2.00 (1.00–3.00) | 5.00 | 11 | 120 |",
-		"| Decode | 1.00 (1.00–1.00) | 0.00 | 0 |  |",
+		"| Build/6000 | 2.00 (1.00–3.00) | 5.00 | 11 | 120 |  |",
+		"| Decode | 1.00 (1.00–1.00) | 0.00 | 0 |  |  |",
+		"| Load/10 | 1.00 (1.00–1.00) | 0.00 | 0 |  | 700000 |",
 	}
 	if diff := cmp.Diff(want, r.memory[2:]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -22,6 +22,7 @@ var goBenchmarks = []struct{ pkg, pattern string }{
 	{"./pkg/simulator", "Delete"},
 	{"./pkg/cmd", "Preview/(Background|Foreground)/100000$"},
 	{"./pkg/render", "Render/.*/10000$"},
+	{"./test/bench", "Load/1000000$"},
 }
 
 // inMemory runs Go benchmarks.
@@ -76,16 +77,20 @@ func parseBenchmarks(out []byte) []*result {
 
 func (r *report) inMemory(results []*result) {
 	if r.memory == nil {
-		r.memory = []string{"| benchmark | ms | MB allocated | allocations | heap bytes an object |", "|---|---|---:|---:|---:|"}
+		r.memory = []string{
+			"| benchmark | ms | MB allocated | allocations | heap bytes an object | objects a second |", "|---|---|---:|---:|---:|---:|",
+		}
 	}
 	for _, b := range results {
-		heap := ""
-		if values := b.values["heap-bytes/object"]; len(values) > 0 {
-			heap = number(newStat(values).median)
+		median := func(unit string) string {
+			if len(b.values[unit]) == 0 {
+				return ""
+			}
+			return number(newStat(b.values[unit]).median)
 		}
 		ms := newStat(b.values["ns/op"])
 		ms = stat{ms.median / 1e6, ms.min / 1e6, ms.max / 1e6}
-		r.memory = append(r.memory, fmt.Sprintf("| %s | %s | %s | %.0f | %s |",
-			b.name, ms, number(newStat(b.values["B/op"]).median/1e6), newStat(b.values["allocs/op"]).median, heap))
+		r.memory = append(r.memory, fmt.Sprintf("| %s | %s | %s | %.0f | %s | %s |", b.name, ms,
+			number(newStat(b.values["B/op"]).median/1e6), newStat(b.values["allocs/op"]).median, median("heap-bytes/object"), median("objects/s")))
 	}
 }
