@@ -157,10 +157,14 @@ func (r *Reader) Page(ctx context.Context, resource graph.Resource, namespace st
 	return objects, nil
 }
 
-// client returns the metadata client of a resource, in the namespace when the
-// resource has namespaces and one is given.
 func (r *Reader) client(resource *graph.Resource, namespace string) metadata.ResourceInterface {
-	client := r.metadata.Resource(resource.GroupVersionResource)
+	return clientOf(r.metadata, resource, namespace)
+}
+
+// clientOf returns the metadata client of a resource, in the namespace when the
+// resource has namespaces and one is given.
+func clientOf(all metadata.Interface, resource *graph.Resource, namespace string) metadata.ResourceInterface {
+	client := all.Resource(resource.GroupVersionResource)
 	if resource.Namespaced && namespace != "" {
 		return client.Namespace(namespace)
 	}

@@ -102,11 +102,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 }
 
 func (s *Server) client(resource *graph.Resource, namespace string) metadata.ResourceInterface {
-	client := s.metadata.Resource(resource.GroupVersionResource)
-	if namespace != "" {
-		return client.Namespace(namespace)
-	}
-	return client
+	return clientOf(s.metadata, resource, namespace)
 }
 
 // Get implements gc.Server.

@@ -156,3 +156,17 @@ PASS`)))
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestParseRequests(t *testing.T) {
+	before := parseRequests([]byte(`# HELP apiserver_request_total counts
+apiserver_request_total{code="200",resource="configmaps",scope="resource",verb="GET"} 5
+apiserver_request_total{code="200",resource="configmaps",scope="resource",verb="DELETE"} 1e+06`))
+	after := parseRequests([]byte(`apiserver_request_total{code="200",resource="configmaps",scope="resource",verb="GET"} 5
+apiserver_request_total{code="404",resource="configmaps",scope="resource",verb="GET"} 2
+apiserver_request_total{code="200",resource="secrets",scope="resource",verb="PATCH"} 7
+apiserver_request_total{code="200",resource="configmaps",scope="namespace",verb="LIST"} 9
+apiserver_request_total{code="200",resource="configmaps",scope="resource",verb="DELETE"} 1.000003e+06`))
+	if got, want := after.since(before), "3 DELETE, 2 GET"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

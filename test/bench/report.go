@@ -133,16 +133,16 @@ func (r *report) root(objects int, contenders []contender, results map[string]Sa
 	}
 }
 
-func (r *report) cascades(dependents int, results map[string]Samples) {
-	r.cascading = []string{"| dependents | | wall s | CPU s | peak RSS MB | objects a second |", "|---:|---|---|---|---|---:|"}
+func (r *report) cascades(dependents int, results map[string]Samples, asked map[string]string) {
+	r.cascading = []string{"| dependents | | wall s | CPU s | peak RSS MB | objects a second | requests for single objects |", "|---:|---|---|---|---|---:|---|"}
 	for _, name := range []string{"kubectl gc delete", "bare DELETEs", "kube-controller-manager"} {
 		s := results[name]
 		cpu, rss := s.cpu().String(), s.rss().String()
 		if name == "kube-controller-manager" {
 			cpu, rss = "", "" // those of who waits for it
 		}
-		r.cascading = append(r.cascading, fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", dependents, name, s.wall(), cpu, rss,
-			number(float64(dependents+1)/s.wall().median)))
+		r.cascading = append(r.cascading, fmt.Sprintf("| %d | %s | %s | %s | %s | %s | %s |", dependents, name, s.wall(), cpu, rss,
+			number(float64(dependents+1)/s.wall().median), asked[name]))
 	}
 }
 

@@ -334,7 +334,7 @@ func (b *bench) cascades(ctx context.Context) error {
 	if b.dependents == 0 {
 		return nil
 	}
-	results := map[string]Samples{}
+	results, asked := map[string]Samples{}, map[string]string{}
 	rounds := max(1, b.rounds/2)
 	for _, c := range []struct {
 		name, controllers string
@@ -353,34 +353,45 @@ func (b *bench) cascades(ctx context.Context) error {
 		}, false},
 	} {
 		progress("a cascade over %d dependents: %s", b.dependents, c.name)
-		samples, err := b.cascade(ctx, c.controllers, c.rounds, c.silent, c.args)
+		samples, requests, err := b.cascade(ctx, c.controllers, c.rounds, c.silent, c.args)
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		results[c.name] = samples
+		results[c.name], asked[c.name] = samples, requests
 	}
-	b.report.cascades(b.dependents, results)
+	b.report.cascades(b.dependents, results, asked)
 	return nil
 }
 
-// cascade measures one way, on a control plane of its own.
-func (b *bench) cascade(ctx context.Context, controllers string, rounds int, silent bool, args func(string) []string) (samples Samples, err error) {
+// cascade measures one way, on a control plane of its own. It also returns what
+// was asked of the API server in the last round.
+func (b *bench) cascade(
+	ctx context.Context, controllers string, rounds int, silent bool, args func(string) []string,
+) (samples Samples, asked string, err error) {
 	cp, err := controlplane.Run(ctx, controlplane.Options{Controllers: controllers}, os.Stderr)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer func() { err = errors.Join(err, cp.Close()) }()
 	for range rounds {
 		fill := contender{args: []string{b.self, "populate", "-kubeconfig", cp.Kubeconfig, "-dependents", strconv.Itoa(b.dependents)}, silent: true}
 		if _, err := fill.run(ctx); err != nil {
-			return nil, err
+			return nil, "", err
+		}
+		before, err := requestsOf(ctx, cp.Kubeconfig)
+		if err != nil {
+			return nil, "", err
 		}
 		c := contender{args: args(cp.Kubeconfig), silent: silent}
 		sample, err := c.run(ctx)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		samples = append(samples, sample)
+		after, err := requestsOf(ctx, cp.Kubeconfig)
+		if err != nil {
+			return nil, "", err
+		}
+		samples, asked = append(samples, sample), after.since(before)
 	}
-	return samples, nil
+	return samples, asked, nil
 }
