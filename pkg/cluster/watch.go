@@ -37,14 +37,17 @@ const (
 
 // Watch starts to follow the resources, each in the namespaces in which the
 // snapshot listed it, from the moment of the list on: one watch for each. They
-// end with the context. Pods that are in their grace period already are
-// followed like those whose deletion will be seen.
+// end with the context, until which the snapshot must not change. Pods that are
+// in their grace period already are followed like those whose deletion will be
+// seen.
 func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources []*graph.Resource) {
 	for _, resource := range resources {
 		for namespace, version := range snapshot.Listed(resource.GroupResource()) {
-			w := &watcher{server: s, resource: resource, namespace: namespace, version: version, known: map[types.UID]graph.Object{}}
+			w := &watcher{
+				server: s, snapshot: snapshot, resource: resource, namespace: namespace, version: version,
+				changed: map[types.UID]*graph.Object{},
+			}
 			for o := range snapshot.ObjectsOf(resource, namespace) {
-				w.known[o.UID] = o
 				if inGrace(&o) {
 					s.follow([]gc.Event{{Object: o}})
 				}
@@ -59,14 +62,42 @@ func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources 
 }
 
 // watcher follows one resource in one scope. It knows which objects there are,
-// so that after a gap it can tell which are gone.
+// so that after a gap it can tell which are gone: those of the snapshot, with
+// what has changed since, nil for an object that is gone.
 type watcher struct {
 	server    *Server
+	snapshot  *graph.Snapshot
 	resource  *graph.Resource
 	namespace string
 	version   string
-	known     map[types.UID]graph.Object
+	changed   map[types.UID]*graph.Object
 	connected bool
+}
+
+// known goes over the objects that there are.
+func (w *watcher) known(yield func(graph.Object) bool) {
+	for o := range w.snapshot.ObjectsOf(w.resource, w.namespace) {
+		if _, changed := w.changed[o.UID]; !changed && !yield(o) {
+			return
+		}
+	}
+	for _, o := range w.changed {
+		if o != nil && !yield(*o) {
+			return
+		}
+	}
+}
+
+// versionOf returns the resourceVersion of an object that there is.
+func (w *watcher) versionOf(uid types.UID) (string, bool) {
+	if o, changed := w.changed[uid]; changed {
+		if o == nil {
+			return "", false
+		}
+		return o.ResourceVersion, true
+	}
+	o, ok := w.snapshot.Object(uid)
+	return o.ResourceVersion, ok && o.Resource == w.resource && (w.namespace == "" || w.namespace == o.Namespace)
 }
 
 // connect notes whether the watcher will hear of what happens now.
@@ -101,7 +132,7 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		switch {
 		case apierrors.IsNotFound(err) && w.typeIsGone(ctx):
-			w.removeAll()
+			w.remove(slices.Collect(w.known))
 			return
 		case apierrors.IsForbidden(err), !deniedAt.IsZero() && time.Since(deniedAt) > w.server.outage:
 			w.server.changes.fail(fmt.Errorf("watching %s: %w", w.resource.Resource, err))
@@ -181,10 +212,9 @@ func (w *watcher) watch(ctx context.Context) (calm bool, _ error) {
 }
 
 func (w *watcher) take(o graph.Object, removed bool) {
-	if removed {
-		delete(w.known, o.UID)
-	} else {
-		w.known[o.UID] = o
+	w.changed[o.UID] = nil
+	if !removed {
+		w.changed[o.UID] = &o
 	}
 	w.server.changes.add(gc.Event{Object: o, Removed: removed})
 }
@@ -203,23 +233,19 @@ func (w *watcher) list(ctx context.Context) (bool, error) {
 	now, changed := map[types.UID]bool{}, false
 	for _, o := range l.objects {
 		now[o.UID] = true
-		if before, ok := w.known[o.UID]; !ok || before.ResourceVersion != o.ResourceVersion {
+		if before, ok := w.versionOf(o.UID); !ok || before != o.ResourceVersion {
 			w.take(o, false)
 			changed = true
 		}
 	}
-	for uid, o := range w.known {
-		if !now[uid] {
-			w.take(o, true)
-			changed = true
-		}
-	}
-	return changed, nil
+	gone := slices.DeleteFunc(slices.Collect(w.known), func(o graph.Object) bool { return now[o.UID] })
+	w.remove(gone)
+	return changed || len(gone) > 0, nil
 }
 
-// removeAll reports that all objects are gone.
-func (w *watcher) removeAll() {
-	for _, o := range w.known {
+// remove reports that objects are gone.
+func (w *watcher) remove(objects []graph.Object) {
+	for _, o := range objects {
 		w.take(o, true)
 	}
 }
