@@ -19,13 +19,14 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 )
 
-// What the linker sets in a release (.goreleaser.yaml). Other builds are
-// described by what the go command noted in the binary.
+// What the linker sets in a release (.goreleaser.yaml), and in a build in a clone
+// (Makefile). Other builds are described by what the go command noted in the
+// binary.
 var (
 	releaseVersion string // with a leading v
 	releaseCommit  string // the whole hash
 	releaseDate    string // of the commit, RFC 3339
-	releaseTree    string // "clean", or empty for a snapshot
+	releaseTree    string // "clean" or "dirty", or empty for a snapshot
 )
 
 // versionOptions are what the command line of version says.

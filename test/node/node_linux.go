@@ -70,7 +70,7 @@ func Start(t testing.TB, cp *controlplane.ControlPlane, name string) *Node {
 	n.await("the container runtime", func() error {
 		return n.run("ctr", "--address", n.socket(), "version")
 	})
-	n.must(n.run("ctr", "--address", n.socket(), "--namespace", "k8s.io", "images", "import", image))
+	n.Import(image)
 	n.StartKubelet()
 	return n
 }
@@ -140,12 +140,12 @@ func start(cmd *exec.Cmd, log string) error {
 
 // inside returns a command that runs in the node's namespaces.
 func (n *Node) inside(args ...string) *exec.Cmd {
-	path, err := searchPath()
+	programs, err := programs()
 	n.must(err)
 	cmd := exec.Command("nsenter", append([]string{
 		"--target", strconv.Itoa(n.init.Process.Pid), "--mount", "--pid", "--",
 	}, args...)...)
-	cmd.Env = append(os.Environ(), "PATH="+path)
+	cmd.Env = programs.Environ()
 	return cmd
 }
 
