@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -165,10 +166,28 @@ A cluster that does not answer within two seconds completes to nothing.`
 func addCompletion(root *cobra.Command, program, name string) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
-		if plugin, ok := strings.CutPrefix(program, "kubectl-"); ok && cmd.Name() == "completion" {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		if plugin, ok := strings.CutPrefix(program, "kubectl-"); ok {
 			cmd.Long = strings.NewReplacer("PROGRAM", program, "NAME", name, "PLUGIN", plugin).Replace(completionLong)
 		}
+		// Without these, cobra answers any other word with the help, and success.
+		cmd.Args, cmd.DisableFlagsInUseLine = knownShell, true
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+}
+
+// knownShell accepts no arguments: the shells are commands of their own.
+func knownShell(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var shells []string
+	for _, shell := range cmd.Commands() {
+		shells = append(shells, shell.Name())
+	}
+	return usageError{fmt.Errorf("unknown shell %q: must be one of %s", args[0], strings.Join(shells, ", "))}
 }
 
 // fileFlags are the flags whose values are files; the shell completes those.

@@ -253,14 +253,11 @@ func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionP
 		return err
 	}
 	for i, step := range report.Steps {
-		answer := &render.ServerAnswer{Accepted: true}
-		if err := server.DryRun(ctx, step, j.snapshot); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			answer = &render.ServerAnswer{Message: err.Error()}
+		err := server.DryRun(ctx, step, j.snapshot)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
 		}
-		plan.Steps[i].Server = answer
+		plan.Steps[i].Server = render.NewServerAnswer(err)
 	}
 	return nil
 }
@@ -293,19 +290,29 @@ func (d *deletion) dryRunWords() string {
 	return "dry run"
 }
 
-// refusals reports what the server said no to in a dry run.
+// refusals reports what the server said no to in a dry run, and to what it said
+// nothing.
 func (d *deletion) refusals(plan *render.DeletionPlan) error {
-	refused := 0
+	refused, unanswered := 0, 0
 	for _, step := range plan.Steps {
-		if step.Server != nil && !step.Server.Accepted {
+		switch {
+		case step.Server == nil || step.Server.Accepted:
+		case step.Server.Unanswered:
+			unanswered++
+		default:
 			refused++
 		}
 	}
-	if refused == 0 {
-		return nil
+	if refused > 0 {
+		fmt.Fprintf(d.ErrOut, "The server would refuse %d of %d writes.\n", refused, len(plan.Steps))
 	}
-	fmt.Fprintf(d.ErrOut, "The server would refuse %d of %d writes.\n", refused, len(plan.Steps))
-	return errRemaining
+	if unanswered > 0 {
+		fmt.Fprintf(d.ErrOut, "The server did not answer %d of %d writes.\n", unanswered, len(plan.Steps))
+	}
+	if refused+unanswered > 0 {
+		return errRemaining
+	}
+	return nil
 }
 
 // refuseIncomplete refuses a job whose outcome might be another if more could

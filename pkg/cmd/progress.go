@@ -30,9 +30,10 @@ type progress struct {
 	start time.Time
 	stop  chan struct{}
 
-	mu      sync.Mutex
-	events  []render.Event
-	refused int
+	mu         sync.Mutex
+	events     []render.Event
+	refused    int
+	unanswered int
 }
 
 func newProgress(d *deletion) *progress {
@@ -58,7 +59,8 @@ func (p *progress) tick() {
 			return
 		case <-ticker.C:
 			p.mu.Lock()
-			fmt.Fprintf(p.line, "\r\x1b[K%d writes, %d refused, %s", len(p.events), p.refused, time.Since(p.start).Round(time.Second))
+			fmt.Fprintf(p.line, "\r\x1b[K%d writes, %d refused, %d not answered, %s",
+				len(p.events), p.refused, p.unanswered, time.Since(p.start).Round(time.Second))
 			p.mu.Unlock()
 		}
 	}
@@ -69,7 +71,10 @@ func (p *progress) observe(step gc.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.events = append(p.events, render.NewEvent(metav1.Now(), step))
-	if step.Err != nil {
+	switch {
+	case gc.Unanswered(step.Err):
+		p.unanswered++
+	case step.Err != nil:
 		p.refused++
 	}
 	if p.out != nil {

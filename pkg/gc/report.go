@@ -187,9 +187,9 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	switch {
 	case v.gone:
 		o.Result, o.Reason = Deleted, ""
-	case timedOut(f.err) && !v.object.BeingDeleted():
-		o.Result, o.Reason = Remaining, fmt.Sprintf("no answer in time, and no effect seen: %v", f.err)
-	case f.err != nil && !timedOut(f.err):
+	case Unanswered(f.err) && !v.object.BeingDeleted():
+		o.Result, o.Reason = Remaining, fmt.Sprintf("no answer, and no effect seen: %v", f.err)
+	case f.err != nil && !Unanswered(f.err):
 		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
 	case v.object.BeingDeleted():
 		o.Result = Remaining

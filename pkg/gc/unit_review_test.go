@@ -167,7 +167,7 @@ func TestUnanswered(t *testing.T) {
 			world:  "configmap/a",
 			do:     "delete a Background",
 			script: "DELETE a: always 504",
-			outcomes: "configmap/a Remaining: no answer in time, and no effect seen: " +
+			outcomes: "configmap/a Remaining: no answer, and no effect seen: " +
 				"Timeout: too late",
 		},
 		{
@@ -196,7 +196,7 @@ func TestUnanswered(t *testing.T) {
 			world:  "configmap/a\nconfigmap/b < configmap/a secret/gone",
 			do:     "collect",
 			script: "PATCH b: always 504",
-			outcomes: "configmap/b Remaining: no answer in time, and no effect seen: " +
+			outcomes: "configmap/b Remaining: no answer, and no effect seen: " +
 				"Timeout: too late",
 		},
 	} {

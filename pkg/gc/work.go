@@ -176,7 +176,7 @@ func hasBlocking(refs []metav1.OwnerReference) bool {
 // user's target, for which same is nil, is deleted whatever became of it, in the
 // end by UID alone.
 func (c *Collector) deleteObject(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) {
-	for conflicts, unheard, byUID := 0, 0, false; ; {
+	for conflicts, losses, byUID := 0, 0, false; ; {
 		step := c.sendDelete(ctx, o, options, byUID)
 		step.Reason = reason
 		lost := unanswered(ctx, step.Err)
@@ -191,15 +191,18 @@ func (c *Collector) deleteObject(ctx context.Context, o graph.Object, options me
 			return
 		}
 		if lost {
-			unheard++
+			losses++
 		} else {
 			conflicts++
 		}
 		switch {
-		case !ok:
-			c.settled(o.UID, !lost)
+		case !ok && lost:
+			c.deleted(ctx, step)
 			return
-		case unheard > 1 || byUID, same != nil && conflicts >= maxConflicts && !moved(o, now):
+		case !ok:
+			c.settled(o.UID, true)
+			return
+		case losses > 1 || byUID, same != nil && conflicts >= maxConflicts && !moved(o, now):
 			c.deleted(ctx, step)
 			return
 		case same != nil && (conflicts >= maxConflicts || !same(now)):
@@ -246,13 +249,16 @@ func (c *Collector) carriedOut(o *graph.Object) bool {
 	return ok && (v.gone || v.object.BeingDeleted() && !o.BeingDeleted())
 }
 
-// unanswered reports whether it is unknown what became of a write: the server
-// or the request ran out of time, and it may still be carried out. To repeat it
-// is safe, because of its preconditions.
-func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && timedOut(err) }
+// unanswered reports whether it is unknown what became of a write. To repeat it is
+// safe, because of its preconditions.
+func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && Unanswered(err) }
 
-func timedOut(err error) bool {
-	return err != nil && (apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || errors.Is(err, context.DeadlineExceeded))
+// Unanswered reports whether the error of a request is not the server's answer,
+// because the connection was lost or not made or the time was over, or is its
+// answer that its own time was over. A write may have been carried out then.
+func Unanswered(err error) bool {
+	var status apierrors.APIStatus
+	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err))
 }
 
 // again reports whether an object that met with a conflict may be decided about

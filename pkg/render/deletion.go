@@ -124,13 +124,17 @@ func names(ids []graph.Identity) string {
 }
 
 // Plan writes a preview: what becomes of the objects, then the steps in order,
-// then the digest that confirms them.
+// then the digest that confirms them. Without steps it says that there are none.
 func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report) error {
 	if err := Summary(w, style, Future, report.Outcomes); err != nil {
 		return err
 	}
-	if len(plan.Steps) > 0 {
+	if len(report.Outcomes) > 0 || len(plan.Steps) > 0 {
 		fmt.Fprintln(w)
+	}
+	if len(plan.Steps) == 0 {
+		_, err := fmt.Fprintln(w, "Nothing to do.")
+		return err
 	}
 	if err := plan.writeSteps(w, style); err != nil {
 		return err
@@ -147,7 +151,10 @@ func EventLine(step gc.Step) string {
 		where = " in namespace " + id.Namespace
 	}
 	name := kubectlName(id)
-	if step.Err != nil {
+	switch {
+	case gc.Unanswered(step.Err):
+		return fmt.Sprintf("%s: %s not answered%s: %s", name, step.Action, where, unanswered(step.Err))
+	case step.Err != nil:
 		return fmt.Sprintf("%s: %s refused%s: %v", name, step.Action, where, step.Err)
 	}
 	switch step.Action {

@@ -58,10 +58,11 @@ type PatchSummary struct {
 }
 
 // ServerAnswer is what the API server said to a step that was sent with
-// dryRun=All.
+// dryRun=All. It is not Accepted when no answer came, either.
 type ServerAnswer struct {
-	Accepted bool   `json:"accepted"`
-	Message  string `json:"message,omitempty"`
+	Accepted   bool   `json:"accepted"`
+	Unanswered bool   `json:"unanswered,omitempty"`
+	Message    string `json:"message,omitempty"`
 }
 
 // Outcome is what becomes of one object.
@@ -178,13 +179,34 @@ func causes(o gc.Outcome) []string {
 	return ids
 }
 
-// NewEvent describes a write at the time of its answer.
+// NewEvent describes a write at the time of its answer, or when none is expected
+// any more.
 func NewEvent(now metav1.Time, step gc.Step) Event {
-	e := Event{Time: now, Action: step.Action, Object: NewObjectReference(step.Object.Identity()), Result: "Accepted"}
-	if step.Err != nil {
+	e := Event{Time: now, Action: step.Action, Object: NewObjectReference(step.Object.Identity())}
+	switch {
+	case step.Err == nil:
+		e.Result = "Accepted"
+	case gc.Unanswered(step.Err):
+		e.Result, e.Message = "Unanswered", unanswered(step.Err)
+	default:
 		e.Result, e.Message = "Refused", step.Err.Error()
 	}
 	return e
+}
+
+// NewServerAnswer describes the answer to a dry run, which is nil when the
+// server would accept the write.
+func NewServerAnswer(err error) *ServerAnswer {
+	if err == nil {
+		return &ServerAnswer{Accepted: true}
+	}
+	return &ServerAnswer{Unanswered: gc.Unanswered(err), Message: err.Error()}
+}
+
+// unanswered is the error of a write that was not answered, with what is known
+// of the write: a gc.Collector has looked for its effect.
+func unanswered(err error) string {
+	return err.Error() + "; no effect was seen, and there may still be one"
 }
 
 func references(ids []graph.Identity) []ObjectReference {
@@ -221,9 +243,6 @@ func (r *DeletionReport) DeepCopyObject() runtime.Object {
 // writeSteps writes the steps of a plan, one a line, with the server's answers where
 // there are any.
 func (p *DeletionPlan) writeSteps(w io.Writer, style Style) error {
-	if len(p.Steps) == 0 {
-		return nil
-	}
 	rows := &table{style: style, rows: [][]cell{plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER")}}
 	for _, s := range p.Steps {
 		policy := ""
@@ -244,6 +263,8 @@ func serverCell(answer *ServerAnswer) cell {
 		return cell{}
 	case answer.Accepted:
 		return cell{text: "accepted", color: green}
+	case answer.Unanswered:
+		return cell{text: "not answered: " + answer.Message, color: red}
 	}
 	return cell{text: "refused: " + answer.Message, color: red}
 }

@@ -20,8 +20,8 @@ import (
 )
 
 // fault KIND PATTERN puts a proxy before the API server, for the rest of the
-// script, in which the requests whose URI matches the regular expression fail:
-// with an HTTP status (KIND is 500, 403, 410 ...), by never being answered
+// script, in which the requests whose method and URI, as in "GET /api", match the
+// regular expression fail: with an HTTP status (KIND is 500, 403, 410 ...), by never being answered
 // (hang), or by a connection that breaks off (cut). Several faults add up.
 func fault(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
@@ -49,12 +49,13 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 
 func faulty(next http.Handler, kind string, pattern *regexp.Regexp) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !pattern.MatchString(r.URL.RequestURI()) {
+		if !pattern.MatchString(r.Method + " " + r.URL.RequestURI()) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		switch kind {
 		case "hang":
+			_, _ = io.Copy(io.Discard, r.Body) // only after it the end of the connection is noticed
 			select {
 			case <-r.Context().Done():
 			case <-time.After(time.Minute):

@@ -42,6 +42,39 @@ type Node struct {
 // tunables are what a kubelet sets for the whole machine.
 var tunables = []string{"/proc/sys/vm/overcommit_memory", "/proc/sys/kernel/panic", "/proc/sys/kernel/panic_on_oops"}
 
+// tuned has the tunables as they were before the first of the nodes that run, so
+// that the last can restore them.
+var tuned struct {
+	sync.Mutex
+	nodes  int
+	values map[string][]byte
+}
+
+// keepTunables has the tunables restored after the last node.
+func (n *Node) keepTunables() {
+	tuned.Lock()
+	defer tuned.Unlock()
+	if tuned.nodes == 0 {
+		tuned.values = map[string][]byte{}
+		for _, path := range tunables {
+			value, err := os.ReadFile(path)
+			n.must(err)
+			tuned.values[path] = value
+		}
+	}
+	tuned.nodes++
+	n.t.Cleanup(func() {
+		tuned.Lock()
+		defer tuned.Unlock()
+		if tuned.nodes--; tuned.nodes > 0 {
+			return
+		}
+		for path, value := range tuned.values {
+			n.must(os.WriteFile(path, value, 0o600))
+		}
+	})
+}
+
 // Start starts a node, which joins the cluster under the name, and returns when
 // it is ready. It skips the test where nodes cannot run. The node ends with the
 // test and leaves nothing behind.
@@ -51,11 +84,7 @@ func Start(t testing.TB, cp *controlplane.ControlPlane, name string) *Node {
 		t.Skip(missing)
 	}
 	n := &Node{Name: name, t: t, cp: cp, dir: t.TempDir(), cgroup: fmt.Sprintf("kubectl-gc-%d-%s", os.Getpid(), name)}
-	for _, path := range tunables {
-		value, err := os.ReadFile(path)
-		n.must(err)
-		t.Cleanup(func() { n.must(os.WriteFile(path, value, 0o600)) })
-	}
+	n.keepTunables()
 	var err error
 	n.port, err = freePort()
 	n.must(err)

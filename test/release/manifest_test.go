@@ -138,23 +138,75 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// TestContainerfile checks that the image is built with the module's toolchain.
-func TestContainerfile(t *testing.T) {
-	var versions [2]string
-	for i, source := range []struct{ file, pattern string }{
-		{"go.mod", `(?m)^toolchain go(\S+)$`}, {"Containerfile", `(?m)^FROM docker\.io/library/golang:(\S+) `},
-	} {
-		text, err := os.ReadFile(filepath.Join(root, source.file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		match := regexp.MustCompile(source.pattern).FindSubmatch(text)
-		if match == nil {
-			t.Fatalf("%s has nothing like %s", source.file, source.pattern)
-		}
-		versions[i] = string(match[1])
+// releaser is the part of .goreleaser.yaml that other files repeat.
+type releaser struct {
+	Builds []struct {
+		Flags   []string `json:"flags"`
+		GCFlags []string `json:"gcflags"`
+		LDFlags []string `json:"ldflags"`
+	} `json:"builds"`
+	Archives []struct {
+		Files []struct {
+			Source string `json:"src"`
+		} `json:"files"`
+	} `json:"archives"`
+}
+
+func readReleaser(t *testing.T) releaser {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if versions[0] != versions[1] {
-		t.Errorf("go.mod has toolchain go%s, the Containerfile golang:%s", versions[0], versions[1])
+	var config releaser
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	if len(config.Builds) != 1 || len(config.Archives) != 1 {
+		t.Fatalf("%d builds and %d archives are configured, want 1 and 1", len(config.Builds), len(config.Archives))
+	}
+	return config
+}
+
+// TestContainerfile checks that the image's context can be an unpacked archive of
+// a release: the recipe copies nothing that an archive for Linux does not have.
+func TestContainerfile(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "Containerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, file := range readReleaser(t).Archives[0].Files {
+		have = append(have, file.Source)
+	}
+	for _, p := range readManifest(t, filepath.Join(root, "plugin.yaml")).Spec.Platforms {
+		if p.name() == "linux/amd64" {
+			have = append(have, p.Bin)
+		}
+	}
+	copies := regexp.MustCompile(`(?m)^(?:COPY|ADD) (.+) /$`).FindAllStringSubmatch(string(text), -1)
+	if len(copies) != 1 {
+		t.Fatalf("%d lines of the Containerfile copy, want 1", len(copies))
+	}
+	for _, name := range strings.Fields(copies[0][1]) {
+		if !slices.Contains(have, name) {
+			t.Errorf("the Containerfile copies %s; an archive has %v", name, have)
+		}
+	}
+}
+
+// TestBuildFlags checks that the Makefile builds as a release is built.
+func TestBuildFlags(t *testing.T) {
+	command := run(t, root, "make", "--just-print", "build")
+	build := readReleaser(t).Builds[0]
+	for _, flag := range slices.Concat(build.Flags, build.GCFlags, build.LDFlags) {
+		flag = strings.ReplaceAll(flag, "{{ .ModulePath }}", "github.com/kubectl-gc/kubectl-gc")
+		if strings.HasPrefix(flag, "-X ") {
+			name, _, _ := strings.Cut(flag, "=")
+			flag = name + "=" // the values are those of the release
+		}
+		if !strings.Contains(command, flag) {
+			t.Errorf("make build does without %s, which a release has:\n%s", flag, command)
+		}
 	}
 }
