@@ -275,12 +275,12 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 
 // connection returns the flags with which other commands reach the same
 // cluster.
-func (o *explainOptions) connection() string {
+func (g *globals) connection() string {
 	where := ""
-	if value := o.config.KubeConfig; value != nil && *value != "" {
+	if value := g.config.KubeConfig; value != nil && *value != "" {
 		where += " --kubeconfig=" + explain.Quote(*value)
 	}
-	if value := o.config.Context; value != nil && *value != "" {
+	if value := g.config.Context; value != nil && *value != "" {
 		where += " --context=" + explain.Quote(*value)
 	}
 	return where

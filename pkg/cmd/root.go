@@ -25,7 +25,7 @@ import (
 const (
 	exitDone        = 0   // done, nothing to report
 	exitError       = 1   // an error; nothing was changed, or the message says what was
-	exitFindings    = 2   // something remains that should be gone
+	exitFindings    = 2   // something remains that should be gone, or is wrong
 	exitIncomplete  = 3   // --strict, or a change was refused, because something unreadable could change the answer
 	exitInterrupted = 130 // interrupted by the user
 )
@@ -33,7 +33,8 @@ const (
 const exitCodeHelp = `Exit codes:
   0    done, nothing to report
   1    error
-  2    delete, collect: something remains; explain-stuck: something is stuck
+  2    delete, collect: something remains; explain-stuck: something is stuck;
+       check: an owner reference is wrong
   3    with --strict: the answer is incomplete, because something could not be read
   130  interrupted`
 
@@ -181,7 +182,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
 	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
 	root.PersistentPreRun = func(*cobra.Command, []string) { g.logRequests() }
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newVersion(g))
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
 	completeOthers(root)

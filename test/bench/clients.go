@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/test/bench/canned"
@@ -77,8 +78,8 @@ func (f *clientFlags) reader(ctx context.Context, config *rest.Config) (*cluster
 	return cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: f.pageSize})
 }
 
-// graphClient reads everything and builds and classifies the graph: what every
-// command of the plugin does with a whole cluster.
+// graphClient reads everything, builds and classifies the graph, and checks it:
+// what every command of the plugin does with a whole cluster, and check.
 func graphClient(ctx context.Context, args []string) error {
 	f, config, err := parseClientFlags("graph", args)
 	if err != nil {
@@ -105,8 +106,8 @@ func graphClient(ctx context.Context, args []string) error {
 		return fmt.Errorf("not read: %v", snapshot.Unlisted())
 	}
 	g := graph.New(snapshot)
-	if cycles := g.Cycles(); len(cycles) > 0 {
-		return fmt.Errorf("%d cycles", len(cycles))
+	if report := check.Check(g, check.Options{}); len(report.Findings) > 0 {
+		return fmt.Errorf("%d owner references are wrong", len(report.Findings))
 	}
 	answer := Answer{Objects: snapshot.Len()}
 	if f.heap {

@@ -19,6 +19,7 @@ import (
 var goBenchmarks = []struct{ pkg, pattern string }{
 	{"./pkg/cluster/wire", "Decode"},
 	{"./pkg/graph", "Build|(New|Cycles|Forest)$/tree/100000"},
+	{"./pkg/check", "Check/wrong=.*/1000000$"},
 	{"./pkg/simulator", "Delete"},
 	{"./pkg/cmd", "Preview/(Background|Foreground)/100000$"},
 	{"./pkg/render", "Render/.*/10000$"},

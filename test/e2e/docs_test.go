@@ -74,6 +74,7 @@ func TestDocs(t *testing.T) {
 	t.Run("schema", func(t *testing.T) { checkSchema(t, cp) })
 	t.Run("deletion-schemas", func(t *testing.T) { checkDeletionSchemas(t, cp) })
 	t.Run("stuck-schema", func(t *testing.T) { checkStuckSchema(t, cp) })
+	t.Run("check-schema", func(t *testing.T) { checkCheckSchema(t, bare) })
 }
 
 // TestDocsBlocks checks what can be said of the pages without running them.
@@ -368,7 +369,7 @@ func (s *shell) run(t *testing.T, text string) (string, int) {
 // A command that only reads is repeated for a while.
 func (s *shell) check(t *testing.T, c command) string {
 	t.Helper()
-	reads := regexp.MustCompile(`^kubectl[ -]gc (tree|explain-stuck|delete .*--dry-run|collect .*--dry-run)|^kubectl auth can-i`).MatchString(c.text)
+	reads := regexp.MustCompile(`^kubectl[ -]gc (tree|explain-stuck|check|delete .*--dry-run|collect .*--dry-run)|^kubectl auth can-i`).MatchString(c.text)
 	for deadline := time.Now().Add(settling); ; time.Sleep(time.Second) {
 		output, code := s.run(t, c.text)
 		problem := ""
@@ -530,6 +531,51 @@ func checkStuckSchema(t *testing.T, cp *controlplane.ControlPlane) {
 	} {
 		var stdout, stderr bytes.Buffer
 		argv := append([]string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "-o", "json"}, strings.Fields(test.args)...)
+		if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != test.code {
+			t.Errorf("%s: exit code %d, want %d: %s", test.args, code, test.code, stderr.String())
+		}
+		document, err := jsonschema.UnmarshalJSON(&stdout)
+		if err != nil {
+			t.Errorf("%s: %v", test.args, err)
+		} else if err := schema.Validate(document); err != nil {
+			t.Errorf("%s: %v", test.args, err)
+		}
+	}
+}
+
+// checkCheckSchema holds the reports of checks to the published schema.
+func checkCheckSchema(t *testing.T, cp *controlplane.ControlPlane) {
+	cp.Kubectl(t, "create", "namespace", "checks")
+	cp.Kubectl(t, "-n", "checks", "create", "role", "viewer", "--verb=get,list", "--resource=configmaps")
+	cp.Kubectl(t, "-n", "checks", "create", "rolebinding", "viewer", "--role=viewer", "--user=viewer")
+	var uids []string
+	for _, name := range []string{"a", "b", "c"} {
+		cp.Kubectl(t, "-n", "checks", "create", "configmap", name)
+		uids = append(uids, cp.Kubectl(t, "-n", "checks", "get", "configmap", name, "-o", "jsonpath={.metadata.uid}"))
+	}
+	own := func(name string, refs ...string) {
+		cp.Kubectl(t, "-n", "checks", "patch", "configmap", name, "--type=merge", "-p", `{"metadata":{"ownerReferences":[`+strings.Join(refs, ",")+`]}}`)
+	}
+	ref := func(kind, name, uid, more string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":%q,"name":%q,"uid":%q%s}`, kind, name, uid, more)
+	}
+	own("a", ref("ConfigMap", "b", uids[1], `,"blockOwnerDeletion":true`))
+	own("b", ref("ConfigMap", "a", uids[0], `,"blockOwnerDeletion":true`), ref("Coupon", "x", "x", `,"controller":true`))
+	own("c", ref("ConfigMap", "a", uids[0], ""), ref("ConfigMap", "typo", uids[0], ""), ref("Secret", "s", "s", ""))
+	schema := strictSchema(t, "checkreport")
+	for _, test := range []struct {
+		code int
+		args string
+	}{
+		{2, "-A"},
+		{2, "-n checks --severity=error"},
+		{0, "-n default"},
+		{2, "-n checks configmap/c --as=viewer"},
+		{3, "-n checks configmap/c --as=viewer --strict"},
+		{0, "-n checks --rule=owns-itself"},
+	} {
+		var stdout, stderr bytes.Buffer
+		argv := append([]string{"kubectl-gc", "check", "--kubeconfig=" + cp.Kubeconfig, "-o", "json", "--settle=0"}, strings.Fields(test.args)...)
 		if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != test.code {
 			t.Errorf("%s: exit code %d, want %d: %s", test.args, code, test.code, stderr.String())
 		}

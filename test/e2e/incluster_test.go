@@ -56,6 +56,14 @@ func TestInCluster(t *testing.T) {
 			2, `Stuck: ConfigMap/default/own, terminating for `,
 		},
 		{
+			"check", "kubectl-gc", "check",
+			func(t *testing.T) {
+				cp.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: coupon, namespace: default, ownerReferences: ["+
+					"{apiVersion: coupons.example.com/v1, kind: Coupon, name: spring, uid: 22222222-2222-2222-2222-222222222222}]}}")
+			},
+			2, `error: ConfigMap/default/coupon \[unresolvable-kind\]`,
+		},
+		{
 			"collect", "shop", "collect",
 			func(t *testing.T) {
 				cp.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: lost, namespace: shop, ownerReferences: ["+
@@ -65,8 +73,8 @@ func TestInCluster(t *testing.T) {
 		},
 	} {
 		t.Run(test.manifest, func(t *testing.T) {
-			cp.Kubectl(t, "create", "namespace", test.namespace)
-			cp.Kubectl(t, "label", "namespace", test.namespace,
+			cp.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+test.namespace+"}}")
+			cp.Kubectl(t, "label", "--overwrite", "namespace", test.namespace,
 				"pod-security.kubernetes.io/enforce=restricted", "pod-security.kubernetes.io/warn=restricted")
 			text := read(t, "deploy/"+test.manifest+".yaml")
 			checkManifest(t, cp, text)

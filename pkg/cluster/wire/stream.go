@@ -198,63 +198,71 @@ type fields struct {
 
 // next goes to the next field. It is false at the end, and with an error.
 func (f *fields) next() bool {
-	if f.err != nil || len(f.rest) == 0 {
+	rest := f.rest
+	if f.err != nil || len(rest) == 0 {
 		return false
 	}
-	tag, ok := f.uvarint()
-	if !ok {
-		return false
+	// Tags and lengths are mostly one byte or two.
+	tag, n := uint64(rest[0]), 1
+	if tag >= 0x80 {
+		if tag, n = uvarint(rest); n < 0 {
+			return f.fails(n)
+		}
 	}
+	rest = rest[n:]
 	f.number, f.kind = protowire.DecodeTag(tag)
 	if f.number < protowire.MinValidNumber {
-		return f.fails(protowire.ParseError(-1))
+		return f.fails(-1)
 	}
-	f.bytes = nil
-	switch f.kind {
-	case protowire.BytesType:
-		length, ok := f.uvarint()
-		if !ok {
-			return false
-		}
-		if length > uint64(len(f.rest)) {
-			return f.fails(io.ErrUnexpectedEOF)
-		}
-		f.bytes, f.rest = f.rest[:length], f.rest[length:]
-	case protowire.VarintType:
-		f.varint, ok = f.uvarint()
-		return ok
-	default:
-		n := protowire.ConsumeFieldValue(f.number, f.kind, f.rest)
-		if n < 0 {
-			return f.fails(protowire.ParseError(n))
-		}
-		f.rest = f.rest[n:]
+	if f.kind != protowire.BytesType {
+		return f.other(rest)
 	}
+	if len(rest) == 0 {
+		return f.fails(-1)
+	}
+	length, n := uint64(rest[0]), 1
+	if length >= 0x80 {
+		if length, n = uvarint(rest); n < 0 {
+			return f.fails(n)
+		}
+	}
+	rest = rest[n:]
+	if length > uint64(len(rest)) {
+		f.err = io.ErrUnexpectedEOF
+		return false
+	}
+	f.bytes, f.rest = rest[:length], rest[length:]
 	return true
 }
 
-func (f *fields) fails(err error) bool {
-	f.err = err
+// other reads a value that has no length.
+func (f *fields) other(rest []byte) bool {
+	var n int
+	f.bytes = nil
+	if f.kind == protowire.VarintType {
+		f.varint, n = uvarint(rest)
+	} else {
+		n = protowire.ConsumeFieldValue(f.number, f.kind, rest)
+	}
+	if n < 0 {
+		return f.fails(n)
+	}
+	f.rest = rest[n:]
+	return true
+}
+
+// fails notes an error of protowire.
+func (f *fields) fails(n int) bool {
+	f.err = protowire.ParseError(n)
 	return false
 }
 
-// uvarint reads a number, most of which are one byte or two.
-func (f *fields) uvarint() (uint64, bool) {
-	b := f.rest
-	switch {
-	case len(b) > 0 && b[0] < 0x80:
-		f.rest = b[1:]
-		return uint64(b[0]), true
-	case len(b) > 1 && b[1] < 0x80:
-		f.rest = b[2:]
-		return uint64(b[0]&0x7f) | uint64(b[1])<<7, true
+// uvarint is protowire.ConsumeVarint with a short way for two bytes.
+func uvarint(b []byte) (uint64, int) {
+	if len(b) > 1 && b[0] >= 0x80 && b[1] < 0x80 {
+		return uint64(b[0]&0x7f) | uint64(b[1])<<7, 2
 	}
-	value, n := protowire.ConsumeVarint(b)
-	if n < 0 {
-		return 0, f.fails(protowire.ParseError(n))
-	}
-	f.rest = b[n:]
-	return value, true
+	return protowire.ConsumeVarint(b)
 }
 
 // want returns the field's bytes, if it has any, and makes it an error when its

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// maxRing is the number of objects of a circle that a message names.
+const maxRing = 6
+
+// cycles reports the circles of owners. One whose references all block is
+// reported once, as that.
+func (c *checker) cycles() {
+	all := c.graph.Cycles()
+	blocking := c.graph.CyclesOver(all, blocks)
+	reported := map[graph.Node][]graph.Node{} // by first member
+	for _, cycle := range blocking {
+		c.cycle(cycle, BlockingCycle, blocks)
+		reported[cycle[0]] = cycle
+	}
+	for _, cycle := range c.graph.CyclesOver(all, keeps) {
+		if !slices.Equal(reported[cycle[0]], cycle) {
+			c.cycle(cycle, OwnerCycle, keeps)
+		}
+	}
+}
+
+// keeps holds for references that keep an object. Of objects that are being
+// deleted the circle breaks by itself, or explain-stuck has to be asked.
+func keeps(ref graph.Reference) bool {
+	return ref.State == graph.Solid && ref.Owner != ref.Dependent && !ref.Dependent.BeingDeleted() // in a circle, each is a dependent
+}
+
+func blocks(ref graph.Reference) bool { return ref.Blocking() && keeps(ref) }
+
+// cycle reports a circle at the first of its objects that is checked.
+func (c *checker) cycle(cycle []graph.Node, rule string, follow func(graph.Reference) bool) {
+	i := slices.IndexFunc(cycle, c.selected)
+	if i < 0 {
+		return
+	}
+	members := make([]graph.Identity, len(cycle))
+	for k, n := range cycle {
+		members[k] = n.Identity()
+	}
+	ring := ringFrom(cycle[i], cycle, follow)
+	s := &subject{snapshot: c.graph.Snapshot(), node: cycle[i], refs: cycle[i].Owners()}
+	s.ref = &s.refs[slices.IndexFunc(s.refs, func(ref graph.Reference) bool { return ref.Owner == ring[1] && follow(ref) })]
+	message := ringText(ring) + "; each is kept by the next, so the garbage collector never deletes any of them"
+	remedy := c.drop(s, s.ref, "breaks the circle here, by dropping the reference")
+	if rule == BlockingCycle {
+		message += "; when several of them are in foreground deletion at once, they can wait for each other for ever"
+		remedy = &Remedy{"makes this reference one that does not block", c.patch(s, s.ref, func(at string) []operation {
+			return []operation{{"replace", at + "/blockOwnerDeletion", false}}
+		})}
+	}
+	c.add(s, rule, Warning, message, remedy)
+	c.report.Findings[len(c.report.Findings)-1].Members = members
+}
+
+// ringFrom returns a shortest way over owners from the node back to itself,
+// which is the first and the last in it.
+func ringFrom(start graph.Node, members []graph.Node, follow func(graph.Reference) bool) []graph.Node {
+	belongs := graph.Set{}
+	for _, n := range members {
+		belongs[n] = true
+	}
+	cameFrom := map[graph.Node]graph.Node{}
+	for queue := []graph.Node{start}; ; queue = queue[1:] {
+		n := queue[0]
+		for _, ref := range n.Owners() {
+			if !belongs[ref.Owner] || !follow(ref) {
+				continue
+			}
+			if ref.Owner == start {
+				return trace(cameFrom, start, n)
+			}
+			if _, seen := cameFrom[ref.Owner]; !seen {
+				cameFrom[ref.Owner] = n
+				queue = append(queue, ref.Owner)
+			}
+		}
+	}
+}
+
+func trace(cameFrom map[graph.Node]graph.Node, start, last graph.Node) []graph.Node {
+	ring := []graph.Node{start}
+	for n := last; n != start; n = cameFrom[n] {
+		ring = append(ring, n)
+	}
+	ring = append(ring, start)
+	slices.Reverse(ring)
+	return ring
+}
+
+func ringText(ring []graph.Node) string {
+	var text strings.Builder
+	text.WriteString(ring[0].Identity().String())
+	for i, n := range ring[1:] {
+		if i >= maxRing && i < len(ring)-2 {
+			continue
+		}
+		text.WriteString(" is owned by ")
+		if i > maxRing {
+			text.WriteString("others, and those by ")
+		}
+		text.WriteString(n.Identity().String())
+		if i < len(ring)-2 {
+			text.WriteString(", which")
+		}
+	}
+	return text.String()
+}

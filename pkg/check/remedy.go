@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// quote makes a word for a POSIX shell.
+func quote(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:="
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// target names an object for kubectl, with the namespace before it.
+func target(id graph.Identity) (namespace, name string) {
+	resource := id.Resource.Resource
+	if id.Resource.Group != "" {
+		resource += "." + id.Resource.Version + "." + id.Resource.Group
+	}
+	if id.Namespace != "" {
+		namespace = " -n " + quote(id.Namespace)
+	}
+	return namespace, quote(resource + "/" + id.Name)
+}
+
+// operation is a step of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// patch changes one owner reference of the object by JSON patch. The object's
+// UID guards it, and what the reference is told from the object's others by.
+func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string) []operation) string {
+	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
+	operations := []operation{{"test", "/metadata/uid", s.node.UID()}, {"test", at + "/uid", ref.UID}}
+	for k := range s.refs {
+		if s.refs[k].Index != ref.Index && s.refs[k].UID == ref.UID {
+			operations = append(operations, operation{"test", at + "/apiVersion", ref.APIVersion},
+				operation{"test", at + "/kind", ref.Kind}, operation{"test", at + "/name", ref.Name})
+			break
+		}
+	}
+	var data strings.Builder
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(append(operations, change(at)...)); err != nil {
+		panic(err) // strings and booleans can always be marshalled
+	}
+	namespace, name := target(s.node.Identity())
+	return fmt.Sprintf("%s%s patch %s --type=json -p %s", c.Kubectl, namespace, name, quote(strings.TrimSpace(data.String())))
+}
+
+// drop takes a reference out of the object. The effect goes on with what comes
+// of that.
+func (c *checker) drop(s *subject, ref *graph.Reference, effect string) *Remedy {
+	others := slices.DeleteFunc(slices.Clone(s.refs), func(r graph.Reference) bool { return r.Index == ref.Index })
+	switch {
+	case len(others) == 0:
+		effect += "; the object has no owner then, and only you can delete it"
+	case fateOf(s.node, others) == deleted:
+		effect += "; the garbage collector then deletes the object because of its other references"
+	}
+	return &Remedy{effect, c.patch(s, ref, func(at string) []operation { return []operation{{"remove", at, nil}} })}
+}
+
+// correct makes the reference state what the object with its UID is.
+func (c *checker) correct(s *subject) *Remedy {
+	id := s.ref.Owner.Identity()
+	return &Remedy{
+		"makes the reference state what the object with this UID is",
+		c.patch(s, s.ref, func(at string) []operation {
+			return []operation{
+				{"replace", at + "/apiVersion", id.Resource.GroupVersion().String()},
+				{"replace", at + "/kind", id.Resource.Kind}, {"replace", at + "/name", id.Name},
+			}
+		}),
+	}
+}
+
+// correctable reports whether the object with the reference's UID can be an
+// owner of this one, and will be.
+func (s *subject) correctable() bool {
+	if s.ref.Owner.Virtual() || s.ref.Owner == s.node || s.ref.Owner.BeingDeleted() {
+		return false
+	}
+	namespace := s.ref.Owner.Namespace()
+	return namespace == "" || namespace == s.node.Namespace()
+}
+
+func (c *checker) remedyOfDangling(s *subject, rule string) *Remedy {
+	if s.fate == terminating {
+		namespace, name := target(s.node.Identity())
+		return &Remedy{"says why the object is still there", c.Plugin + " explain-stuck" + namespace + " " + name}
+	}
+	if rule == CoordinatesMismatch && s.correctable() && s.sameUID() == nil {
+		return c.correct(s)
+	}
+	if s.takesRight() {
+		return c.drop(s, s.ref, "drops this reference, and leaves the right one")
+	}
+	effect := "drops the reference"
+	switch {
+	case len(s.refs) == 1:
+		effect = "keeps the object, by dropping the reference"
+	case s.fate == trimmed:
+		effect += ", as the garbage collector would"
+	}
+	return c.drop(s, s.ref, effect)
+}
+
+func (c *checker) remedyOfNever(s *subject) *Remedy {
+	if s.correctable() && s.sameUID() == nil {
+		return c.correct(s)
+	}
+	return c.drop(s, s.ref, "drops the reference")
+}
+
+// namesake is a finding of UIDMismatch: the owner could be the object that has
+// the stated name now.
+type namesake struct {
+	finding         int
+	subject         subject
+	resource        schema.GroupResource
+	namespace, name string
+}
+
+func newNamesake(s *subject, finding int) namesake {
+	n := namesake{finding: finding, subject: *s, name: s.ref.Name}
+	mapping, err := s.snapshot.Resolve(s.ref.APIVersion, s.ref.Kind)
+	if err != nil {
+		return n // is in no namespace of that name, so nothing is found
+	}
+	resource := graph.ResourceOf(mapping)
+	n.resource = resource.GroupResource()
+	if resource.Namespaced {
+		n.namespace = s.node.Namespace()
+	}
+	return n
+}
+
+// adopt looks for the objects that have the names of owners with other UIDs,
+// and makes the remedies of these findings: to take the object for the owner,
+// unless it is one already.
+func (c *checker) adopt() {
+	type place struct{ namespace, name string }
+	wanted := map[place][]namesake{}
+	for _, n := range c.namesakes {
+		at := place{n.namespace, n.name}
+		wanted[at] = append(wanted[at], n)
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	for found := range c.graph.Nodes() {
+		if found.Virtual() {
+			break // virtual nodes follow the objects
+		}
+		for _, n := range wanted[place{found.Namespace(), found.Name()}] {
+			o := found.Object()
+			if c.graph.Snapshot().IsAt(o, n.resource, n.namespace, n.name) && found != n.subject.node && !o.BeingDeleted() && !n.subject.owns(o.UID) {
+				c.report.Findings[n.finding].Remedy = c.adoptBy(&n.subject, o.UID)
+			}
+		}
+	}
+}
+
+func (s *subject) owns(uid types.UID) bool {
+	for k := range s.refs {
+		if s.refs[k].UID == uid {
+			return true
+		}
+	}
+	return false
+}
+
+// adoptBy puts the UID of the object that has the stated name into the
+// reference.
+func (c *checker) adoptBy(s *subject, uid types.UID) *Remedy {
+	return &Remedy{
+		"makes the object that has this name now the owner",
+		c.patch(s, s.ref, func(at string) []operation { return []operation{{"replace", at + "/uid", uid}} }),
+	}
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/check"
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// errWrong ends check with exitFindings. The report has said what is wrong.
+var errWrong = fmt.Errorf("owner references are wrong: %w", errRemaining)
+
+// checkOptions are what the command line of check says.
+type checkOptions struct {
+	*globals
+	targets
+	rules    []string
+	severity string
+	settle   time.Duration
+	output   string
+	template templateFlags
+}
+
+const checkLong = `Find owner references that are wrong, and say what the garbage collector does
+about each: an owner that does not exist, or is in another namespace, or has
+another UID or kind; a kind that the server does not serve; circles of owners;
+and more. See --rule for all.
+
+Without arguments all objects of the namespace are checked, with -A all of the
+cluster; otherwise those that are named. Nothing is changed.
+
+Severities: error (the garbage collector deletes the object, loses its right
+owner, or can never handle it), warning (it keeps the object, but does not do
+what somebody expects) and info. Errors and warnings are findings for the exit
+code.
+
+While objects are made and deleted, owners come and go between two lists. So
+when something is found, the cluster is read a second time after --settle, and
+what is not there any more is not reported. An owner that could not be looked
+for is no finding; the answer says that it is incomplete.
+
+Exit codes:
+  0    nothing is wrong, as far as could be read
+  1    error, or an object that does not exist
+  2    at least one finding of severity warning or error
+  3    with --strict: the answer is incomplete, because something could not be read
+  130  interrupted`
+
+// checkExample has NAME where the program's name goes.
+const checkExample = `  # The namespace at hand
+  NAME check
+
+  # The whole cluster; fail when not everything could be read
+  NAME check -A --strict
+
+  # One object, or the objects of a type
+  NAME check deployment/web
+  NAME check pods
+
+  # Only what the garbage collector will delete, or can never handle
+  NAME check -A --severity=error
+
+  # For code scanning
+  NAME check -A -o sarif`
+
+func newCheck(g *globals) *cobra.Command {
+	o := &checkOptions{globals: g}
+	cmd := &cobra.Command{
+		Use:               "check [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
+		Short:             "Find owner references that are wrong",
+		Long:              checkLong,
+		Example:           g.example(checkExample),
+		ValidArgsFunction: g.completeObjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.args = args
+			if err := o.validate(); err != nil {
+				return err
+			}
+			return o.run(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	o.addTargetFlags(flags)
+	flags.StringSliceVar(&o.rules, "rule", nil, "Apply only these rules: "+strings.Join(check.RuleIDs(), ", "))
+	flags.StringVar(&o.severity, "severity", check.Info.String(), "Report only what is at least as bad: "+strings.Join(check.Severities(), ", "))
+	flags.DurationVar(&o.settle, "settle", 5*time.Second, "After this time look again at what is wrong, and report what still is; 0 looks once")
+	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
+	o.template.addFlags(flags)
+	g.completeValues(cmd, map[string][]string{"severity": check.Severities(), "output": o.formats()})
+	register(cmd, "rule", completeList(check.RuleIDs()))
+	return cmd
+}
+
+// completeList completes several words of a list, separated by commas.
+func completeList(words []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+		before := word[:strings.LastIndex(word, ",")+1]
+		var values []string
+		for _, w := range words {
+			if !slices.Contains(strings.Split(before, ","), w) {
+				values = append(values, before+w)
+			}
+		}
+		return matching(values, nil, word), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func (o *checkOptions) formats() []string {
+	return append([]string{"name", "sarif"}, o.template.formats()...)
+}
+
+// validate finds mistakes before the server is asked anything.
+func (o *checkOptions) validate() error {
+	if err := o.validateTargets(); err != nil {
+		return err
+	}
+	if _, err := o.style(o.Out); err != nil {
+		return err
+	}
+	if _, ok := check.ParseSeverity(o.severity); !ok {
+		return usageError{fmt.Errorf("invalid --severity %q: must be one of %s", o.severity, strings.Join(check.Severities(), ", "))}
+	}
+	for _, rule := range o.rules {
+		if !slices.Contains(check.RuleIDs(), rule) {
+			return usageError{fmt.Errorf("unknown --rule %q: must be one of %s", rule, strings.Join(check.RuleIDs(), ", "))}
+		}
+	}
+	if o.settle < 0 {
+		return usageError{errors.New("--settle must not be negative")}
+	}
+	if _, err := labels.Parse(o.selector); err != nil {
+		return usageError{fmt.Errorf("invalid --selector: %w", err)}
+	}
+	if slices.Contains([]string{"", "name", "sarif"}, o.output) {
+		return nil
+	}
+	_, err := o.template.printer(o.output, o.formats())
+	return err
+}
+
+func (o *checkOptions) run(ctx context.Context) error {
+	l, err := o.look(ctx, true)
+	if err == nil && l.wrong() && o.settle > 0 {
+		l, err = o.lookAgain(ctx, l)
+	}
+	if err != nil {
+		return err
+	}
+	if l.report.Objects == 0 && l.snapshot.Len() == 0 && !l.snapshot.Complete() {
+		return errors.Join(errors.New("listing objects: nothing could be read"), l.failed, o.finish(l.session, l.snapshot))
+	}
+	if l.report.Objects == 0 {
+		fmt.Fprintln(o.ErrOut, "No objects were checked: there are none here, or none of these.")
+	}
+	if err := o.print(l); err != nil {
+		return err
+	}
+	if err := o.finish(l.session, l.snapshot); err != nil || l.failed != nil {
+		return errors.Join(l.failed, err)
+	}
+	if l.wrong() {
+		return errWrong
+	}
+	return nil
+}
+
+// checked is one look at the cluster.
+type checked struct {
+	session  *session
+	snapshot *graph.Snapshot
+	report   *check.Report
+	// failed are the errors about objects that were named.
+	failed error
+}
+
+// wrong reports whether there is a finding for the exit code.
+func (l *checked) wrong() bool {
+	worst, _ := l.report.Worst()
+	return worst > check.Info
+}
+
+// lookAgain lets time pass, so that the garbage collector can do what it is
+// about to do, and returns what is wrong in both looks.
+func (o *checkOptions) lookAgain(ctx context.Context, first *checked) (*checked, error) {
+	if file, ok := o.ErrOut.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprintf(o.ErrOut, "Something is wrong; looking again in %s ...\n", o.settle)
+	}
+	wait(ctx, o.settle)
+	second, err := o.look(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	second.report = second.report.Confirmed(first.report)
+	if first.failed != nil {
+		second.failed = first.failed
+	}
+	return second, nil
+}
+
+// look reads the cluster and checks what was asked for. An object that is named
+// and gone is an error in the first look only: later it was deleted meanwhile.
+func (o *checkOptions) look(ctx context.Context, first bool) (*checked, error) {
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return nil, err
+	}
+	var named []graph.Object
+	var failed error
+	if o.given() {
+		if named, failed = o.resolve(ctx, s); !first {
+			_, failed = missingObjects(failed)
+		}
+		if failed != nil && len(named) == 0 {
+			return nil, failed
+		}
+		named = o.unhandled(s, named, first)
+	}
+	g, err := o.read(ctx, s, named)
+	if err != nil {
+		return nil, err
+	}
+	severity, _ := check.ParseSeverity(o.severity) // was validated
+	where := o.connection()
+	report := check.Check(g, check.Options{
+		Select: o.selected(s, g, named), Rules: o.rules, Least: severity,
+		Kubectl: "kubectl" + where, Plugin: o.name + where,
+	})
+	return &checked{s, g.Snapshot(), report, failed}, nil
+}
+
+// read reads what the answer needs. The owners of a few objects are read one by
+// one; when one is not where a reference says, everything is listed, to find
+// out where it is.
+func (o *checkOptions) read(ctx context.Context, s *session, named []graph.Object) (*graph.Graph, error) {
+	scope := o.scope(s, named)
+	if o.given() || o.selector == "" {
+		scope.Labels = []string{}
+	}
+	if 0 < len(named) && len(named) <= maxOwnerReads {
+		owners := scope
+		owners.OwnersOnly = true
+		snapshot, err := s.reader.Snapshot(ctx, owners, named...)
+		if err != nil {
+			return nil, err
+		}
+		if g := graph.New(snapshot); snapshot.Complete() && everyOwnerFound(g) {
+			return g, nil
+		}
+	}
+	snapshot, err := s.reader.Snapshot(ctx, scope, named...)
+	if err != nil {
+		return nil, err
+	}
+	return graph.New(snapshot), nil
+}
+
+// scope is the namespace of what is checked, or the cluster.
+func (o *checkOptions) scope(s *session, named []graph.Object) cluster.Scope {
+	namespace := s.namespace
+	if len(named) > 0 {
+		namespace = named[0].Namespace
+	}
+	elsewhere := func(n graph.Object) bool { return n.Namespace != namespace }
+	if o.allNamespaces || slices.ContainsFunc(named, elsewhere) {
+		namespace = ""
+	}
+	return cluster.Scope{Namespace: namespace}
+}
+
+// selected tells which objects are checked. Types that the garbage collector
+// does not handle are not among them, unless they were named.
+func (o *checkOptions) selected(s *session, g *graph.Graph, named []graph.Object) func(graph.Node) bool {
+	if o.given() {
+		selected := graph.Set{}
+		for i := range named {
+			if n, read := g.Node(named[i].UID); read {
+				selected[n] = true
+			}
+		}
+		return func(n graph.Node) bool { return selected[n] }
+	}
+	handled := handledBy(s.reader.Resources())
+	selector, _ := labels.Parse(o.selector) // was validated
+	return func(n graph.Node) bool {
+		return (o.allNamespaces || n.Namespace() == s.namespace) && handled(n.Resource()) &&
+			(selector.Empty() || selector.Matches(labels.Set(n.Object().Labels)))
+	}
+}
+
+// handledBy tells whether a type is one of those. The same one is mostly asked
+// for many times.
+func handledBy(resources []*graph.Resource) func(*graph.Resource) bool {
+	known := map[schema.GroupResource]bool{}
+	for _, r := range resources {
+		known[r.GroupResource()] = true
+	}
+	var latest *graph.Resource
+	var answer bool
+	return func(r *graph.Resource) bool {
+		if r != latest {
+			latest, answer = r, known[r.GroupResource()]
+		}
+		return answer
+	}
+}
+
+// unhandled warns of named objects whose owner references nobody acts on, and
+// returns the others.
+func (o *checkOptions) unhandled(s *session, named []graph.Object, warn bool) []graph.Object {
+	handled := handledBy(s.reader.Resources())
+	return slices.DeleteFunc(named, func(n graph.Object) bool {
+		if warn && !handled(n.Resource) {
+			fmt.Fprintf(o.ErrOut, "warning: not checked: %s: the garbage collector does not handle %s\n", n.Name, n.Resource.GroupResource())
+		}
+		return !handled(n.Resource)
+	})
+}
+
+// print writes the answer in the format asked for.
+func (o *checkOptions) print(l *checked) error {
+	switch o.output {
+	case "":
+		style, err := o.style(o.Out)
+		if err != nil {
+			return err
+		}
+		return render.CheckText(o.Out, style, l.report)
+	case "name":
+		return render.CheckNames(o.Out, l.report)
+	case "sarif":
+		build, _ := debug.ReadBuildInfo() // nil without one
+		return render.SARIF(o.Out, clientVersion(build).GitVersion, l.snapshot, l.report)
+	}
+	printer, err := o.template.printer(o.output, o.formats())
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(render.NewCheckReport(l.snapshot, l.report), o.Out)
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/check"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// checkedCluster is a cluster with something wrong of every severity.
+func checkedCluster() *graph.Graph {
+	s := newSnapshot()
+	forbidWidgets(s)
+	add := func(kind, namespace, name string, refs ...metav1.OwnerReference) {
+		s.Add(graph.Object{
+			Resource: resources[kind], Namespace: namespace, Name: name, UID: types.UID(kind + "-" + name), OwnerReferences: refs,
+		})
+	}
+	owner := func(apiVersion, kind, name, uid string) metav1.OwnerReference {
+		return metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}
+	}
+	for i := range 12 {
+		add("ConfigMap", "shop", fmt.Sprintf("cm-%02d", i), owner("apps/v1", "Deployment", "web", "old"))
+	}
+	add("Secret", "shop", "a", owner("v1", "Secret", "b", "Secret-b"))
+	add("Secret", "shop", "b", owner("v1", "Secret", "a", "Secret-a"))
+	add("Pod", "shop", "twice", owner("v1", "Secret", "a", "Secret-a"), owner("v1", "Secret", "a", "Secret-a"))
+	add("Pod", "shop", "unread", owner("example.com/v1", "Widget", "w", "w"))
+	add("ClusterRole", "", "r", owner("v1", "Secret", "a", "Secret-a"))
+	return graph.New(s)
+}
+
+func checkedReport(g *graph.Graph) *check.Report {
+	return check.Check(g, check.Options{Kubectl: "kubectl", Plugin: "kubectl gc"})
+}
+
+func TestCheckText(t *testing.T) {
+	var out strings.Builder
+	report := checkedReport(checkedCluster())
+	if err := render.CheckText(&out, render.Style{}, report); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "check.txt", out.String())
+	out.Reset()
+	if err := render.CheckNames(&out, report); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "check-names.txt", out.String())
+}
+
+func TestCheckDocument(t *testing.T) {
+	g := checkedCluster()
+	out, err := json.MarshalIndent(render.NewCheckReport(g.Snapshot(), checkedReport(g)), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "check.json", string(out)+"\n")
+}
+
+func TestSARIF(t *testing.T) {
+	g := checkedCluster()
+	var out bytes.Buffer
+	if err := render.SARIF(&out, "v1.2.3", g.Snapshot(), checkedReport(g)); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "check.sarif", out.String())
+}
+
+// Many findings that are the same are one paragraph, and none is left out of
+// the count.
+func TestCheckTextOfMany(t *testing.T) {
+	s := newSnapshot()
+	ref := metav1.OwnerReference{APIVersion: "v1", Kind: "Secret", Name: "gone", UID: "gone"}
+	for i := range 5000 {
+		s.Add(graph.Object{
+			Resource: resources["Pod"], Namespace: "shop", Name: fmt.Sprintf("p%04d", i), UID: types.UID(fmt.Sprintf("u%d", i)),
+			OwnerReferences: []metav1.OwnerReference{ref},
+		})
+	}
+	var out strings.Builder
+	if err := render.CheckText(&out, render.Style{}, checkedReport(graph.New(s))); err != nil {
+		t.Fatal(err)
+	}
+	const title = "error: 5000 Pod in namespace shop: p0000, p0001, p0002, p0003, p0004, and 4995 more [owner-absent]\n"
+	if got := out.String(); !strings.HasPrefix(got, title) || strings.Count(got, "\n") > 10 || !strings.Contains(got, "\n5000 errors, 0 warnings in 5000 objects.\n") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Names and kinds in owner references are free text, and must not drive the
+// terminal.
+func TestCheckTextEscapes(t *testing.T) {
+	const evil = "x\x1b[2J\u202e\n"
+	id := graph.Identity{Name: evil, Namespace: evil, UID: evil, Resource: graph.Resource{Kind: evil}}
+	f := check.Finding{
+		Rule: check.OwnerAbsent, Object: id, Message: evil, Remedy: &check.Remedy{Effect: evil, Command: evil},
+		Reference: metav1.OwnerReference{APIVersion: evil, Kind: evil, Name: evil, UID: evil},
+	}
+	for _, findings := range [][]check.Finding{{f}, {f, f}} {
+		var out strings.Builder
+		report := &check.Report{Findings: findings}
+		if err := render.CheckText(&out, render.Style{}, report); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") {
+			t.Errorf("unescaped: %q", out.String())
+		}
+	}
+}
