@@ -13,10 +13,10 @@ CONTROL_PLANE = CGO_ENABLED=0 go -C test/cluster run -trimpath ./cmd/control-pla
 # Without git it is empty, and the program knows what the go command noted.
 GIT = GIT_CEILING_DIRECTORIES='$(dir $(CURDIR))' TZ=UTC0 git
 NEXT_TO_NO_TAG = v0.0.0-%cd-%h
-VERSION = $(shell $(GIT) describe --tags --match='v[0-9]*' 2>/dev/null || \
-	$(GIT) log -1 --abbrev=12 --date=format-local:%Y%m%d%H%M%S --format=$(NEXT_TO_NO_TAG) 2>/dev/null)
+VERSION = $(shell $(GIT) describe --abbrev=12 --tags --match='v[0-9]*' 2>/dev/null || \
+	$(GIT) log -1 --no-show-signature --abbrev=12 --date=format-local:%Y%m%d%H%M%S --format=$(NEXT_TO_NO_TAG) 2>/dev/null)
 COMMIT = $(shell $(GIT) rev-parse --verify --quiet HEAD 2>/dev/null)
-DATE = $(shell $(GIT) log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
+DATE = $(shell $(GIT) log -1 --no-show-signature --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null)
 TREE = $(if $(COMMIT),$(if $(shell $(GIT) status --porcelain 2>/dev/null),dirty,clean))
 STAMP = -X $(CMD).releaseVersion=$(VERSION) -X $(CMD).releaseCommit=$(COMMIT) -X $(CMD).releaseDate=$(DATE) -X $(CMD).releaseTree=$(TREE)
 CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd

@@ -43,10 +43,19 @@ quiet kubectl -n shop delete cart basket --cascade=foreground --wait=false
 quiet kubectl -n shop wait --for=jsonpath='{.metadata.deletionTimestamp}' configmap/invoice --timeout=60s
 run kubectl gc tree -n shop --exclude-types=pods,replicasets.apps,jobs.batch
 
-say "The same as data, for a script ..."
+say "Why is the cart still there, and what can be done?"
+run kubectl gc explain-stuck -n shop cart/basket
+
+say "Which owner references are wrong, and what does the garbage collector do about them?"
+run kubectl gc check -n shop
+
+say "What would the deletion of the Deployment take with it?"
+run kubectl gc delete -n shop deployment/web --dry-run
+say "Just that:"
+run kubectl gc delete -n shop deployment/web --yes
+
+say "What is left, as data for a script"
 run kubectl gc tree -n shop -o 'jsonpath={range .nodes[*]}{.kind}/{.name}{range .owners[*]}  {.name}={.state} {.reason}{end}{"\n"}{end}'
-say "... and as a picture (pipe it to 'dot -Tsvg')"
-run kubectl gc tree -n shop cart/basket -o dot
 
 say "Cleaning up"
 for object in -n=shop-eu:configmap/prices -n=shop:configmap/lost -n=shop:configmap/invoice -n=shop:cart/basket; do

@@ -67,17 +67,19 @@ func discover(ctx context.Context, client discovery.CachedDiscoveryInterface) (*
 
 func newCatalog(client discovery.CachedDiscoveryInterface) (*catalog, error) {
 	c := &catalog{preferred: map[schema.GroupResource]*graph.Resource{}, failed: map[schema.GroupVersion]error{}}
-	groups, err := restmapper.GetAPIGroupResources(client)
-	if err != nil {
-		return nil, fmt.Errorf("asking the server for its types: %w", err)
-	}
-	c.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	// First, because it says what failed. What it was answered is cached, so the
+	// mapper, which leaves out what fails without a word, lacks no more than that.
 	preferred, err := discovery.ServerPreferredResources(client)
 	if failed, ok := discovery.GroupDiscoveryFailedErrorGroups(err); ok {
 		c.failed = failed
 	} else if err != nil {
 		return nil, fmt.Errorf("asking the server for its types: %w", err)
 	}
+	groups, err := restmapper.GetAPIGroupResources(client)
+	if err != nil {
+		return nil, fmt.Errorf("asking the server for its types: %w", err)
+	}
+	c.mapper = restmapper.NewDiscoveryRESTMapper(groups)
 	for _, list := range preferred {
 		c.add(list)
 	}

@@ -65,8 +65,9 @@ type Server struct {
 	metadata metadata.Interface
 	options  ServerOptions
 	timeout  time.Duration
-	outage   time.Duration
 	changes  changes
+	// outage and watchLasts are the constants, but in tests.
+	outage, watchLasts time.Duration
 
 	mu        sync.Mutex
 	noSMP     map[string]bool    // group resources that refused a strategic merge patch
@@ -96,7 +97,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	return &Server{
-		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage,
+		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage, watchLasts: watchLasts,
 		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, followed: map[watchedPlace]bool{}, moved: time.Now(),
 	}, nil
 }
@@ -254,8 +255,8 @@ func (s *Server) Follows(resource schema.GroupResource, namespace string) bool {
 	return s.followed[watchedPlace{resource, namespace}] || s.followed[watchedPlace{resource, ""}]
 }
 
-// flapping is how soon after the watches were connected one that breaks off
-// continues the outage before.
+// flapping is how soon at least after the watches were connected one that breaks
+// off continues the outage before. It is the settling time if that is longer.
 const flapping = 5 * time.Second
 
 // sees notes that a watch was connected, or broke off. After an outage the
@@ -264,7 +265,7 @@ const flapping = 5 * time.Second
 func (s *Server) sees(is bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now, flapping := time.Now(), max(flapping, s.options.Settle)
 	if !is {
 		if s.blind == 0 && now.Sub(s.seeingAt) > flapping {
 			s.blindAt = now

@@ -60,22 +60,47 @@ func TestRestDespiteWatch(t *testing.T) {
 // Whenever the watches are connected again, what happened meanwhile has the
 // settling time to arrive, also when they broke off soon after they began.
 func TestRestAfterOutage(t *testing.T) {
-	long := time.Now().Add(-time.Hour)
 	for name, test := range map[string]struct {
-		seeingAt, blindAt time.Time
-		settles           bool
+		seeing, blind time.Duration // since when
+		settles       bool
 	}{
-		"soon after the watches began": {time.Now(), time.Now(), true},
-		"after a long calm":            {long, long, true},
-		"again and again":              {time.Now(), long, false},
+		"soon after the watches began": {time.Second, time.Second, true},
+		"after a long calm":            {time.Hour, time.Hour, true},
+		"again and again":              {30 * time.Second, time.Hour, false},
 	} {
 		server := newAPIServer(t).writer(rest.Config{}, ServerOptions{Settle: time.Minute})
-		server.moved, server.seeingAt, server.blindAt = long, test.seeingAt, test.blindAt
+		now := time.Now()
+		server.moved, server.seeingAt, server.blindAt = now.Add(-time.Hour), now.Add(-test.seeing), now.Add(-test.blind)
 		server.sees(false)
 		server.sees(true)
 		if settles := server.restsIn() > 0; settles != test.settles {
 			t.Errorf("%s: it settles anew: %t, want %t", name, settles, test.settles)
 		}
+	}
+}
+
+// The end of a watch whose time is over is no outage: nothing is waited for.
+func TestWatchEndsAsPlanned(t *testing.T) {
+	s := newAPIServer(t)
+	server := s.writer(rest.Config{}, ServerOptions{Settle: 300 * time.Millisecond})
+	server.watchLasts = 20 * time.Millisecond
+	snapshot := s.snapshot(server.reader, Scope{})
+	watches := make(chan struct{}, 1000)
+	s.on("WATCH", configmaps, always, func(w http.ResponseWriter, _ *http.Request) {
+		watches <- struct{}{}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		time.Sleep(50 * time.Millisecond)
+	})
+	server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
+	server.AwaitWatches(t.Context(), 10*time.Second)
+	seeing := server.seeingAt
+	rests(t, server)
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if len(watches) < 2 || server.blind > 0 || !server.seeingAt.Equal(seeing) {
+		t.Errorf("%d watches, %d of them blind; seeing since %s, at first %s", len(watches), server.blind, server.seeingAt, seeing)
 	}
 }
 

@@ -114,7 +114,11 @@ func (w *watcher) run(ctx context.Context) {
 	defer w.connect(true) // it does not matter any more
 	pause, deniedAt := rewatchAfter, time.Time{}
 	for ctx.Err() == nil {
+		began := time.Now()
 		calm, err := w.watch(ctx)
+		if err == nil && time.Since(began) > w.server.watchLasts/2 {
+			continue // as planned
+		}
 		most, listed := relistAfter, false
 		if mustList(err) {
 			var changed bool
@@ -183,7 +187,7 @@ func (w *watcher) watch(ctx context.Context) (calm bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.AfterFunc(w.server.timeout, cancel)
-	lasts := int64((watchLasts + rand.N(watchLasts)).Seconds())
+	lasts := int64((w.server.watchLasts + rand.N(w.server.watchLasts)).Seconds())
 	stream, err := w.server.client(w.resource, w.namespace).Watch(ctx, metav1.ListOptions{
 		ResourceVersion: w.version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
 	})
@@ -212,9 +216,14 @@ func (w *watcher) watch(ctx context.Context) (calm bool, _ error) {
 }
 
 func (w *watcher) take(o graph.Object, removed bool) {
-	w.changed[o.UID] = nil
-	if !removed {
+	_, listed := w.snapshot.Object(o.UID)
+	switch {
+	case !removed:
 		w.changed[o.UID] = &o
+	case listed:
+		w.changed[o.UID] = nil
+	default:
+		delete(w.changed, o.UID)
 	}
 	w.server.changes.add(gc.Event{Object: o, Removed: removed})
 }
@@ -238,7 +247,12 @@ func (w *watcher) list(ctx context.Context) (bool, error) {
 			changed = true
 		}
 	}
-	gone := slices.DeleteFunc(slices.Collect(w.known), func(o graph.Object) bool { return now[o.UID] })
+	var gone []graph.Object
+	for o := range w.known {
+		if !now[o.UID] {
+			gone = append(gone, o)
+		}
+	}
 	w.remove(gone)
 	return changed || len(gone) > 0, nil
 }

@@ -75,6 +75,8 @@ type Collector struct {
 	applying sync.Mutex
 	// done counts the tasks that runParallel has seen the end of.
 	done atomic.Int64
+	// silence is why the run was given up, nil while it was not.
+	silence atomic.Pointer[error]
 }
 
 // New returns a Collector that starts from a graph of the server's objects.
@@ -97,7 +99,8 @@ type DeleteOptions struct {
 // collector does about their dependents, until nothing more can be done. A
 // target that is not in the graph as an object but as a missing owner is
 // treated as just deleted. The error is that of the context or of the server's
-// events; refused writes are in the report, which is never nil.
+// events, or says that the server does not answer any more; refused writes are in
+// the report, which is never nil.
 func (c *Collector) Delete(ctx context.Context, targets []types.UID, options DeleteOptions) (*Report, error) {
 	concerned := Concerned(c.state.graph, targets)
 	c.report.expect(concerned)
@@ -298,7 +301,7 @@ func (c *Collector) runInOrder(ctx context.Context) error {
 			}
 			c.do(ctx, t)
 			c.queue.done(t)
-			if err := c.drain(ctx, false); err != nil {
+			if err := cmp.Or(c.silent(), c.drain(ctx, false)); err != nil {
 				return err
 			}
 		}
@@ -354,6 +357,7 @@ func (c *Collector) runParallel(ctx context.Context) error {
 		case <-done:
 			inFlight--
 			c.done.Add(1)
+			failure = cmp.Or(failure, c.silent())
 		case <-wake:
 		case v := <-rest:
 			if !errors.Is(v.err, ErrAtRest) {

@@ -144,7 +144,7 @@ func (r *report) kept(uid types.UID, reason string, unknown bool) {
 
 // finish returns what is to be said.
 func (c *Collector) finish() *Report {
-	uids, sorted := c.included()
+	uids := c.included()
 	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(uids))}
 	for _, uid := range uids {
 		v, ok := c.state.view(uid)
@@ -153,17 +153,17 @@ func (c *Collector) finish() *Report {
 		}
 		result.Outcomes = append(result.Outcomes, c.outcome(v, c.report.fates[uid]))
 	}
-	if !sorted {
-		slices.SortFunc(result.Outcomes, func(a, b Outcome) int {
-			return a.Object.Identity().Compare(b.Object.Identity())
-		})
+	compare := func(a, b Outcome) int { return a.Object.Identity().Compare(b.Object.Identity()) }
+	if !slices.IsSortedFunc(result.Outcomes, compare) {
+		slices.SortFunc(result.Outcomes, compare)
 	}
 	return result
 }
 
-// included returns what the report is about, and whether it is in the order of
-// the identities: the graph knows that of all objects but those that are newer.
-func (c *Collector) included() (uids []types.UID, sorted bool) {
+// included returns what the report is about, in the order that the graph knows:
+// of all but objects that are newer.
+func (c *Collector) included() []types.UID {
+	var uids []types.UID
 	nodes := make([]graph.Node, 0, len(c.report.included))
 	for uid := range c.report.included {
 		if n, ok := c.state.graph.Node(uid); ok {
@@ -172,13 +172,12 @@ func (c *Collector) included() (uids []types.UID, sorted bool) {
 			uids = append(uids, uid)
 		}
 	}
-	sorted = len(uids) == 0
 	slices.SortFunc(nodes, graph.Node.Compare)
 	uids = slices.Grow(uids, len(nodes))
 	for _, n := range nodes {
 		uids = append(uids, n.UID())
 	}
-	return uids, sorted
+	return uids
 }
 
 func (c *Collector) outcome(v view, f fate) Outcome {

@@ -3,6 +3,8 @@
 package gc
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -204,6 +206,45 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
+// A run ends when neither a write nor the question what became of it is
+// answered, whatever else there is to do; and what was sent is told. A write that
+// is refused ends nothing.
+func TestSilence(t *testing.T) {
+	dependents := func(format string) string {
+		script := ""
+		for i := range 100 {
+			script += fmt.Sprintf(format, i) + "\n"
+		}
+		return script
+	}
+	for name, test := range map[string]struct {
+		do, script string
+		ends       bool
+	}{
+		"deletes":                 {"delete a Background", dependents("DELETE d%[1]d: always late\nGET d%[1]d: always late"), true},
+		"patches":                 {"delete a Orphan", dependents("PATCH d%[1]d: always late\nGET d%[1]d: always late"), true},
+		"reads that are refused":  {"delete a Background", dependents("DELETE d%[1]d: always late\nGET d%[1]d: always 403"), false},
+		"writes that are refused": {"delete a Background", dependents("DELETE d%[1]d: always 403"), false},
+	} {
+		for _, workers := range []int{1, 8} {
+			f := newFake(t, parseWorld(t, fan(100)), test.script)
+			var told []Step
+			r, err := perform(t, f, graphOf(parseWorld(t, fan(100))), test.do, Options{Workers: workers, Observer: func(s Step) { told = append(told, s) }})
+			if ended := err != nil && strings.Contains(err.Error(), "does not answer any more"); ended != test.ends {
+				t.Errorf("%s, %d workers: error %v", name, workers, err)
+			}
+			if sent := slices.DeleteFunc(f.log, func(request string) bool { return strings.HasPrefix(request, "GET") }); test.ends && len(sent) > workers+1 {
+				t.Errorf("%s, %d workers: asked %q", name, workers, sent)
+			} else if len(told) != len(sent) {
+				t.Errorf("%s, %d workers: sent %q, told %v", name, workers, sent, told)
+			}
+			if len(r.Outcomes) != 101 {
+				t.Errorf("%s, %d workers: %d outcomes", name, workers, len(r.Outcomes))
+			}
+		}
+	}
+}
+
 // somewhat is a server whose events do not tell of secrets.
 type somewhat struct{ *fake }
 
@@ -262,6 +303,25 @@ func TestUnreadableOwner(t *testing.T) {
 		}
 		if len(r.Outcomes) != len(objects) {
 			t.Errorf("%d workers: %d outcomes", workers, len(r.Outcomes))
+		}
+	}
+}
+
+// A request whose own time is over was sent, also when the time of the run is
+// over meanwhile.
+func TestUnsent(t *testing.T) {
+	over, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	sent := fmt.Errorf("Delete: %w", context.DeadlineExceeded)
+	for _, test := range []struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		{t.Context(), nil, false}, {over, nil, false}, {over, over.Err(), true}, {over, sent, false}, {t.Context(), sent, false},
+	} {
+		if got := unsent(test.ctx, test.err); got != test.want {
+			t.Errorf("%v, %v: got %t", test.ctx.Err(), test.err, got)
 		}
 	}
 }

@@ -301,7 +301,7 @@ func (c *Collector) deleted(ctx context.Context, s Step) {
 
 // unsent reports whether a request was not sent because the context has ended.
 func unsent(ctx context.Context, err error) bool {
-	return ctx.Err() != nil && errors.Is(err, ctx.Err())
+	return err != nil && err == ctx.Err() //nolint:errorlint // the error of a request whose own time is over wraps the same
 }
 
 // isGone reports whether the error says that this object does not exist. That
@@ -330,6 +330,9 @@ func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (gr
 	case unsent(ctx, err):
 		return graph.Object{}, false
 	case err != nil:
+		if Unanswered(failure) && Unanswered(err) {
+			c.giveUp(err)
+		}
 		if failure != nil {
 			err = fmt.Errorf("%w, and reading it again: %w", failure, err)
 		}
@@ -343,6 +346,22 @@ func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (gr
 	return now, true
 }
 
+// giveUp ends the run: neither a write nor the question what became of it was
+// answered, each of which the server has repeated for as long as it makes sense.
+func (c *Collector) giveUp(err error) {
+	c.silence.CompareAndSwap(nil, pointerTo(fmt.Errorf("the API server does not answer any more: %v", err))) //nolint:errorlint // its cause is not the run's
+}
+
+// silent returns the error of giveUp.
+func (c *Collector) silent() error {
+	if err := c.silence.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func pointerTo[T any](v T) *T { return &v }
+
 // patch changes an object. After a conflict it is read again and decided about
 // anew, maxTurns times at most. It returns the object as it is afterwards, and
 // whether the patch was accepted.
@@ -352,6 +371,10 @@ func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p 
 		now, ok := c.read(ctx, o, err)
 		switch {
 		case !ok:
+			if p.RemoveFinalizer != "" && c.isGone(o.UID) {
+				err = nil // that is what it does
+			}
+			c.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
 			return graph.Object{}, false
 		case p.done(&now):
 			patched, err = now, nil

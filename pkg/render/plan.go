@@ -204,7 +204,7 @@ func NewServerAnswer(err error) *ServerAnswer {
 }
 
 // unanswered is the error of a write that was not answered, with what is known
-// of the write: a gc.Collector has looked for its effect.
+// of the write: a gc.Collector has looked for its effect, as far as it could.
 func unanswered(err error) string {
 	return err.Error() + "; no effect was seen, and there may still be one"
 }

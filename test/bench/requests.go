@@ -16,7 +16,7 @@ import (
 )
 
 // itemVerbs are those of requests for one object.
-var itemVerbs = []string{"DELETE", "PATCH", "UPDATE", "GET"}
+var itemVerbs = []string{"DELETE", "PATCH", "PUT", "GET"}
 
 // requests counts requests by verb.
 type requests map[string]int

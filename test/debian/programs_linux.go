@@ -4,6 +4,7 @@ package debian
 
 import (
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,7 +31,7 @@ func (p Programs) Environ() []string {
 
 // Find looks for programs on the PATH, and when one is missing downloads the
 // packages, with what they depend on and the machine lacks, into a directory of
-// the name.
+// the name and their list.
 func Find(name string, programs, packages []string) (Programs, error) {
 	path := os.Getenv("PATH")
 	missing := notIn(path, programs)
@@ -41,7 +42,9 @@ func Find(name string, programs, packages []string) (Programs, error) {
 	if err != nil {
 		return Programs{}, err
 	}
-	dir := filepath.Join(cache, "kubectl-gc", name)
+	list := fnv.New32a()
+	fmt.Fprint(list, packages)
+	dir := filepath.Join(cache, "kubectl-gc", fmt.Sprintf("%s-%08x", name, list.Sum32()))
 	path = strings.Join([]string{path, filepath.Join(dir, "usr/bin"), filepath.Join(dir, "usr/sbin")}, string(filepath.ListSeparator))
 	if notIn(path, programs) != "" {
 		if err := download(dir, packages); err != nil {
