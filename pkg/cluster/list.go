@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/version"
+	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
@@ -77,6 +79,8 @@ type listing struct {
 	whole bool
 	// onward: it was begun, and its next page is being read.
 	onward bool
+	// json: it comes in JSON, and a page is in memory in full.
+	json bool
 }
 
 // pageReader reads pages, one after the other.
@@ -120,7 +124,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.reader.timeout)
 	defer cancel()
 	request := p.reader.bulk.Get().AbsPath(listPath(l.resource, l.namespace)...).SetHeader("Accept", acceptLists)
-	if limit := p.reader.options.PageSize; limit > 0 && !l.whole {
+	if limit := p.reader.limit(l); limit > 0 {
 		request.Param("limit", strconv.FormatInt(limit, 10))
 	}
 	if l.token != "" {
@@ -143,12 +147,66 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	if err == nil && wire.Recognizes(start[:]) {
 		list, err = p.decoder.Decode(whole, add)
 	} else {
+		l.json = true
 		list, err = decodeJSON(whole, add)
 	}
 	if err != nil {
 		err = fmt.Errorf("reading the list of %s: %w", l.resource.GroupResource(), err)
 	}
 	return list, err
+}
+
+// limit returns how many objects the listing's next page may have; 0 is no
+// limit.
+func (r *Reader) limit(l *listing) int64 {
+	switch size := r.options.PageSize; {
+	case l.whole:
+		return 0
+	case size != AutoPageSize:
+		return size
+	}
+	if limit := LimitAfter(l.remaining); l.token != "" && limit > DefaultPageSize && !l.json && r.cachesPages() {
+		return limit
+	}
+	return DefaultPageSize
+}
+
+// The sizes of further pages. minGrown objects of metadata are some ten
+// megabytes.
+const (
+	minGrown = 5_000
+	maxGrown = 50_000
+)
+
+// LimitAfter returns the size of the page that follows when a server that caches
+// lists says that so many objects remain. For each page such a server goes over
+// all that is left (apiserver/pkg/storage/cacher/store_btree.go, ListPrefix), so
+// pages of one size cost it the square of the list's length.
+func LimitAfter(remaining int64) int64 {
+	if remaining <= 2*DefaultPageSize {
+		return DefaultPageSize
+	}
+	return min(max(remaining/4, minGrown), maxGrown)
+}
+
+// cachedPages is the version since which an API server takes all pages of a list
+// from its cache, and not from etcd (the feature ListFromCacheSnapshot).
+var cachedPages = version.MajorMinor(1, 34)
+
+// askCachesPages asks the server for its version. What cannot be told is no.
+func (r *Reader) askCachesPages() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+	defer cancel()
+	data, err := r.rest.Get().AbsPath("/version").DoRaw(ctx)
+	if err != nil {
+		return false
+	}
+	var info apiversion.Info
+	if err := json.Unmarshal(data, &info); err != nil {
+		return false
+	}
+	v, err := version.ParseGeneric(info.GitVersion)
+	return err == nil && v.AtLeast(cachedPages)
 }
 
 // stream sends the request, again while the connection breaks before the

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +29,9 @@ const (
 	DefaultTimeout = 60 * time.Second
 	// DefaultPageSize is kubectl's --chunk-size.
 	DefaultPageSize = 500
+	// AutoPageSize is DefaultPageSize, and more for what is left of long lists of
+	// servers that have them in their cache (docs/design.md, "Requests").
+	AutoPageSize = math.MinInt64
 	// listsInFlight lists are asked for at once; more only queue in the API
 	// server (docs/design.md, "Requests").
 	listsInFlight = 4
@@ -36,8 +41,8 @@ const (
 
 // Options configure a Reader.
 type Options struct {
-	// PageSize is the number of objects that a list asks for at once; 0 asks
-	// for everything in one piece.
+	// PageSize is the number of objects that a list asks for at once, or
+	// AutoPageSize; 0 asks for everything in one piece.
 	PageSize int64
 	// Namespace is tried when a list of all namespaces is forbidden and so is
 	// the list of the namespaces themselves.
@@ -55,6 +60,8 @@ type Reader struct {
 	catalog   *catalog
 	stats     *Stats
 	timeout   time.Duration // of a request, repetitions included
+	// cachesPages asks the server whether it has pages of lists in its cache.
+	cachesPages func() bool
 }
 
 // NewReader connects to the cluster that the config names and asks it which
@@ -85,6 +92,7 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	if r.catalog, err = discover(ctx, r.discovery); err != nil {
 		return nil, err
 	}
+	r.cachesPages = sync.OnceValue(r.askCachesPages)
 	return r, nil
 }
 

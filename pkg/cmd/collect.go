@@ -58,7 +58,7 @@ func newCollect(g *globals) *cobra.Command {
 	}
 	o.addDeletionFlags(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Collect in the whole cluster")
-	cmd.Flags().Int64Var(&o.pageSize, "chunk-size", cluster.DefaultPageSize, "Number of objects to ask for at once; 0 asks for all")
+	addPageSize(cmd.Flags(), &o.pageSize)
 	return cmd
 }
 

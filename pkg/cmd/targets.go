@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -38,7 +39,14 @@ func (t *targets) addTargetFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&t.selector, "selector", "l", "", "Take the objects that match the label selector")
 	flags.StringVar(&t.fieldSelector, "field-selector", "", "Take the objects of the named types that match the field selector")
 	flags.BoolVarP(&t.allNamespaces, "all-namespaces", "A", false, "Take objects from all namespaces")
-	flags.Int64Var(&t.pageSize, "chunk-size", 500, "Number of objects to ask for at once; 0 asks for all")
+	addPageSize(flags, &t.pageSize)
+}
+
+// addPageSize adds the flag for the size of pages.
+func addPageSize(flags *pflag.FlagSet, size *int64) {
+	flags.Int64Var(size, "chunk-size", cluster.AutoPageSize, "Number of objects to ask for at once; 0 asks for all. "+
+		"Without the flag, a server that has lists in its cache is asked for more once a list proves to be long")
+	flags.Lookup("chunk-size").DefValue = strconv.Itoa(cluster.DefaultPageSize)
 }
 
 // given reports whether types, objects or files were named.
@@ -55,7 +63,7 @@ func (t *targets) named() bool {
 // validateTargets finds combinations of flags that make no sense.
 func (t *targets) validateTargets() error {
 	switch {
-	case t.pageSize < 0:
+	case t.pageSize < 0 && t.pageSize != cluster.AutoPageSize:
 		return usageError{errors.New("--chunk-size must not be negative")}
 	case t.fieldSelector != "" && (len(t.args) == 0 || t.named()):
 		return usageError{errors.New("--field-selector needs a type and no name")}
@@ -66,11 +74,15 @@ func (t *targets) validateTargets() error {
 // resolve finds the objects. Those that were found are returned beside the
 // errors of the others.
 func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, error) {
+	chunk := t.pageSize
+	if chunk == cluster.AutoPageSize {
+		chunk = cluster.DefaultPageSize
+	}
 	builder := resource.NewBuilder(s).Unstructured().ContinueOnError().
 		NamespaceParam(s.namespace).DefaultNamespace().AllNamespaces(t.allNamespaces).
 		FilenameParam(false, &t.files).
 		LabelSelectorParam(t.selector).FieldSelectorParam(t.fieldSelector).
-		RequestChunksOf(t.pageSize).RequireObject(false).
+		RequestChunksOf(chunk).RequireObject(false).
 		ResourceTypeOrNameArgs(true, t.args...)
 	if !t.named() {
 		builder = builder.TransformRequests(func(r *rest.Request) {

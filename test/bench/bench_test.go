@@ -117,24 +117,22 @@ func TestStat(t *testing.T) {
 	}
 }
 
-func TestContinueToken(t *testing.T) {
+func TestFollows(t *testing.T) {
 	field := func(b []byte, n protowire.Number, content string) []byte {
 		return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), content)
 	}
-	meta := field(field(nil, 2, "42"), 3, "the token")
+	meta := protowire.AppendVarint(protowire.AppendTag(field(field(nil, 2, "42"), 3, "the token"), 4, protowire.VarintType), 7)
 	list := field(field(nil, 1, string(meta)), 2, "item")
 	body := append([]byte("k8s\x00"), field(field(nil, 1, "type"), 2, string(list))...)
-	if got := continueToken(body); got != "the token" {
-		t.Errorf("got %q", got)
+	if got := follows(body); got != (following{"the token", 7}) {
+		t.Errorf("got %+v", got)
 	}
-	for n := range body[:40] {
-		if got := continueToken(body[:n]); got != "" && !strings.HasPrefix("the token", got) {
-			t.Errorf("of %d bytes: got %q", n, got)
-		}
+	for n := range body {
+		follows(body[:n]) // must not panic
 	}
 	last := append([]byte("k8s\x00"), field(nil, 2, string(field(nil, 1, string(field(nil, 2, "42")))))...)
-	if got := continueToken(last); got != "" {
-		t.Errorf("of the last page: got %q", got)
+	if got := follows(last); got != (following{}) {
+		t.Errorf("of the last page: got %+v", got)
 	}
 }
 

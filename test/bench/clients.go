@@ -61,7 +61,7 @@ func parseClientFlags(name string, args []string) (*clientFlags, *rest.Config, e
 	f := &clientFlags{}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the cluster")
-	flags.Int64Var(&f.pageSize, "chunk-size", cluster.DefaultPageSize, "objects in a page")
+	flags.Int64Var(&f.pageSize, "chunk-size", cluster.AutoPageSize, "objects in a page, always")
 	flags.BoolVar(&f.heap, "heap", false, "measure the heap, which takes time")
 	flags.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile")
 	flags.StringVar(&f.memProfile, "memprofile", "", "file for a heap profile")
@@ -199,57 +199,70 @@ func listPath(r *graph.Resource) string {
 // download reads a list to its end and returns its bytes.
 func download(ctx context.Context, client *http.Client, list *url.URL, pageSize int64) (int64, error) {
 	query := url.Values{}
-	if pageSize > 0 {
-		query.Set("limit", strconv.FormatInt(pageSize, 10))
+	limit := pageSize
+	if limit == cluster.AutoPageSize {
+		limit = cluster.DefaultPageSize
 	}
 	total := int64(0)
 	for {
+		if limit > 0 {
+			query.Set("limit", strconv.FormatInt(limit, 10))
+		}
 		list.RawQuery = query.Encode()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, list.String(), nil)
 		if err != nil {
 			return total, err
 		}
 		request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-		n, token, err := discard(client, request)
-		if total += n; err != nil || token == "" {
+		n, list, err := discard(client, request)
+		if total += n; err != nil || list.token == "" {
 			return total, err
 		}
-		query.Set("continue", token)
+		query.Set("continue", list.token)
+		if pageSize == cluster.AutoPageSize { // as the plugin does
+			limit = cluster.LimitAfter(list.remaining)
+		}
 	}
 }
 
-// discard sends a request and throws the answer away, but for the token in it.
-func discard(client *http.Client, request *http.Request) (n int64, token string, err error) {
+// discard sends a request and throws the answer away, but for what follows it.
+func discard(client *http.Client, request *http.Request) (n int64, next following, err error) {
 	response, err := client.Do(request)
 	if err != nil {
-		return 0, "", err
+		return 0, next, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return 0, "", fmt.Errorf("%s: %s", request.URL, response.Status)
+		return 0, next, fmt.Errorf("%s: %s", request.URL, response.Status)
 	}
 	start := make([]byte, 4096)
 	k, err := io.ReadFull(response.Body, start)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, "", err
+		return 0, next, err
 	}
 	rest, err := io.Copy(io.Discard, response.Body)
-	return int64(k) + rest, continueToken(start[:k]), err
+	return int64(k) + rest, follows(start[:k]), err
 }
 
-// continueToken finds the token at the beginning of a list: raw = 2,
-// metadata = 1, continue = 3.
-func continueToken(body []byte) string {
+// following is what a page says of the next ones.
+type following struct {
+	token     string
+	remaining int64
+}
+
+// follows reads the beginning of a list: raw = 2, metadata = 1, continue = 3,
+// remainingItemCount = 4.
+func follows(body []byte) following {
 	body = body[min(len(body), 4):]
-	for _, want := range []protowire.Number{2, 1, 3} {
+	for _, want := range []protowire.Number{2, 1} {
 		for {
 			number, kind, n := protowire.ConsumeTag(body)
 			if n < 0 || kind != protowire.BytesType {
-				return ""
+				return following{}
 			}
 			length, m := protowire.ConsumeVarint(body[n:])
 			if m < 0 {
-				return ""
+				return following{}
 			}
 			body = body[n+m:]
 			if number == want {
@@ -259,7 +272,15 @@ func continueToken(body []byte) string {
 			body = body[min(uint64(len(body)), length):]
 		}
 	}
-	return string(body)
+	var meta metav1.ListMeta
+	if meta.Unmarshal(body) != nil {
+		return following{}
+	}
+	next := following{token: meta.Continue}
+	if meta.RemainingItemCount != nil {
+		next.remaining = *meta.RemainingItemCount
+	}
+	return next
 }
 
 // metadataClient reads the same with client-go's metadata client, without a
@@ -292,7 +313,9 @@ func metadataClient(ctx context.Context, args []string) error {
 				items[i] = append(items[i], page.Items...)
 				return &metav1.PartialObjectMetadataList{ListMeta: page.ListMeta}, nil
 			})
-			pages.PageSize = f.pageSize
+			if f.pageSize != cluster.AutoPageSize {
+				pages.PageSize = f.pageSize
+			}
 			_, _, err := pages.List(ctx, metav1.ListOptions{})
 			return err
 		})

@@ -65,7 +65,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				config, stats := cluster.ReadOnly(&rest.Config{Host: "http://canned", Transport: transport})
-				r, err := cluster.NewReader(b.Context(), config, stats, cluster.Options{PageSize: cluster.DefaultPageSize})
+				r, err := cluster.NewReader(b.Context(), config, stats, cluster.Options{PageSize: cluster.AutoPageSize})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -26,7 +26,8 @@ and the seconds do not. Each figure is the median of several runs, with the leas
 - **graph** reads the metadata of everything, builds the graph, classifies every owner reference and applies the rules
   of ` + "`kubectl gc check`" + `, of which none finds anything.
 - **bare download** sends the same requests with Go's HTTP client and throws the answers away.
-- **client-go metadata client** sends the same requests with client-go, without a rate limit, and keeps what it decodes.
+- **client-go metadata client** reads the same lists with client-go and its pager, without a rate limit, and keeps what it
+  decodes.
 
 `
 

@@ -23,6 +23,7 @@ import (
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/version"
 )
 
 const (
@@ -86,6 +87,10 @@ func (s *Server) count(k *kind) int {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/api" || r.URL.Path == "/apis" {
 		s.discovery(w, r.URL.Path == "/api")
+		return
+	}
+	if r.URL.Path == "/version" {
+		_ = json.NewEncoder(w).Encode(version.Info{GitVersion: "v1.36.0"})
 		return
 	}
 	k, namespace := s.listed(r.URL.Path)
