@@ -5,6 +5,7 @@ package check
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,10 +18,9 @@ type Options struct {
 	// Select says which objects are checked; nil checks all. It may be
 	// asked several times about an object.
 	Select func(graph.Node) bool
-	// Rules are the identifiers of the rules to apply; none means all.
-	Rules []string
-	// Least is the least severity of a finding that is reported.
-	Least Severity
+	// Partial says that not the whole cluster was to be read: where an object
+	// with some UID is that was not found is not known then.
+	Partial bool
 	// Kubectl and Plugin begin the commands of remedies. They are "kubectl" and
 	// "kubectl gc", with the flags that lead to the same cluster.
 	Kubectl, Plugin string
@@ -47,8 +47,8 @@ type Finding struct {
 	// metadata.ownerReferences.
 	Reference metav1.OwnerReference
 	Index     int
-	// Message says what is wrong, and what the garbage collector does about it.
-	Message string
+	// Sentences say what is wrong, and what the garbage collector does about it.
+	Sentences []string
 	// Members are the objects of a circle, in their order; nil for other rules.
 	Members []graph.Identity
 	// Remedy is nil when there is none.
@@ -85,26 +85,14 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Confirmed returns those findings that an earlier look had, too: about
-// the same reference of the same object, by the UIDs of both. What is not among
-// them came or went between the looks, as it does while owners and dependents
-// are made and the garbage collector works.
-func (r *Report) Confirmed(earlier *Report) *Report {
-	type key struct{ object, owner types.UID }
-	seen := map[key]bool{}
-	for i := range earlier.Findings {
-		f := &earlier.Findings[i]
-		seen[key{f.Object.UID, f.Reference.UID}] = true
-	}
-	confirmed := *r
-	confirmed.Findings = slices.DeleteFunc(slices.Clone(r.Findings), func(f Finding) bool {
-		return !seen[key{f.Object.UID, f.Reference.UID}]
-	})
-	return &confirmed
-}
+// Message returns the sentences as one line.
+func (f *Finding) Message() string { return strings.Join(f.Sentences, "; ") }
 
 // Check looks for wrong owner references in the graph. Its cost beyond one look
 // at each object's references follows what is wrong, not the number of objects.
+// A circle whose references all block is there twice, as BlockingCycle and as
+// OwnerCycle; Report.Filtered makes them one. The report does not hold on to the
+// graph.
 func Check(g *graph.Graph, o Options) *Report {
 	c := &checker{Options: o, graph: g, report: &Report{}}
 	for n := range g.Nodes() {
@@ -119,9 +107,6 @@ func Check(g *graph.Graph, o Options) *Report {
 	}
 	c.cycles()
 	c.adopt()
-	c.report.Findings = slices.DeleteFunc(c.report.Findings, func(f Finding) bool {
-		return f.Severity < o.Least || len(o.Rules) > 0 && !slices.Contains(o.Rules, f.Rule)
-	})
 	slices.SortStableFunc(c.report.Findings, Finding.compare)
 	return c.report
 }
@@ -162,10 +147,12 @@ const (
 	// stripped: an owner keeps it, but that reference is removed with a
 	// dangling one of the same UID, and no other is left.
 	stripped
+	// exposed: the same, but references are left whose owners could not be read.
+	exposed
 	// stalled: a reference makes the garbage collector give up before it does
 	// anything.
 	stalled
-	// undecided: an owner could not be read.
+	// undecided: no owner keeps it, but one could not be read.
 	undecided
 	// terminating: it is being deleted, and the garbage collector does not look
 	// at its references.
@@ -194,17 +181,22 @@ func fateOf(n graph.Node, refs []graph.Reference) fate {
 			unread = true
 		}
 	}
+	remains := func(state graph.State) bool {
+		return slices.ContainsFunc(refs, func(ref graph.Reference) bool { return ref.State == state && !removed[ref.UID] })
+	}
 	switch {
-	case unread:
+	case unread && !solid:
 		return undecided
 	case len(removed) == 0:
 		return left
 	case !solid:
 		return deleted
-	case !slices.ContainsFunc(refs, func(ref graph.Reference) bool { return !removed[ref.UID] }):
-		return stripped
+	case remains(graph.Solid):
+		return trimmed
+	case remains(graph.Unknown):
+		return exposed
 	}
-	return trimmed
+	return stripped
 }
 
 // object looks at the references of one object.
@@ -251,11 +243,20 @@ func (c *checker) reference(s *subject) {
 }
 
 // add adds a finding about the reference.
-func (c *checker) add(s *subject, rule string, severity Severity, message string, remedy *Remedy) {
+func (c *checker) add(s *subject, rule string, severity Severity, sentences []string, remedy *Remedy) {
+	reference := s.ref.OwnerReference
+	reference.Name = strings.Clone(reference.Name) // the name is part of a page of the list
 	c.report.Findings = append(c.report.Findings, Finding{
-		Rule: rule, Severity: severity, Object: s.node.Identity(),
-		Reference: s.ref.OwnerReference, Index: s.ref.Index, Message: message, Remedy: remedy,
+		Rule: rule, Severity: severity, Object: detached(s.node.Identity()),
+		Reference: reference, Index: s.ref.Index, Sentences: sentences, Remedy: remedy,
 	})
+}
+
+// detached returns the identity without a tie to the page of the list that the
+// object was read with.
+func detached(id graph.Identity) graph.Identity {
+	id.Name = strings.Clone(id.Name)
+	return id
 }
 
 // dangling reports a reference to an owner that the garbage collector treats as
@@ -275,7 +276,7 @@ func (c *checker) dangling(s *subject, rule string) {
 	if rule == UIDMismatch && s.fate != terminating {
 		c.namesakes = append(c.namesakes, newNamesake(s, len(c.report.Findings)))
 	}
-	c.add(s, rule, severity, s.wrong(rule)+"; "+s.consequence(), c.remedyOfDangling(s, rule))
+	c.add(s, rule, severity, append([]string{s.wrong(rule)}, s.consequence()...), c.remedyOfDangling(s, rule))
 }
 
 // never reports a reference because of which the garbage collector never does
@@ -284,14 +285,34 @@ func (c *checker) never(s *subject, rule string) {
 	if s.fate == terminating {
 		return
 	}
-	message := s.wrong(rule) + "; the garbage collector never deletes the object, nor removes any of its references"
-	if rule == UnresolvableKind {
-		message = s.wrong(rule) + "; the garbage collector tries again for ever, and neither deletes the object nor removes any of its references"
+	sentences := []string{s.wrong(rule), s.neverHandled(rule)}
+	if waiting := s.waitingOwners(); len(waiting) > 0 {
+		sentences = append(sentences, "a foreground deletion of "+strings.Join(waiting, " or of ")+" waits for it for ever")
 	}
-	if s.ref.Blocking() && !s.ref.Owner.Virtual() {
-		message += "; a foreground deletion of " + named(s.ref.Owner.Identity()) + " waits for it for ever"
+	c.add(s, rule, Error, sentences, c.remedyOfNever(s))
+}
+
+// maxWaiting is the number of owners that a message names.
+const maxWaiting = 5
+
+// waitingOwners names the owners whose foreground deletion waits for the object.
+func (s *subject) waitingOwners() []string {
+	var names []string
+	for k := range s.refs {
+		ref := &s.refs[k]
+		if !ref.Blocking() || ref.Owner.Virtual() || ref.Owner == s.node {
+			continue
+		}
+		name := named(ref.Owner.Identity())
+		switch {
+		case slices.Contains(names, name):
+		case len(names) == maxWaiting:
+			return append(names, "others")
+		default:
+			names = append(names, name)
+		}
 	}
-	c.add(s, rule, Error, message, c.remedyOfNever(s))
+	return names
 }
 
 // solid reports what can be wrong with a reference that leads to its owner.
@@ -302,27 +323,25 @@ func (c *checker) solid(s *subject) {
 	if s.ref.Owner == s.node {
 		c.ownsItself(s)
 	}
-	other := s.sameUID()
-	switch {
-	case other == nil:
-	case other.State == graph.Dangling && (s.fate == trimmed || s.fate == stripped):
-		message := "another reference of the object states the same UID and is dangling; the garbage collector removes references by UID, and so this one, too"
-		if s.fate == stripped {
-			message += ": the object is left without an owner, and stays for ever"
+	if wrong := s.sameUID(graph.Dangling); wrong != nil {
+		if s.fate == trimmed || s.fate == exposed || s.fate == stripped {
+			c.add(s, RepeatedUID, Error, s.loses(), c.drop(s, wrong, "drops the reference that is wrong, and leaves this one"))
 		}
-		c.add(s, RepeatedUID, Error, message, c.drop(s, other, "drops the reference that is wrong, and leaves this one"))
-	case other.State != graph.Dangling && other.Index < s.ref.Index:
-		c.add(s, RepeatedUID, Info, "another reference of the object states the same UID; the garbage collector takes them for one", nil)
+		return
+	}
+	if other := s.sameUID(graph.Solid, graph.WaitingForDependentsDeletion); other != nil && other.Index < s.ref.Index {
+		sentences := []string{"another reference of the object states the same UID", "the garbage collector takes them for one"}
+		c.add(s, RepeatedUID, Info, sentences, nil)
 	}
 }
 
 func (c *checker) ownsItself(s *subject) {
-	severity, message := Warning, "the object is its own owner, which keeps it: the garbage collector never deletes it"
+	severity, sentences := Warning, []string{"the object is its own owner, which keeps it: the garbage collector never deletes it"}
 	if s.ref.Blocking() {
 		severity = Error
-		message += "; a foreground deletion of it waits for itself for ever"
+		sentences = append(sentences, "a foreground deletion of it waits for itself for ever")
 	}
-	c.add(s, OwnsItself, severity, message, c.drop(s, s.ref, "drops the reference to itself"))
+	c.add(s, OwnsItself, severity, sentences, c.drop(s, s.ref, "drops the reference to itself"))
 }
 
 // takesRight reports whether another reference with the UID leads to its owner.
@@ -332,18 +351,21 @@ func (s *subject) takesRight() bool {
 	})
 }
 
-// sameUID returns another reference with the UID: a dangling one if there is
-// any, otherwise the first.
-func (s *subject) sameUID() *graph.Reference {
-	var found *graph.Reference
+// sameUID returns the first other reference with the UID that is in one of the
+// states, or nil.
+func (s *subject) sameUID(states ...graph.State) *graph.Reference {
 	for k := range s.refs {
 		other := &s.refs[k]
-		if other.Index == s.ref.Index || other.UID != s.ref.UID {
-			continue
-		}
-		if found == nil || other.State == graph.Dangling && found.State != graph.Dangling {
-			found = other
+		if other.Index != s.ref.Index && other.UID == s.ref.UID && slices.Contains(states, other.State) {
+			return other
 		}
 	}
-	return found
+	return nil
+}
+
+// alone reports whether no other reference of the object states the UID.
+func (s *subject) alone() bool {
+	return !slices.ContainsFunc(s.refs, func(other graph.Reference) bool {
+		return other.Index != s.ref.Index && other.UID == s.ref.UID
+	})
 }

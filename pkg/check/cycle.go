@@ -12,20 +12,15 @@ import (
 // maxRing is the number of objects of a circle that a message names.
 const maxRing = 6
 
-// cycles reports the circles of owners. One whose references all block is
-// reported once, as that.
+// cycles reports the circles of owners, those whose references all block as
+// both.
 func (c *checker) cycles() {
 	all := c.graph.Cycles()
-	blocking := c.graph.CyclesOver(all, blocks)
-	reported := map[graph.Node][]graph.Node{} // by first member
-	for _, cycle := range blocking {
+	for _, cycle := range c.graph.CyclesOver(all, blocks) {
 		c.cycle(cycle, BlockingCycle, blocks)
-		reported[cycle[0]] = cycle
 	}
 	for _, cycle := range c.graph.CyclesOver(all, keeps) {
-		if !slices.Equal(reported[cycle[0]], cycle) {
-			c.cycle(cycle, OwnerCycle, keeps)
-		}
+		c.cycle(cycle, OwnerCycle, keeps)
 	}
 }
 
@@ -45,21 +40,35 @@ func (c *checker) cycle(cycle []graph.Node, rule string, follow func(graph.Refer
 	}
 	members := make([]graph.Identity, len(cycle))
 	for k, n := range cycle {
-		members[k] = n.Identity()
+		members[k] = detached(n.Identity())
 	}
 	ring := ringFrom(cycle[i], cycle, follow)
 	s := &subject{snapshot: c.graph.Snapshot(), node: cycle[i], refs: cycle[i].Owners()}
 	s.ref = &s.refs[slices.IndexFunc(s.refs, func(ref graph.Reference) bool { return ref.Owner == ring[1] && follow(ref) })]
-	message := ringText(ring) + "; each is kept by the next, so the garbage collector never deletes any of them"
-	remedy := c.drop(s, s.ref, "breaks the circle here, by dropping the reference")
+	sentences := []string{ringText(ring), "each is kept by the next, so the garbage collector never deletes any of them"}
+	effect, others := "breaks the circle here, by dropping the reference", ""
+	if c.closesWithout(cycle, s.ref, follow) {
+		effect, others = "drops one of the references that close the circle", "; others still do: ask again"
+	}
+	remedy := c.drop(s, s.ref, effect)
+	remedy.Effect += others
 	if rule == BlockingCycle {
-		message += "; when several of them are in foreground deletion at once, they can wait for each other for ever"
-		remedy = &Remedy{"makes this reference one that does not block", c.patch(s, s.ref, func(at string) []operation {
+		sentences = append(sentences, "when several of them are in foreground deletion at once, they can wait for each other for ever")
+		remedy = &Remedy{"makes this reference one that does not block" + others, c.patch(s, s.ref, func(at string) []operation {
 			return []operation{{"replace", at + "/blockOwnerDeletion", false}}
 		})}
 	}
-	c.add(s, rule, Warning, message, remedy)
+	c.add(s, rule, Warning, sentences, remedy)
 	c.report.Findings[len(c.report.Findings)-1].Members = members
+}
+
+// closesWithout reports whether there is a circle among the members without the
+// reference.
+func (c *checker) closesWithout(members []graph.Node, ref *graph.Reference, follow func(graph.Reference) bool) bool {
+	rest := c.graph.CyclesOver([][]graph.Node{members}, func(other graph.Reference) bool {
+		return follow(other) && (other.Dependent != ref.Dependent || other.Index != ref.Index)
+	})
+	return len(rest) > 0
 }
 
 // ringFrom returns a shortest way over owners from the node back to itself,

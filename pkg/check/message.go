@@ -4,6 +4,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,6 +40,9 @@ func (s *subject) wrong(rule string) string {
 	case UIDMismatch:
 		return fmt.Sprintf("%s%s has another UID than the reference states: it is another object", stated(s.ref.OwnerReference), s.place())
 	case WrongNamespace:
+		if s.node.Namespace() == "" {
+			return fmt.Sprintf("the object with this UID is %s, and an object without a namespace cannot have an owner in one", named(s.ref.Owner.Identity()))
+		}
 		return fmt.Sprintf("the owner is %s, and the garbage collector looks in the object's own namespace only", named(s.ref.Owner.Identity()))
 	case CoordinatesMismatch:
 		id := s.ref.Owner.Identity()
@@ -51,25 +55,71 @@ func (s *subject) wrong(rule string) string {
 	return ""
 }
 
+// noOwner is what becomes of an object without references.
+const noOwner = "the object is left without an owner, and stays for ever"
+
 // consequence says what the garbage collector does about a dangling reference.
-func (s *subject) consequence() string {
+func (s *subject) consequence() []string {
+	takes := "by another one the right owner"
+	if s.takesRight() {
+		takes = "the right one with the same UID"
+	}
 	switch s.fate {
 	case deleted:
-		return "the garbage collector deletes the object"
+		return []string{"the garbage collector deletes the object"}
 	case trimmed:
 		text := "another reference keeps the object, and the garbage collector removes this one"
 		if s.takesRight() {
-			text += ", and the right one with the same UID"
+			text += ", and " + takes
 		}
-		return text
+		return []string{text}
 	case stripped:
-		return "the garbage collector removes the reference, and the right one with the same UID: the object is left without an owner, and stays for ever"
+		return []string{"the garbage collector removes the reference, and " + takes, noOwner}
+	case exposed:
+		return []string{"the garbage collector removes the reference, and " + takes, "whether the object has another owner could not be read"}
 	case stalled:
-		return "the garbage collector would treat the owner as absent, but is held up by another reference of the object"
+		return []string{"the garbage collector would treat the owner as absent, but is held up by another reference of the object"}
 	case undecided:
-		return "the garbage collector treats the owner as absent; what becomes of the object depends on another owner, which could not be read"
+		return []string{
+			"the garbage collector treats the owner as absent",
+			"what becomes of the object depends on another owner, which could not be read",
+		}
 	case terminating:
-		return "the object is being deleted"
+		return []string{"the object is being deleted"}
 	}
-	return ""
+	return nil
+}
+
+// loses says what becomes of a right reference beside a dangling one that
+// states the same UID.
+func (s *subject) loses() []string {
+	sentences := []string{
+		"another reference of the object states the same UID and is dangling",
+		"the garbage collector removes references by UID, and so this one, too",
+	}
+	switch s.fate {
+	case stripped:
+		return append(sentences, noOwner)
+	case exposed:
+		return append(sentences, "whether the object has another owner could not be read")
+	}
+	return sentences
+}
+
+// neverHandled says what the garbage collector does about an object that it
+// cannot handle. It stops at the first reference that it cannot look up, and
+// tries again unless that one is ClusterScopedDependent
+// (garbagecollector.go, attemptToDeleteWorker).
+func (s *subject) neverHandled(rule string) string {
+	const nothing = "never deletes the object, nor removes any of its references"
+	if rule == ClusterScopedDependent {
+		return "the garbage collector " + nothing
+	}
+	first := slices.IndexFunc(s.refs, func(ref graph.Reference) bool {
+		return ref.Reason == graph.Unresolvable || ref.Reason == graph.ClusterScopedDependent
+	})
+	if s.refs[first].Reason == graph.ClusterScopedDependent {
+		return "the garbage collector gives the object up because of an earlier reference, and " + nothing
+	}
+	return "the garbage collector tries again for ever, and neither deletes the object nor removes any of its references"
 }

@@ -42,17 +42,16 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch changes one owner reference of the object by JSON patch. The object's
-// UID guards it, and what the reference is told from the object's others by.
+// patch changes one owner reference of the object by JSON patch. It is guarded
+// by the object's UID, and by all that the reference says of its owner.
 func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string) []operation) string {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
-	operations := []operation{{"test", "/metadata/uid", s.node.UID()}, {"test", at + "/uid", ref.UID}}
-	for k := range s.refs {
-		if s.refs[k].Index != ref.Index && s.refs[k].UID == ref.UID {
-			operations = append(operations, operation{"test", at + "/apiVersion", ref.APIVersion},
-				operation{"test", at + "/kind", ref.Kind}, operation{"test", at + "/name", ref.Name})
-			break
-		}
+	operations := []operation{
+		{"test", "/metadata/uid", s.node.UID()},
+		{"test", at + "/uid", ref.UID},
+		{"test", at + "/apiVersion", ref.APIVersion},
+		{"test", at + "/kind", ref.Kind},
+		{"test", at + "/name", ref.Name},
 	}
 	var data strings.Builder
 	encoder := json.NewEncoder(&data)
@@ -68,13 +67,31 @@ func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string)
 // of that.
 func (c *checker) drop(s *subject, ref *graph.Reference, effect string) *Remedy {
 	others := slices.DeleteFunc(slices.Clone(s.refs), func(r graph.Reference) bool { return r.Index == ref.Index })
-	switch {
+	switch next := fateOf(s.node, others); {
 	case len(others) == 0:
 		effect += "; the object has no owner then, and only you can delete it"
-	case fateOf(s.node, others) == deleted:
+	case next == deleted:
 		effect += "; the garbage collector then deletes the object because of its other references"
+	case next == undecided:
+		effect += "; the garbage collector may then delete the object: another owner could not be read"
 	}
-	return &Remedy{effect, c.patch(s, ref, func(at string) []operation { return []operation{{"remove", at, nil}} })}
+	return &Remedy{effect + c.doubt(ref), c.patch(s, ref, func(at string) []operation { return []operation{{"remove", at, nil}} })}
+}
+
+// doubt says when not finding the owner does not mean that no object has its
+// UID. Where the garbage collector looks for it, there is none; but to correct
+// the reference may be better than what the remedy does.
+func (c *checker) doubt(ref *graph.Reference) string {
+	const text = "; whether an object has the owner's UID was not looked for everywhere: "
+	switch {
+	case !ref.Owner.Virtual():
+		return ""
+	case c.Partial:
+		return text + "ask with check -A first"
+	case !c.graph.Snapshot().Complete():
+		return text + "not everything could be read"
+	}
+	return ""
 }
 
 // correct makes the reference state what the object with its UID is.
@@ -106,7 +123,7 @@ func (c *checker) remedyOfDangling(s *subject, rule string) *Remedy {
 		namespace, name := target(s.node.Identity())
 		return &Remedy{"says why the object is still there", c.Plugin + " explain-stuck" + namespace + " " + name}
 	}
-	if rule == CoordinatesMismatch && s.correctable() && s.sameUID() == nil {
+	if rule == CoordinatesMismatch && s.correctable() && s.alone() {
 		return c.correct(s)
 	}
 	if s.takesRight() {
@@ -123,7 +140,7 @@ func (c *checker) remedyOfDangling(s *subject, rule string) *Remedy {
 }
 
 func (c *checker) remedyOfNever(s *subject) *Remedy {
-	if s.correctable() && s.sameUID() == nil {
+	if s.correctable() && s.alone() {
 		return c.correct(s)
 	}
 	return c.drop(s, s.ref, "drops the reference")
@@ -191,7 +208,7 @@ func (s *subject) owns(uid types.UID) bool {
 // reference.
 func (c *checker) adoptBy(s *subject, uid types.UID) *Remedy {
 	return &Remedy{
-		"makes the object that has this name now the owner",
+		"makes the object that has this name now the owner" + c.doubt(s.ref),
 		c.patch(s, s.ref, func(at string) []operation { return []operation{{"replace", at + "/uid", uid}} }),
 	}
 }

@@ -34,6 +34,8 @@ var update = flag.Bool("update", false, "write what the code answers into the sc
 //	unlisted secrets                          could not be listed
 //	only shop                                 objects of this namespace alone are checked
 //	only p q                                  (or of several words: those with these UIDs)
+//	partial                                   not everything was to be read
+//	rules owner-cycle                         only findings of these rules
 //	--                                        the findings follow
 //	error owner-absent Pod/shop/p[0]: message
 //	    circle: the members of one
@@ -80,13 +82,18 @@ func runFile(t *testing.T, file string) {
 // answer returns what is found in what was given.
 func answer(t *testing.T, given string) string {
 	s := newCluster()
-	var selected func(graph.Node) bool
+	var options check.Options
+	var rules []string
 	for line := range strings.Lines(given) {
 		words := strings.Fields(line)
 		switch {
 		case len(words) == 0 || words[0][0] == '#':
 		case words[0] == "only":
-			selected = only(words[1:])
+			options.Select = only(words[1:])
+		case words[0] == "partial":
+			options.Partial = true
+		case words[0] == "rules":
+			rules = words[1:]
 		case words[0] == "unlisted":
 			s.unlist(words[1])
 		default:
@@ -95,7 +102,8 @@ func answer(t *testing.T, given string) string {
 			}
 		}
 	}
-	return text(check.Check(graph.New(s.snapshot()), check.Options{Select: selected, Kubectl: "kubectl", Plugin: "kubectl gc"}))
+	options.Kubectl, options.Plugin = "kubectl", "kubectl gc"
+	return text(check.Check(graph.New(s.snapshot()), options).Filtered(rules, check.Info))
 }
 
 func only(words []string) func(graph.Node) bool {
@@ -116,7 +124,7 @@ func only(words []string) func(graph.Node) bool {
 func text(r *check.Report) string {
 	var b strings.Builder
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "%s %s %s[%d]: %s\n", f.Severity, f.Rule, f.Object, f.Index, f.Message)
+		fmt.Fprintf(&b, "%s %s %s[%d]: %s\n", f.Severity, f.Rule, f.Object, f.Index, f.Message())
 		if f.Members != nil {
 			fmt.Fprintf(&b, "    circle:")
 			for _, m := range f.Members {

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
@@ -52,8 +55,10 @@ code.
 
 While objects are made and deleted, owners come and go between two lists. So
 when something is found, the cluster is read a second time after --settle, and
-what is not there any more is not reported. An owner that could not be looked
-for is no finding; the answer says that it is incomplete.
+what is not there any more is not reported. That includes what the garbage
+collector has deleted meanwhile; --settle=0 shows what is wrong at this moment.
+An owner that could not be looked for is no finding; the answer says that it is
+incomplete.
 
 Exit codes:
   0    nothing is wrong, as far as could be read
@@ -99,7 +104,7 @@ func newCheck(g *globals) *cobra.Command {
 	o.addTargetFlags(flags)
 	flags.StringSliceVar(&o.rules, "rule", nil, "Apply only these rules: "+strings.Join(check.RuleIDs(), ", "))
 	flags.StringVar(&o.severity, "severity", check.Info.String(), "Report only what is at least as bad: "+strings.Join(check.Severities(), ", "))
-	flags.DurationVar(&o.settle, "settle", 5*time.Second, "After this time look again at what is wrong, and report what still is; 0 looks once")
+	flags.DurationVar(&o.settle, "settle", 5*time.Second, "After this time look again at what is wrong, and report what still is; 0 looks once, and so shows what the garbage collector is about to delete, too")
 	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
 	o.template.addFlags(flags)
 	g.completeValues(cmd, map[string][]string{"severity": check.Severities(), "output": o.formats()})
@@ -156,48 +161,87 @@ func (o *checkOptions) validate() error {
 
 func (o *checkOptions) run(ctx context.Context) error {
 	l, err := o.look(ctx, true)
-	if err == nil && l.wrong() && o.settle > 0 {
-		l, err = o.lookAgain(ctx, l)
-	}
 	if err != nil {
 		return err
 	}
-	if l.report.Objects == 0 && l.snapshot.Len() == 0 && !l.snapshot.Complete() {
-		return errors.Join(errors.New("listing objects: nothing could be read"), l.failed, o.finish(l.session, l.snapshot))
-	}
 	if l.report.Objects == 0 {
+		if err := o.nothingToCheck(ctx, l); err != nil {
+			return errors.Join(err, l.failed, o.finish(l.session, l.graph.Snapshot()))
+		}
 		fmt.Fprintln(o.ErrOut, "No objects were checked: there are none here, or none of these.")
 	}
-	if err := o.print(l); err != nil {
+	if o.settle > 0 && wrong(o.filtered(l.report)) {
+		// What was read first is not kept.
+		if l, err = o.lookAgain(ctx, &earlier{l.report, l.graph.Snapshot().Unlisted(), l.failed}); err != nil {
+			return err
+		}
+	}
+	report := o.filtered(l.report)
+	if err := o.print(l, report); err != nil {
 		return err
 	}
-	if err := o.finish(l.session, l.snapshot); err != nil || l.failed != nil {
+	if err := o.finish(l.session, l.graph.Snapshot()); err != nil || l.failed != nil {
 		return errors.Join(l.failed, err)
 	}
-	if l.wrong() {
+	if wrong(report) {
 		return errWrong
 	}
 	return nil
 }
 
+// filtered returns the findings that were asked for.
+func (o *checkOptions) filtered(r *check.Report) *check.Report {
+	least, _ := check.ParseSeverity(o.severity) // was validated
+	return r.Filtered(o.rules, least)
+}
+
+// wrong reports whether there is a finding for the exit code.
+func wrong(r *check.Report) bool {
+	worst, _ := r.Worst()
+	return worst > check.Info
+}
+
+// nothingToCheck returns an error when no object was checked because nothing
+// could be read, or because the namespace does not exist.
+func (o *checkOptions) nothingToCheck(ctx context.Context, l *checked) error {
+	if snapshot := l.graph.Snapshot(); snapshot.Len() == 0 && !snapshot.Complete() {
+		return errors.New("listing objects: nothing could be read")
+	}
+	if o.allNamespaces || l.failed != nil {
+		return nil
+	}
+	_, err := l.session.reader.Get(ctx, namespaces, "", l.session.namespace)
+	if apierrors.IsNotFound(err) {
+		return hintedError{
+			fmt.Errorf("the namespace %q does not exist", l.session.namespace),
+			"-n names another one, and -A means all",
+		}
+	}
+	return nil // that it could not be read is no error: the lists of its objects were
+}
+
+var namespaces = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
+
 // checked is one look at the cluster.
 type checked struct {
-	session  *session
-	snapshot *graph.Snapshot
-	report   *check.Report
+	session *session
+	graph   *graph.Graph
+	report  *check.Report // of all rules
 	// failed are the errors about objects that were named.
 	failed error
 }
 
-// wrong reports whether there is a finding for the exit code.
-func (l *checked) wrong() bool {
-	worst, _ := l.report.Worst()
-	return worst > check.Info
+// earlier is what a second look needs to know of the first.
+type earlier struct {
+	report   *check.Report
+	unlisted []graph.Unlisted
+	failed   error
 }
 
 // lookAgain lets time pass, so that the garbage collector can do what it is
-// about to do, and returns what is wrong in both looks.
-func (o *checkOptions) lookAgain(ctx context.Context, first *checked) (*checked, error) {
+// about to do, and returns what is wrong in both looks. What one of them could
+// not read makes the answer incomplete.
+func (o *checkOptions) lookAgain(ctx context.Context, first *earlier) (*checked, error) {
 	if file, ok := o.ErrOut.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		fmt.Fprintf(o.ErrOut, "Something is wrong; looking again in %s ...\n", o.settle)
 	}
@@ -206,15 +250,40 @@ func (o *checkOptions) lookAgain(ctx context.Context, first *checked) (*checked,
 	if err != nil {
 		return nil, err
 	}
-	second.report = second.report.Confirmed(first.report)
+	second.report = second.report.Confirmed(first.report, second.graph, o.gone(second))
+	carryOver(second.graph.Snapshot(), first.unlisted)
 	if first.failed != nil {
 		second.failed = first.failed
 	}
 	return second, nil
 }
 
+// gone tells whether an object that was not read does not exist any more, or is
+// not among those asked for.
+func (o *checkOptions) gone(l *checked) func(graph.Identity) bool {
+	snapshot, handled := l.graph.Snapshot(), handledBy(l.session.reader.Resources())
+	return func(id graph.Identity) bool {
+		return o.given() && l.failed == nil && handled(&id.Resource) ||
+			snapshot.Covers(id.Resource.GroupResource(), id.Namespace, id.Name)
+	}
+}
+
+// carryOver marks as unread what an earlier look could not read.
+func carryOver(s *graph.Snapshot, unlisted []graph.Unlisted) {
+	known := s.Unlisted()
+	for _, u := range unlisted {
+		same := func(v graph.Unlisted) bool {
+			return u.GroupVersionResource == v.GroupVersionResource && u.Namespace == v.Namespace && u.Name == v.Name
+		}
+		if !slices.ContainsFunc(known, same) {
+			s.MarkUnlisted(u)
+		}
+	}
+}
+
 // look reads the cluster and checks what was asked for. An object that is named
 // and gone is an error in the first look only: later it was deleted meanwhile.
+// So is that nothing can be read of what is named: later, the first look counts.
 func (o *checkOptions) look(ctx context.Context, first bool) (*checked, error) {
 	s, err := o.connect(ctx, o.pageSize)
 	if err != nil {
@@ -226,31 +295,30 @@ func (o *checkOptions) look(ctx context.Context, first bool) (*checked, error) {
 		if named, failed = o.resolve(ctx, s); !first {
 			_, failed = missingObjects(failed)
 		}
-		if failed != nil && len(named) == 0 {
-			return nil, failed
+		if ctx.Err() != nil || first && failed != nil && len(named) == 0 {
+			return nil, cmp.Or(ctx.Err(), failed)
 		}
 		named = o.unhandled(s, named, first)
 	}
-	g, err := o.read(ctx, s, named)
+	scope := o.scope(s, named)
+	g, err := o.read(ctx, s, scope, named)
 	if err != nil {
 		return nil, err
 	}
-	severity, _ := check.ParseSeverity(o.severity) // was validated
 	where := o.connection()
 	report := check.Check(g, check.Options{
-		Select: o.selected(s, g, named), Rules: o.rules, Least: severity,
+		Select: o.selected(s, g, named), Partial: scope.Namespace != "",
 		Kubectl: "kubectl" + where, Plugin: o.name + where,
 	})
-	return &checked{s, g.Snapshot(), report, failed}, nil
+	return &checked{s, g, report, failed}, nil
 }
 
 // read reads what the answer needs. The owners of a few objects are read one by
 // one; when one is not where a reference says, everything is listed, to find
-// out where it is.
-func (o *checkOptions) read(ctx context.Context, s *session, named []graph.Object) (*graph.Graph, error) {
-	scope := o.scope(s, named)
-	if o.given() || o.selector == "" {
-		scope.Labels = []string{}
+// out where it is. Of what was named and is not there nothing is needed.
+func (o *checkOptions) read(ctx context.Context, s *session, scope cluster.Scope, named []graph.Object) (*graph.Graph, error) {
+	if o.given() && len(named) == 0 {
+		return graph.New(&graph.Snapshot{Mapper: s.reader.Mapper()}), nil
 	}
 	if 0 < len(named) && len(named) <= maxOwnerReads {
 		owners := scope
@@ -267,10 +335,47 @@ func (o *checkOptions) read(ctx context.Context, s *session, named []graph.Objec
 	if err != nil {
 		return nil, err
 	}
-	return graph.New(snapshot), nil
+	g := graph.New(snapshot)
+	if more := o.otherVersions(ctx, s, g); len(more) > 0 {
+		for _, owner := range more {
+			snapshot.Add(owner)
+		}
+		g = graph.New(snapshot)
+	}
+	return g, nil
 }
 
-// scope is the namespace of what is checked, or the cluster.
+// otherVersions reads owners without a namespace, up to maxOwnerReads, of which
+// references state a version that is not served, while another version of the
+// kind is. They are not listed for one namespace, so that only the apiVersion is
+// wrong would not be seen. It returns those that have the stated UID.
+func (o *checkOptions) otherVersions(ctx context.Context, s *session, g *graph.Graph) []graph.Object {
+	var owners []graph.Object
+	asked := map[types.UID]bool{}
+	for n := range g.Doubtful() {
+		for _, ref := range n.Owners() {
+			if ref.Reason != graph.Unresolvable || !ref.Owner.Virtual() || asked[ref.UID] || len(asked) == maxOwnerReads {
+				continue
+			}
+			mapping, err := s.reader.Mapper().RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind())
+			if err != nil {
+				continue
+			}
+			resource := graph.ResourceOf(mapping)
+			if resource.Namespaced || g.Snapshot().Covers(resource.GroupResource(), "", ref.Name) {
+				continue
+			}
+			asked[ref.UID] = true
+			if owner, err := s.reader.Get(ctx, resource, "", ref.Name); err == nil && owner.UID == ref.UID {
+				owners = append(owners, owner)
+			}
+		}
+	}
+	return owners
+}
+
+// scope is the namespace of what is checked, or the cluster, without the labels
+// that are not needed.
 func (o *checkOptions) scope(s *session, named []graph.Object) cluster.Scope {
 	namespace := s.namespace
 	if len(named) > 0 {
@@ -280,7 +385,11 @@ func (o *checkOptions) scope(s *session, named []graph.Object) cluster.Scope {
 	if o.allNamespaces || slices.ContainsFunc(named, elsewhere) {
 		namespace = ""
 	}
-	return cluster.Scope{Namespace: namespace}
+	scope := cluster.Scope{Namespace: namespace}
+	if o.given() || o.selector == "" {
+		scope.Labels = []string{}
+	}
+	return scope
 }
 
 // selected tells which objects are checked. Types that the garbage collector
@@ -333,23 +442,23 @@ func (o *checkOptions) unhandled(s *session, named []graph.Object, warn bool) []
 }
 
 // print writes the answer in the format asked for.
-func (o *checkOptions) print(l *checked) error {
+func (o *checkOptions) print(l *checked, report *check.Report) error {
 	switch o.output {
 	case "":
 		style, err := o.style(o.Out)
 		if err != nil {
 			return err
 		}
-		return render.CheckText(o.Out, style, l.report)
+		return render.CheckText(o.Out, style, report)
 	case "name":
-		return render.CheckNames(o.Out, l.report)
+		return render.CheckNames(o.Out, report)
 	case "sarif":
 		build, _ := debug.ReadBuildInfo() // nil without one
-		return render.SARIF(o.Out, clientVersion(build).GitVersion, l.snapshot, l.report)
+		return render.SARIF(o.Out, clientVersion(build).GitVersion, l.graph.Snapshot(), report)
 	}
 	printer, err := o.template.printer(o.output, o.formats())
 	if err != nil {
 		return err
 	}
-	return printer.PrintObj(render.NewCheckReport(l.snapshot, l.report), o.Out)
+	return printer.PrintObj(render.NewCheckReport(l.graph.Snapshot(), report), o.Out)
 }

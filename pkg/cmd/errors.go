@@ -48,7 +48,16 @@ func printError(w io.Writer, err error, command string) {
 	}
 }
 
+// flatten returns the errors that were joined by errors.Join or in an
+// aggregate. What wraps a joined error has a text of its own, and stays one.
 func flatten(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, e := range joined.Unwrap() {
+			errs = append(errs, flatten(e)...)
+		}
+		return errs
+	}
 	var aggregate utilerrors.Aggregate
 	if errors.As(err, &aggregate) {
 		return utilerrors.Flatten(aggregate).Errors()

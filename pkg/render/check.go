@@ -72,7 +72,7 @@ func NewCheckReport(s *graph.Snapshot, report *check.Report) *CheckReport {
 func newCheckFinding(f *check.Finding) CheckFinding {
 	finding := CheckFinding{
 		Rule: f.Rule, Severity: f.Severity.String(), Object: NewObjectReference(f.Object),
-		OwnerReference: CheckOwnerReference{f.Index, f.Reference}, Message: f.Message,
+		OwnerReference: CheckOwnerReference{f.Index, f.Reference}, Message: f.Message(),
 	}
 	for _, id := range f.Members {
 		finding.Members = append(finding.Members, NewObjectReference(id))
@@ -100,7 +100,7 @@ func CheckNames(w io.Writer, report *check.Report) error {
 			continue
 		}
 		seen[id] = true
-		fmt.Fprintln(out, kubectlName(id))
+		fmt.Fprintln(out, printable(kubectlName(id)))
 	}
 	return out.Flush()
 }
@@ -141,7 +141,7 @@ func groupFindings(findings []check.Finding) [][]*check.Finding {
 	index := map[key]int{}
 	for i := range findings {
 		f := &findings[i]
-		k := key{f.Rule, f.Severity, f.Object.Resource.GroupVersionKind().GroupKind(), f.Object.Namespace, string(f.Reference.UID), f.Message}
+		k := key{f.Rule, f.Severity, f.Object.Resource.GroupVersionKind().GroupKind(), f.Object.Namespace, string(f.Reference.UID), f.Message()}
 		at, known := index[k]
 		if !known {
 			at = len(groups)
@@ -159,7 +159,7 @@ const maxGrouped = 5
 func writeGroup(w io.Writer, severity string, group []*check.Finding) {
 	first := group[0]
 	fmt.Fprintf(w, "%s: %s [%s]\n", severity, printable(groupTitle(group)), first.Rule)
-	for _, sentence := range strings.Split(first.Message, "; ") {
+	for _, sentence := range first.Sentences {
 		fmt.Fprintln(w, "  "+printable(sentence))
 	}
 	ref := first.Reference

@@ -41,7 +41,7 @@ func checkedCluster() *graph.Graph {
 }
 
 func checkedReport(g *graph.Graph) *check.Report {
-	return check.Check(g, check.Options{Kubectl: "kubectl", Plugin: "kubectl gc"})
+	return check.Check(g, check.Options{Kubectl: "kubectl", Plugin: "kubectl gc"}).Filtered(nil, check.Info)
 }
 
 func TestCheckText(t *testing.T) {
@@ -100,10 +100,10 @@ func TestCheckTextOfMany(t *testing.T) {
 // Names and kinds in owner references are free text, and must not drive the
 // terminal.
 func TestCheckTextEscapes(t *testing.T) {
-	const evil = "x\x1b[2J\u202e\n"
+	const evil = "x\x1b[2J\u202e\n; y"
 	id := graph.Identity{Name: evil, Namespace: evil, UID: evil, Resource: graph.Resource{Kind: evil}}
 	f := check.Finding{
-		Rule: check.OwnerAbsent, Object: id, Message: evil, Remedy: &check.Remedy{Effect: evil, Command: evil},
+		Rule: check.OwnerAbsent, Object: id, Sentences: []string{evil}, Remedy: &check.Remedy{Effect: evil, Command: evil},
 		Reference: metav1.OwnerReference{APIVersion: evil, Kind: evil, Name: evil, UID: evil},
 	}
 	for _, findings := range [][]check.Finding{{f}, {f, f}} {
@@ -112,8 +112,14 @@ func TestCheckTextEscapes(t *testing.T) {
 		if err := render.CheckText(&out, render.Style{}, report); err != nil {
 			t.Fatal(err)
 		}
+		if err := render.CheckNames(&out, report); err != nil {
+			t.Fatal(err)
+		}
 		if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") {
 			t.Errorf("unescaped: %q", out.String())
+		}
+		if !strings.Contains(out.String(), `\n; y`+"\n") {
+			t.Errorf("a sentence is not on one line: %q", out.String())
 		}
 	}
 }

@@ -141,7 +141,7 @@ func newSarifResult(f *check.Finding) sarifResult {
 	finding := newCheckFinding(f)
 	return sarifResult{
 		RuleID: f.Rule, RuleIndex: ruleIndex(f.Rule), Level: sarifLevels[f.Severity],
-		Message: sarifText{f.Object.String() + ": " + f.Message},
+		Message: sarifText{f.Object.String() + ": " + f.Message()},
 		Locations: []sarifLocation{{
 			PhysicalLocation: sarifPhysicalLocation{sarifArtifactLocation{objectPath(f.Object)}},
 			LogicalLocations: []sarifLogicalLocation{{Name: f.Object.Name, FullyQualifiedName: f.Object.String(), Kind: "resource"}},

@@ -12,6 +12,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -19,13 +20,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// fault KIND PATTERN puts a proxy before the API server, for the rest of the
+// fault KIND PATTERN [first|later] puts a proxy before the API server, for the rest of the
 // script, in which the requests whose method and URI, as in "GET /api", match the
 // regular expression fail: with an HTTP status (KIND is 500, 403, 410 ...), by never being answered
-// (hang), or by a connection that breaks off (cut). Several faults add up.
+// (hang), or by a connection that breaks off (cut). Several faults add up. With
+// first only the first of these requests fails, with later all but that.
 func fault(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: fault KIND PATTERN")
+	if neg || len(args) < 2 || len(args) > 3 || len(args) == 3 && args[2] != "first" && args[2] != "later" {
+		ts.Fatalf("usage: fault KIND PATTERN [first|later]")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
 	ts.Check(err)
@@ -38,7 +40,7 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ErrorLog:  log.New(io.Discard, "", 0), // requests that the client gives up are part of the tests
 	}
-	server := httptest.NewServer(faulty(proxy, args[0], regexp.MustCompile(args[1])))
+	server := httptest.NewServer(faulty(proxy, args[0], regexp.MustCompile(args[1]), args[2:]...))
 	ts.Defer(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -47,9 +49,14 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.Getenv("KUBECONFIG"), []byte(strings.ReplaceAll(text, config.Host, server.URL)), 0o600))
 }
 
-func faulty(next http.Handler, kind string, pattern *regexp.Regexp) http.Handler {
+func faulty(next http.Handler, kind string, pattern *regexp.Regexp, which ...string) http.Handler {
+	var requests atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !pattern.MatchString(r.Method + " " + r.URL.RequestURI()) {
+		fails := pattern.MatchString(r.Method + " " + r.URL.RequestURI())
+		if fails && len(which) > 0 {
+			fails = (requests.Add(1) == 1) == (which[0] == "first")
+		}
+		if !fails {
 			next.ServeHTTP(w, r)
 			return
 		}
