@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // maxRing is the number of objects of a circle that a message names.
@@ -54,8 +55,8 @@ func (c *checker) cycle(cycle []graph.Node, rule string, follow func(graph.Refer
 	remedy.Effect += others
 	if rule == BlockingCycle {
 		sentences = append(sentences, "when several of them are in foreground deletion at once, they can wait for each other for ever")
-		remedy = &Remedy{"makes this reference one that does not block" + others, c.patch(s, s.ref, func(at string) []operation {
-			return []operation{{"replace", at + "/blockOwnerDeletion", false}}
+		remedy = &Remedy{"makes this reference one that does not block" + others, c.patch(s, s.ref, func(at string) []shell.Operation {
+			return []shell.Operation{shell.Replace(at+"/blockOwnerDeletion", false)}
 		})}
 	}
 	c.add(s, rule, Warning, sentences, remedy)

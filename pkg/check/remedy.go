@@ -3,64 +3,27 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
-
-// quote makes a word for a POSIX shell.
-func quote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:="
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// target names an object for kubectl, with the namespace before it.
-func target(id graph.Identity) (namespace, name string) {
-	resource := id.Resource.Resource
-	if id.Resource.Group != "" {
-		resource += "." + id.Resource.Version + "." + id.Resource.Group
-	}
-	if id.Namespace != "" {
-		namespace = " -n " + quote(id.Namespace)
-	}
-	return namespace, quote(resource + "/" + id.Name)
-}
-
-// operation is a step of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
 
 // patch changes one owner reference of the object by JSON patch. It is guarded
 // by the object's UID, and by all that the reference says of its owner.
-func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string) []operation) string {
+func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string) []shell.Operation) string {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
-	operations := []operation{
-		{"test", "/metadata/uid", s.node.UID()},
-		{"test", at + "/uid", ref.UID},
-		{"test", at + "/apiVersion", ref.APIVersion},
-		{"test", at + "/kind", ref.Kind},
-		{"test", at + "/name", ref.Name},
+	operations := []shell.Operation{
+		shell.Test(at+"/uid", ref.UID),
+		shell.Test(at+"/apiVersion", ref.APIVersion),
+		shell.Test(at+"/kind", ref.Kind),
+		shell.Test(at+"/name", ref.Name),
 	}
-	var data strings.Builder
-	encoder := json.NewEncoder(&data)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(append(operations, change(at)...)); err != nil {
-		panic(err) // strings and booleans can always be marshalled
-	}
-	namespace, name := target(s.node.Identity())
-	return fmt.Sprintf("%s%s patch %s --type=json -p %s", c.Kubectl, namespace, name, quote(strings.TrimSpace(data.String())))
+	return shell.Patch(c.Kubectl, s.node.Identity(), append(operations, change(at)...)...)
 }
 
 // drop takes a reference out of the object. The effect goes on with what comes
@@ -75,7 +38,7 @@ func (c *checker) drop(s *subject, ref *graph.Reference, effect string) *Remedy 
 	case next == undecided:
 		effect += "; the garbage collector may then delete the object: another owner could not be read"
 	}
-	return &Remedy{effect + c.doubt(ref), c.patch(s, ref, func(at string) []operation { return []operation{{"remove", at, nil}} })}
+	return &Remedy{effect + c.doubt(ref), c.patch(s, ref, func(at string) []shell.Operation { return []shell.Operation{shell.Remove(at)} })}
 }
 
 // doubt says when not finding the owner does not mean that no object has its
@@ -99,10 +62,10 @@ func (c *checker) correct(s *subject) *Remedy {
 	id := s.ref.Owner.Identity()
 	return &Remedy{
 		"makes the reference state what the object with this UID is",
-		c.patch(s, s.ref, func(at string) []operation {
-			return []operation{
-				{"replace", at + "/apiVersion", id.Resource.GroupVersion().String()},
-				{"replace", at + "/kind", id.Resource.Kind}, {"replace", at + "/name", id.Name},
+		c.patch(s, s.ref, func(at string) []shell.Operation {
+			return []shell.Operation{
+				shell.Replace(at+"/apiVersion", id.Resource.GroupVersion().String()),
+				shell.Replace(at+"/kind", id.Resource.Kind), shell.Replace(at+"/name", id.Name),
 			}
 		}),
 	}
@@ -120,8 +83,8 @@ func (s *subject) correctable() bool {
 
 func (c *checker) remedyOfDangling(s *subject, rule string) *Remedy {
 	if s.fate == terminating {
-		namespace, name := target(s.node.Identity())
-		return &Remedy{"says why the object is still there", c.Plugin + " explain-stuck" + namespace + " " + name}
+		id := s.node.Identity()
+		return &Remedy{"says why the object is still there", shell.In(c.Plugin+" explain-stuck", id.Namespace) + " " + shell.Target(id)}
 	}
 	if rule == CoordinatesMismatch && s.correctable() && s.alone() {
 		return c.correct(s)
@@ -209,6 +172,6 @@ func (s *subject) owns(uid types.UID) bool {
 func (c *checker) adoptBy(s *subject, uid types.UID) *Remedy {
 	return &Remedy{
 		"makes the object that has this name now the owner" + c.doubt(s.ref),
-		c.patch(s, s.ref, func(at string) []operation { return []operation{{"replace", at + "/uid", uid}} }),
+		c.patch(s, s.ref, func(at string) []shell.Operation { return []shell.Operation{shell.Replace(at+"/uid", uid)} }),
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
@@ -278,10 +279,10 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 func (g *globals) connection() string {
 	where := ""
 	if value := g.config.KubeConfig; value != nil && *value != "" {
-		where += " --kubeconfig=" + explain.Quote(*value)
+		where += " --kubeconfig=" + shell.Quote(*value)
 	}
 	if value := g.config.Context; value != nil && *value != "" {
-		where += " --context=" + explain.Quote(*value)
+		where += " --context=" + shell.Quote(*value)
 	}
 	return where
 }

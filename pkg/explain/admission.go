@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // refusals asks whether the finalizers of an object could be taken off at all:
@@ -260,7 +261,7 @@ func (w *walker) webhookUnclear(n graph.Node, r reply, suspects []*webhook) *Cau
 		for _, h := range suspects {
 			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
 			w.addRemedy(c, Remedy{
-				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, targetOf(h.config)),
+				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.config)),
 				Effect: "shows one of the configurations: find out which of them is in the way",
 			})
 		}
@@ -303,15 +304,15 @@ func (w *walker) deadWebhookRemedies(h *webhook, s *serving) []Remedy {
 		remedies = w.repair(s, effect)
 	} else {
 		remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, targetOf(h.config)),
+			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.config)),
 			Effect: "shows how the webhook is called, at a URL and not through a service: make that answer, and " + effect,
 		}}
 	}
 	at := fmt.Sprintf("/webhooks/%d", h.index)
 	remedies = append(remedies, Remedy{
 		Risk: Disruptive,
-		Command: w.saved(h.config, w.patchOf(h.config, operation{"test", at + "/name", h.Name},
-			operation{"replace", at + "/failurePolicy", "Ignore"})),
+		Command: w.saved(h.config, w.patchOf(h.config, shell.Test(at+"/name", h.Name),
+			shell.Replace(at+"/failurePolicy", "Ignore"))),
 		Effect: "lets writes pass while the webhook cannot be reached; the file allows to put it back",
 		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
 	})
@@ -332,7 +333,7 @@ func (w *walker) webhookDenies(n graph.Node, h *webhook, r reply) *Cause {
 		c.Summary = fmt.Sprintf("its webhook %s refuses the write that the deletion needs", h.Name) + whenYou
 		c.Evidence = append([]Evidence{asked(r)}, w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), target(n)),
+			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "shows the object: change it so that the webhook allows the write, and its controller goes on by itself",
 		}}
 	})
@@ -349,7 +350,7 @@ func (w *walker) exception(c *Cause, n graph.Node, h *webhook) {
 		return
 	}
 	selector := []string{"webhooks", fmt.Sprint(h.index), "namespaceSelector"}
-	operations := append([]operation{{"test", at + "/name", h.Name}}, excludeNamespace(h.whole, selector, namespace)...)
+	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.whole, selector, namespace)...)
 	w.addRemedy(c, Remedy{
 		Risk: Disruptive, Command: w.saved(h.config, w.patchOf(h.config, operations...)),
 		Effect: "excepts the namespace " + namespace + " from the webhook; the file allows to put it back",
@@ -380,7 +381,7 @@ func (w *walker) policyDenies(n graph.Node, r reply) *Cause {
 		}
 		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.binding, Path: "spec.policyName", Value: r.name}}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, targetOf(at)),
+			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
 			Effect: "shows what the policy asks for: change the object so that it satisfies that, and its controller goes on by itself",
 		}}
 	})
@@ -405,7 +406,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	at := objectIdentity(policyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if namespace == "" {
 		w.addRemedy(c, Remedy{
-			Risk: Disruptive, Command: w.saved(at, w.patchOf(at, operation{"replace", "/spec/validationActions", []string{"Audit"}})),
+			Risk: Disruptive, Command: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
 			Effect: "makes the binding note what it would refuse and let it pass; the file allows to put it back",
 			Leaks:  "what the policy guards is not guarded any more",
 		})
@@ -476,7 +477,7 @@ func (w *walker) mutators(n graph.Node) []mutator {
 		at := fmt.Sprintf("/webhooks/%d", h.index)
 		found = append(found, mutator{
 			h.config, Evidence{Source: h.config.String(), Path: h.path(), Value: h.Name + " is asked about updates of it"},
-			w.spare(h.config, operation{"test", at + "/name", h.Name}, addTo(h.whole, at+"/matchConditions")),
+			w.spare(h.config, shell.Test(at+"/name", h.Name), addTo(h.whole, at+"/matchConditions")),
 		})
 	}
 	resource, served := w.served(schema.GroupResource{Group: admissionGroup, Resource: mutatingPolicies.Resource})
@@ -498,14 +499,14 @@ func (w *walker) mutators(n graph.Node) []mutator {
 }
 
 // addTo is the operation that adds the condition to a list which may not exist.
-func addTo(o *unstructured.Unstructured, path string) operation {
+func addTo(o *unstructured.Unstructured, path string) shell.Operation {
 	if exists(o.Object, strings.Split(strings.TrimPrefix(path, "/"), "/")) {
-		return operation{"add", path + "/-", spareTerminating}
+		return shell.Add(path+"/-", spareTerminating)
 	}
-	return operation{"add", path, []any{spareTerminating}}
+	return shell.Add(path, []any{spareTerminating})
 }
 
-func (w *walker) spare(at graph.Identity, operations ...operation) Remedy {
+func (w *walker) spare(at graph.Identity, operations ...shell.Operation) Remedy {
 	return Remedy{
 		Risk: Disruptive, Command: w.saved(at, w.patchOf(at, operations...)),
 		Effect: "makes it leave alone what is being deleted; the file allows to put it back",
@@ -559,7 +560,7 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 			}
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s edit %s", w.kubectl(n), target(n)),
+			Risk: Safe, Command: fmt.Sprintf("%s edit %s", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "opens it in an editor: correct the fields above, and its controller goes on by itself",
 		}}
 		definition, err := w.full(crds, "", n.Resource().GroupResource().String())
@@ -569,7 +570,7 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 		at := objectIdentity(crds, "CustomResourceDefinition", definition)
 		c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.generation", Value: fmt.Sprint(definition.GetGeneration())})
 		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Disruptive, Command: w.saved(at, fmt.Sprintf("%s edit %s", w.Kubectl, targetOf(at))),
+			Risk: Disruptive, Command: w.saved(at, fmt.Sprintf("%s edit %s", w.Kubectl, shell.Target(at))),
 			Effect: "opens its definition in an editor: relax the schema, so that the object is valid as it is; the file allows to put it back",
 		})
 	})

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 var (
@@ -187,7 +188,7 @@ func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstr
 			{Source: at.String(), Path: "spec.nodeName", Value: node},
 		}, w.nodeEvidence(node)...)
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get pods -A --field-selector=%s", w.Kubectl, Quote("spec.nodeName="+node)),
+			Risk: Safe, Command: fmt.Sprintf("%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node)),
 			Effect: "shows the pods on the node: when those that use the volume are gone, it is detached",
 		}}
 	})
@@ -252,11 +253,11 @@ func (w *walker) lasting(n graph.Node, reasons ...string) string {
 }
 
 func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
-	keep := w.patch(n, operation{"replace", "/spec/persistentVolumeReclaimPolicy", "Retain"})
+	keep := w.patch(n, shell.Replace("/spec/persistentVolumeReclaimPolicy", "Retain"))
 	remove := w.removeFinalizer(n, index, finalizer, "the volume behind it: note spec.csi.volumeHandle, it is the only way to find it again")
 	return []Remedy{
 		{
-			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, target(n)),
+			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, shell.Target(n.Identity())),
 			Effect: "shows the messages and events: repair the controller of " + driver + ", or what its message names, and it deletes the volume",
 		},
 		{Risk: Disruptive, Command: keep, Effect: "keeps the volume behind it, whatever becomes of the object: do that before anything else is forced"},

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // serving is what is known of a service that the API server calls: a webhook,
@@ -152,12 +154,12 @@ func (w *walker) repair(s *serving, effect string) []Remedy {
 	switch {
 	case s.idle != "":
 		return []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s -n %s scale %s --current-replicas=0 --replicas=1", w.Kubectl, Quote(s.namespace), Quote(s.idle)),
+			Risk: Safe, Command: fmt.Sprintf("%s -n %s scale %s --current-replicas=0 --replicas=1", w.Kubectl, shell.Quote(s.namespace), shell.Quote(s.idle)),
 			Effect: "starts what serves it, which is scaled to nothing; " + effect,
 		}}
 	default:
 		return []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s -n %s get service,endpointslices,pods,deployments", w.Kubectl, Quote(s.namespace)),
+			Risk: Safe, Command: fmt.Sprintf("%s -n %s get service,endpointslices,pods,deployments", w.Kubectl, shell.Quote(s.namespace)),
 			Effect: "shows what serves it: make the service " + s.name + " and its pods work, and " + effect,
 		}}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // collectorDelay is how long the garbage collector may take for one step.
@@ -238,7 +239,7 @@ func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, sum
 		}
 		if at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index); ref.Reason == graph.Unresolvable {
 			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Disruptive, Command: w.patch(d, operation{"test", at + "/uid", ref.UID}, operation{"remove", at, nil}),
+				Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", ref.UID), shell.Remove(at)),
 				Effect: "drops the reference that cannot be judged; the garbage collector deletes the dependent at its next try, up to 17 minutes later",
 			})
 		}

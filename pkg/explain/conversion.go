@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // Failed is an object that was asked for and could not be read.
@@ -165,7 +166,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 		}
 		c.Evidence = append(c.Evidence, w.readableVersions(at, definition)...)
 		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Dangerous, Command: w.saved(at, w.patchOf(at, operation{"replace", "/spec/conversion", map[string]any{"strategy": "None"}})),
+			Risk: Dangerous, Command: w.saved(at, w.patchOf(at, shell.Replace("/spec/conversion", map[string]any{"strategy": "None"}))),
 			Effect: "makes the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway; the file allows to put it back",
 			Leaks:  "fields that the versions do not share are dropped from objects that are written",
 		})
@@ -224,7 +225,7 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 			{Risk: Safe, Effect: "give the API server back the encryption key that the objects were written with, or restore etcd from before they were damaged"},
 			{
 				Risk:    Dangerous,
-				Command: fmt.Sprintf("%s get --raw %s", w.Kubectl, Quote(listPath(resource)+"?limit=1")),
+				Command: fmt.Sprintf("%s get --raw %s", w.Kubectl, shell.Quote(listPath(resource)+"?limit=1")),
 				Effect:  "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one; with the feature gate AllowUnsafeMalformedObjectDeletion it can be deleted with ignoreStoreReadErrorWithClusterBreakingPotential, else only in etcd, after a snapshot of it",
 				Leaks:   "the object, and what its finalizers guard",
 			},
@@ -344,7 +345,7 @@ func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
 // more rarely after failures.
 func (w *walker) nudge(n graph.Node) Remedy {
 	return Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), target(n)),
+		Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), shell.Target(n.Identity())),
 		Effect: "makes the API server look again at once, when its instances can be listed",
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // maxShown is the number of objects that a cause names; more are counted.
@@ -236,7 +237,7 @@ func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause 
 			c.Summary += ", and has not for longer than usual"
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), target(n)),
+			Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "makes the API server look again at once",
 		}}
 	})

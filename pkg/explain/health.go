@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 const gcAbsent = "gc-absent"
@@ -323,7 +324,7 @@ func (w *walker) collectRemedy(c *Cause, n graph.Node) {
 	if !isForeground(o) && !o.HasFinalizer(metav1.FinalizerOrphanDependents) {
 		return
 	}
-	command := w.Plugin + " collect -n " + Quote(o.Namespace)
+	command := w.Plugin + " collect -n " + shell.Quote(o.Namespace)
 	if o.Namespace == "" {
 		command = w.Plugin + " collect -A"
 	}

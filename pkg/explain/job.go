@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
@@ -66,7 +67,7 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s -n %s get %s -o yaml", w.Kubectl, Quote(at.Namespace), targetOf(at)),
+				Risk: Safe, Command: fmt.Sprintf("%s -n %s get %s -o yaml", w.Kubectl, shell.Quote(at.Namespace), shell.Target(at)),
 				Effect: "shows the Job: make the controller that spec.managedBy names work, and it counts the pods and takes the finalizer off",
 			},
 			{

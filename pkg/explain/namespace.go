@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // How long the namespace controller may take: for its first pass, and after the
@@ -69,7 +70,7 @@ func (w *walker) leftover(namespace string) *Cause {
 		c.Summary = "the namespace does not exist any more, and nothing in it can be changed: it was finalized while it had content"
 		c.Evidence = []Evidence{{Source: at.String(), Value: "does not exist"}}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: w.Kubectl + " create namespace " + Quote(namespace),
+			Risk: Safe, Command: w.Kubectl + " create namespace " + shell.Quote(namespace),
 			Effect: "makes changes possible again: let the controllers finish, then delete the namespace in the ordinary way",
 		}}
 	})
@@ -283,7 +284,7 @@ func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) 
 			return
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s -n %s delete --all %s --dry-run=server", w.Kubectl, Quote(n.Object().Name), w.untouchedTypes(n)),
+			Risk: Safe, Command: fmt.Sprintf("%s -n %s delete --all %s --dry-run=server", w.Kubectl, shell.Quote(n.Object().Name), w.untouchedTypes(n)),
 			Effect: "shows what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
 		}}
 	})
@@ -306,7 +307,7 @@ func (w *walker) untouchedTypes(n graph.Node) string {
 		}
 		joined += name
 	}
-	return Quote(joined)
+	return shell.Quote(joined)
 }
 
 // unlistedIn returns what of the namespace's content could not be listed. Types

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // cidrDelay is how long the controller of ServiceCIDRs may take: it waits ten
@@ -50,7 +51,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 		w.driverVerdict(c, n, w.lasting(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.kubectl(n), target(n)),
+				Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
 				Effect: "shows its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
 			},
 			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there"),

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // How long a kubelet may take after the grace period, and how long it may take
@@ -196,10 +197,10 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			return
 		}
 		c.Remedies = []Remedy{
-			{Risk: Safe, Command: w.Kubectl + " describe node " + Quote(name), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
+			{Risk: Safe, Command: w.Kubectl + " describe node " + shell.Quote(name), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
 			{
 				Risk:    Dangerous,
-				Command: fmt.Sprintf("%s taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", w.Kubectl, Quote(name)),
+				Command: fmt.Sprintf("%s taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", w.Kubectl, shell.Quote(name)),
 				Effect:  "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
 				Leaks:   "data may be written twice if the machine still runs",
 			},
@@ -217,7 +218,7 @@ func (w *walker) virtualDown(c *Cause, name, program string) {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: nested(lease, "spec", "holderIdentity")}}
 	}
 	c.Remedies = []Remedy{{
-		Risk: Safe, Command: w.Kubectl + " describe node " + Quote(name),
+		Risk: Safe, Command: w.Kubectl + " describe node " + shell.Quote(name),
 		Effect: "shows the node's state: make " + program + " work, and its pods end",
 	}}
 }
@@ -267,7 +268,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		_, lease := w.lease("kube-node-lease", nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
-			{Risk: Safe, Command: w.Kubectl + " -n " + Quote(n.Namespace()) + " describe pod " + Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
+			{Risk: Safe, Command: w.Kubectl + " -n " + shell.Quote(n.Namespace()) + " describe pod " + shell.Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
 			w.force(n, "containers may run on and write, and mounts stay on the node"),
 		}
 	})}}

@@ -3,44 +3,17 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
-// Quote makes a word for a POSIX shell.
-func Quote(word string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:="
-	if word != "" && strings.Trim(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
 // kubectl begins a command about an object.
-func (w *walker) kubectl(n graph.Node) string {
-	if namespace := n.Namespace(); namespace != "" {
-		return w.Kubectl + " -n " + Quote(namespace)
-	}
-	return w.Kubectl
-}
-
-// target names an object for kubectl without room for misunderstanding.
-func target(n graph.Node) string { return targetOf(n.Identity()) }
-
-// targetOf is target for an object that need not be in the graph.
-func targetOf(id graph.Identity) string {
-	resource := id.Resource.Resource
-	if id.Resource.Group != "" {
-		resource += "." + id.Resource.Version + "." + id.Resource.Group
-	}
-	return Quote(resource + "/" + id.Name)
-}
+func (w *walker) kubectl(n graph.Node) string { return shell.In(w.Kubectl, n.Namespace()) }
 
 // deleteAgain sends a DELETE that only the object that was looked at takes.
 // With background propagation it takes the garbage collector's finalizers off.
@@ -51,7 +24,7 @@ func (w *walker) deleteAgain(n graph.Node, risk Risk, effect string) Remedy {
 // deleteRaw is a DELETE with a UID precondition and further options.
 func (w *walker) deleteRaw(id graph.Identity, options string) string {
 	return fmt.Sprintf(`echo '{"apiVersion":"v1","kind":"DeleteOptions",%s"preconditions":{"uid":"%s"}}' | %s delete --raw %s -f -`,
-		options, id.UID, w.Kubectl, Quote(rawPath(id)))
+		options, id.UID, w.Kubectl, shell.Quote(rawPath(id)))
 }
 
 // rawPath is the path of the object's URL.
@@ -66,40 +39,22 @@ func rawPath(id graph.Identity) string {
 	return path + "/" + id.Resource.Resource + "/" + url.PathEscape(id.Name)
 }
 
-// operation is a step of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
-}
-
 // patch changes an object by JSON patch, guarded by its UID.
-func (w *walker) patch(n graph.Node, operations ...operation) string {
+func (w *walker) patch(n graph.Node, operations ...shell.Operation) string {
 	return w.patchOf(n.Identity(), operations...)
 }
 
 // patchOf is patch for an object that need not be in the graph.
-func (w *walker) patchOf(id graph.Identity, operations ...operation) string {
-	all := append([]operation{{"test", "/metadata/uid", id.UID}}, operations...)
-	var data strings.Builder
-	encoder := json.NewEncoder(&data)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(all); err != nil {
-		panic(err) // strings can always be marshalled
-	}
-	begin := w.Kubectl
-	if id.Namespace != "" {
-		begin += " -n " + Quote(id.Namespace)
-	}
-	return fmt.Sprintf("%s patch %s --type=json -p %s", begin, targetOf(id), Quote(strings.TrimSpace(data.String())))
+func (w *walker) patchOf(id graph.Identity, operations ...shell.Operation) string {
+	return shell.Patch(w.Kubectl, id, operations...)
 }
 
 // saved puts a command that writes an object to a file before one that changes
 // it. The file is named by the version that was looked at, and what is in it is
 // kept: a second remedy must not put what the first has changed in its place.
 func (w *walker) saved(id graph.Identity, command string) string {
-	file := Quote(fmt.Sprintf("%s-%s-%s.yaml", id.Resource.Resource, id.Name, w.versionOf(id)))
-	return fmt.Sprintf("{ test -s %s || %s get %s -o yaml > %s; } && %s", file, w.Kubectl, targetOf(id), file, command)
+	file := shell.Quote(fmt.Sprintf("%s-%s-%s.yaml", id.Resource.Resource, id.Name, w.versionOf(id)))
+	return fmt.Sprintf("{ test -s %s || %s get %s -o yaml > %s; } && %s", file, w.Kubectl, shell.Target(id), file, command)
 }
 
 // versionOf returns the resource version of an object as it was read, or its UID
@@ -124,7 +79,7 @@ func (w *walker) versionOf(id graph.Identity) string {
 func (w *walker) removeFinalizer(n graph.Node, index int, finalizer, leaks string) Remedy {
 	at := fmt.Sprintf("/metadata/finalizers/%d", index)
 	return Remedy{
-		Risk: Dangerous, Command: w.patch(n, operation{"test", at, finalizer}, operation{"remove", at, nil}),
+		Risk: Dangerous, Command: w.patch(n, shell.Test(at, finalizer), shell.Remove(at)),
 		Effect: "takes this finalizer alone off this object, after what it guards was cleaned up by hand",
 		Leaks:  leaks,
 	}
@@ -135,7 +90,7 @@ func (w *walker) removeFinalizer(n graph.Node, index int, finalizer, leaks strin
 func (w *walker) releaseEdge(d graph.Node, index int, owner types.UID) Remedy {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", index)
 	return Remedy{
-		Risk: Disruptive, Command: w.patch(d, operation{"test", at + "/uid", owner}, operation{"replace", at + "/blockOwnerDeletion", false}),
+		Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", owner), shell.Replace(at+"/blockOwnerDeletion", false)),
 		Effect: "lets the owner go without waiting for this dependent; the garbage collector deletes the dependent afterwards",
 	}
 }
@@ -144,7 +99,7 @@ func (w *walker) releaseEdge(d graph.Node, index int, owner types.UID) Remedy {
 func (w *walker) dropReference(d graph.Node, index int, owner types.UID, effect string) Remedy {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", index)
 	r := Remedy{
-		Risk: Disruptive, Command: w.patch(d, operation{"test", at + "/uid", owner}, operation{"remove", at, nil}), Effect: effect,
+		Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", owner), shell.Remove(at)), Effect: effect,
 	}
 	if len(d.Object().OwnerReferences) == 1 {
 		r.Leaks = "the dependent has no owner then, and nothing deletes it any more"
@@ -176,7 +131,7 @@ func (w *walker) finalizeNamespace(n graph.Node, finalizer, leaks string) Remedy
 	return Remedy{
 		Risk: Dangerous,
 		Command: fmt.Sprintf(`%s get namespace %s -o json | jq --arg uid %s --arg f %s 'if .metadata.uid == $uid then .spec.finalizers -= [$f] else error("another namespace") end' | %s replace --raw %s -f -`,
-			w.Kubectl, Quote(name), Quote(string(n.UID())), Quote(finalizer), w.Kubectl, Quote("/api/v1/namespaces/"+url.PathEscape(name)+"/finalize")),
+			w.Kubectl, shell.Quote(name), shell.Quote(string(n.UID())), shell.Quote(finalizer), w.Kubectl, shell.Quote("/api/v1/namespaces/"+url.PathEscape(name)+"/finalize")),
 		Effect: "takes this entry alone out of spec.finalizers, after what it guards was cleaned up by hand",
 		Leaks:  leaks,
 	}

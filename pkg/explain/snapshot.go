@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 const snapshotGroup = "snapshot.storage.k8s.io"
@@ -35,7 +36,7 @@ func (w *walker) snapshotting(id string, n graph.Node, user *unstructured.Unstru
 		}
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s -n %s describe %s", w.Kubectl, Quote(at.Namespace), targetOf(at)),
+				Risk: Safe, Command: fmt.Sprintf("%s -n %s describe %s", w.Kubectl, shell.Quote(at.Namespace), shell.Target(at)),
 				Effect: "shows its state and events: make the controller complete it, and the finalizer goes",
 			},
 			{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "gives it up: when it is gone, the finalizer goes"},
@@ -157,7 +158,7 @@ func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructu
 		lease := w.driver(c, driver, "external-snapshotter-leader-"+dashed(driver))
 		w.driverVerdict(c, n, failure, lease)
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, targetOf(at)),
+			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, shell.Target(at)),
 			Effect: "shows the messages: repair the controller of " + driver + ", or what its message names, and it deletes the snapshot",
 		}}
 	})
@@ -225,9 +226,9 @@ func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, n
 		if next != "" {
 			c.Verdict = Unknown
 			c.Summary = fmt.Sprintf("it still has the class %s, and is being changed to %s", class.Object().Name, next)
-			describe := w.Kubectl + " describe " + targetOf(at)
+			describe := w.Kubectl + " describe " + shell.Target(at)
 			if at.Namespace != "" {
-				describe = w.Kubectl + " -n " + Quote(at.Namespace) + " describe " + targetOf(at)
+				describe = w.Kubectl + " -n " + shell.Quote(at.Namespace) + " describe " + shell.Target(at)
 			}
 			c.Remedies = []Remedy{{Risk: Safe, Command: describe, Effect: "shows how far its driver is with the change: when that is done, the class goes"}}
 			return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // controllers is what a walk has found out about controllers.
@@ -365,9 +366,9 @@ func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
 // askRights asks the API server whether the controller may remove the finalizer.
 func (w *walker) askRights(n graph.Node, c *candidate) Remedy {
 	id := n.Identity()
-	command := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, Quote(id.Resource.GroupResource().String()), c.account.user())
+	command := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, shell.Quote(id.Resource.GroupResource().String()), c.account.user())
 	if id.Namespace != "" {
-		command += " -n " + Quote(id.Namespace)
+		command += " -n " + shell.Quote(id.Namespace)
 	}
 	return Remedy{Risk: Safe, Command: command, Effect: "asks the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"}
 }
@@ -444,7 +445,7 @@ func (w *walker) judgeAbsent(n graph.Node, s *search) ruling {
 		r.summary = fmt.Sprintf("somebody set the finalizer %s by hand or in a manifest, and nothing in the cluster serves it", s.finalizer)
 		r.controller.Name = "whoever set it: " + strings.Join(s.setters, ", ")
 		r.remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), target(n)),
+			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "shows when and with what it was set: ask who set it what it guards",
 		}}
 		return r
@@ -548,7 +549,7 @@ func (w *walker) unsure(n graph.Node, s *search, why string) ruling {
 		r.remedies = append(r.remedies, w.readLogs(c.workload, n.Object().Name))
 	}
 	r.remedies = append(r.remedies, Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), target(n)),
+		Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
 		Effect: "shows the status that the controller of the finalizer has written, and who set it: make the controller work, or install it again, and it cleans up",
 	})
 	return r

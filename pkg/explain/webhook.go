@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 const admissionGroup = "admissionregistration.k8s.io"
@@ -203,13 +204,13 @@ func (h *webhook) path() string { return fmt.Sprintf("webhooks[%d]", h.index) }
 // excludeNamespace are the operations that add "not this namespace" to the
 // namespace selector at the path of an object. The selector's parents must
 // exist up to the given depth of the path.
-func excludeNamespace(o *unstructured.Unstructured, path []string, namespace string) []operation {
+func excludeNamespace(o *unstructured.Unstructured, path []string, namespace string) []shell.Operation {
 	condition := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{namespace}}
 	var value any = condition
 	full := append(slices.Clone(path), "matchExpressions", "-")
 	for depth := len(full) - 1; depth > 0; depth-- {
 		if exists(o.Object, full[:depth]) {
-			return []operation{{"add", "/" + strings.Join(full[:depth+1], "/"), value}}
+			return []shell.Operation{shell.Add("/"+strings.Join(full[:depth+1], "/"), value)}
 		}
 		if key := full[depth]; key == "-" {
 			value = []any{value}
