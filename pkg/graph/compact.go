@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,8 +44,9 @@ func (h handle) slot() int  { return int(h & (blockSize - 1)) }
 type block struct {
 	records []record
 	owners  []ownerRecord
-	// text has the names and resourceVersions, and the UIDs that are no UUIDs.
-	text strings.Builder
+	// text has the names and resourceVersions, and the UIDs that are no UUIDs. It
+	// is appended to and never changed, so that strings can share it.
+	text []byte
 
 	resources  []*Resource
 	namespaces []string
@@ -160,7 +162,7 @@ func same[T comparable](a, b T) bool { return a == b }
 func sameFinalizers(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
 // full reports whether the next object needs another block.
-func (b *block) full() bool { return len(b.records) == blockSize || b.text.Len() >= blockText }
+func (b *block) full() bool { return len(b.records) == blockSize || len(b.text) >= blockText }
 
 // add adds an object. Its Name, UID and ResourceVersion and those of its owners
 // are copied, and so is what it points to.
@@ -175,7 +177,7 @@ func (b *block) record(o *Object) record {
 		b.finalizers = append(b.finalizers, nil)
 	}
 	r := record{
-		text: uint32(b.text.Len()), name: uint32(len(o.Name)),
+		text: uint32(len(b.text)), name: uint32(len(o.Name)),
 		resource:  uint16(entry(&b.resources, o.Resource, same)),
 		namespace: uint16(entry(&b.namespaces, o.Namespace, same)),
 	}
@@ -190,19 +192,19 @@ func (b *block) record(o *Object) record {
 	}
 	x := details{grace: clonePointer(o.DeletionGracePeriodSeconds), deletion: clonePointer(o.DeletionTimestamp)}
 	r.setCreation(o.CreationTimestamp, &x)
-	b.text.WriteString(o.Name)
+	b.text = append(b.text, o.Name...)
 	if len(o.ResourceVersion) > math.MaxUint16 {
 		x.version = strings.Clone(o.ResourceVersion)
 	} else {
 		r.version = uint16(len(o.ResourceVersion))
-		b.text.WriteString(o.ResourceVersion)
+		b.text = append(b.text, o.ResourceVersion...)
 	}
 	if k := keyOf(o.UID); k.uuid {
 		r.id = k.id
 	} else {
 		r.flags |= textUID
 		binary.NativeEndian.PutUint32(r.id[:], uint32(len(o.UID)))
-		b.text.WriteString(k.text)
+		b.text = append(b.text, k.text...)
 	}
 	b.setOwners(&r, o)
 	b.setExtra(&r, extra{labels: b.labelSet(o.Labels)}, &x)
@@ -245,7 +247,7 @@ func (b *block) number(s string) uint32 {
 	}
 	if b.known == nil {
 		b.known = map[string]uint32{}
-		for i, s := range b.strings { // the block was clipped
+		for i, s := range b.strings { // the block is a copy
 			b.known[s] = uint32(i)
 		}
 		if i, ok := b.known[s]; ok {
@@ -345,16 +347,16 @@ func (b *block) owner(r *record, o *Object, ref *metav1.OwnerReference) ownerRec
 	kind := entry(&b.kinds, statedKind{ref.APIVersion, ref.Kind}, same)
 	w := ownerRecord{text: r.text, name: uint32(len(ref.Name)), kindFlags: uint32(kind)<<ownerFlagBits | uint32(flagsOf(ref))}
 	if !strings.HasPrefix(o.Name, ref.Name) {
-		w.text = uint32(b.text.Len())
-		b.text.WriteString(ref.Name)
+		w.text = uint32(len(b.text))
+		b.text = append(b.text, ref.Name...)
 	}
 	if k := keyOf(ref.UID); k.uuid {
 		w.id = k.id
 	} else {
 		w.kindFlags |= uint32(textOwnerUID)
-		binary.NativeEndian.PutUint32(w.id[:], uint32(b.text.Len()))
+		binary.NativeEndian.PutUint32(w.id[:], uint32(len(b.text)))
 		binary.NativeEndian.PutUint32(w.id[4:], uint32(len(ref.UID)))
-		b.text.WriteString(k.text)
+		b.text = append(b.text, k.text...)
 	}
 	return w
 }
@@ -417,7 +419,10 @@ func (b *block) countOwners(slot int) int {
 	return n
 }
 
-func (b *block) slice(from, length uint32) string { return b.text.String()[from : from+length] }
+func (b *block) slice(from, length uint32) string {
+	part := b.text[from : from+length]
+	return unsafe.String(unsafe.SliceData(part), len(part))
+}
 
 func (b *block) name(slot int) string {
 	r := &b.records[slot]
@@ -567,7 +572,7 @@ func boolean(value bool) *bool {
 // overflow.
 func (b *block) worn() bool {
 	const limit = math.MaxUint16 - 1
-	return b.text.Len() > 1<<30 || len(b.extras) > limit || len(b.resources) > limit ||
+	return len(b.text) > 1<<30 || len(b.extras) > limit || len(b.resources) > limit ||
 		len(b.namespaces) > limit || len(b.finalizers) > limit || len(b.kinds) > 1<<23
 }
 
@@ -582,29 +587,24 @@ func (b *block) repacked() *block {
 	return fresh
 }
 
-// clip gives back the memory that tables have beyond their content.
-func (b *block) clip() {
-	b.records, b.owners, b.extras = clipped(b.records), clipped(b.owners), clipped(b.extras)
-	b.details, b.labels, b.strings, b.known = clipped(b.details), clipped(b.labels), clipped(b.strings), nil
-	b.resources, b.namespaces = clipped(b.resources), clipped(b.namespaces)
-	b.finalizers, b.kinds = clipped(b.finalizers), clipped(b.kinds)
-	if wasteful(b.text.Len(), b.text.Cap()) {
-		text := b.text.String()
-		b.text.Reset()
-		b.text.Grow(len(text))
-		b.text.WriteString(text)
+// compact returns a block with the same content and no room for more.
+func (b *block) compact() *block {
+	return &block{
+		records: slices.Clone(b.records), owners: slices.Clone(b.owners), text: slices.Clone(b.text),
+		resources: slices.Clone(b.resources), namespaces: slices.Clone(b.namespaces),
+		finalizers: slices.Clone(b.finalizers), kinds: slices.Clone(b.kinds),
+		extras: slices.Clone(b.extras), details: slices.Clone(b.details),
+		labels: slices.Clone(b.labels), strings: slices.Clone(b.strings),
 	}
 }
 
-func clipped[T any](s []T) []T {
-	if !wasteful(len(s), cap(s)) {
-		return s
-	}
-	return append(make([]T, 0, len(s)), s...)
+// empty takes everything out of a block whose content nobody else shares.
+func (b *block) empty() {
+	b.records, b.owners, b.text = b.records[:0], b.owners[:0], b.text[:0]
+	b.resources, b.namespaces, b.finalizers, b.kinds = b.resources[:0], b.namespaces[:0], b.finalizers[:0], b.kinds[:0]
+	b.extras, b.details, b.labels, b.strings = b.extras[:0], b.details[:0], b.labels[:0], b.strings[:0]
+	clear(b.known)
 }
-
-// wasteful reports whether a sixteenth is not used.
-func wasteful(used, capacity int) bool { return capacity-used > capacity/16 }
 
 // Batch is a number of objects in compact form. It does not change.
 type Batch struct {
@@ -637,35 +637,31 @@ func (b Batch) Objects() iter.Seq[Object] {
 // used by several goroutines at once.
 type Packer struct {
 	blocks []*block
-	// like tells how much the last block needed, which the next will, too.
-	like struct{ records, owners, text int }
+	// open is the block that grows. It keeps its memory for the next one: the
+	// Batch gets a copy that is as large as needed.
+	open block
 }
 
 // Add adds an object. It copies the object and all that it points to, but for
 // its resource and the strings that objects share: namespaces, finalizers,
 // labels, and kinds and versions of owners.
 func (p *Packer) Add(o *Object) {
-	if len(p.blocks) == 0 || p.blocks[len(p.blocks)-1].full() {
-		b := &block{records: make([]record, 0, p.like.records), owners: make([]ownerRecord, 0, p.like.owners)}
-		b.text.Grow(p.like.text)
-		p.blocks = append(p.blocks, b)
-	}
-	p.blocks[len(p.blocks)-1].add(o)
-	if b := p.blocks[len(p.blocks)-1]; b.full() {
-		p.finish(b)
+	p.open.add(o)
+	if p.open.full() {
+		p.finish()
 	}
 }
 
-// finish ends a block.
-func (p *Packer) finish(b *block) {
-	p.like.records, p.like.owners, p.like.text = len(b.records), len(b.owners), b.text.Len()
-	b.clip()
+// finish ends the block that grows.
+func (p *Packer) finish() {
+	p.blocks = append(p.blocks, p.open.compact())
+	p.open.empty()
 }
 
 // Batch returns the objects that were added since it was last called.
 func (p *Packer) Batch() Batch {
-	if n := len(p.blocks); n > 0 && !p.blocks[n-1].full() {
-		p.finish(p.blocks[n-1])
+	if len(p.open.records) > 0 {
+		p.finish()
 	}
 	b := Batch{p.blocks}
 	p.blocks = nil

@@ -200,9 +200,13 @@ func TestReplacedOften(t *testing.T) {
 		now := metav1.Unix(int64(i), 0)
 		s.Add(graph.Object{Resource: &kinds[0], Namespace: fmt.Sprint(i % 50), Name: "a", UID: "a", ResourceVersion: fmt.Sprint(i), DeletionTimestamp: &now})
 	}
+	s.Add(graph.Object{Resource: &kinds[0], Name: "after", UID: "after"})
 	o, _ := s.Object("a")
 	before, _ := s.Object("before")
-	if s.Len() != 2 || o.ResourceVersion != "139999" || o.Namespace != "49" || o.DeletionTimestamp.Unix() != 139_999 || before.Name != "before" {
+	if after, ok := s.Object("after"); !ok || after.Name != "after" {
+		t.Errorf("the object that was added after: %v", after)
+	}
+	if s.Len() != 3 || o.ResourceVersion != "139999" || o.Namespace != "49" || o.DeletionTimestamp.Unix() != 139_999 || before.Name != "before" {
 		t.Errorf("%d objects, %v, %v", s.Len(), o, before)
 	}
 }

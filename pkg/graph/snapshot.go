@@ -85,7 +85,7 @@ type Snapshot struct {
 // same object served twice and counts once, under the first. The snapshot
 // shares the object's resource and copies the rest.
 func (s *Snapshot) Add(o Object) {
-	if s.own == nil || s.own.full() {
+	if s.own == nil {
 		s.own = &block{}
 		s.addBlock(s.own)
 	}
@@ -97,7 +97,7 @@ func (s *Snapshot) Add(o Object) {
 	s.own.add(&o)
 	s.objects++
 	if s.own.full() {
-		s.own.clip()
+		s.blocks[len(s.blocks)-1], s.own = s.own.compact(), nil
 	}
 }
 
@@ -115,8 +115,12 @@ func (s *Snapshot) addAgain(h handle, o *Object) {
 	first, second := b.resource(h.slot()).GroupResource(), o.Resource.GroupResource()
 	switch {
 	case first == second && b.worn():
-		b = b.repacked()
-		s.blocks[h.block()] = b
+		fresh := b.repacked()
+		s.blocks[h.block()] = fresh
+		if b == s.own {
+			s.own = fresh
+		}
+		b = fresh
 		fallthrough
 	case first == second:
 		b.records[h.slot()] = b.record(o)
