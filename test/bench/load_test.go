@@ -3,10 +3,10 @@
 package main
 
 import (
-	"bytes"
+	"context"
 	"fmt"
+	"io"
 	"net/http"
-	"sync"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -17,41 +17,39 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/bench/canned"
 )
 
-// handlerTransport answers requests without a network.
-type handlerTransport struct {
-	http.Handler
-	buffers sync.Pool
-}
+// handlerTransport answers requests without a network. The body of an answer is
+// read while the handler writes it.
+type handlerTransport struct{ http.Handler }
 
 // RoundTrip implements http.RoundTripper.
-func (t *handlerTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	a := &answer{transport: t, header: http.Header{}, status: http.StatusOK}
-	if a.body, _ = t.buffers.Get().(*bytes.Buffer); a.body == nil {
-		a.body = &bytes.Buffer{}
-	}
-	t.ServeHTTP(a, request)
-	return &http.Response{StatusCode: a.status, Header: a.header, Body: a, Request: request}, nil
+func (t handlerTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	body, out := io.Pipe()
+	a := &answer{response: &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: request}, out: out}
+	a.begun, a.begin = context.WithCancel(request.Context())
+	go func() {
+		t.ServeHTTP(a, request)
+		a.begin()
+		_ = out.Close()
+	}()
+	<-a.begun.Done()
+	return a.response, request.Context().Err()
 }
 
-// answer is an http.ResponseWriter, and then the body of the response. Its memory
-// is used again when that is closed.
+// answer is an http.ResponseWriter. The response is the client's from the first
+// byte of the body on.
 type answer struct {
-	transport *handlerTransport
-	header    http.Header
-	status    int
-	body      *bytes.Buffer
+	response *http.Response
+	out      *io.PipeWriter
+	begun    context.Context
+	begin    context.CancelFunc
 }
 
-func (a *answer) Header() http.Header         { return a.header }
-func (a *answer) WriteHeader(status int)      { a.status = status }
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-func (a *answer) Read(p []byte) (int, error)  { return a.body.Read(p) }
+func (a *answer) Header() http.Header    { return a.response.Header }
+func (a *answer) WriteHeader(status int) { a.response.StatusCode = status }
 
-func (a *answer) Close() error {
-	a.body.Reset()
-	a.transport.buffers.Put(a.body)
-	a.body = &bytes.Buffer{}
-	return nil
+func (a *answer) Write(p []byte) (int, error) {
+	a.begin()
+	return a.out.Write(p)
 }
 
 // BenchmarkLoad reads, builds, classifies and checks like the graph client,
@@ -61,10 +59,9 @@ func BenchmarkLoad(b *testing.B) {
 	for _, objects := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(objects), func(b *testing.B) {
 			server := canned.New(objects)
-			transport := &handlerTransport{Handler: server}
 			b.ReportAllocs()
 			for b.Loop() {
-				config, stats := cluster.ReadOnly(&rest.Config{Host: "http://canned", Transport: transport})
+				config, stats := cluster.ReadOnly(&rest.Config{Host: "http://canned", Transport: handlerTransport{server}})
 				r, err := cluster.NewReader(b.Context(), config, stats, cluster.Options{PageSize: cluster.AutoPageSize})
 				if err != nil {
 					b.Fatal(err)

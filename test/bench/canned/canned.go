@@ -31,6 +31,8 @@ const (
 	PerApplication = 10
 	// perNamespace is the number of applications in a namespace.
 	perNamespace = 100
+	// chunk is how many bytes are made up before they are sent.
+	chunk = 256 << 10
 )
 
 // Server serves a cluster. It is an http.Handler.
@@ -157,17 +159,22 @@ func (s *Server) page(w http.ResponseWriter, k *kind, from, end, to int) {
 	body.WriteString("k8s\x00")
 	body.Write(appendField(nil, 1, appendField(appendField(nil, 1, []byte("meta.k8s.io/v1")), 2, []byte("PartialObjectMetadataList"))))
 	body.Write(protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.BytesType), uint64(length)))
+	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()+length))
 	body.Write(head)
-	body.Grow(length)
 	for i := from; i < end; i++ {
 		body.Write(item)
 		start := body.Len()
 		body.Write(k.template.bytes)
 		k.fill(body.Bytes()[start:], i)
+		if body.Len() < chunk {
+			continue
+		}
+		if _, err := body.WriteTo(w); err != nil {
+			return // the client has gone
+		}
 	}
-	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	_, _ = w.Write(body.Bytes())
+	_, _ = body.WriteTo(w)
 }
 
 func appendField(b []byte, number protowire.Number, content []byte) []byte {
