@@ -27,6 +27,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"graph":    graphClient,
 	"download": downloadClient,
 	"metadata": metadataClient,
+	"objects":  objectsClient,
 	"populate": populate,
 	"delete":   deleteClient,
 }

@@ -157,7 +157,8 @@ func (r *report) String() string {
 	}{
 		{"A cluster of any size", "The cluster is made up, and served by another process on the same machine. Half of the objects are Pods.", r.growth},
 		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Ratios are to the bare download.", r.whole},
-		{"One Deployment", "The Deployment is in a namespace of a thousand objects.", r.roots},
+		{"One Deployment", "The Deployment is in a namespace of a thousand objects. **requests of kubectl tree** sends what `kubectl tree deployment`\n" +
+			"sends, with the same client, and does nothing with the answers: kubectl tree itself does that and more.", r.roots},
 		{"In memory", "Go benchmarks. Preview simulates a deletion of an owner with 100,000 dependents, from the snapshot on. Load reads a\n" +
 			"made-up cluster like **graph** above, with its pages made up in the same process.", r.memory},
 		{"A cascade", "One ConfigMap owns all others. The plugin and the bare DELETEs have 16 requests in flight; kube-controller-manager has its\n" +

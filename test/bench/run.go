@@ -312,14 +312,19 @@ func cpuOf(pid int) time.Duration {
 
 // root measures the tree of one Deployment.
 func (b *bench) root(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
-	args := []string{"deployment", "app-00000000", "-n", "team-00000", "--kubeconfig", cp.Kubeconfig}
+	target := []string{"-n", "team-00000", "--kubeconfig", cp.Kubeconfig}
+	tree := func(name string, command ...string) contender {
+		return contender{name: name, args: slices.Concat(command, []string{"deployment", "app-00000000"}, target), silent: true}
+	}
 	contenders := []contender{
-		{name: "kubectl gc tree", args: append([]string{b.plugin, "tree"}, args...), silent: true},
-		{name: "kubectl gc tree --status=never", args: append([]string{b.plugin, "tree", "--status=never"}, args...), silent: true},
+		tree("kubectl gc tree", b.plugin, "tree"),
+		tree("kubectl gc tree --status=never", b.plugin, "tree", "--status=never"),
+		{name: "requests of kubectl tree", args: slices.Concat([]string{b.self, "objects"}, target, []string{"app-00000000"})},
 	}
 	if b.kubectl != "" {
-		contenders = append(contenders, contender{name: "kubectl tree", args: append([]string{b.kubectl}, args...), silent: true})
+		contenders = append(contenders, tree("kubectl tree", b.kubectl))
 	}
+	settle(ctx, cp.PIDs["apiserver"])
 	results, err := measure(ctx, 2*b.rounds, contenders...)
 	if err != nil {
 		return err
