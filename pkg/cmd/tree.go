@@ -363,8 +363,8 @@ func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel
 	return printer.PrintObj(render.NewGraph(g.Snapshot(), forest), o.Out)
 }
 
-func (o *treeOptions) printTree(ctx context.Context, s *session, sel graph.Selection, forest []*graph.Branch) error {
-	if len(forest) == 0 {
+func (o *treeOptions) printTree(ctx context.Context, s *session, sel graph.Selection, forest graph.Forest) error {
+	if len(forest.Roots) == 0 {
 		if o.selector != "" {
 			fmt.Fprintln(o.ErrOut, "No object here matches the selector.")
 		} else {

@@ -3,6 +3,7 @@
 package graph_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -141,20 +142,36 @@ func selectNodes(g *graph.Graph, args []string) graph.Selection {
 	return sel.Filter(func(n graph.Node) bool { return n.Identity().Resource.Kind == keep })
 }
 
-// forestText writes a branch as owner(dependent dependent), a line that closes
-// a cycle as ^node, and dependents that the depth cut off as +number.
-func forestText(forest []*graph.Branch) string {
-	if len(forest) == 0 {
-		return "none"
-	}
-	var trees []string
-	for _, b := range forest {
-		trees = append(trees, branchText(b))
-	}
-	return strings.Join(trees, " ")
+// branch is a line of a forest with those below it.
+type branch struct {
+	*graph.Branch
+	Dependents []*branch
 }
 
-func branchText(b *graph.Branch) string {
+// trees puts the lines of a forest below one another.
+func trees(forest graph.Forest) []*branch {
+	top := &branch{}
+	way := []*branch{top} // to the last line
+	for b := range forest.Branches() {
+		way = way[:b.Depth+1]
+		above := way[b.Depth]
+		way = append(way, &branch{Branch: b})
+		above.Dependents = append(above.Dependents, way[b.Depth+1])
+	}
+	return top.Dependents
+}
+
+// forestText writes a branch as owner(dependent dependent), a line that closes
+// a cycle as ^node, and dependents that the depth cut off as +number.
+func forestText(forest graph.Forest) string {
+	var texts []string
+	for _, b := range trees(forest) {
+		texts = append(texts, branchText(b))
+	}
+	return cmp.Or(strings.Join(texts, " "), "none")
+}
+
+func branchText(b *branch) string {
 	text := string(b.Node.Identity().UID)
 	if b.Cycle {
 		text = "^" + text

@@ -3,6 +3,7 @@
 package graph
 
 import (
+	"iter"
 	"maps"
 	"slices"
 )
@@ -10,16 +11,19 @@ import (
 // Branch is one line of a forest: a node under one of its owners.
 type Branch struct {
 	Node Node
+	// Depth is the number of lines that lead to this one, none to a root.
+	Depth int
+	// Last: no other line follows below the one above.
+	Last bool
 	// References are the node's references to the owner above, none at a root.
 	References []Reference
 	// Elsewhere are the node's references to other owners.
 	Elsewhere []Reference
 	// Cycle marks a line that leads back to a node further up on the same
-	// branch, which owns the one above it. It has no dependents.
+	// branch, which owns the one above it. Nothing is below it.
 	Cycle bool
 	// Hidden is the number of dependents that the depth limit cut off.
-	Hidden     int
-	Dependents []*Branch
+	Hidden int
 }
 
 // Selection is the part of a graph that is shown.
@@ -101,27 +105,114 @@ func (s Set) Sorted() []Node {
 	return slices.SortedFunc(maps.Keys(s), Node.Compare)
 }
 
-// Forest arranges the selection as trees: every node once, under its
+// Forest is a selection arranged as trees: every node once, under its
 // controller if that exists and is shown, otherwise under the first owner that
-// keeps it, otherwise under the first. Nodes without an owner in the selection
-// are roots, and so is one node of every cycle that nothing outside leads to.
-func (sel Selection) Forest() []*Branch {
+// keeps it, otherwise under the first. It knows the places alone, so that it is
+// small beside the graph; lines are made when they are asked for.
+type Forest struct {
+	planter *planter
+	// Roots are the nodes without an owner in the selection, and one node of
+	// every cycle that nothing outside leads to, sorted.
+	Roots []Node
+}
+
+// Forest arranges the selection.
+func (sel Selection) Forest() Forest {
 	p := newPlanter(sel)
 	var roots []Node
-	for _, n := range p.order {
+	for n := range sel.Nodes {
 		if p.primary[n.index] == nobody && p.place(n) {
 			roots = append(roots, n)
 		}
 	}
-	for _, cycle := range sel.cycles() {
-		roots = append(roots, p.placeCycle(cycle)...)
+	if p.left > 0 {
+		for _, cycle := range sel.cycles() {
+			roots = append(roots, p.placeCycle(cycle)...)
+		}
 	}
 	slices.SortFunc(roots, Node.Compare)
-	branches := make([]*Branch, len(roots))
-	for i, n := range roots {
-		branches[i] = p.branch(n, Node{})
+	return Forest{p, roots}
+}
+
+// Branches goes over the lines from top to bottom: owners before dependents,
+// dependents of one owner sorted.
+func (f Forest) Branches() iter.Seq[*Branch] {
+	return func(yield func(*Branch) bool) {
+		if len(f.Roots) == 0 {
+			return
+		}
+		w := walker{f.planter, make([]bool, len(f.planter.under)), yield}
+		for i, n := range f.Roots {
+			if !w.walk(&Branch{Node: n, Elsewhere: n.Owners(), Last: i == len(f.Roots)-1}) {
+				return
+			}
+		}
 	}
-	return branches
+}
+
+// walker makes the lines of a forest.
+type walker struct {
+	*planter
+	above []bool // on the way to the line at hand
+	yield func(*Branch) bool
+}
+
+// walk yields the line and those below it, until yield wants no more.
+func (w *walker) walk(b *Branch) bool {
+	n := b.Node
+	w.above[n.index] = true
+	defer func() { w.above[n.index] = false }()
+	below, hidden := w.below(n)
+	b.Hidden = hidden
+	if !w.yield(b) {
+		return false
+	}
+	for i, d := range below {
+		line := w.line(Node{w.graph, d}, n)
+		line.Depth, line.Last = b.Depth+1, i == len(below)-1
+		more := true
+		if line.Cycle {
+			more = w.yield(line)
+		} else {
+			more = w.walk(line)
+		}
+		if !more {
+			return false
+		}
+	}
+	return true
+}
+
+// below returns the nodes of which lines are below a node, and how many more
+// there would be without the depth limit.
+func (w *walker) below(n Node) (lines []int32, hidden int) {
+	for _, i := range w.graph.dependentsOf(n.index) {
+		d := Node{w.graph, i}
+		switch {
+		case w.under[i] == n.index, w.above[i]:
+			lines = append(lines, i)
+		case w.sel.Cut[n] && !w.sel.Nodes[d] && !w.sel.unwanted[d]:
+			hidden++
+		}
+	}
+	return lines, hidden
+}
+
+// line makes the line of a node under an owner.
+func (w *walker) line(n, owner Node) *Branch {
+	b := &Branch{Node: n, Cycle: w.under[n.index] != owner.index}
+	if b.Cycle {
+		b.References = n.ReferencesTo(owner)
+		return b
+	}
+	for _, ref := range n.Owners() {
+		if ref.Owner == owner {
+			b.References = append(b.References, ref)
+		} else {
+			b.Elsewhere = append(b.Elsewhere, ref)
+		}
+	}
+	return b
 }
 
 // primaryOwner returns the owner that the node is shown under. An object that
@@ -171,26 +262,26 @@ func (sel Selection) cycles() [][]Node {
 type planter struct {
 	sel   Selection
 	graph *Graph // nil for an empty selection
-	order []Node // all nodes, those named by the user first
 	// primary is the owner that a node is to be shown under, under the one that
 	// it is; nobody where there is none.
 	primary, under []int32
 	placed         []bool
-	above          []bool // on the way to the branch that is being built
+	left           int // nodes that are not placed
 }
 
 const nobody = -1
 
 func newPlanter(sel Selection) *planter {
-	p := &planter{sel: sel}
-	p.order = append(slices.Clone(sel.Named), sel.Nodes.Sorted()...)
-	if len(p.order) == 0 {
+	p := &planter{sel: sel, left: len(sel.Nodes)}
+	for n := range sel.Nodes {
+		p.graph = n.graph
+		break
+	}
+	if p.graph == nil {
 		return p
 	}
-	p.graph = p.order[0].graph
 	size := p.graph.Len()
-	p.primary, p.under = make([]int32, size), make([]int32, size)
-	p.placed, p.above = make([]bool, size), make([]bool, size)
+	p.primary, p.under, p.placed = make([]int32, size), make([]int32, size), make([]bool, size)
 	for i := range size {
 		p.primary[i], p.under[i] = nobody, nobody
 	}
@@ -209,6 +300,7 @@ func (p *planter) place(n Node) bool {
 		return false
 	}
 	p.placed[n.index] = true
+	p.left--
 	queue := []int32{n.index}
 	for len(queue) > 0 {
 		owner := queue[len(queue)-1]
@@ -216,6 +308,7 @@ func (p *planter) place(n Node) bool {
 		for _, d := range p.graph.dependentsOf(owner) {
 			if !p.placed[d] && p.primary[d] == owner {
 				p.placed[d], p.under[d] = true, owner
+				p.left--
 				queue = append(queue, d)
 			}
 		}
@@ -274,30 +367,4 @@ func (p *planter) placeUnderAny(n Node) bool {
 		}
 	}
 	return false
-}
-
-// branch builds the tree below a node.
-func (p *planter) branch(n, owner Node) *Branch {
-	b := &Branch{Node: n}
-	for _, ref := range n.Owners() {
-		if owner != (Node{}) && ref.Owner == owner {
-			b.References = append(b.References, ref)
-		} else {
-			b.Elsewhere = append(b.Elsewhere, ref)
-		}
-	}
-	p.above[n.index] = true
-	defer func() { p.above[n.index] = false }()
-	for _, i := range p.graph.dependentsOf(n.index) {
-		d := Node{p.graph, i}
-		switch {
-		case p.under[i] == n.index:
-			b.Dependents = append(b.Dependents, p.branch(d, n))
-		case p.above[i]:
-			b.Dependents = append(b.Dependents, &Branch{Node: d, References: d.ReferencesTo(n), Cycle: true})
-		case p.sel.Cut[n] && !p.sel.Nodes[d] && !p.sel.unwanted[d]:
-			b.Hidden++
-		}
-	}
-	return b
 }

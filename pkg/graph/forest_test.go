@@ -126,7 +126,7 @@ func TestForestShowsEveryNodeOnce(t *testing.T) {
 			sel = sel.Filter(func(n graph.Node) bool { return slices.Contains(wanted, n) })
 		}
 		shown := graph.Set{}
-		for _, root := range sel.Forest() {
+		for _, root := range trees(sel.Forest()) {
 			if len(root.References) > 0 {
 				t.Fatalf("root %s has references to an owner above", root.Node.Identity())
 			}
@@ -138,7 +138,7 @@ func TestForestShowsEveryNodeOnce(t *testing.T) {
 	})
 }
 
-func checkBranch(t *rapid.T, b *graph.Branch, above []graph.Node, shown graph.Set) {
+func checkBranch(t *rapid.T, b *branch, above []graph.Node, shown graph.Set) {
 	id := b.Node.Identity()
 	if b.Cycle {
 		if !slices.Contains(above, b.Node) || len(b.Dependents) > 0 {
@@ -159,10 +159,13 @@ func checkBranch(t *rapid.T, b *graph.Branch, above []graph.Node, shown graph.Se
 	if refs := slices.Concat(b.References, b.Elsewhere); len(refs) != len(b.Node.Owners()) {
 		t.Fatalf("%s has %d references, shown are %d", id, len(b.Node.Owners()), len(refs))
 	}
-	if !slices.IsSortedFunc(b.Dependents, func(x, y *graph.Branch) int { return x.Node.Identity().Compare(y.Node.Identity()) }) {
+	if !slices.IsSortedFunc(b.Dependents, func(x, y *branch) int { return x.Node.Identity().Compare(y.Node.Identity()) }) {
 		t.Fatalf("the dependents of %s are not in order", id)
 	}
-	for _, d := range b.Dependents {
+	for i, d := range b.Dependents {
+		if d.Last != (i == len(b.Dependents)-1) {
+			t.Fatalf("line %d of %d below %s is the last: %v", i, len(b.Dependents), id, d.Last)
+		}
 		checkBranch(t, d, append(slices.Clone(above), b.Node), shown)
 	}
 }
@@ -172,9 +175,9 @@ func checkBranch(t *rapid.T, b *graph.Branch, above []graph.Node, shown graph.Se
 func TestForestClosesCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := knots.Draw(t, "knot")
-		walkBranches(drawSelection(t, k).Forest(), nil, func(b *graph.Branch, above []graph.Node) {
+		walkBranches(trees(drawSelection(t, k).Forest()), nil, func(b *branch, above []graph.Node) {
 			for _, n := range append(slices.Clone(above), b.Node) {
-				closed := slices.ContainsFunc(b.Dependents, func(d *graph.Branch) bool { return d.Cycle && d.Node == n })
+				closed := slices.ContainsFunc(b.Dependents, func(d *branch) bool { return d.Cycle && d.Node == n })
 				if want := !b.Cycle && slices.Contains(b.Node.Dependents(), n); closed != want {
 					t.Fatalf("%s below %s: closed %v, want %v", n.Identity(), b.Node.Identity(), closed, want)
 				}
@@ -183,7 +186,7 @@ func TestForestClosesCycles(t *testing.T) {
 	})
 }
 
-func walkBranches(forest []*graph.Branch, above []graph.Node, f func(b *graph.Branch, above []graph.Node)) {
+func walkBranches(forest []*branch, above []graph.Node, f func(b *branch, above []graph.Node)) {
 	for _, b := range forest {
 		f(b, above)
 		walkBranches(b.Dependents, append(slices.Clone(above), b.Node), f)
@@ -197,8 +200,8 @@ func TestForestRoots(t *testing.T) {
 		k := knots.Draw(t, "knot")
 		sel := drawSelection(t, k)
 		roots := graph.Set{}
-		for _, b := range sel.Forest() {
-			roots[b.Node] = true
+		for _, n := range sel.Forest().Roots {
+			roots[n] = true
 		}
 		for n := range sel.Nodes {
 			onTop := true // everything of the selection that leads to n is in a cycle with it
@@ -241,7 +244,7 @@ func TestForestPlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := knots.Draw(t, "knot")
 		sel := drawSelection(t, k)
-		walkBranches(sel.Forest(), nil, func(b *graph.Branch, above []graph.Node) {
+		walkBranches(trees(sel.Forest()), nil, func(b *branch, above []graph.Node) {
 			want, owned := place(sel, b.Node)
 			if !owned || b.Cycle || selectedAbove(sel, want, b.Node) {
 				return
@@ -284,7 +287,7 @@ func TestForestHidden(t *testing.T) {
 			wanted := drawNodes(t, k, "wanted")
 			sel = whole.Filter(func(n graph.Node) bool { return slices.Contains(wanted, n) })
 		}
-		walkBranches(sel.Forest(), nil, func(b *graph.Branch, _ []graph.Node) {
+		walkBranches(trees(sel.Forest()), nil, func(b *branch, _ []graph.Node) {
 			want := 0
 			for _, d := range b.Node.Dependents() {
 				if whole.Cut[b.Node] && !whole.Nodes[d] && !b.Cycle {
@@ -295,5 +298,23 @@ func TestForestHidden(t *testing.T) {
 				t.Fatalf("%s hides %d, want %d", b.Node.Identity(), b.Hidden, want)
 			}
 		})
+	})
+}
+
+// Whoever wants no more lines gets no more, and the next one gets them all.
+func TestBranchesStop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		forest := drawSelection(t, knots.Draw(t, "knot")).Forest()
+		want := forestText(forest)
+		wanted := rapid.IntRange(1, 5).Draw(t, "wanted")
+		got := 0
+		for range forest.Branches() {
+			if got++; got == wanted {
+				break
+			}
+		}
+		if again := forestText(forest); again != want {
+			t.Fatalf("%s, and after a break %s", want, again)
+		}
 	})
 }

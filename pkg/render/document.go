@@ -94,7 +94,7 @@ type Owner struct {
 }
 
 // NewGraph returns the document of the nodes that a forest shows.
-func NewGraph(s *graph.Snapshot, forest []*graph.Branch) *Graph {
+func NewGraph(s *graph.Snapshot, forest graph.Forest) *Graph {
 	document := &Graph{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "Graph"},
 		Complete: s.Complete(),
@@ -102,8 +102,8 @@ func NewGraph(s *graph.Snapshot, forest []*graph.Branch) *Graph {
 		Roots:    []types.UID{},
 		Nodes:    []Node{},
 	}
-	for _, root := range forest {
-		document.Roots = append(document.Roots, root.Node.Identity().UID)
+	for _, root := range forest.Roots {
+		document.Roots = append(document.Roots, root.UID())
 	}
 	for _, n := range shown(forest).Sorted() {
 		document.Nodes = append(document.Nodes, newNode(n))
@@ -147,16 +147,10 @@ func (g *Graph) DeepCopyObject() runtime.Object {
 }
 
 // shown returns the nodes of a forest.
-func shown(forest []*graph.Branch) graph.Set {
+func shown(forest graph.Forest) graph.Set {
 	set := graph.Set{}
-	walk(forest, func(b *graph.Branch) { set[b.Node] = true })
-	return set
-}
-
-// walk calls f for every branch, owners before dependents.
-func walk(forest []*graph.Branch, f func(*graph.Branch)) {
-	for _, b := range forest {
-		f(b)
-		walk(b.Dependents, f)
+	for b := range forest.Branches() {
+		set[b.Node] = true
 	}
+	return set
 }

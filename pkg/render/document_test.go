@@ -41,7 +41,7 @@ func TestEmptyDocument(t *testing.T) {
   "nodes": []
 }
 `
-	if diff := cmp.Diff(want, marshal(t, render.NewGraph(newSnapshot(), nil))); diff != "" {
+	if diff := cmp.Diff(want, marshal(t, render.NewGraph(newSnapshot(), graph.Forest{}))); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -112,7 +112,7 @@ func TestDocumentOrder(t *testing.T) {
 
 // The document is a runtime.Object, and changing the copy does not change it.
 func TestDocumentIsAnObject(t *testing.T) {
-	document := render.NewGraph(newSnapshot(), nil)
+	document := render.NewGraph(newSnapshot(), graph.Forest{})
 	gvk := document.GetObjectKind().GroupVersionKind()
 	if want := (schema.GroupVersionKind{Group: "kubectl-gc", Version: "v1", Kind: "Graph"}); gvk != want {
 		t.Errorf("kind %v, want %v", gvk, want)

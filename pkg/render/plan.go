@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -243,18 +244,19 @@ func (r *DeletionReport) DeepCopyObject() runtime.Object {
 // writeSteps writes the steps of a plan, one a line, with the server's answers where
 // there are any.
 func (p *DeletionPlan) writeSteps(w io.Writer, style Style) error {
-	rows := &table{style: style, rows: [][]cell{plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER")}}
+	var rows [][]cell
 	for _, s := range p.Steps {
 		policy := ""
 		if s.PropagationPolicy != nil {
 			policy = string(*s.PropagationPolicy)
 		}
-		rows.rows = append(rows.rows, []cell{
+		rows = append(rows, []cell{
 			{text: fmt.Sprint(s.Step)}, {text: string(s.Action)}, {text: s.Object.Namespace}, {text: s.Object.Kind + "/" + s.Object.Name},
 			{text: policy}, {text: s.Reason}, serverCell(s.Server),
 		})
 	}
-	return rows.write(w)
+	steps := table{style, plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER"), slices.Values(rows)}
+	return steps.write(w)
 }
 
 func serverCell(answer *ServerAnswer) cell {

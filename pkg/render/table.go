@@ -5,6 +5,7 @@ package render
 import (
 	"bufio"
 	"io"
+	"iter"
 	"strconv"
 	"strings"
 	"unicode"
@@ -67,6 +68,12 @@ type cell struct {
 
 func (c cell) width() int { return utf8.RuneCountInString(c.lead) + utf8.RuneCountInString(c.text) }
 
+// printable returns the cell as it is written.
+func (c cell) printable() cell {
+	c.text = printable(c.text)
+	return c
+}
+
 // printable escapes control characters: names in owner references and messages
 // are free text, and must not be able to drive the terminal.
 func printable(s string) string {
@@ -99,45 +106,59 @@ func plain(texts ...string) []cell {
 
 // table is a header and rows of the same length.
 type table struct {
-	style Style
-	rows  [][]cell
+	style  Style
+	header []cell
+	// rows are gone over twice, so that they need not be in memory all at once.
+	rows iter.Seq[[]cell]
 }
 
 // write prints the table with columns as wide as their widest cell. Columns
 // that are empty in every row but the header are left out.
 func (t *table) write(w io.Writer) error {
-	for _, row := range t.rows {
-		for k := range row {
-			row[k].text = printable(row[k].text)
-		}
+	columns := make([]column, len(t.header))
+	for k, c := range t.header {
+		columns[k].width = c.width()
 	}
-	widths := make([]int, len(t.rows[0]))
-	used := make([]bool, len(t.rows[0]))
-	for i, row := range t.rows {
+	for row := range t.rows {
 		for k, c := range row {
-			widths[k] = max(widths[k], c.width())
-			used[k] = used[k] || i > 0 && c.width() > 0
+			width := c.printable().width()
+			columns[k].width = max(columns[k].width, width)
+			columns[k].used = columns[k].used || width > 0
 		}
 	}
 	out := bufio.NewWriter(w)
-	for _, row := range t.rows {
-		line, pad := strings.Builder{}, 0
-		for k, c := range row {
-			if !used[k] {
-				continue
-			}
-			if c.width() > 0 {
-				line.WriteString(strings.Repeat(" ", pad))
-				line.WriteString(c.lead)
-				line.WriteString(t.style.paint(c.text, c.color))
-				pad = 0
-			}
-			pad += widths[k] - c.width() + 3
-		}
-		line.WriteByte('\n')
-		if _, err := out.WriteString(line.String()); err != nil {
+	if err := t.writeRow(out, t.header, columns); err != nil {
+		return err
+	}
+	for row := range t.rows {
+		if err := t.writeRow(out, row, columns); err != nil {
 			return err
 		}
 	}
 	return out.Flush()
+}
+
+type column struct {
+	width int
+	used  bool
+}
+
+func (t *table) writeRow(out *bufio.Writer, row []cell, columns []column) error {
+	line, pad := strings.Builder{}, 0
+	for k, c := range row {
+		if !columns[k].used {
+			continue
+		}
+		c = c.printable()
+		if c.width() > 0 {
+			line.WriteString(strings.Repeat(" ", pad))
+			line.WriteString(c.lead)
+			line.WriteString(t.style.paint(c.text, c.color))
+			pad = 0
+		}
+		pad += columns[k].width - c.width() + 3
+	}
+	line.WriteByte('\n')
+	_, err := out.WriteString(line.String())
+	return err
 }

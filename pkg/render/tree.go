@@ -3,8 +3,10 @@
 package render
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
@@ -34,31 +36,37 @@ type Tree struct {
 }
 
 // Write prints the forest as a table with the tree drawn in the NAME column.
-func (t *Tree) Write(w io.Writer, forest []*graph.Branch) error {
-	if len(forest) == 0 {
+func (t *Tree) Write(w io.Writer, forest graph.Forest) error {
+	if len(forest.Roots) == 0 {
 		return nil
 	}
 	header := []string{"NAMESPACE", "NAME", "READY", "STATUS", "AGE", "REFERENCE", "BLOCKS"}
 	if t.Wide {
 		header = append(header, "CONTROLLER", "APIVERSION", "UID")
 	}
-	rows := &table{style: t.Style, rows: [][]cell{plain(append(header, "DETAILS")...)}}
-	for _, root := range forest {
-		t.add(rows, root, "", "")
-	}
+	rows := table{t.Style, plain(append(header, "DETAILS")...), t.rows(forest)}
 	return rows.write(w)
 }
 
-// add appends the branch's row and those below it. lead is drawn before the
-// branch's name, under before those of its dependents.
-func (t *Tree) add(rows *table, b *graph.Branch, lead, under string) {
-	rows.rows = append(rows.rows, t.row(b, lead))
-	for i, d := range b.Dependents {
-		drawing := &t.Style.drawing().inner
-		if i == len(b.Dependents)-1 {
-			drawing = &t.Style.drawing().last
+// rows makes a row of each line, with what is drawn before its name.
+func (t *Tree) rows(forest graph.Forest) iter.Seq[[]cell] {
+	return func(yield func([]cell) bool) {
+		under := []string{""} // by depth, what is drawn before the lines there
+		for b := range forest.Branches() {
+			lead := under[b.Depth]
+			below := lead
+			if b.Depth > 0 {
+				drawing := &t.Style.drawing().inner
+				if b.Last {
+					drawing = &t.Style.drawing().last
+				}
+				lead, below = lead+drawing.lead, lead+drawing.under
+			}
+			under = append(under[:b.Depth+1], below)
+			if !yield(t.row(b, lead)) {
+				return
+			}
 		}
-		t.add(rows, d, under+drawing.lead, under+drawing.under)
 	}
 }
 
@@ -216,13 +224,15 @@ func (t *Tree) deletion(o *graph.Object) []string {
 
 // Names prints the objects as kubectl's -o name does. Missing owners have no
 // name that a command could use and are left out.
-func Names(w io.Writer, forest []*graph.Branch) error {
-	var err error
-	walk(forest, func(b *graph.Branch) {
-		if err != nil || b.Cycle || b.Node.Virtual() {
-			return
+func Names(w io.Writer, forest graph.Forest) error {
+	out := bufio.NewWriter(w)
+	for b := range forest.Branches() {
+		if b.Cycle || b.Node.Virtual() {
+			continue
 		}
-		_, err = fmt.Fprintln(w, kubectlName(b.Node.Identity()))
-	})
-	return err
+		if _, err := fmt.Fprintln(out, kubectlName(b.Node.Identity())); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }

@@ -32,7 +32,7 @@ func TestTree(t *testing.T) {
 	for _, test := range []struct {
 		file   string
 		tree   render.Tree
-		forest []*graph.Branch
+		forest graph.Forest
 	}{
 		{"tree.txt", render.Tree{Statuses: statuses}, all},
 		{"tree-unicode.txt", render.Tree{Statuses: statuses, Style: render.Style{Unicode: true}}, all},
@@ -212,10 +212,10 @@ func TestTreeIsATable(t *testing.T) {
 	})
 }
 
-func countBranches(forest []*graph.Branch) int {
-	n := len(forest)
-	for _, b := range forest {
-		n += countBranches(b.Dependents)
+func countBranches(forest graph.Forest) int {
+	n := 0
+	for range forest.Branches() {
+		n++
 	}
 	return n
 }
