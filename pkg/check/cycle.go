@@ -75,15 +75,12 @@ func (c *checker) closesWithout(members []graph.Node, ref *graph.Reference, foll
 // ringFrom returns a shortest way over owners from the node back to itself,
 // which is the first and the last in it.
 func ringFrom(start graph.Node, members []graph.Node, follow func(graph.Reference) bool) []graph.Node {
-	belongs := graph.Set{}
-	for _, n := range members {
-		belongs[n] = true
-	}
+	belongs := graph.NewSet(members...)
 	cameFrom := map[graph.Node]graph.Node{}
 	for queue := []graph.Node{start}; ; queue = queue[1:] {
 		n := queue[0]
 		for _, ref := range n.Owners() {
-			if !belongs[ref.Owner] || !follow(ref) {
+			if !belongs.Has(ref.Owner) || !follow(ref) {
 				continue
 			}
 			if ref.Owner == start {

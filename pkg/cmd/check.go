@@ -396,13 +396,13 @@ func (o *checkOptions) scope(s *session, named []graph.Object) cluster.Scope {
 // does not handle are not among them, unless they were named.
 func (o *checkOptions) selected(s *session, g *graph.Graph, named []graph.Object) func(graph.Node) bool {
 	if o.given() {
-		selected := graph.Set{}
+		var selected graph.Set
 		for i := range named {
 			if n, read := g.Node(named[i].UID); read {
-				selected[n] = true
+				selected.Add(n)
 			}
 		}
-		return func(n graph.Node) bool { return selected[n] }
+		return selected.Has
 	}
 	handled := handledBy(s.reader.Resources())
 	selector, _ := labels.Parse(o.selector) // was validated

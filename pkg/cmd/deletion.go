@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -157,7 +156,7 @@ func (d *deletion) preview(ctx context.Context, j *job) (*render.DeletionPlan, *
 func concerned(j *job) iter.Seq[graph.Node] {
 	nodes := j.graph.Nodes()
 	if len(j.targets) > 0 {
-		nodes = maps.Keys(gc.Concerned(j.graph, uids(j.targets)))
+		nodes = gc.Concerned(j.graph, uids(j.targets)).All()
 	}
 	return func(yield func(graph.Node) bool) {
 		for n := range nodes {

@@ -167,7 +167,7 @@ func (o *treeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(selection.Nodes) == 0 && snapshot.Len() == 0 && !snapshot.Complete() {
+	if selection.Nodes.Len() == 0 && snapshot.Len() == 0 && !snapshot.Complete() {
 		return errors.Join(errors.New("listing objects: nothing could be read"), o.finish(s, snapshot))
 	}
 	if err := o.print(ctx, s, g, selection); err != nil {
@@ -376,11 +376,7 @@ func (o *treeOptions) printTree(ctx context.Context, s *session, sel graph.Selec
 	if err != nil {
 		return err
 	}
-	named := graph.Set{}
-	for _, n := range sel.Named {
-		named[n] = true
-	}
-	tree := render.Tree{Style: style, Wide: o.output == "wide", Now: time.Now(), Named: named, Statuses: o.statuses(ctx, s, sel)}
+	tree := render.Tree{Style: style, Wide: o.output == "wide", Now: time.Now(), Named: graph.NewSet(sel.Named...), Statuses: o.statuses(ctx, s, sel)}
 	return tree.Write(o.Out, forest)
 }
 
@@ -389,7 +385,7 @@ func (o *treeOptions) statuses(ctx context.Context, s *session, sel graph.Select
 	if o.status == "never" {
 		return nil
 	}
-	if o.status == "auto" && len(sel.Nodes) > maxStatuses {
+	if o.status == "auto" && sel.Nodes.Len() > maxStatuses {
 		fmt.Fprintf(o.ErrOut, "READY and STATUS are not shown for more than %d objects; --status=always asks for them.\n", maxStatuses)
 		return nil
 	}

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -104,7 +103,7 @@ type DeleteOptions struct {
 func (c *Collector) Delete(ctx context.Context, targets []types.UID, options DeleteOptions) (*Report, error) {
 	concerned := Concerned(c.state.graph, targets)
 	c.report.expect(concerned)
-	c.state.expect(len(concerned))
+	c.state.expect(concerned.Len())
 	for _, uid := range targets {
 		if v, ok := c.state.view(uid); !ok || v.gone {
 			c.enqueueDependents(uid)
@@ -178,7 +177,7 @@ func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 	}
 	set := graph.Descendants(roots...)
 	for owners := waitingFor(set); len(owners) > 0; owners = waitingFor(set) {
-		maps.Copy(set, graph.Descendants(owners...))
+		set.AddAll(graph.Descendants(owners...))
 	}
 	return set
 }
@@ -187,11 +186,11 @@ func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 // blocked from within it and not from without.
 func waitingFor(set graph.Set) []graph.Node {
 	var owners []graph.Node
-	for n := range set {
+	for n := range set.All() {
 		for _, ref := range n.Owners() {
 			o := ref.Owner
-			outside := func(d graph.Node) bool { return !set[d] }
-			if ref.Blocking() && !set[o] && o.DeletingDependents() && !slices.ContainsFunc(o.BlockingDependents(), outside) {
+			outside := func(d graph.Node) bool { return !set.Has(d) }
+			if ref.Blocking() && !set.Has(o) && o.DeletingDependents() && !slices.ContainsFunc(o.BlockingDependents(), outside) {
 				owners = append(owners, o)
 			}
 		}

@@ -92,11 +92,11 @@ func newReport() *report {
 func (r *report) expect(nodes graph.Set) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.included = make(map[types.UID]bool, len(nodes))
-	for n := range nodes {
+	r.included = make(map[types.UID]bool, nodes.Len())
+	for n := range nodes.All() {
 		r.included[n.UID()] = true
 	}
-	r.steps = slices.Grow(r.steps, len(nodes))
+	r.steps = slices.Grow(r.steps, nodes.Len())
 }
 
 func (r *report) include(uid types.UID) {

@@ -215,7 +215,7 @@ func TestConcerned(t *testing.T) {
 			targets = append(targets, types.UID(name))
 		}
 		var got []string
-		for n := range Concerned(graphOf(parseWorld(t, world)), targets) {
+		for n := range Concerned(graphOf(parseWorld(t, world)), targets).All() {
 			got = append(got, string(n.Object().UID))
 		}
 		slices.Sort(got)

@@ -125,9 +125,9 @@ func selectNodes(g *graph.Graph, args []string) graph.Selection {
 	var sel graph.Selection
 	switch args[0] {
 	case "all":
-		sel = graph.Selection{Nodes: graph.Set{}}
+		sel = graph.Selection{}
 		for n := range g.Nodes() {
-			sel.Nodes[n] = true
+			sel.Nodes.Add(n)
 		}
 	case "owners":
 		sel = graph.SelectOwners(named...)

@@ -49,7 +49,7 @@ func TestCyclesOver(t *testing.T) {
 		g := graph.New(w.read(w.drawReading(t)))
 		follow := graph.Reference.Blocking
 		reaches := func(from, to graph.Node) bool {
-			seen := graph.Set{}
+			seen := map[graph.Node]bool{}
 			for queue := []graph.Node{from}; len(queue) > 0; queue = queue[1:] {
 				for _, ref := range queue[0].Owners() {
 					if !follow(ref) || seen[ref.Owner] {
@@ -65,7 +65,7 @@ func TestCyclesOver(t *testing.T) {
 			return false
 		}
 		var want [][]graph.Node
-		done := graph.Set{}
+		done := map[graph.Node]bool{}
 		for n := range g.Nodes() {
 			if done[n] || !reaches(n, n) {
 				continue

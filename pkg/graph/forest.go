@@ -4,7 +4,6 @@ package graph
 
 import (
 	"iter"
-	"maps"
 	"slices"
 )
 
@@ -42,21 +41,17 @@ type Selection struct {
 // SelectDependents selects the nodes and what depends on them, down to the
 // depth; a negative depth is no limit.
 func SelectDependents(depth int, named ...Node) Selection {
-	sel := Selection{Nodes: Set{}, Named: named, Cut: Set{}}
+	sel := Selection{Nodes: NewSet(named...), Named: named}
 	level := named
-	for _, n := range named {
-		sel.Nodes[n] = true
-	}
 	for d := 0; len(level) > 0; d++ {
 		var below []Node
 		for _, n := range level {
 			if depth >= 0 && d >= depth {
-				sel.Cut[n] = true
+				sel.Cut.Add(n)
 				continue
 			}
 			for _, dependent := range n.Dependents() {
-				if !sel.Nodes[dependent] {
-					sel.Nodes[dependent] = true
+				if sel.Nodes.Add(dependent) {
 					below = append(below, dependent)
 				}
 			}
@@ -74,7 +69,7 @@ func SelectOwners(named ...Node) Selection {
 // SelectBoth selects the nodes, what owns them and what depends on them.
 func SelectBoth(depth int, named ...Node) Selection {
 	sel := SelectDependents(depth, named...)
-	maps.Copy(sel.Nodes, Ancestors(named...))
+	sel.Nodes.AddAll(Ancestors(named...))
 	return sel
 }
 
@@ -83,26 +78,23 @@ func SelectBoth(depth int, named ...Node) Selection {
 // named ones.
 func (sel Selection) Filter(match func(Node) bool) Selection {
 	kept := slices.Clone(sel.Named)
-	for n := range sel.Nodes {
+	for n := range sel.Nodes.All() {
 		if match(n) {
 			kept = append(kept, n)
 		}
 	}
 	filtered := sel
-	filtered.Nodes, filtered.unwanted = Set{}, maps.Clone(sel.Nodes)
-	maps.Copy(filtered.unwanted, sel.unwanted)
-	for n := range Ancestors(kept...) {
-		if sel.Nodes[n] {
-			filtered.Nodes[n] = true
-			delete(filtered.unwanted, n)
+	filtered.Nodes, filtered.unwanted = Set{}, Set{}
+	wanted := Ancestors(kept...)
+	for n := range sel.Nodes.All() {
+		if wanted.Has(n) {
+			filtered.Nodes.Add(n)
+		} else {
+			filtered.unwanted.Add(n)
 		}
 	}
+	filtered.unwanted.AddAll(sel.unwanted)
 	return filtered
-}
-
-// Sorted returns the set's nodes in the order of their identities.
-func (s Set) Sorted() []Node {
-	return slices.SortedFunc(maps.Keys(s), Node.Compare)
 }
 
 // Forest is a selection arranged as trees: every node once, under its
@@ -120,7 +112,7 @@ type Forest struct {
 func (sel Selection) Forest() Forest {
 	p := newPlanter(sel)
 	var roots []Node
-	for n := range sel.Nodes {
+	for n := range sel.Nodes.All() {
 		if p.primary[n.index] == nobody && p.place(n) {
 			roots = append(roots, n)
 		}
@@ -191,7 +183,7 @@ func (w *walker) below(n Node) (lines []int32, hidden int) {
 		switch {
 		case w.under[i] == n.index, w.above[i]:
 			lines = append(lines, i)
-		case w.sel.Cut[n] && !w.sel.Nodes[d] && !w.sel.unwanted[d]:
+		case w.sel.Cut.Has(n) && !w.sel.Nodes.Has(d) && !w.sel.unwanted.Has(d):
 			hidden++
 		}
 	}
@@ -227,7 +219,7 @@ func (sel Selection) primaryOwner(n Node) (Node, bool) {
 	b, slot := n.place()
 	for k, w := range b.ownersFrom(b.records[slot].owners) {
 		owner := Node{n.graph, edges[k].owner}
-		if owner == n || !sel.Nodes[owner] {
+		if owner == n || !sel.Nodes.Has(owner) {
 			continue
 		}
 		r := 1
@@ -247,8 +239,8 @@ func (sel Selection) primaryOwner(n Node) (Node, bool) {
 // cycles returns the cycles within the selection, owners before dependents.
 func (sel Selection) cycles() [][]Node {
 	var cycles [][]Node
-	for n := range sel.Nodes {
-		t := newTarjan(n.graph, func(i int32) bool { return sel.Nodes[Node{n.graph, i}] })
+	for n := range sel.Nodes.All() {
+		t := newTarjan(n.graph, func(i int32) bool { return sel.Nodes.Has(Node{n.graph, i}) })
 		for _, n := range sel.Nodes.Sorted() {
 			t.visit(n.index)
 		}
@@ -272,11 +264,7 @@ type planter struct {
 const nobody = -1
 
 func newPlanter(sel Selection) *planter {
-	p := &planter{sel: sel, left: len(sel.Nodes)}
-	for n := range sel.Nodes {
-		p.graph = n.graph
-		break
-	}
+	p := &planter{sel: sel, graph: sel.Nodes.graph, left: sel.Nodes.Len()}
 	if p.graph == nil {
 		return p
 	}
@@ -285,7 +273,7 @@ func newPlanter(sel Selection) *planter {
 	for i := range size {
 		p.primary[i], p.under[i] = nobody, nobody
 	}
-	for n := range sel.Nodes {
+	for n := range sel.Nodes.All() {
 		if owner, owned := sel.primaryOwner(n); owned {
 			p.primary[n.index] = owner.index
 		}
@@ -320,10 +308,7 @@ func (p *planter) place(n Node) bool {
 // place: under any owner that is placed, and where no member has one, below a
 // root, which it returns.
 func (p *planter) placeCycle(cycle []Node) []Node {
-	members, candidates := Set{}, slices.Clone(cycle)
-	for _, n := range cycle {
-		members[n] = true
-	}
+	members, candidates := NewSet(cycle...), slices.Clone(cycle)
 	var roots []Node
 	for {
 		for len(candidates) > 0 {
@@ -331,7 +316,7 @@ func (p *planter) placeCycle(cycle []Node) []Node {
 			candidates = candidates[1:]
 			if p.placeUnderAny(n) {
 				for _, d := range n.Dependents() {
-					if members[d] && !p.placed[d.index] {
+					if members.Has(d) && !p.placed[d.index] {
 						candidates = append(candidates, d)
 					}
 				}
@@ -343,7 +328,7 @@ func (p *planter) placeCycle(cycle []Node) []Node {
 		}
 		root := cycle[k]
 		for _, n := range p.sel.Named {
-			if members[n] && !p.placed[n.index] {
+			if members.Has(n) && !p.placed[n.index] {
 				root = n
 				break
 			}

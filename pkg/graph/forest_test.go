@@ -3,7 +3,6 @@
 package graph_test
 
 import (
-	"maps"
 	"slices"
 	"testing"
 
@@ -33,12 +32,12 @@ func TestSelectDependentsDepth(t *testing.T) {
 		}
 		for _, n := range k.nodes() {
 			far, ok := below[n]
-			if selected := ok && (depth < 0 || far <= depth); sel.Nodes[n] != selected {
-				t.Fatalf("%s is %d below: selected %v", n.Identity(), far, sel.Nodes[n])
+			if selected := ok && (depth < 0 || far <= depth); sel.Nodes.Has(n) != selected {
+				t.Fatalf("%s is %d below: selected %v", n.Identity(), far, sel.Nodes.Has(n))
 			}
-			more := slices.ContainsFunc(n.Dependents(), func(d graph.Node) bool { return !sel.Nodes[d] })
-			if sel.Nodes[n] && more && !sel.Cut[n] || sel.Cut[n] && far != depth {
-				t.Fatalf("%s is %d below: cut %v", n.Identity(), far, sel.Cut[n])
+			more := slices.ContainsFunc(n.Dependents(), func(d graph.Node) bool { return !sel.Nodes.Has(d) })
+			if sel.Nodes.Has(n) && more && !sel.Cut.Has(n) || sel.Cut.Has(n) && far != depth {
+				t.Fatalf("%s is %d below: cut %v", n.Identity(), far, sel.Cut.Has(n))
 			}
 		}
 		if !slices.Equal(sel.Named, named) {
@@ -54,16 +53,19 @@ func TestSelectOwnersAndBoth(t *testing.T) {
 		depth := rapid.IntRange(-1, 3).Draw(t, "depth")
 		owners, both := graph.SelectOwners(named...), graph.SelectBoth(depth, named...)
 		want := graph.Ancestors(named...)
-		if !maps.Equal(owners.Nodes, want) || len(owners.Cut) > 0 {
+		if !equal(owners.Nodes, want) || owners.Cut.Len() > 0 {
 			t.Fatalf("owners: got %s, want %s", uids(owners.Nodes.Sorted()), uids(want.Sorted()))
 		}
 		dependents := graph.SelectDependents(depth, named...)
-		maps.Copy(want, dependents.Nodes)
-		if !maps.Equal(both.Nodes, want) || !maps.Equal(both.Cut, dependents.Cut) {
+		want.AddAll(dependents.Nodes)
+		if !equal(both.Nodes, want) || !equal(both.Cut, dependents.Cut) {
 			t.Fatalf("both: got %s, want %s", uids(both.Nodes.Sorted()), uids(want.Sorted()))
 		}
 	})
 }
+
+// equal reports whether two sets have the same nodes.
+func equal(a, b graph.Set) bool { return slices.Equal(uidList(a.Sorted()), uidList(b.Sorted())) }
 
 // What is kept, what was named and what of the selection owns them, directly
 // or through others, stays; nothing else does.
@@ -71,24 +73,24 @@ func TestFilterCutsNoChain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := knots.Draw(t, "knot")
 		sel := drawSelection(t, k)
-		wanted := graph.Set{}
+		wanted := map[graph.Node]bool{}
 		for _, n := range drawNodes(t, k, "wanted") {
 			wanted[n] = true
 		}
 		got := sel.Filter(func(n graph.Node) bool { return wanted[n] })
-		for n := range sel.Nodes {
+		for n := range sel.Nodes.All() {
 			stays := false
-			for kept := range sel.Nodes {
+			for kept := range sel.Nodes.All() {
 				if wanted[kept] || slices.Contains(sel.Named, kept) {
 					stays = stays || kept == n || k.above(uid(kept), uid(n))
 				}
 			}
-			if got.Nodes[n] != stays {
-				t.Fatalf("%s stays: %v, want %v", n.Identity(), got.Nodes[n], stays)
+			if got.Nodes.Has(n) != stays {
+				t.Fatalf("%s stays: %v, want %v", n.Identity(), got.Nodes.Has(n), stays)
 			}
 		}
-		for n := range got.Nodes {
-			if !sel.Nodes[n] {
+		for n := range got.Nodes.All() {
+			if !sel.Nodes.Has(n) {
 				t.Fatalf("%s was not selected before", n.Identity())
 			}
 		}
@@ -106,10 +108,10 @@ func drawSelection(t *rapid.T, k knot) graph.Selection {
 	case 2:
 		return graph.SelectBoth(depth, named...)
 	}
-	sel := graph.Selection{Nodes: graph.Set{}}
+	sel := graph.Selection{}
 	for _, n := range k.nodes() {
 		if rapid.Bool().Draw(t, "select") {
-			sel.Nodes[n] = true
+			sel.Nodes.Add(n)
 		}
 	}
 	return sel
@@ -125,20 +127,20 @@ func TestForestShowsEveryNodeOnce(t *testing.T) {
 			wanted := drawNodes(t, k, "wanted")
 			sel = sel.Filter(func(n graph.Node) bool { return slices.Contains(wanted, n) })
 		}
-		shown := graph.Set{}
+		shown := &graph.Set{}
 		for _, root := range trees(sel.Forest()) {
 			if len(root.References) > 0 {
 				t.Fatalf("root %s has references to an owner above", root.Node.Identity())
 			}
 			checkBranch(t, root, nil, shown)
 		}
-		if !maps.Equal(shown, sel.Nodes) {
+		if !equal(*shown, sel.Nodes) {
 			t.Fatalf("shown %s, selected %s", uids(shown.Sorted()), uids(sel.Nodes.Sorted()))
 		}
 	})
 }
 
-func checkBranch(t *rapid.T, b *branch, above []graph.Node, shown graph.Set) {
+func checkBranch(t *rapid.T, b *branch, above []graph.Node, shown *graph.Set) {
 	id := b.Node.Identity()
 	if b.Cycle {
 		if !slices.Contains(above, b.Node) || len(b.Dependents) > 0 {
@@ -146,10 +148,9 @@ func checkBranch(t *rapid.T, b *branch, above []graph.Node, shown graph.Set) {
 		}
 		return
 	}
-	if shown[b.Node] {
+	if !shown.Add(b.Node) {
 		t.Fatalf("%s is shown twice", id)
 	}
-	shown[b.Node] = true
 	if len(above) > 0 {
 		owner := above[len(above)-1]
 		if len(b.References) == 0 || slices.ContainsFunc(b.References, func(r graph.Reference) bool { return r.Owner != owner }) {
@@ -199,21 +200,21 @@ func TestForestRoots(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := knots.Draw(t, "knot")
 		sel := drawSelection(t, k)
-		roots := graph.Set{}
+		var roots graph.Set
 		for _, n := range sel.Forest().Roots {
-			roots[n] = true
+			roots.Add(n)
 		}
-		for n := range sel.Nodes {
+		for n := range sel.Nodes.All() {
 			onTop := true // everything of the selection that leads to n is in a cycle with it
 			inRoots := 0  // members of that cycle, n included, that are roots
-			for m := range sel.Nodes {
+			for m := range sel.Nodes.All() {
 				up, down := selectedAbove(sel, n, m), selectedAbove(sel, m, n)
 				onTop = onTop && (!up || down || m == n)
-				if roots[m] && (m == n || up && down) {
+				if roots.Has(m) && (m == n || up && down) {
 					inRoots++
 				}
 			}
-			if onTop && inRoots != 1 || !onTop && roots[n] {
+			if onTop && inRoots != 1 || !onTop && roots.Has(n) {
 				t.Fatalf("%s: nothing leads to it: %v; roots: %s", n.Identity(), onTop, uids(roots.Sorted()))
 			}
 		}
@@ -223,13 +224,13 @@ func TestForestRoots(t *testing.T) {
 // selectedAbove reports whether references lead from a node to an owner
 // without leaving the selection.
 func selectedAbove(sel graph.Selection, n, owner graph.Node) bool {
-	seen := graph.Set{n: true}
+	seen := map[graph.Node]bool{n: true}
 	for queue := []graph.Node{n}; len(queue) > 0; queue = queue[1:] {
 		for _, ref := range queue[0].Owners() {
 			if ref.Owner == owner {
-				return sel.Nodes[owner]
+				return sel.Nodes.Has(owner)
 			}
-			if sel.Nodes[ref.Owner] && !seen[ref.Owner] {
+			if sel.Nodes.Has(ref.Owner) && !seen[ref.Owner] {
 				seen[ref.Owner] = true
 				queue = append(queue, ref.Owner)
 			}
@@ -259,7 +260,7 @@ func TestForestPlace(t *testing.T) {
 func place(sel graph.Selection, n graph.Node) (graph.Node, bool) {
 	var refs []graph.Reference
 	for _, ref := range n.Owners() {
-		if sel.Nodes[ref.Owner] && ref.Owner != n {
+		if sel.Nodes.Has(ref.Owner) && ref.Owner != n {
 			refs = append(refs, ref)
 		}
 	}
@@ -290,7 +291,7 @@ func TestForestHidden(t *testing.T) {
 		walkBranches(trees(sel.Forest()), nil, func(b *branch, _ []graph.Node) {
 			want := 0
 			for _, d := range b.Node.Dependents() {
-				if whole.Cut[b.Node] && !whole.Nodes[d] && !b.Cycle {
+				if whole.Cut.Has(b.Node) && !whole.Nodes.Has(d) && !b.Cycle {
 					want++
 				}
 			}

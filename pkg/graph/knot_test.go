@@ -165,14 +165,14 @@ func TestAncestorsAndDescendants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := knots.Draw(t, "knot")
 		from := drawNodes(t, k, "from")
-		ancestors, descendants := graph.Set{}, graph.Set{}
+		var ancestors, descendants graph.Set
 		for _, n := range k.nodes() {
 			for _, f := range from {
 				if n == f || k.above(uid(f), uid(n)) {
-					ancestors[n] = true
+					ancestors.Add(n)
 				}
 				if n == f || k.above(uid(n), uid(f)) {
-					descendants[n] = true
+					descendants.Add(n)
 				}
 			}
 		}

@@ -58,9 +58,9 @@ func bigSnapshot(n int, ownersOf func(i int) []int) *graph.Snapshot {
 func bigName(i int) string { return fmt.Sprintf("n%06d", i) }
 
 func selectAll(g *graph.Graph) graph.Selection {
-	sel := graph.Selection{Nodes: graph.Set{}}
+	sel := graph.Selection{}
 	for n := range g.Nodes() {
-		sel.Nodes[n] = true
+		sel.Nodes.Add(n)
 	}
 	return sel
 }

@@ -2,7 +2,10 @@
 
 package graph
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Cycles returns the groups of objects that own each other, directly or
 // through others, and the objects that own themselves: the strongly connected
@@ -161,8 +164,61 @@ func (g *Graph) trace(cameFrom map[int32]int32, from, to int32) []Node {
 	return path
 }
 
-// Set is a set of nodes.
-type Set map[Node]bool
+// Set is a set of nodes of one graph. The zero value is empty and ready for use;
+// a copy of any other is the same set.
+type Set struct {
+	graph   *Graph
+	members map[int32]struct{}
+}
+
+// NewSet returns the set of the nodes.
+func NewSet(nodes ...Node) Set {
+	var s Set
+	for _, n := range nodes {
+		s.Add(n)
+	}
+	return s
+}
+
+// Add adds a node and reports whether it was not in the set before.
+func (s *Set) Add(n Node) bool {
+	before := len(s.members)
+	if s.members == nil {
+		s.graph, s.members = n.graph, map[int32]struct{}{}
+	}
+	s.members[n.index] = struct{}{}
+	return len(s.members) > before
+}
+
+// AddAll adds the nodes of another set.
+func (s *Set) AddAll(other Set) {
+	for n := range other.All() {
+		s.Add(n)
+	}
+}
+
+// Has reports whether the node is in the set.
+func (s Set) Has(n Node) bool {
+	_, ok := s.members[n.index]
+	return ok && n.graph == s.graph
+}
+
+// Len returns the number of nodes.
+func (s Set) Len() int { return len(s.members) }
+
+// All goes over the nodes in no order.
+func (s Set) All() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		for i := range s.members {
+			if !yield(Node{s.graph, i}) {
+				return
+			}
+		}
+	}
+}
+
+// Sorted returns the nodes in the order of their identities.
+func (s Set) Sorted() []Node { return slices.SortedFunc(s.All(), Node.Compare) }
 
 // Ancestors returns the nodes that can be reached over owners from the given
 // ones, which are included.
@@ -185,17 +241,13 @@ func Descendants(nodes ...Node) Set {
 }
 
 func reach(nodes []Node, next func(n Node, add func(int32))) Set {
-	set := Set{}
+	set := NewSet(nodes...)
 	queue := slices.Clone(nodes)
-	for _, n := range nodes {
-		set[n] = true
-	}
 	for len(queue) > 0 {
 		n := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
 		next(n, func(i int32) {
-			if m := (Node{n.graph, i}); !set[m] {
-				set[m] = true
+			if m := (Node{n.graph, i}); set.Add(m) {
 				queue = append(queue, m)
 			}
 		})

@@ -148,9 +148,9 @@ func (g *Graph) DeepCopyObject() runtime.Object {
 
 // shown returns the nodes of a forest.
 func shown(forest graph.Forest) graph.Set {
-	set := graph.Set{}
+	var set graph.Set
 	for b := range forest.Branches() {
-		set[b.Node] = true
+		set.Add(b.Node)
 	}
 	return set
 }

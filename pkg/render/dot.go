@@ -33,9 +33,8 @@ func writeGraph(w io.Writer, nodes []graph.Node, decorate func(graph.Node, gogra
 	if err := g.SetDir(true); err != nil {
 		return err
 	}
-	set := graph.Set{}
+	set := graph.NewSet(nodes...)
 	for _, n := range nodes {
-		set[n] = true
 		if err := addVertex(g, n); err != nil {
 			return err
 		}
@@ -43,7 +42,7 @@ func writeGraph(w io.Writer, nodes []graph.Node, decorate func(graph.Node, gogra
 	}
 	for _, n := range nodes {
 		for _, ref := range n.Owners() {
-			if !set[ref.Owner] {
+			if !set.Has(ref.Owner) {
 				continue
 			}
 			if err := addEdge(g, ref); err != nil {

@@ -100,9 +100,9 @@ func mustNode(t *testing.T, g *graph.Graph, uid types.UID) graph.Node {
 }
 
 func everything(g *graph.Graph) graph.Selection {
-	sel := graph.Selection{Nodes: graph.Set{}}
+	sel := graph.Selection{}
 	for n := range g.Nodes() {
-		sel.Nodes[n] = true
+		sel.Nodes.Add(n)
 	}
 	return sel
 }

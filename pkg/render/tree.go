@@ -94,7 +94,7 @@ func (t *Tree) nodeColor(b *graph.Branch) color {
 		return faint
 	case b.Node.BeingDeleted():
 		return red
-	case t.Named[b.Node]:
+	case t.Named.Has(b.Node):
 		return bold
 	}
 	return noColor

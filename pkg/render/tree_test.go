@@ -28,7 +28,7 @@ func TestTree(t *testing.T) {
 		"web": {Ready: "1/2"}, "web-1-a": {Ready: "0/1", Status: "Terminating"}, "web-1-b": {Ready: "1/1", Status: "Running"},
 		"ring-a": {Status: "Odd"},
 	}
-	named := graph.Set{mustNode(t, g, "web-1-b"): true, mustNode(t, g, "web-1-a"): true}
+	named := graph.NewSet(mustNode(t, g, "web-1-b"), mustNode(t, g, "web-1-a"))
 	for _, test := range []struct {
 		file   string
 		tree   render.Tree
