@@ -72,16 +72,26 @@ type listing struct {
 	unlisted []graph.Unlisted
 	parts    []*listing
 
+	way way
 	// token continues the list; remaining is what it leads to.
 	token     string
 	remaining int64
-	// whole: the token expired once, so the list is read in one piece.
-	whole bool
 	// onward: it was begun, and its next page is being read.
 	onward bool
 	// json: it comes in JSON, and a page is in memory in full.
 	json bool
 }
+
+// way is how a list is read.
+type way int
+
+const (
+	inPages way = iota
+	// fromCache: all of it again in one piece, from the API server's cache.
+	fromCache
+	// afresh: the token has expired, so all of it again in one piece.
+	afresh
+)
 
 // pageReader reads pages, one after the other.
 type pageReader struct {
@@ -96,26 +106,37 @@ func (r *Reader) newPageReader(labels []string) *pageReader {
 	return &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}}
 }
 
-// next reads the listing's next page and reports whether there are more. When
-// its token has expired the listing starts over, in one piece (client-go,
-// tools/pager, FullListIfExpired); what came before is dropped.
+// next reads the listing's next page and reports whether there are more. A list
+// that proves to have more than one is read again in one piece where the server
+// has it in its cache; the token of the first page is for the case that this
+// fails. When a token has expired the listing starts over, in one piece
+// (client-go, tools/pager, FullListIfExpired). What came before is dropped.
 func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error) {
-	if l.token == "" && !l.whole {
+	if l.token == "" && l.way == inPages {
 		p.reader.stats.lists.Add(1)
 	}
 	p.reader.stats.pages.Add(1)
 	list, err := p.read(ctx, l)
-	if apierrors.IsResourceExpired(err) && l.token != "" {
-		p.packer.Batch()
-		l.pages, l.token, l.whole = nil, "", true
-		return true, nil
-	}
 	page := p.packer.Batch()
-	if err != nil {
+	switch {
+	case err == nil:
+	case l.way == fromCache && ctx.Err() == nil:
+		l.way = inPages
+		return true, p.reader.cacheFailed(ctx, err)
+	case l.token != "" && apierrors.IsResourceExpired(err):
+		l.pages, l.token, l.way = nil, "", afresh
+		return true, nil
+	default:
 		return false, err
+	}
+	if l.way == fromCache {
+		l.pages = nil
 	}
 	l.pages = append(l.pages, page)
 	l.version, l.token, l.remaining = list.ResourceVersion, list.Continue, list.Remaining
+	if l.token != "" && len(l.pages) == 1 && p.reader.caches(l) {
+		l.way = fromCache
+	}
 	return l.token != "", nil
 }
 
@@ -124,12 +145,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.reader.timeout)
 	defer cancel()
 	request := p.reader.bulk.Get().AbsPath(listPath(l.resource, l.namespace)...).SetHeader("Accept", acceptLists)
-	if limit := p.reader.limit(l); limit > 0 {
-		request.Param("limit", strconv.FormatInt(limit, 10))
-	}
-	if l.token != "" {
-		request.Param("continue", l.token)
-	}
+	p.reader.choose(request, l)
 	body, err := stream(ctx, request)
 	if err != nil {
 		return wire.List{}, err
@@ -156,45 +172,59 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	return list, err
 }
 
-// limit returns how many objects the listing's next page may have; 0 is no
-// limit.
-func (r *Reader) limit(l *listing) int64 {
-	switch size := r.options.PageSize; {
-	case l.whole:
-		return 0
-	case size != AutoPageSize:
-		return size
+// choose says which part of the list the request is for.
+func (r *Reader) choose(request *rest.Request, l *listing) {
+	switch l.way {
+	case inPages:
+		size := r.options.PageSize
+		if size == AutoPageSize {
+			size = DefaultPageSize
+		}
+		if size > 0 {
+			request.Param("limit", strconv.FormatInt(size, 10))
+		}
+		if l.token != "" {
+			request.Param("continue", l.token)
+		}
+	case fromCache:
+		request.Param("resourceVersion", l.version).MaxRetries(0).
+			Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
 	}
-	if limit := LimitAfter(l.remaining); l.token != "" && limit > DefaultPageSize && !l.json && r.cachesPages() {
-		return limit
-	}
-	return DefaultPageSize
 }
 
-// The sizes of further pages. minGrown objects of metadata are some ten
-// megabytes.
-const (
-	minGrown = 5_000
-	maxGrown = 50_000
-)
+// servesFromCache is the version since which an API server answers a list that
+// is not older than another one from its cache without fail (the feature
+// ConsistentListFromCache, 1.31), and sends it while it encodes it
+// (StreamingCollectionEncodingToProtobuf).
+var servesFromCache = version.MajorMinor(1, 33)
 
-// LimitAfter returns the size of the page that follows when a server that caches
-// lists says that so many objects remain. For each page such a server goes over
-// all that is left (apiserver/pkg/storage/cacher/store_btree.go, ListPrefix), so
-// pages of one size cost it the square of the list's length.
-func LimitAfter(remaining int64) int64 {
-	if remaining <= 2*DefaultPageSize {
-		return DefaultPageSize
-	}
-	return min(max(remaining/4, minGrown), maxGrown)
+// caches reports whether the listing, of which there is one page, had better be
+// read in one piece from the API server's cache. Its further pages may come from
+// etcd: a server has pages in its cache only if something of the type has changed
+// since etcd was last compacted (apiserver/pkg/storage/cacher/watch_cache.go,
+// Compact), and then goes over all that is left of the list for each
+// (store/store_btree.go, ListPrefix).
+func (r *Reader) caches(l *listing) bool {
+	return r.options.PageSize == AutoPageSize && l.version != "" && !l.json && !r.cacheLags.Load() && r.hasCache()
 }
 
-// cachedPages is the version since which an API server takes all pages of a list
-// from its cache, and not from etcd (the feature ListFromCacheSnapshot).
-var cachedPages = version.MajorMinor(1, 34)
+// cacheFailed takes the error of a list from the cache. It waits if the server
+// says so.
+func (r *Reader) cacheFailed(ctx context.Context, err error) error {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		r.cacheLags.Store(true)
+	}
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Duration(seconds) * time.Second):
+		return nil
+	}
+}
 
-// askCachesPages asks the server for its version. What cannot be told is no.
-func (r *Reader) askCachesPages() bool {
+// askHasCache asks the server for its version. What cannot be told is no.
+func (r *Reader) askHasCache() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
 	defer cancel()
 	data, err := r.rest.Get().AbsPath("/version").DoRaw(ctx)
@@ -206,7 +236,7 @@ func (r *Reader) askCachesPages() bool {
 		return false
 	}
 	v, err := version.ParseGeneric(info.GitVersion)
-	return err == nil && v.AtLeast(cachedPages)
+	return err == nil && v.AtLeast(servesFromCache)
 }
 
 // stream sends the request, again while the connection breaks before the

@@ -3,7 +3,6 @@
 package cluster_test
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,67 +10,127 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/test/bench/canned"
 )
 
-// recorder notes the lists of pods, and the requests for the version, to which it
-// has an answer of its own.
+// recorder notes the lists of pods, and answers some requests itself.
 type recorder struct {
 	http.Handler
 	version string // empty: it may not be asked
+	// cached answers lists that are to come from the cache, unless it is nil.
+	cached http.HandlerFunc
 
 	mu    sync.Mutex
 	asked []string
+	times []time.Time
+	// attempts counts the lists of all types that were to come from the cache.
+	attempts, versions int
 }
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	note := ""
-	if request.URL.Path == "/version" {
-		note = "version"
-	} else if strings.HasSuffix(request.URL.Path, "/pods") {
-		note = cmp.Or(request.URL.Query().Get("limit"), "all")
-	}
-	if note != "" {
-		r.mu.Lock()
-		r.asked = append(r.asked, note)
-		r.mu.Unlock()
-	}
+	query := request.URL.Query()
+	cached := query.Get("resourceVersionMatch") == "NotOlderThan" && query.Get("resourceVersion") == "1000000"
+	r.note(request, cached)
 	switch {
-	case note != "version":
-		r.Handler.ServeHTTP(w, request)
-	case r.version == "":
+	case request.URL.Path == "/version" && r.version == "":
 		http.Error(w, "no", http.StatusForbidden)
-	default:
+	case request.URL.Path == "/version":
 		fmt.Fprintf(w, `{"major":"1","gitVersion":%q}`, r.version)
+	case cached && r.cached != nil:
+		r.cached(w, request)
+	default:
+		r.Handler.ServeHTTP(w, request)
 	}
 }
 
-// Pages grow when a list proves to be long and the server has lists in its
-// cache, and are 500 objects otherwise, or what the user said.
-func TestGrowingPages(t *testing.T) {
-	small := strings.Fields(strings.Repeat("500 ", 20))
+func (r *recorder) note(request *http.Request, cached bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if request.URL.Path == "/version" {
+		r.versions++
+	}
+	if cached {
+		r.attempts++
+	}
+	if !strings.HasSuffix(request.URL.Path, "/pods") {
+		return
+	}
+	var words []string
+	query := request.URL.Query()
+	if limit := query.Get("limit"); limit != "" {
+		words = append(words, limit)
+	}
+	if query.Has("continue") {
+		words = append(words, "more")
+	}
+	if cached {
+		words = append(words, "cached")
+	}
+	if len(words) == 0 {
+		words = []string{"all"}
+	}
+	r.asked, r.times = append(r.asked, strings.Join(words, " ")), append(r.times, time.Now())
+}
+
+func failure(code int, reason, details string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(code)
+		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"details":{%s}}`, code, reason, details)
+	}
+}
+
+// breaksOff sends the beginning of a list.
+func breaksOff(w http.ResponseWriter, request *http.Request) {
+	whole := httptest.NewRecorder()
+	canned.New(20_000).ServeHTTP(whole, request)
+	w.Header().Set("Content-Type", whole.Header().Get("Content-Type"))
+	w.Header().Set("Content-Length", whole.Header().Get("Content-Length"))
+	_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+}
+
+// A list that proves to be long is read in one piece from the cache of a server
+// that has it there, and in pages of 500 objects, or of what the user said, from
+// any other. Whatever happens on the way, every object counts once.
+func TestLongLists(t *testing.T) {
+	pages := slices.Repeat([]string{"500 more"}, 19)
+	inPages := append([]string{"500"}, pages...)
+	afterAll := append([]string{"500", "cached"}, pages...)
 	for name, test := range map[string]struct {
 		objects int // half of them pods
 		version string
 		size    int64
+		cached  http.HandlerFunc
 		want    []string
 	}{
-		"a server that caches lists":    {20_000, "v1.34.0", cluster.AutoPageSize, []string{"500", "version", "5000", "5000"}},
-		"a build of a vendor":           {20_000, "v1.36.1-gke.1234+abc", cluster.AutoPageSize, []string{"500", "version", "5000", "5000"}},
-		"an older server":               {20_000, "v1.33.9", cluster.AutoPageSize, append([]string{"version"}, small...)},
-		"a server that does not say":    {20_000, "", cluster.AutoPageSize, append([]string{"version"}, small...)},
-		"a server that says nonsense":   {20_000, "new", cluster.AutoPageSize, append([]string{"version"}, small...)},
-		"what the user said":            {20_000, "v1.36.0", 500, small},
-		"all at once":                   {20_000, "v1.36.0", 0, []string{"all"}},
-		"a short list is not asked for": {2_000, "v1.36.0", cluster.AutoPageSize, []string{"500", "500"}},
+		"a server with a cache":         {objects: 20_000, version: "v1.33.0", size: cluster.AutoPageSize, want: []string{"500", "cached"}},
+		"a build of a vendor":           {objects: 20_000, version: "v1.36.1-gke.1234+abc", size: cluster.AutoPageSize, want: []string{"500", "cached"}},
+		"an older server":               {objects: 20_000, version: "v1.32.9", size: cluster.AutoPageSize, want: inPages},
+		"a server that does not say":    {objects: 20_000, size: cluster.AutoPageSize, want: inPages},
+		"a server that says nonsense":   {objects: 20_000, version: "new", size: cluster.AutoPageSize, want: inPages},
+		"what the user said":            {objects: 20_000, version: "v1.36.0", size: 500, want: inPages},
+		"all at once":                   {objects: 20_000, version: "v1.36.0", size: 0, want: []string{"all"}},
+		"a short list is not asked for": {objects: 1_000, size: cluster.AutoPageSize, want: []string{"500"}},
+		"the cache lags behind": {
+			objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll,
+			cached: failure(http.StatusGatewayTimeout, "Timeout", `"retryAfterSeconds":1,"causes":[{"reason":"ResourceVersionTooLarge"}]`),
+		},
+		"too many requests": {
+			objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll,
+			cached: failure(http.StatusTooManyRequests, "TooManyRequests", `"retryAfterSeconds":1`),
+		},
+		"the answer breaks off": {objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll, cached: breaksOff},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &recorder{Handler: canned.New(test.objects), version: test.version}
+			t.Parallel()
+			r := &recorder{Handler: canned.New(test.objects), version: test.version, cached: test.cached}
 			server := httptest.NewServer(r)
 			defer server.Close()
 			config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL})
@@ -80,29 +139,32 @@ func TestGrowingPages(t *testing.T) {
 				t.Fatal(err)
 			}
 			snapshot, err := reader.Snapshot(t.Context(), cluster.Scope{})
-			if err != nil || !snapshot.Complete() || snapshot.Len() < test.objects {
-				t.Fatalf("%d objects, %v", snapshot.Len(), err)
+			if want := r.Handler.(*canned.Server).Objects(); err != nil || !snapshot.Complete() || snapshot.Len() != want {
+				t.Fatalf("%d objects, want %d; %v", snapshot.Len(), want, err)
 			}
-			got := r.asked
-			if slices.Contains(test.want, "version") { // others may have asked
-				i := slices.Index(got, "version")
-				got = slices.Insert(slices.Delete(slices.Clone(got), i, i+1), slices.Index(test.want, "version"), "version")
+			for o := range snapshot.Objects() {
+				if found, ok := snapshot.Object(o.UID); !ok || found.Name != o.Name {
+					t.Fatalf("%s/%s counts twice", o.Resource.Resource, o.Name)
+				}
 			}
-			if diff := gocmp.Diff(test.want, got); diff != "" {
+			if diff := cmp.Diff(test.want, r.asked); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
+			r.check(t, test.objects > 1_000 && test.size == cluster.AutoPageSize)
 		})
 	}
 }
 
-// A list takes a number of pages that grows with its logarithm, until pages are
-// as large as they may be.
-func TestLimitAfter(t *testing.T) {
-	for _, test := range []struct{ remaining, want int64 }{
-		{0, 500}, {1_000, 500}, {1_001, 5_000}, {20_000, 5_000}, {40_000, 10_000}, {200_000, 50_000}, {5_000_000, 50_000},
-	} {
-		if got := cluster.LimitAfter(test.remaining); got != test.want {
-			t.Errorf("%d remain: got %d, want %d", test.remaining, got, test.want)
-		}
+// check looks at what else was asked.
+func (r *recorder) check(t *testing.T, long bool) {
+	if wanted := map[bool]int{true: 1}[long]; r.versions != wanted {
+		t.Errorf("the version was asked for %d times, want %d", r.versions, wanted)
+	}
+	// Five types are long; those that are read at the same time find out together.
+	if lags := strings.HasSuffix(t.Name(), "the_cache_lags_behind"); lags && r.attempts > 4 {
+		t.Errorf("%d lists were to come from a cache that lags behind", r.attempts)
+	}
+	if retry := strings.HasSuffix(t.Name(), "too_many_requests"); retry && r.times[2].Sub(r.times[1]) < time.Second {
+		t.Error("the server was asked again before the second that it wanted to have")
 	}
 }

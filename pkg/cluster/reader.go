@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,8 +30,8 @@ const (
 	DefaultTimeout = 60 * time.Second
 	// DefaultPageSize is kubectl's --chunk-size.
 	DefaultPageSize = 500
-	// AutoPageSize is DefaultPageSize, and more for what is left of long lists of
-	// servers that have them in their cache (docs/design.md, "Requests").
+	// AutoPageSize is DefaultPageSize, but a list that is longer is read in one
+	// piece from servers that have it in their cache (docs/design.md, "Requests").
 	AutoPageSize = math.MinInt64
 	// listsInFlight lists are asked for at once; more only queue in the API
 	// server (docs/design.md, "Requests").
@@ -60,8 +61,10 @@ type Reader struct {
 	catalog   *catalog
 	stats     *Stats
 	timeout   time.Duration // of a request, repetitions included
-	// cachesPages asks the server whether it has pages of lists in its cache.
-	cachesPages func() bool
+	// hasCache asks the server whether it has lists in its cache; cacheLags is set
+	// when that was too old once.
+	hasCache  func() bool
+	cacheLags atomic.Bool
 }
 
 // NewReader connects to the cluster that the config names and asks it which
@@ -92,7 +95,7 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	if r.catalog, err = discover(ctx, r.discovery); err != nil {
 		return nil, err
 	}
-	r.cachesPages = sync.OnceValue(r.askCachesPages)
+	r.hasCache = sync.OnceValue(r.askHasCache)
 	return r, nil
 }
 

@@ -162,13 +162,11 @@ func (w *walker) walk(b *Branch) bool {
 	for i, d := range below {
 		line := w.line(Node{w.graph, d}, n)
 		line.Depth, line.Last = b.Depth+1, i == len(below)-1
-		more := true
+		next := w.walk
 		if line.Cycle {
-			more = w.yield(line)
-		} else {
-			more = w.walk(line)
+			next = w.yield
 		}
-		if !more {
+		if !next(line) {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestMain lets the test be the program, which starts itself.
@@ -117,22 +118,25 @@ func TestStat(t *testing.T) {
 	}
 }
 
-func TestFollows(t *testing.T) {
-	field := func(b []byte, n protowire.Number, content string) []byte {
-		return protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), content)
+func TestMetaOf(t *testing.T) {
+	field := func(b []byte, n protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), content)
 	}
-	meta := protowire.AppendVarint(protowire.AppendTag(field(field(nil, 2, "42"), 3, "the token"), 4, protowire.VarintType), 7)
-	list := field(field(nil, 1, string(meta)), 2, "item")
-	body := append([]byte("k8s\x00"), field(field(nil, 1, "type"), 2, string(list))...)
-	if got := follows(body); got != (following{"the token", 7}) {
+	want := metav1.ListMeta{ResourceVersion: "42", Continue: "the token"}
+	meta, err := want.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := field(field(nil, 1, meta), 2, []byte("item"))
+	body := append([]byte("k8s\x00"), field(field(nil, 1, []byte("type")), 2, list)...)
+	if got := metaOf(body); got != want {
 		t.Errorf("got %+v", got)
 	}
 	for n := range body {
-		follows(body[:n]) // must not panic
+		metaOf(body[:n]) // must not panic
 	}
-	last := append([]byte("k8s\x00"), field(nil, 2, string(field(nil, 1, string(field(nil, 2, "42")))))...)
-	if got := follows(last); got != (following{}) {
-		t.Errorf("of the last page: got %+v", got)
+	if got := metaOf([]byte("k8s\x00")); got != (metav1.ListMeta{}) {
+		t.Errorf("of nothing: got %+v", got)
 	}
 }
 

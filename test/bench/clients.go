@@ -196,73 +196,69 @@ func listPath(r *graph.Resource) string {
 	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
 }
 
-// download reads a list to its end and returns its bytes.
+// download reads a list to its end and returns its bytes. A list that has more
+// than one page it reads from the server's cache, as the plugin does.
 func download(ctx context.Context, client *http.Client, list *url.URL, pageSize int64) (int64, error) {
 	query := url.Values{}
 	limit := pageSize
 	if limit == cluster.AutoPageSize {
 		limit = cluster.DefaultPageSize
 	}
+	if limit > 0 {
+		query.Set("limit", strconv.FormatInt(limit, 10))
+	}
 	total := int64(0)
 	for {
-		if limit > 0 {
-			query.Set("limit", strconv.FormatInt(limit, 10))
-		}
 		list.RawQuery = query.Encode()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, list.String(), nil)
 		if err != nil {
 			return total, err
 		}
 		request.Header.Set("Accept", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-		n, list, err := discard(client, request)
-		if total += n; err != nil || list.token == "" {
+		n, meta, err := discard(client, request)
+		if total += n; err != nil || meta.Continue == "" {
 			return total, err
 		}
-		query.Set("continue", list.token)
-		if pageSize == cluster.AutoPageSize { // as the plugin does
-			limit = cluster.LimitAfter(list.remaining)
+		if pageSize == cluster.AutoPageSize {
+			query = url.Values{"resourceVersion": {meta.ResourceVersion}, "resourceVersionMatch": {string(metav1.ResourceVersionMatchNotOlderThan)}}
+		} else {
+			query.Set("continue", meta.Continue)
 		}
 	}
 }
 
-// discard sends a request and throws the answer away, but for what follows it.
-func discard(client *http.Client, request *http.Request) (n int64, next following, err error) {
+// discard sends a request and throws the answer away, but for the list's own
+// metadata.
+func discard(client *http.Client, request *http.Request) (n int64, meta metav1.ListMeta, err error) {
 	response, err := client.Do(request)
 	if err != nil {
-		return 0, next, err
+		return 0, meta, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		return 0, next, fmt.Errorf("%s: %s", request.URL, response.Status)
+		return 0, meta, fmt.Errorf("%s: %s", request.URL, response.Status)
 	}
 	start := make([]byte, 4096)
 	k, err := io.ReadFull(response.Body, start)
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return 0, next, err
+		return 0, meta, err
 	}
 	rest, err := io.Copy(io.Discard, response.Body)
-	return int64(k) + rest, follows(start[:k]), err
+	return int64(k) + rest, metaOf(start[:k]), err
 }
 
-// following is what a page says of the next ones.
-type following struct {
-	token     string
-	remaining int64
-}
-
-// follows reads the beginning of a list: raw = 2, metadata = 1, continue = 3,
-// remainingItemCount = 4.
-func follows(body []byte) following {
+// metaOf reads the beginning of a list: raw = 2, metadata = 1.
+func metaOf(body []byte) (meta metav1.ListMeta) {
 	body = body[min(len(body), 4):]
 	for _, want := range []protowire.Number{2, 1} {
 		for {
 			number, kind, n := protowire.ConsumeTag(body)
 			if n < 0 || kind != protowire.BytesType {
-				return following{}
+				return meta
 			}
 			length, m := protowire.ConsumeVarint(body[n:])
 			if m < 0 {
-				return following{}
+				return meta
 			}
 			body = body[n+m:]
 			if number == want {
@@ -272,15 +268,8 @@ func follows(body []byte) following {
 			body = body[min(uint64(len(body)), length):]
 		}
 	}
-	var meta metav1.ListMeta
-	if meta.Unmarshal(body) != nil {
-		return following{}
-	}
-	next := following{token: meta.Continue}
-	if meta.RemainingItemCount != nil {
-		next.remaining = *meta.RemainingItemCount
-	}
-	return next
+	_ = meta.Unmarshal(body) // a list without metadata has no more pages
+	return meta
 }
 
 // metadataClient reads the same with client-go's metadata client, without a

@@ -27,7 +27,6 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"graph":    graphClient,
 	"download": downloadClient,
 	"metadata": metadataClient,
-	"objects":  objectsClient,
 	"populate": populate,
 	"delete":   deleteClient,
 }

@@ -25,7 +25,9 @@ type bench struct {
 	dir    string // for binaries and kubeconfigs
 	self   string
 	plugin string
-	rounds int
+	// objects is the program that sends kubectl tree's requests.
+	objects string
+	rounds  int
 
 	canned     []int
 	clusters   []int
@@ -91,10 +93,10 @@ func run(ctx context.Context, args []string) error {
 	return errors.Join(failed, err)
 }
 
-// build compiles the plugin as it is released, and this program.
+// build compiles the plugin as it is released, and the programs to compare with.
 func (b *bench) build(ctx context.Context) error {
-	b.self, b.plugin = filepath.Join(b.dir, "bench"), filepath.Join(b.dir, "kubectl-gc")
-	for binary, pkg := range map[string]string{b.self: "./test/bench", b.plugin: "./cmd/kubectl-gc"} {
+	b.self, b.plugin, b.objects = filepath.Join(b.dir, "bench"), filepath.Join(b.dir, "kubectl-gc"), filepath.Join(b.dir, "objects")
+	for binary, pkg := range map[string]string{b.self: "./test/bench", b.plugin: "./cmd/kubectl-gc", b.objects: "./test/bench/objects"} {
 		cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w",
 			"-gcflags=k8s.io/api/...=-l", "-o", binary, pkg) // as make build does
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -319,7 +321,7 @@ func (b *bench) root(ctx context.Context, cp *controlplane.ControlPlane, n int) 
 	contenders := []contender{
 		tree("kubectl gc tree", b.plugin, "tree"),
 		tree("kubectl gc tree --status=never", b.plugin, "tree", "--status=never"),
-		{name: "requests of kubectl tree", args: slices.Concat([]string{b.self, "objects"}, target, []string{"app-00000000"})},
+		{name: "requests of kubectl tree", args: slices.Concat([]string{b.objects}, target, []string{"app-00000000"})},
 	}
 	if b.kubectl != "" {
 		contenders = append(contenders, tree("kubectl tree", b.kubectl))

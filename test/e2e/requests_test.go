@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,4 +134,51 @@ func cascadeRequests(t *testing.T, cp *controlplane.ControlPlane, wanted func(ag
 		t.Fatal(err)
 	}
 	return counts
+}
+
+// TestLongListIsNotReadFromEtcd counts the ConfigMaps that the API server reads
+// from etcd for a tree of more of them than a page has. Its cache is the list as
+// it is now and nothing else, as in a cluster at rest.
+func TestLongListIsNotReadFromEtcd(t *testing.T) {
+	cp := controlplane.Start(t, controlplane.Options{APIServerArgs: []string{"--feature-gates=ListFromCacheSnapshot=false"}})
+	const objects = 601
+	fan(t, cp, objects-1)
+	for _, test := range []struct {
+		argv []string
+		read int
+	}{
+		{[]string{"tree"}, 0},
+		{[]string{"tree", "--chunk-size=500"}, objects - 500},
+	} {
+		before := readFromEtcd(t, cp, "configmaps")
+		var stdout, stderr bytes.Buffer
+		argv := append([]string{"kubectl-gc", "--kubeconfig=" + cp.Kubeconfig, "-o", "name"}, test.argv...)
+		if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", test.argv, code, stderr.String())
+		}
+		if n := strings.Count(stdout.String(), "configmap/"); n != objects {
+			t.Errorf("%s: %d ConfigMaps, want %d", test.argv, n, objects)
+		}
+		if got := readFromEtcd(t, cp, "configmaps") - before; got != test.read {
+			t.Errorf("%s: the API server read %d ConfigMaps from etcd, want %d", test.argv, got, test.read)
+		}
+	}
+}
+
+// readFromEtcd returns how many objects of a type the API server has read from
+// etcd for lists.
+func readFromEtcd(t *testing.T, cp *controlplane.ControlPlane, resource string) int {
+	t.Helper()
+	metric := fmt.Sprintf(`apiserver_storage_list_fetched_objects_total{group="",resource=%q} `, resource)
+	for line := range strings.Lines(cp.Kubectl(t, "get", "--raw", "/metrics")) {
+		if rest, found := strings.CutPrefix(line, metric); found {
+			n, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return int(n)
+		}
+	}
+	t.Fatalf("the API server does not count what it reads of %s", resource)
+	return 0
 }
