@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -347,6 +349,11 @@ func (o *treeOptions) matches(n graph.Node) bool {
 
 // print writes the answer in the format asked for.
 func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel graph.Selection) error {
+	if os.Getenv("GOGC") == "" {
+		// Lines are made and thrown away. The graph has hardly a pointer, so that to
+		// collect them twice as often costs little.
+		defer debug.SetGCPercent(debug.SetGCPercent(50))
+	}
 	forest := sel.Forest()
 	switch o.output {
 	case "", "wide":

@@ -71,21 +71,22 @@ func (t *Tree) rows(forest graph.Forest) iter.Seq[[]cell] {
 }
 
 func (t *Tree) row(b *graph.Branch, lead string) []cell {
-	id := b.Node.Identity()
+	o := b.Node.Object()
+	id := o.Identity()
 	status := t.Statuses[id.UID]
 	name := cell{text: id.Resource.Kind + "/" + id.Name, color: t.nodeColor(b), lead: lead}
 	if b.Cycle {
 		name.lead, status = lead+t.Style.drawing().cycle, Status{}
 	}
 	row := []cell{
-		{text: id.Namespace}, name, {text: status.Ready}, {text: status.Status}, {text: t.age(b)},
+		{text: id.Namespace}, name, {text: status.Ready}, {text: status.Status}, {text: t.age(b, o)},
 		states(b.References), {text: blocks(b.References)},
 	}
 	if t.Wide {
 		apiVersion, _ := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
 		row = append(row, cell{text: controls(b.References)}, cell{text: apiVersion}, cell{text: string(id.UID)})
 	}
-	return append(row, cell{text: strings.Join(t.details(b), "; ")})
+	return append(row, cell{text: strings.Join(t.details(b, o), "; ")})
 }
 
 func (t *Tree) nodeColor(b *graph.Branch) color {
@@ -100,12 +101,11 @@ func (t *Tree) nodeColor(b *graph.Branch) color {
 	return noColor
 }
 
-func (t *Tree) age(b *graph.Branch) string {
-	created := b.Node.Object().CreationTimestamp
-	if b.Cycle || created.IsZero() {
+func (t *Tree) age(b *graph.Branch, o *graph.Object) string {
+	if b.Cycle || o.CreationTimestamp.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(t.Now.Sub(created.Time))
+	return duration.HumanDuration(t.Now.Sub(o.CreationTimestamp.Time))
 }
 
 // states shows the state of every reference, with the reason for all but
@@ -153,7 +153,7 @@ func flags(refs []graph.Reference, flag func(graph.Reference) *bool) string {
 }
 
 // details lists what does not fit a column.
-func (t *Tree) details(b *graph.Branch) []string {
+func (t *Tree) details(b *graph.Branch, o *graph.Object) []string {
 	if b.Cycle {
 		return []string{"cycle: this is the object above again"}
 	}
@@ -161,7 +161,7 @@ func (t *Tree) details(b *graph.Branch) []string {
 	if b.Node.Virtual() {
 		details = append(details, "virtual: "+missing(b.Node))
 	}
-	details = append(details, t.deletion(b.Node.Object())...)
+	details = append(details, t.deletion(o)...)
 	for _, ref := range b.Elsewhere {
 		owner := ref.Owner.Identity()
 		switch {
