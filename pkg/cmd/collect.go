@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,7 @@ func newCollect(g *globals) *cobra.Command {
 		Args:              func(_ *cobra.Command, args []string) error { return noArguments(args) },
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.validateDeletion(); err != nil {
+			if err := cmp.Or(validatePageSize(o.pageSize), o.validateDeletion()); err != nil {
 				return err
 			}
 			return o.run(cmd.Context())

@@ -50,6 +50,13 @@ func addPageSize(flags *pflag.FlagSet, size *int64) {
 	flags.Lookup("chunk-size").DefValue = strconv.Itoa(cluster.DefaultPageSize)
 }
 
+func validatePageSize(size int64) error {
+	if size < 0 && size != cluster.AutoPageSize {
+		return usageError{errors.New("--chunk-size must not be negative")}
+	}
+	return nil
+}
+
 // given reports whether types, objects or files were named.
 func (t *targets) given() bool {
 	return len(t.args) > 0 || len(t.files.Filenames) > 0 || t.files.Kustomize != ""
@@ -64,12 +71,10 @@ func (t *targets) named() bool {
 // validateTargets finds combinations of flags that make no sense.
 func (t *targets) validateTargets() error {
 	switch {
-	case t.pageSize < 0 && t.pageSize != cluster.AutoPageSize:
-		return usageError{errors.New("--chunk-size must not be negative")}
 	case t.fieldSelector != "" && (len(t.args) == 0 || t.named()):
 		return usageError{errors.New("--field-selector needs a type and no name")}
 	}
-	return nil
+	return validatePageSize(t.pageSize)
 }
 
 // resolve finds the objects. Those that were found are returned beside the

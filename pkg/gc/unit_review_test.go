@@ -143,7 +143,7 @@ func TestUnanswered(t *testing.T) {
 			name:   "a delete that was not: once more",
 			world:  "configmap/a\nconfigmap/b < configmap/a",
 			do:     "delete a Background",
-			script: "DELETE a: late\nDELETE b: 504",
+			script: "DELETE a: late\nDELETE b: etcd",
 			requests: `DELETE configmap/a Background
 				GET configmap/a
 				DELETE configmap/a Background

@@ -486,6 +486,8 @@ func (f *fake) answer(code, request string) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, name, nil)
 	case "500":
 		return apierrors.NewInternalError(errors.New("broken"))
+	case "etcd": // as the API server passes it on
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "etcdserver: request timed out"}}
 	case "504":
 		return apierrors.NewTimeoutError("too late", 0)
 	case "late":

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -255,10 +257,18 @@ func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) 
 
 // Unanswered reports whether the error of a request is not the server's answer,
 // because the connection was lost or not made or the time was over, or is its
-// answer that its own time was over. A write may have been carried out then.
+// answer that its own time or that of etcd was over. A write may have been
+// carried out then.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus
-	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err))
+	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || ofEtcd(status.Status()))
+}
+
+// ofEtcd reports whether an error is one of etcd's own, such as a timeout or a
+// change of its leader, which the API server passes on as an internal error
+// (go.etcd.io/etcd/api, rpctypes).
+func ofEtcd(status metav1.Status) bool {
+	return status.Code == http.StatusInternalServerError && strings.Contains(status.Message, "etcdserver: ")
 }
 
 // again reports whether an object that met with a conflict may be decided about
