@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -185,17 +186,26 @@ func (r *Reader) nodeFacts(ctx context.Context, f *graph.Facts) {
 		}
 	}
 	f.NodesRead = true
+	var mu sync.Mutex // of f
+	var group errgroup.Group
+	group.SetLimit(getsInFlight)
 	for name := range names {
-		var node corev1.Node
-		err := r.read(ctx, &node, "api", "v1", "nodes", name)
-		switch {
-		case isNoSuchObject(err):
-		case err != nil:
-			f.NodesRead = false
-		default:
-			f.Nodes[name] = nodeReports(&node)
-		}
+		group.Go(func() error {
+			var node corev1.Node
+			err := r.read(ctx, &node, "api", "v1", "nodes", name)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case isNoSuchObject(err):
+			case err != nil:
+				f.NodesRead = false
+			default:
+				f.Nodes[name] = nodeReports(&node)
+			}
+			return nil
+		})
 	}
+	_ = group.Wait() // no function fails
 }
 
 func nodeReports(node *corev1.Node) bool {
