@@ -3,26 +3,20 @@
 package check_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
-
-var update = flag.Bool("update", false, "write what the code answers into the scenario files")
 
 // TestScenarios runs the scenarios in testdata/*.txt. A case says what was read
 // from a cluster, as those of pkg/graph do, and then what is found:
@@ -41,46 +35,14 @@ var update = flag.Bool("update", false, "write what the code answers into the sc
 //	    circle: the members of one
 //	    effect: command                       the remedy
 //	2 objects, 0 unchecked
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runFile(t, file) })
-	}
-}
+func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
 
-func runFile(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+// answer returns the case with what is found.
+func answer(t *testing.T, body string) string {
+	given, _, ok := strings.Cut(body, "\n--\n")
+	if !ok {
+		t.Fatal("no line --")
 	}
-	cases := strings.Split(string(data), "\n== ")
-	for i, text := range cases[1:] {
-		title, body, _ := strings.Cut(text, "\n")
-		t.Run(title, func(t *testing.T) {
-			given, _, ok := strings.Cut(body, "\n--\n")
-			if !ok {
-				t.Fatal("no line --")
-			}
-			got := given + "\n--\n" + answer(t, given)
-			if *update {
-				cases[i+1] = title + "\n" + got
-			} else if diff := cmp.Diff(strings.Split(strings.TrimRight(body, "\n"), "\n"), strings.Split(strings.TrimRight(got, "\n"), "\n")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
-		})
-	}
-	if out := []byte(strings.Join(cases, "\n== ")); *update && !bytes.Equal(out, data) {
-		if err := os.WriteFile(file, out, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// answer returns what is found in what was given.
-func answer(t *testing.T, given string) string {
 	s := newCluster()
 	var options check.Options
 	var rules []string
@@ -103,7 +65,8 @@ func answer(t *testing.T, given string) string {
 		}
 	}
 	options.Kubectl, options.Plugin = "kubectl", "kubectl gc"
-	return text(check.Check(graph.New(s.snapshot()), options).Filtered(rules, check.Info))
+	found := text(check.Check(graph.New(s.snapshot()), options).Filtered(rules, check.Info))
+	return given + "\n--\n" + strings.TrimRight(found, "\n") + body[len(strings.TrimRight(body, "\n")):]
 }
 
 func only(words []string) func(graph.Node) bool {

@@ -92,13 +92,7 @@ func newCheck(g *globals) *cobra.Command {
 		Long:              checkLong,
 		Example:           g.example(checkExample),
 		ValidArgsFunction: g.completeObjects,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.args = args
-			if err := o.validate(); err != nil {
-				return err
-			}
-			return o.run(cmd.Context())
-		},
+		RunE:              runs(o, &o.args),
 	}
 	flags := cmd.Flags()
 	o.addTargetFlags(flags)
@@ -130,7 +124,6 @@ func (o *checkOptions) formats() []string {
 	return append([]string{"name", "sarif"}, o.template.formats()...)
 }
 
-// validate finds mistakes before the server is asked anything.
 func (o *checkOptions) validate() error {
 	if err := o.validateTargets(); err != nil {
 		return err

@@ -50,17 +50,16 @@ func newCollect(g *globals) *cobra.Command {
 		Example:           g.example(collectExample),
 		Args:              func(_ *cobra.Command, args []string) error { return noArguments(args) },
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmp.Or(validatePageSize(o.pageSize), o.validateDeletion()); err != nil {
-				return err
-			}
-			return o.run(cmd.Context())
-		},
+		RunE:              runs(o, nil),
 	}
 	o.addDeletionFlags(cmd)
 	cmd.Flags().BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "Collect in the whole cluster")
 	addPageSize(cmd.Flags(), &o.pageSize)
 	return cmd
+}
+
+func (o *collectOptions) validate() error {
+	return cmp.Or(validatePageSize(o.pageSize), o.validateDeletion())
 }
 
 func (o *collectOptions) run(ctx context.Context) error {

@@ -78,13 +78,7 @@ func newDelete(g *globals) *cobra.Command {
 		Long:              deleteLong,
 		Example:           g.example(deleteExample),
 		ValidArgsFunction: g.completeObjects,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.args = args
-			if err := o.validate(); err != nil {
-				return err
-			}
-			return o.run(cmd.Context())
-		},
+		RunE:              runs(o, &o.args),
 	}
 	o.addTargetFlags(cmd.Flags())
 	o.addDeletionFlags(cmd)

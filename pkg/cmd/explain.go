@@ -97,13 +97,7 @@ func newExplain(g *globals) *cobra.Command {
 		Long:              explainLong,
 		Example:           g.example(explainExample),
 		ValidArgsFunction: g.completeTerminating,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.args = args
-			if err := o.validate(); err != nil {
-				return err
-			}
-			return o.run(cmd.Context())
-		},
+		RunE:              runs(o, &o.args),
 	}
 	flags := cmd.Flags()
 	o.addTargetFlags(flags)

@@ -106,6 +106,27 @@ func arguments(argv []string) []string {
 	return argv[1:]
 }
 
+// runner is what the command line of a command says.
+type runner interface {
+	// validate finds mistakes before the server is asked anything.
+	validate() error
+	run(ctx context.Context) error
+}
+
+// runs returns the body of a command, which puts its arguments into args if that
+// is not nil.
+func runs(o runner, args *[]string) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, words []string) error {
+		if args != nil {
+			*args = words
+		}
+		if err := o.validate(); err != nil {
+			return err
+		}
+		return o.run(cmd.Context())
+	}
+}
+
 func noArguments(args []string) error {
 	if len(args) > 0 {
 		return usageError{fmt.Errorf("unexpected argument %q", args[0])}

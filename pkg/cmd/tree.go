@@ -84,13 +84,7 @@ func newTree(g *globals) *cobra.Command {
 		Long:              treeLong,
 		Example:           g.example(treeExample),
 		ValidArgsFunction: g.completeObjects,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.args = args
-			if err := o.validate(); err != nil {
-				return err
-			}
-			return o.run(cmd.Context())
-		},
+		RunE:              runs(o, &o.args),
 	}
 	flags := cmd.Flags()
 	o.addTargetFlags(flags)
@@ -117,7 +111,6 @@ func (o *treeOptions) formats() []string {
 	return append([]string{"wide", "name", "dot"}, o.template.formats()...)
 }
 
-// validate finds mistakes before the server is asked anything.
 func (o *treeOptions) validate() error {
 	if err := o.validateTargets(); err != nil {
 		return err

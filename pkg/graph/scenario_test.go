@@ -3,26 +3,20 @@
 package graph_test
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
-
-var update = flag.Bool("update", false, "write what the code answers into the scenario files")
 
 // TestScenarios runs the scenarios in testdata/*.txt. A file holds cases; a
 // case says what was read from a cluster, then asks questions:
@@ -42,15 +36,7 @@ var update = flag.Bool("update", false, "write what the code answers into the sc
 //
 // Everything that no line speaks of was listed everywhere. The questions are in
 // the table below.
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runFile(t, file) })
-	}
-}
+func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
 
 // questions answer for a built scenario; args follow the question's name.
 var questions = map[string]func(g *graph.Graph, args []string) string{
@@ -66,30 +52,6 @@ var questions = map[string]func(g *graph.Graph, args []string) string{
 	"is-at":      func(g *graph.Graph, args []string) string { return isAtText(g, args[0], args[1], args[2]) },
 	"covers":     func(g *graph.Graph, args []string) string { return coversText(g.Snapshot(), args[0], args[1]) },
 	"forest":     func(g *graph.Graph, args []string) string { return forestText(selectNodes(g, args).Forest()) },
-}
-
-func runFile(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases := strings.Split(string(data), "\n== ")
-	for i, text := range cases[1:] {
-		title, body, _ := strings.Cut(text, "\n")
-		t.Run(title, func(t *testing.T) {
-			got := answer(t, body)
-			if *update {
-				cases[i+1] = title + "\n" + got
-			} else if diff := cmp.Diff(strings.Split(body, "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
-		})
-	}
-	if out := []byte(strings.Join(cases, "\n== ")); *update && !bytes.Equal(out, data) {
-		if err := os.WriteFile(file, out, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // answer returns the case with the code's answers behind the questions.

@@ -3,28 +3,22 @@
 package simulator_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
-
-var update = flag.Bool("update", false, "write what the code answers into the scenario files")
 
 // TestScenarios runs the scenarios in testdata/*.txt. A file holds cases; a
 // case says what is in the cluster (see world.add), then what is done, each
@@ -41,39 +35,7 @@ var update = flag.Bool("update", false, "write what the code answers into the sc
 //
 // The lines below a state say what the object waits for, with what is unknown
 // about it behind a colon, whether its fate is unknown, and the notes.
-func TestScenarios(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scenarios: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runFile(t, file) })
-	}
-}
-
-func runFile(t *testing.T, file string) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cases := strings.Split(string(data), "\n== ")
-	for i, text := range cases[1:] {
-		title, body, _ := strings.Cut(text, "\n")
-		t.Run(title, func(t *testing.T) {
-			got := play(t, body)
-			if *update {
-				cases[i+1] = title + "\n" + got
-			} else if diff := cmp.Diff(strings.Split(body, "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", file, diff)
-			}
-		})
-	}
-	if out := []byte(strings.Join(cases, "\n== ")); *update && !bytes.Equal(out, data) {
-		if err := os.WriteFile(file, out, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
+func TestScenarios(t *testing.T) { scenarios.Run(t, play) }
 
 // play returns the case with the code's answers.
 func play(t *testing.T, body string) string {
