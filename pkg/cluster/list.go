@@ -110,8 +110,12 @@ func (r *Reader) newPageReader(labels []string) *pageReader {
 // that proves to have more than one is read again in one piece where the server
 // has it in its cache; the token of the first page is for the case that this
 // fails. When a token has expired the listing starts over, in one piece
-// (client-go, tools/pager, FullListIfExpired). What came before is dropped.
+// (client-go, tools/pager, FullListIfExpired). What came before is dropped. A
+// server may cap its answers all the same, and then the tokens are followed.
 func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error) {
+	if l.way == fromCache && p.reader.cacheFails(l) {
+		l.way = inPages // found out by others
+	}
 	if l.token == "" && l.way == inPages {
 		p.reader.stats.lists.Add(1)
 	}
@@ -122,19 +126,20 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 	case err == nil:
 	case l.way == fromCache && ctx.Err() == nil:
 		l.way = inPages
-		return true, p.reader.cacheFailed(ctx, err)
-	case l.token != "" && apierrors.IsResourceExpired(err):
+		return true, p.reader.cacheFailed(ctx, l, err)
+	case l.token != "" && l.way == inPages && apierrors.IsResourceExpired(err):
 		l.pages, l.token, l.way = nil, "", afresh
 		return true, nil
 	default:
 		return false, err
 	}
+	first := len(l.pages) == 0 && l.way == inPages
 	if l.way == fromCache {
-		l.pages = nil
+		l.pages, l.way = nil, inPages
 	}
 	l.pages = append(l.pages, page)
 	l.version, l.token, l.remaining = list.ResourceVersion, list.Continue, list.Remaining
-	if l.token != "" && len(l.pages) == 1 && p.reader.caches(l) {
+	if first && l.token != "" && p.reader.caches(ctx, l) {
 		l.way = fromCache
 	}
 	return l.token != "", nil
@@ -174,21 +179,20 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 
 // choose says which part of the list the request is for.
 func (r *Reader) choose(request *rest.Request, l *listing) {
-	switch l.way {
-	case inPages:
-		size := r.options.PageSize
-		if size == AutoPageSize {
-			size = DefaultPageSize
-		}
-		if size > 0 {
-			request.Param("limit", strconv.FormatInt(size, 10))
-		}
-		if l.token != "" {
-			request.Param("continue", l.token)
-		}
-	case fromCache:
+	if l.way == fromCache {
 		request.Param("resourceVersion", l.version).MaxRetries(0).
 			Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+		return
+	}
+	size := r.options.PageSize
+	if size == AutoPageSize {
+		size = DefaultPageSize
+	}
+	if size > 0 && l.way == inPages {
+		request.Param("limit", strconv.FormatInt(size, 10))
+	}
+	if l.token != "" {
+		request.Param("continue", l.token)
 	}
 }
 
@@ -204,28 +208,42 @@ var servesFromCache = version.MajorMinor(1, 33)
 // since etcd was last compacted (apiserver/pkg/storage/cacher/watch_cache.go,
 // Compact), and then goes over all that is left of the list for each
 // (store/store_btree.go, ListPrefix).
-func (r *Reader) caches(l *listing) bool {
-	return r.options.PageSize == AutoPageSize && l.version != "" && !l.json && !r.cacheLags.Load() && r.hasCache()
+func (r *Reader) caches(ctx context.Context, l *listing) bool {
+	return r.options.PageSize == AutoPageSize && l.version != "" && l.version != "0" && !l.json && !r.cacheFails(l) && r.hasCache(ctx)
 }
 
-// cacheFailed takes the error of a list from the cache. It waits if the server
-// says so.
-func (r *Reader) cacheFailed(ctx context.Context, err error) error {
-	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
-		r.cacheLags.Store(true)
+// cacheFails reports whether lists of the group could not be read from the cache
+// in time before. An aggregated API server has a cache of its own.
+func (r *Reader) cacheFails(l *listing) bool {
+	_, fails := r.slowCaches.Load(l.resource.Group)
+	return fails
+}
+
+// cacheFailed takes the error of a list from the cache. It waits if the server is
+// busy and says for how long, but no longer than a request may take.
+func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) error {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || unlistedReason(err) == graph.Timeout {
+		r.slowCaches.Store(l.resource.Group, true)
+		return nil
 	}
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(time.Duration(seconds) * time.Second):
+	case <-time.After(min(time.Duration(seconds)*time.Second, r.timeout)):
 		return nil
 	}
 }
 
-// askHasCache asks the server for its version. What cannot be told is no.
-func (r *Reader) askHasCache() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), r.timeout)
+// hasCache reports whether the server has lists in its cache. It is asked for its
+// version, once; what cannot be told is no.
+func (r *Reader) hasCache(ctx context.Context) bool {
+	r.askCache.Do(func() { r.cached = r.askHasCache(ctx) })
+	return r.cached
+}
+
+func (r *Reader) askHasCache(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	data, err := r.rest.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {

@@ -3,34 +3,43 @@
 package cluster_test
 
 import (
+	gocmp "cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/test/bench/canned"
 )
 
-// recorder notes the lists of pods, and answers some requests itself.
+// recorder stands before a made-up server and notes the lists of pods.
 type recorder struct {
-	http.Handler
+	*canned.Server
 	version string // empty: it may not be asked
-	// cached answers lists that are to come from the cache, unless it is nil.
-	cached http.HandlerFunc
+	timeout time.Duration
+	// cached answers lists that are to come from the cache, and pods the other
+	// lists of pods, unless they are nil.
+	cached, pods http.HandlerFunc
 
-	mu    sync.Mutex
-	asked []string
-	times []time.Time
-	// attempts counts the lists of all types that were to come from the cache.
-	attempts, versions int
+	mu       sync.Mutex
+	asked    []string
+	times    []time.Time
+	versions int
+	// attempts counts the lists that were to come from the cache by path.
+	attempts map[string]int
 }
 
 func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -44,8 +53,10 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		fmt.Fprintf(w, `{"major":"1","gitVersion":%q}`, r.version)
 	case cached && r.cached != nil:
 		r.cached(w, request)
+	case !cached && r.pods != nil && strings.HasSuffix(request.URL.Path, "/pods"):
+		r.pods(w, request)
 	default:
-		r.Handler.ServeHTTP(w, request)
+		r.Server.ServeHTTP(w, request)
 	}
 }
 
@@ -56,7 +67,7 @@ func (r *recorder) note(request *http.Request, cached bool) {
 		r.versions++
 	}
 	if cached {
-		r.attempts++
+		r.attempts[request.URL.Path]++
 	}
 	if !strings.HasSuffix(request.URL.Path, "/pods") {
 		return
@@ -78,6 +89,20 @@ func (r *recorder) note(request *http.Request, cached bool) {
 	r.asked, r.times = append(r.asked, strings.Join(words, " ")), append(r.times, time.Now())
 }
 
+// reader connects a Reader to a server that stands behind the recorder.
+func (r *recorder) reader(t *testing.T, options cluster.Options) *cluster.Reader {
+	t.Helper()
+	r.attempts = map[string]int{}
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL, Timeout: gocmp.Or(r.timeout, 30*time.Second)})
+	reader, err := cluster.NewReader(t.Context(), config, stats, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reader
+}
+
 func failure(code int, reason, details string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -86,6 +111,9 @@ func failure(code int, reason, details string) http.HandlerFunc {
 		fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"details":{%s}}`, code, reason, details)
 	}
 }
+
+// lags answers like a server whose cache does not catch up.
+var lags = failure(http.StatusGatewayTimeout, "Timeout", `"retryAfterSeconds":1,"causes":[{"reason":"ResourceVersionTooLarge"}]`)
 
 // breaksOff sends the beginning of a list.
 func breaksOff(w http.ResponseWriter, request *http.Request) {
@@ -96,19 +124,43 @@ func breaksOff(w http.ResponseWriter, request *http.Request) {
 	_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
 }
 
+// capped answers like a server that sends no more than 4,000 objects at once.
+func capped(w http.ResponseWriter, request *http.Request) {
+	query := request.URL.Query()
+	if limit, err := strconv.Atoi(query.Get("limit")); err != nil || limit > 4_000 {
+		query.Set("limit", "4000")
+	}
+	request.URL.RawQuery = query.Encode()
+	canned.New(20_000).ServeHTTP(w, request)
+}
+
+// expires answers the first page, then that its token has expired, then like a
+// server that caps.
+func expires() http.HandlerFunc {
+	expired := false
+	return func(w http.ResponseWriter, request *http.Request) {
+		if request.URL.Query().Has("continue") && !expired {
+			expired = true
+			failure(http.StatusGone, "Expired", "")(w, request)
+			return
+		}
+		capped(w, request)
+	}
+}
+
 // A list that proves to be long is read in one piece from the cache of a server
 // that has it there, and in pages of 500 objects, or of what the user said, from
-// any other. Whatever happens on the way, every object counts once.
+// any other. Whatever happens on the way, nothing is left out.
 func TestLongLists(t *testing.T) {
 	pages := slices.Repeat([]string{"500 more"}, 19)
 	inPages := append([]string{"500"}, pages...)
 	afterAll := append([]string{"500", "cached"}, pages...)
 	for name, test := range map[string]struct {
-		objects int // half of them pods
-		version string
-		size    int64
-		cached  http.HandlerFunc
-		want    []string
+		objects      int // half of them pods
+		version      string
+		size         int64
+		cached, pods http.HandlerFunc
+		want         []string
 	}{
 		"a server with a cache":         {objects: 20_000, version: "v1.33.0", size: cluster.AutoPageSize, want: []string{"500", "cached"}},
 		"a build of a vendor":           {objects: 20_000, version: "v1.36.1-gke.1234+abc", size: cluster.AutoPageSize, want: []string{"500", "cached"}},
@@ -118,53 +170,129 @@ func TestLongLists(t *testing.T) {
 		"what the user said":            {objects: 20_000, version: "v1.36.0", size: 500, want: inPages},
 		"all at once":                   {objects: 20_000, version: "v1.36.0", size: 0, want: []string{"all"}},
 		"a short list is not asked for": {objects: 1_000, size: cluster.AutoPageSize, want: []string{"500"}},
-		"the cache lags behind": {
-			objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll,
-			cached: failure(http.StatusGatewayTimeout, "Timeout", `"retryAfterSeconds":1,"causes":[{"reason":"ResourceVersionTooLarge"}]`),
-		},
 		"too many requests": {
 			objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll,
 			cached: failure(http.StatusTooManyRequests, "TooManyRequests", `"retryAfterSeconds":1`),
 		},
 		"the answer breaks off": {objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll, cached: breaksOff},
+		"the answer is capped": {
+			objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, cached: capped,
+			want: append([]string{"500", "cached"}, slices.Repeat([]string{"500 more"}, 12)...),
+		},
+		"the token expires": {
+			objects: 20_000, version: "v1.32.0", size: cluster.AutoPageSize, pods: expires(),
+			want: []string{"500", "500 more", "all", "more", "more"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &recorder{Handler: canned.New(test.objects), version: test.version, cached: test.cached}
-			server := httptest.NewServer(r)
-			defer server.Close()
-			config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL})
-			reader, err := cluster.NewReader(t.Context(), config, stats, cluster.Options{PageSize: test.size})
-			if err != nil {
-				t.Fatal(err)
-			}
-			snapshot, err := reader.Snapshot(t.Context(), cluster.Scope{})
-			if want := r.Handler.(*canned.Server).Objects(); err != nil || !snapshot.Complete() || snapshot.Len() != want {
-				t.Fatalf("%d objects, want %d; %v", snapshot.Len(), want, err)
-			}
-			for o := range snapshot.Objects() {
-				if found, ok := snapshot.Object(o.UID); !ok || found.Name != o.Name {
-					t.Fatalf("%s/%s counts twice", o.Resource.Resource, o.Name)
-				}
+			r := &recorder{Server: canned.New(test.objects), version: test.version, cached: test.cached, pods: test.pods}
+			snapshot, err := r.reader(t, cluster.Options{PageSize: test.size}).Snapshot(t.Context(), cluster.Scope{})
+			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
+				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
 			}
 			if diff := cmp.Diff(test.want, r.asked); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			r.check(t, test.objects > 1_000 && test.size == cluster.AutoPageSize)
+			wanted := 0
+			if test.objects > 1_000 && test.size == cluster.AutoPageSize {
+				wanted = 1
+			}
+			if r.versions != wanted {
+				t.Errorf("the version was asked for %d times, want %d", r.versions, wanted)
+			}
+			if name == "too many requests" && r.times[2].Sub(r.times[1]) < time.Second {
+				t.Error("the server was asked again before the second that it wanted to have")
+			}
 		})
 	}
 }
 
-// check looks at what else was asked.
-func (r *recorder) check(t *testing.T, long bool) {
-	if wanted := map[bool]int{true: 1}[long]; r.versions != wanted {
-		t.Errorf("the version was asked for %d times, want %d", r.versions, wanted)
+// What is read in one piece takes the place of the first page, with its version.
+func TestListInPlaceOfThePage(t *testing.T) {
+	r := &recorder{Server: canned.New(20_000), version: "v1.36.0"}
+	r.cached = func(w http.ResponseWriter, request *http.Request) {
+		if !strings.HasSuffix(request.URL.Path, "/pods") {
+			r.Server.ServeHTTP(w, request)
+			return
+		}
+		list := metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "1000007"}}
+		list.Items = make([]metav1.PartialObjectMetadata, 1)
+		list.Items[0].Name, list.Items[0].Namespace, list.Items[0].UID = "late", "team-00000", "late"
+		raw, _ := list.Marshal()
+		body, _ := (&runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, Raw: raw}).Marshal()
+		w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+		_, _ = w.Write(append([]byte("k8s\x00"), body...))
 	}
-	// Five types are long; those that are read at the same time find out together.
-	if lags := strings.HasSuffix(t.Name(), "the_cache_lags_behind"); lags && r.attempts > 4 {
-		t.Errorf("%d lists were to come from a cache that lags behind", r.attempts)
+	snapshot, err := r.reader(t, cluster.Options{PageSize: cluster.AutoPageSize}).Snapshot(t.Context(), cluster.Scope{})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if retry := strings.HasSuffix(t.Name(), "too_many_requests"); retry && r.times[2].Sub(r.times[1]) < time.Second {
-		t.Error("the server was asked again before the second that it wanted to have")
+	var pods []string
+	for o := range snapshot.Objects() {
+		if o.Resource.Resource == "pods" {
+			pods = append(pods, o.Name)
+		}
+	}
+	listed := snapshot.Listed(schema.GroupResource{Resource: "pods"})
+	if !slices.Equal(pods, []string{"late"}) || listed[""] != "1000007" {
+		t.Errorf("pods %.100s, listed at %s", pods, listed)
+	}
+}
+
+// When a list could not be read from the cache in time, no more are tried of its
+// group, but of others, which may be an aggregated server's.
+func TestCacheThatLags(t *testing.T) {
+	r := &recorder{Server: canned.New(20_000), version: "v1.36.0"}
+	r.cached = func(w http.ResponseWriter, request *http.Request) {
+		if strings.HasPrefix(request.URL.Path, "/api/") {
+			lags(w, request)
+			return
+		}
+		r.Server.ServeHTTP(w, request)
+	}
+	reader := r.reader(t, cluster.Options{PageSize: cluster.AutoPageSize})
+	for round, want := range []map[string]bool{
+		// Which of the core types come before the first answer is left open.
+		{"/apis/apps/v1/deployments": true, "/apis/apps/v1/replicasets": true},
+		{"/apis/apps/v1/deployments": true, "/apis/apps/v1/replicasets": true},
+	} {
+		clear(r.attempts)
+		snapshot, err := reader.Snapshot(t.Context(), cluster.Scope{})
+		if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
+			t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
+		}
+		core := 0
+		for path, n := range r.attempts {
+			if strings.HasPrefix(path, "/api/") {
+				core += n
+			} else if !want[path] || n != 1 {
+				t.Errorf("round %d: %s was asked for %d times", round, path, n)
+			}
+			delete(want, path)
+		}
+		if len(want) > 0 || round == 0 && core == 0 || round == 1 && core > 0 {
+			t.Errorf("round %d: not tried %v, %d core types tried", round, want, core)
+		}
+	}
+}
+
+// A server that wants to be left alone for an hour, or that says nothing, costs no
+// more time than a request may take.
+func TestCacheThatTakesLong(t *testing.T) {
+	for name, cached := range map[string]http.HandlerFunc{
+		"an hour": failure(http.StatusTooManyRequests, "TooManyRequests", `"retryAfterSeconds":3600`),
+		"nothing": func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{Server: canned.New(2_000), version: "v1.36.0", cached: cached, timeout: 5 * time.Second}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			snapshot, err := r.reader(t, cluster.Options{PageSize: cluster.AutoPageSize}).Snapshot(ctx, cluster.Scope{})
+			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
+				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
+			}
+		})
 	}
 }

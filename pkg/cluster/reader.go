@@ -10,7 +10,6 @@ import (
 	"math"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -61,10 +60,11 @@ type Reader struct {
 	catalog   *catalog
 	stats     *Stats
 	timeout   time.Duration // of a request, repetitions included
-	// hasCache asks the server whether it has lists in its cache; cacheLags is set
-	// when that was too old once.
-	hasCache  func() bool
-	cacheLags atomic.Bool
+	// askCache finds out whether the server has lists in its cache; slowCaches are
+	// the API groups of which it could not send them in time.
+	askCache   sync.Once
+	cached     bool
+	slowCaches sync.Map
 }
 
 // NewReader connects to the cluster that the config names and asks it which
@@ -95,7 +95,6 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	if r.catalog, err = discover(ctx, r.discovery); err != nil {
 		return nil, err
 	}
-	r.hasCache = sync.OnceValue(r.askHasCache)
 	return r, nil
 }
 

@@ -219,10 +219,10 @@ func download(ctx context.Context, client *http.Client, list *url.URL, pageSize 
 		if total += n; err != nil || meta.Continue == "" {
 			return total, err
 		}
-		if pageSize == cluster.AutoPageSize {
+		if pageSize == cluster.AutoPageSize && query.Has("limit") {
 			query = url.Values{"resourceVersion": {meta.ResourceVersion}, "resourceVersionMatch": {string(metav1.ResourceVersionMatchNotOlderThan)}}
 		} else {
-			query.Set("continue", meta.Continue)
+			query = url.Values{"limit": query["limit"], "continue": {meta.Continue}}
 		}
 	}
 }
