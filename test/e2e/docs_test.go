@@ -55,8 +55,9 @@ var setUp = []string{
 // with the shop of examples, and compares what they print. CONTRIBUTING.md has
 // the rules for those who write pages.
 func TestDocs(t *testing.T) {
+	t.Parallel() // one page after the other takes long: starts at once
 	cp := controlplane.Start(t, controlplane.Options{
-		Controllers: "all", FakeNodes: 2,
+		Controllers: "all", FakeNodes: 2, GraceCap: time.Second,
 		// So that openShop can restart it without waiting for a lease to expire.
 		ControllerManagerArgs: []string{"--leader-elect=false"},
 	})

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		os.Exit(gccmd.Run(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 	}
 	// The others are names under which it may be published or linked.
-	testscript.Main(m, map[string]func(){
+	testscript.Main(suite{m}, map[string]func(){
 		"kubectl-gc": program, "kubectl-ownership_gc": program, "kubectl_complete-ownership_gc": program,
 	})
 }
@@ -40,24 +40,27 @@ func TestMain(m *testing.M) {
 // TestBare runs the sessions that need no controller: objects stay exactly as
 // they were made.
 func TestBare(t *testing.T) {
+	parallel(t)
 	runScripts(t, "testdata/bare", controlplane.Start(t, controlplane.Options{}))
 }
 
 // TestControllers runs the sessions on a cluster where all controllers and two
 // nodes work.
 func TestControllers(t *testing.T) {
+	parallel(t)
 	runScripts(t, "testdata/controllers", controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second}))
 }
 
 // TestSick runs the sessions that harm the whole cluster, each on its own.
 func TestSick(t *testing.T) {
+	t.Parallel()
 	scripts, err := filepath.Glob("testdata/sick/*.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, script := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			params := scriptParams(controlplane.Start(t, controlplane.Options{}))
 			params.Files = []string{script}
 			testscript.Run(t, params)
@@ -73,7 +76,11 @@ func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
 
 func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
 	return testscript.Params{
-		Setup: func(env *testscript.Env) error { return setup(env, cp) },
+		Setup: func(env *testscript.Env) error {
+			scripts <- struct{}{}
+			env.Defer(func() { <-scripts })
+			return setup(env, cp)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault,
 		},

@@ -46,13 +46,21 @@ spec: {containers: [{name: web, image: registry.example.com/web}]}
 // of docs/commands. Each must do what it says: exit with 0, or 2 where it
 // reports findings.
 func TestExamples(t *testing.T) {
+	parallel(t)
 	cp := controlplane.Start(t, controlplane.Options{Controllers: "serviceaccount-controller"})
 	cp.Kubectl(t, "wait", "serviceaccount/default", "--for=create", "--timeout=60s") // pods need it
+	inPlace := false
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, line := range strings.Split(cmd.Example, "\n") {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				t.Run(strings.TrimPrefix(line, "kubectl "), func(t *testing.T) { runExample(t, cp, line) })
+				t.Run(strings.TrimPrefix(line, "kubectl "), func(t *testing.T) {
+					if !inPlace {
+						cp.Apply(t, exampleObjects)
+					}
+					inPlace = !writes.MatchString(line)
+					runExample(t, cp, line)
+				})
 			}
 		}
 		for _, sub := range cmd.Commands() {
@@ -62,16 +70,18 @@ func TestExamples(t *testing.T) {
 	walk(gccmd.Command("kubectl-gc"))
 }
 
-var digestArgument = regexp.MustCompile(`--confirm=sha256:\.\.\.`)
+var (
+	digestArgument = regexp.MustCompile(`--confirm=sha256:\.\.\.`)
+	writes         = regexp.MustCompile(`gc (delete|collect) `) // or may
+)
 
-// runExample runs a line with the objects that it names in place, and with what
-// a user would supply: an answer, and the digest of a preview.
+// runExample runs a line, whose objects are in place, with what a user would
+// supply: an answer, and the digest of a preview.
 func runExample(t *testing.T, cp *controlplane.ControlPlane, line string) {
-	cp.Apply(t, exampleObjects)
 	if digestArgument.MatchString(line) {
 		preview := digestArgument.ReplaceAllString(line, "--dry-run -o jsonpath='{.digest}'")
 		line = digestArgument.ReplaceAllString(line, `--confirm="$$(`+preview+`)"`)
-	} else if regexp.MustCompile(`gc (delete|collect) `).MatchString(line) && !regexp.MustCompile(`--(yes|dry-run)`).MatchString(line) {
+	} else if writes.MatchString(line) && !regexp.MustCompile(`--(yes|dry-run)`).MatchString(line) {
 		line += " --yes"
 	}
 	if _, err := exec.LookPath("dot"); err != nil {

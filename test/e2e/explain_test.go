@@ -16,6 +16,7 @@ import (
 // controllers, on one where everything works, and, each on a cluster of its
 // own, those that harm it.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	for _, world := range []struct {
 		name    string
 		options controlplane.Options
@@ -24,6 +25,7 @@ func TestExplain(t *testing.T) {
 		{"controllers", controlplane.Options{Controllers: "all", FakeNodes: 2, Users: []controlplane.User{{Name: "reader"}}}},
 	} {
 		t.Run(world.name, func(t *testing.T) {
+			t.Parallel() // the sessions take long, and mostly sleep: they start at once
 			cp := controlplane.Start(t, world.options)
 			params := scriptParams(cp)
 			params.Dir = "testdata/explain/" + world.name
@@ -36,7 +38,7 @@ func TestExplain(t *testing.T) {
 	}
 	for _, script := range scripts {
 		t.Run("sick-"+strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
-			t.Parallel()
+			parallel(t)
 			cp := controlplane.Start(t, controlplane.Options{Controllers: "all"})
 			params := scriptParams(cp)
 			params.Files = []string{script}

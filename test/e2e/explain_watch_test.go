@@ -18,6 +18,7 @@ import (
 // TestExplainWatchOutlivesTheServer stops the API server under a watch, and
 // starts it again: the watch says so, goes on, and ends when the object is gone.
 func TestExplainWatchOutlivesTheServer(t *testing.T) {
+	parallel(t)
 	cp := controlplane.Start(t, controlplane.Options{})
 	cp.Kubectl(t, "create", "configmap", "held", "--from-literal=a=b") // fields of an empty object have no managers
 	cp.Kubectl(t, "patch", "configmap", "held", "--type=merge", `-p={"metadata":{"finalizers":["watch.invalid/hold"]}}`)

@@ -37,7 +37,7 @@ const (
 // TestImage builds the container image as CONTRIBUTING.md says, looks at what is
 // in it, and runs a Job of deploy with it on a real node.
 func TestImage(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	if testing.Short() {
 		t.Skip("needs a control plane, which go test -short does not start")
 	}

@@ -37,6 +37,7 @@ exec "$@"`
 // what their containers run: with the same arguments, the service account's
 // rights and no kubeconfig.
 func TestInCluster(t *testing.T) {
+	parallel(t)
 	cp := controlplane.Start(t, controlplane.Options{})
 	for _, test := range []struct {
 		manifest, namespace, account string

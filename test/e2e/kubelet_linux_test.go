@@ -29,7 +29,7 @@ const (
 // TestKubelet explains what a real kubelet leaves behind: on a node that works
 // and cannot do what it has to, and on one that dies.
 func TestKubelet(t *testing.T) {
-	t.Parallel()
+	t.Parallel() // takes the longest, and hardly any work: starts at once
 	if missing := node.Missing(); missing != "" {
 		t.Skip(missing)
 	}

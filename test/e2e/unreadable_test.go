@@ -42,7 +42,7 @@ spec:
 // TestExplainUnreadable loses the key with which objects were encrypted: they
 // cannot be read, and nothing above them can be deleted.
 func TestExplainUnreadable(t *testing.T) {
-	t.Parallel()
+	parallel(t)
 	config := filepath.Join(t.TempDir(), "encryption.yaml")
 	write := func(key string) {
 		if err := os.WriteFile(config, []byte(encryption(key)), 0o600); err != nil {
