@@ -158,7 +158,7 @@ func (r *report) String() string {
 		{"A cluster of any size", "The cluster is made up, and served by another process on the same machine. Half of the objects are Pods.", r.growth},
 		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Ratios are to the bare download. The cluster is at rest: nothing has changed\n" +
 			"since etcd was last compacted. Then the API server has no page of a list in its cache but the first, and reads the others\n" +
-			"from etcd: those of client-go's pager, and of **graph --chunk-size=500**.", r.whole},
+			"from etcd: those of client-go's pager, and of **graph --chunk-size=500**. It collects its garbage before each run.", r.whole},
 		{"One Deployment", "The Deployment is in a namespace of a thousand objects. **requests of kubectl tree** sends what `kubectl tree deployment`\n" +
 			"sends, with the same client, and does nothing with the answers: kubectl tree itself does that and more.", r.roots},
 		{"In memory", "Go benchmarks. Preview simulates a deletion of an owner with 100,000 dependents, from the snapshot on. Load reads a\n" +

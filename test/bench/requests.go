@@ -24,6 +24,12 @@ type requests map[string]int
 // requestsOf asks the API server how many requests for single ConfigMaps it has
 // had.
 func requestsOf(ctx context.Context, kubeconfig string) (requests, error) {
+	metrics, err := ask(ctx, kubeconfig, "/metrics")
+	return parseRequests(metrics), err
+}
+
+// ask reads a path of the API server that is no object's.
+func ask(ctx context.Context, kubeconfig, path string) ([]byte, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -32,11 +38,11 @@ func requestsOf(ctx context.Context, kubeconfig string) (requests, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	answer, err := client.RESTClient().Get().RequestURI(path).DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking the API server for its metrics: %w", err)
+		return nil, fmt.Errorf("asking the API server for %s: %w", path, err)
 	}
-	return parseRequests(metrics), nil
+	return answer, nil
 }
 
 var requestTotal = regexp.MustCompile(`^apiserver_request_total\{(.*)\} (\S+)$`)

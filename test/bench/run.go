@@ -252,7 +252,7 @@ func (b *bench) real(ctx context.Context) error {
 
 func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	progress("a cluster of %d objects", n)
-	options := controlplane.Options{APIServerArgs: []string{"--etcd-compaction-interval=" + compaction.String()}}
+	options := controlplane.Options{APIServerArgs: []string{"--etcd-compaction-interval=" + compaction.String(), "--profiling=true"}}
 	cp, err := controlplane.Run(ctx, options, os.Stderr)
 	if err != nil {
 		return err
@@ -274,7 +274,9 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 		// So that the API server's garbage collector does not always meet the same.
 		rand.Shuffle(len(contenders), func(i, j int) { contenders[i], contenders[j] = contenders[j], contenders[i] })
 		for _, c := range contenders {
-			settle(ctx, cp.PIDs["apiserver"])
+			if err := collected(ctx, cp); err != nil {
+				return err
+			}
 			before := cpuOf(cp.PIDs["apiserver"])
 			sample, err := c.run(ctx)
 			if err != nil {
@@ -305,6 +307,17 @@ func untilAtRest(ctx context.Context) error {
 	case <-time.After(2*compaction + notices):
 		return nil
 	}
+}
+
+// collected has the API server collect its garbage, and waits until it is idle. To
+// go over gigabytes takes it seconds, in which it answers slowly; left alone it
+// does so at every third or fourth reading of a large cluster.
+func collected(ctx context.Context, cp *controlplane.ControlPlane) error {
+	if _, err := ask(ctx, cp.Kubeconfig, "/debug/pprof/heap?gc=1"); err != nil {
+		return err
+	}
+	settle(ctx, cp.PIDs["apiserver"])
+	return nil
 }
 
 // settle waits until a process has done what it still had to do, such as
@@ -351,7 +364,9 @@ func (b *bench) root(ctx context.Context, cp *controlplane.ControlPlane, n int) 
 	if b.kubectl != "" {
 		contenders = append(contenders, tree("kubectl tree", b.kubectl))
 	}
-	settle(ctx, cp.PIDs["apiserver"])
+	if err := collected(ctx, cp); err != nil {
+		return err
+	}
 	results, err := measure(ctx, 2*b.rounds, contenders...)
 	if err != nil {
 		return err
