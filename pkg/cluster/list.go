@@ -126,7 +126,8 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 	case err == nil:
 	case l.way == fromCache && ctx.Err() == nil:
 		l.way = inPages
-		return true, p.reader.cacheFailed(ctx, l, err)
+		p.reader.cacheFailed(ctx, l, err)
+		return true, nil
 	case l.token != "" && l.way == inPages && apierrors.IsResourceExpired(err):
 		l.pages, l.token, l.way = nil, "", afresh
 		return true, nil
@@ -221,17 +222,15 @@ func (r *Reader) cacheFails(l *listing) bool {
 
 // cacheFailed takes the error of a list from the cache. It waits if the server is
 // busy and says for how long, but no longer than a request may take.
-func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) error {
+func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) {
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || unlistedReason(err) == graph.Timeout {
 		r.slowCaches.Store(l.resource.Group, true)
-		return nil
+		return
 	}
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-time.After(min(time.Duration(seconds)*time.Second, r.timeout)):
-		return nil
 	}
 }
 

@@ -103,6 +103,8 @@ func (sel Selection) Filter(match func(Node) bool) Selection {
 // small beside the graph; lines are made when they are asked for.
 type Forest struct {
 	planter *planter
+	// Nodes are those of the selection.
+	Nodes Set
 	// Roots are the nodes without an owner in the selection, and one node of
 	// every cycle that nothing outside leads to, sorted.
 	Roots []Node
@@ -123,7 +125,7 @@ func (sel Selection) Forest() Forest {
 		}
 	}
 	slices.SortFunc(roots, Node.Compare)
-	return Forest{p, roots}
+	return Forest{p, sel.Nodes, roots}
 }
 
 // Branches goes over the lines from top to bottom: owners before dependents,
@@ -234,17 +236,15 @@ func (sel Selection) primaryOwner(n Node) (Node, bool) {
 	return best, rank > 0
 }
 
-// cycles returns the cycles within the selection, owners before dependents.
+// cycles returns the cycles within the selection, which is not empty, owners
+// before dependents.
 func (sel Selection) cycles() [][]Node {
-	var cycles [][]Node
-	for n := range sel.Nodes.All() {
-		t := newTarjan(n.graph, func(i int32) bool { return sel.Nodes.Has(Node{n.graph, i}) })
-		for _, n := range sel.Nodes.Sorted() {
-			t.visit(n.index)
-		}
-		return t.cycles
+	g := sel.Nodes.graph
+	t := newTarjan(g, func(i int32) bool { return sel.Nodes.Has(Node{g, i}) })
+	for _, n := range sel.Nodes.Sorted() {
+		t.visit(n.index)
 	}
-	return cycles
+	return t.cycles
 }
 
 // planter decides under which owner each node of a selection is shown. Its

@@ -105,7 +105,7 @@ func NewGraph(s *graph.Snapshot, forest graph.Forest) *Graph {
 	for _, root := range forest.Roots {
 		document.Roots = append(document.Roots, root.UID())
 	}
-	for _, n := range shown(forest).Sorted() {
+	for _, n := range forest.Nodes.Sorted() {
 		document.Nodes = append(document.Nodes, newNode(n))
 	}
 	return document
@@ -144,13 +144,4 @@ func newNode(n graph.Node) Node {
 func (g *Graph) DeepCopyObject() runtime.Object {
 	document := *g
 	return &document
-}
-
-// shown returns the nodes of a forest.
-func shown(forest graph.Forest) graph.Set {
-	var set graph.Set
-	for b := range forest.Branches() {
-		set.Add(b.Node)
-	}
-	return set
 }
