@@ -45,9 +45,11 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 	}
 	work := r.work(ctx, scope)
 	r.list(ctx, work, scope.Labels)
+	var pages []graph.Batch
 	for _, result := range work {
-		result.addTo(s)
+		pages = result.addTo(s, pages)
 	}
+	s.AddBatch(pages...)
 	for _, o := range extra {
 		if _, listed := s.Object(o.UID); !listed {
 			s.Add(o)
@@ -116,9 +118,10 @@ func (l *listing) ended(more bool, err error) []*listing {
 	return l.parts
 }
 
-// addTo records the result in the snapshot.
-func (l *listing) addTo(s *graph.Snapshot) {
-	s.AddBatch(l.pages...)
+// addTo records the result in the snapshot, but for the objects, which it adds to
+// the pages.
+func (l *listing) addTo(s *graph.Snapshot, pages []graph.Batch) []graph.Batch {
+	pages = append(pages, l.pages...)
 	if l.complete {
 		s.MarkListed(l.resource.GroupResource(), l.namespace, l.version)
 	}
@@ -126,8 +129,9 @@ func (l *listing) addTo(s *graph.Snapshot) {
 		s.MarkUnlisted(u)
 	}
 	for _, part := range l.parts {
-		part.addTo(s)
+		pages = part.addTo(s, pages)
 	}
+	return pages
 }
 
 // namespaces returns the namespaces to try when lists of all are forbidden:

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -342,11 +341,7 @@ func (o *treeOptions) matches(n graph.Node) bool {
 
 // print writes the answer in the format asked for.
 func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel graph.Selection) error {
-	if os.Getenv("GOGC") == "" {
-		// Lines are made and thrown away. The graph has hardly a pointer, so that to
-		// collect them twice as often costs little.
-		defer debug.SetGCPercent(debug.SetGCPercent(50))
-	}
+	defer garbage.CollectOften()() // lines are made and thrown away
 	forest := sel.Forest()
 	switch o.output {
 	case "", "wide":

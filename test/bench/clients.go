@@ -29,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/pager"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -81,6 +82,7 @@ func (f *clientFlags) reader(ctx context.Context, config *rest.Config) (*cluster
 // graphClient reads everything, builds and classifies the graph, and checks it:
 // what every command of the plugin does with a whole cluster, and check.
 func graphClient(ctx context.Context, args []string) error {
+	garbage.CollectLate()
 	f, config, err := parseClientFlags("graph", args)
 	if err != nil {
 		return err

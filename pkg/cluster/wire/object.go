@@ -23,6 +23,7 @@ type object struct {
 	owners     []metav1.OwnerReference
 	labels     map[string]string
 	interned   map[string]string
+	latest     [64]string
 }
 
 // yes and no are what the pointers of owner references point to.
@@ -164,16 +165,25 @@ func (f *fields) boolean() *bool {
 	return &no
 }
 
-// intern returns a string for the bytes, the same for the same bytes.
+// intern returns a string for the bytes, the same for the same bytes. Lists are
+// sorted, so the string is mostly one of the latest.
 func (o *object) intern(b []byte) string {
-	if s, ok := o.interned[string(b)]; ok {
-		return s
+	if len(b) == 0 {
+		return ""
 	}
-	if o.interned == nil {
-		o.interned = map[string]string{}
+	latest := &o.latest[(len(b)+int(b[len(b)-1]))%len(o.latest)]
+	if *latest == string(b) {
+		return *latest
 	}
-	s := string(b)
-	o.interned[s] = s
+	s, ok := o.interned[string(b)]
+	if !ok {
+		if o.interned == nil {
+			o.interned = map[string]string{}
+		}
+		s = string(b)
+		o.interned[s] = s
+	}
+	*latest = s
 	return s
 }
 

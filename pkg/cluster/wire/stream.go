@@ -54,6 +54,9 @@ func (s *stream) broken(err error) error {
 // field reads up to the value of the next length-delimited field, over all
 // others. At the end of the message the error is io.EOF.
 func (s *stream) field() (number protowire.Number, length uint64, err error) {
+	if number, length, ok := s.shortField(); ok {
+		return number, length, nil
+	}
 	for {
 		tag, err := binary.ReadUvarint(s)
 		if err != nil {
@@ -82,6 +85,28 @@ func (s *stream) field() (number protowire.Number, length uint64, err error) {
 			return number, length, err
 		}
 	}
+}
+
+// shortField reads up to the value of the next field if it is length-delimited, of
+// a number below 16, shorter than 16 kB, and its tag and length are in the buffer:
+// as nearly all objects of a list are.
+func (s *stream) shortField() (number protowire.Number, length uint64, ok bool) {
+	const head = 3 // the tag and two bytes of length
+	if s.in.Buffered() < head || s.left < head {
+		return 0, 0, false
+	}
+	data, _ := s.in.Peek(head) // it is in the buffer
+	number, kind := protowire.DecodeTag(uint64(data[0]))
+	if data[0] >= 0x80 || kind != protowire.BytesType || number < protowire.MinValidNumber {
+		return 0, 0, false
+	}
+	length, n := uvarint(data[1:])
+	if n < 0 || length > s.left-uint64(1+n) {
+		return 0, 0, false
+	}
+	s.take(uint64(1 + n))
+	_, _ = s.in.Discard(1 + n)
+	return number, length, true
 }
 
 // skipValue reads over the value of a field that is of no interest. A group ends

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package garbage_test
+
+import (
+	"runtime"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
+)
+
+func percent() int {
+	now := debug.SetGCPercent(-1)
+	debug.SetGCPercent(now)
+	return now
+}
+
+// becomes waits for what a cleanup does some time after a collection.
+func becomes(t *testing.T, want int) {
+	t.Helper()
+	for range 1000 {
+		runtime.GC()
+		if percent() == want {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("the collector runs at %d %% of growth, not at %d", percent(), want)
+}
+
+func TestFirstCollectionIsLate(t *testing.T) {
+	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	garbage.CollectLate()
+	if got := percent(); got <= 100 {
+		t.Errorf("before the first collection: %d %%", got)
+	}
+	becomes(t, 100)
+}
+
+// A time of frequent collections is not ended by the first of them.
+func TestOften(t *testing.T) {
+	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	garbage.CollectLate()
+	end := garbage.CollectOften()
+	if got := percent(); got >= 100 {
+		t.Fatalf("while much is thrown away: %d %%", got)
+	}
+	often := percent()
+	for range 3 {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got := percent(); got != often {
+		t.Errorf("after collections: %d %%, not %d", got, often)
+	}
+	end()
+	if got := percent(); got < 100 {
+		t.Errorf("after the end: %d %%", got)
+	}
+}
+
+func TestUserDecides(t *testing.T) {
+	t.Setenv("GOGC", "70")
+	defer debug.SetGCPercent(debug.SetGCPercent(70))
+	garbage.CollectLate()
+	defer garbage.CollectOften()()
+	if got := percent(); got != 70 {
+		t.Errorf("GOGC=70 became %d", got)
+	}
+}
