@@ -154,12 +154,12 @@ func (w *walker) repair(s *serving, effect string) []Remedy {
 	switch {
 	case s.idle != "":
 		return []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s -n %s scale %s --current-replicas=0 --replicas=1", w.Kubectl, shell.Quote(s.namespace), shell.Quote(s.idle)),
+			Risk: Safe, Command: fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, s.namespace), shell.Quote(s.idle)),
 			Effect: "starts what serves it, which is scaled to nothing; " + effect,
 		}}
 	default:
 		return []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s -n %s get service,endpointslices,pods,deployments", w.Kubectl, shell.Quote(s.namespace)),
+			Risk: Safe, Command: shell.In(w.Kubectl, s.namespace) + " get service,endpointslices,pods,deployments",
 			Effect: "shows what serves it: make the service " + s.name + " and its pods work, and " + effect,
 		}}
 	}

@@ -67,7 +67,7 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s -n %s get %s -o yaml", w.Kubectl, shell.Quote(at.Namespace), shell.Target(at)),
+				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 				Effect: "shows the Job: make the controller that spec.managedBy names work, and it counts the pods and takes the finalizer off",
 			},
 			{

@@ -284,7 +284,7 @@ func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) 
 			return
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s -n %s delete --all %s --dry-run=server", w.Kubectl, shell.Quote(n.Object().Name), w.untouchedTypes(n)),
+			Risk: Safe, Command: fmt.Sprintf("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
 			Effect: "shows what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
 		}}
 	})

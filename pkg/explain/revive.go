@@ -12,7 +12,7 @@ import (
 // logs is a command that shows the log of a workload, of an object's name only
 // what concerns it.
 func (w *walker) logs(l *workload, name string) string {
-	command := fmt.Sprintf("%s -n %s logs %s --all-containers --since=1h", w.Kubectl, shell.Quote(l.id.Namespace), shell.Quote(l.ref()))
+	command := fmt.Sprintf("%s logs %s --all-containers --since=1h", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref()))
 	if name != "" {
 		command += " | grep -iwE " + shell.Quote(regexp.QuoteMeta(name)+"|finaliz[a-z]*")
 	}
@@ -29,14 +29,14 @@ func (w *walker) describe(l *workload, pod string) Remedy {
 		what = "pod/" + pod
 	}
 	return Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s -n %s describe %s", w.Kubectl, shell.Quote(l.id.Namespace), shell.Quote(what)),
+		Risk: Safe, Command: fmt.Sprintf("%s describe %s", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(what)),
 		Effect: "shows the events that say what is wrong: repair that, and the controller starts, cleans up and removes the finalizer",
 	}
 }
 
 func (w *walker) restart(l *workload) Remedy {
 	return Remedy{
-		Risk: Disruptive, Command: fmt.Sprintf("%s -n %s rollout restart %s", w.Kubectl, shell.Quote(l.id.Namespace), shell.Quote(l.ref())),
+		Risk: Disruptive, Command: fmt.Sprintf("%s rollout restart %s", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref())),
 		Effect: "starts the controller anew, when its log shows that it hangs; what else it does is interrupted",
 	}
 }
@@ -45,11 +45,11 @@ func (w *walker) restart(l *workload) Remedy {
 // with it.
 func (w *walker) revive(l *workload, st state) []Remedy {
 	scaled := Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s -n %s scale %s --current-replicas=0 --replicas=1", w.Kubectl, shell.Quote(l.id.Namespace), shell.Quote(l.ref())),
+		Risk: Safe, Command: fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref())),
 		Effect: "starts the controller again: it cleans up and removes the finalizer. It does nothing if somebody has scaled it up meanwhile",
 	}
 	previous := Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s -n %s logs %s --all-containers --previous", w.Kubectl, shell.Quote(l.id.Namespace), shell.Quote("pod/"+st.pod)),
+		Risk: Safe, Command: fmt.Sprintf("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.id.Namespace), shell.Quote("pod/"+st.pod)),
 		Effect: "shows what the controller said before it crashed: repair that, and it cleans up and removes the finalizer",
 	}
 	switch st.trouble {
@@ -63,7 +63,7 @@ func (w *walker) revive(l *workload, st state) []Remedy {
 		remedies := []Remedy{w.describe(l, "")}
 		if l.paused {
 			remedies = append(remedies, Remedy{
-				Risk: Safe, Command: fmt.Sprintf("%s -n %s rollout resume %s", w.Kubectl, shell.Quote(l.id.Namespace), shell.Quote(l.ref())),
+				Risk: Safe, Command: fmt.Sprintf("%s rollout resume %s", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref())),
 				Effect: "ends the pause, if that is what keeps its pods from being made",
 			})
 		}

@@ -36,7 +36,7 @@ func (w *walker) snapshotting(id string, n graph.Node, user *unstructured.Unstru
 		}
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s -n %s describe %s", w.Kubectl, shell.Quote(at.Namespace), shell.Target(at)),
+				Risk: Safe, Command: fmt.Sprintf("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 				Effect: "shows its state and events: make the controller complete it, and the finalizer goes",
 			},
 			{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "gives it up: when it is gone, the finalizer goes"},
