@@ -292,7 +292,9 @@ func (s *Server) AwaitWatches(ctx context.Context, atMost time.Duration) {
 
 // passing reports whether an error is likely to go away by itself.
 func passing(err error) bool {
-	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) ||
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusBadGateway ||
+		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }

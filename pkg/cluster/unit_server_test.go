@@ -237,6 +237,7 @@ func TestRetries(t *testing.T) {
 		{"429", rest.Config{}, status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests), 2, 3, nil},
 		{"503", rest.Config{}, status(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable), 2, 3, nil},
 		{"503 of a proxy", rest.Config{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusServiceUnavailable) }, 1, 2, nil},
+		{"502 of a proxy", rest.Config{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "down", http.StatusBadGateway) }, 1, 2, nil},
 		{"the server timed out", rest.Config{}, status(http.StatusInternalServerError, metav1.StatusReasonServerTimeout), 1, 2, nil},
 		{"403", rest.Config{}, forbidden(), 1, 1, apierrors.IsForbidden},
 		{"404", rest.Config{}, status(http.StatusNotFound, metav1.StatusReasonNotFound), 1, 1, apierrors.IsNotFound},

@@ -133,10 +133,11 @@ func TestUnanswered(t *testing.T) {
 			name:   "a delete that was carried out",
 			world:  "configmap/a\nconfigmap/b < configmap/a",
 			do:     "delete a Background",
-			script: "DELETE a: mute; remove a; loud; 504",
+			script: "DELETE a: mute; remove a; loud; 504\nDELETE b: mute; remove b; loud; 502",
 			requests: `DELETE configmap/a Background
 				GET configmap/a
-				DELETE configmap/b Background`,
+				DELETE configmap/b Background
+				GET configmap/b`,
 			outcomes: "configmap/a Deleted\nconfigmap/b Deleted",
 		},
 		{

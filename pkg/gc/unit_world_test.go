@@ -199,7 +199,7 @@ func short(o *graph.Object) string {
 //	cancel                   the user presses Ctrl-C
 //	wait                     nothing goes on until all events have been applied,
 //	                         by another goroutine
-//	403, 404, 404-namespace, 404-type, 409, 422, 500, 504, late
+//	403, 404, 404-namespace, 404-type, 409, 422, 500, 502, 504, late
 //	                         the answer, and nothing is done; late is that of a
 //	                         client that has waited long enough
 type fake struct {
@@ -488,6 +488,8 @@ func (f *fake) answer(code, request string) error {
 		return apierrors.NewInternalError(errors.New("broken"))
 	case "etcd": // as the API server passes it on
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "etcdserver: request timed out"}}
+	case "502": // as client-go has it from a proxy
+		return apierrors.NewGenericServerResponse(http.StatusBadGateway, "delete", schema.GroupResource{}, "", "<html>", 0, true)
 	case "504":
 		return apierrors.NewTimeoutError("too late", 0)
 	case "late":

@@ -257,11 +257,12 @@ func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) 
 
 // Unanswered reports whether the error of a request is not the server's answer,
 // because the connection was lost or not made or the time was over, or is its
-// answer that its own time or that of etcd was over. A write may have been
-// carried out then.
+// answer that its own time or that of etcd was over, or that of a proxy which got
+// none (502). A write may have been carried out then.
 func Unanswered(err error) bool {
 	var status apierrors.APIStatus
-	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || ofEtcd(status.Status()))
+	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		status.Status().Code == http.StatusBadGateway || ofEtcd(status.Status()))
 }
 
 // ofEtcd reports whether an error is one of etcd's own, such as a timeout or a
