@@ -41,7 +41,7 @@ func CollectOften() (end func()) {
 		return func() {}
 	}
 	before := debug.SetGCPercent(often)
-	return func() { debug.SetGCPercent(before) }
+	return func() { debug.SetGCPercent(min(before, usual)) }
 }
 
 func isSet() bool { return os.Getenv("GOGC") != "" }

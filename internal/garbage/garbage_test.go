@@ -58,7 +58,7 @@ func TestOften(t *testing.T) {
 		t.Errorf("after collections: %d %%, not %d", got, often)
 	}
 	end()
-	if got := percent(); got < 100 {
+	if got := percent(); got != 100 {
 		t.Errorf("after the end: %d %%", got)
 	}
 }

@@ -20,8 +20,8 @@ import (
 // their namespaces are listed.
 const maxPodGets = 50
 
-// leaseMargin is how old a lease of the controller manager may be beyond its
-// duration: clocks differ.
+// leaseMargin is how old a lease of the controller manager may be at least, as for
+// explain-stuck: clocks differ.
 const leaseMargin = 40 * time.Second
 
 // HasFacts reports whether Facts reads anything of objects of the resource.
@@ -218,8 +218,9 @@ func nodeReports(node *corev1.Node) bool {
 }
 
 // ControllerManagerAlive reports whether a kube-controller-manager holds its
-// lease. False means that none is known to work: it may run without a lease.
-func (r *Reader) ControllerManagerAlive(ctx context.Context) bool {
+// lease at that time of the API server. False means that none is known to work:
+// it may run without a lease.
+func (r *Reader) ControllerManagerAlive(ctx context.Context, now time.Time) bool {
 	var lease struct {
 		Spec struct {
 			RenewTime            *metav1.MicroTime `json:"renewTime"`
@@ -231,6 +232,5 @@ func (r *Reader) ControllerManagerAlive(ctx context.Context) bool {
 	if err != nil || lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == "" {
 		return false
 	}
-	age := time.Since(lease.Spec.RenewTime.Time)
-	return age < time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second+leaseMargin
+	return now.Sub(lease.Spec.RenewTime.Time) <= max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, leaseMargin)
 }

@@ -448,5 +448,5 @@ func (s *Server) DryRun(ctx context.Context, step gc.Step, snapshot *graph.Snaps
 	options := step.Options
 	options.DryRun = []string{metav1.DryRunAll}
 	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
-	return s.Delete(ctx, o.Identity(), options)
+	return s.Delete(context.WithValue(ctx, inBody{}, true), o.Identity(), options)
 }

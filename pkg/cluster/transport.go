@@ -26,18 +26,22 @@ type Stats struct {
 	tables    atomic.Int64
 	deletes   atomic.Int64
 	patches   atomic.Int64
+	dryRuns   atomic.Int64
 	watches   atomic.Int64
 	bytes     atomic.Int64
 }
 
 // String says what was asked of the server, in one line.
 func (s *Stats) String() string {
-	writes := ""
+	more := ""
+	if n := s.dryRuns.Load(); n > 0 {
+		more = fmt.Sprintf(", %d dry runs", n)
+	}
 	if s.watches.Load()+s.deletes.Load()+s.patches.Load() > 0 {
-		writes = fmt.Sprintf(", %d deletes, %d patches, %d watches", s.deletes.Load(), s.patches.Load(), s.watches.Load())
+		more += fmt.Sprintf(", %d deletes, %d patches, %d watches", s.deletes.Load(), s.patches.Load(), s.watches.Load())
 	}
 	return fmt.Sprintf("%d requests: %d discovery, %d lists in %d pages, %d gets, %d tables%s; %.1f kB received; %.2f s",
-		s.requests.Load(), s.discovery.Load(), s.lists.Load(), s.pages.Load(), s.gets.Load(), s.tables.Load(), writes,
+		s.requests.Load(), s.discovery.Load(), s.lists.Load(), s.pages.Load(), s.gets.Load(), s.tables.Load(), more,
 		float64(s.bytes.Load())/1000, time.Since(s.start).Seconds())
 }
 
@@ -46,6 +50,8 @@ func (s *Stats) String() string {
 func (s *Stats) count(request *http.Request, next http.RoundTripper) (*http.Response, error) {
 	s.requests.Add(1)
 	switch path := request.URL.Path; {
+	case isDryRun(request):
+		s.dryRuns.Add(1)
 	case request.Method == http.MethodDelete:
 		s.deletes.Add(1)
 	case request.Method == http.MethodPatch:
@@ -60,6 +66,14 @@ func (s *Stats) count(request *http.Request, next http.RoundTripper) (*http.Resp
 		response.Body = &countingBody{ReadCloser: response.Body, bytes: &s.bytes}
 	}
 	return response, err
+}
+
+// inBody is the key of a context in which requests are dry runs by what their
+// body says.
+type inBody struct{}
+
+func isDryRun(request *http.Request) bool {
+	return request.URL.Query().Has("dryRun") || request.Context().Value(inBody{}) != nil
 }
 
 // transport counts the requests of a Server.

@@ -298,7 +298,8 @@ func TestControllerManagerAlive(t *testing.T) {
 	}{
 		{"renewed just now", lease(0, "me"), true},
 		{"renewed by a clock that is ahead", lease(-time.Minute, "me"), true},
-		{"renewed within the margin", lease(15*time.Second+leaseMargin/2, "me"), true},
+		{"renewed within the margin", lease(leaseMargin-5*time.Second, "me"), true},
+		{"not renewed within the margin", lease(leaseMargin+5*time.Second, "me"), false},
 		{"not renewed any more", lease(time.Hour, "me"), false},
 		{"given up", lease(0, ""), false},
 		{"never held", `{"spec": {"holderIdentity": "me"}}`, false},
@@ -308,7 +309,7 @@ func TestControllerManagerAlive(t *testing.T) {
 		if test.body != "" {
 			s.raw["/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager"] = test.body
 		}
-		if got := s.reader(Options{}).ControllerManagerAlive(t.Context()); got != test.want {
+		if got := s.reader(Options{}).ControllerManagerAlive(t.Context(), time.Now()); got != test.want {
 			t.Errorf("%s: got %t", test.name, got)
 		}
 	}

@@ -127,7 +127,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		o := found(t, snapshot, "p")
 		r.Statuses(t.Context(), []*graph.Object{&o})
 		r.Facts(t.Context(), []graph.Object{o})
-		r.ControllerManagerAlive(t.Context())
+		r.ControllerManagerAlive(t.Context(), time.Now())
 		if _, err := r.Page(t.Context(), *o.Resource, "", 1); err != nil {
 			t.Error(err)
 		}

@@ -433,6 +433,9 @@ func TestDryRun(t *testing.T) {
 	}
 	same(t, "sent", `DELETE  {"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"p","resourceVersion":"5"},"propagationPolicy":"Orphan","dryRun":["All"]}
 		PATCH dryRun=All&fieldManager=tester {"metadata":{"ownerReferences":[{"$patch":"delete","uid":"n"}],"resourceVersion":"5","uid":"p"}}`, sent)
+	if got := server.reader.Stats().String(); !strings.Contains(got, ", 2 dry runs; ") {
+		t.Errorf("counted %s", got)
+	}
 	if steps[0].Options.DryRun != nil || *steps[0].Options.Preconditions.ResourceVersion != "9" {
 		t.Errorf("the step was changed: %+v", steps[0].Options)
 	}

@@ -133,8 +133,8 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 // preview runs the job on a simulation of the cluster.
 func (d *deletion) preview(ctx context.Context, j *job) (*render.DeletionPlan, *gc.Report, error) {
 	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
-	alive := j.session.reader.ControllerManagerAlive(ctx)
-	start := time.Now()
+	start := j.session.reader.Now(ctx)
+	alive := j.session.reader.ControllerManagerAlive(ctx, start)
 	server := simulator.New(j.snapshot, simulator.Options{
 		Now: start,
 		Actors: simulator.Actors{
@@ -405,19 +405,26 @@ func (d *deletion) ask(ctx context.Context, guarded string, plan *render.Deletio
 	return nil
 }
 
+// serverOptions say how patient the run is. By the preview it takes that long.
+func (d *deletion) serverOptions(takes time.Duration) cluster.ServerOptions {
+	options := cluster.ServerOptions{FieldManager: "kubectl-gc", Settle: cluster.DefaultSettle + takes}
+	switch {
+	case !d.wait:
+		options.Settle, options.IgnoreGrace = time.Second, true
+	case d.timeout > 0:
+		options.Settle = d.timeout
+	}
+	return options
+}
+
 // perform does the job on the cluster and reports.
 func (d *deletion) perform(ctx context.Context, j *job) error {
-	options := cluster.ServerOptions{FieldManager: "kubectl-gc", Settle: cluster.DefaultSettle + j.takes}
-	if !d.wait {
-		options.Settle, options.IgnoreGrace = time.Second, true
-	}
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
-		options.Settle = d.timeout
 	}
-	server, err := j.session.server(options)
+	server, err := j.session.server(d.serverOptions(j.takes))
 	if err != nil {
 		return err
 	}

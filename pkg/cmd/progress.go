@@ -29,6 +29,7 @@ type progress struct {
 	line  io.Writer // nil without a terminal
 	start time.Time
 	stop  chan struct{}
+	ticks sync.WaitGroup
 
 	mu         sync.Mutex
 	events     []render.Event
@@ -42,7 +43,7 @@ func newProgress(d *deletion) *progress {
 	switch {
 	case isFile && term.IsTerminal(int(file.Fd())):
 		p.line = d.ErrOut
-		go p.tick()
+		p.ticks.Go(p.tick)
 	case d.output == "":
 		p.out = d.Out
 	}
@@ -85,6 +86,7 @@ func (p *progress) observe(step gc.Step) {
 // end takes the progress line off the terminal and says how fast it went.
 func (p *progress) end(w io.Writer) {
 	close(p.stop)
+	p.ticks.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.line != nil {

@@ -216,7 +216,10 @@ func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersion
 
 // undecodable is a type of which the API server cannot read what is stored.
 func (w *walker) undecodable(resource schema.GroupVersionResource, message string) *Cause {
-	at := identity(resource, "", "")
+	at := identity(resource, "", "") // the whole type
+	if kind, err := w.Graph.Snapshot().Mapper.KindFor(resource); err == nil {
+		at.Resource.Kind = kind.Kind
+	}
 	return w.shared("val-unreadable "+resource.GroupResource().String(), "val-unreadable", at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the API server cannot decrypt or decode what is stored of %s: nobody can list them, so neither their owners nor their namespaces can be deleted for certain", resource.GroupResource())

@@ -4,7 +4,6 @@ package explain
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -262,15 +261,10 @@ func (w *walker) unchanged(n graph.Node) bool {
 // late reports whether a working controller manager would have acted.
 func (w *walker) late(n graph.Node) bool {
 	delay := managerDelay
-	if custom(n.Object()) {
+	if !builtinGroup(n.Resource().Group) {
 		delay = customDelay
 	}
 	return w.age(n) > delay+time.Duration(w.deletions/deletionsPerSecond)*time.Second
-}
-
-// custom reports whether the object may be of a CustomResourceDefinition.
-func custom(o *graph.Object) bool {
-	return strings.Contains(o.Resource.Group, ".") && !strings.HasSuffix(o.Resource.Group, ".k8s.io")
 }
 
 // manager is a hold that only a controller of kube-controller-manager ends, for

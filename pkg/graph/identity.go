@@ -47,7 +47,11 @@ func (i Identity) Compare(j Identity) int {
 }
 
 // String returns Kind/name, or Kind/namespace/name for a namespaced object.
+// Without a name it is the kind: the whole type is meant.
 func (i Identity) String() string {
+	if i.Name == "" {
+		return i.Resource.Kind
+	}
 	if i.Namespace == "" {
 		return i.Resource.Kind + "/" + i.Name
 	}

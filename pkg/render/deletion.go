@@ -104,9 +104,9 @@ func writeReasons(w io.Writer, all []gc.Outcome) {
 			ids = append(ids, o.Object.Identity())
 		}
 		if reason == "" {
-			fmt.Fprintf(w, "  %s\n", names(ids))
+			fmt.Fprintf(w, "  %s\n", printable(names(ids)))
 		} else {
-			fmt.Fprintf(w, "  %s: %s\n", names(ids), reason)
+			fmt.Fprintf(w, "  %s: %s\n", printable(names(ids)), printable(reason))
 		}
 	}
 }
@@ -144,7 +144,9 @@ func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report) error
 }
 
 // EventLine is a write as one line of text, as kubectl delete says it.
-func EventLine(step gc.Step) string {
+func EventLine(step gc.Step) string { return printable(eventLine(step)) }
+
+func eventLine(step gc.Step) string {
 	id := step.Object.Identity()
 	where := ""
 	if id.Namespace != "" {

@@ -20,6 +20,28 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
+// TestDeletionTextEscapes lets what anybody may write into an object try to drive
+// the terminal, above the question whether to delete.
+func TestDeletionTextEscapes(t *testing.T) {
+	const evil = "x\x1b[2K\u202e\n"
+	object := graph.Object{Resource: &graph.Resource{Kind: "Pod"}, Namespace: "n", Name: evil}
+	id := graph.Identity{Name: evil}
+	var out strings.Builder
+	outcomes := []gc.Outcome{
+		{Object: object, Result: gc.Remaining, Reason: evil, WaitingFor: []graph.Identity{id}},
+		{Object: object, Result: gc.Remaining},
+	}
+	if err := Summary(&out, Style{}, Future, outcomes); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{errors.New(evil), apierrors.NewForbidden(schema.GroupResource{}, evil, nil)} {
+		out.WriteString(EventLine(gc.Step{Action: gc.ActionRemoveFinalizer, Object: object, Err: err}))
+	}
+	if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") || strings.Count(out.String(), `\x1b`) < 5 {
+		t.Errorf("unescaped: %q", out.String())
+	}
+}
+
 // TestAnswers: no answer is told from a refusal, in every form of the report.
 func TestAnswers(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}

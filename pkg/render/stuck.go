@@ -83,20 +83,11 @@ func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
 		Unread:   append([]string{}, report.Unread...),
 		Objects:  []StuckObject{},
 	}
-	for _, o := range report.Objects {
+	sorted := slices.SortedStableFunc(slices.Values(report.Objects), func(a, b explain.Explanation) int { return a.Object.Compare(b.Object) })
+	for _, o := range sorted {
 		document.Objects = append(document.Objects, newStuckObject(o))
 	}
-	slices.SortStableFunc(document.Objects, func(a, b StuckObject) int { return a.Object.compare(b.Object) })
 	return document
-}
-
-// compare orders references as identities are ordered.
-func (r ObjectReference) compare(s ObjectReference) int { return r.identity().Compare(s.identity()) }
-
-func (r ObjectReference) identity() graph.Identity {
-	id := graph.Identity{Namespace: r.Namespace, Name: r.Name, UID: r.UID}
-	id.Resource.Kind, id.Resource.Group = r.Kind, r.APIVersion
-	return id
 }
 
 func newStuckObject(o explain.Explanation) StuckObject {

@@ -3,6 +3,7 @@
 package render_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,27 @@ func TestStuckTextEscapes(t *testing.T) {
 		if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") {
 			t.Errorf("unescaped: %q", out.String())
 		}
+	}
+}
+
+// TestStuckReportOrder: a document has its objects in the order of identities,
+// which do not go by version.
+func TestStuckReportOrder(t *testing.T) {
+	var got []string
+	report := &explain.Report{}
+	for _, o := range []struct{ version, name string }{{"v1", "b"}, {"v1beta1", "a"}, {"v1", "c"}} {
+		id := graph.Identity{Name: o.name}
+		id.Resource.Kind, id.Resource.Group, id.Resource.Version = "Service", "example.com", o.version
+		report.Objects = append(report.Objects, explain.Explanation{Object: id})
+	}
+	for _, o := range render.NewStuckReport(&graph.Snapshot{}, report).Objects {
+		got = append(got, o.Object.Name)
+	}
+	if want := []string{"a", "b", "c"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if report.Objects[0].Object.Name != "b" {
+		t.Error("the report was changed")
 	}
 }
 

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,12 @@ func TestExplainUnreadable(t *testing.T) {
 	cp.Kubectl(t, "delete", "crd", "widgets.example.com", "--wait=false")
 	for _, object := range []string{"namespace/sealed", "crd/widgets.example.com", "-n sealed widgets.example.com/w"} {
 		explained(t, cp, object, "val-unreadable", "Stuck")
+	}
+	var stdout bytes.Buffer
+	gccmd.Run(t.Context(), []string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "namespace/sealed"},
+		genericiooptions.IOStreams{Out: &stdout, ErrOut: io.Discard})
+	if !strings.Contains(stdout.String(), "Widget [val-unreadable]") {
+		t.Errorf("the type that cannot be read is not named:\n%s", &stdout)
 	}
 }
 
