@@ -18,18 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// resourcePath returns the segments of a resource's URL.
-func resourcePath(resource schema.GroupVersionResource, namespace string) []string {
-	path := []string{"apis", resource.Group, resource.Version}
-	if resource.Group == "" {
-		path = []string{"api", resource.Version}
-	}
-	if namespace != "" {
-		path = append(path, "namespaces", namespace)
-	}
-	return append(path, resource.Resource)
+// pathTo is graph.Resource.Path for what need not be known by discovery.
+func pathTo(resource schema.GroupVersionResource, namespace, name string) []string {
+	return graph.Resource{GroupVersionResource: resource}.Path(namespace, name)
 }
 
 // acceptable is the form in which an object is asked for: Secrets and ConfigMaps
@@ -49,7 +44,7 @@ func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource,
 		return nil, apierrors.NewNotFound(resource.GroupResource(), name)
 	}
 	r.stats.gets.Add(1)
-	data, err := raw(ctx, r.rest.Get().AbsPath(append(resourcePath(resource, namespace), name)...).SetHeader("Accept", acceptable(resource)))
+	data, err := raw(ctx, r.rest.Get().AbsPath(pathTo(resource, namespace, name)...).SetHeader("Accept", acceptable(resource)))
 	if err != nil {
 		if apierrors.IsNotFound(err) && !isNoSuchObject(err) {
 			return nil, fmt.Errorf("reading %s: the server does not serve it", resource.GroupResource())
@@ -77,7 +72,7 @@ func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionReso
 			Items    []stdjson.RawMessage `json:"items"`
 		}
 		r.stats.pages.Add(1)
-		request := r.rest.Get().AbsPath(resourcePath(resource, namespace)...).
+		request := r.rest.Get().AbsPath(pathTo(resource, namespace, "")...).
 			SetHeader("Accept", strings.Replace(acceptable(resource), "PartialObjectMetadata;", "PartialObjectMetadataList;", 1)).
 			Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token)
 		if fields != "" {

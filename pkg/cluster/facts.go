@@ -71,7 +71,7 @@ func (r *Reader) read(ctx context.Context, into any, segments ...string) error {
 
 func (r *Reader) namespaceFacts(ctx context.Context, o *graph.Object, f *graph.Facts) {
 	var namespace corev1.Namespace
-	if r.read(ctx, &namespace, path(o)...) != nil || namespace.UID != o.UID {
+	if r.read(ctx, &namespace, o.Resource.Path(o.Namespace, o.Name)...) != nil || namespace.UID != o.UID {
 		return
 	}
 	facts := graph.NamespaceFacts{}
@@ -94,7 +94,7 @@ func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *graph.Facts) 
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	if r.read(ctx, &crd, path(o)...) != nil || crd.Metadata.UID != o.UID {
+	if r.read(ctx, &crd, o.Resource.Path(o.Namespace, o.Name)...) != nil || crd.Metadata.UID != o.UID {
 		return
 	}
 	facts := graph.CRDFacts{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
@@ -144,7 +144,7 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Fac
 	group.SetLimit(getsInFlight)
 	for i := range pods {
 		group.Go(func() error {
-			_ = r.read(ctx, &found[i], path(&pods[i])...) // what cannot be read is missing
+			_ = r.read(ctx, &found[i], pods[i].Resource.Path(pods[i].Namespace, pods[i].Name)...) // what cannot be read is missing
 			return nil
 		})
 	}

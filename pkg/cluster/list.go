@@ -150,7 +150,7 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.reader.timeout)
 	defer cancel()
-	request := p.reader.bulk.Get().AbsPath(listPath(l.resource, l.namespace)...).SetHeader("Accept", acceptLists)
+	request := p.reader.bulk.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", acceptLists)
 	p.reader.choose(request, l)
 	body, err := stream(ctx, request)
 	if err != nil {
@@ -297,18 +297,6 @@ func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
 		result.Remaining = *list.RemainingItemCount
 	}
 	return result, nil
-}
-
-// listPath returns the segments of a list's URL.
-func listPath(resource *graph.Resource, namespace string) []string {
-	path := []string{"apis", resource.Group, resource.Version}
-	if resource.Group == "" {
-		path = []string{"api", resource.Version}
-	}
-	if resource.Namespaced && namespace != "" {
-		path = append(path, "namespaces", namespace)
-	}
-	return append(path, resource.Resource)
 }
 
 // listPages reads all pages of a list into l.objects.

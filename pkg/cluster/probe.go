@@ -83,7 +83,7 @@ const metadataOnly = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=
 // TryPatch sends a JSON merge patch as a dry run and returns the metadata of the
 // object as it would be. The error is that of the API server.
 func (p *Prober) TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
-	path := append(resourcePath(resource, namespace), name)
+	path := pathTo(resource, namespace, name)
 	if subresource != "" {
 		path = append(path, subresource)
 	}
@@ -99,7 +99,7 @@ func (p *Prober) TryPatch(ctx context.Context, resource schema.GroupVersionResou
 // TryDelete sends a DELETE with background propagation as a dry run. The error
 // is that of the API server.
 func (p *Prober) TryDelete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
-	_, err := raw(ctx, p.rest.Delete().AbsPath(append(resourcePath(resource, namespace), name)...).
+	_, err := raw(ctx, p.rest.Delete().AbsPath(pathTo(resource, namespace, name)...).
 		SetHeader("Accept", metadataOnly).Param("dryRun", metav1.DryRunAll).
 		Param("propagationPolicy", string(metav1.DeletePropagationBackground)))
 	return err

@@ -70,7 +70,7 @@ func (r *Reader) status(ctx context.Context, o *graph.Object) (Status, error) {
 	if !scheme.Scheme.IsGroupRegistered(o.Resource.Group) {
 		include = metav1.IncludeObject
 	}
-	data, err := raw(ctx, r.rest.Get().AbsPath(path(o)...).
+	data, err := raw(ctx, r.rest.Get().AbsPath(o.Resource.Path(o.Namespace, o.Name)...).
 		Param("includeObject", string(include)).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"))
 	if err != nil {
@@ -100,18 +100,6 @@ func raw(ctx context.Context, request *rest.Request) ([]byte, error) {
 		return nil, err
 	}
 	return result.Raw()
-}
-
-// path returns the segments of the object's URL.
-func path(o *graph.Object) []string {
-	root := []string{"apis", o.Resource.Group, o.Resource.Version}
-	if o.Resource.Group == "" {
-		root = []string{"api", o.Resource.Version}
-	}
-	if o.Resource.Namespaced {
-		root = append(root, "namespaces", o.Namespace)
-	}
-	return append(root, o.Resource.Resource, o.Name)
 }
 
 // rowStatus takes the columns that tell readiness and state from a table's

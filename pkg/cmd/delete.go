@@ -43,7 +43,8 @@ happen, ask, then do it, running the whole garbage collection from here.
 The preview is a run of the same algorithm on a copy of the cluster's metadata.
 It says what would be deleted, orphaned, kept by another owner, and what would
 remain and why. Every write carries the UID and the resourceVersion of what was
-previewed; what has changed meanwhile is read and decided again.
+previewed; what has changed meanwhile is read and decided again. Only an object
+that you named, and that others keep changing, is at last deleted by its UID.
 
 Whether a garbage collector works in the cluster does not matter. A run that was
 interrupted is completed by running it again.

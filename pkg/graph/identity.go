@@ -4,6 +4,7 @@ package graph
 
 import (
 	"cmp"
+	"net/url"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +21,23 @@ type Resource struct {
 // GroupVersionKind returns the kind of the resource's objects.
 func (r Resource) GroupVersionKind() schema.GroupVersionKind {
 	return r.GroupVersion().WithKind(r.Kind)
+}
+
+// Path returns the segments of the URL of an object of the type, or without a
+// name that of their list; without a namespace the list of all.
+func (r Resource) Path(namespace, name string) []string {
+	path := []string{"apis", r.Group, r.Version}
+	if r.Group == "" {
+		path = []string{"api", r.Version}
+	}
+	if namespace != "" {
+		path = append(path, "namespaces", namespace)
+	}
+	path = append(path, r.Resource)
+	if name != "" {
+		path = append(path, name)
+	}
+	return path
 }
 
 // Identity says which object is meant. It is comparable.
@@ -44,6 +62,16 @@ func (i Identity) Compare(j Identity) int {
 		cmp.Compare(i.UID, j.UID),
 		cmp.Compare(i.Resource.Version, j.Resource.Version),
 	)
+}
+
+// URLPath returns the path of the object's URL, or without a name that of the list
+// of its type.
+func (i Identity) URLPath() string {
+	path := ""
+	for _, segment := range i.Resource.Path(i.Namespace, i.Name) {
+		path += "/" + url.PathEscape(segment)
+	}
+	return path
 }
 
 // String returns Kind/name, or Kind/namespace/name for a namespaced object.

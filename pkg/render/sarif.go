@@ -5,7 +5,6 @@ package render
 import (
 	"encoding/json"
 	"io"
-	"net/url"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
@@ -143,22 +142,10 @@ func newSarifResult(f *check.Finding) sarifResult {
 		RuleID: f.Rule, RuleIndex: ruleIndex(f.Rule), Level: sarifLevels[f.Severity],
 		Message: sarifText{f.Object.String() + ": " + f.Message()},
 		Locations: []sarifLocation{{
-			PhysicalLocation: sarifPhysicalLocation{sarifArtifactLocation{objectPath(f.Object)}},
+			PhysicalLocation: sarifPhysicalLocation{sarifArtifactLocation{strings.TrimPrefix(f.Object.URLPath(), "/")}},
 			LogicalLocations: []sarifLogicalLocation{{Name: f.Object.Name, FullyQualifiedName: f.Object.String(), Kind: "resource"}},
 		}},
 		PartialFingerprints: map[string]string{"ownerReference/v1": strings.Join([]string{string(f.Object.UID), string(f.Reference.UID), f.Reference.Kind, f.Reference.Name}, "/")},
 		Properties:          sarifProperties{finding.Object, finding.OwnerReference, finding.Members, finding.Remedy},
 	}
-}
-
-// objectPath is the path of an object's URL, without the leading slash.
-func objectPath(id graph.Identity) string {
-	path := "apis/" + id.Resource.Group + "/" + id.Resource.Version
-	if id.Resource.Group == "" {
-		path = "api/" + id.Resource.Version
-	}
-	if id.Namespace != "" {
-		path += "/namespaces/" + url.PathEscape(id.Namespace)
-	}
-	return path + "/" + id.Resource.Resource + "/" + url.PathEscape(id.Name)
 }

@@ -180,7 +180,7 @@ func downloadClient(ctx context.Context, args []string) error {
 	group.SetLimit(inFlight)
 	for _, resource := range r.Resources() {
 		group.Go(func() error {
-			n, err := download(ctx, client, base.JoinPath(listPath(resource)), f.pageSize)
+			n, err := download(ctx, client, base.JoinPath(resource.Path("", "")...), f.pageSize)
 			received.Add(n)
 			return err
 		})
@@ -189,13 +189,6 @@ func downloadClient(ctx context.Context, args []string) error {
 		return err
 	}
 	return Answer{Bytes: received.Load()}.print()
-}
-
-func listPath(r *graph.Resource) string {
-	if r.Group == "" {
-		return "/api/" + r.Version + "/" + r.Resource
-	}
-	return "/apis/" + r.Group + "/" + r.Version + "/" + r.Resource
 }
 
 // download reads a list to its end and returns its bytes. A list that has more
