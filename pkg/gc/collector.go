@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -276,11 +277,43 @@ func (c *Collector) run(ctx context.Context) error {
 	if c.options.Workers > 1 {
 		run = c.runParallel
 	}
-	err := run(ctx)
-	if ctx.Err() != nil {
-		c.hearOut(ctx)
+	looked := map[types.UID]bool{}
+	for {
+		err := run(ctx)
+		if ctx.Err() != nil {
+			c.hearOut(ctx)
+			return err
+		}
+		if err != nil || !c.lookForUnseen(ctx, looked) {
+			return err
+		}
 	}
-	return err
+}
+
+// lookForUnseen reads the objects, once each, of which a delete was accepted and no
+// event has come: their type cannot be watched. It reports whether there were
+// any. What cannot be read stays unseen.
+func (c *Collector) lookForUnseen(ctx context.Context, looked map[types.UID]bool) bool {
+	var group errgroup.Group
+	group.SetLimit(max(1, c.options.Workers))
+	found := false
+	for _, o := range c.state.unseen() {
+		if looked[o.UID] {
+			continue
+		}
+		looked[o.UID], found = true, true
+		group.Go(func() error {
+			switch now, err := c.server.Get(ctx, *o.Resource, o.Namespace, o.Name); {
+			case isGone(err, &o), err == nil && now.UID != o.UID:
+				c.apply(Event{Object: o, Removed: true})
+			case err == nil:
+				c.apply(Event{Object: now})
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no function fails
+	return found
 }
 
 // hearOut takes in what became of the deletes that were accepted before the
@@ -288,7 +321,7 @@ func (c *Collector) run(ctx context.Context) error {
 func (c *Collector) hearOut(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	for c.state.awaitsEvents() && c.drain(ctx, true) == nil {
+	for len(c.state.unseen()) > 0 && c.drain(ctx, true) == nil {
 	}
 }
 

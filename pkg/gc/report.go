@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -153,6 +154,7 @@ func (c *Collector) finish() *Report {
 		}
 		result.Outcomes = append(result.Outcomes, c.outcome(v, c.report.fates[uid]))
 	}
+	explainNamespaces(result.Outcomes)
 	compare := func(a, b Outcome) int { return a.Object.Identity().Compare(b.Object.Identity()) }
 	if !slices.IsSortedFunc(result.Outcomes, compare) {
 		slices.SortFunc(result.Outcomes, compare)
@@ -240,6 +242,9 @@ func (c *Collector) explain(o *Outcome, v view) {
 	if orphaning(&v.object) {
 		reasons = append(reasons, "its dependents are not orphaned yet")
 	}
+	if v.object.DeletingDependents() && v.blocking == 0 {
+		reasons = append(reasons, "its finalizer foregroundDeletion was not taken off")
+	}
 	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
 		for _, uid := range c.state.blockingDependents(v.object.UID) {
 			if d, ok := c.state.view(uid); ok {
@@ -249,6 +254,36 @@ func (c *Collector) explain(o *Outcome, v view) {
 		reasons = append(reasons, blockedBy(v.blocking)) // last: WaitingFor is named after it
 	}
 	o.Reason = strings.Join(reasons, "; ")
+	if o.Reason == "" && !IsNamespace(&v.object) {
+		o.Reason = "nothing visible holds it"
+	}
+}
+
+// IsNamespace reports whether the object is a Namespace.
+func IsNamespace(o *graph.Object) bool {
+	return o.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"}
+}
+
+// explainNamespaces says of namespaces that remain what is left in them. The
+// namespace controller keeps them until that is gone (namespace_controller.go).
+func explainNamespaces(outcomes []Outcome) {
+	left := map[string][]graph.Identity{}
+	for i := range outcomes {
+		if o := &outcomes[i]; o.Result == Remaining && o.Object.Namespace != "" {
+			left[o.Object.Namespace] = append(left[o.Object.Namespace], o.Object.Identity())
+		}
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Result != Remaining || !IsNamespace(&o.Object) || !o.Object.BeingDeleted() || o.Reason != "" {
+			continue
+		}
+		o.Reason = "the namespace controller has not ended it"
+		if o.WaitingFor = left[o.Object.Name]; len(o.WaitingFor) > 0 {
+			slices.SortFunc(o.WaitingFor, graph.Identity.Compare)
+			o.Reason = "what is in it must go first" // WaitingFor is named after it
+		}
+	}
 }
 
 func blockedBy(n int) string {

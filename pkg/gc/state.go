@@ -250,16 +250,18 @@ func (s *state) setDeleteSent(uid types.UID, sent bool) {
 	}
 }
 
-// awaitsEvents reports whether a delete was sent of which no event has come yet.
-func (s *state) awaitsEvents() bool {
+// unseen returns the objects of which a delete was sent and no event has come yet.
+func (s *state) unseen() []graph.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var unseen []graph.Object
 	for _, it := range s.items {
 		if it.deleteSent && !it.gone {
-			return true
+			unseen = append(unseen, it.object)
 		}
 	}
-	return false
+	slices.SortFunc(unseen, func(a, b graph.Object) int { return a.Identity().Compare(b.Identity()) })
+	return unseen
 }
 
 // isDeletingDependents reports the flag of an object.

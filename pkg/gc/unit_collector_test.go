@@ -916,7 +916,7 @@ func TestInterrupted(t *testing.T) {
 		},
 		{
 			"during a foreground deletion", "delete a Foreground", "GET a: cancel",
-			`configmap/a Remaining
+			`configmap/a Remaining: its finalizer foregroundDeletion was not taken off
 			configmap/b Remaining: nothing keeps it, but it was not reached
 			configmap/c Untouched: its owner ConfigMap/a is still there
 			configmap/d Untouched: its owner ConfigMap/b is still there`,

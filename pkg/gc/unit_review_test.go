@@ -207,6 +207,43 @@ func TestUnanswered(t *testing.T) {
 	}
 }
 
+// What cannot be watched is read in the end, and then the run goes on.
+func TestUnseen(t *testing.T) {
+	for _, s := range []session{
+		{
+			name:   "an object that went",
+			world:  "configmap/a\nconfigmap/b < configmap/a\nconfigmap/c < configmap/b",
+			do:     "delete a Background",
+			script: "DELETE a: mute\nanswer DELETE a: loud\nDELETE b: mute\nanswer DELETE b: loud",
+			requests: `DELETE configmap/a Background
+				GET configmap/a
+				DELETE configmap/b Background
+				GET configmap/b
+				DELETE configmap/c Background`,
+			outcomes: "configmap/a Deleted\nconfigmap/b Deleted\nconfigmap/c Deleted",
+		},
+		{
+			name:   "an object that is on its way",
+			world:  "configmap/a finalizers=x\nconfigmap/b < configmap/a",
+			do:     "delete a Background",
+			script: "answer DELETE a: loud\nDELETE a: mute",
+			outcomes: "configmap/a Remaining: finalizer x\n" +
+				"configmap/b Untouched: its owner ConfigMap/a is still there",
+		},
+		{
+			name:   "an object that cannot be read: it is asked for once",
+			world:  "configmap/a",
+			do:     "delete a Background",
+			script: "DELETE a: mute\nanswer DELETE a: loud\nGET a: always 403",
+			requests: `DELETE configmap/a Background
+				GET configmap/a`,
+			outcomes: "configmap/a Remaining: its deletion was accepted, and its end not seen",
+		},
+	} {
+		t.Run(s.name, s.test)
+	}
+}
+
 // A run ends when neither a write nor the question what became of it is
 // answered, whatever else there is to do; and what was sent is told. A write that
 // is refused ends nothing.

@@ -165,7 +165,11 @@ func NewDeletionReport(s *graph.Snapshot, events []Event, report *gc.Report) *De
 // explain-stuck names them. Who removes a finalizer was not looked for here.
 func causes(o gc.Outcome) []string {
 	ids := []string{}
-	if len(o.WaitingFor) > 0 {
+	switch {
+	case len(o.WaitingFor) == 0:
+	case gc.IsNamespace(&o.Object):
+		ids = append(ids, "ns-content")
+	default:
 		ids = append(ids, "gc-fg-blocking")
 	}
 	if o.Object.BeingDeleted() && o.Object.HasFinalizer(metav1.FinalizerOrphanDependents) {
