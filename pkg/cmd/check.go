@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -203,17 +202,8 @@ func (o *checkOptions) nothingToCheck(ctx context.Context, l *checked) error {
 	if o.allNamespaces || l.failed != nil {
 		return nil
 	}
-	_, err := l.session.reader.Get(ctx, namespaces, "", l.session.namespace)
-	if apierrors.IsNotFound(err) {
-		return hintedError{
-			fmt.Errorf("the namespace %q does not exist", l.session.namespace),
-			"-n names another one, and -A means all",
-		}
-	}
-	return nil // that it could not be read is no error: the lists of its objects were
+	return missingNamespace(ctx, l.session)
 }
-
-var namespaces = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 
 // checked is one look at the cluster.
 type checked struct {

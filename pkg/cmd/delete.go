@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
@@ -119,10 +120,7 @@ func (o *deleteOptions) run(ctx context.Context) error {
 		return err
 	}
 	found, failed := o.resolve(ctx, s)
-	if o.ignoreNotFound {
-		failed = utilerrors.FilterOut(failed, apierrors.IsNotFound)
-	}
-	scope := o.scope(s, found)
+	scope := o.scope(s, found, missing(failed))
 	scope.Labels = simulator.Labels()
 	snapshot, err := s.reader.Snapshot(ctx, scope, found...)
 	if err != nil {
@@ -133,14 +131,19 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	if failed != nil {
 		// The named object may be gone already, and its dependents not yet.
 		var resumed []graph.Identity
-		resumed, failed = o.resume(g, failed)
+		if resumed, failed = o.resume(g, failed); len(resumed) > 0 && o.cascade == "orphan" {
+			return errTooLateToOrphan
+		}
 		ids = append(ids, resumed...)
+	}
+	if o.ignoreNotFound {
+		failed = utilerrors.FilterOut(failed, apierrors.IsNotFound)
 	}
 	if failed != nil {
 		return o.withGarbageHint(failed, s, g)
 	}
 	if len(ids) == 0 {
-		return o.nothing(s)
+		return o.nothing(s, g)
 	}
 	options := gc.DeleteOptions{Policy: cascades[o.cascade]}
 	if o.gracePeriod >= 0 {
@@ -155,21 +158,30 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	})
 }
 
-// scope is what must be read: the namespace of the targets when they are all in
-// one, the cluster otherwise.
-func (o *deleteOptions) scope(s *session, found []graph.Object) cluster.Scope {
-	switch {
-	case o.allNamespaces:
+// errTooLateToOrphan says that dependents cannot be kept by deleting their owner.
+var errTooLateToOrphan = hintedError{
+	errors.New("the owner is gone already, so it cannot orphan its dependents: a garbage collector deletes them"),
+	"check shows which references to remove to keep them; with another --cascade they are deleted",
+}
+
+// scope is what must be read: the namespace of the targets when they are, or
+// were, all in one; the cluster otherwise.
+func (o *deleteOptions) scope(s *session, found []graph.Object, missing []missingError) cluster.Scope {
+	var namespaces []string
+	for _, object := range found {
+		namespaces = append(namespaces, object.Namespace)
+	}
+	for _, m := range missing {
+		namespaces = append(namespaces, m.namespace)
+	}
+	slices.Sort(namespaces)
+	switch namespaces = slices.Compact(namespaces); {
+	case o.allNamespaces, len(namespaces) > 1:
 		return cluster.Scope{}
-	case len(found) == 0:
+	case len(namespaces) == 0:
 		return cluster.Scope{Namespace: s.namespace}
 	}
-	for _, object := range found {
-		if object.Namespace == "" || object.Namespace != found[0].Namespace {
-			return cluster.Scope{}
-		}
-	}
-	return cluster.Scope{Namespace: found[0].Namespace}
+	return cluster.Scope{Namespace: namespaces[0]} // empty for what has none: the cluster
 }
 
 // resume turns errors about objects that do not exist into targets where
@@ -204,35 +216,50 @@ func (o *deleteOptions) resume(g *graph.Graph, failed error) ([]graph.Identity, 
 // when even the direct dependents of the object were gone: nothing connects
 // them to its name any more.
 func (o *deleteOptions) withGarbageHint(failed error, s *session, g *graph.Graph) error {
-	isMissing := func(err error) bool { return errors.As(err, new(missingError)) }
-	if !slices.ContainsFunc(flatten(failed), isMissing) {
+	if len(missing(failed)) == 0 {
 		return failed
 	}
-	garbage := 0
-	for n := range g.Nodes() {
-		refs := n.Owners()
-		if len(refs) > 0 && !n.BeingDeleted() && !slices.ContainsFunc(refs, func(r graph.Reference) bool { return r.State != graph.Dangling }) {
-			garbage++
-		}
-	}
 	hint := "nothing was changed; --ignore-not-found goes on without what does not exist"
-	if garbage > 0 {
-		hint = fmt.Sprintf("nothing was changed; objects with only missing owners (%d), as an interrupted deletion leaves them, are shown by '%s collect -n %s --dry-run=client'",
-			garbage, o.name, s.namespace)
+	if garbage := o.garbage(s, g); garbage != "" {
+		hint = "nothing was changed; " + garbage
 	}
 	return hintedError{failed, hint}
 }
 
-func (o *deleteOptions) nothing(s *session) error {
-	if o.named() || len(o.files.Filenames) > 0 {
-		return nil // all were absent, and --ignore-not-found says that is fine
+// garbage says how to see what an interrupted deletion has left, or is empty when
+// nothing looks like it.
+func (o *deleteOptions) garbage(s *session, g *graph.Graph) string {
+	n := 0
+	for node := range g.Nodes() {
+		refs := node.Owners()
+		if len(refs) > 0 && !node.BeingDeleted() && !slices.ContainsFunc(refs, func(r graph.Reference) bool { return r.State != graph.Dangling }) {
+			n++
+		}
 	}
+	if n == 0 {
+		return ""
+	}
+	where := shell.In(o.name+" collect", s.namespace)
 	if o.allNamespaces {
-		fmt.Fprintln(o.ErrOut, "No resources found.")
-	} else {
-		fmt.Fprintf(o.ErrOut, "No resources found in namespace %s.\n", s.namespace)
+		where = o.name + " collect -A"
 	}
-	return nil
+	return fmt.Sprintf("objects with only missing owners (%d), as an interrupted deletion leaves them, are shown by '%s --dry-run=client'", n, where)
+}
+
+// nothing says that there is nothing to delete: no object matches, or all that
+// were named are absent, and --ignore-not-found says that this is fine.
+func (o *deleteOptions) nothing(s *session, g *graph.Graph) error {
+	if !o.named() && !o.fromFiles() {
+		where := " in namespace " + s.namespace
+		if o.allNamespaces {
+			where = ""
+		}
+		fmt.Fprintf(o.ErrOut, "No resources found%s.\n", where)
+		if garbage := o.garbage(s, g); garbage != "" {
+			fmt.Fprintln(o.ErrOut, "hint: "+garbage)
+		}
+	}
+	return o.printNothing(&job{session: s, snapshot: g.Snapshot(), graph: g})
 }
 
 // maxDescribed is the number of targets that are named in a sentence.

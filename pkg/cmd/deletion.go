@@ -122,7 +122,7 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	}
 	if len(plan.Steps) == 0 {
 		fmt.Fprintln(d.ErrOut, "Nothing to do.")
-		return d.finishWarned(j.session, j.snapshot)
+		return cmp.Or(d.printNothing(j), d.finishWarned(j.session, j.snapshot))
 	}
 	if err := d.consent(ctx, j, plan, report); err != nil {
 		return err
@@ -344,7 +344,7 @@ func (d *deletion) consent(ctx context.Context, j *job, plan *render.DeletionPla
 	if j.takes >= time.Second && d.wait {
 		fmt.Fprintf(d.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(j.takes))
 	}
-	guarded := protected(j.targets, report)
+	guarded := protected(j, report)
 	switch {
 	case d.confirm != "" && d.confirm != plan.Digest:
 		return hintedError{
@@ -361,18 +361,32 @@ func (d *deletion) consent(ctx context.Context, j *job, plan *render.DeletionPla
 
 // protected returns the name that the user must type before something in a
 // system namespace is touched, empty when nothing is.
-func protected(targets []graph.Identity, report *gc.Report) string {
-	for _, id := range targets {
-		if id.Resource.GroupResource().String() == "namespaces" && slices.Contains(systemNamespaces, id.Name) || id.Namespace == metav1.NamespaceSystem {
-			return id.Name
+func protected(j *job, report *gc.Report) string {
+	for i := range j.targets {
+		if ofSystem(&j.targets[i]) {
+			return j.targets[i].Name
 		}
 	}
 	for _, s := range report.Steps {
-		if s.Object.Namespace == metav1.NamespaceSystem {
-			return metav1.NamespaceSystem
+		if id := s.Object.Identity(); ofSystem(&id) {
+			return cmp.Or(id.Namespace, id.Name)
+		}
+	}
+	for i := range report.Outcomes { // what controllers delete with something else
+		o := &report.Outcomes[i]
+		before, known := j.snapshot.Object(o.Object.UID)
+		goes := (o.Result == gc.Deleted || o.Object.BeingDeleted()) && !(known && before.BeingDeleted())
+		if id := o.Object.Identity(); goes && ofSystem(&id) {
+			return cmp.Or(id.Namespace, id.Name)
 		}
 	}
 	return ""
+}
+
+// ofSystem holds for the namespaces of the system, and for what is in kube-system.
+func ofSystem(id *graph.Identity) bool {
+	return id.Namespace == metav1.NamespaceSystem ||
+		id.Resource.GroupResource().String() == "namespaces" && slices.Contains(systemNamespaces, id.Name)
 }
 
 var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, metav1.NamespaceDefault, "kube-node-lease"}
@@ -516,6 +530,19 @@ func (d *deletion) printReport(j *job, events []render.Event, report *gc.Report)
 		return err
 	}
 	return printer.PrintObj(render.NewDeletionReport(j.snapshot, events, report), d.Out)
+}
+
+// printNothing writes the document of a run without writes, for programs; people
+// have been told.
+func (d *deletion) printNothing(j *job) error {
+	report := &gc.Report{}
+	switch {
+	case d.output == "":
+		return nil
+	case d.dryRun != "none":
+		return d.printPlan(j, render.NewDeletionPlan(j.snapshot, "", nil, report), report)
+	}
+	return d.printReport(j, []render.Event{}, report)
 }
 
 // identities returns the identities of objects.

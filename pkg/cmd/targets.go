@@ -57,9 +57,12 @@ func validatePageSize(size int64) error {
 	return nil
 }
 
+// fromFiles reports whether files say which objects are meant.
+func (t *targets) fromFiles() bool { return len(t.files.Filenames) > 0 || t.files.Kustomize != "" }
+
 // given reports whether types, objects or files were named.
 func (t *targets) given() bool {
-	return len(t.args) > 0 || len(t.files.Filenames) > 0 || t.files.Kustomize != ""
+	return len(t.args) > 0 || t.fromFiles()
 }
 
 // named reports whether the arguments name objects, as TYPE/NAME or TYPE NAME,
@@ -90,7 +93,9 @@ func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, erro
 		LabelSelectorParam(t.selector).FieldSelectorParam(t.fieldSelector).
 		RequestChunksOf(chunk).RequireObject(false).
 		ResourceTypeOrNameArgs(true, t.args...)
-	if !t.named() {
+	if t.fromFiles() {
+		builder = builder.Flatten() // a file may hold lists
+	} else if !t.named() {
 		builder = builder.TransformRequests(func(r *rest.Request) {
 			r.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
 		})
@@ -114,8 +119,8 @@ func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, erro
 	return unique(found), utilerrors.NewAggregate(errs)
 }
 
-// objects returns what the builder found: the items of a list, or one named
-// object, whose metadata is still to be read.
+// objects returns what the builder found: the items of a list that the server
+// sent, or one named object, whose metadata is still to be read.
 func (t *targets) objects(ctx context.Context, s *session, info *resource.Info) ([]graph.Object, error) {
 	kind := s.reader.Resource(info.Mapping)
 	if list, ok := info.Object.(runtime.Unstructured); ok && list.IsList() {
@@ -150,6 +155,18 @@ type missingError struct {
 	namespaced      bool
 }
 
+// missing returns the errors about objects that do not exist.
+func missing(err error) []missingError {
+	var all []missingError
+	for _, e := range flatten(err) {
+		var m missingError
+		if errors.As(e, &m) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // Unwrap returns the server's error.
 func (e missingError) Unwrap() error { return e.error }
 
@@ -159,6 +176,20 @@ func (e missingError) hint() string {
 		return ""
 	}
 	return fmt.Sprintf("the namespace is %q; -n names another", e.namespace)
+}
+
+var namespaces = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
+
+// missingNamespace returns an error when the namespace at hand does not exist.
+// That it could not be read is none: the lists of its objects were.
+func missingNamespace(ctx context.Context, s *session) error {
+	if _, err := s.reader.Get(ctx, namespaces, "", s.namespace); !apierrors.IsNotFound(err) {
+		return nil
+	}
+	return hintedError{
+		fmt.Errorf("the namespace %q does not exist", s.namespace),
+		"-n names another one, and -A means all",
+	}
 }
 
 // unique drops objects that were named twice.

@@ -39,9 +39,11 @@ type PlanStep struct {
 	Object            ObjectReference             `json:"object"`
 	Reason            string                      `json:"reason"`
 	PropagationPolicy *metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
-	Preconditions     Preconditions               `json:"preconditions"`
-	Patch             *PatchSummary               `json:"patch,omitempty"`
-	Server            *ServerAnswer               `json:"server,omitempty"`
+	// GracePeriodSeconds is what --grace-period says, if anything.
+	GracePeriodSeconds *int64        `json:"gracePeriodSeconds,omitempty"`
+	Preconditions      Preconditions `json:"preconditions"`
+	Patch              *PatchSummary `json:"patch,omitempty"`
+	Server             *ServerAnswer `json:"server,omitempty"`
 }
 
 // Preconditions are what must still hold of the object. ResourceVersion is
@@ -121,7 +123,7 @@ func NewDeletionPlan(s *graph.Snapshot, policy metav1.DeletionPropagation, targe
 func newPlanStep(s *graph.Snapshot, number int, step gc.Step) PlanStep {
 	p := PlanStep{
 		Step: number, Action: step.Action, Object: NewObjectReference(step.Object.Identity()), Reason: step.Reason,
-		PropagationPolicy: step.Options.PropagationPolicy, Preconditions: Preconditions{UID: step.Object.UID},
+		PropagationPolicy: step.Options.PropagationPolicy, GracePeriodSeconds: step.Options.GracePeriodSeconds, Preconditions: Preconditions{UID: step.Object.UID},
 	}
 	if o, ok := s.Object(step.Object.UID); ok && o.ResourceVersion == step.Object.ResourceVersion {
 		p.Preconditions.ResourceVersion = o.ResourceVersion
@@ -141,7 +143,7 @@ func digest(steps []PlanStep) string {
 	encoder := json.NewEncoder(hash)
 	for _, s := range steps {
 		// Encoding structs of strings into a hash cannot fail.
-		_ = encoder.Encode([]any{s.Action, s.Preconditions, s.PropagationPolicy, s.Patch})
+		_ = encoder.Encode([]any{s.Action, s.Preconditions, s.PropagationPolicy, s.GracePeriodSeconds, s.Patch})
 	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
