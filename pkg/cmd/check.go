@@ -7,14 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -225,7 +223,7 @@ type earlier struct {
 // about to do, and returns what is wrong in both looks. What one of them could
 // not read makes the answer incomplete.
 func (o *checkOptions) lookAgain(ctx context.Context, first *earlier) (*checked, error) {
-	if file, ok := o.ErrOut.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if isTerminal(o.ErrOut) {
 		fmt.Fprintf(o.ErrOut, "Something is wrong; looking again in %s ...\n", o.settle)
 	}
 	wait(ctx, o.settle)

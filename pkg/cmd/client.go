@@ -104,12 +104,17 @@ func (g *globals) finishWarned(s *session, snapshot *graph.Snapshot) error {
 	return nil
 }
 
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
 // style decides how text on the writer looks: as --color says, otherwise
 // coloured on a terminal unless NO_COLOR is set, and drawn with lines when the
 // locale is a UTF-8 one.
 func (g *globals) style(w io.Writer) (render.Style, error) {
-	file, isFile := w.(*os.File)
-	terminal := isFile && term.IsTerminal(int(file.Fd()))
+	terminal := isTerminal(w)
 	switch g.color {
 	case "always":
 		return render.Style{Color: true, Unicode: utf8Locale()}, nil

@@ -29,7 +29,7 @@ type completed struct {
 	directive cobra.ShellCompDirective
 }
 
-// completer connects to the cluster for a completion and calls f; without a
+// complete connects to the cluster for a completion and calls f; without a
 // cluster there are no values.
 func (g *globals) complete(cmd *cobra.Command, f func(context.Context, *session) completed) ([]string, cobra.ShellCompDirective) {
 	ctx := cmd.Context()

@@ -8,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -393,8 +391,7 @@ var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, 
 
 // ask puts the question on the terminal. Without one the answer is no.
 func (d *deletion) ask(ctx context.Context, guarded string, plan *render.DeletionPlan) error {
-	in, isFile := d.In.(*os.File)
-	if !isFile || !term.IsTerminal(int(in.Fd())) {
+	if !isTerminal(d.In) {
 		if guarded != "" {
 			return hintedError{
 				fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", guarded),
@@ -409,7 +406,7 @@ func (d *deletion) ask(ctx context.Context, guarded string, plan *render.Deletio
 		question, want = fmt.Sprintf("This belongs to the system. Type %q to continue: ", guarded), []string{guarded}
 	}
 	fmt.Fprint(d.ErrOut, question)
-	answer, err := readLine(ctx, in)
+	answer, err := readLine(ctx, d.In)
 	if err != nil {
 		return err
 	}

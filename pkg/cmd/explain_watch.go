@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -52,12 +49,15 @@ func (o *explainOptions) follow(ctx context.Context) error {
 		}
 		if first == nil {
 			first = l
+			if err := o.nothingToExplain(ctx, l); err != nil {
+				return errors.Join(err, o.finish(l.session, l.snapshot))
+			}
 		}
 		if shown, err = o.show(l, shown); err != nil {
 			return err
 		}
 		if !ends(l.report) {
-			return errors.Join(first.failed, o.conclude(l.session, l.snapshot, l.report))
+			return o.end(l, first.failed)
 		}
 		o.pause(ctx, l, time.Since(start))
 	}
@@ -91,18 +91,13 @@ func (o *explainOptions) show(l *look, before string) (string, error) {
 	case o.output == "yaml" && before != "":
 		fmt.Fprintln(o.Out, "---")
 	}
-	if err := o.print(l.session, l.snapshot, l.report); err != nil {
+	if err := o.print(l); err != nil {
 		return says, err
 	}
 	if !ends(l.report) { // conclude does it
 		return says, nil
 	}
 	return says, errors.Join(render.Warnings(o.ErrOut, l.snapshot), render.Unread(o.ErrOut, l.report))
-}
-
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // gist is what a report says, without ages and numbers that change by

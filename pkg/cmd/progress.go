@@ -8,11 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
-	"golang.org/x/term"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -39,9 +37,8 @@ type progress struct {
 
 func newProgress(d *deletion) *progress {
 	p := &progress{start: time.Now(), stop: make(chan struct{})}
-	file, isFile := d.ErrOut.(*os.File)
 	switch {
-	case isFile && term.IsTerminal(int(file.Fd())):
+	case isTerminal(d.ErrOut):
 		p.line = d.ErrOut
 		p.ticks.Go(p.tick)
 	case d.output == "":

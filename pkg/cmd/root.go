@@ -199,6 +199,8 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
 	g.config.AddFlags(flags)
+	flags.Lookup("request-timeout").Usage = "How long a single request may take, with a unit (1s, 2m, 3h); 0 means a minute"
+	_ = flags.MarkHidden("cache-dir") // scripts may pass it to all plugins; nothing is cached
 	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
 	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")

@@ -241,7 +241,7 @@ func (c *Collector) apply(e Event) {
 			c.enqueue(task{kind: attempt, uid: change.uid})
 		case c.isOrphaning(owner):
 			c.enqueue(task{kind: release, uid: change.uid, owner: owner})
-		case c.isGone(owner): // the event of its removal came by another watch
+		case c.removed(owner): // the event of its removal came by another watch
 			c.enqueue(task{kind: attempt, uid: change.uid})
 		}
 	}
@@ -259,7 +259,7 @@ func (c *Collector) apply(e Event) {
 	}
 }
 
-func (c *Collector) isGone(uid types.UID) bool {
+func (c *Collector) removed(uid types.UID) bool {
 	v, ok := c.state.view(uid)
 	return ok && v.gone
 }

@@ -61,7 +61,7 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, options DeleteOpti
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(o.UID)
 	}
-	c.deleteObject(ctx, o, deleteOptions, "named by the user", nil)
+	c.deleteNamed(ctx, o, deleteOptions, "named by the user")
 	if o.DeletingDependents() || orphaning(&o) {
 		c.takeUp(ctx, o, options.Policy)
 	}
@@ -155,7 +155,7 @@ func (c *Collector) collect(ctx context.Context, o graph.Object, d Decision) {
 		}
 		o = patched
 	}
-	c.deleteObject(ctx, o, metav1.DeleteOptions{PropagationPolicy: &d.Policy}, d.Reason, func(now graph.Object) bool {
+	c.deleteDecided(ctx, o, metav1.DeleteOptions{PropagationPolicy: &d.Policy}, d.Reason, func(now graph.Object) bool {
 		return equalOwners(now.OwnerReferences, o.OwnerReferences) && !now.BeingDeleted() && policyOf(&now) == policyOf(&o)
 	})
 }
@@ -169,57 +169,95 @@ func hasBlocking(refs []metav1.OwnerReference) bool {
 	return false
 }
 
-// deleteObject sends a delete that holds for the object as it is known. After
-// a conflict, or without an answer, the object is read again: if it is as it was
-// in what led to the decision, which same tells, the delete is sent again, always
+// deleteDecided deletes an object that the Collector itself decided to delete.
+// After a conflict, or without an answer, it is read again: if it is as it was in
+// what led to the decision, which same tells, the delete is sent again, always
 // with the version that was read; otherwise the object is decided about anew
 // (garbagecollector/operations.go, deleteObject; that goes by UID alone after the
-// first conflict, and so may delete what has got another owner by then). The
-// user's target, for which same is nil, is deleted whatever became of it, in the
-// end by UID alone.
-func (c *Collector) deleteObject(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) {
-	for conflicts, losses, byUID := 0, 0, false; ; {
-		step := c.sendDelete(ctx, o, options, byUID)
-		step.Reason = reason
-		lost := unanswered(ctx, step.Err)
-		if step.Err == nil || !lost && !apierrors.IsConflict(step.Err) {
-			c.deleted(ctx, step)
+// first conflict, and so may delete what has got another owner by then).
+func (c *Collector) deleteDecided(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) {
+	for conflicts, losses := 0, 0; ; {
+		t := c.tryDelete(ctx, o, options, reason, false)
+		if t.done {
 			return
 		}
-		now, ok := c.read(ctx, o, step.Err)
-		if lost && c.carriedOut(&o) {
-			step.Err = nil
-			c.deleted(ctx, step)
-			return
-		}
-		if lost {
-			losses++
-		} else {
-			conflicts++
-		}
+		t.count(&conflicts, &losses)
 		switch {
-		case !ok && lost:
-			c.deleted(ctx, step)
+		case losses > 1, conflicts >= maxConflicts && !moved(o, t.now):
+			c.deleted(ctx, t.step)
 			return
-		case !ok:
-			c.settled(o.UID, true)
-			return
-		case losses > 1 || byUID, same != nil && conflicts >= maxConflicts && !moved(o, now):
-			c.deleted(ctx, step)
-			return
-		case same != nil && (conflicts >= maxConflicts || !same(now)):
+		case conflicts >= maxConflicts, !same(t.now):
 			if !c.again(ctx, o.UID) {
-				c.deleted(ctx, step)
+				c.deleted(ctx, t.step)
 				return
 			}
 			c.state.setDeleteSent(o.UID, false)
-			c.open.set(o.UID, now.BeingDeleted())
+			c.open.set(o.UID, t.now.BeingDeleted())
 			c.enqueue(task{kind: attempt, uid: o.UID})
 			return
 		}
-		byUID = same == nil && (conflicts >= maxConflicts || !lost && !moved(o, now))
-		o = now
+		o = t.now
 	}
+}
+
+// deleteNamed deletes an object that the user named, whatever becomes of it
+// meanwhile; in the end by UID alone.
+func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string) {
+	for conflicts, losses, byUID := 0, 0, false; ; {
+		t := c.tryDelete(ctx, o, options, reason, byUID)
+		if t.done {
+			return
+		}
+		if t.count(&conflicts, &losses); losses > 1 || byUID {
+			c.deleted(ctx, t.step)
+			return
+		}
+		byUID = conflicts >= maxConflicts || !t.lost && !moved(o, t.now)
+		o = t.now
+	}
+}
+
+// try is a delete that met with a conflict or was not answered, and the object as
+// it is now.
+type try struct {
+	step Step
+	now  graph.Object
+	lost bool // not answered
+	// done: there is nothing left to do; what became of the delete is recorded.
+	done bool
+}
+
+func (t *try) count(conflicts, losses *int) {
+	if t.lost {
+		*losses++
+	} else {
+		*conflicts++
+	}
+}
+
+// tryDelete sends one delete, and reads the object again unless the answer settles
+// it.
+func (c *Collector) tryDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool) try {
+	t := try{step: c.sendDelete(ctx, o, options, byUID), done: true}
+	t.step.Reason = reason
+	t.lost = unanswered(ctx, t.step.Err)
+	if t.step.Err == nil || !t.lost && !apierrors.IsConflict(t.step.Err) {
+		c.deleted(ctx, t.step)
+		return t
+	}
+	now, ok := c.read(ctx, o, t.step.Err)
+	switch {
+	case t.lost && c.carriedOut(&o):
+		t.step.Err = nil
+		c.deleted(ctx, t.step)
+	case !ok && t.lost:
+		c.deleted(ctx, t.step)
+	case !ok:
+		c.settled(o.UID, true)
+	default:
+		t.now, t.done = now, false
+	}
+	return t
 }
 
 // sendDelete sends one delete, and returns what it was and the answer.
@@ -360,7 +398,7 @@ func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (gr
 // giveUp ends the run: neither a write nor the question what became of it was
 // answered, each of which the server has repeated for as long as it makes sense.
 func (c *Collector) giveUp(err error) {
-	c.silence.CompareAndSwap(nil, pointerTo(fmt.Errorf("the API server does not answer any more: %v", err))) //nolint:errorlint // its cause is not the run's
+	c.silence.CompareAndSwap(nil, new(fmt.Errorf("the API server does not answer any more: %v", err))) //nolint:errorlint // its cause is not the run's
 }
 
 // silent returns the error of giveUp.
@@ -371,8 +409,6 @@ func (c *Collector) silent() error {
 	return nil
 }
 
-func pointerTo[T any](v T) *T { return &v }
-
 // patch changes an object. After a conflict it is read again and decided about
 // anew, maxTurns times at most. It returns the object as it is afterwards, and
 // whether the patch was accepted.
@@ -382,7 +418,7 @@ func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p 
 		now, ok := c.read(ctx, o, err)
 		switch {
 		case !ok:
-			if p.RemoveFinalizer != "" && c.isGone(o.UID) {
+			if p.RemoveFinalizer != "" && c.removed(o.UID) {
 				err = nil // that is what it does
 			}
 			c.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})

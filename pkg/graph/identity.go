@@ -5,6 +5,7 @@ package graph
 import (
 	"cmp"
 	"net/url"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -141,10 +142,5 @@ func (o *Object) DeletingDependents() bool {
 
 // HasFinalizer reports whether the object carries the finalizer.
 func (o *Object) HasFinalizer(finalizer string) bool {
-	for _, f := range o.Finalizers {
-		if f == finalizer {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(o.Finalizers, finalizer)
 }

@@ -147,8 +147,7 @@ func clonePointer[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}
-	value := *p
-	return &value
+	return new(*p)
 }
 
 // finalizerSet returns the number of the list of finalizers.

@@ -115,7 +115,7 @@ func (s *Server) beforeDelete(o *graph.Object, options metav1.DeleteOptions) gra
 	}
 	requested := options.GracePeriodSeconds
 	if requested != nil && *requested < 0 {
-		requested = pointer[int64](1)
+		requested = new(int64(1))
 	}
 	if o.BeingDeleted() {
 		return s.shorten(o, requested)
@@ -174,7 +174,7 @@ func (s *Server) markAsDeleting(o *graph.Object) {
 	if o.DeletionTimestamp == nil || o.DeletionTimestamp.After(s.now) {
 		o.DeletionTimestamp = stamp(s.now)
 	}
-	o.DeletionGracePeriodSeconds = pointer[int64](0)
+	o.DeletionGracePeriodSeconds = new(int64(0))
 }
 
 // finalizersForDeletion returns the finalizers with the one of the garbage
@@ -262,5 +262,3 @@ func (s *Server) nothingButFinalizers(o *graph.Object) bool {
 func stamp(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.Truncate(time.Second)}
 }
-
-func pointer[T any](v T) *T { return &v }

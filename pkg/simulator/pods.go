@@ -119,7 +119,7 @@ func (s *Server) kubeletEnds(o graph.Object) {
 
 func (s *Server) forceDelete(o graph.Object) {
 	s.deleteAs(o, metav1.DeleteOptions{
-		GracePeriodSeconds: pointer[int64](0),
+		GracePeriodSeconds: new(int64(0)),
 		Preconditions:      &metav1.Preconditions{UID: &o.UID},
 	})
 }

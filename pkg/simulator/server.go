@@ -255,7 +255,7 @@ func (s *Server) touched(o graph.Object) *object {
 
 // sameState reports whether nothing that a request can change differs.
 func sameState(a, b *graph.Object) bool {
-	return equalTimes(a.DeletionTimestamp, b.DeletionTimestamp) &&
+	return a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&
 		equalPointers(a.DeletionGracePeriodSeconds, b.DeletionGracePeriodSeconds) &&
 		slices.Equal(a.Finalizers, b.Finalizers) &&
 		slices.EqualFunc(a.OwnerReferences, b.OwnerReferences, sameReference)
@@ -264,10 +264,6 @@ func sameState(a, b *graph.Object) bool {
 func sameReference(a, b metav1.OwnerReference) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
 		equalPointers(a.Controller, b.Controller) && equalPointers(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
-}
-
-func equalTimes(a, b *metav1.Time) bool {
-	return (a == nil) == (b == nil) && (a == nil || a.Equal(b))
 }
 
 func equalPointers[T comparable](a, b *T) bool {

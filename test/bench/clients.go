@@ -135,7 +135,7 @@ func (f *clientFlags) profile() (stop func(), err error) {
 	return pprof.StopCPUProfile, pprof.StartCPUProfile(file)
 }
 
-// profileHeap writes the heap profile, if there is to be one.
+// profileHeap writes the profile of all that was allocated, if there is to be one.
 func (f *clientFlags) profileHeap() error {
 	if f.memProfile == "" {
 		return nil

@@ -4,8 +4,6 @@ package gctest
 
 import (
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -418,5 +416,3 @@ func (p *parser) actionWord(a *Action, word string) error {
 	}
 	return nil
 }
-
-func mapKeys[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }

@@ -5,6 +5,7 @@ package gctest
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -267,7 +268,7 @@ func (s *Scenario) Alternatives() []map[Path]State {
 func (s *Scenario) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "== %s\n", s.Name)
-	for _, need := range slices.Sorted(mapKeys(s.Needs)) {
+	for _, need := range slices.Sorted(maps.Keys(s.Needs)) {
 		fmt.Fprintf(&b, "%s\n", strings.TrimSpace("needs "+need+" "+s.Needs[need]))
 	}
 	b.WriteString("objects\n")
