@@ -204,3 +204,20 @@ func unique(objects []graph.Object) []graph.Object {
 	}
 	return distinct
 }
+
+// maxOwnerReads is the number of named objects up to which their owners are
+// read one by one instead of listed.
+const maxOwnerReads = 20
+
+// everyOwnerFound reports whether all references lead to the objects that they
+// state.
+func everyOwnerFound(g *graph.Graph) bool {
+	for n := range g.Nodes() {
+		for _, ref := range n.Owners() {
+			if ref.State != graph.Solid && ref.State != graph.WaitingForDependentsDeletion {
+				return false
+			}
+		}
+	}
+	return true
+}

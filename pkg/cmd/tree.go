@@ -186,10 +186,6 @@ func (o *treeOptions) nothingFound(s *session, err error) error {
 	return nil
 }
 
-// maxOwnerReads is the number of named objects up to which their owners are
-// read one by one instead of listed.
-const maxOwnerReads = 20
-
 // read reads what the answer needs. For the owners of a few objects no lists
 // are needed, as long as every owner is where the references say: what lists
 // would add is what is wrong with the others.
@@ -212,19 +208,6 @@ func (o *treeOptions) read(ctx context.Context, s *session, named []graph.Object
 		return nil, err
 	}
 	return graph.New(snapshot), nil
-}
-
-// everyOwnerFound reports whether all references lead to the objects that they
-// state.
-func everyOwnerFound(g *graph.Graph) bool {
-	for n := range g.Nodes() {
-		for _, ref := range n.Owners() {
-			if ref.State != graph.Solid && ref.State != graph.WaitingForDependentsDeletion {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // snapshotScope derives what must be read from what was asked for: dependents

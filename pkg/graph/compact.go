@@ -6,12 +6,10 @@ import (
 	"encoding/binary"
 	"iter"
 	"maps"
-	"strings"
 	"time"
 	"unsafe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Objects are kept in blocks. An object is a record of fixed size without
@@ -212,25 +210,6 @@ func (b *block) ownerKey(w *ownerRecord) key {
 		return key{id: w.id, uuid: true}
 	}
 	return key{text: b.slice(binary.NativeEndian.Uint32(w.id[:]), binary.NativeEndian.Uint32(w.id[4:]))}
-}
-
-// uid returns the UID as the API has it.
-func (k key) uid() types.UID {
-	var text uidText
-	return text.of(k)
-}
-
-// uidText makes the text of UIDs, in one piece when it has grown before.
-type uidText struct{ strings.Builder }
-
-func (t *uidText) of(k key) types.UID {
-	if !k.uuid {
-		return types.UID(k.text)
-	}
-	var text [uuidLength]byte
-	from := t.Len()
-	t.Write(appendUUID(text[:0], &k.id))
-	return types.UID(t.String()[from:])
 }
 
 // object makes an Object of a record. Its text is shared with the block.

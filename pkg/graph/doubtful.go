@@ -33,39 +33,3 @@ func doubtful(node int32, edges []edge) bool {
 	}
 	return false
 }
-
-// CyclesOver returns the cycles that only those references make which follow
-// wants, among the members of cycles that Cycles returned. Groups and their
-// members are ordered as the nodes are.
-func (g *Graph) CyclesOver(cycles [][]Node, follow func(Reference) bool) [][]Node {
-	if len(cycles) == 0 {
-		return nil
-	}
-	wanted := map[int32][]bool{}
-	for _, cycle := range cycles {
-		for _, n := range cycle {
-			owners := n.Owners()
-			wanted[n.index] = make([]bool, len(owners))
-			for k, ref := range owners {
-				wanted[n.index][k] = follow(ref)
-			}
-		}
-	}
-	t := newTarjan(g, func(i int32) bool { return wanted[i] != nil })
-	t.follows = func(i int32, k int) bool { return wanted[i][k] }
-	for _, cycle := range cycles {
-		for _, n := range cycle {
-			t.visit(n.index)
-		}
-	}
-	return t.sorted()
-}
-
-// Name returns the node's name.
-func (n Node) Name() string {
-	if n.Virtual() {
-		return n.virtual().Name
-	}
-	b, slot := n.place()
-	return b.name(slot)
-}

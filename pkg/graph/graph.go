@@ -275,6 +275,15 @@ func (n Node) Resource() *Resource {
 	return b.resource(slot)
 }
 
+// Name returns the node's name.
+func (n Node) Name() string {
+	if n.Virtual() {
+		return n.virtual().Name
+	}
+	b, slot := n.place()
+	return b.name(slot)
+}
+
 // Namespace returns the node's namespace, empty for a cluster-scoped object.
 func (n Node) Namespace() string {
 	if n.Virtual() {

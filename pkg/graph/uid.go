@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash/maphash"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -149,4 +150,23 @@ func (x *uidIndex) reserve(s *Snapshot, more int) {
 		}
 		x.slots[slot] = used
 	}
+}
+
+// uid returns the UID as the API has it.
+func (k key) uid() types.UID {
+	var text uidText
+	return text.of(k)
+}
+
+// uidText makes the text of UIDs, in one piece when it has grown before.
+type uidText struct{ strings.Builder }
+
+func (t *uidText) of(k key) types.UID {
+	if !k.uuid {
+		return types.UID(k.text)
+	}
+	var text [uuidLength]byte
+	from := t.Len()
+	t.Write(appendUUID(text[:0], &k.id))
+	return types.UID(t.String()[from:])
 }

@@ -254,3 +254,30 @@ func reach(nodes []Node, next func(n Node, add func(int32))) Set {
 	}
 	return set
 }
+
+// CyclesOver returns the cycles that only those references make which follow
+// wants, among the members of cycles that Cycles returned. Groups and their
+// members are ordered as the nodes are.
+func (g *Graph) CyclesOver(cycles [][]Node, follow func(Reference) bool) [][]Node {
+	if len(cycles) == 0 {
+		return nil
+	}
+	wanted := map[int32][]bool{}
+	for _, cycle := range cycles {
+		for _, n := range cycle {
+			owners := n.Owners()
+			wanted[n.index] = make([]bool, len(owners))
+			for k, ref := range owners {
+				wanted[n.index][k] = follow(ref)
+			}
+		}
+	}
+	t := newTarjan(g, func(i int32) bool { return wanted[i] != nil })
+	t.follows = func(i int32, k int) bool { return wanted[i][k] }
+	for _, cycle := range cycles {
+		for _, n := range cycle {
+			t.visit(n.index)
+		}
+	}
+	return t.sorted()
+}
