@@ -143,10 +143,33 @@ func (o *explainOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.print(l.session, l.snapshot, l.report); err != nil {
+	if err := o.nothingToExplain(ctx, l); err != nil {
+		return errors.Join(err, o.finish(l.session, l.snapshot))
+	}
+	if err := o.print(l); err != nil {
 		return err
 	}
-	return errors.Join(l.failed, o.conclude(l.session, l.snapshot, l.report))
+	return o.end(l, l.failed)
+}
+
+// nothingToExplain returns an error when nothing is being deleted because the
+// namespace does not exist.
+func (o *explainOptions) nothingToExplain(ctx context.Context, l *look) error {
+	if len(l.report.Objects) > 0 || o.allNamespaces || l.failed != nil {
+		return nil
+	}
+	return missingNamespace(ctx, l.session)
+}
+
+// end returns what the command ends with. The exit code is that of what is
+// stuck, and the errors are said nevertheless.
+func (o *explainOptions) end(l *look, failed error) error {
+	err := o.conclude(l)
+	if failed != nil && errors.Is(err, errStuck) {
+		printError(o.ErrOut, failed, o.name+" explain-stuck")
+		return err
+	}
+	return errors.Join(failed, err)
 }
 
 // look is one explanation, with what it was made from.
@@ -154,8 +177,11 @@ type look struct {
 	session  *session
 	snapshot *graph.Snapshot
 	report   *explain.Report
-	// failed are the objects that were named and do not exist, as errors.
+	// failed are the errors about what was named: objects that do not exist, and
+	// what is not in the report.
 	failed error
+	// unresolved are the messages of the latter.
+	unresolved []string
 }
 
 // look reads the cluster and explains what was asked for.
@@ -177,7 +203,13 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	absent, _ := missingObjects(failed)
+	absent, others := missingObjects(failed)
+	var unresolved []string
+	if others != nil {
+		for _, err := range flatten(others) {
+			unresolved = append(unresolved, message(err))
+		}
+	}
 	for i := range found {
 		f := &found[i]
 		if _, listed := snapshot.Object(f.UID); listed {
@@ -197,7 +229,7 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	for _, id := range absent {
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.NotFound})
 	}
-	return &look{s, snapshot, report, failed}, nil
+	return &look{s, snapshot, report, failed, unresolved}, nil
 }
 
 // missingObjects takes the objects that do not exist out of an error.
@@ -308,34 +340,36 @@ func deciding(g *graph.Graph) []graph.Object {
 	return objects
 }
 
-func (o *explainOptions) print(s *session, snapshot *graph.Snapshot, report *explain.Report) error {
+func (o *explainOptions) print(l *look) error {
 	switch o.output {
 	case "":
-		return o.printText(s, snapshot, report)
+		return o.printText(l)
 	case "dot":
-		return render.StuckDOT(o.Out, report)
+		return render.StuckDOT(o.Out, l.report)
 	}
 	printer, err := o.template.printer(o.output, o.formats())
 	if err != nil {
 		return err
 	}
-	return printer.PrintObj(render.NewStuckReport(snapshot, report), o.Out)
+	report := *l.report
+	report.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(report.Unread, l.unresolved))))
+	return printer.PrintObj(render.NewStuckReport(l.snapshot, &report), o.Out)
 }
 
-func (o *explainOptions) printText(s *session, snapshot *graph.Snapshot, report *explain.Report) error {
+func (o *explainOptions) printText(l *look) error {
 	style, err := o.style(o.Out)
 	if err != nil {
 		return err
 	}
-	if len(report.Objects) > 0 {
-		text := &render.StuckText{Style: style, Now: report.Now}
-		return text.Write(o.Out, report)
+	if len(l.report.Objects) > 0 {
+		text := &render.StuckText{Style: style, Now: l.report.Now}
+		return text.Write(o.Out, l.report)
 	}
-	where := "in namespace " + s.namespace
+	where := "in namespace " + l.session.namespace
 	if o.allNamespaces {
 		where = "in the cluster"
 	}
-	if snapshot.Complete() {
+	if l.snapshot.Complete() {
 		fmt.Fprintf(o.Out, "Nothing is being deleted %s.\n", where)
 	} else {
 		fmt.Fprintf(o.Out, "Nothing that could be read is being deleted %s.\n", where)
@@ -344,17 +378,17 @@ func (o *explainOptions) printText(s *session, snapshot *graph.Snapshot, report 
 }
 
 // conclude says what could not be read and finds the exit code.
-func (o *explainOptions) conclude(s *session, snapshot *graph.Snapshot, report *explain.Report) error {
-	if err := o.finish(s, snapshot); err != nil {
+func (o *explainOptions) conclude(l *look) error {
+	if err := o.finish(l.session, l.snapshot); err != nil {
 		return err
 	}
-	if err := render.Unread(o.ErrOut, report); err != nil {
+	if err := render.Unread(o.ErrOut, l.report); err != nil {
 		return err
 	}
 	switch {
-	case o.strict && len(report.Unread) > 0:
+	case o.strict && len(l.report.Unread)+len(l.unresolved) > 0:
 		return errIncomplete
-	case report.Verdict() == explain.Stuck:
+	case l.report.Verdict() == explain.Stuck:
 		return errStuck
 	}
 	return nil

@@ -279,6 +279,7 @@ func (w *walker) webhookDead(n graph.Node, h *webhook, s *serving, first Evidenc
 		c.Evidence = append([]Evidence{first}, w.webhookEvidence(h)...)
 		if s != nil {
 			c.Evidence = append(c.Evidence, s.evidence...)
+			c.Summary += s.hopeless()
 		}
 		c.Remedies = w.deadWebhookRemedies(h, s)
 	})
@@ -334,7 +335,7 @@ func (w *walker) webhookDenies(n graph.Node, h *webhook, r reply) *Cause {
 		c.Evidence = append([]Evidence{asked(r)}, w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), shell.Target(n.Identity())),
-			Effect: "shows the object: change it so that the webhook allows the write, and its controller goes on by itself",
+			Effect: "shows the object: change it so that the webhook allows the write",
 		}}
 	})
 	w.met(c, n, r)
@@ -371,7 +372,7 @@ func (w *walker) policyDenies(n graph.Node, r reply) *Cause {
 	at := identity(admissionPolicies, "", r.name)
 	policy, err := w.full(admissionPolicies, "", r.name)
 	if err == nil {
-		at.UID = policy.GetUID()
+		at = objectIdentity(admissionPolicies, at.Resource.Kind, policy)
 	}
 	c := w.shared("adm-vap-deny "+r.name+" "+r.binding, "adm-vap-deny", at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "the policy refuses the write that the deletion needs"
@@ -382,7 +383,7 @@ func (w *walker) policyDenies(n graph.Node, r reply) *Cause {
 		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.binding, Path: "spec.policyName", Value: r.name}}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
-			Effect: "shows what the policy asks for: change the object so that it satisfies that, and its controller goes on by itself",
+			Effect: "shows what the policy asks for: change the object so that it satisfies that, and the write is allowed",
 		}}
 	})
 	w.met(c, n, r)
@@ -561,7 +562,7 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: fmt.Sprintf("%s edit %s", w.kubectl(n), shell.Target(n.Identity())),
-			Effect: "opens it in an editor: correct the fields above, and its controller goes on by itself",
+			Effect: "opens it in an editor: correct the fields above, and it can be updated again",
 		}}
 		definition, err := w.full(crds, "", n.Resource().GroupResource().String())
 		if err != nil {

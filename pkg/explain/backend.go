@@ -21,7 +21,10 @@ type serving struct {
 	dead bool
 	// uninstalled is set when the namespace or the service does not exist.
 	uninstalled bool
-	evidence    []Evidence
+	// homeless is set when the namespace does not exist, ending when it is being
+	// deleted.
+	homeless, ending bool
+	evidence         []Evidence
 	// idle names the workload behind the service that is scaled to nothing.
 	idle string
 }
@@ -52,7 +55,7 @@ func (w *walker) serving(namespace, name string) *serving {
 	}
 	ready := readyEndpoints(list, name)
 	s.dead = ready == 0
-	s.evidence = []Evidence{{Source: source, Value: fmt.Sprintf("exists, with %d ready endpoints", ready)}}
+	s.evidence = []Evidence{{Source: source, Value: "exists, with " + number(ready, "ready endpoint")}}
 	if s.dead {
 		w.silentPods(s, service)
 	}
@@ -64,8 +67,10 @@ func (w *walker) missingNamespace(s *serving) {
 	namespace, err := w.full(namespaces, "", s.namespace)
 	switch {
 	case apierrors.IsNotFound(err):
+		s.homeless = true
 		s.evidence = append(s.evidence, Evidence{Source: "Namespace/" + s.namespace, Value: "does not exist"})
 	case err == nil && namespace.GetDeletionTimestamp() != nil:
+		s.ending = true
 		s.evidence = append(s.evidence, Evidence{Source: "Namespace/" + s.namespace, Value: "is being deleted, so nothing can be created in it"})
 	}
 }
@@ -149,9 +154,31 @@ func describePod(pod *unstructured.Unstructured) string {
 	return state
 }
 
-// repair are the ways to make a service answer again.
+// hopeless ends the summary of a cause with why the service cannot be made to
+// answer again where it is; it is empty when that is possible.
+func (s *serving) hopeless() string {
+	if !s.ending {
+		return ""
+	}
+	return "; it cannot be repaired where it was: the namespace " + s.namespace + " is being deleted, so nothing can be created in it"
+}
+
+// repair are the ways to make a service answer again: none in a namespace that
+// is being deleted.
 func (w *walker) repair(s *serving, effect string) []Remedy {
 	switch {
+	case s.ending:
+		return nil
+	case s.homeless:
+		return []Remedy{{
+			Risk: Safe, Command: w.Kubectl + " create namespace " + shell.Quote(s.namespace),
+			Effect: "makes the namespace again, which comes first: then install the service " + s.name + " and its pods in it, and " + effect,
+		}}
+	case s.uninstalled:
+		return []Remedy{{
+			Risk: Safe, Command: shell.In(w.Kubectl, s.namespace) + " get service,endpointslices,pods,deployments",
+			Effect: "shows what is left beside it: install the service " + s.name + " and its pods again, and " + effect,
+		}}
 	case s.idle != "":
 		return []Remedy{{
 			Risk: Safe, Command: fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, s.namespace), shell.Quote(s.idle)),

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,11 +78,11 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 		return nil
 	}
 	return w.cause("gc-fg-recreated", n.Identity(), "", func(c *Cause) {
-		c.Summary = fmt.Sprintf("%d of its blocking dependents were made after it was deleted; whoever makes them may go on", len(late))
+		c.Summary = "after it was deleted, " + number(len(late), "blocking dependent") + " came to be; whoever makes them may go on"
 		for _, d := range late[:min(len(late), maxShown)] {
 			c.Evidence = append(c.Evidence, field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(w.creator(d), "a person")))
 		}
-		c.Remedies = w.freeOwner(n, late[0])
+		c.Remedies = w.freeOwner(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
 	})
 }
 
@@ -103,9 +104,13 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 	if w.age(owner) <= collectorDelay {
 		return nil, false
 	}
-	operation, r := "DELETE", reply{}
-	if keptByOthers(owner, d) {
-		operation, r = "UPDATE", w.tryRelease(d, owner.UID())
+	e := edge{owner: owner, dependent: d, keeper: keeper(owner, d), refused: "DELETE"}
+	task, because := "delete it", "delete its dependent "+d.Identity().String()
+	var r reply
+	if e.keeper != nil {
+		e.refused = "UPDATE"
+		task, because = "drop its reference to "+owner.Identity().String(), "drop the reference of its dependent "+d.Identity().String()
+		r = w.tryRelease(d, owner.UID())
 	} else {
 		alike := "dependent of " + string(owner.UID())
 		if w.health().dead() { // then it is no wonder that nothing is deleted
@@ -113,30 +118,44 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 		}
 		r = w.tryDelete(d, alike)
 	}
-	root := w.refusal(d, r, operation)
+	root := w.refusal(d, r, e.refused)
 	if root == nil {
 		return nil, false
 	}
 	certain = root.Verdict == Stuck
-	c := w.shared(fmt.Sprintf("gc-fg-denied %s %s %t", owner.UID(), root.Object, certain), "gc-fg-denied", d.Identity(), func(c *Cause) {
+	because = "the garbage collector may not " + because
+	if !certain {
+		because = strings.Replace(because, "may not", "may not be allowed to", 1)
+	}
+	c := w.shared(fmt.Sprintf("gc-fg-denied %s %s %s %t", owner.UID(), e.refused, root.Object, certain), "gc-fg-denied", d.Identity(), func(c *Cause) {
 		c.Verdict = root.Verdict
-		c.Summary = "the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart"
+		c.Summary = "the garbage collector may not " + task + ", and tries again ever more rarely, up to 17 minutes apart"
 		if !certain {
-			c.Summary = "the garbage collector may not be allowed to delete it: you are not"
+			c.Summary = "the garbage collector may not be allowed to " + task + ": you are not"
 		}
-		c.Evidence = []Evidence{field(d, "metadata.deletionTimestamp", "not set"), asked(r)}
-		c.Remedies = append(w.freeOwner(owner, d), w.deleteAgain(d, Disruptive, "deletes the dependent at once, when nothing refuses it any more; its owner follows"))
+		c.Evidence = []Evidence{e.evidence(), asked(r)}
+		if e.keeper != nil {
+			c.Remedies = w.freeKept(e)
+		} else {
+			c.Remedies = w.freeDenied(e)
+		}
 	})
 	w.members[c] = append(w.members[c], d)
-	because := "the garbage collector may not delete its dependent " + d.Identity().String()
+	if members := len(w.members[c]); members > 1 && members <= maxShown {
+		c.Evidence = append(c.Evidence, e.evidence())
+	}
 	return []hold{{symptom: "gc-fg-denied", because: because, cause: root}, {symptom: "gc-fg-blocking", because: because, cause: c}}, certain
 }
 
-// keptByOthers reports whether a dependent has an owner that stays.
-func keptByOthers(owner, d graph.Node) bool {
-	return slices.ContainsFunc(d.Owners(), func(ref graph.Reference) bool {
-		return ref.UID != owner.UID() && ref.State == graph.Solid
-	})
+// keeper returns the reference of a dependent to another owner, which is there:
+// the garbage collector keeps the dependent for that. It is nil without one.
+func keeper(owner, d graph.Node) *graph.Reference {
+	for _, ref := range d.Owners() {
+		if ref.UID != owner.UID() && ref.State == graph.Solid {
+			return &ref
+		}
+	}
+	return nil
 }
 
 // collector is a hold that only the garbage collector ends.
@@ -234,13 +253,19 @@ func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, sum
 			field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents),
 		}
 		c.Remedies = []Remedy{
-			w.deleteAgain(owner, Safe, "takes the owner out of foreground deletion: it goes now, and the dependent stays"),
-			w.deleteAgain(d, Disruptive, "deletes the dependent; its owner follows"),
+			w.deleteAgain(owner, Safe, "takes the owner out of foreground deletion: "+goes(owner)+", and the dependent stays"),
+			w.deleteAgain(d, Disruptive, "deletes the dependent, which the owner waits for"),
 		}
+		leaks, next := "the dependent, which the garbage collector leaves alone", "deletes the dependent"
+		if k := keeper(owner, d); k != nil {
+			leaks += ", and which " + ownerName(k) + " owns, too"
+			next = "drops the one to the owner, too, and the dependent stays, since " + ownerName(k) + " owns it"
+		}
+		c.Remedies[1].Leaks = leaks
 		if at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index); ref.Reason == graph.Unresolvable {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", ref.UID), shell.Remove(at)),
-				Effect: "drops the reference that cannot be judged; the garbage collector deletes the dependent at its next try, up to 17 minutes later",
+				Effect: "drops the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector " + next,
 			})
 		}
 	})
@@ -259,12 +284,21 @@ func (w *walker) orphan(n graph.Node) []hold {
 		return []hold{w.collector(n, "gc-orphan-pending", "the garbage collector has to orphan its dependents")}
 	}
 	return []hold{{because: "its dependents are not orphaned yet", cause: w.cause("gc-orphan-pending", n.Identity(), "", func(c *Cause) {
-		c.Summary = fmt.Sprintf("%d dependents still reference it; why the references are not removed is not known", len(n.Dependents()))
+		c.Summary = referencing(n) + "; why the references are not removed is not known"
 		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
 		if missing := w.incomplete(); missing != "" {
 			c.Evidence = append(c.Evidence, Evidence{Source: "the lists", Value: missing})
 		}
 	})}}
+}
+
+// referencing says how many dependents still reference an owner.
+func referencing(n graph.Node) string {
+	dependents := len(n.Dependents())
+	if dependents == 1 {
+		return "1 dependent still references it"
+	}
+	return number(dependents, "dependent") + " still reference it"
 }
 
 // orphanDenied is an owner whose references may not be removed from a
@@ -285,9 +319,15 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 		return nil
 	}
 	because := "the garbage collector may not update " + refusing.Identity().String()
+	if root.Verdict != Stuck {
+		because = "the garbage collector may not be allowed to update " + refusing.Identity().String()
+	}
 	c := w.cause("gc-orphan-pending", n.Identity(), "denied", func(c *Cause) {
 		c.Verdict = root.Verdict
-		c.Summary = fmt.Sprintf("%d dependents still reference it, and the references cannot be removed: deleting it in another way now would delete them", len(n.Dependents()))
+		c.Summary = "the finalizer orphan cannot be taken off it"
+		if n.HasDependents() {
+			c.Summary = referencing(n) + ", and the references cannot be removed: deleting it in another way now would delete what has no other owner"
+		}
 		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
 		for _, ref := range refusing.Owners() {
 			if ref.UID == n.UID() {

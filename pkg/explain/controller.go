@@ -44,8 +44,9 @@ type candidate struct {
 	identified bool
 	signs      []Evidence
 	// named is set when managed fields, an event, a lease, or the place that the
-	// catalogue states name it.
-	named bool
+	// catalogue states name it; strong when that is who set the finalizer, or the
+	// place.
+	named, strong bool
 }
 
 // guessed reports whether nothing but its name points at the workload: that it
@@ -79,13 +80,17 @@ type search struct {
 	// those to users and groups who may be the controller.
 	lost, outside []grant
 	lostServices  []Evidence
-	// orphanLease is a lease for it that somebody renews who is no workload here.
+	// leases are those for it that no workload here holds or held; orphanLease is
+	// one that somebody renews.
+	leases      []*unstructured.Unstructured
 	orphanLease *Evidence
 	unread      []string
 	looked      Evidence
 	// possible has by namespace what may serve the finalizer although nothing
 	// says so.
 	possible map[string]string
+	// states are those of the candidates, with the leases for the finalizer.
+	states map[graph.Identity]state
 }
 
 // search looks for the controller of a finalizer on objects of n's type, once:
@@ -100,7 +105,7 @@ func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) 
 	if s, done := w.searches[key]; done {
 		return s
 	}
-	s := &search{finalizer: finalizer, field: field, resource: *resource, known: known, possible: map[string]string{}}
+	s := &search{finalizer: finalizer, field: field, resource: *resource, known: known, possible: map[string]string{}, states: map[graph.Identity]state{}}
 	w.searches[key] = s
 	s.groups, s.own = w.groupsOf(s)
 	w.managersOf(s, n)
@@ -112,7 +117,7 @@ func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) 
 			found[l.id] = c
 		}
 		c.score += weight
-		c.named = c.named || named
+		c.named, c.strong = c.named || named, c.strong || named && weight >= strongSign
 		c.signs = append(c.signs, e)
 	}
 	w.byCatalogue(s, n.Namespace(), add)
@@ -251,30 +256,7 @@ func isPerson(manager string) bool {
 func (w *walker) byCatalogue(s *search, namespace string, add adder) {
 	for _, m := range s.known {
 		for _, l := range w.inventory().workloads {
-			for _, usual := range m.Workloads {
-				kind, name := l.id.Resource.Kind, l.id.Name
-				anywhere := usual
-				anywhere.Namespace = ""
-				says := Evidence{Source: l.id.String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
-				switch {
-				case usual.Is(kind, l.id.Namespace, name, namespace) && strings.Contains(usual.Name, "*"):
-					says.Value = "is called as the catalogue of finalizers has it for controllers of " + m.Product + ", of which there may be several"
-					weight := weakSign
-					if w.rights().states(l.account, s.resource.GroupResource()) {
-						weight = goodSign
-					}
-					add(l, weight, false, says)
-				case usual.Is(kind, l.id.Namespace, name, namespace):
-					add(l, strongSign, true, says)
-				case anywhere.Is(kind, l.id.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace &&
-					!strings.Contains(usual.Name, "*") && !isCommon(usual.Name):
-					says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
-					add(l, goodSign, false, says)
-				default:
-					continue
-				}
-				break
-			}
+			w.byPlace(s, m, l, namespace, add)
 		}
 		for _, usual := range m.Workloads {
 			if usual.Namespace == "" || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
@@ -287,6 +269,38 @@ func (w *walker) byCatalogue(s *search, namespace string, add adder) {
 			for _, l := range w.loosePods(where, usual.Name) {
 				add(l, strongSign, true, Evidence{Source: l.id.String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
 			}
+		}
+	}
+}
+
+// byPlace compares a workload with the places that the catalogue has: one of
+// them is more than its name in another namespace.
+func (w *walker) byPlace(s *search, m finalizers.Match, l *workload, namespace string, add adder) {
+	kind, name := l.id.Resource.Kind, l.id.Name
+	says := Evidence{Source: l.id.String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
+	for _, usual := range m.Workloads {
+		switch {
+		case !usual.Is(kind, l.id.Namespace, name, namespace):
+			continue
+		case strings.Contains(usual.Name, "*"):
+			says.Value = "is called as the catalogue of finalizers has it for controllers of " + m.Product + ", of which there may be several"
+			weight := weakSign
+			if w.rights().states(l.account, s.resource.GroupResource()) {
+				weight = goodSign
+			}
+			add(l, weight, false, says)
+		default:
+			add(l, strongSign, true, says)
+		}
+		return
+	}
+	for _, usual := range m.Workloads {
+		anywhere := usual
+		anywhere.Namespace = ""
+		if anywhere.Is(kind, l.id.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
+			says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
+			add(l, goodSign, false, says)
+			return
 		}
 	}
 }
@@ -382,12 +396,12 @@ func (w *walker) accountGone(s subject) bool {
 	if w.ending(s.Namespace) {
 		return true
 	}
-	for _, n := range w.instanceOf["serviceaccounts"] {
-		if n.Namespace() == s.Namespace && n.Object().Name == s.Name {
-			return false
-		}
-	}
-	return w.Graph.Snapshot().Covers(schema.GroupResource{Resource: "serviceaccounts"}, s.Namespace, s.Name)
+	return !w.accountListed(account{s.Namespace, s.Name}) && w.Graph.Snapshot().Covers(serviceAccounts.GroupResource(), s.Namespace, s.Name)
+}
+
+// accountListed reports whether a ServiceAccount was seen.
+func (w *walker) accountListed(a account) bool {
+	return slices.ContainsFunc(w.instanceOf["serviceaccounts"], func(n graph.Node) bool { return n.Namespace() == a.namespace && n.Object().Name == a.name })
 }
 
 // usersOf returns the workloads that run as an account, and pods that do and
@@ -435,12 +449,49 @@ func (w *walker) complete(s *search) {
 	}
 	slices.Sort(s.unread)
 	s.unread = slices.Compact(s.unread)
-	groups := "no API group of its domain"
-	if len(s.groups) > 0 {
-		groups = "the API group " + s.groups[0].Group
+	s.looked = Evidence{Source: "searched", Value: strings.Join([]string{
+		w.groupsLooked(s),
+		looked(len(w.inventory().workloads), "workload", "workloads", w.inventory().unread),
+		looked(len(w.rights().grants), "rule of RBAC", "rules of RBAC", w.rights().unread),
+		looked(len(w.instanceOf["leases.coordination.k8s.io"]), "lease", "leases", w.notListed(leases)),
+	}, ", ")}
+}
+
+// groupsLooked says which API group the finalizer points at, or that it could
+// not be looked for.
+func (w *walker) groupsLooked(s *search) string {
+	unread := w.notListed(crds)
+	switch {
+	case len(s.groups) > 0:
+		return "the API group " + s.groups[0].Group
+	case len(unread) > 0:
+		return "API groups unknown (" + unread[0] + " could not be read)"
 	}
-	s.looked = Evidence{Source: "searched", Value: fmt.Sprintf("%s, %d workloads, %d rules of RBAC, %d leases",
-		groups, len(w.inventory().workloads), len(w.rights().grants), len(w.instanceOf["leases.coordination.k8s.io"]))}
+	return "no API group of its domain"
+}
+
+// notListed names a type if not all objects of it could be listed.
+func (w *walker) notListed(resource schema.GroupVersionResource) []string {
+	if w.Graph.Snapshot().Covers(resource.GroupResource(), "", "") {
+		return nil
+	}
+	return []string{resource.GroupResource().String()}
+}
+
+// looked says how many objects were looked at. What could not be read is not
+// said to be none.
+func looked(n int, one, many string, unread []string) string {
+	said := fmt.Sprintf("%d %s", n, many)
+	if n == 1 {
+		said = "1 " + one
+	}
+	switch {
+	case len(unread) == 0:
+		return said
+	case n == 0:
+		said = many + " unknown"
+	}
+	return said + " (" + strings.Join(unread, ", ") + " could not be read)"
 }
 
 // latest returns the later of two times.

@@ -189,7 +189,7 @@ var controllerCases = []struct{ name, cluster, want string }{
 		`Lease/op/a1b2.example.com {"spec":{"holderIdentity":"widget-operator-5b9d8454ff-5bqk4_1","leaseDurationSeconds":15,"renewTime":"` + stale + `"}}` + "\n",
 		"ConfigMap/s/c: Stuck fin-dead@widget-operator*1\n"},
 	{"dead by its rights alone, beside one that may change anything", install + strings.Replace(deployment(0), "/widget-operator {", "/x {", 1) + widget +
-		strings.NewReplacer("Deployment/op/widget-operator", "Deployment/op/y", `"widget-operator"`, `"y"`, `"w"`, `"y"`).Replace(deployment(1)) + strings.NewReplacer("widget-operator", "y", `"w"`, `"y"`).Replace(pod(ready)) +
+		strings.NewReplacer("Deployment/op/widget-operator", "Deployment/op/y", `"widget-operator"`, `"y"`, `"w"`, `"y"`).Replace(deployment(1)) + strings.NewReplacer("widget-operator", "y", `"w"`, `"y"`).Replace(pod(ready)) + "ServiceAccount/op/y\n" +
 		`ClusterRole/all {"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}` + "\n" +
 		`ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"y"}]}` + "\n",
 		"Widget/s/w: Unknown fin-unknown@w*1\n"},
@@ -255,7 +255,7 @@ func TestControllerIsNamed(t *testing.T) {
 			`dangerous kubectl -n s patch widgets.v1.example.com/w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/metadata/finalizers/0","value":"widgets.example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
 		}},
 		{"denied", alive + node + widgetCRD + account + readOnly + deployment(1) + pod(ready) + owned, explain.Denied, "Deployment/op/widget-operator", []string{
-			"safe kubectl auth can-i patch widgets.example.com --as=system:serviceaccount:op:widget-operator -n s",
+			"safe kubectl auth can-i patch widgets.example.com/w --as=system:serviceaccount:op:widget-operator -n s",
 			"safe kubectl -n op logs deployment/widget-operator --all-containers --since=1h | grep -iwE 'w|finaliz[a-z]*'",
 		}},
 		{"working", install + deployment(1) + pod(ready) + owned, explain.Alive, "Deployment/op/widget-operator", []string{

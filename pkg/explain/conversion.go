@@ -88,10 +88,11 @@ func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []F
 			{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents},
 			{Source: id.String(), Path: "apiVersion", Value: o.GetAPIVersion() + ", in which it can be read"},
 		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Command: w.deleteRaw(id, `"propagationPolicy":"Background",`),
-			Effect: "takes it out of foreground deletion, in the version in which it can be read: it goes now, and the garbage collector deletes its dependents when it can see again",
-		}}
+		end := "it goes now"
+		if len(o.GetFinalizers()) > 1 {
+			end = "it goes when its other finalizers do"
+		}
+		c.Remedies = []Remedy{{Risk: Safe, Command: w.deleteRaw(id, `"propagationPolicy":"Background",`), Effect: blindly(end)}}
 	})
 	return []Finding{{c, e.Chain}}
 }
@@ -158,6 +159,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 			s = w.serving(nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.conversion.webhook.clientConfig.service", Value: s.namespace + "/" + s.name})
 			c.Evidence = append(c.Evidence, s.evidence...)
+			c.Summary += s.hopeless()
 			c.Remedies = w.repair(s, "the objects can be read again")
 		} else {
 			c.Evidence = append(c.Evidence, Evidence{
@@ -180,7 +182,7 @@ func (w *walker) readableVersions(at graph.Identity, definition *unstructured.Un
 	for _, resource := range servedVersions(definition) {
 		value := "cannot be listed"
 		if items, err := w.Cluster.List(w.ctx, resource, ""); err == nil {
-			value = fmt.Sprintf("%d objects can be listed", len(items))
+			value = number(len(items), "object") + " can be listed"
 		}
 		evidence = append(evidence, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
 	}
@@ -228,19 +230,12 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 			{Risk: Safe, Effect: "give the API server back the encryption key that the objects were written with, or restore etcd from before they were damaged"},
 			{
 				Risk:    Dangerous,
-				Command: fmt.Sprintf("%s get --raw %s", w.Kubectl, shell.Quote(listPath(resource)+"?limit=1")),
+				Command: fmt.Sprintf("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
 				Effect:  "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one; with the feature gate AllowUnsafeMalformedObjectDeletion it can be deleted with ignoreStoreReadErrorWithClusterBreakingPotential, else only in etcd, after a snapshot of it",
 				Leaks:   "the object, and what its finalizers guard",
 			},
 		}
 	})
-}
-
-func listPath(resource schema.GroupVersionResource) string {
-	if resource.Group == "" {
-		return "/api/" + resource.Version + "/" + resource.Resource
-	}
-	return "/apis/" + resource.Group + "/" + resource.Version + "/" + resource.Resource
 }
 
 // convertedKind matches the kind in the API server's words for a conversion that
@@ -340,16 +335,16 @@ func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
 				c.Evidence = append(c.Evidence, condition.evidence(n.Identity().String()))
 			}
 		}
-		c.Remedies = []Remedy{w.nudge(n)}
+		c.Remedies = []Remedy{w.nudge(n, ", when its instances can be listed")}
 	})
 }
 
 // nudge makes the API server look at a definition again, which it does ever
-// more rarely after failures.
-func (w *walker) nudge(n graph.Node) Remedy {
+// more rarely after failures. when ends the sentence.
+func (w *walker) nudge(n graph.Node, when string) Remedy {
 	return Remedy{
 		Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), shell.Target(n.Identity())),
-		Effect: "makes the API server look again at once, when its instances can be listed",
+		Effect: "makes the API server look again at once" + when,
 	}
 }
 
@@ -363,8 +358,15 @@ func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
 			field(n, "metadata.finalizers", "foregroundDeletion"),
 			{Source: root.Object.String(), Value: root.Summary},
 		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "takes it out of foreground deletion, in the version in which it can be read: it goes now, and the garbage collector deletes its dependents when it can see again")}
+		c.Remedies = []Remedy{w.deleteAgain(n, Safe, blindly(goes(n)))}
 	})
+}
+
+// blindly is the effect of taking an owner out of foreground deletion that the
+// garbage collector does not see; end says when it goes then.
+func blindly(end string) string {
+	return "takes it out of foreground deletion, in the version in which it can be read: " + end +
+		"; when the garbage collector can see again, it deletes the dependents that have no other owner"
 }
 
 // blindTo returns the causes that keep the garbage collector from listing the

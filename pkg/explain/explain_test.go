@@ -75,6 +75,7 @@ example.com/v1 Widget widgets namespaced
 //	ConfigMap/shop/a deleted=60 finalizers=foregroundDeletion owners=b! grace=30 {"status": ...}
 //	lease kube-system/kube-controller-manager 5     renewed so many seconds ago
 //	unlisted configmaps                             everywhere; or: unreadable nodes
+//	unlisted configmaps shop                        everywhere but in that namespace
 //	failed widgets conversion webhook for ...       the list fails with these words
 //	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
 //
@@ -86,6 +87,7 @@ type scenario struct {
 	objects    []graph.Object
 	whole      map[string]*unstructured.Unstructured
 	unlisted   map[string]bool
+	listedIn   map[string]string // the one namespace in which unlisted could be listed
 	unreadable map[string]bool
 	absent     map[string]bool
 	requests   int // of the analysis
@@ -98,7 +100,7 @@ type scenario struct {
 func parse(t *testing.T, text string) *scenario {
 	s := &scenario{
 		resources: map[string]graph.Resource{}, whole: map[string]*unstructured.Unstructured{},
-		unlisted: map[string]bool{}, unreadable: map[string]bool{}, absent: map[string]bool{},
+		unlisted: map[string]bool{}, listedIn: map[string]string{}, unreadable: map[string]bool{}, absent: map[string]bool{},
 		failed: map[string]string{}, answers: map[string]string{},
 	}
 	for line := range strings.Lines(strings.TrimSpace(served)) {
@@ -116,6 +118,9 @@ func parse(t *testing.T, text string) *scenario {
 		switch f[0] {
 		case "unlisted":
 			s.unlisted[f[1]] = true
+			if len(f) > 2 {
+				s.listedIn[f[1]] = f[2]
+			}
 		case "failed":
 			s.failed[f[1]] = strings.Join(f[2:], " ")
 		case "answer":
@@ -263,6 +268,9 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.ServerError, Message: message})
 		} else if s.unlisted[r.Resource] {
 			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
+			if namespace, listed := s.listedIn[r.Resource]; listed {
+				snapshot.MarkListed(r.GroupResource(), namespace, "1")
+			}
 		} else {
 			snapshot.MarkListed(r.GroupResource(), "", "1")
 		}

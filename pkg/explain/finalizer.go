@@ -14,7 +14,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // maxShown is the number of objects that a cause names; more are counted.
@@ -236,9 +235,6 @@ func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause 
 			c.Verdict, c.Until = Unknown, time.Time{}
 			c.Summary += ", and has not for longer than usual"
 		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), shell.Target(n.Identity())),
-			Effect: "makes the API server look again at once",
-		}}
+		c.Remedies = []Remedy{w.nudge(n, "")}
 	})
 }

@@ -245,7 +245,7 @@ func (w *walker) idle(n graph.Node) string {
 // does with a blocking dependent. After a refusal it tries again ever more
 // rarely, and looks idle.
 func (w *walker) collectable(owner, d graph.Node) bool {
-	if keptByOthers(owner, d) {
+	if keeper(owner, d) != nil {
 		return w.tryRelease(d, owner.UID()).kind == accepted
 	}
 	return w.tryDelete(d, "").kind == accepted

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -35,7 +36,10 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 			c.Evidence = []Evidence{asked(r)}
 			if root := w.refusal(n, r, "DELETE"); root != nil {
 				c.Summary += ", by " + root.Object.String() + " [" + root.ID + "]"
-				c.Evidence, c.Remedies = root.Evidence, root.Remedies
+				c.Evidence, c.Remedies = root.Evidence, slices.Clone(root.Remedies)
+				for i := range c.Remedies { // nobody else tries again
+					c.Remedies[i].Effect += "; then send the DELETE again"
+				}
 			}
 		}))
 	}
@@ -113,12 +117,26 @@ func (w *walker) waysOut(e Explanation) {
 			continue
 		}
 		w.helped[f.Cause] = true
-		for _, r := range w.freeOwner(owner, dependent) {
+		way := edge{owner: owner, dependent: dependent, keeper: keeper(owner, dependent)}
+		for i, r := range w.freeOwner(way) {
+			if i > 0 && unchangeable(e, dependent.UID()) {
+				r.Effect = way.unchangeable() + r.Effect
+			}
 			r.Effect = owner.Identity().String() + " alone: " + r.Effect
 			r.Risk = Disruptive // the cause stays
 			f.Cause.Remedies = append(f.Cause.Remedies, r)
 		}
 	}
+}
+
+// unchangeable reports whether one of the findings is that changes of the object
+// are refused.
+func unchangeable(e Explanation, uid types.UID) bool {
+	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
+		refused := strings.HasPrefix(f.Cause.ID, "adm-") || strings.HasPrefix(f.Cause.ID, "val-")
+		at := slices.IndexFunc(f.Chain, func(l Link) bool { return l.Object.UID == uid })
+		return refused && at >= 0 && at >= len(f.Chain)-2
+	})
 }
 
 // skew is how far clocks may differ without a word.

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // What Controller.Liveness says.
@@ -38,7 +41,12 @@ const (
 	noImage
 	noPods
 	ended
-	hung // its leader does not renew its lease
+	hung       // its leader does not renew its lease
+	notLeading // its lease is somebody else's
+	leaderless // nobody renews its lease
+	leaving    // it, or its last pod, is being deleted
+	noAccount  // its ServiceAccount does not exist
+	newAccount // its ServiceAccount is newer than its pod
 )
 
 // state is whether a workload works, and what shows it.
@@ -50,6 +58,12 @@ type state struct {
 	evidence []Evidence
 	// pod is the pod that shows it, empty for none.
 	pod string
+	// leads: a pod of it renews a lease. lease is the one for
+	// notLeading and leaderless.
+	leads bool
+	lease graph.Identity
+	// ready: a pod that is being deleted has not stopped yet.
+	ready bool
 }
 
 const (
@@ -112,28 +126,96 @@ func (w *walker) look(l *workload) state {
 		return state{liveness: Unsure, because: "its pods could not be read", evidence: []Evidence{{Source: "pods in namespace " + l.id.Namespace, Value: err.Error()}}}
 	}
 	if len(own) == 0 {
-		return w.withoutPods(l)
+		s := w.withoutPods(l)
+		return w.heldLease(l, own, s.liveness == Dead).led(l, s)
 	}
 	best := w.bestOf(own)
-	held := w.heldLease(l, own)
-	switch {
-	case held == nil:
-	case held.state == leaseFresh && held.runs && best.liveness != Alive:
-		best = state{liveness: Alive, because: "it renews its lease"}
-	case held.state == leaseStale && best.liveness == Alive:
-		best.liveness, best.trouble, best.because = Dead, hung, "a pod of it is ready, and does not renew its lease"
-		if l.id.Resource.Kind == "StatefulSet" { // a pod of an older version had the same name
-			best.liveness, best.trouble = Unsure, noTrouble
-		}
-	}
-	if held != nil {
-		best.evidence = append(best.evidence, held.evidence)
-	}
+	best = w.heldLease(l, own, best.liveness == Dead).led(l, best)
+	best = w.leavingState(l, best)
 	if best.liveness == Dead && l.replicas == 0 && best.trouble != hung {
 		best.trouble, best.because = scaledDown, "it is scaled to 0"
 	}
+	best = w.accountState(l, best, own)
 	best.evidence = append([]Evidence{w.replicasOf(l, own)}, best.evidence...)
 	return best
+}
+
+// leavingState corrects the state of a workload that is being deleted, or whose
+// best pod is: until that has ended it may still work, and after it no other
+// comes.
+func (w *walker) leavingState(l *workload, s state) state {
+	deleted := l.whole.GetDeletionTimestamp()
+	last := deleted != nil || l.replicas == 0 || w.ending(l.id.Namespace)
+	if l.selector == nil { // the owner of a pod may make another
+		last = metav1.GetControllerOf(l.whole) == nil
+	}
+	if deleted != nil && l.selector != nil {
+		s.evidence = append(s.evidence, Evidence{Source: l.id.String(), Path: "metadata.deletionTimestamp", Value: deleted.UTC().Format(time.RFC3339)})
+	}
+	switch {
+	case s.trouble == leaving && last:
+		s.because += ", and no other comes"
+		if deleted != nil && l.selector != nil {
+			s.because = "it is being deleted: " + s.because
+		}
+		if !s.ready {
+			s.liveness = Dead
+		}
+	case s.liveness == Alive && deleted != nil:
+		s.liveness, s.trouble, s.because = Unsure, leaving, "it is being deleted, while "+s.because
+	}
+	return s
+}
+
+// accountState corrects the state of a workload whose ServiceAccount is provably
+// gone, or was made after the pod that works: the API server refuses the token
+// of an account that was deleted. The account "default" is made anew by itself.
+func (w *walker) accountState(l *workload, s state, own []*unstructured.Unstructured) state {
+	at := identity(serviceAccounts, l.account.namespace, l.account.name).String()
+	switch {
+	case s.liveness == Dead || l.elsewhere:
+		return s
+	case w.accountAfter(l.account, s.pod, own) && !s.leads:
+		s.evidence = append(s.evidence, Evidence{Source: at, Path: "metadata.creationTimestamp", Value: "later than that of pod " + s.pod})
+		s.liveness, s.trouble, s.because = Unsure, newAccount, "its account "+at+" was deleted and made again after its pod, whose token the API server refuses until the kubelet gets a new one"
+		return s
+	case l.account.name == "default" || !w.accountMissing(l.account):
+		return s
+	}
+	s.evidence = append(s.evidence, Evidence{Source: at, Value: "does not exist; the API server refuses the tokens of an account that is gone"})
+	if s.leads {
+		s.liveness, s.trouble, s.because = Unsure, noTrouble, "it has renewed its lease, but its account "+at+" does not exist any more"
+		return s
+	}
+	s.liveness, s.trouble, s.because = Dead, noAccount, "its account "+at+" does not exist, so the API server refuses it"
+	return s
+}
+
+// tokenLife is how long the token of a pod is valid, after which the kubelet has
+// got another for certain.
+const tokenLife = time.Hour
+
+// accountAfter reports whether an account was made a short time ago, and after
+// the pod that uses it: there was another of its name.
+func (w *walker) accountAfter(a account, pod string, own []*unstructured.Unstructured) bool {
+	made := func(p *unstructured.Unstructured) time.Time { return p.GetCreationTimestamp().Time }
+	i := slices.IndexFunc(own, func(p *unstructured.Unstructured) bool { return p.GetName() == pod })
+	if i < 0 || made(own[i]).IsZero() {
+		return false
+	}
+	return slices.ContainsFunc(w.instanceOf["serviceaccounts"], func(n graph.Node) bool {
+		o := n.Object()
+		return o.Namespace == a.namespace && o.Name == a.name && o.CreationTimestamp.After(made(own[i])) && w.Now.Sub(o.CreationTimestamp.Time) < tokenLife
+	})
+}
+
+// accountMissing reports whether a ServiceAccount provably does not exist.
+func (w *walker) accountMissing(a account) bool {
+	if w.accountListed(a) || !w.Graph.Snapshot().Covers(serviceAccounts.GroupResource(), a.namespace, a.name) {
+		return false
+	}
+	_, err := w.full(serviceAccounts, a.namespace, a.name)
+	return missing(err)
 }
 
 // maxPods is the number of pods of one workload that are looked at.
@@ -142,7 +224,7 @@ const maxPods = 20
 // bestOf returns the state of the pod that is most alive.
 func (w *walker) bestOf(own []*unstructured.Unstructured) state {
 	isReady := func(p *unstructured.Unstructured) int {
-		if ready, _ := conditionOf(p, "Ready"); ready.status == "True" {
+		if ready, _ := conditionOf(p, "Ready"); ready.status == "True" && p.GetDeletionTimestamp() == nil {
 			return 0
 		}
 		return 1
@@ -188,6 +270,9 @@ func (w *walker) withoutPods(l *workload) state {
 	case failed && failure.status == "True":
 		s.because = "its pods cannot be made"
 		s.evidence = append(s.evidence, failure.evidence(l.id.String()))
+	case l.whole.GetDeletionTimestamp() != nil:
+		s.trouble, s.because = leaving, "it is being deleted, and has no pods any more"
+		s.evidence = append(s.evidence, Evidence{Source: l.id.String(), Path: "metadata.deletionTimestamp", Value: l.whole.GetDeletionTimestamp().UTC().Format(time.RFC3339)})
 	case w.ending(l.id.Namespace):
 		s.because = "its namespace is being deleted, in which no pods can be made"
 	case w.health().dead() && len(w.health().idle) > 0:
@@ -247,13 +332,27 @@ func (w *walker) podState(p *unstructured.Unstructured) state {
 			s.liveness, s.because = Unsure, "its pod waits for a node, and has not for long"
 		}
 	}
-	if d := p.GetDeletionTimestamp(); d != nil && s.liveness != Dead && w.Now.After(d.Time) {
-		s.liveness, s.because = Unsure, "its pod should have ended"
+	if d := p.GetDeletionTimestamp(); d != nil && s.liveness != Dead {
+		s = w.endingPod(p, d.Time)
 	}
 	if s.because == "" {
 		s.because = "its pod is not ready"
 		s.evidence = append(s.evidence, Evidence{Source: name, Path: "status.phase", Value: view.Status.Phase})
 	}
+	return s
+}
+
+// endingPod is a pod that is being deleted. Until it has ended it may still
+// work, but most controllers stop as soon as they are asked to.
+func (w *walker) endingPod(p *unstructured.Unstructured, by time.Time) state {
+	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
+	ready, _ := conditionOf(p, "Ready")
+	s := state{liveness: Unsure, trouble: leaving, pod: p.GetName(), because: "its pod " + p.GetName() + " is being deleted"}
+	s.ready = ready.status == "True"
+	if w.Now.After(by) {
+		s.because = "its pod " + p.GetName() + " should have ended"
+	}
+	s.evidence = []Evidence{{Source: name, Path: "metadata.deletionTimestamp", Value: by.UTC().Format(time.RFC3339)}}
 	return s
 }
 
@@ -334,59 +433,6 @@ func (c *containerStatus) describe() string {
 		text += fmt.Sprintf("; ended with code %d (%s) %s", t.ExitCode, cmp.Or(t.Reason, "no reason"), t.Message)
 	}
 	return strings.TrimSpace(text)
-}
-
-// held is a lease that a pod of a workload has.
-type held struct {
-	state    leaseState
-	evidence Evidence
-	runs     bool // the pod that holds it is not known to have stopped
-}
-
-// heldLease finds the lease that a pod of the workload holds: the freshest one;
-// nil when there is none. Its holder calls itself after its pod, as
-// client-go/tools/leaderelection has it.
-func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured) *held {
-	var best *held
-	for _, n := range w.instanceOf["leases.coordination.k8s.io"] {
-		if n.Namespace() != l.id.Namespace {
-			continue
-		}
-		items, err := w.all(leases, l.id.Namespace)
-		if err != nil {
-			return nil
-		}
-		for i := range items {
-			if h := w.leaseOf(&items[i], own); h != nil && (best == nil || h.state == leaseFresh) {
-				best = h
-			}
-		}
-		break
-	}
-	return best
-}
-
-// leaseOf tells how a lease stands that one of the pods has, nil for another.
-func (w *walker) leaseOf(lease *unstructured.Unstructured, own []*unstructured.Unstructured) *held {
-	holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
-	i := slices.IndexFunc(own, func(p *unstructured.Unstructured) bool { return p.GetName() == holder })
-	if i < 0 {
-		return nil
-	}
-	p := place{leases, lease.GetNamespace(), lease.GetName()}
-	if _, read := w.read[p]; !read {
-		w.read[p] = reading{object: lease}
-	}
-	h := &held{}
-	h.state, h.evidence = w.lease(lease.GetNamespace(), lease.GetName())
-	h.runs = w.podState(own[i]).liveness != Dead
-	return h
-}
-
-// podOfHolder takes the name of a pod out of a lease's holder.
-func podOfHolder(identity string) string {
-	name, _, _ := strings.Cut(identity, "_")
-	return name
 }
 
 // missing reports whether a read says that there is no such object.

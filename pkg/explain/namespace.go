@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -162,10 +163,7 @@ func (w *walker) content(n graph.Node) []hold {
 			left++
 		}
 	}
-	amount := "1 object"
-	if total := len(w.contents[n.Object().Name]); total > 1 {
-		amount = count(total, "object")
-	}
+	amount := number(len(w.contents[n.Object().Name]), "object")
 	for _, m := range w.contents[n.Object().Name] {
 		if !m.BeingDeleted() {
 			continue
@@ -183,7 +181,7 @@ func (w *walker) content(n graph.Node) []hold {
 func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, untouched int) hold {
 	summary := "the namespace controller has to finish it"
 	if untouched > 0 {
-		summary = fmt.Sprintf("the namespace controller has to delete %d objects in it", untouched)
+		summary = "the namespace controller has to delete " + number(untouched, "object") + " in it"
 	}
 	latest := requested(n.Object())
 	for _, c := range conditions(full) {
@@ -242,7 +240,7 @@ func (w *walker) unseen(n graph.Node) []hold {
 		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
 	})
 	if len(rest) > 0 {
-		holds = append(holds, hold{symptom: "ns-content", because: "may wait for content that could not be listed", cause: w.unlistedContent(n, unlistedText(rest))})
+		holds = append(holds, hold{symptom: "ns-content", because: "may wait for content that could not be listed", cause: w.unlistedContent(n, w.unlistedText(rest))})
 	}
 	return holds
 }
@@ -269,7 +267,7 @@ func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) 
 	return w.cause("ns-content-failure", n.Identity(), "", func(c *Cause) {
 		c.Summary = "the namespace controller could not delete all content at its last try"
 		if untouched > 0 {
-			c.Summary = fmt.Sprintf("the namespace controller fails to delete %d objects", untouched)
+			c.Summary = "the namespace controller fails to delete " + number(untouched, "object")
 		}
 		c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
 		for _, m := range w.untouchedIn(n.Object().Name) {
@@ -300,14 +298,7 @@ func (w *walker) untouchedTypes(n graph.Node) string {
 		}
 	}
 	slices.Sort(types)
-	joined := ""
-	for i, name := range types {
-		if i > 0 {
-			joined += ","
-		}
-		joined += name
-	}
-	return shell.Quote(joined)
+	return shell.Quote(strings.Join(types, ","))
 }
 
 // unlistedIn returns what of the namespace's content could not be listed. Types
@@ -396,13 +387,13 @@ func (w *walker) addOnce(c *Cause, e Evidence) {
 // unavailable is an aggregated API that does not answer. It stops the deletion
 // of every namespace.
 func (w *walker) unavailable(api *unstructured.Unstructured, available condition) *Cause {
-	at := identity(apis, "", api.GetName())
-	at.UID = api.GetUID()
+	at := objectIdentity(apis, "APIService", api)
 	return w.shared("ns-discovery "+api.GetName(), "ns-discovery", at, func(c *Cause) {
 		c.Summary = "the API that this APIService serves does not answer, so no namespace can be emptied for certain"
 		c.Evidence = []Evidence{available.evidence(at.String())}
 		s := w.serving(nested(api, "spec", "service", "namespace"), nested(api, "spec", "service", "name"))
 		c.Evidence = append(c.Evidence, s.evidence...)
+		c.Summary += s.hopeless()
 		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
 			Risk: Dangerous, Command: w.saved(at, w.deleteRaw(at, "")),
 			Effect: "unregisters the API, if its product was uninstalled; the file allows to register it again",

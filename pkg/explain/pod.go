@@ -174,8 +174,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 	if ready.status == "True" && state != leaseStale {
 		return nil
 	}
-	at := identity(nodes, "", name)
-	at.UID = node.GetUID()
+	at := objectIdentity(nodes, "Node", node)
 	return w.shared("pod-node-notready "+name, "pod-node-notready", at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the node does not report: its pods stay until it comes back, is deleted, or is marked as out of service"
@@ -263,7 +262,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", "container "+name+" is running"))
 		}
 		if len(running) == 0 {
-			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", fmt.Sprintf("%d containers have ended", ended)))
+			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", number(ended, "ended container")))
 		}
 		_, lease := w.lease("kube-node-lease", nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -266,22 +267,11 @@ func (w *walker) whole(n graph.Node) (*unstructured.Unstructured, error) {
 	if _, read := w.read[place{resource, o.Namespace, o.Name}]; read || w.terminating(resource.GroupResource().String()) <= maxAlike {
 		return w.fullOf(n)
 	}
-	items, err := w.all(resource, "")
-	if err != nil {
-		return nil, err
+	full, err := w.inList(n, "")
+	if apierrors.IsNotFound(err) {
+		return w.fullOf(n)
 	}
-	index := w.indexes[resource]
-	if index == nil {
-		index = map[types.UID]*unstructured.Unstructured{}
-		for i := range items {
-			index[items[i].GetUID()] = &items[i]
-		}
-		w.indexes[resource] = index
-	}
-	if full := index[o.UID]; full != nil {
-		return full, nil
-	}
-	return w.fullOf(n)
+	return full, err
 }
 
 // terminating counts the objects of a type that are being deleted, once.

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -105,22 +106,29 @@ func (w *walker) fullPod(n graph.Node) (*unstructured.Unstructured, error) {
 			return w.fullOf(n)
 		}
 	}
-	items, err := w.all(pods, namespace)
+	return w.inList(n, namespace)
+}
+
+// inList finds the whole of a node in the list of its type, in the namespace or
+// everywhere.
+func (w *walker) inList(n graph.Node, namespace string) (*unstructured.Unstructured, error) {
+	p := place{resource: n.Resource().GroupVersionResource, namespace: namespace}
+	items, err := w.all(p.resource, namespace)
 	if err != nil {
 		return nil, err
 	}
-	index := w.podAt[namespace]
+	index := w.indexes[p]
 	if index == nil {
 		index = map[types.UID]*unstructured.Unstructured{}
 		for i := range items {
 			index[items[i].GetUID()] = &items[i]
 		}
-		w.podAt[namespace] = index
+		w.indexes[p] = index
 	}
 	if full := index[n.UID()]; full != nil {
 		return full, nil
 	}
-	return nil, apierrors.NewNotFound(pods.GroupResource(), n.Object().Name)
+	return nil, apierrors.NewNotFound(p.resource.GroupResource(), n.Object().Name)
 }
 
 // all lists whole objects, once.
@@ -181,11 +189,11 @@ func conditionOf(o *unstructured.Unstructured, kind string) (condition, bool) {
 			return c, true
 		}
 	}
-	return condition{}, false
+	return condition{kind: kind}, false
 }
 
 func (c condition) evidence(source string) Evidence {
-	value := c.status
+	value := cmp.Or(c.status, "not set")
 	if c.reason != "" {
 		value += " (" + c.reason + ")"
 	}

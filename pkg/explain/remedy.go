@@ -4,13 +4,20 @@ package explain
 
 import (
 	"fmt"
-	"net/url"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
+
+// number says how many there are of something.
+func number(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
 
 // kubectl begins a command about an object.
 func (w *walker) kubectl(n graph.Node) string { return shell.In(w.Kubectl, n.Namespace()) }
@@ -24,19 +31,7 @@ func (w *walker) deleteAgain(n graph.Node, risk Risk, effect string) Remedy {
 // deleteRaw is a DELETE with a UID precondition and further options.
 func (w *walker) deleteRaw(id graph.Identity, options string) string {
 	return fmt.Sprintf(`echo '{"apiVersion":"v1","kind":"DeleteOptions",%s"preconditions":{"uid":"%s"}}' | %s delete --raw %s -f -`,
-		options, id.UID, w.Kubectl, shell.Quote(rawPath(id)))
-}
-
-// rawPath is the path of the object's URL.
-func rawPath(id graph.Identity) string {
-	path := "/apis/" + id.Resource.Group + "/" + id.Resource.Version
-	if id.Resource.Group == "" {
-		path = "/api/" + id.Resource.Version
-	}
-	if id.Namespace != "" {
-		path += "/namespaces/" + url.PathEscape(id.Namespace)
-	}
-	return path + "/" + id.Resource.Resource + "/" + url.PathEscape(id.Name)
+		options, id.UID, w.Kubectl, shell.Quote(id.URLPath()))
 }
 
 // patch changes an object by JSON patch, guarded by its UID.
@@ -85,41 +80,10 @@ func (w *walker) removeFinalizer(n graph.Node, index int, finalizer, leaks strin
 	}
 }
 
-// releaseEdge makes a dependent's reference to the owner one that does not
-// block.
-func (w *walker) releaseEdge(d graph.Node, index int, owner types.UID) Remedy {
-	at := fmt.Sprintf("/metadata/ownerReferences/%d", index)
-	return Remedy{
-		Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", owner), shell.Replace(at+"/blockOwnerDeletion", false)),
-		Effect: "lets the owner go without waiting for this dependent; the garbage collector deletes the dependent afterwards",
-	}
-}
-
 // dropReference takes one owner reference out of a dependent.
 func (w *walker) dropReference(d graph.Node, index int, owner types.UID, effect string) Remedy {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", index)
-	r := Remedy{
-		Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", owner), shell.Remove(at)), Effect: effect,
-	}
-	if len(d.Object().OwnerReferences) == 1 {
-		r.Leaks = "the dependent has no owner then, and nothing deletes it any more"
-	}
-	return r
-}
-
-// freeOwner returns the three classical ways to let an owner in foreground
-// deletion go: without waiting at all, without waiting for this dependent, and
-// without the reference.
-func (w *walker) freeOwner(owner, d graph.Node) []Remedy {
-	remedies := []Remedy{w.deleteAgain(owner, Safe, "takes the owner out of foreground deletion: it goes now, and the garbage collector deletes its dependents afterwards")}
-	for _, ref := range d.Owners() {
-		if ref.UID == owner.UID() {
-			remedies = append(remedies, w.releaseEdge(d, ref.Index, ref.UID),
-				w.dropReference(d, ref.Index, ref.UID, "drops the reference to the owner: the owner goes, and the dependent stays"))
-			break
-		}
-	}
-	return remedies
+	return Remedy{Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", owner), shell.Remove(at)), Effect: effect}
 }
 
 // finalizeNamespace removes one entry of a namespace's spec.finalizers, which
@@ -131,7 +95,7 @@ func (w *walker) finalizeNamespace(n graph.Node, finalizer, leaks string) Remedy
 	return Remedy{
 		Risk: Dangerous,
 		Command: fmt.Sprintf(`%s get namespace %s -o json | jq --arg uid %s --arg f %s 'if .metadata.uid == $uid then .spec.finalizers -= [$f] else error("another namespace") end' | %s replace --raw %s -f -`,
-			w.Kubectl, shell.Quote(name), shell.Quote(string(n.UID())), shell.Quote(finalizer), w.Kubectl, shell.Quote("/api/v1/namespaces/"+url.PathEscape(name)+"/finalize")),
+			w.Kubectl, shell.Quote(name), shell.Quote(string(n.UID())), shell.Quote(finalizer), w.Kubectl, shell.Quote(n.Identity().URLPath()+"/finalize")),
 		Effect: "takes this entry alone out of spec.finalizers, after what it guards was cleaned up by hand",
 		Leaks:  leaks,
 	}

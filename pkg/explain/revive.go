@@ -41,6 +41,17 @@ func (w *walker) restart(l *workload) Remedy {
 	}
 }
 
+// newToken starts a workload anew whose account was made again. A pod by itself
+// cannot be.
+func (w *walker) newToken(l *workload) []Remedy {
+	if l.selector == nil {
+		return nil
+	}
+	r := w.restart(l)
+	r.Effect = "gives the controller a token of the new account, since that of the old one is never accepted again: it cleans up and removes the finalizer"
+	return []Remedy{r}
+}
+
 // revive returns the ways to get a controller to run again, by what is wrong
 // with it.
 func (w *walker) revive(l *workload, st state) []Remedy {
@@ -59,6 +70,17 @@ func (w *walker) revive(l *workload, st state) []Remedy {
 		return []Remedy{previous, w.describe(l, st.pod)}
 	case hung:
 		return []Remedy{w.readLogs(l, ""), w.restart(l)}
+	case leaving:
+		return []Remedy{{
+			Risk: Safe, Effect: "find out who deletes " + l.id.String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
+		}}
+	case noAccount:
+		return append([]Remedy{{
+			Risk: Safe, Command: fmt.Sprintf("%s create serviceaccount %s", shell.In(w.Kubectl, l.account.namespace), shell.Quote(l.account.name)),
+			Effect: "makes the account again, to which its rights are still bound; or apply it from the product's chart or manifest",
+		}}, w.newToken(l)...)
+	case newAccount:
+		return w.newToken(l)
 	case noPods:
 		remedies := []Remedy{w.describe(l, "")}
 		if l.paused {

@@ -223,17 +223,30 @@ func (r *rights) mayAll(a account, namespace string) bool {
 	})
 }
 
-// verbs returns what the account may do with objects of a type in a namespace,
-// and by which roles, for people to read.
-func (r *rights) verbs(a account, resource schema.GroupResource, namespace string) (verbs, by []string) {
+// said says for people what the account may do with an object, and by which
+// roles. Rules for other objects of the type, by their names, are told apart.
+func (r *rights) said(a account, resource schema.GroupResource, namespace, name string) string {
+	var verbs, by, others []string
 	for _, g := range r.grantsOf(a) {
-		if (g.namespace == "" || g.namespace == namespace) && g.covers(resource) {
+		switch {
+		case g.namespace != "" && g.namespace != namespace || !g.covers(resource):
+		case len(g.ResourceNames) > 0 && !slices.Contains(g.ResourceNames, name):
+			others = append(others, fmt.Sprintf("%s allows %s only for those named %s", g.role, strings.Join(g.Verbs, ", "), strings.Join(g.ResourceNames, ", ")))
+		default:
 			verbs, by = append(verbs, g.Verbs...), append(by, g.role)
 		}
 	}
-	slices.Sort(verbs)
-	slices.Sort(by)
-	return slices.Compact(verbs), slices.Compact(by)
+	said := "RBAC allows it nothing"
+	if slices.Sort(verbs); len(verbs) > 0 {
+		slices.Sort(by)
+		said = fmt.Sprintf("RBAC allows it %s (%s), and neither update nor patch", strings.Join(slices.Compact(verbs), ", "), strings.Join(slices.Compact(by), ", "))
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	if len(others) > maxShown {
+		others = append(others[:maxShown], fmt.Sprintf("and %d more such rules", len(others)-maxShown))
+	}
+	return strings.Join(append([]string{said}, others...), "; ")
 }
 
 // covers reports whether the rule is about objects of the type, all or some.
@@ -268,5 +281,9 @@ func (r *rights) holders(resource schema.GroupResource) []grant {
 }
 
 func (g grant) evidence() Evidence {
-	return Evidence{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, strings.Join(g.Verbs, ","), strings.Join(g.Resources, ","))}
+	what := strings.Join(g.Resources, ",")
+	if len(g.ResourceNames) > 0 {
+		what += " named " + strings.Join(g.ResourceNames, ",")
+	}
+	return Evidence{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, strings.Join(g.Verbs, ","), what)}
 }

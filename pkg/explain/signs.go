@@ -173,7 +173,10 @@ func (w *walker) byLease(s *search, namespace string, add adder) {
 		holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
 		if l := w.workloadOfPod(o.Namespace, holder); l != nil {
 			add(l, weakSign, true, e)
-		} else if state == leaseFresh {
+			continue
+		}
+		s.leases = append(s.leases, lease)
+		if state == leaseFresh {
 			s.orphanLease = &e
 		}
 	}

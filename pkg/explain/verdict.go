@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
@@ -27,7 +26,6 @@ type controllers struct {
 	managers   map[string]managers
 	authors    int // the objects that were read for who set a finalizer
 	eventLists map[types.UID][]unstructured.Unstructured
-	indexes    map[schema.GroupVersionResource]map[types.UID]*unstructured.Unstructured
 	ends       map[string]int
 	// leasesAgain is what a second look at expired leases told. waited is how long
 	// the run has paused for leases, sinceLook how long since they were first read.
@@ -39,7 +37,6 @@ func newControllers() controllers {
 	return controllers{
 		states: map[graph.Identity]state{}, searches: map[string]*search{}, managers: map[string]managers{}, ends: map[string]int{},
 		eventLists: map[types.UID][]unstructured.Unstructured{},
-		indexes:    map[schema.GroupVersionResource]map[types.UID]*unstructured.Unstructured{},
 
 		leasesAgain: map[graph.Identity]leaseState{},
 	}
@@ -76,20 +73,10 @@ type ruling struct {
 	byHand bool
 }
 
-// standing is how the best candidate stands.
-type standing int
-
-const (
-	nobody standing = iota
-	works
-	mayNot // works, and may not change the object
-	down
-	unclear
-)
-
 // judge says who should remove a finalizer from an object, and why it does not.
 func (w *walker) judge(n graph.Node, s *search) ruling {
-	how, c := w.choose(n, s)
+	ch := w.choose(n, s)
+	how, c := ch.how, ch.controller()
 	switch helper := w.helper(n, s); {
 	case how == works && helper != nil:
 		return w.dead(s, helper, w.stateOf(helper.workload))
@@ -97,18 +84,20 @@ func (w *walker) judge(n graph.Node, s *search) ruling {
 		return w.judgeWorking(n, s, c)
 	case how == mayNot:
 		return w.judgeDenied(n, s, c)
+	case how == down && s.orphanLease != nil && !c.strong:
+		return w.unsure(n, s, ch.undecided()+"; somebody who is no workload here renews a lease for it")
 	case how == down && !c.named && !c.similar(s) && w.possible(n, s) != "":
-		return w.unsure(n, s, w.possible(n, s))
+		return w.unsure(n, s, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.id, Dead, w.possible(n, s)))
 	case how == down && w.ending(c.id.Namespace):
 		return w.judgeInNamespace(n, s, c)
 	case how == down:
-		return w.judgeDead(n, s, c)
+		return w.withOthers(n, w.judgeDead(n, s, c), ch)
 	case how == nobody && s.orphanLease != nil:
 		return w.judgeWorking(n, s, nil)
 	case how == nobody:
 		return w.judgeAbsent(n, s)
 	}
-	return w.unsure(n, s, "which controller should remove it, or whether that works, is not certain")
+	return w.judgeUnclear(n, s, ch)
 }
 
 // helper returns a workload without which the controller gets nowhere, by the
@@ -126,89 +115,6 @@ func (w *walker) helper(n graph.Node, s *search) *candidate {
 		}
 	}
 	return nil
-}
-
-// likelyOnes returns the candidates that count, the best first.
-func (s *search) likelyOnes() []*candidate {
-	var ones []*candidate
-	for _, c := range s.candidates {
-		if c.score >= likely && len(ones) < 2*maxShown {
-			ones = append(ones, c)
-		}
-	}
-	return ones
-}
-
-// choose finds the controller among the candidates, for one object: a candidate
-// that works and may change the object comes before those that do not.
-func (w *walker) choose(n graph.Node, s *search) (standing, *candidate) {
-	id := n.Identity()
-	var best [unclear + 1]*candidate
-	for _, c := range s.likelyOnes() {
-		may := w.rights().mayChange(c.account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(w.rights().unread) > 0
-		how := unclear
-		switch w.stateOf(c.workload).liveness {
-		case Alive:
-			how = works
-			if !may {
-				how = mayNot
-			}
-		case Dead:
-			how = down
-		case Unsure:
-			if !may && !c.elsewhere {
-				continue
-			}
-		}
-		if !may && c.guessed() {
-			how = mayNot // and not for certain: see pick
-		}
-		if best[how] == nil {
-			best[how] = c
-		}
-	}
-	return pick(best[works], best[mayNot], best[down], best[unclear], len(w.inventory().unread) == 0)
-}
-
-// pick weighs the best candidates of each kind. A controller is called dead only
-// when every workload is known and none that works may be it, and denied only
-// when something other than rights and its name says that it is the one.
-func pick(alive, denied, dead, unknown *candidate, all bool) (standing, *candidate) {
-	switch {
-	case alive != nil && dead != nil && dead.named && !alive.named && dead.score > alive.score:
-		return unclear, dead
-	case alive != nil && alive.score >= certain:
-		return works, alive
-	case alive != nil:
-		return unclear, alive
-	case denied != nil && denied.named && !denied.elsewhere && (dead == nil || denied.score >= dead.score):
-		return mayNot, denied
-	case unknown != nil:
-		return unclear, unknown
-	case dead != nil && all && (dead.score >= certain || dead.identified):
-		return down, dead
-	case dead != nil:
-		return unclear, dead
-	case denied != nil:
-		return unclear, denied
-	}
-	return nobody, nil
-}
-
-// similar reports whether the workload calls itself the controller of the
-// type, or of the finalizer's domain.
-func (c *candidate) similar(s *search) bool {
-	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.id.Name, word) }
-	if !slices.ContainsFunc([]string{"operator", "controller", "manager"}, says) {
-		return false
-	}
-	words := strings.Split(finalizers.Domain(s.finalizer), ".")
-	words = words[:len(words)-1]
-	if s.own {
-		group, _, _ := strings.Cut(s.resource.Group, ".")
-		words = append(words, strings.ToLower(s.resource.Kind), group)
-	}
-	return slices.ContainsFunc(words, says)
 }
 
 // whose names the controller for a sentence.
@@ -343,17 +249,12 @@ func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
 			at = m.Identity()
 		}
 	}
-	verbs, by := w.rights().verbs(c.account, id.Resource.GroupResource(), id.Namespace)
-	may := "RBAC allows it nothing"
-	if len(verbs) > 0 {
-		may = "RBAC allows it " + strings.Join(verbs, ", ") + " (" + strings.Join(by, ", ") + "), and neither update nor patch"
-	}
 	return ruling{
 		id: finRBAC, key: c.account.user() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,
 		summary: fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.id, id.Resource.GroupResource()),
 		shared: []Evidence{{
 			Source: at.String(), Path: id.Resource.GroupResource().String(),
-			Value: may,
+			Value: w.rights().said(c.account, id.Resource.GroupResource(), id.Namespace, id.Name),
 		}},
 		controller: w.actor(s, c, Denied),
 		remedies: []Remedy{
@@ -366,7 +267,7 @@ func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
 // askRights asks the API server whether the controller may remove the finalizer.
 func (w *walker) askRights(n graph.Node, c *candidate) Remedy {
 	id := n.Identity()
-	command := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, shell.Quote(id.Resource.GroupResource().String()), c.account.user())
+	command := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, shell.Quote(id.Resource.GroupResource().String()+"/"+id.Name), c.account.user())
 	if id.Namespace != "" {
 		command += " -n " + shell.Quote(id.Namespace)
 	}
@@ -383,6 +284,19 @@ func (w *walker) judgeDead(n graph.Node, s *search, c *candidate) ruling {
 		resource := id.Resource.GroupResource().String()
 		r.own = []Evidence{{Source: "ServiceAccount/" + c.account.namespace + "/" + c.account.name, Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
 		r.remedies = append(r.remedies, w.askRights(n, c))
+	}
+	return r
+}
+
+// withOthers adds the dead candidates that may be the controller as well.
+func (w *walker) withOthers(n graph.Node, r ruling, ch choice) ruling {
+	for i := range ch.among[:min(len(ch.among), maxShown)] {
+		k := &ch.among[i]
+		if k.candidate == ch.best.candidate || k.how != down || !k.rivals() || ch.best.beats(k) {
+			continue
+		}
+		r.shared = append(r.shared, k.describe())
+		r.remedies = append(r.remedies, w.tryCandidate(n, k)...)
 	}
 	return r
 }
@@ -436,8 +350,8 @@ func (w *walker) judgeAbsent(n graph.Node, s *search) ruling {
 	case w.inEnding(n, s):
 		return w.judgeInNamespace(n, s, nil)
 	}
-	if why := w.possible(n, s); why != "" {
-		return w.unsure(n, s, why)
+	if names := w.possible(n, s); names != "" {
+		return w.unsure(n, s, "nothing says whose it is; what runs and could remove it: "+names)
 	}
 	r := ruling{key: s.finalizer, verdict: Stuck, byHand: true, shared: []Evidence{s.looked}, controller: w.actor(s, nil, Absent)}
 	if s.byPerson() {
@@ -527,12 +441,56 @@ func (w *walker) possible(n graph.Node, s *search) string {
 			break
 		}
 	}
-	said := ""
-	if len(names) > 0 {
-		said = "nothing says whose it is; what runs and could remove it: " + strings.Join(names, ", ")
+	s.possible[id.Namespace] = strings.Join(names, ", ")
+	return s.possible[id.Namespace]
+}
+
+// judgeUnclear is a finalizer that has candidates, between which nothing
+// decides, or of which the best may not work.
+func (w *walker) judgeUnclear(n graph.Node, s *search, ch choice) ruling {
+	r := w.unsure(n, s, ch.undecided())
+	if len(ch.tied) < 2 || slices.ContainsFunc(ch.among, func(k contender) bool { return k.rivals() }) {
+		return r
 	}
-	s.possible[id.Namespace] = said
-	return said
+	full, err := w.whole(n)
+	if err != nil {
+		return r
+	}
+	// All of them work, so whichever it is, it is the one that fails.
+	if p := w.progressOf(n, full); p.failure != nil {
+		var names []string
+		for _, k := range ch.tied[:min(len(ch.tied), maxShown)] {
+			names = append(names, k.id.String())
+		}
+		r.controller.Name, r.controller.Liveness = strings.Join(names, " or "), Alive
+		return w.judgeFailing(r, &p, r.controller.Name)
+	}
+	return r
+}
+
+// tryCandidate is what to do about one of several candidates.
+func (w *walker) tryCandidate(n graph.Node, k *contender) []Remedy {
+	var remedies []Remedy
+	lease := func(effect string) Remedy {
+		return Remedy{Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", shell.In(w.Kubectl, k.state.lease.Namespace), shell.Target(k.state.lease)), Effect: effect}
+	}
+	switch {
+	case k.state.trouble == notLeading:
+		remedies = []Remedy{lease("shows who leads in the place of " + k.id.String() + ": look there why the finalizer is not removed, or end what should not run there")}
+	case k.state.trouble == leaderless:
+		remedies = []Remedy{
+			lease("shows who led last. It is left over if leader election was switched off; otherwise the log of " + k.id.String() + " says why it does not lead"),
+			w.readLogs(k.workload, ""),
+		}
+	case k.state.liveness == Dead, k.state.trouble == leaving, k.state.trouble == newAccount:
+		for _, r := range w.revive(k.workload, k.state) {
+			r.Effect = "if " + k.id.String() + " is the controller: " + r.Effect
+			remedies = append(remedies, r)
+		}
+	default:
+		remedies = []Remedy{w.readLogs(k.workload, n.Object().Name)}
+	}
+	return remedies
 }
 
 // unsure is a finalizer whose controller is not known for certain.
@@ -541,12 +499,14 @@ func (w *walker) unsure(n graph.Node, s *search, why string) ruling {
 		id: finUnknown, key: s.finalizer + " " + why, verdict: Unknown, controller: w.actor(s, nil, Unsure), shared: []Evidence{s.looked},
 		summary: fmt.Sprintf("the finalizer %s is there; %s", s.finalizer, why),
 	}
-	for _, c := range s.likelyOnes()[:min(len(s.likelyOnes()), maxShown)] {
-		st := w.stateOf(c.workload)
-		r.controller.Evidence = append(r.controller.Evidence, Evidence{
-			Source: c.id.String(), Path: "candidate", Value: fmt.Sprintf("%s: %s; %s", st.liveness, st.because, c.signs[0].Value),
-		})
-		r.remedies = append(r.remedies, w.readLogs(c.workload, n.Object().Name))
+	among := w.contenders(n, s)
+	for i := range among[:min(len(among), maxShown)] {
+		k := &among[i]
+		r.controller.Evidence = append(r.controller.Evidence, k.describe())
+		if k.state.liveness != Alive {
+			r.controller.Evidence = append(r.controller.Evidence, k.state.evidence...)
+		}
+		r.remedies = append(r.remedies, w.tryCandidate(n, k)...)
 	}
 	r.remedies = append(r.remedies, Remedy{
 		Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),

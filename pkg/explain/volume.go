@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -21,16 +22,19 @@ func (w *walker) claim(n graph.Node) []hold {
 	if err != nil {
 		return w.unread(n, "may wait for pods that use it", "pods in namespace "+o.Namespace, err)
 	}
-	var holds []hold
+	var users []*unstructured.Unstructured
 	for i := range list {
-		if !uses(&list[i], o) {
-			continue
+		if uses(&list[i], o) {
+			users = append(users, &list[i])
 		}
-		user, known := w.Graph.Node(list[i].GetUID())
+	}
+	var holds []hold
+	for _, pod := range users {
+		user, known := w.Graph.Node(pod.GetUID())
 		if known && user.BeingDeleted() {
 			holds = append(holds, hold{symptom: symptom, because: "a pod that is being deleted uses it", next: &user})
 		} else {
-			holds = append(holds, hold{symptom: symptom, because: "a pod uses it", cause: w.user(n, &list[i])})
+			holds = append(holds, hold{symptom: symptom, because: "a pod uses it", cause: w.user(n, pod, users)})
 		}
 	}
 	if len(holds) > 0 {
@@ -65,10 +69,9 @@ func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
 	return c != nil && c.UID == pod.GetUID()
 }
 
-// user is a pod that nobody has deleted and that uses a claim.
-func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured) *Cause {
-	at := identity(pods, pod.GetNamespace(), pod.GetName())
-	at.UID = pod.GetUID()
+// user is a pod that nobody has deleted and that uses a claim, one of its users.
+func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []*unstructured.Unstructured) *Cause {
+	at := objectIdentity(pods, "Pod", pod)
 	return w.cause("pvc-in-use", at, claim.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the pod uses the claim %s, and nobody is deleting the pod", claim.Object().Name)
@@ -81,23 +84,75 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured) *Cause {
 			{Source: at.String(), Path: "status.phase", Value: nested(pod, "status", "phase")},
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
-		owner := ""
-		if ref := metav1.GetControllerOf(pod); ref != nil {
-			owner = fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
+		ref := metav1.GetControllerOf(pod)
+		effect := "deletes the pod, " + released(claim, "one of ", len(users), 1)
+		if ref != nil {
+			effect += fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
 		}
 		c.Remedies = []Remedy{{
-			Risk: Disruptive, Effect: "deletes the pod, after which the claim goes" + owner, Leaks: "the data of the claim, unless its volume is retained",
+			Risk: Disruptive, Effect: effect + w.lingers(c, pod), Leaks: "the data of the claim, unless its volume is retained",
 			Command: w.deleteRaw(at, ""),
 		}}
-		if ref := metav1.GetControllerOf(pod); ref != nil && ref.Kind == "Job" && podEnded(pod) {
+		if ref != nil && ref.Kind == "Job" && podEnded(pod) {
 			job := identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Command: w.deleteRaw(job, `"propagationPolicy":"Background",`),
-				Effect: "deletes the finished Job/" + ref.Name + " with its pods, after which the claim goes", Leaks: "the result of the Job, and the data of the claim, unless its volume is retained",
+				Effect: "deletes the finished Job/" + ref.Name + " with its pods, " + released(claim, "among ", len(users), endedOf(ref.UID, users)),
+				Leaks:  "the result of the Job, and the data of the claim, unless its volume is retained",
 			})
 		}
 	})
+}
+
+// endedOf counts the pods of a controller that have ended.
+func endedOf(controller types.UID, users []*unstructured.Unstructured) int {
+	n := 0
+	for _, pod := range users {
+		if ref := metav1.GetControllerOf(pod); ref != nil && ref.UID == controller && podEnded(pod) {
+			n++
+		}
+	}
+	return n
+}
+
+// released says what becomes of a claim when so many of the pods that use it
+// are gone.
+func released(claim graph.Node, which string, users, leaving int) string {
+	switch {
+	case users > leaving:
+		return fmt.Sprintf("%s%d that hold the claim, which goes after the last of them", which, users)
+	case len(claim.Object().Finalizers) > 1:
+		return "after which no pod holds the claim"
+	}
+	return "after which the claim goes"
+}
+
+// lingers says that a pod stays after its deletion, since no kubelet ends it,
+// with evidence for that. A pod that has ended needs none: the API server gives
+// it no grace period.
+func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
+	if podEnded(pod) {
+		return ""
+	}
+	name := nested(pod, "spec", "nodeName")
+	node, err := w.full(nodes, "", name)
+	switch {
+	case apierrors.IsNotFound(err):
+		c.Evidence = append(c.Evidence, Evidence{Source: "Node/" + name, Value: "does not exist"})
+		return "; its node " + name + " does not exist, so the pod garbage collector removes it, within a few minutes"
+	case err != nil:
+		return "; it goes when the kubelet of its node " + name + " has ended it, and whether that works could not be read"
+	}
+	down := w.nodeDown(node)
+	if down == nil {
+		return ""
+	}
+	c.Evidence = append(c.Evidence, down.Evidence[0])
+	if down.Verdict != Stuck {
+		return "; the pod stays until the kubelet of its node " + name + " has ended it, and whether that works is not known"
+	}
+	return "; the pod stays until its node " + name + ", which does not report, comes back, is deleted, or is marked as out of service"
 }
 
 // volume is the finalizer kubernetes.io/pv-protection: a volume that is bound
@@ -131,8 +186,7 @@ func (w *walker) volume(n graph.Node) []hold {
 
 // bound is a claim that nobody has deleted and that has a volume.
 func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cause {
-	at := identity(claims, claim.GetNamespace(), claim.GetName())
-	at.UID = claim.GetUID()
+	at := objectIdentity(claims, "PersistentVolumeClaim", claim)
 	return w.cause("pv-bound", at, "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the claim is bound to the volume %s, and nobody is deleting the claim", volume.Object().Name)

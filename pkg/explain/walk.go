@@ -129,8 +129,8 @@ type walker struct {
 	deletions  int // that the garbage collector has still to do
 	unlisted   []graph.Unlisted
 	unreadable []string
-	// podAt finds pods in the lists of their namespaces.
-	podAt map[string]map[types.UID]*unstructured.Unstructured
+	// indexes finds objects in lists.
+	indexes map[place]map[types.UID]*unstructured.Unstructured
 	// outlived are the namespaces that do not exist, and in which an object has
 	// been seen since.
 	outlived map[string]bool
@@ -172,7 +172,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, answers: map[types.UID]*answer{},
 		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
-		read: map[place]reading{}, lists: map[place]listing{}, podAt: map[string]map[types.UID]*unstructured.Unstructured{}, outlived: map[string]bool{},
+		read: map[place]reading{}, lists: map[place]listing{}, indexes: map[place]map[types.UID]*unstructured.Unstructured{}, outlived: map[string]bool{},
 		contents: map[string][]graph.Node{}, instanceOf: map[string][]graph.Node{},
 		probed: probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
 		controllers: newControllers(),
@@ -368,18 +368,24 @@ func (w *walker) incomplete() string {
 	if len(w.unlisted) == 0 {
 		return ""
 	}
-	return unlistedText(w.unlisted)
+	return w.unlistedText(w.unlisted)
 }
 
-func unlistedText(unlisted []graph.Unlisted) string {
-	name := unlisted[0].GroupResource().String()
+func (w *walker) unlistedText(unlisted []graph.Unlisted) string {
+	snapshot := w.Graph.Snapshot()
+	name, where := unlisted[0].GroupResource().String(), snapshot.Beyond(unlisted[0])
+	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
+		name, where = name+" ("+where+")", ""
+	} else if where != "" {
+		where = " " + where
+	}
 	if unlisted[0].Resource == "" {
 		name = "the types of " + unlisted[0].GroupVersion().String()
 	}
 	if more := len(unlisted) - 1; more > 0 {
-		return fmt.Sprintf("%s and %d more could not be listed", name, more)
+		return fmt.Sprintf("%s and %d more could not be listed%s", name, more, where)
 	}
-	return name + " could not be listed"
+	return name + " could not be listed" + where
 }
 
 // count says how many there are of something, of which there is at least one.

@@ -234,11 +234,19 @@ func (w *walker) loosePods(namespace, program string) []*workload {
 		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && w.ownerKnown(o.Namespace, owner) {
 			continue
 		}
-		if full, err := w.fullOf(n); err == nil && !podEnded(full) {
+		if full, err := w.fullOf(n); err == nil && !podEnded(full) && !w.selected(full) {
 			found = append(found, newPodWorkload(full))
 		}
 	}
 	return slices.DeleteFunc(found, func(l *workload) bool { return l == nil })
+}
+
+// selected reports whether a workload of the inventory chooses the pod: it
+// adopts the pod, and counts in its place.
+func (w *walker) selected(pod *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(w.inventory().workloads, func(l *workload) bool {
+		return l.id.Namespace == pod.GetNamespace() && !l.selector.Empty() && l.selector.Matches(labels.Set(pod.GetLabels()))
+	})
 }
 
 // ownerKnown reports whether the owner of a pod is, or belongs to, a workload of

@@ -20,15 +20,17 @@ import (
 // other failure. It writes nothing for a complete snapshot.
 func Warnings(w io.Writer, s *graph.Snapshot) error {
 	out := bufio.NewWriter(w)
-	forbidden := map[string][]string{} // by namespace, empty for everywhere
+	forbidden := map[string][]string{} // by where that is, empty for everywhere
 	for _, u := range s.Unlisted() {
-		if u.Reason == graph.Forbidden {
-			forbidden[u.Namespace] = append(forbidden[u.Namespace], unlistedName(u))
-			continue
-		}
 		where := ""
 		if u.Namespace != "" {
 			where = " in namespace " + printable(u.Namespace)
+		} else if beyond := s.Beyond(u); beyond != "" {
+			where = " " + printable(beyond)
+		}
+		if u.Reason == graph.Forbidden {
+			forbidden[where] = append(forbidden[where], unlistedName(u))
+			continue
 		}
 		fmt.Fprintf(out, "warning: could not read %s%s: %s: %s\n", unlistedName(u), where, u.Reason, printable(u.Message))
 	}
@@ -42,19 +44,18 @@ func Warnings(w io.Writer, s *graph.Snapshot) error {
 // maxForbidden is the number of types that a warning names; documents have all.
 const maxForbidden = 20
 
-// writeForbidden names what the user may not read, everywhere or in a
-// namespace. What is forbidden everywhere is not named again where it was
-// tried in single namespaces.
+// writeForbidden names what the user may not read, everywhere, in a namespace,
+// or outside those in which it could be read. What is forbidden everywhere is
+// not named again where it was tried in single namespaces.
 func writeForbidden(w io.Writer, forbidden map[string][]string) {
 	everywhere := map[string]bool{}
 	for _, name := range forbidden[""] {
 		everywhere[name] = true
 	}
-	for _, namespace := range slices.Sorted(maps.Keys(forbidden)) {
-		names, where := forbidden[namespace], ""
-		if namespace != "" {
+	for _, where := range slices.Sorted(maps.Keys(forbidden)) {
+		names := forbidden[where]
+		if where != "" {
 			names = slices.DeleteFunc(names, func(name string) bool { return everywhere[name] })
-			where = " in namespace " + printable(namespace)
 		}
 		if more := len(names) - maxForbidden; more > 0 {
 			names = append(names[:maxForbidden], fmt.Sprintf("and %d more types", more))

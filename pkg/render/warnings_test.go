@@ -73,6 +73,24 @@ func warnings(t *testing.T, unlisted ...graph.Unlisted) string {
 	return out.String()
 }
 
+// What could be read in a namespace is not said to be unknown there.
+func TestWarningsSpareWhatWasRead(t *testing.T) {
+	s := &graph.Snapshot{}
+	for _, kind := range []string{"Secret", "ConfigMap", "ClusterRole"} {
+		s.MarkUnlisted(graph.Unlisted{GroupVersionResource: resources[kind].GroupVersionResource, Reason: graph.Forbidden})
+	}
+	s.MarkListed(resources["Secret"].GroupResource(), "shop", "1")
+	s.MarkListed(resources["ConfigMap"].GroupResource(), "shop", "1")
+	var out bytes.Buffer
+	if err := render.Warnings(&out, s); err != nil {
+		t.Fatal(err)
+	}
+	const want = "warning: not allowed to read: clusterroles.rbac.authorization.k8s.io\nwarning: not allowed to read outside namespace shop: configmaps, secrets\n" + incomplete
+	if got := out.String(); got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
 // The server's words stay on their line and do nothing to the terminal.
 func TestWarningsWriteNoControlCharacters(t *testing.T) {
 	secrets := resources["Secret"].GroupVersionResource

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// standing is how a candidate stands, or the best of several.
+type standing int
+
+const (
+	nobody standing = iota
+	works
+	mayNot // works, and may not change the object
+	down
+	unclear
+)
+
+// contender is a candidate for the finalizer of one object.
+type contender struct {
+	*candidate
+	how   standing
+	state state
+	// may: its account may change the object, so far as is known.
+	may bool
+	// near: it is in the object's namespace. alike: it is called after the finalizer
+	// or the type. That only decides between equal candidates.
+	near, alike bool
+}
+
+// choice is the controller of one object's finalizer, so far as the candidates
+// tell.
+type choice struct {
+	how  standing
+	best *contender // nil for nobody
+	// among are the candidates, the best first.
+	among []contender
+	// tied are those that work and between which nothing decides.
+	tied []contender
+}
+
+// controller returns the best candidate, nil for none.
+func (ch *choice) controller() *candidate {
+	if ch.best == nil {
+		return nil
+	}
+	return ch.best.candidate
+}
+
+// likelyOnes returns the candidates that count, the best first.
+func (s *search) likelyOnes() []*candidate {
+	var ones []*candidate
+	for _, c := range s.candidates {
+		if c.score >= likely && len(ones) < 2*maxShown {
+			ones = append(ones, c)
+		}
+	}
+	return ones
+}
+
+// choose finds the controller among the candidates, for one object.
+func (w *walker) choose(n graph.Node, s *search) choice {
+	return pick(w.contenders(n, s), len(w.inventory().unread) == 0)
+}
+
+// contenders returns the likely candidates as they stand for one object, the
+// best first.
+func (w *walker) contenders(n graph.Node, s *search) []contender {
+	id := n.Identity()
+	var among []contender
+	for _, c := range s.likelyOnes() {
+		k := contender{
+			candidate: c, how: unclear, state: w.stateFor(s, c),
+			near: id.Namespace != "" && c.id.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
+		}
+		k.may = w.rights().mayChange(c.account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(w.rights().unread) > 0
+		switch {
+		case !k.may && c.guessed():
+			k.how = mayNot // and not for certain: see pick
+		case k.state.liveness == Alive && k.may:
+			k.how = works
+		case k.state.liveness == Alive:
+			k.how = mayNot
+		case k.state.liveness == Dead:
+			k.how = down
+		}
+		among = append(among, k)
+	}
+	slices.SortStableFunc(among, func(a, b contender) int {
+		return cmp.Or(cmp.Compare(weight(b.strong), weight(a.strong)), b.score-a.score, b.kin()-a.kin())
+	})
+	return among
+}
+
+func weight(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// kin counts what brings the candidate close to the object.
+func (k *contender) kin() int { return weight(k.near) + weight(k.alike) }
+
+// beats reports whether the evidence decides for a against b. One that is
+// closer to the object does not lose to a mere holder of rights.
+func (a *contender) beats(b *contender) bool {
+	switch {
+	case a.strong != b.strong:
+		return a.strong
+	case a.kin() < b.kin() && !a.named:
+		return false
+	case a.score != b.score:
+		return a.score > b.score
+	}
+	return a.kin() > b.kin()
+}
+
+// rivals reports whether the candidate, which does not work, may be the
+// controller instead of one that works.
+func (a *contender) rivals() bool {
+	switch a.how {
+	case down, unclear:
+		return a.may || a.named || a.elsewhere
+	case mayNot:
+		return a.named && !a.elsewhere
+	}
+	return false
+}
+
+// pick weighs the candidates, of which the best comes first. One that works is
+// the controller when the evidence decides for it against each other. A
+// controller is called dead only when every workload is known and none that
+// works may be it, and denied only when something other than rights and its name
+// says that it is the one.
+func pick(among []contender, all bool) choice {
+	var first [unclear + 1]*contender
+	for i := range among {
+		k := &among[i]
+		skipped := k.how == unclear && !k.may && !k.elsewhere
+		if first[k.how] == nil && !skipped {
+			first[k.how] = k
+		}
+	}
+	alive, denied, dead, unknown := first[works], first[mayNot], first[down], first[unclear]
+	is := func(how standing, k *contender) choice { return choice{how: how, best: k, among: among} }
+	switch {
+	case alive != nil:
+		return pickAlive(alive, among)
+	case denied != nil && denied.named && !denied.elsewhere && (dead == nil || !dead.beats(denied)):
+		return is(mayNot, denied)
+	case unknown != nil:
+		return is(unclear, unknown)
+	case dead != nil && all && (dead.score >= certain || dead.identified):
+		return is(down, dead)
+	case dead != nil:
+		return is(unclear, dead)
+	case denied != nil:
+		return is(unclear, denied)
+	}
+	return choice{}
+}
+
+// pickAlive says whether the best of those that work is the controller.
+func pickAlive(alive *contender, among []contender) choice {
+	ch := choice{how: works, best: alive, among: among, tied: []contender{*alive}}
+	for i := range among {
+		switch k := &among[i]; {
+		case k.candidate == alive.candidate:
+		case k.how == works && k.strong == alive.strong && k.score == alive.score && k.kin() == alive.kin():
+			ch.tied = append(ch.tied, *k)
+		case k.rivals() && !alive.beats(k):
+			return choice{how: unclear, best: alive, among: among}
+		}
+	}
+	if len(ch.tied) > 1 || alive.score < certain {
+		ch.how = unclear
+	}
+	return ch
+}
+
+// undecided says between whom the evidence does not decide.
+func (ch *choice) undecided() string {
+	var names []string
+	for _, k := range ch.among[:min(len(ch.among), maxShown)] {
+		names = append(names, fmt.Sprintf("%s (%s)", k.id, k.state.liveness))
+	}
+	switch {
+	case len(names) == 1 && ch.among[0].state.liveness == Unsure:
+		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.among[0].id, ch.among[0].state.because)
+	case len(names) == 1:
+		return "whether its controller is " + names[0] + " is not certain"
+	case ch.among[0].beats(&ch.among[1]) && ch.among[0].how != works:
+		return fmt.Sprintf("its controller is probably %s, but it may be another: %s", names[0], strings.Join(names[1:], ", "))
+	}
+	return "nothing decides which of these is its controller: " + strings.Join(names, ", ")
+}
+
+// describe says of a candidate how it stands, and what points at it.
+func (k *contender) describe() Evidence {
+	said := []string{k.state.liveness + ": " + k.state.because}
+	if !k.may && !k.elsewhere {
+		said = append(said, "RBAC does not let it change the object")
+	}
+	said = append(said, k.signs[0].Value)
+	if k.near {
+		said = append(said, "it is in the object's namespace")
+	}
+	if k.alike {
+		said = append(said, "its name has a word of the finalizer or the type")
+	}
+	return Evidence{Source: k.id.String(), Path: "candidate", Value: strings.Join(said, "; ")}
+}
+
+// similar reports whether the workload calls itself the controller of the
+// type, or of the finalizer's domain.
+func (c *candidate) similar(s *search) bool {
+	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.id.Name, word) }
+	if !slices.ContainsFunc(controllerWords, says) {
+		return false
+	}
+	words := strings.Split(finalizers.Domain(s.finalizer), ".")
+	words = words[:len(words)-1]
+	if s.own {
+		group, _, _ := strings.Cut(s.resource.Group, ".")
+		words = append(words, strings.ToLower(s.resource.Kind), group)
+	}
+	return slices.ContainsFunc(words, says)
+}
+
+var (
+	controllerWords = []string{"operator", "controller", "manager"}
+	finalizerWords  = []string{"cleanup", "finalizer", "finalizers", "finalize", "delete", "deletion", "protection", "k8s"}
+	notWords        = regexp.MustCompile("[^a-z0-9]+")
+)
+
+// sharesWord reports whether a word of the workload's name is one of the
+// finalizer, which may be short: "zb-operator" and "corp.example/zb-cleanup".
+func (c *candidate) sharesWord(s *search) bool {
+	wordsOf := func(text string) []string { return notWords.Split(strings.ToLower(text), -1) }
+	domain, rest, found := strings.Cut(s.finalizer, "/")
+	if !found {
+		domain, rest = "", s.finalizer
+	}
+	labels := wordsOf(domain)
+	words := slices.Concat(labels[:len(labels)-1], wordsOf(rest))
+	return slices.ContainsFunc(wordsOf(c.id.Name), func(word string) bool {
+		return len(word) > 1 && !slices.Contains(controllerWords, word) && !slices.Contains(finalizerWords, word) && slices.Contains(words, word)
+	})
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+)
+
+// told is what the report says of a cause: its summary, its evidence, and its
+// remedies with what their commands do.
+func told(t *testing.T, report *explain.Report, id string) string {
+	t.Helper()
+	for _, c := range report.Causes {
+		if c.ID != id {
+			continue
+		}
+		var text strings.Builder
+		text.WriteString(c.Object.String() + ": " + c.Summary + "\n")
+		for _, e := range c.Evidence {
+			text.WriteString(strings.Join(strings.Fields(e.Source+" "+e.Path+": "+e.Value), " ") + "\n")
+		}
+		for _, r := range c.Remedies {
+			text.WriteString("[" + string(r.Risk) + "] " + strings.TrimSpace(verb(r.Command)+" "+r.Effect) + "\n")
+			if r.Leaks != "" {
+				text.WriteString("  loses: " + r.Leaks + "\n")
+			}
+		}
+		return text.String()
+	}
+	t.Fatalf("no %s among the causes", id)
+	return ""
+}
+
+// verb says in a word or two what a command does to what.
+func verb(command string) string {
+	switch {
+	case command == "":
+		return ""
+	case strings.Contains(command, "delete --raw "):
+		_, path, _ := strings.Cut(command, "delete --raw ")
+		return "DELETE " + path[strings.LastIndex(path, "/")+1:strings.Index(path, " ")] + ":"
+	case strings.Contains(command, `"op":"remove"`):
+		return "REMOVE:"
+	case strings.Contains(command, `"op":"replace"`), strings.Contains(command, `"op":"add"`):
+		return "PATCH:"
+	}
+	return strings.TrimPrefix(command, "kubectl ") + ":"
+}
+
+const (
+	deniedUpdate = "answer PATCH ConfigMap/s/b 422 : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no\n"
+	deniedDelete = "answer DELETE ConfigMap/s/b 422 : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no\n"
+	owner        = "ConfigMap/s/a deleted=60 finalizers=foregroundDeletion\n"
+)
+
+var remedyCases = []struct{ name, cluster, id, want string }{
+	{"a dependent that another owner keeps, and that may not be changed", alive + policy + owner + deniedUpdate + `
+ConfigMap/s/live
+ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/live`, "gc-fg-denied",
+		`ConfigMap/s/b: the garbage collector may not drop its reference to ConfigMap/s/a, and tries again ever more rarely, up to 17 minutes apart
+ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which is there: the garbage collector keeps it for that
+a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
+[safe] DELETE a: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, since ConfigMap/live owns it, too, and its reference to the owner dangles until it may be changed
+[safe] REMOVE: once nothing refuses a change of ConfigMap/s/b: drops its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b stays, since ConfigMap/live owns it, too
+`},
+	{"a dependent that may not be deleted", alive + policy + owner + deniedDelete + `
+ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
+		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
+ConfigMap/s/b metadata.deletionTimestamp: not set
+a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
+[safe] DELETE a: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] PATCH: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] REMOVE: drops the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
+[disruptive] DELETE b: once nothing refuses that any more: deletes ConfigMap/s/b without waiting for the next try of the garbage collector
+`},
+	{"a dependent that may neither be deleted nor changed, of an owner that may not be deleted again", alive + policy + owner + deniedDelete + deniedUpdate +
+		strings.Replace(deniedDelete, "/b ", "/a ", 1) + `
+ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
+		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
+ConfigMap/s/b metadata.deletionTimestamp: not set
+a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
+[safe] DELETE a: once nothing refuses a deletion of ConfigMap/s/a: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] PATCH: once nothing refuses a change of ConfigMap/s/b: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] REMOVE: once nothing refuses a change of ConfigMap/s/b: drops the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
+[disruptive] DELETE b: once nothing refuses that any more: deletes ConfigMap/s/b without waiting for the next try of the garbage collector
+`},
+	{"two dependents that may not be deleted, of a pod in its grace period", alive + node + policy + deniedDelete + strings.Replace(deniedDelete, "/b ", "/c ", 1) + `
+Pod/s/a deleted=60 grace=600 finalizers=foregroundDeletion {"spec":{"nodeName":"n"}}
+ConfigMap/s/b owners=Pod/a!
+ConfigMap/s/c owners=Pod/a!`, "gc-fg-denied",
+		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
+ConfigMap/s/b metadata.deletionTimestamp: not set
+a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
+ConfigMap/s/c metadata.deletionTimestamp: not set
+[safe] DELETE a: takes the owner out of foreground deletion: it goes when its kubelet has ended it; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] PATCH: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] REMOVE: drops the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
+[disruptive] DELETE b: once nothing refuses that any more: deletes ConfigMap/s/b without waiting for the next try of the garbage collector
+`},
+	{"a dependent that is being deleted", alive + owner + `
+ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "fin-absent",
+		`ConfigMap/s/b: nothing in the cluster serves the finalizer example.com/x
+searched: SEARCHED
+ConfigMap/s/b metadata.finalizers[0]: example.com/x
+[safe] install the controller of example.com/x again: it cleans up and removes the finalizer
+[disruptive] DELETE a: ConfigMap/s/a alone: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] PATCH: ConfigMap/s/a alone: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] REMOVE: ConfigMap/s/a alone: drops the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[dangerous] REMOVE: takes this finalizer alone off this object, after what it guards was cleaned up by hand
+  loses: whatever its controller would have cleaned up, which may be outside the cluster
+`},
+	{"a dependent that is being deleted, and that may not be changed", alive + policy + owner + deniedUpdate + `
+ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap-deny",
+		`ValidatingAdmissionPolicy/p: the policy refuses the write that the deletion needs
+a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
+ValidatingAdmissionPolicyBinding/x spec.policyName: p
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: shows what the policy asks for: change the object so that it satisfies that, and the write is allowed
+[disruptive] DELETE a: ConfigMap/s/a alone: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] PATCH: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] REMOVE: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: drops the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+`},
+	{"an owner with a finalizer of its own, and a reference that cannot be judged", alive + `
+ConfigMap/s/a deleted=60 finalizers=example.com/y,foregroundDeletion
+ConfigMap/s/live
+ConfigMap/s/b owners=ConfigMap/a!,Other/o,ConfigMap/live`, "gc-fg-owner-unresolvable",
+		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve: the garbage collector cannot judge that and leaves the dependent alone
+ConfigMap/s/b metadata.ownerReferences[1]: other.example.com/v1 Other/o (Unresolvable)
+ConfigMap/s/a metadata.finalizers: foregroundDeletion
+[safe] DELETE a: takes the owner out of foreground deletion: it goes when its other finalizers do, and the dependent stays
+[disruptive] DELETE b: deletes the dependent, which the owner waits for
+  loses: the dependent, which the garbage collector leaves alone, and which ConfigMap/live owns, too
+[disruptive] REMOVE: drops the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector drops the one to the owner, too, and the dependent stays, since ConfigMap/live owns it
+`},
+	{"one dependent that may not be released", alive + policy + deniedUpdate + `
+ConfigMap/s/a deleted=60 finalizers=orphan
+ConfigMap/s/b owners=ConfigMap/a`, "gc-orphan-pending",
+		`ConfigMap/s/a: 1 dependent still references it, and the references cannot be removed: deleting it in another way now would delete what has no other owner
+ConfigMap/s/a metadata.finalizers: orphan
+a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
+[safe] REMOVE: removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes
+`},
+
+	{"a webhook whose namespace is being deleted", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling + `
+Namespace/x deleted=5 {"spec":{"finalizers":["kubernetes"]}}`, "adm-webhook-dead",
+		`ValidatingWebhookConfiguration/w: its webhook w.example.com cannot be reached, and while that is so every write that it must allow is refused; it cannot be repaired where it was: the namespace x is being deleted, so nothing can be created in it
+a dry-run PATCH of ConfigMap/s/a : Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route
+ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
+ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
+Service/x/hook : does not exist
+Namespace/x : is being deleted, so nothing can be created in it
+[disruptive] PATCH: lets writes pass while the webhook cannot be reached; the file allows to put it back
+  loses: what the webhook guards is not guarded while it cannot be reached
+[disruptive] PATCH: excepts the namespace s from the webhook; the file allows to put it back
+  loses: what the webhook guards in that namespace is not guarded any more
+[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled; the file allows to put it back
+  loses: what the webhooks guard is not guarded any more
+`},
+	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
+		`ValidatingWebhookConfiguration/w: its webhook w.example.com cannot be reached, and while that is so every write that it must allow is refused
+a dry-run PATCH of ConfigMap/s/a : Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route
+ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
+ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
+Service/x/hook : does not exist
+Namespace/x : does not exist
+[safe] create namespace x: makes the namespace again, which comes first: then install the service hook and its pods in it, and the writes that wait for the webhook go through
+[disruptive] PATCH: lets writes pass while the webhook cannot be reached; the file allows to put it back
+  loses: what the webhook guards is not guarded while it cannot be reached
+[disruptive] PATCH: excepts the namespace s from the webhook; the file allows to put it back
+  loses: what the webhook guards in that namespace is not guarded any more
+[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled; the file allows to put it back
+  loses: what the webhooks guard is not guarded any more
+`},
+	{"an API whose namespace is being deleted, and waits for it", alive + `
+APIService/v1.m.example.com {"spec":{"service":{"name":"svc","namespace":"s"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"MissingEndpoints","message":"none"}]}}
+Service/s/svc {"spec":{"selector":{"app":"svc"}}}
+Deployment/s/svc {"spec":{"replicas":0,"selector":{"matchLabels":{"app":"svc"}},"template":{"metadata":{"labels":{"app":"svc"}},"spec":{"containers":[{"name":"c"}]}}}}
+Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionDiscoveryFailure","status":"True","reason":"DiscoveryFailed","message":"m"}]}}`, "ns-discovery",
+		`APIService/v1.m.example.com: the API that this APIService serves does not answer, so no namespace can be emptied for certain; it cannot be repaired where it was: the namespace s is being deleted, so nothing can be created in it
+APIService/v1.m.example.com status.conditions[Available]: False (MissingEndpoints): none
+Service/s/svc : exists, with 0 ready endpoints
+Namespace/s : is being deleted, so nothing can be created in it
+Pods in namespace s : none matches the selector app=svc
+Deployment/s/svc spec.replicas: 0
+Namespace/s status.conditions[NamespaceDeletionDiscoveryFailure]: True (DiscoveryFailed): m
+[dangerous] DELETE v1.m.example.com: unregisters the API, if its product was uninstalled; the file allows to register it again
+  loses: what the API stored in the namespaces is left behind
+`},
+
+	{"a claim of two pods, of which one is on a node that does not report", alive + node + `
+Node/dead {"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown"}]}}
+PersistentVolumeClaim/s/c deleted=60 finalizers=kubernetes.io/pvc-protection
+Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}
+Pod/s/q {"spec":{"nodeName":"dead","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}`, "pvc-in-use",
+		`Pod/s/q: the pod uses the claim c, and nobody is deleting the pod
+Pod/s/q spec.volumes: persistentVolumeClaim c
+Pod/s/q status.phase:
+Pod/s/q metadata.deletionTimestamp: not set
+Node/dead status.conditions[Ready]: Unknown (NodeStatusUnknown)
+[disruptive] DELETE q: deletes the pod, one of 2 that hold the claim, which goes after the last of them; the pod stays until its node dead, which does not report, comes back, is deleted, or is marked as out of service
+  loses: the data of the claim, unless its volume is retained
+`},
+	{"a claim with a finalizer of another's, of a pod whose node does not exist", alive + `
+PersistentVolumeClaim/s/c deleted=60 finalizers=example.com/x,kubernetes.io/pvc-protection
+Pod/s/q {"spec":{"nodeName":"gone","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}`, "pvc-in-use",
+		`Pod/s/q: the pod uses the claim c, and nobody is deleting the pod
+Pod/s/q spec.volumes: persistentVolumeClaim c
+Pod/s/q status.phase:
+Pod/s/q metadata.deletionTimestamp: not set
+Node/gone : does not exist
+[disruptive] DELETE q: deletes the pod, after which no pod holds the claim; its node gone does not exist, so the pod garbage collector removes it, within a few minutes
+  loses: the data of the claim, unless its volume is retained
+`},
+	{"a node without conditions", alive + `
+Node/dead
+Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead"}}`, "pod-node-notready",
+		`Node/dead: the node is not ready, and whether its kubelet reports is not known
+Node/dead status.conditions[Ready]: not set
+Lease/kube-node-lease/dead : does not exist
+[safe] describe node dead: shows the node's state: bring the machine or its kubelet back, and its pods end
+[dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards
+  loses: data may be written twice if the machine still runs
+`},
+
+	{"what nobody deletes and a policy guards", alive + policy + `
+ConfigMap/s/a
+answer ASK ConfigMap/s/a
+answer DELETE ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no`, "not-terminating",
+		`ConfigMap/s/a: a DELETE of it would be refused, by ValidatingAdmissionPolicy/p [adm-vap-deny]
+a dry-run DELETE of ConfigMap/s/a : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
+ValidatingAdmissionPolicyBinding/x spec.policyName: p
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: shows what the policy asks for: change the object so that it satisfies that, and the write is allowed; then send the DELETE again
+`},
+	{"dependents outside the namespace that could be read", alive + `
+unlisted configmaps s
+unlisted widgets s
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion`, "gc-fg-blocking",
+		`ConfigMap/s/a: no blocking dependent was found, but configmaps and 1 more could not be listed outside namespace s
+ConfigMap/s/a metadata.finalizers: foregroundDeletion
+`},
+	{"dependents of which some could be read in one namespace", alive + `
+unlisted configmaps s
+unlisted widgets
+ConfigMap/s/a deleted=60 finalizers=foregroundDeletion`, "gc-fg-blocking",
+		`ConfigMap/s/a: no blocking dependent was found, but configmaps (outside namespace s) and 1 more could not be listed
+ConfigMap/s/a metadata.finalizers: foregroundDeletion
+`},
+}
+
+// TestRemedies holds the words with which causes and their remedies are told:
+// each must be true of the object as it was read.
+func TestRemedies(t *testing.T) {
+	for _, c := range remedyCases {
+		t.Run(c.name, func(t *testing.T) {
+			got := told(t, parse(t, c.cluster).report(t), c.id)
+			if before, searched, found := strings.Cut(got, "\nsearched : "); found {
+				_, rest, _ := strings.Cut(searched, "\n")
+				got = before + "\nsearched: SEARCHED\n" + rest
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
