@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -259,7 +260,7 @@ func (o *deleteOptions) nothing(s *session, g *graph.Graph) error {
 			fmt.Fprintln(o.ErrOut, "hint: "+garbage)
 		}
 	}
-	return o.printNothing(&job{session: s, snapshot: g.Snapshot(), graph: g})
+	return cmp.Or(o.printNothing(&job{session: s, snapshot: g.Snapshot(), graph: g}), o.finish(s, g.Snapshot()))
 }
 
 // maxDescribed is the number of targets that are named in a sentence.
