@@ -42,9 +42,21 @@ func TestExplain(t *testing.T) {
 			cp := controlplane.Start(t, controlplane.Options{Controllers: "all"})
 			params := scriptParams(cp)
 			params.Files = []string{script}
+			params.Cmds["component"] = func(ts *testscript.TestScript, _ bool, args []string) { component(ts, cp, args) }
 			testscriptRun(t, params, cp)
 		})
 	}
+}
+
+// component stops or starts a component of the session's own control plane:
+//
+//	component stop controller-manager
+func component(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []string) {
+	actions := map[string]func(string) error{"stop": cp.Stop, "start": cp.Start}
+	if len(args) != 2 || actions[args[0]] == nil {
+		ts.Fatalf("usage: component stop|start NAME")
+	}
+	ts.Check(actions[args[0]](args[1]))
 }
 
 // testscriptRun runs sessions that may act as another user: READER is the
