@@ -384,7 +384,7 @@ func protected(j *job, report *gc.Report) string {
 // ofSystem holds for the namespaces of the system, and for what is in kube-system.
 func ofSystem(id *graph.Identity) bool {
 	return id.Namespace == metav1.NamespaceSystem ||
-		id.Resource.GroupResource().String() == "namespaces" && slices.Contains(systemNamespaces, id.Name)
+		id.Resource.IsNamespace() && slices.Contains(systemNamespaces, id.Name)
 }
 
 var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, metav1.NamespaceDefault, "kube-node-lease"}

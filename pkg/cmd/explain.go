@@ -237,21 +237,16 @@ func missingObjects(err error) ([]graph.Identity, error) {
 	if err == nil {
 		return nil, nil
 	}
-	var missing []graph.Identity
-	rest := utilerrors.FilterOut(err, func(err error) bool {
-		var m missingError
-		if !errors.As(err, &m) {
-			return false
-		}
+	var absent []graph.Identity
+	for _, m := range missing(err) {
 		id := graph.Identity{Name: m.name}
 		id.Resource.Group, id.Resource.Resource, id.Resource.Kind = m.resource.Group, m.resource.Resource, m.resource.Resource
 		if m.namespaced {
 			id.Namespace = m.namespace
 		}
-		missing = append(missing, id)
-		return true
-	})
-	return missing, rest
+		absent = append(absent, id)
+	}
+	return absent, utilerrors.FilterOut(err, func(err error) bool { return errors.As(err, new(missingError)) })
 }
 
 // selected returns the objects that are asked for: those that the arguments
@@ -268,7 +263,7 @@ func (o *explainOptions) selected(s *session, g *graph.Graph, found []graph.Obje
 	}
 	for n := range g.Nodes() {
 		id := n.Identity()
-		here := id.Namespace == s.namespace || id.Resource.GroupResource().String() == "namespaces" && id.Name == s.namespace
+		here := id.Namespace == s.namespace || id.Resource.IsNamespace() && id.Name == s.namespace
 		if !n.Virtual() && n.BeingDeleted() && (o.allNamespaces || here) {
 			selected = append(selected, id.UID)
 		}

@@ -393,15 +393,14 @@ func (w *walker) byRights(s *search, add adder) {
 // accountGone reports whether a ServiceAccount provably cannot be used: its
 // namespace is being deleted or gone, or it does not exist.
 func (w *walker) accountGone(s subject) bool {
-	if w.ending(s.Namespace) {
-		return true
-	}
-	return !w.accountListed(account{s.Namespace, s.Name}) && w.Graph.Snapshot().Covers(serviceAccounts.GroupResource(), s.Namespace, s.Name)
+	return w.ending(s.Namespace) || w.accountUnlisted(account{s.Namespace, s.Name})
 }
 
-// accountListed reports whether a ServiceAccount was seen.
-func (w *walker) accountListed(a account) bool {
-	return slices.ContainsFunc(w.instanceOf["serviceaccounts"], func(n graph.Node) bool { return n.Namespace() == a.namespace && n.Object().Name == a.name })
+// accountUnlisted reports whether a ServiceAccount was not there when all were
+// listed.
+func (w *walker) accountUnlisted(a account) bool {
+	is := func(n graph.Node) bool { return n.Namespace() == a.namespace && n.Name() == a.name }
+	return !slices.ContainsFunc(w.instanceOf["serviceaccounts"], is) && w.Graph.Snapshot().Covers(serviceAccounts.GroupResource(), a.namespace, a.name)
 }
 
 // usersOf returns the workloads that run as an account, and pods that do and

@@ -211,7 +211,7 @@ func (w *walker) accountAfter(a account, pod string, own []*unstructured.Unstruc
 
 // accountMissing reports whether a ServiceAccount provably does not exist.
 func (w *walker) accountMissing(a account) bool {
-	if w.accountListed(a) || !w.Graph.Snapshot().Covers(serviceAccounts.GroupResource(), a.namespace, a.name) {
+	if !w.accountUnlisted(a) {
 		return false
 	}
 	_, err := w.full(serviceAccounts, a.namespace, a.name)

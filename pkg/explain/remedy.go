@@ -11,14 +11,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
-// number says how many there are of something.
-func number(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // kubectl begins a command about an object.
 func (w *walker) kubectl(n graph.Node) string { return shell.In(w.Kubectl, n.Namespace()) }
 

@@ -393,6 +393,14 @@ func count(n int, one string) string {
 	if n == 1 {
 		return one
 	}
+	return number(n, one)
+}
+
+// number says how many there are of something.
+func number(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
 	return fmt.Sprintf("%d %ss", n, one)
 }
 

@@ -321,7 +321,7 @@ func (c *Collector) lookForUnseen(ctx context.Context, looked map[types.UID]bool
 func (c *Collector) hearOut(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
-	for len(c.state.unseen()) > 0 && c.drain(ctx, true) == nil {
+	for c.state.awaitsEvents() && c.drain(ctx, true) == nil {
 	}
 }
 

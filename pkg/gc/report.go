@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -254,14 +253,9 @@ func (c *Collector) explain(o *Outcome, v view) {
 		reasons = append(reasons, blockedBy(v.blocking)) // last: WaitingFor is named after it
 	}
 	o.Reason = strings.Join(reasons, "; ")
-	if o.Reason == "" && !IsNamespace(&v.object) {
+	if o.Reason == "" && !v.object.Resource.IsNamespace() {
 		o.Reason = "nothing visible holds it"
 	}
-}
-
-// IsNamespace reports whether the object is a Namespace.
-func IsNamespace(o *graph.Object) bool {
-	return o.Resource.GroupResource() == schema.GroupResource{Resource: "namespaces"}
 }
 
 // explainNamespaces says of namespaces that remain what is left in them. The
@@ -275,7 +269,7 @@ func explainNamespaces(outcomes []Outcome) {
 	}
 	for i := range outcomes {
 		o := &outcomes[i]
-		if o.Result != Remaining || !IsNamespace(&o.Object) || !o.Object.BeingDeleted() || o.Reason != "" {
+		if o.Result != Remaining || !o.Object.Resource.IsNamespace() || !o.Object.BeingDeleted() || o.Reason != "" {
 			continue
 		}
 		o.Reason = "the namespace controller has not ended it"

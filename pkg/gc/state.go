@@ -250,13 +250,28 @@ func (s *state) setDeleteSent(uid types.UID, sent bool) {
 	}
 }
 
+// unseen reports whether a delete of the object was sent and no event has come yet.
+func (it *item) unseen() bool { return it.deleteSent && !it.gone }
+
+// awaitsEvents reports whether there are unseen objects.
+func (s *state) awaitsEvents() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, it := range s.items {
+		if it.unseen() {
+			return true
+		}
+	}
+	return false
+}
+
 // unseen returns the objects of which a delete was sent and no event has come yet.
 func (s *state) unseen() []graph.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var unseen []graph.Object
 	for _, it := range s.items {
-		if it.deleteSent && !it.gone {
+		if it.unseen() {
 			unseen = append(unseen, it.object)
 		}
 	}

@@ -24,6 +24,11 @@ func (r Resource) GroupVersionKind() schema.GroupVersionKind {
 	return r.GroupVersion().WithKind(r.Kind)
 }
 
+// IsNamespace reports whether the resource is that of Namespaces.
+func (r Resource) IsNamespace() bool {
+	return r.GroupResource() == schema.GroupResource{Resource: "namespaces"}
+}
+
 // Path returns the segments of the URL of an object of the type, or without a
 // name that of their list; without a namespace the list of all.
 func (r Resource) Path(namespace, name string) []string {

@@ -169,7 +169,7 @@ func causes(o gc.Outcome) []string {
 	ids := []string{}
 	switch {
 	case len(o.WaitingFor) == 0:
-	case gc.IsNamespace(&o.Object):
+	case o.Object.Resource.IsNamespace():
 		ids = append(ids, "ns-content")
 	default:
 		ids = append(ids, "gc-fg-blocking")
