@@ -63,6 +63,10 @@ func (t *dryRunTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	return t.stats.count(request, t.next)
 }
 
+// WrappedRoundTripper lets client-go cancel the request (apimachinery,
+// util/net, RoundTripperWrapper).
+func (t *dryRunTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
 // changesNothing reports whether the API server stores nothing for the request.
 // The body of a DELETE takes the place of its parameters, so it may have none
 // (k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource).

@@ -87,6 +87,10 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	return t.stats.count(request, t.next)
 }
 
+// WrappedRoundTripper lets client-go cancel the request (apimachinery,
+// util/net, RoundTripperWrapper).
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
 // ReadOnly returns a copy of the config for a Reader: every request has a
 // deadline, is counted in the Stats, and can only be a GET.
 func ReadOnly(config *rest.Config) (*rest.Config, *Stats) {
@@ -114,6 +118,10 @@ func (t *readOnlyTransport) RoundTrip(request *http.Request) (*http.Response, er
 	}
 	return t.stats.count(request, t.next)
 }
+
+// WrappedRoundTripper lets client-go cancel the request (apimachinery,
+// util/net, RoundTripperWrapper).
+func (t *readOnlyTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 type countingBody struct {
 	io.ReadCloser
