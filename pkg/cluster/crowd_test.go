@@ -67,9 +67,9 @@ func collector(ctx context.Context, t *testing.T, play gctest.Play, s *gctest.Sc
 	options := play.Options()
 	options.Observer = observe
 	c := gc.New(server, g, options)
-	target := play.Stage().UIDs[s.Actions[0].Paths[0]]
+	target := gc.Target{Identity: play.Stage().Identity(s.Actions[0].Paths[0])}
 	return func() (*gc.Report, error) {
-		return c.Delete(ctx, []types.UID{target}, gc.DeleteOptions{Policy: s.Actions[0].Policy})
+		return c.Delete(ctx, []gc.Target{target}, gc.DeleteOptions{Policy: s.Actions[0].Policy})
 	}
 }
 

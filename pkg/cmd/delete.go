@@ -154,7 +154,7 @@ func (o *deleteOptions) run(ctx context.Context) error {
 		session: s, snapshot: snapshot, graph: g, policy: options.Policy, targets: ids,
 		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
 		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Delete(ctx, uids(ids), options)
+			return c.Delete(ctx, byName(ids), options)
 		},
 	})
 }

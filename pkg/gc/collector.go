@@ -55,6 +55,7 @@ type Collector struct {
 	queue    queue
 	report   *report
 	observe  sync.Mutex
+	deletion DeleteOptions
 	// everything is set when all objects are the Collector's business, not only
 	// those that depend on the targets.
 	everything bool
@@ -66,6 +67,8 @@ type Collector struct {
 	entered memo
 	// orphans are the targets whose dependents are to stay.
 	orphans memo
+	// turns says whose turn it is.
+	turns turns
 	// open are the objects that are on their way out.
 	open openSet
 	// resolved has the resolutions by apiVersion and kind.
@@ -73,8 +76,8 @@ type Collector struct {
 	resolving sync.Mutex
 	// applying is held while a change is taken into the state and onto the queue.
 	applying sync.Mutex
-	// done counts the tasks that runParallel has seen the end of.
-	done atomic.Int64
+	// finished counts the tasks that runParallel has seen the end of.
+	finished atomic.Int64
 	// silence is why the run was given up, nil while it was not.
 	silence atomic.Pointer[error]
 }
@@ -95,25 +98,36 @@ type DeleteOptions struct {
 	GracePeriodSeconds *int64
 }
 
+// Target is an object that the user wants to be deleted, as the user named it.
+type Target struct {
+	graph.Identity
+}
+
 // Delete deletes the targets with the policy and then does what the garbage
 // collector does about their dependents, until nothing more can be done. A
 // target that is not in the graph as an object but as a missing owner is
 // treated as just deleted. The error is that of the context or of the server's
 // events, or says that the server does not answer any more; refused writes are in
 // the report, which is never nil.
-func (c *Collector) Delete(ctx context.Context, targets []types.UID, options DeleteOptions) (*Report, error) {
-	concerned := Concerned(c.state.graph, targets)
+func (c *Collector) Delete(ctx context.Context, targets []Target, options DeleteOptions) (*Report, error) {
+	c.deletion = options
+	uids := make([]types.UID, len(targets))
+	for i := range targets {
+		uids[i] = targets[i].UID
+	}
+	concerned := Concerned(c.state.graph, uids)
 	c.report.expect(concerned)
 	c.state.expect(concerned.Len())
-	for _, uid := range targets {
+	for i, uid := range uids {
 		if v, ok := c.state.view(uid); !ok || v.gone {
 			c.enqueueDependents(uid)
 			continue
 		}
-		c.queue.push(task{kind: deleteTarget, uid: uid, options: options})
+		c.queue.push(task{kind: deleteTarget, uid: uid, target: &targets[i]})
+		c.turns.targets = append(c.turns.targets, uid)
 	}
 	err := c.run(ctx)
-	return c.finish(), err
+	return c.conclude(), err
 }
 
 // Collect does what the garbage collector has to do now: delete what has only
@@ -127,16 +141,16 @@ func (c *Collector) Collect(ctx context.Context) (*Report, error) {
 		}
 		switch uid := n.UID(); {
 		case n.BeingDeleted() && orphaning(n.Object()):
-			c.enqueue(task{kind: orphan, uid: uid})
+			c.orphan(uid)
 		case n.DeletingDependents():
 			c.enqueueDependents(uid)
-			c.enqueue(task{kind: attempt, uid: uid})
+			c.enqueue(task{kind: finish, uid: uid})
 		case !n.BeingDeleted() && !allSolid(n):
 			c.enqueue(task{kind: attempt, uid: uid})
 		}
 	}
 	err := c.run(ctx)
-	return c.finish(), err
+	return c.conclude(), err
 }
 
 func allSolid(n graph.Node) bool {
@@ -218,6 +232,7 @@ func (c *Collector) enqueueDependents(owner types.UID) {
 func (c *Collector) apply(e Event) {
 	c.applying.Lock()
 	defer c.applying.Unlock()
+	defer c.settle(e.Object.UID)
 	change := c.state.apply(e)
 	if change.late {
 		return
@@ -231,7 +246,7 @@ func (c *Collector) apply(e Event) {
 	}
 	for _, owner := range change.released {
 		if c.mine(owner) && c.state.isDeletingDependents(owner) {
-			c.enqueue(task{kind: attempt, uid: owner})
+			c.enqueue(task{kind: finish, uid: owner})
 		}
 	}
 	for _, owner := range change.added {
@@ -248,14 +263,17 @@ func (c *Collector) apply(e Event) {
 	if !c.mine(change.uid) {
 		return
 	}
+	if change.startsDeletion {
+		c.turns.empties(&e.Object)
+	}
 	if c.retries(change.ownersBefore, e.Object.Namespace) {
 		c.enqueue(task{kind: attempt, uid: change.uid})
 	}
 	if change.startsOrphaning {
-		c.enqueue(task{kind: orphan, uid: change.uid})
+		c.orphan(change.uid)
 	} else if change.startsForeground {
 		c.enqueueDependents(change.uid)
-		c.enqueue(task{kind: attempt, uid: change.uid})
+		c.enqueue(task{kind: finish, uid: change.uid})
 	}
 }
 
@@ -307,6 +325,7 @@ func (c *Collector) lookForUnseen(ctx context.Context, looked map[types.UID]bool
 			case isGone(err, &o), err == nil && now.UID != o.UID:
 				c.apply(Event{Object: o, Removed: true})
 			case err == nil:
+				c.state.linger(o.UID)
 				c.apply(Event{Object: now})
 			}
 			return nil
@@ -327,21 +346,23 @@ func (c *Collector) hearOut(ctx context.Context) {
 
 func (c *Collector) runInOrder(ctx context.Context) error {
 	for {
-		for t, ok := c.queue.pop(); ok; t, ok = c.queue.pop() {
+		for t, ok := c.next(); ok; t, ok = c.next() {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
 			c.do(ctx, t)
-			c.queue.done(t)
+			c.done(t)
 			if err := cmp.Or(c.silent(), c.drain(ctx, false)); err != nil {
 				return err
 			}
 		}
-		if c.open.empty() {
+		if c.open.empty() && !c.rest() {
 			return nil
 		}
 		if err := c.drain(ctx, true); errors.Is(err, ErrAtRest) {
-			return nil
+			if !c.rest() {
+				return nil
+			}
 		} else if err != nil {
 			return err
 		}
@@ -367,14 +388,14 @@ func (c *Collector) runParallel(ctx context.Context) error {
 	var failure error
 	for {
 		for failure == nil && ctx.Err() == nil && inFlight < c.options.Workers {
-			t, ok := c.queue.pop()
+			t, ok := c.next()
 			if !ok {
 				break
 			}
 			inFlight++
 			go func() {
 				c.do(ctx, t)
-				c.queue.done(t)
+				c.done(t)
 				done <- struct{}{}
 			}()
 		}
@@ -383,18 +404,21 @@ func (c *Collector) runParallel(ctx context.Context) error {
 			return cmp.Or(failure, ctx.Err())
 		}
 		if idle && c.nothingOpen() {
-			return nil
+			if !c.rest() {
+				return nil
+			}
+			continue
 		}
 		select {
 		case <-done:
 			inFlight--
-			c.done.Add(1)
+			c.finished.Add(1)
 			failure = cmp.Or(failure, c.silent())
 		case <-wake:
 		case v := <-rest:
 			if !errors.Is(v.err, ErrAtRest) {
 				failure = v.err
-			} else if idle && c.queue.empty() && v.done == c.done.Load() {
+			} else if idle && c.queue.empty() && v.done == c.finished.Load() && !c.rest() {
 				return nil
 			}
 		}
@@ -435,7 +459,7 @@ func (c *Collector) startPump(ctx context.Context) (<-chan verdict, func()) {
 // after them, and sends every error of the server to rest.
 func (c *Collector) pump(ctx context.Context, rest chan<- verdict) {
 	for {
-		done := c.done.Load()
+		done := c.finished.Load()
 		err := c.drain(ctx, true)
 		c.queue.notify()
 		if err == nil {

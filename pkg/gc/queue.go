@@ -13,21 +13,25 @@ type taskKind int
 const (
 	// deleteTarget sends the delete that the user asked for.
 	deleteTarget taskKind = iota
-	// attempt decides about one object.
+	// attempt decides about one object that is not being deleted.
 	attempt
-	// orphan removes the references of an object's dependents to it, and then
-	// its finalizer orphan.
-	orphan
-	// release removes one dependent's references to owner, for orphan.
+	// release removes one dependent's references to an owner that orphans it.
 	release
+	// finish takes the garbage collector's own finalizer off an object when what it
+	// stands for is done.
+	finish
 )
+
+// decides reports whether a task of the kind may lead to another decision about
+// what depends on its object, which therefore waits (docs/design.md, "Order").
+func (k taskKind) decides() bool { return k == deleteTarget || k == attempt || k == release }
 
 // task is one thing to do.
 type task struct {
-	kind    taskKind
-	uid     types.UID
-	owner   types.UID     // of release
-	options DeleteOptions // of deleteTarget
+	kind   taskKind
+	uid    types.UID
+	owner  types.UID // of release
+	target *Target   // of deleteTarget
 }
 
 type taskKey struct {
@@ -38,28 +42,35 @@ type taskKey struct {
 func (t task) key() taskKey { return taskKey{t.kind, t.uid, t.owner} }
 
 // queue holds tasks in order, each once, and never gives out two tasks of one
-// object at a time. Its zero value is empty. It may be used by several
-// goroutines.
+// object at a time. A task whose turn has not come is parked. Its zero value is
+// empty. It may be used by several goroutines.
 type queue struct {
 	mu      sync.Mutex
 	tasks   []task
 	waiting map[taskKey]bool
 	// busy holds the objects whose task was given out, with the tasks that came
 	// up meanwhile.
-	busy   map[types.UID][]task
-	signal chan struct{}
+	busy map[types.UID][]task
+	// parked holds tasks by what they wait for.
+	parked map[types.UID][]task
+	// undecided counts the tasks of an object that decide, wherever they are.
+	undecided map[types.UID]int
+	signal    chan struct{}
 }
 
 func (q *queue) push(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting == nil {
-		q.waiting = map[taskKey]bool{}
+		q.waiting, q.undecided = map[taskKey]bool{}, map[types.UID]int{}
 	}
 	if q.waiting[t.key()] {
 		return
 	}
 	q.waiting[t.key()] = true
+	if t.kind.decides() {
+		q.undecided[t.uid]++
+	}
 	q.tasks = append(q.tasks, t)
 	q.notifyLocked()
 }
@@ -99,13 +110,86 @@ func (q *queue) pop() (task, bool) {
 	return task{}, false
 }
 
-// done takes a task back, and puts what came up for its object on the queue.
+// done takes a task back, and puts what came up for its object, and what waits
+// for it, on the queue.
 func (q *queue) done(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if t.kind.decides() {
+		if q.undecided[t.uid]--; q.undecided[t.uid] == 0 {
+			delete(q.undecided, t.uid)
+		}
+	}
+	q.release(t)
+	q.wakeLocked(t.uid)
+	q.notifyLocked()
+}
+
+// release makes an object available for other tasks.
+func (q *queue) release(t task) {
 	q.tasks = append(q.tasks, q.busy[t.uid]...)
 	delete(q.busy, t.uid)
-	q.notifyLocked()
+}
+
+// park takes back a task that was given out and whose turn has not come. It
+// comes up again when it is woken.
+func (q *queue) park(t task, until types.UID) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.parked == nil {
+		q.parked = map[types.UID][]task{}
+	}
+	q.release(t)
+	if q.waiting[t.key()] { // it came up again meanwhile
+		if t.kind.decides() {
+			q.undecided[t.uid]--
+		}
+		return
+	}
+	q.waiting[t.key()] = true
+	q.parked[until] = append(q.parked[until], t)
+}
+
+// wakeUp puts the tasks that are parked for the object on the queue, and reports
+// whether there were any.
+func (q *queue) wakeUp(uid types.UID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	woken := q.wakeLocked(uid)
+	if woken {
+		q.notifyLocked()
+	}
+	return woken
+}
+
+func (q *queue) wakeLocked(uid types.UID) bool {
+	parked, any := q.parked[uid]
+	q.tasks = append(q.tasks, parked...)
+	delete(q.parked, uid)
+	return any
+}
+
+// isUndecided reports whether there is a task that decides about the object,
+// also one that was given out.
+func (q *queue) isUndecided(uid types.UID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.undecided[uid] > 0
+}
+
+// isOut reports whether a task of the object was given out.
+func (q *queue) isOut(uid types.UID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, out := q.busy[uid]
+	return out
+}
+
+// has reports whether the task is on the queue or parked.
+func (q *queue) has(t task) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.waiting[t.key()]
 }
 
 func (q *queue) empty() bool {
@@ -180,18 +264,26 @@ func (m *memo) has(uid types.UID) bool {
 // locks has a lock for each UID. Its zero value is ready for use.
 type locks struct {
 	mu   sync.Mutex
-	each map[types.UID]*sync.Mutex
+	each map[types.UID]lock
 }
 
+// lock is a mutex. Unlike one of sync it may be held while a request is made in a
+// bubble of testing/synctest, whose time stands still while a sync.Mutex is
+// waited for.
+type lock chan struct{}
+
+func (l lock) lock()   { l <- struct{}{} }
+func (l lock) unlock() { <-l }
+
 // of returns the lock of the UID.
-func (l *locks) of(uid types.UID) *sync.Mutex {
+func (l *locks) of(uid types.UID) lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.each == nil {
-		l.each = map[types.UID]*sync.Mutex{}
+		l.each = map[types.UID]lock{}
 	}
 	if l.each[uid] == nil {
-		l.each[uid] = &sync.Mutex{}
+		l.each[uid] = make(lock, 1)
 	}
 	return l.each[uid]
 }

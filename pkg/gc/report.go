@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,7 +81,9 @@ type report struct {
 type fate struct {
 	unknown bool
 	reason  string
-	err     error
+	// keptBy is why references were removed that kept nothing.
+	keptBy string
+	err    error
 }
 
 func newReport() *report {
@@ -127,7 +130,7 @@ func (r *report) step(s Step) {
 	f, known := r.fates[s.Object.UID]
 	f.err = s.Err
 	if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
-		f.reason = s.Reason
+		f.keptBy = s.Reason
 	}
 	if known || f != (fate{}) { // of most objects there is nothing to be noted
 		r.fates[s.Object.UID] = f
@@ -142,8 +145,8 @@ func (r *report) kept(uid types.UID, reason string, unknown bool) {
 	r.note(uid, func(f *fate) { f.reason, f.unknown = reason, unknown })
 }
 
-// finish returns what is to be said.
-func (c *Collector) finish() *Report {
+// conclude returns what is to be said.
+func (c *Collector) conclude() *Report {
 	uids := c.included()
 	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(uids))}
 	for _, uid := range uids {
@@ -203,7 +206,7 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	case orphaned:
 		o.Result, o.Reason = Orphaned, ""
 	case lost:
-		o.Result = OwnerReferenceRemoved
+		o.Result, o.Reason = OwnerReferenceRemoved, cmp.Or(f.keptBy, f.reason)
 	default:
 		o.Result = Untouched
 		if o.Reason == "" {

@@ -43,6 +43,8 @@ type item struct {
 	first []metav1.OwnerReference
 	// deleteSent: a delete was sent whose event has not come yet.
 	deleteSent bool
+	// lingers: it was found although nothing held it any more.
+	lingers bool
 	// refuted: the server has shown an older version than this one, which
 	// therefore is not one that it has now.
 	refuted bool
@@ -54,6 +56,8 @@ type item struct {
 	dependents []types.UID
 	// live counts the dependents, blocking those that block.
 	live, blocking int
+	// decided is how many of the dependents are known to have been decided about.
+	decided int
 }
 
 // view is a copy of what the algorithm needs to know of an item.
@@ -250,8 +254,38 @@ func (s *state) setDeleteSent(uid types.UID, sent bool) {
 	}
 }
 
-// unseen reports whether a delete of the object was sent and no event has come yet.
-func (it *item) unseen() bool { return it.deleteSent && !it.gone }
+// unseen reports whether a delete of the object was sent and no event has come
+// yet, or only one that says that nothing holds the object: the next says that it
+// is gone.
+func (it *item) unseen() bool {
+	return !it.gone && (it.deleteSent || free(&it.object) && !it.lingers)
+}
+
+// free reports whether an object that is being deleted is held by nothing that
+// its metadata shows, so that the API server removes it in the same request
+// (registry/generic/registry/store.go, Delete and deleteWithoutFinalizers). A
+// Namespace is held by finalizers in its spec.
+func free(o *graph.Object) bool {
+	grace := o.DeletionGracePeriodSeconds
+	return o.BeingDeleted() && len(o.Finalizers) == 0 && (grace == nil || *grace == 0) && !o.Resource.IsNamespace()
+}
+
+// linger records that an object was found although nothing holds it.
+func (s *state) linger(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it := s.item(uid); it != nil {
+		it.lingers = true
+	}
+}
+
+// isUnseen reports whether a delete of the object was sent and no event has come yet.
+func (s *state) isUnseen(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(uid)
+	return it != nil && it.unseen()
+}
 
 // awaitsEvents reports whether there are unseen objects.
 func (s *state) awaitsEvents() bool {
@@ -297,9 +331,9 @@ type change struct {
 	// those that it no longer blocks.
 	removed  bool
 	released []types.UID
-	// startsForeground and startsOrphaning: the object has just begun to be
-	// deleted with the finalizer.
-	startsForeground, startsOrphaning bool
+	// startsDeletion: the object has just begun to be deleted. startsForeground and
+	// startsOrphaning: it has with the finalizer.
+	startsDeletion, startsForeground, startsOrphaning bool
 	// added are owners that the object did not reference before.
 	added []types.UID
 	// ownersBefore are the object's owner references before, when they were others.
@@ -320,8 +354,9 @@ func (s *state) apply(e Event) change {
 		return change{uid: e.Object.UID, late: true} // a UID does not come back
 	case e.Removed:
 		return s.remove(it, &e.Object)
-	case older(&e.Object, &it.object) && !it.refuted:
-		return change{uid: e.Object.UID, late: true}
+	case it.refuted:
+	case older(&e.Object, &it.object), it.deleteSent && e.Object.ResourceVersion == it.object.ResourceVersion:
+		return change{uid: e.Object.UID, late: true} // the event of an own patch comes after its answer
 	}
 	return s.update(it, &e.Object)
 }
@@ -403,6 +438,7 @@ func (s *state) update(it *item, o *graph.Object) change {
 		}
 		s.addEdge(it, owner, !known)
 	}
+	c.startsDeletion = o.BeingDeleted() && !before.BeingDeleted()
 	c.startsForeground = o.DeletingDependents() && !before.DeletingDependents()
 	c.startsOrphaning = orphaning(o) && !orphaning(&before)
 	it.beingDeleted = it.beingDeleted || o.BeingDeleted()

@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -43,11 +42,7 @@ func perform(t *testing.T, f *fake, g *graph.Graph, do string, options Options) 
 	if fields[0] == "collect" {
 		r, err = c.Collect(ctx)
 	} else {
-		var targets []types.UID
-		for _, name := range fields[1 : len(fields)-1] {
-			targets = append(targets, types.UID(name))
-		}
-		r, err = c.Delete(ctx, targets, DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
+		r, err = c.Delete(ctx, targetsOf(fields[1:len(fields)-1]...), DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("did not end; asked %d times, in the end %q", len(f.log), f.log[max(0, len(f.log)-10):])
@@ -931,7 +926,7 @@ func TestInterrupted(t *testing.T) {
 			if test.script == "" {
 				cancel()
 			}
-			r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(ctx, []types.UID{"a"},
+			r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(ctx, targetsOf("a"),
 				DeleteOptions{Policy: metav1.DeletionPropagation(strings.Fields(test.do)[2])})
 			if !errors.Is(err, context.Canceled) && len(f.script) == 0 {
 				t.Errorf("%s, %d workers: got error %v", test.name, workers, err)
@@ -955,7 +950,7 @@ func TestEventsFail(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		objects := parseWorld(t, "configmap/a finalizers=x\nconfigmap/b < configmap/a")
 		f := &deaf{fake: newFake(t, objects, "")}
-		r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(t.Context(), []types.UID{"a"}, DeleteOptions{Policy: "Background"})
+		r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(t.Context(), targetsOf("a"), DeleteOptions{Policy: "Background"})
 		if !errors.Is(err, errDeaf) {
 			t.Errorf("%d workers: error %v", workers, err)
 		}

@@ -16,10 +16,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// parseTask reads "attempt a", "orphan a", "release a owner", "delete a".
+// parseTask reads "attempt a", "finish a", "release a owner", "delete a".
 func parseTask(text string) task {
 	f := append(strings.Fields(text), "")
-	kinds := map[string]taskKind{"delete": deleteTarget, "attempt": attempt, "orphan": orphan, "release": release}
+	kinds := map[string]taskKind{"delete": deleteTarget, "attempt": attempt, "finish": finish, "release": release}
 	return task{kind: kinds[f[0]], uid: types.UID(f[1]), owner: types.UID(f[2])}
 }
 
@@ -31,11 +31,11 @@ func TestQueue(t *testing.T) {
 		{"in order", "push attempt b, push attempt a, pop attempt b, pop attempt a, pop"},
 		{"each once", "push attempt a, push attempt a, pop attempt a, done attempt a, pop"},
 		{"again when it is out", "push attempt a, pop attempt a, push attempt a, push attempt a, done attempt a, pop attempt a, done attempt a, pop"},
-		{"by kind and owner", "push attempt a, push orphan a, push release a x, push release a y, push release a x," +
-			"pop attempt a, done attempt a, pop orphan a, done orphan a, pop release a x, done release a x, pop release a y"},
-		{"one of an object at a time", "push attempt a, push orphan a, push attempt b, pop attempt a, pop attempt b, pop, done attempt a, pop orphan a"},
-		{"what waits for its object is there once", "push attempt a, push orphan a, pop attempt a, pop, push orphan a, done attempt a, pop orphan a, done orphan a, pop"},
-		{"and comes behind what was pushed meanwhile", "push attempt a, push orphan a, pop attempt a, pop, push attempt b, done attempt a, pop attempt b, pop orphan a"},
+		{"by kind and owner", "push attempt a, push finish a, push release a x, push release a y, push release a x," +
+			"pop attempt a, done attempt a, pop finish a, done finish a, pop release a x, done release a x, pop release a y"},
+		{"one of an object at a time", "push attempt a, push finish a, push attempt b, pop attempt a, pop attempt b, pop, done attempt a, pop finish a"},
+		{"what waits for its object is there once", "push attempt a, push finish a, pop attempt a, pop, push finish a, done attempt a, pop finish a, done finish a, pop"},
+		{"and comes behind what was pushed meanwhile", "push attempt a, push finish a, pop attempt a, pop, push attempt b, done attempt a, pop attempt b, pop finish a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var q queue
@@ -56,10 +56,11 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-func TestQueueKeepsOptions(t *testing.T) {
+func TestQueueKeepsTargets(t *testing.T) {
 	var q queue
-	q.push(task{kind: deleteTarget, uid: "a", options: DeleteOptions{Policy: "Orphan"}})
-	if got, _ := q.pop(); got.options.Policy != "Orphan" {
+	target := &Target{}
+	q.push(task{kind: deleteTarget, uid: "a", target: target})
+	if got, _ := q.pop(); got.target != target {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -68,7 +69,7 @@ func TestQueueKeepsOptions(t *testing.T) {
 func TestQueueProperties(t *testing.T) {
 	var all []task
 	for _, uid := range []string{"a", "b", "c"} {
-		for _, kind := range []string{"attempt ", "orphan ", "release x "} {
+		for _, kind := range []string{"attempt ", "finish ", "release x "} {
 			all = append(all, parseTask(kind+uid))
 		}
 	}

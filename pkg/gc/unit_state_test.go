@@ -166,7 +166,8 @@ func TestFlagsStay(t *testing.T) {
 	}
 }
 
-// A delete counts as sent until an event of the object comes.
+// A delete counts as sent until an event of the object comes, other than that of
+// what is known already.
 func TestDeleteSent(t *testing.T) {
 	s := newState(graphOf(parseWorld(t, "configmap/a\nconfigmap/b < configmap/a")))
 	s.setDeleteSent("a", true)
@@ -174,7 +175,7 @@ func TestDeleteSent(t *testing.T) {
 	for _, step := range []struct {
 		event string
 		want  bool
-	}{{"configmap/b", true}, {"configmap/a", false}} {
+	}{{"configmap/b", true}, {"configmap/a", true}, {"configmap/a version=2", false}} {
 		play(t, s, step.event)
 		if v, _ := s.view("a"); v.deleteSent != step.want {
 			t.Errorf("after %s: delete sent: %t", step.event, v.deleteSent)

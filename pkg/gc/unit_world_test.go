@@ -152,6 +152,15 @@ func formatOwners(refs []metav1.OwnerReference) string {
 	return strings.Join(owners, " ")
 }
 
+// targetsOf returns targets that are named by their UIDs.
+func targetsOf(uids ...string) []Target {
+	var targets []Target
+	for _, uid := range uids {
+		targets = append(targets, Target{Identity: graph.Identity{UID: types.UID(uid)}})
+	}
+	return targets
+}
+
 // graphOf returns the graph of objects of which nothing was missed.
 func graphOf(objects []graph.Object) *graph.Graph {
 	s := &graph.Snapshot{Mapper: servedMapper()}

@@ -44,19 +44,19 @@ func (c *Collector) do(ctx context.Context, t task) {
 	}
 	switch t.kind {
 	case deleteTarget:
-		c.deleteTarget(ctx, v, t.options)
+		c.deleteTarget(ctx, v)
 	case attempt:
 		c.attempt(ctx, v)
-	case orphan:
-		c.orphan(ctx, v)
 	case release:
 		c.release(ctx, v, t.owner)
+	case finish:
+		c.finish(ctx, v)
 	}
 }
 
 // deleteTarget sends the user's delete.
-func (c *Collector) deleteTarget(ctx context.Context, v view, options DeleteOptions) {
-	o := v.object
+func (c *Collector) deleteTarget(ctx context.Context, v view) {
+	o, options := v.object, c.deletion
 	deleteOptions := metav1.DeleteOptions{PropagationPolicy: &options.Policy, GracePeriodSeconds: options.GracePeriodSeconds}
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(o.UID)
@@ -80,10 +80,10 @@ func (c *Collector) takeUp(ctx context.Context, o graph.Object, policy metav1.De
 	switch v, ok := c.state.view(o.UID); {
 	case !ok || v.gone:
 	case orphaning(&v.object):
-		c.enqueue(task{kind: orphan, uid: o.UID})
+		c.orphan(o.UID)
 	case v.object.DeletingDependents():
 		c.enqueueDependents(o.UID)
-		c.enqueue(task{kind: attempt, uid: o.UID})
+		c.enqueue(task{kind: finish, uid: o.UID})
 	}
 }
 
@@ -94,7 +94,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	o := v.object
 	switch {
 	case v.deletingDependents:
-		c.finishForeground(ctx, v)
+		c.enqueue(task{kind: finish, uid: o.UID})
 		return
 	case v.beingDeleted || v.deleteSent || len(o.OwnerReferences) == 0 || c.spare(&o):
 		return
@@ -464,16 +464,14 @@ func (p Patch) done(o *graph.Object) bool {
 // applyOwn takes the result of a write into the state without waiting for its
 // event. An object whose last finalizer the patch took off is gone.
 func (c *Collector) applyOwn(o graph.Object) {
-	removed := o.BeingDeleted() && len(o.Finalizers) == 0 &&
-		(o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0) && o.Resource.Resource != "namespaces"
-	c.apply(Event{Object: o, Removed: removed})
+	c.apply(Event{Object: o, Removed: free(&o)})
 }
 
 // retry queues what led to a patch once more.
 func (c *Collector) retry(uid types.UID, action Action, p Patch) {
 	switch {
-	case action == ActionRemoveFinalizer && p.RemoveFinalizer == metav1.FinalizerOrphanDependents:
-		c.enqueue(task{kind: orphan, uid: uid})
+	case action == ActionRemoveFinalizer:
+		c.enqueue(task{kind: finish, uid: uid})
 	case action == ActionRemoveOwnerReferences && len(p.RemoveOwners) == 1 && c.isOrphaning(p.RemoveOwners[0]):
 		c.enqueue(task{kind: release, uid: uid, owner: p.RemoveOwners[0]})
 	default:
@@ -484,6 +482,17 @@ func (c *Collector) retry(uid types.UID, action Action, p Patch) {
 func (c *Collector) isOrphaning(uid types.UID) bool {
 	v, ok := c.state.view(uid)
 	return ok && !v.gone && orphaning(&v.object)
+}
+
+// finish takes the garbage collector's own finalizer off an object, if what it
+// stands for is done.
+func (c *Collector) finish(ctx context.Context, v view) {
+	switch {
+	case orphaning(&v.object):
+		c.finishOrphan(ctx, v)
+	case v.deletingDependents:
+		c.finishForeground(ctx, v)
+	}
 }
 
 // finishForeground takes the finalizer foregroundDeletion off an object that
@@ -507,22 +516,23 @@ func (c *Collector) finishForeground(ctx context.Context, v view) {
 	}
 }
 
-// orphan has the references to an object removed from its dependents, and when
-// none is left takes its finalizer off (garbagecollector.go, orphanDependents
-// and attemptToOrphanWorker).
-func (c *Collector) orphan(ctx context.Context, v view) {
-	o := v.object
-	if !orphaning(&o) {
+// finishOrphan takes the finalizer orphan off an object that has no dependents
+// any more (garbagecollector.go, attemptToOrphanWorker).
+func (c *Collector) finishOrphan(ctx context.Context, v view) {
+	if v.live > 0 {
+		c.orphan(v.object.UID)
 		return
 	}
-	dependents := c.state.dependents(o.UID) // now: some of those in v may be gone since
-	if len(dependents) == 0 {
-		c.patch(ctx, o, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerOrphanDependents}, "its dependents are orphaned")
-		return
+	c.patch(ctx, v.object, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerOrphanDependents}, "its dependents are orphaned")
+}
+
+// orphan has the references to an object that orphans removed from its dependents,
+// and then its end looked at (garbagecollector.go, orphanDependents).
+func (c *Collector) orphan(uid types.UID) {
+	for _, dependent := range c.state.dependents(uid) {
+		c.enqueue(task{kind: release, uid: dependent, owner: uid})
 	}
-	for _, uid := range dependents {
-		c.enqueue(task{kind: release, uid: uid, owner: o.UID})
-	}
+	c.orphanWhenReleased(uid)
 }
 
 // release removes a dependent's references to an owner that orphans it.
@@ -565,7 +575,7 @@ func (c *Collector) spare(o *graph.Object) bool {
 // left that references it.
 func (c *Collector) orphanWhenReleased(owner types.UID) {
 	if o, ok := c.state.view(owner); ok && o.live == 0 {
-		c.enqueue(task{kind: orphan, uid: owner})
+		c.enqueue(task{kind: finish, uid: owner})
 	}
 }
 
@@ -615,8 +625,8 @@ type resolution struct {
 // waits for the answer.
 func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, name string) (*graph.FoundOwner, error) {
 	asking := l.c.asking.of(l.ref.UID)
-	asking.Lock()
-	defer asking.Unlock()
+	asking.lock()
+	defer asking.unlock()
 	if l.c.state.isAbsent(l.ref, namespace) {
 		return nil, nil
 	}

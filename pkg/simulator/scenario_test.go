@@ -129,6 +129,9 @@ func (p *player) delete(args []string) string {
 			uid := types.UID(value)
 			precondition(&options).UID = &uid
 		case "rv":
+			if n, simulated := strings.CutPrefix(value, "sim."); simulated {
+				value = simulator.FirstVersion[:len(simulator.FirstVersion)-len(n)] + n
+			}
 			precondition(&options).ResourceVersion = &value
 		default:
 			p.t.Fatalf("unknown word %q", arg)
@@ -168,6 +171,9 @@ func (p *player) patch(args []string) string {
 	after, err := p.server.Patch(context.Background(), base, patch)
 	if err != nil {
 		return result(err)
+	}
+	if n, simulated := strings.CutPrefix(after.ResourceVersion, simulator.FirstVersion[:12]); simulated {
+		return "OK sim." + strings.TrimLeft(n, "0")
 	}
 	return "OK " + after.ResourceVersion
 }

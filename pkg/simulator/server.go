@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -63,6 +62,10 @@ type object struct {
 	// specFinalizers are those of a namespace's spec once they changed.
 	specFinalizers []string
 }
+
+// FirstVersion is less than every resourceVersion that a Server gives, and greater
+// than any that an API server has given: those count the writes of etcd.
+const FirstVersion = "9000000000000000000000000000"
 
 // New returns a server that holds the snapshot's objects.
 func New(s *graph.Snapshot, o Options) *Server {
@@ -227,7 +230,7 @@ func (s *Server) write(before, after graph.Object) graph.Object {
 // store stores the new state of an object under a new resourceVersion.
 func (s *Server) store(o graph.Object) graph.Object {
 	s.writes++
-	o.ResourceVersion = "sim." + strconv.Itoa(s.writes) // real ones are decimal numbers
+	o.ResourceVersion = FirstVersion[:len(FirstVersion)-9] + fmt.Sprintf("%09d", s.writes)
 	s.changes++
 	s.touched(o).Object = o
 	s.pending = append(s.pending, gc.Event{Object: o})

@@ -266,11 +266,11 @@ func (a *arena) collect(t *testing.T, entries []*entry, run func(*gc.Collector) 
 func (a *arena) deleteAll(t *testing.T, entries []*entry, phase int) {
 	for _, policy := range policies {
 		var mine []*entry
-		var targets []types.UID
+		var targets []gc.Target
 		for _, e := range at(entries, phase) {
 			if action := e.scenario.Actions[phase]; action.Policy == policy {
 				mine = append(mine, e)
-				targets = append(targets, e.engine.play.Stage().UIDs[action.Paths[0]])
+				targets = append(targets, gc.Target{Identity: e.engine.play.Stage().Identity(action.Paths[0])})
 			}
 		}
 		if len(targets) > 0 {

@@ -178,9 +178,9 @@ func runCollector(ctx context.Context, play Play, a Action) (*gc.Report, error) 
 	if a.Verb == Collect {
 		return collector.Collect(ctx)
 	}
-	var targets []types.UID
+	var targets []gc.Target
 	for _, p := range a.Paths {
-		targets = append(targets, play.Stage().UIDs[p])
+		targets = append(targets, gc.Target{Identity: play.Stage().Identity(p)})
 	}
 	return collector.Delete(ctx, targets, gc.DeleteOptions{Policy: a.Policy, GracePeriodSeconds: a.Grace})
 }

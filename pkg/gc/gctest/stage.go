@@ -104,6 +104,11 @@ func (s *Stage) nameAs(r graph.Resource, name string) string {
 	return s.Prefix + "-" + name
 }
 
+// Identity returns the identity of an object that was created.
+func (s *Stage) Identity(p Path) graph.Identity {
+	return graph.Identity{Resource: s.Kind(p.Kind).Resource, Namespace: s.NamespaceOf(p), Name: s.NameOf(p), UID: s.UIDs[p]}
+}
+
 // uid returns the UID that an owner reference states: an object's, or one of
 // nobody.
 func (s *Stage) uid(o Owner) types.UID {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -28,6 +29,10 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 type World struct {
 	// Workers are those of Collectors; 0 stands for one.
 	Workers int
+	// Delays, when it is set, delays every request, answer and event at random, as
+	// long as each object's events keep their order. It is for bubbles of
+	// testing/synctest, where that takes no time.
+	Delays *rand.Rand
 }
 
 // Lacks implements gctest.World: everybody can be simulated.
@@ -188,15 +193,9 @@ func (p *play) finish() {
 	}
 }
 
-func (p *play) identity(path gctest.Path) graph.Identity {
-	return graph.Identity{
-		Resource: *p.resource(path.Kind), Namespace: p.stage.NamespaceOf(path), Name: p.stage.NameOf(path), UID: p.stage.UIDs[path],
-	}
-}
-
 // Delete implements gctest.Play.
 func (p *play) Delete(ctx context.Context, path gctest.Path, options metav1.DeleteOptions) error {
-	return p.simulate().Delete(ctx, p.identity(path), options)
+	return p.simulate().Delete(ctx, p.stage.Identity(path), options)
 }
 
 // Patch implements gctest.Play. Finalizers are taken off by the simulator, which
@@ -233,7 +232,10 @@ func (p *play) Patch(ctx context.Context, path gctest.Path, owners *[]gctest.Own
 
 // Collector implements gctest.Play.
 func (p *play) Collector(context.Context) (*graph.Graph, gc.Server, error) {
-	server := p.simulate()
+	var server gc.Server = p.simulate()
+	if p.world.Delays != nil {
+		server = newDelayed(server, p.world.Delays)
+	}
 	return graph.New(p.snapshot(collected)), server, nil
 }
 

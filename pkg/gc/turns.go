@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// turns says whose turn it is, so that the writes of a run do not depend on how
+// long requests and events take (docs/design.md, "Order"). It is used with the
+// Collector's applying held.
+type turns struct {
+	// targets are to be deleted by the user's wish, before anything is decided;
+	// answered are those whose delete was, and settled is how many of the first are
+	// known to have got what they were to get.
+	targets  []types.UID
+	answered map[types.UID]bool
+	settled  int
+	// namespaces and resources are emptied by others since the run began.
+	namespaces map[string]bool
+	resources  map[string]bool
+	// rested: the others have had their time.
+	rested bool
+}
+
+// What tasks wait for beside objects.
+const (
+	allTargets types.UID = "\x00targets"
+	theRest    types.UID = "\x00rest"
+)
+
+// empties notes that an object, whose deletion has begun, has a content that
+// others delete: a Namespace, or a CustomResourceDefinition.
+func (t *turns) empties(o *graph.Object) {
+	if t.namespaces == nil {
+		t.namespaces, t.resources = map[string]bool{}, map[string]bool{}
+	}
+	switch {
+	case o.Resource.IsNamespace():
+		t.namespaces[o.Name] = true
+	case o.Resource.GroupResource() == definitions:
+		t.resources[o.Name] = true // its name is that of the resource
+	}
+}
+
+// answer notes that a target's delete was answered.
+func (t *turns) answer(target types.UID) {
+	if t.answered == nil {
+		t.answered = map[types.UID]bool{}
+	}
+	t.answered[target] = true
+}
+
+// definitions are the CustomResourceDefinitions.
+var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+
+// doomed reports whether others are about to delete the object.
+func (t *turns) doomed(o *graph.Object) bool {
+	return !t.rested && (t.namespaces[o.Namespace] || len(t.resources) > 0 && t.resources[o.Resource.GroupResource().String()])
+}
+
+// next gives out a task whose turn it is. The caller must call done for it.
+func (c *Collector) next() (task, bool) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	for {
+		t, ok := c.queue.pop()
+		if !ok {
+			return task{}, false
+		}
+		until, early := c.early(t)
+		if !early {
+			return t, true
+		}
+		c.queue.park(t, until)
+	}
+}
+
+// done takes a task back.
+func (c *Collector) done(t task) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	c.queue.done(t)
+	if t.kind == deleteTarget {
+		c.turns.answer(t.uid)
+	}
+	c.settle(t.uid)
+}
+
+// settle lets go on what waits for news of the object. The caller holds
+// applying.
+func (c *Collector) settle(uid types.UID) {
+	c.queue.wakeUp(uid)
+	t := &c.turns
+	if t.settled == len(t.targets) {
+		return
+	}
+	for t.settled < len(t.targets) && t.answered[t.targets[t.settled]] && !c.state.isUnseen(t.targets[t.settled]) {
+		t.settled++
+	}
+	if t.settled == len(t.targets) {
+		c.queue.wakeUp(allTargets)
+	}
+}
+
+// rest lets go on what waits until others have had their time, and reports whether
+// there was anything.
+func (c *Collector) rest() bool {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	c.turns.rested = true
+	return c.queue.wakeUp(theRest)
+}
+
+// early reports whether the turn of a task that was just given out has not come,
+// and what it waits for:
+//
+//   - Everything waits for the user's own deletes.
+//   - A decision about an object waits for those about its owners, and theirs, as
+//     far as they are not being deleted. In a circle of owners the first in the
+//     order of identities goes first, and then one after the other.
+//   - A finalizer is taken off when, besides, all dependents have been decided about.
+//   - What others are about to delete they are given time for.
+func (c *Collector) early(t task) (until types.UID, early bool) {
+	switch {
+	case t.kind == deleteTarget:
+		return "", false
+	case c.turns.settled < len(c.turns.targets):
+		return allTargets, true
+	case t.kind == release && c.queue.has(task{kind: attempt, uid: t.uid}):
+		return t.uid, true // what was decided first is what holds
+	}
+	return c.state.waitsFor(t, &c.queue, c.turns.doomed)
+}
+
+// waitsFor is what early says of owners and dependents.
+func (s *state) waitsFor(t task, q *queue, doomed func(*graph.Object) bool) (types.UID, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(t.uid)
+	switch {
+	case it == nil || it.gone || t.kind == finish && it.blocking > 0:
+		return "", false
+	case doomed(&it.object):
+		return theRest, true
+	}
+	for _, owner := range s.liveOwners(it) {
+		switch {
+		case doomed(&owner.object):
+			return theRest, true
+		case !owner.unseen() && !q.isUndecided(owner.object.UID):
+		case t.kind == finish || !s.owns(it, owner), owner.unseen(), q.isOut(owner.object.UID),
+			owner.object.Identity().Compare(it.object.Identity()) < 0:
+			return owner.object.UID, true
+		}
+	}
+	if t.kind != finish {
+		return "", false
+	}
+	return s.undecidedDependent(it, q)
+}
+
+// undecidedDependent returns what the end of an owner waits for: itself, when
+// something is decided about it, or a dependent. Those that were decided about
+// once are not looked at again.
+func (s *state) undecidedDependent(it *item, q *queue) (types.UID, bool) {
+	if q.isUndecided(it.object.UID) {
+		return it.object.UID, true
+	}
+	for ; it.decided < len(it.dependents); it.decided++ {
+		d := it.dependents[it.decided]
+		if dependent := s.items[d]; q.isUndecided(d) || dependent != nil && dependent.unseen() {
+			return d, true
+		}
+	}
+	return "", false
+}
+
+// liveOwners returns the owners of an object that are not being deleted, and
+// theirs, each once, the nearest first.
+func (s *state) liveOwners(it *item) []*item {
+	owners := s.addLiveOwners(nil, nil, it)
+	if len(owners) == 0 { // mostly
+		return nil
+	}
+	seen := map[types.UID]bool{it.object.UID: true}
+	for _, owner := range owners {
+		seen[owner.object.UID] = true
+	}
+	for i := 0; i < len(owners); i++ {
+		owners = s.addLiveOwners(owners, seen, owners[i])
+	}
+	return owners
+}
+
+// addLiveOwners adds the owners of one object that were not seen yet.
+func (s *state) addLiveOwners(owners []*item, seen map[types.UID]bool, it *item) []*item {
+	for i, ref := range it.object.OwnerReferences {
+		again := slices.ContainsFunc(it.object.OwnerReferences[:i], func(r metav1.OwnerReference) bool { return r.UID == ref.UID })
+		if again || seen[ref.UID] || ref.UID == it.object.UID {
+			continue
+		}
+		if owner := s.item(ref.UID); owner != nil && !owner.gone && (!owner.beingDeleted || owner.unseen()) {
+			owners = append(owners, owner)
+			if seen != nil {
+				seen[ref.UID] = true
+			}
+		}
+	}
+	return owners
+}
+
+// owns reports whether an object is an owner of the other, or of one of its
+// owners.
+func (s *state) owns(it, dependent *item) bool {
+	for _, owner := range s.liveOwners(dependent) {
+		if owner == it {
+			return true
+		}
+	}
+	return false
+}
