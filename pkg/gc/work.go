@@ -62,21 +62,20 @@ func (c *Collector) deleteTarget(ctx context.Context, v view) {
 		c.orphans.first(o.UID)
 	}
 	c.deleteNamed(ctx, o, deleteOptions, "named by the user")
-	if o.DeletingDependents() || orphaning(&o) {
-		c.takeUp(ctx, o, options.Policy)
+	if o.BeingDeleted() {
+		c.takeUp(ctx, o)
 	}
 }
 
-// takeUp goes on with a foreground or orphan deletion that was begun before the
-// user's delete, for which there will be no event. Whether another policy took
-// its place only the server knows: pods in their grace period and terminating
-// namespaces do not hear it.
-func (c *Collector) takeUp(ctx context.Context, o graph.Object, policy metav1.DeletionPropagation) {
-	if policy != policyOf(&o) {
-		if _, ok := c.read(ctx, o, nil); !ok {
-			return
-		}
+// takeUp goes on with a deletion that was begun before the user's delete, for
+// which there may be no event. Whether another policy took its place only the
+// server knows: pods in their grace period and terminating namespaces do not hear
+// it.
+func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
+	if _, ok := c.read(ctx, o, nil); !ok {
+		return
 	}
+	c.state.setDeleteSent(o.UID, false)
 	switch v, ok := c.state.view(o.UID); {
 	case !ok || v.gone:
 	case orphaning(&v.object):
