@@ -73,7 +73,9 @@ type Server struct {
 	noSMP     map[string]bool    // group resources that refused a strategic merge patch
 	concerned map[types.UID]bool // nil: every object
 	graces    map[types.UID]time.Time
-	followed  map[watchedPlace]bool
+	followed  map[watchedPlace]int  // since when, for watches that are connected
+	told      map[watchedPlace]bool // what is watched, or listed again and again
+	connected int                   // how often a watch was
 	inFlight  int
 	moved     time.Time // when something last happened
 	blind     int       // watches that are not connected
@@ -98,7 +100,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 	}
 	return &Server{
 		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage, watchLasts: watchLasts,
-		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, followed: map[watchedPlace]bool{}, moved: time.Now(),
+		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, followed: map[watchedPlace]int{}, told: map[watchedPlace]bool{}, moved: time.Now(),
 	}, nil
 }
 
@@ -247,12 +249,41 @@ type watchedPlace struct {
 	namespace string
 }
 
-// Follows reports whether the server's events tell of the resource's objects in
-// the namespace, which is empty for those without one.
-func (s *Server) Follows(resource schema.GroupResource, namespace string) bool {
+// Follows returns since when the server's events have told of the resource's
+// objects in the namespace, which is empty for those without one: the number of
+// the connection of their watch, and 0 while it has none. What happened during an
+// interruption comes after the watch was connected again, so what was known before
+// does not count any more.
+func (s *Server) Follows(resource schema.GroupResource, namespace string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.followed[watchedPlace{resource, namespace}] || s.followed[watchedPlace{resource, ""}]
+	return cmp.Or(s.followed[watchedPlace{resource, ""}], s.followed[watchedPlace{resource, namespace}])
+}
+
+// Tells reports whether the server's events tell of these objects sooner or later.
+func (s *Server) Tells(resource schema.GroupResource, namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told[watchedPlace{resource, ""}] || s.told[watchedPlace{resource, namespace}]
+}
+
+// follows notes that a watch was connected, or is not any more.
+func (s *Server) follows(place watchedPlace, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !is {
+		delete(s.followed, place)
+		return
+	}
+	s.connected++
+	s.followed[place] = s.connected
+}
+
+// tells notes whether the events of a place will come.
+func (s *Server) tells(place watchedPlace, is bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told[place] = is
 }
 
 // flapping is how soon at least after the watches were connected one that breaks

@@ -604,8 +604,11 @@ func formatEvents(events []gc.Event) []string {
 	var lines []string
 	for _, e := range events {
 		line := e.Object.Identity().String() + "@" + e.Object.ResourceVersion
-		if e.Removed {
+		switch {
+		case e.Removed:
 			line = "removed " + line
+		case e.Lost:
+			line = "lost " + line
 		}
 		lines = append(lines, line)
 	}

@@ -138,6 +138,8 @@ func TestFollows(t *testing.T) {
 	s := newAPIServer(t)
 	s.add("namespaces shop\nconfigmaps shop/a\npods shop/p")
 	everywhere, inShop := watchOf(s, Scope{}), watchOf(s, Scope{Namespace: "shop"})
+	everywhere.AwaitWatches(t.Context(), time.Minute)
+	inShop.AwaitWatches(t.Context(), time.Minute)
 	configMaps, pods := schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "pods"}
 	for _, test := range []struct {
 		server    *Server
@@ -152,7 +154,7 @@ func TestFollows(t *testing.T) {
 		{inShop, configMaps, "other", false},
 		{inShop, configMaps, "", false},
 	} {
-		if got := test.server.Follows(test.resource, test.namespace); got != test.want {
+		if got := test.server.Follows(test.resource, test.namespace) != 0; got != test.want || got != test.server.Tells(test.resource, test.namespace) {
 			t.Errorf("%s in %q: got %t", test.resource, test.namespace, got)
 		}
 	}

@@ -165,13 +165,13 @@ func TestWatch(t *testing.T) {
 			watches: "100 100", lists: 3,
 		},
 		{
-			name:   "the type is gone: so are its objects",
+			name:   "the type is gone: what became of its objects is not known",
 			before: "configmaps shop/a\nconfigmaps shop/b",
 			make: func(s *apiServer) {
 				s.on("WATCH", configmaps, always, unknownPath)
 				s.unserve("configmaps")
 			},
-			events: "removed ConfigMap/shop/a@1\nremoved ConfigMap/shop/b@1", watches: "100", lists: 1,
+			events: "lost ConfigMap/shop/a@1\nlost ConfigMap/shop/b@1", watches: "100", lists: 1,
 		},
 		{
 			name:    "the path is not found, but the type is served: watched again",
@@ -201,7 +201,7 @@ func TestWatch(t *testing.T) {
 				s.unserve("configmaps")
 			},
 			streams: []string{"ERROR 410"},
-			events:  "removed ConfigMap/shop/a@1", watches: "100", lists: 2,
+			events:  "lost ConfigMap/shop/a@1", watches: "100", lists: 2,
 		},
 		{
 			name:   "watching is forbidden: listed again and again",

@@ -52,9 +52,7 @@ func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources 
 					s.follow([]gc.Event{{Object: o}})
 				}
 			}
-			s.mu.Lock()
-			s.followed[watchedPlace{resource.GroupResource(), namespace}] = true
-			s.mu.Unlock()
+			s.tells(w.place(), true)
 			s.sees(false)
 			go w.run(ctx)
 		}
@@ -72,6 +70,13 @@ type watcher struct {
 	version   string
 	changed   map[types.UID]*graph.Object
 	connected bool
+	// lost: the type was not served when it was last asked for, so that what is
+	// known says nothing.
+	lost bool
+}
+
+func (w *watcher) place() watchedPlace {
+	return watchedPlace{w.resource.GroupResource(), w.namespace}
 }
 
 // known goes over the objects that there are.
@@ -120,7 +125,7 @@ func (w *watcher) run(ctx context.Context) {
 			continue // as planned
 		}
 		most, listed := relistAfter, false
-		if mustList(err) {
+		if mustList(err) || w.lost && err == nil {
 			var changed bool
 			changed, err = w.list(ctx)
 			listed, calm = err == nil, !changed
@@ -136,9 +141,10 @@ func (w *watcher) run(ctx context.Context) {
 		}
 		switch {
 		case apierrors.IsNotFound(err) && w.typeIsGone(ctx):
-			w.remove(slices.Collect(w.known))
-			return
+			w.lose()
+			most = failingAfter
 		case apierrors.IsForbidden(err), !deniedAt.IsZero() && time.Since(deniedAt) > w.server.outage:
+			w.server.tells(w.place(), false)
 			w.server.changes.fail(fmt.Errorf("watching %s: %w", w.resource.Resource, err))
 			return
 		}
@@ -157,8 +163,23 @@ func mustList(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// typeIsGone reports whether the type was deleted, and its objects with it. That
-// its path is not found does not say so: a server that is starting answers so
+// lose tells that the objects cannot be seen any more. That their type has vanished
+// does not say that they are gone: a definition that is deleted with others of its
+// kind, or whose finalizer somebody takes off, leaves them in storage, and shows
+// them when it is made again. The watcher looks for that.
+func (w *watcher) lose() {
+	w.server.tells(w.place(), false)
+	w.connect(true) // nothing is missed
+	if w.lost {
+		return
+	}
+	w.lost = true
+	for o := range w.known {
+		w.server.changes.add(gc.Event{Object: o, Lost: true})
+	}
+}
+
+// typeIsGone reports whether the type was deleted. That its path is not found does not say so: a server that is starting answers so
 // before it has read the CustomResourceDefinitions, and so may a proxy.
 func (w *watcher) typeIsGone(ctx context.Context) bool {
 	name := w.resource.GroupResource().String()
@@ -196,6 +217,11 @@ func (w *watcher) watch(ctx context.Context) (calm bool, _ error) {
 	}
 	late.Stop()
 	defer stream.Stop()
+	if w.lost {
+		return true, nil // a list says what there is
+	}
+	w.server.follows(w.place(), true)
+	defer w.server.follows(w.place(), false)
 	w.connect(true)
 	calm = true
 	for e := range stream.ResultChan() {
@@ -242,19 +268,32 @@ func (w *watcher) list(ctx context.Context) (bool, error) {
 	now, changed := map[types.UID]bool{}, false
 	for _, o := range l.objects {
 		now[o.UID] = true
-		if before, ok := w.versionOf(o.UID); !ok || before != o.ResourceVersion {
+		if before, ok := w.versionOf(o.UID); !ok || before != o.ResourceVersion || w.lost {
 			w.take(o, false)
 			changed = true
 		}
 	}
-	var gone []graph.Object
+	var missing []graph.Object
 	for o := range w.known {
 		if !now[o.UID] {
-			gone = append(gone, o)
+			missing = append(missing, o)
 		}
 	}
-	w.remove(gone)
-	return changed || len(gone) > 0, nil
+	if w.lost { // a definition that was made again need not show what the old one had
+		w.forget(missing)
+		w.lost = false
+		w.server.tells(w.place(), true)
+	} else {
+		w.remove(missing)
+	}
+	return changed || len(missing) > 0, nil
+}
+
+// forget takes objects out of what is known, without a word.
+func (w *watcher) forget(objects []graph.Object) {
+	for _, o := range objects {
+		w.changed[o.UID] = nil
+	}
 }
 
 // remove reports that objects are gone.

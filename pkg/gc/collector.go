@@ -62,9 +62,11 @@ type Collector struct {
 	// asking holds a lock for each owner that the server is asked about, and
 	// verified those that it said to be in foreground deletion.
 	asking   locks
-	verified memo
+	verified verified
 	// entered are owners in foreground deletion whose dependents were queued.
 	entered memo
+	// lookedAgain are those whose blocking dependents were once more.
+	lookedAgain memo
 	// orphans are the targets whose dependents are to stay.
 	orphans memo
 	// turns says whose turn it is.
@@ -143,8 +145,7 @@ func (c *Collector) Collect(ctx context.Context) (*Report, error) {
 		case n.BeingDeleted() && orphaning(n.Object()):
 			c.orphan(uid)
 		case n.DeletingDependents():
-			c.enqueueDependents(uid)
-			c.enqueue(task{kind: finish, uid: uid})
+			c.enqueueForeground(uid)
 		case !n.BeingDeleted() && !allSolid(n):
 			c.enqueue(task{kind: attempt, uid: uid})
 		}
@@ -220,10 +221,25 @@ func (c *Collector) enqueue(t task) {
 	c.queue.push(t)
 }
 
+// enqueueDependents has everything looked at that references the owner.
 func (c *Collector) enqueueDependents(owner types.UID) {
 	for _, uid := range c.state.dependents(owner) {
-		c.enqueue(task{kind: attempt, uid: uid})
+		if c.state.isDeletingDependents(uid) {
+			c.enqueueForeground(uid)
+		} else {
+			c.enqueue(task{kind: attempt, uid: uid})
+		}
 	}
+}
+
+// enqueueForeground has an object in foreground deletion looked at, and when that
+// is for the first time its dependents before: at once, so that nothing comes
+// between that waits for what becomes of them.
+func (c *Collector) enqueueForeground(uid types.UID) {
+	if c.entered.first(uid) {
+		c.enqueueDependents(uid)
+	}
+	c.enqueue(task{kind: finish, uid: uid})
 }
 
 // apply takes a change of an object into the state, and queues what the change
@@ -234,6 +250,9 @@ func (c *Collector) apply(e Event) {
 	defer c.applying.Unlock()
 	defer c.settle(e.Object.UID)
 	change := c.state.apply(e)
+	if e.Lost {
+		c.open.set(change.uid, false)
+	}
 	if change.late {
 		return
 	}
@@ -241,12 +260,12 @@ func (c *Collector) apply(e Event) {
 	if mine && (change.removed || e.Object.BeingDeleted()) {
 		c.open.set(change.uid, !change.removed) // other changes may be older than a delete
 	}
-	if change.removed && mine {
+	if mine && (change.removed || change.found) {
 		c.enqueueDependents(change.uid)
 	}
 	for _, owner := range change.released {
 		if c.mine(owner) && c.state.isDeletingDependents(owner) {
-			c.enqueue(task{kind: finish, uid: owner})
+			c.enqueueForeground(owner)
 		}
 	}
 	for _, owner := range change.added {
@@ -272,8 +291,7 @@ func (c *Collector) apply(e Event) {
 	if change.startsOrphaning {
 		c.orphan(change.uid)
 	} else if change.startsForeground {
-		c.enqueueDependents(change.uid)
-		c.enqueue(task{kind: finish, uid: change.uid})
+		c.enqueueForeground(change.uid)
 	}
 }
 

@@ -261,6 +261,31 @@ func (m *memo) has(uid types.UID) bool {
 	return m.done[uid]
 }
 
+// verified remembers of owners in foreground deletion since when the server's
+// events have told of them. Its zero value remembers none. It may be used by
+// several goroutines.
+type verified struct {
+	mu    sync.Mutex
+	since map[types.UID]int
+}
+
+func (v *verified) set(uid types.UID, since int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.since == nil {
+		v.since = map[types.UID]int{}
+	}
+	v.since[uid] = since
+}
+
+// is reports whether the owner was verified and the events have told of it ever
+// since.
+func (v *verified) is(uid types.UID, since int) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return since != 0 && v.since[uid] == since
+}
+
 // locks has a lock for each UID. Its zero value is ready for use.
 type locks struct {
 	mu   sync.Mutex

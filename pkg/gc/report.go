@@ -197,6 +197,8 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	case v.object.BeingDeleted():
 		o.Result = Remaining
 		c.explain(&o, v)
+	case v.lost:
+		o.Result, o.Reason = Unknown, "its type is not served any more, so whether it still exists is not known"
 	case v.deleteSent:
 		o.Result, o.Reason = Remaining, "its deletion was accepted, and its end not seen"
 	case f.unknown:

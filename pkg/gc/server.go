@@ -47,6 +47,10 @@ type Event struct {
 	// removed.
 	Object  graph.Object
 	Removed bool
+	// Lost: the object, as it was last seen, cannot be seen any more, because its
+	// type is not served. Whether it still exists is not known. It is found again
+	// with the next event that tells of it.
+	Lost bool
 }
 
 // Patch is one of the three changes that the algorithm makes to objects.

@@ -45,6 +45,8 @@ type item struct {
 	deleteSent bool
 	// lingers: it was found although nothing held it any more.
 	lingers bool
+	// lost: its type is not served any more.
+	lost bool
 	// refuted: the server has shown an older version than this one, which
 	// therefore is not one that it has now.
 	refuted bool
@@ -68,6 +70,7 @@ type view struct {
 	deletingDependents bool
 	deleteSent         bool
 	orphaned           bool
+	lost               bool
 	live, blocking     int
 }
 
@@ -178,7 +181,7 @@ func (s *state) view(uid types.UID) (view, bool) {
 	}
 	return view{
 		object: it.object, gone: it.gone, beingDeleted: it.beingDeleted,
-		deletingDependents: it.deletingDependents, deleteSent: it.deleteSent, orphaned: it.orphaned,
+		deletingDependents: it.deletingDependents, deleteSent: it.deleteSent, orphaned: it.orphaned, lost: it.lost,
 		live: it.live, blocking: it.blocking,
 	}, true
 }
@@ -258,7 +261,7 @@ func (s *state) setDeleteSent(uid types.UID, sent bool) {
 // yet, or only one that says that nothing holds the object: the next says that it
 // is gone.
 func (it *item) unseen() bool {
-	return !it.gone && (it.deleteSent || free(&it.object) && !it.lingers)
+	return !it.gone && !it.lost && (it.deleteSent || free(&it.object) && !it.lingers)
 }
 
 // free reports whether an object that is being deleted is held by nothing that
@@ -327,6 +330,8 @@ type change struct {
 	// late: the object was gone already, or is known as it was later, and nothing
 	// changed.
 	late bool
+	// found: it was lost.
+	found bool
 	// removed: the object is gone. released are its owners then, and otherwise
 	// those that it no longer blocks.
 	removed  bool
@@ -352,9 +357,12 @@ func (s *state) apply(e Event) change {
 	switch {
 	case it.gone:
 		return change{uid: e.Object.UID, late: true} // a UID does not come back
+	case e.Lost:
+		it.lost = true
+		return change{uid: e.Object.UID, late: true}
 	case e.Removed:
 		return s.remove(it, &e.Object)
-	case it.refuted:
+	case it.refuted, it.lost:
 	case older(&e.Object, &it.object), it.deleteSent && e.Object.ResourceVersion == it.object.ResourceVersion:
 		return change{uid: e.Object.UID, late: true} // the event of an own patch comes after its answer
 	}
@@ -415,7 +423,7 @@ func (s *state) remove(it *item, o *graph.Object) change {
 }
 
 func (s *state) update(it *item, o *graph.Object) change {
-	c := change{uid: o.UID}
+	c := change{uid: o.UID, found: it.lost}
 	before := it.object
 	for _, owner := range distinctOwners(before.OwnerReferences) {
 		_, blocked := edgeOf(before.OwnerReferences, owner)
@@ -430,7 +438,7 @@ func (s *state) update(it *item, o *graph.Object) change {
 	if !equalOwners(before.OwnerReferences, o.OwnerReferences) {
 		c.ownersBefore = before.OwnerReferences
 	}
-	it.object, it.deleteSent, it.refuted = *o, false, false
+	it.object, it.deleteSent, it.refuted, it.lost = *o, false, false, false
 	for _, owner := range distinctOwners(o.OwnerReferences) {
 		known, _ := edgeOf(before.OwnerReferences, owner)
 		if !known {

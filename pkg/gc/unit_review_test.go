@@ -287,7 +287,15 @@ func TestSilence(t *testing.T) {
 type somewhat struct{ *fake }
 
 // Follows implements partial.
-func (somewhat) Follows(resource schema.GroupResource, _ string) bool {
+func (s somewhat) Follows(resource schema.GroupResource, namespace string) int {
+	if !s.Tells(resource, namespace) {
+		return 0
+	}
+	return 1
+}
+
+// Tells implements partial.
+func (somewhat) Tells(resource schema.GroupResource, _ string) bool {
 	return resource.Resource != "secrets"
 }
 

@@ -81,8 +81,7 @@ func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
 	case orphaning(&v.object):
 		c.orphan(o.UID)
 	case v.object.DeletingDependents():
-		c.enqueueDependents(o.UID)
-		c.enqueue(task{kind: finish, uid: o.UID})
+		c.enqueueForeground(o.UID)
 	}
 }
 
@@ -93,7 +92,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	o := v.object
 	switch {
 	case v.deletingDependents:
-		c.enqueue(task{kind: finish, uid: o.UID})
+		c.enqueueForeground(o.UID)
 		return
 	case v.beingDeleted || v.deleteSent || len(o.OwnerReferences) == 0 || c.spare(&o):
 		return
@@ -345,6 +344,17 @@ func (c *Collector) deleted(ctx context.Context, s Step) {
 	if !unsent(ctx, s.Err) {
 		c.write(s)
 	}
+	if s.Err == nil && !c.told(&s.Object) {
+		c.look(ctx, s.Object)
+	}
+}
+
+// look reads an object of which a delete was accepted and of which no event will
+// tell.
+func (c *Collector) look(ctx context.Context, o graph.Object) {
+	if _, ok := c.read(ctx, o, nil); ok {
+		c.state.setDeleteSent(o.UID, false)
+	}
 }
 
 // unsent reports whether a request was not sent because the context has ended.
@@ -495,22 +505,19 @@ func (c *Collector) finish(ctx context.Context, v view) {
 }
 
 // finishForeground takes the finalizer foregroundDeletion off an object that
-// nothing blocks any more, and otherwise looks at what blocks it
-// (garbagecollector.go, processDeletingDependentsItem).
+// nothing blocks any more. What blocks it is looked at once more, since that may
+// have failed (garbagecollector.go, processDeletingDependentsItem); what becomes of
+// it leads back here.
 func (c *Collector) finishForeground(ctx context.Context, v view) {
 	o := v.object
-	if v.blocking > 0 {
-		if !c.entered.first(o.UID) {
-			return // its blocking dependents were queued; their events lead back here
-		}
+	switch {
+	case v.blocking > 0 && c.lookedAgain.first(o.UID):
 		for _, uid := range c.state.blockingDependents(o.UID) {
 			if !c.state.isDeletingDependents(uid) {
 				c.enqueue(task{kind: attempt, uid: uid})
 			}
 		}
-		return
-	}
-	if o.HasFinalizer(metav1.FinalizerDeleteDependents) {
+	case v.blocking == 0 && o.HasFinalizer(metav1.FinalizerDeleteDependents):
 		c.patch(ctx, o, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerDeleteDependents}, "nothing blocks it any more")
 	}
 }
@@ -631,7 +638,11 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	}
 	v, known := l.c.state.view(l.ref.UID)
 	here := known && !v.gone && l.c.snapshot.IsAt(&v.object, resource.GroupResource(), namespace, name)
-	if here && (!v.object.DeletingDependents() || l.c.verified.has(l.ref.UID) && l.c.isFollowed(resource.GroupResource(), namespace)) {
+	if known && v.lost {
+		return nil, graph.ErrUnlisted
+	}
+	since := l.c.followed(resource.GroupResource(), namespace)
+	if here && (!v.object.DeletingDependents() || l.c.verified.is(l.ref.UID, since)) {
 		return &graph.FoundOwner{UID: v.object.UID, DeletingDependents: v.object.DeletingDependents()}, nil
 	}
 	if err := l.c.state.readError(l.ref, namespace); err != nil {
@@ -653,29 +664,46 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	case owner.UID != l.ref.UID:
 		l.c.state.rememberAbsent(l.ref, namespace)
 	case owner.DeletingDependents():
-		l.c.verified.first(l.ref.UID)
+		l.c.verified.set(l.ref.UID, since)
 	}
 	return &graph.FoundOwner{UID: owner.UID, DeletingDependents: owner.DeletingDependents()}, nil
 }
 
-// partial is a Server whose events do not tell of every object.
+// partial is a Server whose events do not always tell of every object.
 type partial interface {
-	// Follows reports whether Events tells of all changes of the resource's
-	// objects in the namespace, empty for cluster-scoped ones.
-	Follows(resource schema.GroupResource, namespace string) bool
+	// Follows returns since when Events has told of all changes of the resource's
+	// objects in the namespace, empty for cluster-scoped ones: a number that is
+	// another after each interruption, and 0 during one.
+	Follows(resource schema.GroupResource, namespace string) int
+	// Tells reports whether Events tells of these objects sooner or later.
+	Tells(resource schema.GroupResource, namespace string) bool
 }
 
-// isFollowed reports whether the state keeps up with the resource's objects in
-// the namespace: they were listed, and the server's events tell of them since.
-func (c *Collector) isFollowed(resource schema.GroupResource, namespace string) bool {
-	listed := c.snapshot.Listed(resource)
-	if _, ok := listed[namespace]; !ok {
-		if _, ok := listed[""]; !ok {
-			return false
-		}
-	}
+// followed returns since when the state has kept up with the resource's objects in
+// the namespace: they were listed, and the server's events tell of them. It is 0
+// when it does not.
+func (c *Collector) followed(resource schema.GroupResource, namespace string) int {
 	p, ok := c.server.(partial)
-	return !ok || p.Follows(resource, namespace)
+	switch {
+	case !c.listed(resource, namespace):
+		return 0
+	case !ok:
+		return 1
+	}
+	return p.Follows(resource, namespace)
+}
+
+// told reports whether the server's events tell what becomes of the object.
+func (c *Collector) told(o *graph.Object) bool {
+	p, ok := c.server.(partial)
+	return c.listed(o.Resource.GroupResource(), o.Namespace) && (!ok || p.Tells(o.Resource.GroupResource(), o.Namespace))
+}
+
+func (c *Collector) listed(resource schema.GroupResource, namespace string) bool {
+	listed := c.snapshot.Listed(resource)
+	_, there := listed[namespace]
+	_, everywhere := listed[""]
+	return there || everywhere
 }
 
 func equalOwners(a, b []metav1.OwnerReference) bool {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -103,7 +104,14 @@ func (s *Server) syncCRD(o graph.Object) {
 // crdRemoved takes the type of a removed CustomResourceDefinition out of the
 // API. What is left of its instances stays in storage.
 func (s *Server) crdRemoved(o *graph.Object) {
-	if resource := s.define(o).instances.resource; !slices.Contains(overlapping, resource) {
-		s.unserved[resource] = true
+	instances := s.define(o).instances
+	if slices.Contains(overlapping, instances.resource) {
+		return
+	}
+	s.unserved[instances.resource] = true
+	for _, uid := range s.members(instances) {
+		if instance, gone, _ := s.look(uid); !gone {
+			s.pending = append(s.pending, gc.Event{Object: instance, Lost: true})
+		}
 	}
 }

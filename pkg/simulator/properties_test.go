@@ -182,6 +182,9 @@ func (c *client) drain(wait bool) error {
 			delete(c.read, uid)
 			continue
 		}
+		if e.Lost {
+			continue
+		}
 		version, conversion := strconv.Atoi(strings.TrimPrefix(e.Object.ResourceVersion, simulator.FirstVersion[:12]))
 		if conversion != nil || version <= c.writes {
 			c.t.Fatalf("resourceVersion %s of %s after %d", e.Object.ResourceVersion, uid, c.writes)

@@ -190,8 +190,11 @@ func (p *player) texts(events []gc.Event) string {
 	for _, e := range events {
 		p.read[e.Object.UID] = e.Object
 		text := "changed "
-		if e.Removed {
+		switch {
+		case e.Removed:
 			text = "removed "
+		case e.Lost:
+			text = "lost "
 		}
 		texts = append(texts, text+e.Object.Identity().String())
 	}

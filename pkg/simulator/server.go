@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -194,17 +195,25 @@ func (s *Server) isGone(uid types.UID) bool {
 
 // find returns the object at the location.
 func (s *Server) find(where location) (graph.Object, error) {
-	unserved := s.unserved[where.resource]
+	if s.unserved[where.resource] {
+		return graph.Object{}, errNotServed(where.resource)
+	}
 	uid, found := s.located(where)
-	if found && !unserved {
+	if found {
 		if o, gone, _ := s.look(uid); !gone {
 			return o, nil
 		}
 	}
-	if found || unserved || s.snapshot.Covers(where.resource, where.namespace, where.name) {
+	if found || s.snapshot.Covers(where.resource, where.namespace, where.name) {
 		return graph.Object{}, apierrors.NewNotFound(where.resource, where.name)
 	}
 	return graph.Object{}, fmt.Errorf("looking for %s: %w", where, graph.ErrUnlisted)
+}
+
+// errNotServed is what an API server answers to requests for a type that it does not
+// serve: a 404 that says nothing of the object.
+func errNotServed(resource schema.GroupResource) error {
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", resource, "", "", 0, true)
 }
 
 // update stores the new state of an object, and removes the object when that
