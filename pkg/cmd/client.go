@@ -30,11 +30,12 @@ type session struct {
 	config    *rest.Config
 	writable  *rest.Config // nil for read commands
 	namespace string       // the current one, of --namespace or the context
+	enforced  bool         // it is that of --namespace
 }
 
 // connect reads the kubeconfig and the server's types.
 func (g *globals) connect(ctx context.Context, pageSize int64) (*session, error) {
-	namespace, _, err := g.config.ToRawKubeConfigLoader().Namespace()
+	namespace, enforced, err := g.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, kubeconfigError(err)
 	}
@@ -47,7 +48,7 @@ func (g *globals) connect(ctx context.Context, pageSize int64) (*session, error)
 	if err != nil {
 		return nil, err
 	}
-	return &session{ConfigFlags: g.config, reader: reader, config: config, namespace: namespace}, nil
+	return &session{ConfigFlags: g.config, reader: reader, config: config, namespace: namespace, enforced: enforced}, nil
 }
 
 // connectToWrite is connect for the commands that change something.

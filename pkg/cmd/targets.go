@@ -83,29 +83,16 @@ func (t *targets) validateTargets() error {
 // resolve finds the objects. Those that were found are returned beside the
 // errors of the others.
 func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, error) {
-	chunk := t.pageSize
-	if chunk == cluster.AutoPageSize {
-		chunk = cluster.DefaultPageSize
-	}
-	builder := resource.NewBuilder(s).Unstructured().ContinueOnError().
-		NamespaceParam(s.namespace).DefaultNamespace().AllNamespaces(t.allNamespaces).
-		FilenameParam(false, &t.files).
-		LabelSelectorParam(t.selector).FieldSelectorParam(t.fieldSelector).
-		RequestChunksOf(chunk).RequireObject(false).
-		ResourceTypeOrNameArgs(true, t.args...)
-	if t.fromFiles() {
-		builder = builder.Flatten() // a file may hold lists
-	} else if !t.named() {
-		builder = builder.TransformRequests(func(r *rest.Request) {
-			r.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
-		})
-	}
 	var found []graph.Object
 	var errs []error
-	err := builder.Do().Visit(func(info *resource.Info, err error) error {
+	err := t.builder(s).Do().Visit(func(info *resource.Info, err error) error {
+		stated := err == nil && t.fromFiles() && info.Namespace != ""
+		if err == nil && t.fromFiles() {
+			err = t.place(s, info)
+		}
 		if err == nil {
 			var objects []graph.Object
-			objects, err = t.objects(ctx, s, info)
+			objects, err = t.objects(ctx, s, info, stated)
 			found = append(found, objects...)
 		}
 		if err != nil {
@@ -119,9 +106,52 @@ func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, erro
 	return unique(found), utilerrors.NewAggregate(errs)
 }
 
+// builder returns what finds the objects. Those of files come with the namespace
+// that the file states, and no other.
+func (t *targets) builder(s *session) *resource.Builder {
+	chunk := t.pageSize
+	if chunk == cluster.AutoPageSize {
+		chunk = cluster.DefaultPageSize
+	}
+	builder := resource.NewBuilder(s).Unstructured().ContinueOnError().
+		NamespaceParam(s.namespace).AllNamespaces(t.allNamespaces).
+		FilenameParam(false, &t.files). // place requires the namespace
+		LabelSelectorParam(t.selector).FieldSelectorParam(t.fieldSelector).
+		RequestChunksOf(chunk).RequireObject(false).
+		ResourceTypeOrNameArgs(true, t.args...)
+	switch {
+	case t.fromFiles():
+		return builder.Flatten() // a file may hold lists
+	case t.named():
+		return builder.DefaultNamespace()
+	}
+	return builder.DefaultNamespace().TransformRequests(func(r *rest.Request) {
+		r.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
+	})
+}
+
+// place puts an object of a file that states no namespace into the current one.
+// A namespace of the command line is a guard: an object that states another is
+// refused, not looked for in either (cli-runtime, pkg/resource,
+// RequireNamespace).
+func (t *targets) place(s *session, info *resource.Info) error {
+	switch {
+	case !info.Namespaced() || info.Namespace == s.namespace:
+	case info.Namespace == "":
+		info.Namespace = s.namespace
+	case s.enforced && !t.allNamespaces:
+		return hintedError{
+			fmt.Errorf("the namespace from the provided object %q does not match the namespace %q", info.Namespace, s.namespace),
+			fmt.Sprintf("--namespace=%s names that of the object; without -n each object is looked for where its file says", info.Namespace),
+		}
+	}
+	return nil
+}
+
 // objects returns what the builder found: the items of a list that the server
-// sent, or one named object, whose metadata is still to be read.
-func (t *targets) objects(ctx context.Context, s *session, info *resource.Info) ([]graph.Object, error) {
+// sent, or one named object, whose metadata is still to be read. stated says that
+// a file has its namespace.
+func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, stated bool) ([]graph.Object, error) {
 	kind := s.reader.Resource(info.Mapping)
 	if list, ok := info.Object.(runtime.Unstructured); ok && list.IsList() {
 		var objects []graph.Object
@@ -138,7 +168,7 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info) 
 	if err != nil {
 		err = fmt.Errorf("reading %s/%s: %w", kind.Resource, info.Name, err)
 		if apierrors.IsNotFound(err) {
-			err = missingError{err, kind.GroupResource(), info.Namespace, info.Name, kind.Namespaced}
+			err = missingError{err, kind.GroupResource(), info.Namespace, info.Name, kind.Namespaced, stated}
 		} else {
 			err = unreadError{err, identified(kind, info.Namespace, info.Name)}
 		}
@@ -153,6 +183,8 @@ type missingError struct {
 	resource        schema.GroupResource
 	namespace, name string
 	namespaced      bool
+	// stated: its namespace is that of a file, where -n names no other.
+	stated bool
 }
 
 // missing returns the errors about objects that do not exist.
@@ -172,8 +204,11 @@ func (e missingError) Unwrap() error { return e.error }
 
 // hint points at the namespace.
 func (e missingError) hint() string {
-	if !e.namespaced {
+	switch {
+	case !e.namespaced:
 		return ""
+	case e.stated:
+		return fmt.Sprintf("its file says namespace %q", e.namespace)
 	}
 	return fmt.Sprintf("the namespace is %q; -n names another", e.namespace)
 }
