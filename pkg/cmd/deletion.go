@@ -405,8 +405,7 @@ func (d *deletion) ask(ctx context.Context, guarded string, plan *render.Deletio
 	if guarded != "" {
 		question, want = fmt.Sprintf("This belongs to the system. Type %q to continue: ", guarded), []string{guarded}
 	}
-	fmt.Fprint(d.ErrOut, question)
-	answer, err := readLine(ctx, d.In)
+	answer, err := d.answer(ctx, question)
 	if err != nil {
 		return err
 	}
@@ -414,6 +413,20 @@ func (d *deletion) ask(ctx context.Context, guarded string, plan *render.Deletio
 		return errors.New("not confirmed: nothing was changed")
 	}
 	return nil
+}
+
+// answer asks a question and returns the line that is the answer. What is written
+// after it begins a line, also when the user gave none.
+func (d *deletion) answer(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(d.ErrOut, question)
+	answer, err := readLine(ctx, d.In)
+	if !strings.HasSuffix(answer, "\n") {
+		fmt.Fprintln(d.ErrOut)
+	}
+	if err != nil && ctx.Err() != nil {
+		fmt.Fprintln(d.ErrOut, "Interrupted: nothing was changed.")
+	}
+	return answer, err
 }
 
 // serverOptions say how patient the run is. By the preview it takes that long.
