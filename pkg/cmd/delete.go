@@ -35,6 +35,7 @@ type deleteOptions struct {
 	targets
 	cascade        string
 	gracePeriod    int64
+	now, force     bool
 	all            bool
 	ignoreNotFound bool
 }
@@ -87,7 +88,9 @@ func newDelete(g *globals) *cobra.Command {
 	o.addDeletionFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&o.cascade, "cascade", "background", `What happens to dependents: "background", "foreground" (they go first) or "orphan" (they stay)`)
-	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Seconds that the named pods get to end; negative leaves it to them")
+	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Seconds that the named pods get to end; negative leaves it to them. Without --force 0 is 1")
+	flags.BoolVar(&o.now, "now", false, "Give the named pods a second to end, as --grace-period=1 does")
+	flags.BoolVar(&o.force, "force", false, "Remove the named pods at once, without waiting for their kubelets: their containers may go on. No finalizer is removed")
 	flags.BoolVar(&o.all, "all", false, "Delete all objects of the named types in the namespace")
 	flags.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "Treat an object that does not exist as deleted")
 	g.completeValues(cmd, map[string][]string{"cascade": {"background", "foreground", "orphan"}})
@@ -99,6 +102,9 @@ func (o *deleteOptions) validate() error {
 		return err
 	}
 	if err := o.validateDeletion(); err != nil {
+		return err
+	}
+	if err := o.validateGrace(); err != nil {
 		return err
 	}
 	selected := o.selector != "" || o.fieldSelector != ""
@@ -146,12 +152,9 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	if len(ids) == 0 {
 		return o.nothing(s, g)
 	}
-	options := gc.DeleteOptions{Policy: cascades[o.cascade]}
-	if o.gracePeriod >= 0 {
-		options.GracePeriodSeconds = &o.gracePeriod
-	}
+	options := gc.DeleteOptions{Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds()}
 	return o.execute(ctx, &job{
-		session: s, snapshot: snapshot, graph: g, policy: options.Policy, targets: ids,
+		session: s, snapshot: snapshot, graph: g, policy: options.Policy, targets: ids, dangers: o.dangers(g, ids),
 		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
 		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
 			return c.Delete(ctx, byName(ids), options)

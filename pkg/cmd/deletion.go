@@ -90,6 +90,8 @@ type job struct {
 	run func(context.Context, *gc.Collector) (*gc.Report, error)
 	// sentence opens the preview.
 	sentence string
+	// dangers are said before the preview, and so before the question.
+	dangers []string
 	// takes is how long the preview had to wait for others: grace periods, the
 	// namespace controller, pod garbage collection.
 	takes time.Duration
@@ -100,6 +102,9 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	plan, report, err := d.preview(ctx, j)
 	if err != nil {
 		return err
+	}
+	for _, danger := range j.dangers {
+		fmt.Fprintln(d.ErrOut, "Warning: "+danger)
 	}
 	if d.dryRun == "server" {
 		if err := d.askServer(ctx, j, plan, report); err != nil {

@@ -39,7 +39,7 @@ type PlanStep struct {
 	Object            ObjectReference             `json:"object"`
 	Reason            string                      `json:"reason"`
 	PropagationPolicy *metav1.DeletionPropagation `json:"propagationPolicy,omitempty"`
-	// GracePeriodSeconds is what --grace-period says, if anything.
+	// GracePeriodSeconds is what --grace-period, --now or --force says, if anything.
 	GracePeriodSeconds *int64        `json:"gracePeriodSeconds,omitempty"`
 	Preconditions      Preconditions `json:"preconditions"`
 	Patch              *PatchSummary `json:"patch,omitempty"`
