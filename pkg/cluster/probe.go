@@ -5,8 +5,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,7 +19,8 @@ import (
 const probeTimeout = 33 * time.Second
 
 // Prober asks the API server what it would answer to a write. It cannot write:
-// its transport refuses every request but dry runs. Its methods may be called by several goroutines at once.
+// its transport refuses every request but dry runs. Its methods may be called by
+// several goroutines at once.
 type Prober struct {
 	rest rest.Interface
 }
@@ -35,9 +34,8 @@ func NewProber(config *rest.Config, stats *Stats) (*Prober, error) {
 	}
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.QPS = -1
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &dryRunTransport{next: next, stats: stats}
-	})
+	config.Wrap(stats.counting)
+	config.Wrap(onlyDryRuns)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
@@ -47,38 +45,6 @@ func NewProber(config *rest.Config, stats *Stats) (*Prober, error) {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	return p, nil
-}
-
-// dryRunTransport refuses every request that could change something.
-type dryRunTransport struct {
-	next  http.RoundTripper
-	stats *Stats
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t *dryRunTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if !changesNothing(request) {
-		return nil, fmt.Errorf("a probe tried to send %s %s", request.Method, request.URL.RequestURI())
-	}
-	return t.stats.count(request, t.next)
-}
-
-// WrappedRoundTripper lets client-go cancel the request (apimachinery,
-// util/net, RoundTripperWrapper).
-func (t *dryRunTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
-
-// changesNothing reports whether the API server stores nothing for the request.
-// The body of a DELETE takes the place of its parameters, so it may have none
-// (k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource).
-func changesNothing(request *http.Request) bool {
-	dryRun := slices.Equal(request.URL.Query()["dryRun"], []string{metav1.DryRunAll})
-	switch request.Method {
-	case http.MethodPatch:
-		return dryRun
-	case http.MethodDelete:
-		return dryRun && (request.Body == nil || request.Body == http.NoBody)
-	}
-	return false
 }
 
 // metadataOnly asks for answers without spec, status and data.

@@ -90,11 +90,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 		options.Settle = DefaultSettle
 	}
 	timeout := cmp.Or(config.Timeout, DefaultTimeout)
-	config = rest.CopyConfig(config)
-	config.QPS, config.Timeout = -1, 0 // watches last; every other request gets the timeout by its context
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &transport{next: next, stats: reader.stats} })
-	client, err := metadata.NewForConfig(config)
+	client, err := metadata.NewForConfig(forWrites(config, reader.stats))
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
@@ -102,6 +98,16 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage, watchLasts: watchLasts,
 		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, followed: map[watchedPlace]int{}, told: map[watchedPlace]bool{}, moved: time.Now(),
 	}, nil
+}
+
+// forWrites returns a copy of the config for a Server: without limits, and with
+// the requests counted.
+func forWrites(config *rest.Config, stats *Stats) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Timeout = -1, 0 // watches last; every other request gets the timeout by its context
+	config.WarningHandlerWithContext = rest.NoWarnings{}
+	config.Wrap(stats.counting)
+	return config
 }
 
 func (s *Server) client(resource *graph.Resource, namespace string) metadata.ResourceInterface {
@@ -461,23 +467,4 @@ func (c *changes) wake() <-chan struct{} {
 		c.notify()
 	}
 	return c.signal
-}
-
-// DryRun sends a step with dryRun=All and returns what the server says to it:
-// admission, rights, validation and preconditions are checked, and nothing is
-// changed. So an earlier step has changed nothing either, and every step goes
-// with the object as the snapshot has it.
-func (s *Server) DryRun(ctx context.Context, step gc.Step, snapshot *graph.Snapshot) error {
-	o, known := snapshot.Object(step.Object.UID)
-	if !known {
-		return fmt.Errorf("%s is not in the snapshot", step.Object.Identity())
-	}
-	if step.Action != gc.ActionDelete {
-		_, err := s.patch(ctx, o, step.Patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: s.options.FieldManager})
-		return err
-	}
-	options := step.Options
-	options.DryRun = []string{metav1.DryRunAll}
-	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
-	return s.Delete(context.WithValue(ctx, inBody{}, true), o.Identity(), options)
 }

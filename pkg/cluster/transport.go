@@ -68,15 +68,14 @@ func (s *Stats) count(request *http.Request, next http.RoundTripper) (*http.Resp
 	return response, err
 }
 
-// inBody is the key of a context in which requests are dry runs by what their
-// body says.
-type inBody struct{}
+func isDryRun(request *http.Request) bool { return request.URL.Query().Has("dryRun") }
 
-func isDryRun(request *http.Request) bool {
-	return request.URL.Query().Has("dryRun") || request.Context().Value(inBody{}) != nil
+// counting wraps a transport so that its requests are counted.
+func (s *Stats) counting(next http.RoundTripper) http.RoundTripper {
+	return &transport{next: next, stats: s}
 }
 
-// transport counts the requests of a Server.
+// transport counts the requests of what writes.
 type transport struct {
 	next  http.RoundTripper
 	stats *Stats

@@ -406,49 +406,6 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// A dry run sends what the step would, with the object as it was read.
-func TestDryRun(t *testing.T) {
-	s := newAPIServer(t)
-	s.add("pods shop/p rv=5 < v1:Node:n@n")
-	server := s.writer(rest.Config{}, ServerOptions{FieldManager: "tester"})
-	snapshot := s.snapshot(server.reader, Scope{})
-	p := found(t, snapshot, "p")
-	later, version := p, "9"
-	later.ResourceVersion = version
-	policy := metav1.DeletePropagationOrphan
-	steps := []gc.Step{
-		{Action: gc.ActionDelete, Object: later, Options: metav1.DeleteOptions{
-			PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{ResourceVersion: &version},
-		}},
-		{Action: gc.ActionRemoveOwnerReferences, Object: later, Patch: gc.Patch{RemoveOwners: []types.UID{"n"}}},
-	}
-	for _, step := range steps {
-		if err := server.DryRun(t.Context(), step, snapshot); err != nil {
-			t.Errorf("%s: %v", step.Action, err)
-		}
-	}
-	var sent []string
-	for _, r := range s.log[len(s.log)-2:] {
-		sent = append(sent, r.method+" "+r.query+" "+strings.TrimSpace(r.body))
-	}
-	same(t, "sent", `DELETE  {"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"p","resourceVersion":"5"},"propagationPolicy":"Orphan","dryRun":["All"]}
-		PATCH dryRun=All&fieldManager=tester {"metadata":{"ownerReferences":[{"$patch":"delete","uid":"n"}],"resourceVersion":"5","uid":"p"}}`, sent)
-	if got := server.reader.Stats().String(); !strings.Contains(got, ", 2 dry runs; ") {
-		t.Errorf("counted %s", got)
-	}
-	if steps[0].Options.DryRun != nil || *steps[0].Options.Preconditions.ResourceVersion != "9" {
-		t.Errorf("the step was changed: %+v", steps[0].Options)
-	}
-	s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, forbidden())
-	if err := server.DryRun(t.Context(), steps[0], snapshot); !apierrors.IsForbidden(err) {
-		t.Errorf("refused: %v", err)
-	}
-	stranger := gc.Step{Object: graph.Object{Resource: p.Resource, Namespace: "shop", Name: "x", UID: "x"}}
-	if err := server.DryRun(t.Context(), stranger, snapshot); err == nil || err.Error() != "Pod/shop/x is not in the snapshot" {
-		t.Errorf("an unknown object: %v", err)
-	}
-}
-
 func TestBadServerConfig(t *testing.T) {
 	s := newAPIServer(t)
 	config := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "/nonexistent"}}

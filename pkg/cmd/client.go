@@ -68,6 +68,14 @@ func (s *session) server(options cluster.ServerOptions) (*cluster.Server, error)
 	return cluster.NewServer(s.reader, s.writable, options)
 }
 
+// fieldManager is recorded by the API server as the author of patches.
+const fieldManager = "kubectl-gc"
+
+// dryRunner returns a client that can only send dry runs.
+func (s *session) dryRunner() (*cluster.DryRunner, error) {
+	return cluster.NewDryRunner(s.reader, s.writable, cluster.ServerOptions{FieldManager: fieldManager})
+}
+
 func kubeconfigError(err error) error {
 	return hintedError{fmt.Errorf("reading the kubeconfig: %w", err), "check $KUBECONFIG, --kubeconfig and --context"}
 }

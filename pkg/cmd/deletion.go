@@ -40,7 +40,7 @@ type deletion struct {
 
 func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&d.dryRun, "dry-run", "none", `"client" shows what would happen, "server" also asks the server about every write, "none" does it`)
+	flags.StringVar(&d.dryRun, "dry-run", "none", `"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	flags.Lookup("dry-run").NoOptDefVal = "client"
 	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
 	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")
@@ -248,18 +248,23 @@ func addReasons(o *gc.Outcome, reasons []string) {
 	o.Reason = strings.Join(reasons, "; ")
 }
 
-// askServer sends every step with dryRun=All and notes the answers.
+// askServer sends every step with dryRun=All and notes the answers, or why it was
+// not sent.
 func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionPlan, report *gc.Report) error {
-	server, err := j.session.server(cluster.ServerOptions{})
+	server, err := j.session.dryRunner()
 	if err != nil {
 		return err
 	}
 	for i, step := range report.Steps {
-		err := server.DryRun(ctx, step, j.snapshot)
+		err := server.Ask(ctx, step, j.snapshot)
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		plan.Steps[i].Server = render.NewServerAnswer(err)
+		answer := render.NewServerAnswer(err)
+		if errors.As(err, new(cluster.NotAskedError)) {
+			answer = render.NewNotAsked(err)
+		}
+		plan.Steps[i].Server = answer
 	}
 	return nil
 }
@@ -293,12 +298,17 @@ func (d *deletion) dryRunWords() string {
 }
 
 // refusals reports what the server said no to in a dry run, and to what it said
-// nothing.
+// nothing. What it was not asked about is neither: the exit code is that of the
+// rest.
 func (d *deletion) refusals(plan *render.DeletionPlan) error {
-	refused, unanswered := 0, 0
+	refused, unanswered, notAsked := 0, 0, 0
+	var why []string
 	for _, step := range plan.Steps {
 		switch {
 		case step.Server == nil || step.Server.Accepted:
+		case step.Server.NotAsked:
+			notAsked++
+			why = append(why, step.Server.Message)
 		case step.Server.Unanswered:
 			unanswered++
 		default:
@@ -310,6 +320,10 @@ func (d *deletion) refusals(plan *render.DeletionPlan) error {
 	}
 	if unanswered > 0 {
 		fmt.Fprintf(d.ErrOut, "The server did not answer %d of %d writes.\n", unanswered, len(plan.Steps))
+	}
+	if notAsked > 0 {
+		slices.Sort(why)
+		fmt.Fprintf(d.ErrOut, "The server was not asked about %d of %d writes: %s.\n", notAsked, len(plan.Steps), strings.Join(slices.Compact(why), "; "))
 	}
 	if refused+unanswered > 0 {
 		return errRemaining
@@ -436,7 +450,7 @@ func (d *deletion) answer(ctx context.Context, question string) (string, error) 
 
 // serverOptions say how patient the run is. By the preview it takes that long.
 func (d *deletion) serverOptions(takes time.Duration) cluster.ServerOptions {
-	options := cluster.ServerOptions{FieldManager: "kubectl-gc", Settle: cluster.DefaultSettle + takes}
+	options := cluster.ServerOptions{FieldManager: fieldManager, Settle: cluster.DefaultSettle + takes}
 	switch {
 	case !d.wait:
 		options.Settle, options.IgnoreGrace = time.Second, true

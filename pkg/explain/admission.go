@@ -168,7 +168,7 @@ func (w *walker) seenFailing(n graph.Node, words string) (Evidence, bool) {
 			}
 		}
 	}
-	if !builtinGroup(o.Resource.Group) {
+	if !graph.BuiltinGroup(o.Resource.Group) {
 		name := o.Resource.GroupResource().String()
 		if definition, err := w.full(crds, "", name); err == nil && definition.GetDeletionTimestamp() != nil {
 			return mentioned(definition, "CustomResourceDefinition/"+name, words)

@@ -163,7 +163,7 @@ func local(known []finalizers.Match) bool {
 func (w *walker) groupsOf(s *search) (groups []schema.GroupResource, own bool) {
 	domain := finalizers.Domain(s.finalizer)
 	group := s.resource.Group
-	if strings.Contains(group, ".") && !builtinGroup(group) && (domain == "" || related(domain, group)) {
+	if strings.Contains(group, ".") && !graph.BuiltinGroup(group) && (domain == "" || related(domain, group)) {
 		groups, own = append(groups, s.resource.GroupResource()), true
 		s.domainServed = domain != ""
 	}

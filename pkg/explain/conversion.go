@@ -127,7 +127,7 @@ func (w *walker) unlistedCauses(unlisted []graph.Unlisted) []*Cause {
 // typeGone reports whether a type could not be listed because it went away
 // between discovery and the list: then nothing is left of it.
 func (w *walker) typeGone(u graph.Unlisted) bool {
-	if u.Reason != graph.ServerError || !strings.Contains(u.Message, "the server could not find the requested resource") || builtinGroup(u.Group) {
+	if u.Reason != graph.ServerError || !strings.Contains(u.Message, "the server could not find the requested resource") || graph.BuiltinGroup(u.Group) {
 		return false
 	}
 	_, err := w.full(crds, "", u.GroupResource().String())

@@ -261,7 +261,7 @@ func (w *walker) unchanged(n graph.Node) bool {
 // late reports whether a working controller manager would have acted.
 func (w *walker) late(n graph.Node) bool {
 	delay := managerDelay
-	if !builtinGroup(n.Resource().Group) {
+	if !graph.BuiltinGroup(n.Resource().Group) {
 		delay = customDelay
 	}
 	return w.age(n) > delay+time.Duration(w.deletions/deletionsPerSecond)*time.Second

@@ -275,27 +275,10 @@ func (w *walker) noteProbe(about, what string) {
 }
 
 // local reports whether the API server itself stores the types of the group
-// version. An aggregated API may not know what a dry run is, so it is never
-// probed.
+// version: nothing else is probed.
 func (w *walker) local(gv schema.GroupVersion) bool {
-	if builtinGroup(gv.Group) {
-		return true
-	}
-	name := gv.Version + "." + gv.Group
-	registered, err := w.full(apis, "", name)
-	return err == nil && nested(registered, "spec", "service", "name") == ""
-}
-
-// builtinGroup reports whether the group can only be kube-apiserver's own.
-func builtinGroup(group string) bool {
-	switch group {
-	case "", "apps", "batch", "autoscaling", "policy", "rbac.authorization.k8s.io", "storage.k8s.io", "networking.k8s.io",
-		"coordination.k8s.io", "discovery.k8s.io", "apiextensions.k8s.io", "admissionregistration.k8s.io", "apiregistration.k8s.io",
-		"scheduling.k8s.io", "node.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "resource.k8s.io",
-		"events.k8s.io", "internal.apiserver.k8s.io", "storagemigration.k8s.io":
-		return true
-	}
-	return false
+	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) { return w.full(apis, "", name) })
+	return local && err == nil
 }
 
 // metadataOf is a merge patch of the object's metadata that another object of

@@ -49,7 +49,7 @@ var (
 	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	leases          = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	apis            = schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+	apis            = graph.APIServices
 	serviceAccounts = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
 	slicesOf        = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
 )

@@ -61,10 +61,12 @@ type PatchSummary struct {
 }
 
 // ServerAnswer is what the API server said to a step that was sent with
-// dryRun=All. It is not Accepted when no answer came, either.
+// dryRun=All. It is not Accepted when no answer came, either, nor when it was not
+// sent.
 type ServerAnswer struct {
 	Accepted   bool   `json:"accepted"`
 	Unanswered bool   `json:"unanswered,omitempty"`
+	NotAsked   bool   `json:"notAsked,omitempty"`
 	Message    string `json:"message,omitempty"`
 }
 
@@ -210,6 +212,11 @@ func NewServerAnswer(err error) *ServerAnswer {
 	return &ServerAnswer{Unanswered: gc.Unanswered(err), Message: err.Error()}
 }
 
+// NewNotAsked describes a step that was not sent as a dry run, for the reason.
+func NewNotAsked(why error) *ServerAnswer {
+	return &ServerAnswer{NotAsked: true, Message: why.Error()}
+}
+
 // unanswered is the error of a write that was not answered, with what is known
 // of the write: a gc.Collector has looked for its effect, as far as it could.
 func unanswered(err error) string {
@@ -271,6 +278,8 @@ func serverCell(answer *ServerAnswer) cell {
 		return cell{}
 	case answer.Accepted:
 		return cell{text: "accepted", color: green}
+	case answer.NotAsked:
+		return cell{text: "not asked: " + answer.Message, color: yellow}
 	case answer.Unanswered:
 		return cell{text: "not answered: " + answer.Message, color: red}
 	}

@@ -83,6 +83,7 @@ func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault,
+			"aggregated": aggregated,
 		},
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,

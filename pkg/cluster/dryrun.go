@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// DryRunner asks the API server what it would answer to the steps of a plan. It
+// cannot write: its transport refuses every request but dry runs.
+type DryRunner struct {
+	server *Server
+	rest   rest.Interface
+	// refused holds why nothing is asked about the types of a group version, nil
+	// when they are.
+	refused map[schema.GroupVersion]error
+}
+
+// NotAskedError says why a step was not sent as a dry run.
+type NotAskedError struct{ why string }
+
+// Error implements error.
+func (e NotAskedError) Error() string { return e.why }
+
+// NewDryRunner returns a DryRunner for the cluster of the config, which reads
+// through the reader.
+func NewDryRunner(reader *Reader, config *rest.Config, options ServerOptions) (*DryRunner, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(onlyDryRuns)
+	server, err := NewServer(reader, config, options)
+	if err != nil {
+		return nil, err
+	}
+	config = forWrites(config, reader.stats)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	d := &DryRunner{server: server, refused: map[schema.GroupVersion]error{}}
+	if d.rest, err = restClient(config, client); err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	return d, nil
+}
+
+// Ask sends a step with dryRun=All and returns what the server says to it:
+// admission, rights, validation and preconditions are checked, and nothing is
+// changed. So an earlier step has changed nothing either, and every step goes
+// with the object as the snapshot has it. A step whose type an aggregated API may
+// serve is not sent; the error is a NotAskedError then.
+func (d *DryRunner) Ask(ctx context.Context, step gc.Step, snapshot *graph.Snapshot) error {
+	o, known := snapshot.Object(step.Object.UID)
+	if !known {
+		return fmt.Errorf("%s is not in the snapshot", step.Object.Identity())
+	}
+	if err := d.mayAsk(ctx, o.Resource.GroupVersion()); err != nil {
+		return err
+	}
+	if step.Action == gc.ActionDelete {
+		return d.delete(ctx, &o, step.Options)
+	}
+	_, err := d.server.patch(ctx, o, step.Patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: d.server.options.FieldManager})
+	return err
+}
+
+// mayAsk returns a NotAskedError unless kube-apiserver itself serves the types
+// of the group version.
+func (d *DryRunner) mayAsk(ctx context.Context, gv schema.GroupVersion) error {
+	refused, known := d.refused[gv]
+	if known {
+		return refused
+	}
+	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) {
+		return d.server.reader.Read(ctx, graph.APIServices, "", name)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		refused = NotAskedError{"whether an aggregated API serves it could not be read: " + err.Error()}
+	case !local:
+		refused = NotAskedError{"an aggregated API may not know dry runs"}
+	}
+	d.refused[gv] = refused
+	return refused
+}
+
+// delete sends a DELETE. Its body has what parameters cannot have, the
+// preconditions, and says dryRun as well, for it takes the place of the
+// parameters; the parameter is for whoever does not read the body.
+func (d *DryRunner) delete(ctx context.Context, o *graph.Object, options metav1.DeleteOptions) error {
+	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
+	options.DryRun = []string{metav1.DryRunAll}
+	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
+	body, err := json.Marshal(options)
+	if err != nil {
+		return fmt.Errorf("encoding the options of a DELETE: %w", err)
+	}
+	return d.server.send(ctx, func(ctx context.Context) error {
+		_, err := raw(ctx, d.rest.Delete().AbsPath(o.Resource.Path(o.Namespace, o.Name)...).Param("dryRun", metav1.DryRunAll).
+			SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body))
+		return err
+	})
+}
+
+// onlyDryRuns wraps a transport so that it refuses every request that could
+// change something.
+func onlyDryRuns(next http.RoundTripper) http.RoundTripper { return &dryRunTransport{next: next} }
+
+// dryRunTransport is what onlyDryRuns makes.
+type dryRunTransport struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t *dryRunTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !changesNothing(request) {
+		return nil, fmt.Errorf("a dry run tried to send %s %s", request.Method, request.URL.RequestURI())
+	}
+	return t.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets client-go cancel the request (apimachinery,
+// util/net, RoundTripperWrapper).
+func (t *dryRunTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// changesNothing reports whether the API server stores nothing for the request:
+// its parameters say dryRun=All, and so does the body of a DELETE, if there is one,
+// since that takes the place of the parameters
+// (k8s.io/apiserver/pkg/endpoints/handlers/delete.go, DeleteResource).
+func changesNothing(request *http.Request) bool {
+	if !onlyAll(request.URL.Query()["dryRun"]) {
+		return false
+	}
+	switch request.Method {
+	case http.MethodPatch:
+		return true
+	case http.MethodDelete:
+		return request.Body == nil || request.Body == http.NoBody || saysDryRun(request)
+	}
+	return false
+}
+
+// saysDryRun reports whether the body of a DELETE asks for a dry run. One that
+// cannot be read twice does not.
+func saysDryRun(request *http.Request) bool {
+	if request.GetBody == nil {
+		return false
+	}
+	body, err := request.GetBody()
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }() // it was read
+	data, err := io.ReadAll(body)
+	var options metav1.DeleteOptions
+	return err == nil && kjson.Unmarshal(data, &options) == nil && onlyAll(options.DryRun)
+}
+
+func onlyAll(dryRun []string) bool { return slices.Equal(dryRun, []string{metav1.DryRunAll}) }
