@@ -8,6 +8,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -74,6 +75,11 @@ func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
 	testscript.Run(t, params)
 }
 
+// commands are those of the sessions, beside testscript's.
+var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault, "aggregated": aggregated,
+}
+
 func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
 	return testscript.Params{
 		Setup: func(env *testscript.Env) error {
@@ -81,10 +87,7 @@ func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
 			env.Defer(func() { <-scripts })
 			return setup(env, cp)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault,
-			"aggregated": aggregated,
-		},
+		Cmds:                maps.Clone(commands), // tests add their own
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	}
