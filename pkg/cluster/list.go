@@ -63,6 +63,8 @@ type listing struct {
 	// fallback names the namespaces to list one by one when the list of all is
 	// forbidden. It is asked only then.
 	fallback func() []string
+	// widened: all namespaces are tried although one is asked for.
+	widened bool
 
 	pages []graph.Batch
 	// objects are those of the pages for who asks for them so.

@@ -24,6 +24,11 @@ type Scope struct {
 	// the whole cluster. Owners outside, which can only be cluster-scoped, are
 	// read one by one.
 	Namespace string
+	// Widened: the rest of the cluster is read, too, as far as the user may: what
+	// refers to objects of the namespace from there, by mistake, and what depends on
+	// owners without a namespace. What may only be listed in the namespace is
+	// graph.Snapshot.Outside, not Unlisted.
+	Widened bool
 	// OwnersOnly: list nothing. The snapshot has the extra objects, and their
 	// owners in turn, each read by itself.
 	OwnersOnly bool
@@ -37,7 +42,7 @@ type Scope struct {
 // lists leave undecided. What cannot be read is Unlisted in the snapshot and
 // no error; an error means that the context ended.
 func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Object) (*graph.Snapshot, error) {
-	s := &graph.Snapshot{Mapper: r.catalog.mapper}
+	s := &graph.Snapshot{Mapper: r.catalog.mapper, Types: r.catalog.resources}
 	for gv, err := range r.catalog.failed {
 		s.MarkUnlisted(graph.Unlisted{
 			GroupVersionResource: gv.WithResource(""), Reason: graph.DiscoveryFailed, Message: err.Error(),
@@ -67,16 +72,28 @@ func (r *Reader) work(ctx context.Context, scope Scope) []*listing {
 	fallback := sync.OnceValue(func() []string { return r.namespaces(ctx) })
 	var work []*listing
 	for _, resource := range r.catalog.resources {
-		if scope.Namespace != "" && !resource.Namespaced {
-			continue
+		switch {
+		case scope.Namespace != "" && scope.Widened:
+			work = append(work, widenedListing(resource, scope.Namespace))
+		case scope.Namespace != "" && resource.Namespaced:
+			work = append(work, &listing{resource: resource, namespace: scope.Namespace})
+		case scope.Namespace == "" && resource.Namespaced:
+			work = append(work, &listing{resource: resource, fallback: fallback})
+		case scope.Namespace == "":
+			work = append(work, &listing{resource: resource})
 		}
-		l := &listing{resource: resource, namespace: scope.Namespace}
-		if scope.Namespace == "" && resource.Namespaced {
-			l.fallback = fallback
-		}
-		work = append(work, l)
 	}
 	return work
+}
+
+// widenedListing lists a resource everywhere, and if that is forbidden in the
+// namespace.
+func widenedListing(resource *graph.Resource, namespace string) *listing {
+	l := &listing{resource: resource, widened: true, fallback: func() []string { return nil }}
+	if resource.Namespaced {
+		l.fallback = func() []string { return []string{namespace} }
+	}
+	return l
 }
 
 // list makes the lists, a few at a time.
@@ -103,6 +120,9 @@ func (l *listing) ended(more bool, err error) []*listing {
 		return nil
 	}
 	l.pages = nil
+	if l.widened && apierrors.IsForbidden(err) {
+		return l.narrow()
+	}
 	l.unlisted = []graph.Unlisted{{
 		GroupVersionResource: l.resource.GroupVersionResource,
 		Namespace:            l.namespace,
@@ -112,6 +132,11 @@ func (l *listing) ended(more bool, err error) []*listing {
 	if l.fallback == nil || !apierrors.IsForbidden(err) {
 		return nil
 	}
+	return l.narrow()
+}
+
+// narrow lists the namespaces of the fallback instead.
+func (l *listing) narrow() []*listing {
 	for _, namespace := range l.fallback() {
 		l.parts = append(l.parts, &listing{resource: l.resource, namespace: namespace})
 	}
@@ -127,6 +152,9 @@ func (l *listing) addTo(s *graph.Snapshot, pages []graph.Batch) []graph.Batch {
 	}
 	for _, u := range l.unlisted {
 		s.MarkUnlisted(u)
+	}
+	if l.widened && !l.complete && len(l.unlisted) == 0 {
+		s.MarkOutside(l.resource.GroupResource())
 	}
 	for _, part := range l.parts {
 		pages = part.addTo(s, pages)

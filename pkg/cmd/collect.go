@@ -5,6 +5,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -59,6 +60,9 @@ func newCollect(g *globals) *cobra.Command {
 }
 
 func (o *collectOptions) validate() error {
+	if o.allNamespaces && o.scope == "namespace" {
+		return usageError{errors.New("--scope=namespace goes with one namespace, and -A means all")}
+	}
 	return cmp.Or(validatePageSize(o.pageSize), o.validateDeletion())
 }
 
@@ -67,20 +71,30 @@ func (o *collectOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scope, where := cluster.Scope{Namespace: s.namespace}, "namespace "+s.namespace
+	namespace, where := s.namespace, "namespace "+s.namespace
 	if o.allNamespaces {
-		scope, where = cluster.Scope{}, "the cluster"
+		namespace, where = "", "the cluster"
 	}
-	scope.Labels = simulator.Labels()
-	snapshot, err := s.reader.Snapshot(ctx, scope)
+	snapshot, err := s.reader.Snapshot(ctx, o.reads(namespace))
 	if err != nil {
 		return err
 	}
 	return o.execute(ctx, &job{
-		session: s, snapshot: snapshot, graph: graph.New(snapshot),
+		session: s, snapshot: snapshot, graph: graph.New(snapshot), namespace: namespace,
 		sentence: "Collecting garbage in " + where,
 		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Collect(ctx)
+			return c.Collect(ctx, namespace)
 		},
 	})
+}
+
+// reads is what must be read to collect in a namespace, or everywhere when it is
+// empty: what blocks an owner there, or is to be orphaned by one, may by mistake be
+// anywhere, and what depends on an owner without a namespace may be so by right.
+func (o *collectOptions) reads(namespace string) cluster.Scope {
+	scope := cluster.Scope{Namespace: namespace, Widened: o.scope == "auto", Labels: simulator.Labels()}
+	if o.scope == "cluster" {
+		scope.Namespace = ""
+	}
+	return scope
 }

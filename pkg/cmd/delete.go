@@ -127,14 +127,11 @@ func (o *deleteOptions) run(ctx context.Context) error {
 		return err
 	}
 	found, failed := o.resolve(ctx, s)
-	scope := o.scope(s, found, missing(failed))
-	scope.Labels = simulator.Labels()
-	snapshot, err := s.reader.Snapshot(ctx, scope, found...)
+	g, err := o.read(ctx, s, found, missing(failed))
 	if err != nil {
 		return err
 	}
-	g := graph.New(snapshot)
-	ids := identities(found)
+	snapshot, ids := g.Snapshot(), identities(found)
 	if failed != nil {
 		// The named object may be gone already, and its dependents not yet.
 		var resumed []graph.Identity
@@ -168,9 +165,53 @@ var errTooLateToOrphan = hintedError{
 	"check shows which references to remove to keep them; with another --cascade they are deleted",
 }
 
-// scope is what must be read: the namespace of the targets when they are, or
-// were, all in one; the cluster otherwise.
-func (o *deleteOptions) scope(s *session, found []graph.Object, missing []missingError) cluster.Scope {
+// read reads what the deletion needs: the namespace of the targets for a plain
+// background deletion of namespaced objects, whose dependents are all there. Where
+// an owner is to be finished, by the policy or because it is met in the middle of
+// a deletion, everything is read that the user may read: references lead by UID,
+// and so by mistake from anywhere.
+func (o *deleteOptions) read(ctx context.Context, s *session, found []graph.Object, missing []missingError) (*graph.Graph, error) {
+	namespace, one := o.namespaceOf(s, found, missing)
+	if o.scope == "namespace" && !one {
+		return nil, usageError{errors.New("--scope=namespace goes with objects of one namespace")}
+	}
+	scope := cluster.Scope{Labels: simulator.Labels()}
+	if one && o.scope != "cluster" {
+		scope.Namespace, scope.Widened = namespace, o.scope == "auto" && o.cascade != "background"
+	}
+	snapshot, err := s.reader.Snapshot(ctx, scope, found...)
+	if err != nil {
+		return nil, err
+	}
+	g := graph.New(snapshot)
+	if o.scope != "auto" || scope.Namespace == "" || scope.Widened || !finishes(g, found) {
+		return g, nil
+	}
+	scope.Widened = true
+	if snapshot, err = s.reader.Snapshot(ctx, scope, found...); err != nil {
+		return nil, err
+	}
+	return graph.New(snapshot), nil
+}
+
+// finishes reports whether the deletion of the objects meets an owner that it would
+// have to finish: one with a finalizer of the garbage collector.
+func finishes(g *graph.Graph, found []graph.Object) bool {
+	for n := range gc.Concerned(g, uids(identities(found))).All() {
+		if isMarked(n) || slices.ContainsFunc(n.Owners(), func(r graph.Reference) bool { return isMarked(r.Owner) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func isMarked(n graph.Node) bool {
+	return n.HasFinalizer(metav1.FinalizerDeleteDependents) || n.HasFinalizer(metav1.FinalizerOrphanDependents)
+}
+
+// namespaceOf returns the namespace in which the targets are, or were, and whether
+// it is one, and theirs.
+func (o *deleteOptions) namespaceOf(s *session, found []graph.Object, missing []missingError) (string, bool) {
 	var namespaces []string
 	for _, object := range found {
 		namespaces = append(namespaces, object.Namespace)
@@ -181,11 +222,11 @@ func (o *deleteOptions) scope(s *session, found []graph.Object, missing []missin
 	slices.Sort(namespaces)
 	switch namespaces = slices.Compact(namespaces); {
 	case o.allNamespaces, len(namespaces) > 1:
-		return cluster.Scope{}
+		return "", false
 	case len(namespaces) == 0:
-		return cluster.Scope{Namespace: s.namespace}
+		return s.namespace, true
 	}
-	return cluster.Scope{Namespace: namespaces[0]} // empty for what has none: the cluster
+	return namespaces[0], namespaces[0] != ""
 }
 
 // resume turns errors about objects that do not exist into targets where
@@ -236,6 +277,9 @@ func (o *deleteOptions) garbage(s *session, g *graph.Graph) string {
 	n := 0
 	for node := range g.Nodes() {
 		refs := node.Owners()
+		if !o.allNamespaces && node.Namespace() != s.namespace {
+			continue
+		}
 		if len(refs) > 0 && !node.BeingDeleted() && !slices.ContainsFunc(refs, func(r graph.Reference) bool { return r.State != graph.Dangling }) {
 			n++
 		}

@@ -34,6 +34,7 @@ type deletion struct {
 	timeout         time.Duration
 	concurrency     int
 	allowIncomplete bool
+	scope           string
 	output          string
 	template        templateFlags
 }
@@ -48,10 +49,16 @@ func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
 	flags.BoolVar(&d.allowIncomplete, "allow-incomplete", false, "Go ahead although something that could not be read might change the outcome")
+	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you may read it`)
 	flags.StringVarP(&d.output, "output", "o", "", "Output format: "+strings.Join(d.formats(), ", "))
 	d.template.addFlags(flags)
-	d.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "output": d.formats()})
+	d.completeValues(cmd, map[string][]string{
+		"dry-run": {"none", "client", "server"}, "scope": scopes, "output": d.formats(),
+	})
 }
+
+// scopes are the values of --scope.
+var scopes = []string{"auto", "namespace", "cluster"}
 
 func (d *deletion) formats() []string {
 	return append([]string{"name", "dot"}, d.template.formats()...)
@@ -61,6 +68,8 @@ func (d *deletion) validateDeletion() error {
 	switch {
 	case !slices.Contains([]string{"none", "client", "server"}, d.dryRun):
 		return usageError{fmt.Errorf(`invalid --dry-run %q: must be "none", "client" or "server"`, d.dryRun)}
+	case !slices.Contains(scopes, d.scope):
+		return usageError{fmt.Errorf(`invalid --scope %q: must be "auto", "namespace" or "cluster"`, d.scope)}
 	case d.concurrency < 1:
 		return usageError{errors.New("--concurrency must be at least 1")}
 	case d.timeout < 0:
@@ -86,6 +95,8 @@ type job struct {
 	// policy and targets are empty for a pass of collection.
 	policy  metav1.DeletionPropagation
 	targets []graph.Identity
+	// namespace is the one that is collected, empty for all.
+	namespace string
 	// run lets the collector do the job.
 	run func(context.Context, *gc.Collector) (*gc.Report, error)
 	// sentence opens the preview.
@@ -163,7 +174,8 @@ func concerned(j *job) iter.Seq[graph.Node] {
 	}
 	return func(yield func(graph.Node) bool) {
 		for n := range nodes {
-			if !n.Virtual() && !yield(n) {
+			outside := j.namespace != "" && n.Namespace() != j.namespace && !n.BeingDeleted()
+			if !n.Virtual() && !outside && !yield(n) {
 				return
 			}
 		}
@@ -335,13 +347,10 @@ func (d *deletion) refusals(plan *render.DeletionPlan) error {
 // be read. When the user allows it, what could not be read is said before the
 // question.
 func (d *deletion) refuseIncomplete(j *job) error {
-	if j.snapshot.Complete() {
-		return nil
-	}
 	if err := render.Warnings(d.ErrOut, j.snapshot); err != nil {
 		return err
 	}
-	if d.allowIncomplete {
+	if j.snapshot.Complete() || d.allowIncomplete {
 		return nil
 	}
 	return hintedError{errRefusedIncomplete, "--dry-run=client shows what is known; --allow-incomplete goes ahead with that"}

@@ -278,7 +278,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
 	now := s.reader.Now(ctx)
 	server := simulator.New(snapshot, simulator.Options{Now: now})
-	outcome, err := gc.New(server, g, gc.Options{}).Collect(ctx)
+	outcome, err := gc.New(server, g, gc.Options{SeesAll: true}).Collect(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -279,7 +279,7 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 		snapshot.Add(o)
 	}
 	g := graph.New(snapshot)
-	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now}), g, gc.Options{}).Collect(t.Context())
+	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now}), g, gc.Options{SeesAll: true}).Collect(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

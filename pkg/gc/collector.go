@@ -43,6 +43,10 @@ type Options struct {
 	Workers int
 	// Observer may be nil.
 	Observer Observer
+	// SeesAll: the Collector stands for one that reads everything, such as the
+	// cluster's own garbage collector in a simulation of it. What was not read
+	// keeps it from nothing.
+	SeesAll bool
 }
 
 // Collector runs the algorithm. It is used once: for one Delete or one
@@ -59,6 +63,10 @@ type Collector struct {
 	// everything is set when all objects are the Collector's business, not only
 	// those that depend on the targets.
 	everything bool
+	// namespace is the one that is collected, empty for all.
+	namespace string
+	// blindSpots has what was not read, by namespace.
+	blindSpots map[string]string
 	// asking holds a lock for each owner that the server is asked about, and
 	// verified those that it said to be in foreground deletion.
 	asking   locks
@@ -89,7 +97,7 @@ func New(server Server, g *graph.Graph, options Options) *Collector {
 	options.Workers = max(options.Workers, 1)
 	return &Collector{
 		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
-		report: newReport(), resolved: map[[2]string]resolution{},
+		report: newReport(), resolved: map[[2]string]resolution{}, blindSpots: map[string]string{},
 	}
 }
 
@@ -134,14 +142,17 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 
 // Collect does what the garbage collector has to do now: delete what has only
 // dangling owners, drop references that keep nothing, finish foreground and
-// orphan deletions that were begun.
-func (c *Collector) Collect(ctx context.Context) (*Report, error) {
-	c.everything = true
+// orphan deletions that were begun. With a namespace, nothing outside it is
+// deleted or loses a reference; an owner outside is finished when nothing else is
+// left to do for that.
+func (c *Collector) Collect(ctx context.Context, namespace string) (*Report, error) {
+	c.everything, c.namespace = true, namespace
 	for n := range c.state.graph.Nodes() {
 		if n.Virtual() {
 			continue
 		}
 		switch uid := n.UID(); {
+		case !c.within(n.Namespace()) && !c.ownsWithin(n):
 		case n.BeingDeleted() && orphaning(n.Object()):
 			c.orphan(uid)
 		case n.DeletingDependents():
@@ -152,6 +163,17 @@ func (c *Collector) Collect(ctx context.Context) (*Report, error) {
 	}
 	err := c.run(ctx)
 	return c.conclude(), err
+}
+
+// within reports whether objects of the namespace are to be collected.
+func (c *Collector) within(namespace string) bool {
+	return c.namespace == "" || c.namespace == namespace
+}
+
+// ownsWithin reports whether an object of the namespace depends on an owner outside
+// whose deletion was begun.
+func (c *Collector) ownsWithin(n graph.Node) bool {
+	return n.BeingDeleted() && slices.ContainsFunc(n.Dependents(), func(d graph.Node) bool { return c.within(d.Namespace()) })
 }
 
 func allSolid(n graph.Node) bool {
@@ -192,21 +214,40 @@ func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 		}
 	}
 	set := graph.Descendants(roots...)
-	for owners := waitingFor(set); len(owners) > 0; owners = waitingFor(set) {
+	blind := map[string]bool{}
+	for namespace := range namespacesOf(set) {
+		blind[namespace] = g.Snapshot().BlindSpot(namespace) != ""
+	}
+	for owners := waitingFor(set, blind); len(owners) > 0; owners = waitingFor(set, blind) {
 		set.AddAll(graph.Descendants(owners...))
 	}
 	return set
 }
 
+// namespacesOf returns the namespaces of objects of which the set has dependents
+// that block them, empty for none.
+func namespacesOf(set graph.Set) map[string]bool {
+	namespaces := map[string]bool{}
+	for n := range set.All() {
+		for _, ref := range n.Owners() {
+			if ref.Blocking() && ref.Owner.DeletingDependents() {
+				namespaces[ref.Owner.Namespace()] = true
+			}
+		}
+	}
+	return namespaces
+}
+
 // waitingFor returns the owners in foreground deletion outside the set that are
-// blocked from within it and not from without.
-func waitingFor(set graph.Set) []graph.Node {
+// blocked from within it and not from without. Of what is in a namespace that was
+// not read, or in none when not all were, that is not known.
+func waitingFor(set graph.Set, blind map[string]bool) []graph.Node {
 	var owners []graph.Node
 	for n := range set.All() {
 		for _, ref := range n.Owners() {
 			o := ref.Owner
 			outside := func(d graph.Node) bool { return !set.Has(d) }
-			if ref.Blocking() && !set.Has(o) && o.DeletingDependents() && !slices.ContainsFunc(o.BlockingDependents(), outside) {
+			if ref.Blocking() && !set.Has(o) && o.DeletingDependents() && !blind[o.Namespace()] && !slices.ContainsFunc(o.BlockingDependents(), outside) {
 				owners = append(owners, o)
 			}
 		}
@@ -215,8 +256,13 @@ func waitingFor(set graph.Set) []graph.Node {
 }
 
 // enqueue puts a task on the queue, and makes its object the Collector's
-// business.
+// business. What is outside the namespace that is collected is not.
 func (c *Collector) enqueue(t task) {
+	if t.kind.decides() && c.namespace != "" {
+		if v, ok := c.state.view(t.uid); !ok || !c.within(v.object.Namespace) {
+			return
+		}
+	}
 	c.report.include(t.uid)
 	c.queue.push(t)
 }
@@ -301,7 +347,26 @@ func (c *Collector) removed(uid types.UID) bool {
 }
 
 // mine reports whether the object is the Collector's business.
-func (c *Collector) mine(uid types.UID) bool { return c.everything || c.report.includes(uid) }
+func (c *Collector) mine(uid types.UID) bool {
+	if c.everything && c.namespace == "" || c.report.includes(uid) {
+		return true
+	}
+	v, ok := c.state.view(uid)
+	return c.everything && ok && c.within(v.object.Namespace)
+}
+
+// blindSpot says what was not read of that which may depend on the object, empty
+// for nothing.
+func (c *Collector) blindSpot(o *graph.Object) string {
+	c.resolving.Lock()
+	defer c.resolving.Unlock()
+	spot, known := c.blindSpots[o.Namespace]
+	if !known && !c.options.SeesAll {
+		spot = c.snapshot.BlindSpot(o.Namespace)
+		c.blindSpots[o.Namespace] = spot
+	}
+	return spot
+}
 
 // lastWords is how long a Collector whose context has ended waits for the events
 // of deletes that were accepted.

@@ -83,7 +83,9 @@ type fate struct {
 	reason  string
 	// keptBy is why references were removed that kept nothing.
 	keptBy string
-	err    error
+	// left is why an owner is not finished.
+	left string
+	err  error
 }
 
 func newReport() *report {
@@ -138,6 +140,9 @@ func (r *report) step(s Step) {
 }
 
 func (r *report) failed(uid types.UID, err error) { r.note(uid, func(f *fate) { f.err = err }) }
+
+// left records why an owner whose deletion was begun is not finished.
+func (r *report) left(uid types.UID, reason string) { r.note(uid, func(f *fate) { f.left = reason }) }
 
 // kept records why an object was left alone, for certain or for want of
 // knowledge.
@@ -196,7 +201,7 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
 	case v.object.BeingDeleted():
 		o.Result = Remaining
-		c.explain(&o, v)
+		c.explain(&o, v, f)
 	case v.lost:
 		o.Result, o.Reason = Unknown, "its type is not served any more, so whether it still exists is not known"
 	case v.deleteSent:
@@ -230,7 +235,7 @@ func (c *Collector) abandoned(v view) bool {
 }
 
 // explain says what a terminating object waits for.
-func (c *Collector) explain(o *Outcome, v view) {
+func (c *Collector) explain(o *Outcome, v view, f fate) {
 	var reasons []string
 	for _, finalizer := range v.object.Finalizers {
 		if finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents {
@@ -243,10 +248,13 @@ func (c *Collector) explain(o *Outcome, v view) {
 	if grace := v.object.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
 		reasons = append(reasons, "its kubelet must end it")
 	}
-	if orphaning(&v.object) {
-		reasons = append(reasons, "its dependents are not orphaned yet")
+	if f.left != "" {
+		reasons = append(reasons, f.left)
 	}
-	if v.object.DeletingDependents() && v.blocking == 0 {
+	if orphaning(&v.object) && f.left == "" {
+		reasons = append(reasons, c.notOrphaned(v.object.UID))
+	}
+	if v.object.DeletingDependents() && v.blocking == 0 && f.left == "" {
 		reasons = append(reasons, "its finalizer foregroundDeletion was not taken off")
 	}
 	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
@@ -261,6 +269,17 @@ func (c *Collector) explain(o *Outcome, v view) {
 	if o.Reason == "" && !v.object.Resource.IsNamespace() {
 		o.Reason = "nothing visible holds it"
 	}
+}
+
+// notOrphaned says what keeps an owner from having orphaned its dependents: that
+// some are not to be touched, if anything.
+func (c *Collector) notOrphaned(owner types.UID) string {
+	for _, uid := range c.state.dependents(owner) {
+		if d, ok := c.state.view(uid); ok && !c.within(d.object.Namespace) {
+			return fmt.Sprintf("its dependents outside namespace %s are not orphaned", c.namespace)
+		}
+	}
+	return "its dependents are not orphaned yet"
 }
 
 // explainNamespaces says of namespaces that remain what is left in them. The

@@ -40,7 +40,7 @@ func perform(t *testing.T, f *fake, g *graph.Graph, do string, options Options) 
 	var r *Report
 	var err error
 	if fields[0] == "collect" {
-		r, err = c.Collect(ctx)
+		r, err = c.Collect(ctx, "")
 	} else {
 		r, err = c.Delete(ctx, targetsOf(fields[1:len(fields)-1]...), DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
 	}

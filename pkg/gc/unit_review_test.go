@@ -319,7 +319,7 @@ func TestWaitingIsRemembered(t *testing.T) {
 		"not followed": {graphOf(objects), func(f *fake) Server { return somewhat{f} }, "configmap/d < f"},
 	} {
 		f := newFake(t, objects, "answer DELETE c: mute; keep f; loud")
-		r, err := New(s.of(f), s.g, Options{}).Collect(t.Context())
+		r, err := New(s.of(f), s.g, Options{}).Collect(t.Context(), "")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -494,9 +494,13 @@ func (c *Collector) isOrphaning(uid types.UID) bool {
 }
 
 // finish takes the garbage collector's own finalizer off an object, if what it
-// stands for is done.
+// stands for is done. Whether it is only who has read all that may depend on the
+// object can tell.
 func (c *Collector) finish(ctx context.Context, v view) {
+	spot := c.blindSpot(&v.object)
 	switch {
+	case spot != "":
+		c.report.left(v.object.UID, "left to a collector that sees all that may depend on it: "+spot)
 	case orphaning(&v.object):
 		c.finishOrphan(ctx, v)
 	case v.deletingDependents:
@@ -535,6 +539,11 @@ func (c *Collector) finishOrphan(ctx context.Context, v view) {
 // orphan has the references to an object that orphans removed from its dependents,
 // and then its end looked at (garbagecollector.go, orphanDependents).
 func (c *Collector) orphan(uid types.UID) {
+	c.report.include(uid)
+	if v, ok := c.state.view(uid); ok && c.blindSpot(&v.object) != "" {
+		c.enqueue(task{kind: finish, uid: uid})
+		return
+	}
 	for _, dependent := range c.state.dependents(uid) {
 		c.enqueue(task{kind: release, uid: dependent, owner: uid})
 	}

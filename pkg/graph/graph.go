@@ -332,6 +332,15 @@ func (n Node) BeingDeleted() bool { return n.is(terminating) }
 // DeletingDependents reports whether the object is in foreground deletion.
 func (n Node) DeletingDependents() bool { return n.is(foreground) }
 
+// HasFinalizer reports whether the object carries the finalizer.
+func (n Node) HasFinalizer(finalizer string) bool {
+	if n.Virtual() {
+		return false
+	}
+	b, slot := n.place()
+	return slices.Contains(b.finalizers[b.records[slot].finalizers], finalizer)
+}
+
 // HasOwners reports whether the object has owner references.
 func (n Node) HasOwners() bool { return len(n.graph.owners(n.index)) > 0 }
 

@@ -64,6 +64,9 @@ type Snapshot struct {
 	// Mapper resolves the apiVersion and kind that owner references state. It
 	// covers every served version, not the preferred ones alone.
 	Mapper meta.RESTMapper
+	// Types are all types whose objects may have owners. Nil stands for those that
+	// were listed.
+	Types []*Resource
 	// Facts are filled in for predictions only.
 	Facts Facts
 
@@ -78,6 +81,7 @@ type Snapshot struct {
 	listed   map[schema.GroupResource]map[string]string
 	absent   map[location]bool
 	unlisted []Unlisted
+	outside  []schema.GroupResource
 }
 
 // Add adds an object, or replaces the one with its UID when both are of the
@@ -251,6 +255,21 @@ func (s *Snapshot) MarkUnlisted(u Unlisted) { s.unlisted = append(s.unlisted, u)
 // Unlisted returns what could not be read, sorted.
 func (s *Snapshot) Unlisted() []Unlisted {
 	return slices.SortedFunc(slices.Values(s.unlisted), Unlisted.compare)
+}
+
+// MarkOutside records that only the namespace that was asked for was looked at for
+// objects of the resource, or that they have none and were not, because the user
+// may not list more. That is what the user asked for as far as it goes, and so not
+// Unlisted.
+func (s *Snapshot) MarkOutside(resource schema.GroupResource) {
+	s.outside = append(s.outside, resource)
+}
+
+// Outside returns the resources of MarkOutside, sorted.
+func (s *Snapshot) Outside() []schema.GroupResource {
+	return slices.SortedFunc(slices.Values(s.outside), func(a, b schema.GroupResource) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
+	})
 }
 
 // Complete reports whether everything that was asked for could be read.

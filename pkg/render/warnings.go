@@ -17,7 +17,8 @@ import (
 
 // Warnings writes what a snapshot could not read: a line for all that was
 // refused for want of rights, and a line with the server's words for every
-// other failure. It writes nothing for a complete snapshot.
+// other failure; and a note about what lies outside a namespace. It writes
+// nothing for a complete snapshot of the cluster.
 func Warnings(w io.Writer, s *graph.Snapshot) error {
 	out := bufio.NewWriter(w)
 	forbidden := map[string][]string{} // by where that is, empty for everywhere
@@ -38,7 +39,26 @@ func Warnings(w io.Writer, s *graph.Snapshot) error {
 	if !s.Complete() {
 		fmt.Fprintln(out, "warning: the answer is incomplete; what depends on the above is shown as Unknown, and objects may be missing")
 	}
+	if outside := s.Outside(); len(outside) > 0 {
+		var names []string
+		for _, r := range outside {
+			names = append(names, printable(r.String()))
+		}
+		fmt.Fprintf(out, "note: not allowed to look outside the namespace (%s): what refers to its objects from there was not looked at, and owners without a namespace are not finished\n",
+			strings.Join(atMost(names, maxOutside), ", "))
+	}
 	return out.Flush()
+}
+
+// maxOutside is the number of types that a note names.
+const maxOutside = 5
+
+// atMost returns the first names, and how many there are besides.
+func atMost(names []string, most int) []string {
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most:most], fmt.Sprintf("and %d more types", more))
+	}
+	return names
 }
 
 // maxForbidden is the number of types that a warning names; documents have all.
@@ -57,11 +77,8 @@ func writeForbidden(w io.Writer, forbidden map[string][]string) {
 		if where != "" {
 			names = slices.DeleteFunc(names, func(name string) bool { return everywhere[name] })
 		}
-		if more := len(names) - maxForbidden; more > 0 {
-			names = append(names[:maxForbidden], fmt.Sprintf("and %d more types", more))
-		}
 		if len(names) > 0 {
-			fmt.Fprintf(w, "warning: not allowed to read%s: %s\n", where, strings.Join(names, ", "))
+			fmt.Fprintf(w, "warning: not allowed to read%s: %s\n", where, strings.Join(atMost(names, maxForbidden), ", "))
 		}
 	}
 }

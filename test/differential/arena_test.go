@@ -219,7 +219,7 @@ func at(entries []*entry, phase int) []*entry {
 func (a *arena) runEngine(t *testing.T, entries []*entry) {
 	for phase := range phases(entries) {
 		if phase == 0 {
-			a.collect(t, entries, func(c *gc.Collector) (*gc.Report, error) { return c.Collect(t.Context()) })
+			a.collect(t, entries, func(c *gc.Collector) (*gc.Report, error) { return c.Collect(t.Context(), "") })
 		} else {
 			a.deleteAll(t, entries, phase)
 		}

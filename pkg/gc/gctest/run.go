@@ -176,7 +176,7 @@ func runCollector(ctx context.Context, play Play, a Action) (*gc.Report, error) 
 	}
 	collector := gc.New(server, g, play.Options())
 	if a.Verb == Collect {
-		return collector.Collect(ctx)
+		return collector.Collect(ctx, "")
 	}
 	var targets []gc.Target
 	for _, p := range a.Paths {
