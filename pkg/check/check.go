@@ -147,12 +147,14 @@ const (
 	// stripped: an owner keeps it, but that reference is removed with a
 	// dangling one of the same UID, and no other is left.
 	stripped
-	// exposed: the same, but references are left whose owners could not be read.
+	// exposed: the same, but references are left that are Unknown.
 	exposed
 	// stalled: a reference makes the garbage collector give up before it does
 	// anything.
 	stalled
-	// undecided: no owner keeps it, but one could not be read.
+	// undecided: no owner keeps it, but one could not be read; or the garbage
+	// collector may give up before it does anything, because of a name that no
+	// object can have.
 	undecided
 	// terminating: it is being deleted, and the garbage collector does not look
 	// at its references.
@@ -166,7 +168,7 @@ func fateOf(n graph.Node, refs []graph.Reference) fate {
 	if n.BeingDeleted() {
 		return terminating
 	}
-	solid, unread := false, false
+	solid, unread, invalid := false, false, false
 	removed := map[types.UID]bool{}
 	for _, ref := range refs {
 		switch ref.State {
@@ -175,17 +177,18 @@ func fateOf(n graph.Node, refs []graph.Reference) fate {
 		case graph.Dangling, graph.WaitingForDependentsDeletion:
 			removed[ref.UID] = true
 		case graph.Unknown:
-			if ref.Reason != graph.UnlistedOwner {
+			if ref.Reason != graph.UnlistedOwner && ref.Reason != graph.InvalidName {
 				return stalled
 			}
 			unread = true
+			invalid = invalid || ref.Reason == graph.InvalidName
 		}
 	}
 	remains := func(state graph.State) bool {
 		return slices.ContainsFunc(refs, func(ref graph.Reference) bool { return ref.State == state && !removed[ref.UID] })
 	}
 	switch {
-	case unread && !solid:
+	case unread && !solid, invalid && len(removed) > 0:
 		return undecided
 	case len(removed) == 0:
 		return left
@@ -237,6 +240,8 @@ func (c *checker) reference(s *subject) {
 		c.never(s, UnresolvableKind)
 	case graph.ClusterScopedDependent:
 		c.never(s, ClusterScopedDependent)
+	case graph.InvalidName:
+		c.invalidName(s)
 	case graph.NoReason:
 		c.solid(s)
 	}
@@ -290,6 +295,20 @@ func (c *checker) never(s *subject, rule string) {
 		sentences = append(sentences, "a foreground deletion of "+strings.Join(waiting, " or of ")+" waits for it for ever")
 	}
 	c.add(s, rule, Error, sentences, c.remedyOfNever(s))
+}
+
+// invalidName reports a reference whose name is none. What the garbage collector's
+// GET means with it depends on the name (graph.ValidName), and so does what becomes
+// of the object.
+func (c *checker) invalidName(s *subject) {
+	if s.fate == terminating {
+		return
+	}
+	sentences := []string{
+		s.wrong(InvalidName), "the garbage collector asks for something else instead",
+		"it tries again for ever and keeps the object, or takes the owner to be absent",
+	}
+	c.add(s, InvalidName, Error, sentences, c.remedyOfNever(s))
 }
 
 // maxWaiting is the number of owners that a message names.

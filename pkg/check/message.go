@@ -51,6 +51,8 @@ func (s *subject) wrong(rule string) string {
 		return fmt.Sprintf("the server does not serve the kind %s of %s", s.ref.Kind, s.ref.APIVersion)
 	case ClusterScopedDependent:
 		return fmt.Sprintf("the object is cluster-scoped, and its owner %s is in a namespace", stated(s.ref.OwnerReference))
+	case InvalidName:
+		return fmt.Sprintf("no object can have the name of the owner %s", stated(s.ref.OwnerReference))
 	}
 	return ""
 }
@@ -76,13 +78,13 @@ func (s *subject) consequence() []string {
 	case stripped:
 		return []string{"the garbage collector removes the reference, and " + takes, noOwner}
 	case exposed:
-		return []string{"the garbage collector removes the reference, and " + takes, "whether the object has another owner could not be read"}
+		return []string{"the garbage collector removes the reference, and " + takes, "whether the object has another owner is not known"}
 	case stalled:
 		return []string{"the garbage collector would treat the owner as absent, but is held up by another reference of the object"}
 	case undecided:
 		return []string{
 			"the garbage collector treats the owner as absent",
-			"what becomes of the object depends on another owner, which could not be read",
+			"what becomes of the object depends on another reference, which could not be decided",
 		}
 	case terminating:
 		return []string{"the object is being deleted"}
@@ -101,7 +103,7 @@ func (s *subject) loses() []string {
 	case stripped:
 		return append(sentences, noOwner)
 	case exposed:
-		return append(sentences, "whether the object has another owner could not be read")
+		return append(sentences, "whether the object has another owner is not known")
 	}
 	return sentences
 }

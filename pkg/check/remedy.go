@@ -36,7 +36,7 @@ func (c *checker) drop(s *subject, ref *graph.Reference, effect string) *Remedy 
 	case next == deleted:
 		effect += "; the garbage collector then deletes the object because of its other references"
 	case next == undecided:
-		effect += "; the garbage collector may then delete the object: another owner could not be read"
+		effect += "; the garbage collector may then delete the object: another reference could not be decided"
 	}
 	return &Remedy{effect + c.doubt(ref), c.patch(s, ref, func(at string) []shell.Operation { return []shell.Operation{shell.Remove(at)} })}
 }

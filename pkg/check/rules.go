@@ -52,6 +52,7 @@ const (
 	CoordinatesMismatch    = "coordinates-mismatch"
 	UnresolvableKind       = "unresolvable-kind"
 	ClusterScopedDependent = "cluster-scoped-dependent"
+	InvalidName            = "invalid-name"
 	OwnsItself             = "owns-itself"
 	OwnerCycle             = "owner-cycle"
 	BlockingCycle          = "blocking-cycle"
@@ -82,6 +83,10 @@ var rules = []Rule{
 	{
 		ClusterScopedDependent, Error, "A cluster-scoped object names an owner that is in a namespace.",
 		"The garbage collector gives the object up: it never deletes it nor removes any of its references.",
+	},
+	{
+		InvalidName, Error, "No object can have the owner's name.",
+		"The garbage collector asks for something else than the owner: mostly it gets an error, tries again for ever, and keeps the object; it may also take the owner to be absent, and delete the object.",
 	},
 	{
 		OwnsItself, Error, "The object is its own owner.",

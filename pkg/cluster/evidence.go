@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,8 +39,8 @@ func acceptable(resource schema.GroupVersionResource) string {
 // other, such as the 404 of a type that is not served, says that the answer is
 // not known.
 func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
-	if len(content.IsPathSegmentName(name)) > 0 {
-		return nil, apierrors.NewNotFound(resource.GroupResource(), name)
+	if !graph.ValidName(name) {
+		return nil, errInvalidName(resource.GroupResource(), name)
 	}
 	r.stats.gets.Add(1)
 	data, err := raw(ctx, r.rest.Get().AbsPath(pathTo(resource, namespace, name)...).SetHeader("Accept", acceptable(resource)))

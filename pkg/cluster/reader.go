@@ -13,7 +13,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -119,12 +118,19 @@ func restClient(config *rest.Config, client *http.Client) (rest.Interface, error
 // Stats returns the counters of the requests sent so far.
 func (r *Reader) Stats() *Stats { return r.stats }
 
-// Get reads one object's metadata. The error of an absent object is NotFound. A
-// name that no object can have, as owner references may state, is not sent: in
-// a URL it would mean something else.
+// errInvalidName is what the API server would say to a name that no object can
+// have, as owner references and users may state. It is not sent: in a URL it would
+// mean something else. It is not NotFound, for what is asked for so was not looked
+// for (graph.ValidName).
+func errInvalidName(resource schema.GroupResource, name string) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("%s: no object can have the name %q", resource, name))
+}
+
+// Get reads one object's metadata. The error of an absent object is NotFound, that
+// of a name which no object can have is not.
 func (r *Reader) Get(ctx context.Context, resource graph.Resource, namespace, name string) (graph.Object, error) {
-	if len(content.IsPathSegmentName(name)) > 0 {
-		return graph.Object{}, apierrors.NewNotFound(resource.GroupResource(), name)
+	if !graph.ValidName(name) {
+		return graph.Object{}, errInvalidName(resource.GroupResource(), name)
 	}
 	r.stats.gets.Add(1)
 	item, err := r.client(&resource, namespace).Get(ctx, name, metav1.GetOptions{})

@@ -525,9 +525,9 @@ func TestUndecidedOwners(t *testing.T) {
 			asked:   "/apis/metrics.example.com/v1/namespaces/shop/measurements/m",
 		},
 		{
-			name:    "names that are no path segments are not sent, and cannot exist",
-			objects: "configmaps shop/a < v1:Node:n/status@n v1:Node:..@o v1:Node:.@p v1:Node:a%2fb@q",
-			want:    "a: Dangling Absent Dangling Absent Dangling Absent Dangling Absent",
+			name:    "names that are no path segments are not sent, and prove nothing",
+			objects: "configmaps shop/a < v1:Node:n/status@n v1:Node:..@o v1:Node:.@p v1:ConfigMap:a%2fb@q",
+			want:    "a: Unknown InvalidName Unknown InvalidName Unknown InvalidName Unknown InvalidName",
 		},
 		{
 			name:    "listed: not asked",
@@ -676,10 +676,17 @@ func TestGet(t *testing.T) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	for name, check := range map[string]func(error) bool{
-		"nobody": isNoSuchObject, "..": isNoSuchObject, "a/b": isNoSuchObject,
+		"nobody": isNoSuchObject, "..": apierrors.IsBadRequest, "a/b": apierrors.IsBadRequest, "a%20": apierrors.IsBadRequest, "": apierrors.IsBadRequest,
 	} {
-		if _, err := r.Get(t.Context(), configmaps, "shop", name); !check(err) || !apierrors.IsNotFound(err) {
-			t.Errorf("%s: got error %v", name, err)
+		before := len(s.log)
+		if _, err := r.Get(t.Context(), configmaps, "shop", name); !check(err) || apierrors.IsNotFound(err) != (name == "nobody") {
+			t.Errorf("%s: getting it: %v", name, err)
+		}
+		if _, err := r.Read(t.Context(), configmaps.GroupVersionResource, "shop", name); !check(err) || apierrors.IsNotFound(err) != (name == "nobody") {
+			t.Errorf("%s: reading it: %v", name, err)
+		}
+		if sent := len(s.log) > before; sent != (name == "nobody") {
+			t.Errorf("%s: a request was sent: %t", name, sent)
 		}
 	}
 }

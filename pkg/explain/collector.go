@@ -230,6 +230,10 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 		case graph.ClusterScopedDependent:
 			return w.reference("gc-fg-ownerref-scope", owner, ref,
 				fmt.Sprintf("%s is cluster-scoped and cannot have a namespaced owner: the garbage collector has given it up", d.Identity()))
+		case graph.InvalidName:
+			return w.reference("gc-fg-owner-unresolvable", owner, ref,
+				fmt.Sprintf("%s also references %s/%s, a name that no object can have: the garbage collector cannot judge that and leaves the dependent alone",
+					d.Identity(), ref.Kind, ref.Name))
 		case graph.UnlistedOwner:
 			return w.cause("unread", d.Identity(), "owner", func(c *Cause) {
 				c.Summary = fmt.Sprintf("its owner %s/%s could not be looked for, so what becomes of it is not known", ref.Kind, ref.Name)
@@ -262,7 +266,7 @@ func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, sum
 			next = "drops the one to the owner, too, and the dependent stays, since " + ownerName(k) + " owns it"
 		}
 		c.Remedies[1].Leaks = leaks
-		if at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index); ref.Reason == graph.Unresolvable {
+		if at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index); ref.Reason != graph.ClusterScopedDependent {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", ref.UID), shell.Remove(at)),
 				Effect: "drops the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector " + next,

@@ -377,6 +377,9 @@ ConfigMap/s/b deleted=1 finalizers=foregroundDeletion owners=ConfigMap/a!`,
 	{"an owner that cannot be judged", alive + `
 ConfigMap/s/a deleted=20 finalizers=foregroundDeletion
 ConfigMap/s/b owners=ConfigMap/a!,Other/o`, "ConfigMap/s/a: Stuck gc-fg-owner-unresolvable@b*1\n"},
+	{"an owner whose name no object can have", alive + `
+ConfigMap/s/a deleted=20 finalizers=foregroundDeletion
+ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/own%x`, "ConfigMap/s/a: Stuck gc-fg-owner-unresolvable@b*1\n"},
 	{"dependents that were not listed", alive + `
 unlisted configmaps
 Widget/s/w deleted=60 finalizers=foregroundDeletion`, "Widget/s/w: Unknown gc-fg-blocking@w*1\n"},

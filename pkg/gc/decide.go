@@ -178,6 +178,8 @@ func unknownReason(ref UnknownReference) string {
 		return fmt.Sprintf("its owner %s has a kind that the server does not serve (%s)", name, ref.APIVersion)
 	case graph.ClusterScopedDependent:
 		return fmt.Sprintf("its owner %s is namespaced and it is not", name)
+	case graph.InvalidName:
+		return fmt.Sprintf("its owner %s has a name that no object can have", name)
 	}
 	return fmt.Sprintf("its owner %s could not be read", name)
 }

@@ -113,7 +113,8 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 }
 
 // retries reports whether the garbage collector tries again and again to decide
-// about an object with these references, because of a kind that is not served.
+// about an object with these references, because of a kind that is not served or
+// a name that no object can have.
 // A cluster-scoped object with a namespaced owner it gives up
 // (garbagecollector.go, attemptToDeleteWorker).
 func (c *Collector) retries(refs []metav1.OwnerReference, namespace string) bool {
@@ -124,6 +125,9 @@ func (c *Collector) retries(refs []metav1.OwnerReference, namespace string) bool
 		}
 		if namespace == "" && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			return false
+		}
+		if !graph.ValidName(ref.Name) {
+			return true
 		}
 	}
 	return false

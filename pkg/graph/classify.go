@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,6 +59,8 @@ const (
 	// ClusterScopedDependent (Unknown): a cluster-scoped object cannot have a
 	// namespaced owner. The garbage collector gives the dependent up.
 	ClusterScopedDependent
+	// InvalidName (Unknown): no object can have the stated name, see ValidName.
+	InvalidName
 	// UnlistedOwner (Unknown): the owner could not be looked for.
 	UnlistedOwner
 	// Waiting (WaitingForDependentsDeletion): the owner is in foreground
@@ -67,7 +70,7 @@ const (
 
 var reasonNames = [...]string{
 	"", "Absent", "UIDMismatch", "WrongNamespace", "CoordinatesMismatch",
-	"Unresolvable", "ClusterScopedDependent", "Unlisted", "Waiting",
+	"Unresolvable", "ClusterScopedDependent", "InvalidName", "Unlisted", "Waiting",
 }
 
 // String returns the reason's name as it stands in documents, empty for none.
@@ -96,11 +99,22 @@ type OwnerLookup interface {
 	Lookup(resource schema.GroupVersionResource, namespace, name string) (*FoundOwner, error)
 }
 
+// ValidName reports whether an object can have the name: whether it is one
+// segment of a path (api/validate/content, IsPathSegmentName). References may
+// state any other, which the garbage collector puts into the URL of its GET as
+// it is (garbagecollector/operations.go, getObject). What it asks for then is a failure, or
+// another object, or a subresource: accidents, of which most keep the dependent
+// and some delete it. That there is no such owner proves nothing.
+func ValidName(name string) bool {
+	return name != "" && len(content.IsPathSegmentName(name)) == 0
+}
+
 // Classify says what an owner reference of an object in the namespace (empty
 // for a cluster-scoped object) means to the garbage collector. It is steps 3
 // to 9 of garbagecollector.go, isDangling and classifyReferences: the owner is
 // looked for by the stated kind and name in the dependent's own namespace, and
-// only then are UIDs compared.
+// only then are UIDs compared. It is more careful than these about a name that
+// no object can have: Lookup is not asked, and the dependent is kept.
 func Classify(ref metav1.OwnerReference, namespace string, lookup OwnerLookup) (State, Reason) {
 	mapping, err := lookup.Resolve(ref.APIVersion, ref.Kind)
 	if errors.Is(err, ErrUnlisted) {
@@ -113,6 +127,9 @@ func Classify(ref metav1.OwnerReference, namespace string, lookup OwnerLookup) (
 		namespace = ""
 	} else if namespace == "" {
 		return Unknown, ClusterScopedDependent
+	}
+	if !ValidName(ref.Name) {
+		return Unknown, InvalidName
 	}
 	owner, err := lookup.Lookup(mapping.Resource, namespace, ref.Name)
 	switch {

@@ -190,6 +190,8 @@ func missing(n graph.Node) string {
 				return "the server does not serve " + ref.APIVersion + " " + ref.Kind
 			case graph.ClusterScopedDependent:
 				return "a cluster-scoped object cannot have a namespaced owner"
+			case graph.InvalidName:
+				return "no object can have this name"
 			case graph.UnlistedOwner:
 				return "could not be read"
 			}

@@ -94,9 +94,11 @@ func (s *Stage) NameOf(p Path) string {
 	return s.nameAs(s.Kind(p.Kind).Resource, p.Name)
 }
 
+// nameAs returns the name of an object of the resource. One that no object can
+// have stays what it is.
 func (s *Stage) nameAs(r graph.Resource, name string) string {
 	switch {
-	case r.Namespaced || r.Version == "":
+	case r.Namespaced || r.Version == "" || !graph.ValidName(name):
 		return name
 	case r.GroupVersionResource.Resource == "customresourcedefinitions":
 		return name + "." + s.Group()
