@@ -47,6 +47,11 @@ type Options struct {
 	// cluster's own garbage collector in a simulation of it. What was not read
 	// keeps it from nothing.
 	SeesAll bool
+	// Guard is asked before each write that the Collector itself decides about, and
+	// so not about the delete of a target. After an error the object is left alone,
+	// and remains with that as the reason. It may be called by several goroutines at
+	// once; nil allows everything.
+	Guard func(graph.Object) error
 }
 
 // Collector runs the algorithm. It is used once: for one Delete or one
@@ -126,7 +131,7 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 		uids[i] = targets[i].UID
 	}
 	concerned := Concerned(c.state.graph, uids)
-	c.report.expect(concerned)
+	c.report.expect(concerned, uids)
 	c.state.expect(concerned.Len())
 	for i, uid := range uids {
 		if v, ok := c.state.view(uid); !ok || v.gone {
@@ -431,6 +436,7 @@ func (c *Collector) runInOrder(ctx context.Context) error {
 	for {
 		for t, ok := c.next(); ok; t, ok = c.next() {
 			if ctx.Err() != nil {
+				c.report.unreached(t.uid)
 				return ctx.Err()
 			}
 			c.do(ctx, t)

@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,25 @@ type References struct {
 type UnknownReference struct {
 	metav1.OwnerReference
 	Reason graph.Reason
+	// Err is why the owner could not be looked for, if it was asked for.
+	Err error
+}
+
+// failed reports whether the server was asked for the owner and did not tell. The
+// other references are Unknown by what was read before, or by what they state.
+func (r *UnknownReference) failed() bool { return r.Err != nil && !errors.Is(r.Err, graph.ErrUnlisted) }
+
+// remembering is an OwnerLookup that keeps the error of the last Lookup.
+type remembering struct {
+	graph.OwnerLookup
+	err error
+}
+
+// Lookup implements graph.OwnerLookup.
+func (l *remembering) Lookup(resource schema.GroupVersionResource, namespace, name string) (*graph.FoundOwner, error) {
+	owner, err := l.OwnerLookup.Lookup(resource, namespace, name)
+	l.err = err
+	return owner, err
 }
 
 // Classify sorts the references of an object in the namespace (empty for a
@@ -39,6 +59,7 @@ func Classify(refs []metav1.OwnerReference, namespace string, isAbsent func(meta
 ) References {
 	var r References
 	states := make([]graph.State, len(refs))
+	asked := &remembering{}
 	for i, ref := range refs {
 		reason := graph.NoReason
 		switch same := indexOfOwner(refs[:i], ref); {
@@ -47,7 +68,8 @@ func Classify(refs []metav1.OwnerReference, namespace string, isAbsent func(meta
 		case isAbsent(ref):
 			states[i] = graph.Dangling
 		default:
-			states[i], reason = graph.Classify(ref, namespace, lookup(ref))
+			asked.OwnerLookup, asked.err = lookup(ref), nil
+			states[i], reason = graph.Classify(ref, namespace, asked)
 		}
 		switch states[i] {
 		case graph.Solid:
@@ -57,7 +79,7 @@ func Classify(refs []metav1.OwnerReference, namespace string, isAbsent func(meta
 		case graph.WaitingForDependentsDeletion:
 			r.WaitingForDependentsDeletion = append(r.WaitingForDependentsDeletion, ref)
 		case graph.Unknown:
-			r.Unknown = append(r.Unknown, UnknownReference{ref, reason})
+			r.Unknown = append(r.Unknown, UnknownReference{ref, reason, asked.err})
 		}
 	}
 	return r
@@ -181,5 +203,9 @@ func unknownReason(ref UnknownReference) string {
 	case graph.InvalidName:
 		return fmt.Sprintf("its owner %s has a name that no object can have", name)
 	}
-	return fmt.Sprintf("its owner %s could not be read", name)
+	text := fmt.Sprintf("its owner %s could not be read", name)
+	if ref.failed() {
+		text += ": " + ref.Err.Error()
+	}
+	return text
 }

@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -190,6 +191,18 @@ func (q *queue) has(t task) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting[t.key()]
+}
+
+// left returns all tasks that were not given out, in the order in which they came up
+// as far as that is known.
+func (q *queue) left() []task {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	left := slices.Clone(q.tasks)
+	for _, parked := range q.parked {
+		left = append(left, parked...)
+	}
+	return left
 }
 
 func (q *queue) empty() bool {

@@ -27,8 +27,8 @@ const (
 	// OwnerReferenceRemoved: the object stays, kept by another owner, without
 	// references that kept nothing.
 	OwnerReferenceRemoved Result = "OwnerReferenceRemoved"
-	// Remaining: the object is being deleted and is still there, or its
-	// deletion was refused.
+	// Remaining: the object is being deleted and is still there, or what had to be
+	// done to it was refused or not done.
 	Remaining Result = "Remaining"
 	// Untouched: nothing was done to the object.
 	Untouched Result = "Untouched"
@@ -46,6 +46,10 @@ type Outcome struct {
 	// Finalizers are those, other than the garbage collector's own, that hold a
 	// Remaining object.
 	Finalizers []string
+	// Undecidable: the object is Unknown to a collection by what its references
+	// state, or by what could not be read before. Nobody asked for its deletion, and
+	// to keep it is all that can be done.
+	Undecidable bool
 }
 
 // Report is what a Collector did and what it left.
@@ -57,12 +61,12 @@ type Report struct {
 	Outcomes []Outcome
 }
 
-// Remaining returns the outcomes of the objects that should be gone and are
-// not.
+// Remaining returns the outcomes of the objects that the run should have dealt
+// with and has not. When there are none, it is done.
 func (r *Report) Remaining() []Outcome {
 	var remaining []Outcome
 	for _, o := range r.Outcomes {
-		if o.Result == Remaining || o.Result == Unknown {
+		if o.Result == Remaining || o.Result == Unknown && !o.Undecidable {
 			remaining = append(remaining, o)
 		}
 	}
@@ -73,30 +77,64 @@ func (r *Report) Remaining() []Outcome {
 type report struct {
 	mu       sync.Mutex
 	included map[types.UID]bool
+	targets  map[types.UID]bool
 	steps    []Step
 	fates    map[types.UID]fate
 }
 
-// fate is what is known of an object beside its state.
+// fate is what is known of an object beside its state: the last thing that was
+// decided about it, or that happened to it.
 type fate struct {
-	unknown bool
-	reason  string
-	// keptBy is why references were removed that kept nothing.
-	keptBy string
-	// left is why an owner is not finished.
-	left string
-	err  error
+	// keptBy is why references were removed that kept nothing, and left why an owner
+	// is not finished.
+	keptBy, left string
+	// reason is why the object stays, as long as it has these owners.
+	reason string
+	owners []metav1.OwnerReference
+	// undecided are the references because of which it is not known whether it
+	// stays, as long as it has one of them.
+	undecided []UnknownReference
+	// err is why a write failed, and asked that it was the user's own delete.
+	err   error
+	asked bool
+	// guarded is why a write was not sent.
+	guarded error
+	// unreached: the run ended before what had come up for the object was done.
+	unreached bool
+}
+
+func (f *fate) empty() bool {
+	return f.reason+f.keptBy+f.left == "" && f.undecided == nil && f.err == nil && f.guarded == nil && !f.unreached
+}
+
+// forgive forgets that a write failed, after another decision or write. That the
+// user's own delete failed is not forgotten until a delete is accepted.
+func (f *fate) forgive(isDeleted bool) {
+	f.guarded = nil
+	if isDeleted || !f.asked {
+		f.err, f.asked = nil, false
+	}
+}
+
+func (f *fate) fail(err error, asked bool) {
+	if err != nil {
+		f.err, f.asked = err, asked || f.asked
+	}
 }
 
 func newReport() *report {
 	return &report{included: map[types.UID]bool{}, fates: map[types.UID]fate{}}
 }
 
-// expect includes the nodes of a deletion, and makes room for its steps: mostly
-// one each.
-func (r *report) expect(nodes graph.Set) {
+// expect includes the nodes of a deletion of the targets, and makes room for its
+// steps: mostly one each.
+func (r *report) expect(nodes graph.Set, targets []types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.targets = make(map[types.UID]bool, len(targets))
+	for _, uid := range targets {
+		r.targets[uid] = true
+	}
 	r.included = make(map[types.UID]bool, nodes.Len())
 	for n := range nodes.All() {
 		r.included[n.UID()] = true
@@ -130,28 +168,49 @@ func (r *report) step(s Step) {
 	defer r.mu.Unlock()
 	r.steps = append(r.steps, s)
 	f, known := r.fates[s.Object.UID]
-	f.err = s.Err
+	isDelete := s.Action == ActionDelete
+	f.forgive(isDelete && s.Err == nil)
+	f.fail(s.Err, isDelete && r.targets[s.Object.UID])
 	if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
 		f.keptBy = s.Reason
+		f.reason, f.owners, f.undecided = s.Reason, s.Patch.OwnerReferences(s.Object.OwnerReferences), nil
 	}
-	if known || f != (fate{}) { // of most objects there is nothing to be noted
+	if known || !f.empty() { // of most objects there is nothing to be noted
 		r.fates[s.Object.UID] = f
 	}
 }
 
-func (r *report) failed(uid types.UID, err error) { r.note(uid, func(f *fate) { f.err = err }) }
-
 // left records why an owner whose deletion was begun is not finished.
 func (r *report) left(uid types.UID, reason string) { r.note(uid, func(f *fate) { f.left = reason }) }
 
-// kept records why an object was left alone, for certain or for want of
-// knowledge.
-func (r *report) kept(uid types.UID, reason string, unknown bool) {
-	r.note(uid, func(f *fate) { f.reason, f.unknown = reason, unknown })
+// failed records that an object could not be read again after a write.
+func (r *report) failed(uid types.UID, err error) {
+	r.note(uid, func(f *fate) { f.fail(err, r.targets[uid]) })
 }
+
+// kept records why an object with these owners was left alone, for certain or,
+// when references could not be decided, for want of knowledge.
+func (r *report) kept(o *graph.Object, reason string, undecided []UnknownReference) {
+	r.note(o.UID, func(f *fate) {
+		f.forgive(false)
+		f.reason, f.owners, f.undecided = reason, o.OwnerReferences, undecided
+	})
+}
+
+// guarded records that a write was not sent.
+func (r *report) guarded(uid types.UID, err error) {
+	r.note(uid, func(f *fate) { f.guarded = err })
+}
+
+// unreached records that something for the object was not done before the run
+// ended.
+func (r *report) unreached(uid types.UID) { r.note(uid, func(f *fate) { f.unreached = true }) }
 
 // conclude returns what is to be said.
 func (c *Collector) conclude() *Report {
+	for _, t := range c.queue.left() {
+		c.report.unreached(t.uid)
+	}
 	uids := c.included()
 	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(uids))}
 	for _, uid := range uids {
@@ -189,16 +248,21 @@ func (c *Collector) included() []types.UID {
 	return uids
 }
 
+// outcome says what became of an object: by the object as it is, where that tells,
+// and otherwise by what was noted last and still holds.
 func (c *Collector) outcome(v view, f fate) Outcome {
-	o := Outcome{Object: v.object, Reason: f.reason}
+	o := Outcome{Object: v.object}
 	lost, orphaned := c.state.lostReferences(v.object.UID)
+	undecided := f.open(&v.object)
 	switch {
 	case v.gone:
-		o.Result, o.Reason = Deleted, ""
+		o.Result = Deleted
 	case Unanswered(f.err) && !v.object.BeingDeleted():
 		o.Result, o.Reason = Remaining, fmt.Sprintf("no answer, and no effect seen: %v", f.err)
 	case f.err != nil && !Unanswered(f.err):
 		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
+	case f.guarded != nil:
+		o.Result, o.Reason = Remaining, f.guarded.Error()
 	case v.object.BeingDeleted():
 		o.Result = Remaining
 		c.explain(&o, v, f)
@@ -206,21 +270,61 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 		o.Result, o.Reason = Unknown, "its type is not served any more, so whether it still exists is not known"
 	case v.deleteSent:
 		o.Result, o.Reason = Remaining, "its deletion was accepted, and its end not seen"
-	case f.unknown:
-		o.Result = Unknown
+	case len(undecided) > 0:
+		c.undecided(&o, undecided)
 	case c.abandoned(v):
 		o.Result, o.Reason = Remaining, "nothing keeps it, but it was not reached"
+	case f.unreached:
+		o.Result, o.Reason = Remaining, "it was not reached"
 	case orphaned:
-		o.Result, o.Reason = Orphaned, ""
+		o.Result = Orphaned
 	case lost:
-		o.Result, o.Reason = OwnerReferenceRemoved, cmp.Or(f.keptBy, f.reason)
+		o.Result, o.Reason = OwnerReferenceRemoved, cmp.Or(f.keptBy, f.stays(&v.object))
 	default:
-		o.Result = Untouched
-		if o.Reason == "" {
-			o.Reason = c.untouched(v)
-		}
+		o.Result, o.Reason = Untouched, cmp.Or(f.stays(&v.object), c.untouched(v))
 	}
 	return o
+}
+
+// undecided says why it is not known what becomes of an object: what went wrong,
+// if anything did, and otherwise what is so.
+func (c *Collector) undecided(o *Outcome, open []UnknownReference) {
+	why := slices.IndexFunc(open, func(ref UnknownReference) bool { return c.inVain(&o.Object, &ref) })
+	o.Result, o.Reason = Unknown, unknownReason(open[max(why, 0)])
+	o.Undecidable = c.everything && why < 0
+}
+
+// stays returns why the object stays, if that was said of it with the owners that
+// it has now.
+func (f *fate) stays(o *graph.Object) string {
+	if len(f.undecided) > 0 || !equalOwners(f.owners, o.OwnerReferences) {
+		return ""
+	}
+	return f.reason
+}
+
+// open returns the references that could not be decided and that the object still
+// has.
+func (f *fate) open(o *graph.Object) []UnknownReference {
+	var open []UnknownReference
+	for _, ref := range f.undecided {
+		if indexOfOwner(o.OwnerReferences, ref.OwnerReference) >= 0 {
+			open = append(open, ref)
+		}
+	}
+	return open
+}
+
+// inVain reports whether the server was asked for the owner by the run and did not
+// tell, although there was no such gap in what was read before.
+func (c *Collector) inVain(o *graph.Object, ref *UnknownReference) bool {
+	if !ref.failed() {
+		return false
+	}
+	n, ok := c.state.graph.Node(o.UID)
+	return !ok || !slices.ContainsFunc(n.Owners(), func(before graph.Reference) bool {
+		return before.Reason == graph.UnlistedOwner && before.UID == ref.UID && before.Name == ref.Name
+	})
 }
 
 // abandoned reports whether all owners of an object that was not decided about

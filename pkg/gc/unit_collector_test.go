@@ -451,7 +451,7 @@ func TestRefusals(t *testing.T) {
 			do:       "collect",
 			script:   "GET gone: 404-type",
 			requests: "GET secret/gone",
-			outcomes: "configmap/b Unknown: its owner Secret/gone could not be read",
+			outcomes: "configmap/b Unknown: its owner Secret/gone could not be read: the server could not find the requested resource (get things)",
 		},
 		{
 			name: "and so does one in foreground deletion",
@@ -883,7 +883,7 @@ func TestInterrupted(t *testing.T) {
 	for _, test := range []struct{ name, do, script, outcomes string }{
 		{
 			"before the first request", "delete a Background", "",
-			`configmap/a Untouched
+			`configmap/a Remaining: it was not reached
 			configmap/b Untouched: its owner ConfigMap/a is still there
 			configmap/c Untouched: its owner ConfigMap/a is still there
 			configmap/d Untouched: its owner ConfigMap/b is still there`,
@@ -892,7 +892,7 @@ func TestInterrupted(t *testing.T) {
 			"during a request, whose answer still counts", "delete a Background", "DELETE a: cancel",
 			`configmap/a Deleted
 			configmap/b Remaining: nothing keeps it, but it was not reached
-			configmap/c Untouched: its owner ConfigMap/b is still there
+			configmap/c Remaining: it was not reached
 			configmap/d Untouched: its owner ConfigMap/b is still there`,
 		},
 		{
@@ -913,7 +913,7 @@ func TestInterrupted(t *testing.T) {
 			"during a foreground deletion", "delete a Foreground", "GET a: cancel",
 			`configmap/a Remaining: its finalizer foregroundDeletion was not taken off
 			configmap/b Remaining: nothing keeps it, but it was not reached
-			configmap/c Untouched: its owner ConfigMap/a is still there
+			configmap/c Remaining: it was not reached
 			configmap/d Untouched: its owner ConfigMap/b is still there`,
 		},
 	} {

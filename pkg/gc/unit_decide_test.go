@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,11 +35,11 @@ func parseReferences(t fatal, text string) References {
 			case "waiting":
 				r.WaitingForDependentsDeletion = append(r.WaitingForDependentsDeletion, ref)
 			case "unread":
-				r.Unknown = append(r.Unknown, UnknownReference{ref, graph.UnlistedOwner})
+				r.Unknown = append(r.Unknown, UnknownReference{ref, graph.UnlistedOwner, nil})
 			case "unserved":
-				r.Unknown = append(r.Unknown, UnknownReference{ref, graph.Unresolvable})
+				r.Unknown = append(r.Unknown, UnknownReference{ref, graph.Unresolvable, nil})
 			case "namespaced":
-				r.Unknown = append(r.Unknown, UnknownReference{ref, graph.ClusterScopedDependent})
+				r.Unknown = append(r.Unknown, UnknownReference{ref, graph.ClusterScopedDependent, nil})
 			}
 		}
 	}
@@ -118,7 +119,7 @@ func TestDecideProperties(t *testing.T) {
 		}
 		refs := References{Solid: draw("solid"), Dangling: draw("dangling"), WaitingForDependentsDeletion: draw("waiting")}
 		for _, ref := range draw("unknown") {
-			refs.Unknown = append(refs.Unknown, UnknownReference{ref, graph.UnlistedOwner})
+			refs.Unknown = append(refs.Unknown, UnknownReference{ref, graph.UnlistedOwner, nil})
 		}
 		dead := len(refs.Dangling) + len(refs.WaitingForDependentsDeletion)
 		if len(refs.Solid)+len(refs.Unknown)+dead == 0 {
@@ -137,6 +138,8 @@ func TestDecideProperties(t *testing.T) {
 		}
 	})
 }
+
+var errBroken = errors.New("broken")
 
 // stubOwners is a graph.OwnerLookup that notes what it is asked. It answers by the
 // name of the owner.
@@ -160,7 +163,7 @@ func (l stubOwners) Lookup(resource schema.GroupVersionResource, namespace, name
 	case "absent":
 		return nil, nil
 	case "broken":
-		return nil, errors.New("broken")
+		return nil, errBroken
 	case "other":
 		return &graph.FoundOwner{UID: "another", DeletingDependents: true}, nil
 	case "waiting":
@@ -226,9 +229,9 @@ func TestClassifyAll(t *testing.T) {
 		func(ref metav1.OwnerReference) graph.OwnerLookup { return stubOwners{servedMapper(), ref, &asked} })
 	want := References{
 		Solid: []metav1.OwnerReference{refs[0], refs[4]}, Dangling: []metav1.OwnerReference{refs[2], refs[5]},
-		WaitingForDependentsDeletion: refs[3:4], Unknown: []UnknownReference{{refs[1], graph.UnlistedOwner}},
+		WaitingForDependentsDeletion: refs[3:4], Unknown: []UnknownReference{{refs[1], graph.UnlistedOwner, errBroken}},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

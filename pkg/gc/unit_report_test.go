@@ -3,12 +3,19 @@
 package gc
 
 import (
+	"errors"
+	"io"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // What is said of each object in the end.
@@ -95,6 +102,211 @@ func TestOutcomes(t *testing.T) {
 		},
 	} {
 		t.Run(s.name, s.test)
+	}
+}
+
+// What was noted of an object last counts, as long as it holds. The object o is
+// owned by configmap/a, gadget/g of a kind that is not served, and configmap/k.
+func TestLastNoteCounts(t *testing.T) {
+	const (
+		unserved = "Unknown: its owner gadget/g has a kind that the server does not serve ()"
+		kept     = "Untouched: owned by ConfigMap/k"
+		refused  = `Remaining: refused: things "o" is forbidden: not for you`
+	)
+	for _, test := range []struct{ notes, want string }{
+		{"", "Untouched: its owner ConfigMap/a is still there"},
+		{"kept", kept},
+		{"unknown", unserved},
+		{"unknown, kept", kept},
+		{"kept, unknown", unserved},
+		{"kept, gone", "Deleted"},
+		{"unknown, gone", "Deleted"},
+
+		{"unknown, drop g", "OwnerReferenceRemoved: dropped"},
+		{"unknown, drop a", "OwnerReferenceRemoved: dropped"},
+		{"unknown, drop a, unknown", unserved},
+		{"drop a, kept", "OwnerReferenceRemoved: owned by ConfigMap/k"},
+		{"unknown, orphan", "Orphaned"},
+		{"orphan, kept", "Orphaned"},
+		{"orphan, unknown", unserved},
+
+		{"unknown, own configmap/a configmap/k", "OwnerReferenceRemoved"},
+		{"unknown, own gadget/g", unserved},
+		{"unknown, own", "OwnerReferenceRemoved"},
+		{"kept, own configmap/a", "OwnerReferenceRemoved"},
+		{"drop a, own gadget/g", "OwnerReferenceRemoved"},
+
+		{"refuse Delete", refused},
+		{"refuse Delete, kept", kept},
+		{"refuse Delete, unknown", unserved},
+		{"kept, refuse Delete", refused},
+		{"unknown, refuse Delete", refused},
+		{"refuse RemoveOwnerReferences, drop a", "OwnerReferenceRemoved: dropped"},
+		{"drop a, refuse Delete", refused},
+		{"refuse Delete, gone", "Deleted"},
+		{"unread, kept", kept},
+		{"lose Delete", "Remaining: no answer, and no effect seen: EOF"},
+		{"lose Delete, kept", kept},
+		{"lose Delete, refuse Delete", refused},
+
+		{"target, refuse Delete, kept", refused},
+		{"target, refuse Delete, unknown", refused},
+		{"target, refuse Delete, drop a", refused},
+		{"target, unread, kept", refused},
+		{"target, refuse Delete, gone", "Deleted"},
+		{"target, refuse RemoveOwnerReferences, kept", kept},
+
+		{"guard", "Remaining: not this one"},
+		{"guard, kept", kept},
+		{"guard, drop a", "OwnerReferenceRemoved: dropped"},
+		{"unknown, guard", "Remaining: not this one"},
+
+		{"unreached", "Remaining: it was not reached"},
+		{"kept, unreached", "Remaining: it was not reached"},
+		{"unreached, gone", "Deleted"},
+		{"unknown, unreached", unserved},
+	} {
+		t.Run(test.notes, func(t *testing.T) {
+			n := newNotes(t)
+			for note := range strings.SplitSeq(test.notes, ", ") {
+				n.take(strings.Fields(note))
+			}
+			for _, line := range outcomes(n.finish()) {
+				if got, ok := strings.CutPrefix(line, "configmap/o "); ok && got != test.want {
+					t.Errorf("got %s, want %s", got, test.want)
+				}
+			}
+		})
+	}
+}
+
+// notes are a Collector to which things are told of the object o.
+type notes struct {
+	*testing.T
+	*Collector
+}
+
+func newNotes(t *testing.T) notes {
+	objects := parseWorld(t, `configmap/a
+		configmap/k
+		configmap/o < configmap/a gadget/g configmap/k`)
+	n := notes{t, New(newFake(t, objects, ""), graphOf(objects), Options{})}
+	n.report.include("o")
+	return n
+}
+
+// take takes one note.
+func (n notes) take(words []string) {
+	if len(words) == 0 {
+		return
+	}
+	v, _ := n.state.view("o")
+	o := v.object
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "o", errors.New("not for you"))
+	switch rest := words[1:]; words[0] {
+	case "target":
+		n.report.targets = map[types.UID]bool{"o": true}
+	case "kept":
+		n.report.kept(&o, "owned by ConfigMap/k", nil)
+	case "unknown":
+		ref := UnknownReference{parseOwner(n, "gadget/g"), graph.Unresolvable, nil}
+		n.report.kept(&o, unknownReason(ref), []UnknownReference{ref})
+	case "unread":
+		n.report.failed("o", forbidden)
+	case "guard":
+		n.report.guarded("o", errors.New("not this one"))
+	case "unreached":
+		n.report.unreached("o")
+	case "refuse":
+		n.report.step(Step{Action: Action(rest[0]), Object: o, Err: forbidden})
+	case "lose":
+		n.report.step(Step{Action: Action(rest[0]), Object: o, Err: io.EOF})
+	case "drop":
+		n.drop(o, types.UID(rest[0]))
+	case "orphan":
+		n.orphaner()
+		n.drop(o, "a")
+	case "own":
+		n.become(o, rest)
+	case "gone":
+		n.state.apply(Event{Object: o, Removed: true})
+	default:
+		n.Fatalf("what is %s?", words)
+	}
+}
+
+// orphaner has configmap/a orphan its dependents.
+func (n notes) orphaner() {
+	v, _ := n.state.view("a")
+	v.object.DeletionTimestamp, v.object.Finalizers = &metav1.Time{}, []string{metav1.FinalizerOrphanDependents}
+	n.state.apply(Event{Object: v.object})
+}
+
+// drop has the Collector remove a reference.
+func (n notes) drop(o graph.Object, owner types.UID) {
+	patch := Patch{RemoveOwners: []types.UID{owner}}
+	n.report.step(Step{Action: ActionRemoveOwnerReferences, Object: o, Patch: patch, Reason: "dropped"})
+	o.OwnerReferences = patch.OwnerReferences(o.OwnerReferences)
+	n.state.apply(Event{Object: o})
+}
+
+// become has somebody change the owner references.
+func (n notes) become(o graph.Object, owners []string) {
+	o.OwnerReferences = nil
+	for _, owner := range owners {
+		o.OwnerReferences = append(o.OwnerReferences, parseOwner(n, owner))
+	}
+	n.state.apply(Event{Object: o})
+}
+
+// What remains is what the run should have dealt with. Objects whose owner could not
+// be looked for during a collection do, and it is said what went wrong; those that
+// nobody can decide about do not, unless a deletion was asked for.
+func TestRemaining(t *testing.T) {
+	const world = `configmap/a
+		configmap/unread < configmap/gone
+		configmap/unread-too < configmap/gone
+		configmap/unserved < gadget/g
+		configmap/both < gadget/g configmap/gone
+		node/n < configmap/a
+		configmap/no-name < configmap/own%x
+		configmap/of-a < configmap/a gadget/g`
+	for _, test := range []struct{ do, script, want string }{
+		{"collect", "GET gone: always 500", "configmap/both configmap/unread configmap/unread-too"},
+		{"collect", "", ""},
+		{"delete a Background", "", "configmap/of-a node/n"},
+	} {
+		for _, workers := range []int{1, 4} {
+			objects := parseWorld(t, world)
+			r, err := perform(t, newFake(t, objects, test.script), graphOf(objects), test.do, Options{Workers: workers})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, o := range r.Remaining() {
+				got = append(got, short(&o.Object))
+				if test.do == "collect" && o.Reason != "its owner ConfigMap/gone could not be read: Internal error occurred: broken" {
+					t.Errorf("it is said that %s", o.Reason)
+				}
+			}
+			if strings.Join(got, " ") != test.want {
+				t.Errorf("%s, %d workers: %s remain, want %s", test.do, workers, got, test.want)
+			}
+		}
+	}
+}
+
+// What was not read before a collection cannot be decided about, if the server does
+// not tell during it either.
+func TestUnreadIsUndecidable(t *testing.T) {
+	objects := parseWorld(t, "configmap/b < secret/hidden")
+	s := &graph.Snapshot{Mapper: servedMapper()}
+	s.MarkListed(served["configmap"].GroupResource(), "", "1")
+	s.MarkUnlisted(graph.Unlisted{GroupVersionResource: served["secret"].GroupVersionResource, Reason: graph.Forbidden})
+	s.Add(objects[0])
+	r, err := perform(t, newFake(t, objects, "GET hidden: always 403"), graph.New(s), "collect", Options{})
+	if err != nil || len(r.Outcomes) != 1 || r.Outcomes[0].Result != Unknown || len(r.Remaining()) > 0 {
+		t.Errorf("error %v, outcomes %v", err, outcomes(r))
 	}
 }
 

@@ -52,6 +52,9 @@ func (c *Collector) do(ctx context.Context, t task) {
 	case finish:
 		c.finish(ctx, v)
 	}
+	if ctx.Err() != nil {
+		c.report.unreached(t.uid) // it may be, and when it is not, its state tells
+	}
 }
 
 // deleteTarget sends the user's delete.
@@ -104,7 +107,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	d := Decide(&o, refs, c.dependentsOf(v))
 	switch d.Action {
 	case ActionKeep:
-		c.report.kept(o.UID, d.Reason, len(refs.Unknown) > 0)
+		c.report.kept(&o, d.Reason, refs.Unknown)
 	case ActionRemoveOwnerReferences:
 		c.patch(ctx, o, ActionRemoveOwnerReferences, Patch{RemoveOwners: d.Owners}, d.Reason)
 	case ActionDelete:
@@ -147,8 +150,23 @@ func (c *Collector) dependentsOf(v view) Dependents {
 	return d
 }
 
+// allowed asks the guard about a write to the object.
+func (c *Collector) allowed(o *graph.Object) bool {
+	if c.options.Guard == nil {
+		return true
+	}
+	err := c.options.Guard(*o)
+	if err != nil {
+		c.report.guarded(o.UID, err)
+	}
+	return err == nil
+}
+
 // collect deletes an object that no owner keeps.
 func (c *Collector) collect(ctx context.Context, o graph.Object, d Decision) {
+	if !c.allowed(&o) {
+		return
+	}
 	if d.UnblockFirst && hasBlocking(o.OwnerReferences) {
 		patched, ok := c.patch(ctx, o, ActionUnblockOwnerReferences, Patch{Unblock: true},
 			"a dependent of it is in foreground deletion, and the two could wait for each other")
@@ -426,6 +444,9 @@ func (c *Collector) silent() error {
 // anew, maxTurns times at most. It returns the object as it is afterwards, and
 // whether the patch was accepted.
 func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p Patch, reason string) (graph.Object, bool) {
+	if !c.allowed(&o) {
+		return graph.Object{}, false
+	}
 	patched, err := c.server.Patch(ctx, o, p)
 	if unanswered(ctx, err) {
 		now, ok := c.read(ctx, o, err)
