@@ -162,7 +162,7 @@ func (d *deletion) preview(ctx context.Context, j *job) (*render.DeletionPlan, *
 	}
 	foretell(server, report)
 	j.takes = server.Now().Sub(start)
-	return render.NewDeletionPlan(j.snapshot, j.policy, j.targets, report), report, nil
+	return render.NewDeletionPlan(j.graph, j.policy, j.targets, report), report, nil
 }
 
 // concerned returns the objects that the job may change, as far as the graph
@@ -374,7 +374,7 @@ func (d *deletion) consent(ctx context.Context, j *job, plan *render.DeletionPla
 	switch {
 	case d.confirm != "" && d.confirm != plan.Digest:
 		return hintedError{
-			fmt.Errorf("confirming the writes: they are not those of %s any more", d.confirm),
+			fmt.Errorf("confirming the preview: it is not that of %s any more", d.confirm),
 			"run with --dry-run=client again and look at what changed; the digest is now " + plan.Digest,
 		}
 	case d.confirm != "":
@@ -578,7 +578,7 @@ func (d *deletion) printNothing(j *job) error {
 	case d.output == "":
 		return nil
 	case d.dryRun != "none":
-		return d.printPlan(j, render.NewDeletionPlan(j.snapshot, "", nil, report), report)
+		return d.printPlan(j, render.NewDeletionPlan(j.graph, "", nil, report), report)
 	}
 	return d.printReport(j, []render.Event{}, report)
 }

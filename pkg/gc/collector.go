@@ -197,27 +197,12 @@ func allSolid(n graph.Node) bool {
 // for nothing but these is concerned, too, for it can go then.
 func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 	var roots []graph.Node
-	namespaces, resources := map[string]bool{}, map[string]bool{}
 	for _, uid := range targets {
-		n, ok := g.Node(uid)
-		if !ok {
-			continue
-		}
-		roots = append(roots, n)
-		switch id := n.Identity(); id.Resource.GroupResource().String() {
-		case "namespaces":
-			namespaces[id.Name] = true
-		case "customresourcedefinitions.apiextensions.k8s.io":
-			resources[id.Name] = true // its name is that of the resource
+		if n, ok := g.Node(uid); ok {
+			roots = append(roots, n)
 		}
 	}
-	if len(namespaces)+len(resources) > 0 {
-		for n := range g.Nodes() {
-			if !n.Virtual() && (namespaces[n.Namespace()] || resources[n.Resource().GroupResource().String()]) {
-				roots = append(roots, n)
-			}
-		}
-	}
+	roots = append(roots, Contents(g, roots...)...)
 	set := graph.Descendants(roots...)
 	blind := map[string]bool{}
 	for namespace := range namespacesOf(set) {

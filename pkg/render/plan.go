@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,8 +28,8 @@ type DeletionPlan struct {
 	Targets           []ObjectReference          `json:"targets"`
 	Steps             []PlanStep                 `json:"steps"`
 	Outcome           []Outcome                  `json:"outcome"`
-	// Digest is over every write: it is the same as long as the same writes
-	// would be made to the same versions of the same objects.
+	// Digest is the same as long as the same writes would be made to the same
+	// versions of the same objects, and the same objects would go with them.
 	Digest string `json:"digest"`
 }
 
@@ -105,8 +106,9 @@ type Remaining struct {
 	Causes     []string          `json:"causes"`
 }
 
-// NewDeletionPlan describes what a simulated run did.
-func NewDeletionPlan(s *graph.Snapshot, policy metav1.DeletionPropagation, targets []graph.Identity, report *gc.Report) *DeletionPlan {
+// NewDeletionPlan describes what a simulated run on the graph did.
+func NewDeletionPlan(g *graph.Graph, policy metav1.DeletionPropagation, targets []graph.Identity, report *gc.Report) *DeletionPlan {
+	s := g.Snapshot()
 	plan := &DeletionPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
@@ -118,8 +120,31 @@ func NewDeletionPlan(s *graph.Snapshot, policy metav1.DeletionPropagation, targe
 	for i, step := range report.Steps {
 		plan.Steps = append(plan.Steps, newPlanStep(s, i+1, step))
 	}
-	plan.Digest = digest(plan.Steps)
+	plan.Digest = digest(plan.Steps, covered(g, report))
 	return plan
+}
+
+// covered returns the UIDs of the objects that a plan speaks for, in their order: of
+// all but those that stay as they are, and of everything that goes with a Namespace
+// or a CustomResourceDefinition, whatever keeps it for the time being. One write
+// deletes these, and all that is in them.
+func covered(g *graph.Graph, report *gc.Report) []types.UID {
+	uids := map[types.UID]bool{}
+	var going []graph.Node
+	for i := range report.Outcomes {
+		o := &report.Outcomes[i]
+		if o.Result == gc.Untouched {
+			continue
+		}
+		uids[o.Object.UID] = true
+		if n, ok := g.Node(o.Object.UID); ok && (o.Result == gc.Deleted || o.Object.BeingDeleted()) {
+			going = append(going, n)
+		}
+	}
+	for _, n := range gc.Contents(g, going...) {
+		uids[n.UID()] = true
+	}
+	return slices.Sorted(maps.Keys(uids))
 }
 
 func newPlanStep(s *graph.Snapshot, number int, step gc.Step) PlanStep {
@@ -139,14 +164,16 @@ func newPlanStep(s *graph.Snapshot, number int, step gc.Step) PlanStep {
 	return p
 }
 
-// digest identifies the writes, in their order, but not the words about them.
-func digest(steps []PlanStep) string {
+// digest identifies the writes, in their order, but not the words about them, and
+// the objects that the plan speaks for, in whatever version they are.
+func digest(steps []PlanStep, covered []types.UID) string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
 	for _, s := range steps {
 		// Encoding structs of strings into a hash cannot fail.
 		_ = encoder.Encode([]any{s.Action, s.Preconditions, s.PropagationPolicy, s.GracePeriodSeconds, s.Patch})
 	}
+	_ = encoder.Encode(covered)
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
