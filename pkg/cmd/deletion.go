@@ -141,7 +141,7 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	if err := d.consent(ctx, j, plan, report); err != nil {
 		return err
 	}
-	return d.perform(ctx, j)
+	return d.perform(ctx, j, report)
 }
 
 // preview runs the job on a simulation of the cluster.
@@ -393,20 +393,48 @@ func protected(j *job, report *gc.Report) string {
 			return j.targets[i].Name
 		}
 	}
-	for _, s := range report.Steps {
-		if id := s.Object.Identity(); ofSystem(&id) {
-			return cmp.Or(id.Namespace, id.Name)
-		}
-	}
-	for i := range report.Outcomes { // what controllers delete with something else
-		o := &report.Outcomes[i]
-		before, known := j.snapshot.Object(o.Object.UID)
-		goes := (o.Result == gc.Deleted || o.Object.BeingDeleted()) && !(known && before.BeingDeleted())
-		if id := o.Object.Identity(); goes && ofSystem(&id) {
-			return cmp.Or(id.Namespace, id.Name)
-		}
+	for id := range systemObjects(j, report) {
+		return cmp.Or(id.Namespace, id.Name)
 	}
 	return ""
+}
+
+// systemObjects returns what belongs to the system of all that a job writes to, or
+// that goes with something else, by its preview.
+func systemObjects(j *job, preview *gc.Report) iter.Seq[graph.Identity] {
+	return func(yield func(graph.Identity) bool) {
+		for _, s := range preview.Steps {
+			if id := s.Object.Identity(); ofSystem(&id) && !yield(id) {
+				return
+			}
+		}
+		for i := range preview.Outcomes { // what controllers delete with something else
+			o := &preview.Outcomes[i]
+			id := o.Object.Identity()
+			if !ofSystem(&id) || o.Result != gc.Deleted && !o.Object.BeingDeleted() {
+				continue
+			}
+			before, known := j.snapshot.Object(o.Object.UID)
+			if !(known && before.BeingDeleted()) && !yield(id) {
+				return
+			}
+		}
+	}
+}
+
+// guard refuses to write to what belongs to the system and was not in the preview
+// that the user agreed to: it was made since, or nothing was to become of it.
+func guard(j *job, preview *gc.Report) func(graph.Object) error {
+	agreed := map[types.UID]bool{}
+	for id := range systemObjects(j, preview) {
+		agreed[id.UID] = true
+	}
+	return func(o graph.Object) error {
+		if id := o.Identity(); ofSystem(&id) && !agreed[id.UID] {
+			return errors.New("it belongs to the system and was not in the preview")
+		}
+		return nil
+	}
 }
 
 // ofSystem holds for the namespaces of the system, and for what is in kube-system.
@@ -469,8 +497,9 @@ func (d *deletion) serverOptions(takes time.Duration) cluster.ServerOptions {
 	return options
 }
 
-// perform does the job on the cluster and reports.
-func (d *deletion) perform(ctx context.Context, j *job) error {
+// perform does the job on the cluster and reports. The user has agreed to the
+// preview.
+func (d *deletion) perform(ctx context.Context, j *job, preview *gc.Report) error {
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
@@ -486,7 +515,7 @@ func (d *deletion) perform(ctx context.Context, j *job) error {
 	server.Watch(watchContext, j.snapshot, watched(j))
 	server.AwaitWatches(ctx, watchesTake)
 	progress := newProgress(d)
-	report, err := j.run(ctx, gc.New(server, j.graph, gc.Options{Workers: d.concurrency, Observer: progress.observe}))
+	report, err := j.run(ctx, gc.New(server, j.graph, gc.Options{Workers: d.concurrency, Observer: progress.observe, Guard: guard(j, preview)}))
 	progress.end(d.ErrOut)
 	if printErr := d.printReport(j, progress.events, report); printErr != nil {
 		return printErr
