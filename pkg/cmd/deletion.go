@@ -135,13 +135,34 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 		return err
 	}
 	if len(plan.Steps) == 0 {
-		fmt.Fprintln(d.ErrOut, "Nothing to do.")
-		return cmp.Or(d.printNothing(j), d.finishWarned(j.session, j.snapshot))
+		return d.withoutSteps(j, report)
 	}
 	if err := d.consent(ctx, j, plan, report); err != nil {
 		return err
 	}
 	return d.perform(ctx, j, report)
+}
+
+// withoutSteps ends a job whose preview has no steps: all is done, or what remains
+// waits for something that no write of the job would bring about.
+func (d *deletion) withoutSteps(j *job, preview *gc.Report) error {
+	fmt.Fprintln(d.ErrOut, render.NoSteps(preview))
+	remaining := &gc.Report{Outcomes: preview.Remaining()}
+	for i := range remaining.Outcomes {
+		if o := &remaining.Outcomes[i]; o.Object.BeingDeleted() {
+			o.Result = gc.Remaining // as yet, whatever the preview hopes for
+		}
+	}
+	return cmp.Or(d.printReport(j, []render.Event{}, remaining), d.finishWarned(j.session, j.snapshot), remains(remaining))
+}
+
+// remains is the exit code of a run, errRemaining exactly when its report lists what
+// remains.
+func remains(report *gc.Report) error {
+	if len(report.Remaining()) > 0 {
+		return errRemaining
+	}
+	return nil
 }
 
 // preview runs the job on a simulation of the cluster.
@@ -522,24 +543,16 @@ func (d *deletion) perform(ctx context.Context, j *job, preview *gc.Report) erro
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		fmt.Fprintf(d.ErrOut, "The timeout of %s is over. The same command again goes on.\n", d.timeout)
-		return cmp.Or(d.finishWarned(j.session, j.snapshot), errRemaining)
+		if remains(report) != nil {
+			fmt.Fprintf(d.ErrOut, "The timeout of %s is over. The same command again goes on.\n", d.timeout)
+		}
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(d.ErrOut, "Interrupted. The same command again goes on.")
 		return err
 	case err != nil:
 		return err
 	}
-	if err := d.finishWarned(j.session, j.snapshot); err != nil {
-		return err
-	}
-	for _, o := range report.Remaining() {
-		// Objects that nobody can decide about are no failure of a collection.
-		if o.Result == gc.Remaining || len(j.targets) > 0 {
-			return errRemaining
-		}
-	}
-	return nil
+	return cmp.Or(d.finishWarned(j.session, j.snapshot), remains(report))
 }
 
 // watchesTake is how long a run waits at most for its watches: what was made

@@ -123,6 +123,15 @@ func names(ids []graph.Identity) string {
 	return strings.Join(parts, ", ")
 }
 
+// NoSteps says of a preview without steps whether that is because nothing is left to
+// do, or nothing can be done.
+func NoSteps(report *gc.Report) string {
+	if len(report.Remaining()) > 0 {
+		return "Nothing can be done from here about what remains."
+	}
+	return "Nothing to do."
+}
+
 // Plan writes a preview: what becomes of the objects, then the steps in order,
 // then the digest that confirms them. Without steps it says that there are none.
 func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report) error {
@@ -133,7 +142,7 @@ func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report) error
 		fmt.Fprintln(w)
 	}
 	if len(plan.Steps) == 0 {
-		_, err := fmt.Fprintln(w, "Nothing to do.")
+		_, err := fmt.Fprintln(w, NoSteps(report))
 		return err
 	}
 	if err := plan.writeSteps(w, style); err != nil {
