@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,22 +128,23 @@ func NewDeletionPlan(g *graph.Graph, policy metav1.DeletionPropagation, targets 
 // or a CustomResourceDefinition, whatever keeps it for the time being. One write
 // deletes these, and all that is in them.
 func covered(g *graph.Graph, report *gc.Report) []types.UID {
-	uids := map[types.UID]bool{}
+	uids := make([]types.UID, 0, len(report.Outcomes))
 	var going []graph.Node
 	for i := range report.Outcomes {
 		o := &report.Outcomes[i]
 		if o.Result == gc.Untouched {
 			continue
 		}
-		uids[o.Object.UID] = true
+		uids = append(uids, o.Object.UID)
 		if n, ok := g.Node(o.Object.UID); ok && (o.Result == gc.Deleted || o.Object.BeingDeleted()) {
 			going = append(going, n)
 		}
 	}
 	for _, n := range gc.Contents(g, going...) {
-		uids[n.UID()] = true
+		uids = append(uids, n.UID())
 	}
-	return slices.Sorted(maps.Keys(uids))
+	slices.Sort(uids)
+	return slices.Compact(uids)
 }
 
 func newPlanStep(s *graph.Snapshot, number int, step gc.Step) PlanStep {
