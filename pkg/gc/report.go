@@ -85,12 +85,13 @@ type report struct {
 // fate is what is known of an object beside its state: the last thing that was
 // decided about it, or that happened to it.
 type fate struct {
-	// keptBy is why references were removed that kept nothing, and left why an owner
-	// is not finished.
-	keptBy, left string
-	// reason is why the object stays, as long as it has these owners.
-	reason string
-	owners []metav1.OwnerReference
+	// left is why an owner is not finished.
+	left string
+	// reason is why the object stays, as long as it has these owners; cleared says
+	// that it lost others with that reason.
+	reason  string
+	owners  []metav1.OwnerReference
+	cleared bool
 	// undecided are the references because of which it is not known whether it
 	// stays, as long as it has one of them.
 	undecided []UnknownReference
@@ -104,7 +105,7 @@ type fate struct {
 }
 
 func (f *fate) empty() bool {
-	return f.reason+f.keptBy+f.left == "" && f.undecided == nil && f.err == nil && f.guarded == nil && !f.unreached
+	return f.reason+f.left == "" && f.undecided == nil && f.err == nil && f.guarded == nil && !f.unreached
 }
 
 // forgive forgets that a write failed, after another decision or write. That the
@@ -172,8 +173,7 @@ func (r *report) step(s Step) {
 	f.forgive(isDelete && s.Err == nil)
 	f.fail(s.Err, isDelete && r.targets[s.Object.UID])
 	if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
-		f.keptBy = s.Reason
-		f.reason, f.owners, f.undecided = s.Reason, s.Patch.OwnerReferences(s.Object.OwnerReferences), nil
+		f.reason, f.owners, f.undecided, f.cleared = s.Reason, s.Patch.OwnerReferences(s.Object.OwnerReferences), nil, true
 	}
 	if known || !f.empty() { // of most objects there is nothing to be noted
 		r.fates[s.Object.UID] = f
@@ -193,7 +193,11 @@ func (r *report) failed(uid types.UID, err error) {
 func (r *report) kept(o *graph.Object, reason string, undecided []UnknownReference) {
 	r.note(o.UID, func(f *fate) {
 		f.forgive(false)
-		f.reason, f.owners, f.undecided = reason, o.OwnerReferences, undecided
+		f.undecided = undecided
+		if f.cleared && undecided == nil && equalOwners(f.owners, o.OwnerReferences) {
+			return // the same, said again
+		}
+		f.reason, f.owners, f.cleared = reason, o.OwnerReferences, false
 	})
 }
 
@@ -279,7 +283,7 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	case orphaned:
 		o.Result = Orphaned
 	case lost:
-		o.Result, o.Reason = OwnerReferenceRemoved, cmp.Or(f.keptBy, f.stays(&v.object))
+		o.Result, o.Reason = OwnerReferenceRemoved, f.stays(&v.object)
 	default:
 		o.Result, o.Reason = Untouched, cmp.Or(f.stays(&v.object), c.untouched(v))
 	}

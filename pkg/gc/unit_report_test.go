@@ -125,7 +125,7 @@ func TestLastNoteCounts(t *testing.T) {
 		{"unknown, drop g", "OwnerReferenceRemoved: dropped"},
 		{"unknown, drop a", "OwnerReferenceRemoved: dropped"},
 		{"unknown, drop a, unknown", unserved},
-		{"drop a, kept", "OwnerReferenceRemoved: owned by ConfigMap/k"},
+		{"drop a, kept", "OwnerReferenceRemoved: dropped"},
 		{"unknown, orphan", "Orphaned"},
 		{"orphan, kept", "Orphaned"},
 		{"orphan, unknown", unserved},
@@ -171,7 +171,7 @@ func TestLastNoteCounts(t *testing.T) {
 			for note := range strings.SplitSeq(test.notes, ", ") {
 				n.take(strings.Fields(note))
 			}
-			for _, line := range outcomes(n.finish()) {
+			for _, line := range outcomes(n.conclude()) {
 				if got, ok := strings.CutPrefix(line, "configmap/o "); ok && got != test.want {
 					t.Errorf("got %s, want %s", got, test.want)
 				}
