@@ -173,7 +173,7 @@ func (r *report) step(s Step) {
 	f.forgive(isDelete && s.Err == nil)
 	f.fail(s.Err, isDelete && r.targets[s.Object.UID])
 	if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
-		f.reason, f.owners, f.undecided, f.cleared = s.Reason, s.Patch.OwnerReferences(s.Object.OwnerReferences), nil, true
+		f.reason, f.owners, f.cleared = s.Reason, s.Patch.OwnerReferences(s.Object.OwnerReferences), true
 	}
 	if known || !f.empty() { // of most objects there is nothing to be noted
 		r.fates[s.Object.UID] = f
@@ -301,7 +301,7 @@ func (c *Collector) undecided(o *Outcome, open []UnknownReference) {
 // stays returns why the object stays, if that was said of it with the owners that
 // it has now.
 func (f *fate) stays(o *graph.Object) string {
-	if len(f.undecided) > 0 || !equalOwners(f.owners, o.OwnerReferences) {
+	if len(f.open(o)) > 0 || !equalOwners(f.owners, o.OwnerReferences) {
 		return ""
 	}
 	return f.reason

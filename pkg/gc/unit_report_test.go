@@ -123,10 +123,11 @@ func TestLastNoteCounts(t *testing.T) {
 		{"unknown, gone", "Deleted"},
 
 		{"unknown, drop g", "OwnerReferenceRemoved: dropped"},
-		{"unknown, drop a", "OwnerReferenceRemoved: dropped"},
+		{"unknown, drop a", unserved},
+		{"unknown, drop a, kept", "OwnerReferenceRemoved: dropped"},
 		{"unknown, drop a, unknown", unserved},
 		{"drop a, kept", "OwnerReferenceRemoved: dropped"},
-		{"unknown, orphan", "Orphaned"},
+		{"unknown, orphan", unserved},
 		{"orphan, kept", "Orphaned"},
 		{"orphan, unknown", unserved},
 

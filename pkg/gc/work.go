@@ -109,7 +109,9 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	case ActionKeep:
 		c.report.kept(&o, d.Reason, refs.Unknown)
 	case ActionRemoveOwnerReferences:
-		c.patch(ctx, o, ActionRemoveOwnerReferences, Patch{RemoveOwners: d.Owners}, d.Reason)
+		if now, ok := c.patch(ctx, o, ActionRemoveOwnerReferences, Patch{RemoveOwners: d.Owners}, d.Reason); ok {
+			c.report.kept(&now, d.Reason, nil)
+		}
 	case ActionDelete:
 		c.collect(ctx, o, d)
 	}
