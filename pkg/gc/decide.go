@@ -23,6 +23,10 @@ type References struct {
 	Unknown                      []UnknownReference
 }
 
+func (r References) empty() bool {
+	return len(r.Solid)+len(r.Dangling)+len(r.WaitingForDependentsDeletion)+len(r.Unknown) == 0
+}
+
 // UnknownReference is a reference that could not be classified, and why.
 type UnknownReference struct {
 	metav1.OwnerReference

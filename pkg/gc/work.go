@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,8 +101,8 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	case v.beingDeleted || v.deleteSent || len(o.OwnerReferences) == 0 || c.spare(&o):
 		return
 	}
-	refs := c.classify(ctx, &o)
-	if ctx.Err() != nil {
+	refs := c.withoutOrphaned(c.classify(ctx, &o))
+	if ctx.Err() != nil || refs.empty() {
 		return // what could not be asked is not unknown
 	}
 	d := Decide(&o, refs, c.dependentsOf(v))
@@ -627,6 +628,15 @@ func (c *Collector) classify(ctx context.Context, o *graph.Object) References {
 	return Classify(o.OwnerReferences, o.Namespace,
 		func(ref metav1.OwnerReference) bool { return c.state.isAbsent(ref, o.Namespace) },
 		func(ref metav1.OwnerReference) graph.OwnerLookup { return &ownerLookup{c, ctx, ref} })
+}
+
+// withoutOrphaned leaves out the dangling references that state the UID of an owner
+// that orphans, and are mistaken otherwise. They are about to be removed, and until
+// then say nothing: the garbage collector deletes such an object because of them or
+// releases it, by who comes first.
+func (c *Collector) withoutOrphaned(refs References) References {
+	refs.Dangling = slices.DeleteFunc(refs.Dangling, func(ref metav1.OwnerReference) bool { return c.isOrphaning(ref.UID) })
+	return refs
 }
 
 // ownerLookup answers for one reference: from the state when the owner is
