@@ -260,12 +260,19 @@ func (c *Collector) enqueue(t task) {
 // enqueueDependents has everything looked at that references the owner.
 func (c *Collector) enqueueDependents(owner types.UID) {
 	for _, uid := range c.state.dependents(owner) {
-		if c.state.isDeletingDependents(uid) {
+		if c.isForeground(uid) {
 			c.enqueueForeground(uid)
 		} else {
 			c.enqueue(task{kind: attempt, uid: uid})
 		}
 	}
+}
+
+// isForeground reports whether an object is in foreground deletion now. That it was,
+// and another policy took its place, says nothing about its dependents.
+func (c *Collector) isForeground(uid types.UID) bool {
+	v, ok := c.state.view(uid)
+	return ok && !v.gone && v.object.DeletingDependents()
 }
 
 // enqueueForeground has an object in foreground deletion looked at, and when that
@@ -300,14 +307,14 @@ func (c *Collector) apply(e Event) {
 		c.enqueueDependents(change.uid)
 	}
 	for _, owner := range change.released {
-		if c.mine(owner) && c.state.isDeletingDependents(owner) {
+		if c.mine(owner) && c.isForeground(owner) {
 			c.enqueueForeground(owner)
 		}
 	}
 	for _, owner := range change.added {
 		switch {
 		case !c.mine(owner):
-		case c.state.isDeletingDependents(owner):
+		case c.isForeground(owner):
 			c.enqueue(task{kind: attempt, uid: change.uid})
 		case c.isOrphaning(owner):
 			c.enqueue(task{kind: release, uid: change.uid, owner: owner})

@@ -95,7 +95,7 @@ func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
 func (c *Collector) attempt(ctx context.Context, v view) {
 	o := v.object
 	switch {
-	case v.deletingDependents:
+	case o.DeletingDependents():
 		c.enqueueForeground(o.UID)
 		return
 	case v.beingDeleted || v.deleteSent || len(o.OwnerReferences) == 0 || c.spare(&o):
