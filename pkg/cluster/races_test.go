@@ -8,9 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -415,4 +418,47 @@ func TestRaces(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestTypeVanishes removes a definition in the middle of a run, so that its
+// instances stay in storage: with others of its kind, as deletecollection does,
+// which knows no clean-up of instances. What depends on them stays, and when the
+// definition is made again they are there.
+func TestTypeVanishes(t *testing.T) {
+	world := bare(t)
+	play, s := stage(t, world, `== a definition vanishes, and its instances do not
+objects
+  crd/things
+  thing/a
+  configmap/x
+  configmap/child < configmap/x thing/a!
+  configmap/grandchild < child
+delete configmap/x Background
+expect
+  crd/things gone
+  thing/a    gone
+  configmap/x gone
+  configmap/child intact
+  configmap/grandchild intact
+`)
+	u := &user{t, play, s}
+	var server *cluster.Server
+	hook := once("Delete x", func() {
+		u.must(play.Client.Resource(gctest.CRDs).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{
+			FieldSelector: "metadata.name=" + play.Stage().NameOf(path("crd/things")),
+		}))
+		u.must(wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+			return !server.Tells(play.Stage().Kind("thing").GroupResource(), play.Stage().Prefix), nil
+		}))
+	})
+	act(t, play, s, func(of gc.Server) gc.Server {
+		server = live.Unwrap(of)
+		return &hooked{of, hook}
+	})
+	uid := play.Stage().UIDs[path("thing/a")]
+	u.must(play.Create(t.Context(), []*gctest.Object{s.Object(path("crd/things"))}))
+	states, err := play.States(t.Context())
+	if err != nil || states[path("thing/a")].Fate != gctest.Intact || play.Stage().UIDs[path("thing/a")] != uid {
+		t.Errorf("the instance is %s, error %v", states[path("thing/a")], err)
+	}
 }

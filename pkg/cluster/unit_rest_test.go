@@ -159,3 +159,44 @@ func TestFollows(t *testing.T) {
 		}
 	}
 }
+
+// A watch that was never connected, or is not any more, follows nothing, though what
+// it brings may still come; and after an interruption it follows anew.
+func TestFollowsOnlyWhileConnected(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("configmaps shop/a")
+	server := s.writer(rest.Config{}, ServerOptions{})
+	snapshot := s.snapshot(server.reader, Scope{})
+	open, end := make(chan struct{}), make(chan struct{})
+	s.on("WATCH", configmaps, always, func(w http.ResponseWriter, _ *http.Request) {
+		<-open
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		<-end
+	})
+	server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
+	resource := schema.GroupResource{Resource: "configmaps"}
+	follows := func() int { return server.Follows(resource, "shop") }
+	until := func(what string, condition func() bool) {
+		for ctx := within(t); !condition(); time.Sleep(time.Millisecond) {
+			if ctx.Err() != nil {
+				t.Fatal("it never ", what)
+			}
+		}
+	}
+	if follows() != 0 || !server.Tells(resource, "shop") {
+		t.Errorf("not connected: it follows since %d", follows())
+	}
+	open <- struct{}{}
+	until("follows", func() bool { return follows() != 0 })
+	first := follows()
+	end <- struct{}{}
+	until("loses the watch", func() bool { return follows() == 0 })
+	close(open)
+	until("follows again", func() bool { return follows() != 0 })
+	if follows() == first {
+		t.Errorf("after the interruption it follows since %d, as before", first)
+	}
+	close(end)
+}

@@ -299,6 +299,22 @@ func (somewhat) Tells(resource schema.GroupResource, _ string) bool {
 	return resource.Resource != "secrets"
 }
 
+// interrupted is a server whose watches break off and are connected again all the
+// time.
+type interrupted struct {
+	*fake
+	connections *int
+}
+
+// Follows implements partial.
+func (s interrupted) Follows(schema.GroupResource, string) int {
+	*s.connections++
+	return *s.connections
+}
+
+// Tells implements partial.
+func (interrupted) Tells(schema.GroupResource, string) bool { return true }
+
 // That an owner waits for its dependents is remembered only while events would
 // tell that it no longer does.
 func TestWaitingIsRemembered(t *testing.T) {
@@ -317,6 +333,7 @@ func TestWaitingIsRemembered(t *testing.T) {
 	}{
 		"not listed":   {graph.New(unlisted), func(f *fake) Server { return f }, "configmap/d < f"},
 		"not followed": {graphOf(objects), func(f *fake) Server { return somewhat{f} }, "configmap/d < f"},
+		"interrupted":  {graphOf(objects), func(f *fake) Server { return interrupted{f, new(int)} }, "configmap/d < f"},
 	} {
 		f := newFake(t, objects, "answer DELETE c: mute; keep f; loud")
 		r, err := New(s.of(f), s.g, Options{}).Collect(t.Context(), "")

@@ -429,6 +429,14 @@ func (p *Play) own(whole *graph.Snapshot) *graph.Snapshot {
 	return s
 }
 
+// Unwrap returns the cluster behind the server of a play.
+func Unwrap(server gc.Server) *cluster.Server {
+	if own, ok := server.(*ownServer); ok {
+		server = own.Server
+	}
+	return server.(*cluster.Server)
+}
+
 // ownServer is a gc.Server on which nothing but the scenario happens.
 type ownServer struct {
 	gc.Server
