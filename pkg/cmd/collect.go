@@ -79,6 +79,9 @@ func (o *collectOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.emptyHanded(ctx, s, snapshot, namespace); err != nil {
+		return err
+	}
 	return o.execute(ctx, &job{
 		session: s, snapshot: snapshot, graph: graph.New(snapshot), namespace: namespace,
 		sentence: "Collecting garbage in " + where,

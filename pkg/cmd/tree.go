@@ -161,8 +161,14 @@ func (o *treeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if selection.Nodes.Len() == 0 && snapshot.Len() == 0 && !snapshot.Complete() {
-		return errors.Join(errors.New("listing objects: nothing could be read"), o.finish(s, snapshot))
+	if selection.Nodes.Len() == 0 && !o.given() {
+		namespace := s.namespace
+		if o.allNamespaces {
+			namespace = ""
+		}
+		if err := o.emptyHanded(ctx, s, snapshot, namespace); err != nil {
+			return err
+		}
 	}
 	if err := o.print(ctx, s, g, selection); err != nil {
 		return err

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// emptyHanded returns an error when an answer about a namespace, or about the
+// cluster when that is empty, would rest on nothing: none of its types could be
+// listed, or it does not exist. Whether it exists is asked only when nothing is in
+// it.
+func (g *globals) emptyHanded(ctx context.Context, s *session, snapshot *graph.Snapshot, namespace string) error {
+	if !listedAny(s, snapshot, namespace) {
+		return errors.Join(errors.New("listing objects: nothing could be read"), render.Warnings(g.ErrOut, snapshot))
+	}
+	if namespace == "" {
+		return nil
+	}
+	for o := range snapshot.Objects() {
+		if o.Namespace == namespace {
+			return nil
+		}
+	}
+	return missingNamespace(ctx, s)
+}
+
+// listedAny reports whether any type was listed in the namespace, or everywhere
+// when that is empty.
+func listedAny(s *session, snapshot *graph.Snapshot, namespace string) bool {
+	for _, resource := range s.reader.Resources() {
+		listed := snapshot.Listed(resource.GroupResource())
+		_, everywhere := listed[""]
+		_, there := listed[namespace]
+		if resource.Namespaced && (everywhere || there) || namespace == "" && len(listed) > 0 {
+			return true
+		}
+	}
+	return false
+}
