@@ -198,7 +198,7 @@ func TestReplacedOften(t *testing.T) {
 	s.Add(graph.Object{Resource: &kinds[0], Name: "before", UID: "before"})
 	for i := range 140_000 {
 		now := metav1.Unix(int64(i), 0)
-		s.Add(graph.Object{Resource: &kinds[0], Namespace: fmt.Sprint(i % 50), Name: "a", UID: "a", ResourceVersion: fmt.Sprint(i), DeletionTimestamp: &now})
+		s.Add(graph.Object{Resource: &kinds[0], Name: "a", UID: "a", Finalizers: []string{fmt.Sprint(i % 50)}, ResourceVersion: fmt.Sprint(i), DeletionTimestamp: &now})
 	}
 	s.Add(graph.Object{Resource: &kinds[0], Name: "after", UID: "after"})
 	o, _ := s.Object("a")
@@ -206,7 +206,7 @@ func TestReplacedOften(t *testing.T) {
 	if after, ok := s.Object("after"); !ok || after.Name != "after" {
 		t.Errorf("the object that was added after: %v", after)
 	}
-	if s.Len() != 3 || o.ResourceVersion != "139999" || o.Namespace != "49" || o.DeletionTimestamp.Unix() != 139_999 || before.Name != "before" {
+	if s.Len() != 3 || o.ResourceVersion != "139999" || o.Finalizers[0] != "49" || o.DeletionTimestamp.Unix() != 139_999 || before.Name != "before" {
 		t.Errorf("%d objects, %v, %v", s.Len(), o, before)
 	}
 }

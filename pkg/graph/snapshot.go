@@ -78,16 +78,23 @@ type Snapshot struct {
 	byUID   uidIndex
 
 	aliases  map[schema.GroupResource][]schema.GroupResource
+	// ambiguous holds the identities of objects that share a UID and differ in name
+	// or namespace, in the order in which they were added. hidden are the places of
+	// all but the first.
+	ambiguous map[types.UID][]Identity
+	hidden    map[location]bool
 	listed   map[schema.GroupResource]map[string]string
 	absent   map[location]bool
 	unlisted []Unlisted
 	outside  []schema.GroupResource
 }
 
-// Add adds an object, or replaces the one with its UID when both are of the
-// same resource. An object that was added before under another resource is the
-// same object served twice and counts once, under the first. The snapshot
-// shares the object's resource and copies the rest.
+// Add adds an object, or replaces the one with its UID when both are at the same
+// place. An object that was added before under another resource is the same object
+// served twice and counts once, under the first. One with the UID of an object of
+// another name or namespace is not added, but makes the UID Ambiguous. Objects
+// without UID are all kept. The snapshot shares the object's resource and copies the
+// rest.
 func (s *Snapshot) Add(o Object) {
 	if s.own == nil {
 		s.own = &block{}
@@ -118,7 +125,11 @@ func (s *Snapshot) addAgain(h handle, o *Object) {
 	b := s.blocks[h.block()]
 	first, second := b.resource(h.slot()).GroupResource(), o.Resource.GroupResource()
 	switch {
-	case first == second && b.worn():
+	case b.namespace(h.slot()) != o.Namespace || b.name(h.slot()) != o.Name:
+		s.addAmbiguous(h, o)
+	case first != second:
+		s.alias(first, second)
+	case b.worn():
 		fresh := b.repacked()
 		s.blocks[h.block()] = fresh
 		if b == s.own {
@@ -126,12 +137,35 @@ func (s *Snapshot) addAgain(h handle, o *Object) {
 		}
 		b = fresh
 		fallthrough
-	case first == second:
+	default:
 		b.records[h.slot()] = b.record(o)
-	case b.namespace(h.slot()) == o.Namespace && b.name(h.slot()) == o.Name:
-		s.alias(first, second)
 	}
 }
+
+// addAmbiguous records that the UID of an object is also that of one with another
+// name or namespace.
+func (s *Snapshot) addAmbiguous(h handle, o *Object) {
+	if s.ambiguous == nil {
+		s.ambiguous, s.hidden = map[types.UID][]Identity{}, map[location]bool{}
+	}
+	known := s.ambiguous[o.UID]
+	if known == nil {
+		first := s.object(h)
+		known = []Identity{first.Identity()}
+	}
+	if id := o.Identity(); !slices.Contains(known, id) {
+		s.ambiguous[o.UID] = append(known, id)
+		s.hidden[location{id.Resource.GroupResource(), id.Namespace, id.Name}] = true
+	}
+}
+
+// Ambiguous returns the identities of all objects that were added with the UID when
+// these have different names or namespaces, and otherwise nothing. Some aggregated
+// APIs serve so what is a part, or another view, of one stored object, as OpenShift
+// does with an ImageStream and its ImageStreamTags. To whom a request with that
+// UID as its precondition speaks the UID does not tell. The Snapshot holds the
+// first of them.
+func (s *Snapshot) Ambiguous(uid types.UID) []Identity { return s.ambiguous[uid] }
 
 // AddBatch adds the objects of batches, as Add would one after the other. The
 // batches must not be added to another snapshot.
@@ -214,7 +248,8 @@ func (s *Snapshot) ObjectsOf(resource *Resource, namespace string) iter.Seq[Obje
 }
 
 // Object returns the object with the UID. What it points to is shared and must
-// not be changed.
+// not be changed. The empty UID, which says nothing of which object is meant, has
+// the one that was added last.
 func (s *Snapshot) Object(uid types.UID) (Object, bool) {
 	k := keyOf(uid)
 	h, ok := s.byUID.find(s, &k)
@@ -278,6 +313,9 @@ func (s *Snapshot) Complete() bool { return len(s.unlisted) == 0 }
 // covers reports whether an object at the location that was not added is
 // provably absent.
 func (s *Snapshot) covers(l location) bool {
+	if s.hidden[l] {
+		return false // it was read, see Ambiguous
+	}
 	namespaces := s.listed[l.resource]
 	_, everywhere := namespaces[""]
 	_, there := namespaces[l.namespace]

@@ -136,6 +136,47 @@ func TestAddAgain(t *testing.T) {
 	}
 }
 
+// A UID that was read under several names says of none of them that it is meant,
+// and proves nothing about where the others are. The same name under another group
+// is the same object.
+func TestAmbiguous(t *testing.T) {
+	kinds := parseServedTypes()
+	widget, gizmo, ingress, old := &kinds[13], &kinds[14], &kinds[10], &kinds[11]
+	stream := graph.Object{Resource: widget, Namespace: "shop", Name: "app", UID: "stream"}
+	tag := graph.Object{Resource: gizmo, Namespace: "shop", Name: "app:old", UID: "stream"}
+	latest := graph.Object{Resource: gizmo, Namespace: "shop", Name: "app:new", UID: "stream"}
+	other := graph.Object{Resource: widget, Namespace: "office", Name: "app", UID: "stream"}
+	web := graph.Object{Resource: ingress, Namespace: "shop", Name: "web", UID: "web"}
+	alias := web
+	alias.Resource = old
+	objects := []graph.Object{stream, tag, latest, other, web, alias, tag}
+	var packer graph.Packer
+	var one, many graph.Snapshot
+	for _, o := range objects {
+		one.Add(o)
+		packer.Add(&o)
+	}
+	many.AddBatch(packer.Batch())
+	want := []graph.Identity{stream.Identity(), tag.Identity(), latest.Identity(), other.Identity()}
+	for name, s := range map[string]*graph.Snapshot{"one by one": &one, "batch": &many} {
+		for _, resource := range []*graph.Resource{widget, gizmo, ingress} {
+			s.MarkListed(resource.GroupResource(), "", "1")
+		}
+		if diff := cmp.Diff(want, s.Ambiguous("stream")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if also := s.Ambiguous("web"); also != nil || !s.UIDIsAt("web", old.GroupResource(), "shop", "web") {
+			t.Errorf("%s: an object that two groups serve: %v", name, also)
+		}
+		if o, _ := s.Object("stream"); o.Identity() != stream.Identity() || s.Len() != 2 {
+			t.Errorf("%s: %d objects, and that with the UID is %s", name, s.Len(), o.Identity())
+		}
+		if s.Covers(gizmo.GroupResource(), "shop", "app:old") || !s.Covers(gizmo.GroupResource(), "shop", "app:gone") {
+			t.Errorf("%s: what was read is said to be absent, or what was not is not", name)
+		}
+	}
+}
+
 func TestNewObject(t *testing.T) {
 	r := parseServedTypes()[0]
 	seconds, time := int64(30), metav1.Now()
