@@ -60,13 +60,14 @@ func NewDryRunner(reader *Reader, config *rest.Config, options ServerOptions) (*
 // Ask sends a step with dryRun=All and returns what the server says to it:
 // admission, rights, validation and preconditions are checked, and nothing is
 // changed. So an earlier step has changed nothing either, and every step goes
-// with the object as the snapshot has it. A step whose type an aggregated API may
-// serve is not sent; the error is a NotAskedError then.
+// with the object as the snapshot has it, at the step's resource. A step whose type
+// an aggregated API may serve is not sent; the error is a NotAskedError then.
 func (d *DryRunner) Ask(ctx context.Context, step gc.Step, snapshot *graph.Snapshot) error {
 	o, known := snapshot.Object(step.Object.UID)
 	if !known {
 		return fmt.Errorf("%s is not in the snapshot", step.Object.Identity())
 	}
+	o.Resource = step.Object.Resource // another group may serve it, too
 	if err := d.mayAsk(ctx, o.Resource.GroupVersion()); err != nil {
 		return err
 	}

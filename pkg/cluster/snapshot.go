@@ -56,12 +56,17 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 	}
 	s.AddBatch(pages...)
 	for _, o := range extra {
-		if _, listed := s.Object(o.UID); !listed {
-			s.Add(o)
+		if listed, ok := s.Object(o.UID); !ok || !samePlace(&listed, &o) {
+			s.Add(o) // which learns what else has this UID
 		}
 	}
 	r.decide(ctx, s)
 	return s, ctx.Err()
+}
+
+// samePlace reports whether two objects have the same URL, in whatever version.
+func samePlace(a, b *graph.Object) bool {
+	return a.Resource.GroupResource() == b.Resource.GroupResource() && a.Namespace == b.Namespace && a.Name == b.Name
 }
 
 // work returns the lists that the scope needs.

@@ -54,7 +54,8 @@ func BenchmarkPreview(b *testing.B) {
 				for b.Loop() {
 					server := simulator.New(s, simulator.Options{Now: time.Now()})
 					collector := gc.New(server, graph.New(s), gc.Options{})
-					report, err := collector.Delete(context.Background(), []gc.Target{{Identity: graph.Identity{UID: "owner"}}}, gc.DeleteOptions{Policy: policy})
+					owner, _ := s.Object("owner")
+					report, err := collector.Delete(context.Background(), []gc.Target{{Identity: owner.Identity()}}, gc.DeleteOptions{Policy: policy})
 					if err != nil || len(report.Outcomes) != dependents+1 {
 						b.Fatalf("%d outcomes, %v", len(report.Outcomes), err)
 					}

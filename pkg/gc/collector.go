@@ -113,7 +113,11 @@ type DeleteOptions struct {
 	GracePeriodSeconds *int64
 }
 
-// Target is an object that the user wants to be deleted, as the user named it.
+// Target is an object that the user wants to be deleted, as the user named it. Its
+// UID alone does not say which one that is. When the graph has the object under
+// another group that serves the same, with the same name, the delete goes to the
+// resource of the Target. When what it has under the UID is another object, or
+// there is no UID, nothing is deleted.
 type Target struct {
 	graph.Identity
 }
@@ -121,7 +125,7 @@ type Target struct {
 // Delete deletes the targets with the policy and then does what the garbage
 // collector does about their dependents, until nothing more can be done. A
 // target that is not in the graph as an object but as a missing owner is
-// treated as just deleted. The error is that of the context or of the server's
+// treated as just deleted. Of targets with one UID the first counts. The error is that of the context or of the server's
 // events, or says that the server does not answer any more; refused writes are in
 // the report, which is never nil.
 func (c *Collector) Delete(ctx context.Context, targets []Target, options DeleteOptions) (*Report, error) {
@@ -134,6 +138,10 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 	c.report.expect(concerned, uids)
 	c.state.expect(concerned.Len())
 	for i, uid := range uids {
+		if uid == "" {
+			c.report.nameless = append(c.report.nameless, objectOf(targets[i].Identity))
+			continue
+		}
 		if v, ok := c.state.view(uid); !ok || v.gone {
 			c.enqueueDependents(uid)
 			continue
@@ -198,7 +206,7 @@ func allSolid(n graph.Node) bool {
 func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 	var roots []graph.Node
 	for _, uid := range targets {
-		if n, ok := g.Node(uid); ok {
+		if n, ok := g.Node(uid); ok && uid != "" {
 			roots = append(roots, n)
 		}
 	}
@@ -289,6 +297,9 @@ func (c *Collector) enqueueForeground(uid types.UID) {
 // gives reason to look at (garbagecollector/graph_builder.go,
 // processGraphChanges and processTransitions).
 func (c *Collector) apply(e Event) {
+	if !c.state.recognize(&e) {
+		return
+	}
 	c.applying.Lock()
 	defer c.applying.Unlock()
 	defer c.settle(e.Object.UID)

@@ -80,6 +80,8 @@ type report struct {
 	targets  map[types.UID]bool
 	steps    []Step
 	fates    map[types.UID]fate
+	// nameless are objects without UID, each of which is itself only.
+	nameless []graph.Object
 }
 
 // fate is what is known of an object beside its state: the last thing that was
@@ -100,12 +102,14 @@ type fate struct {
 	asked bool
 	// guarded is why a write was not sent.
 	guarded error
+	// doubt is why it is not certain which object this is.
+	doubt string
 	// unreached: the run ended before what had come up for the object was done.
 	unreached bool
 }
 
 func (f *fate) empty() bool {
-	return f.reason+f.left == "" && f.undecided == nil && f.err == nil && f.guarded == nil && !f.unreached
+	return f.reason+f.left+f.doubt == "" && f.undecided == nil && f.err == nil && f.guarded == nil && !f.unreached
 }
 
 // forgive forgets that a write failed, after another decision or write. That the
@@ -138,7 +142,11 @@ func (r *report) expect(nodes graph.Set, targets []types.UID) {
 	}
 	r.included = make(map[types.UID]bool, nodes.Len())
 	for n := range nodes.All() {
-		r.included[n.UID()] = true
+		uid := n.UID()
+		r.included[uid] = true
+		if uid == "" {
+			r.nameless = append(r.nameless, *n.Object())
+		}
 	}
 	r.steps = slices.Grow(r.steps, nodes.Len())
 }
@@ -206,6 +214,9 @@ func (r *report) guarded(uid types.UID, err error) {
 	r.note(uid, func(f *fate) { f.guarded = err })
 }
 
+// doubted records why it is not certain which object is meant.
+func (r *report) doubted(uid types.UID, doubt string) { r.note(uid, func(f *fate) { f.doubt = doubt }) }
+
 // unreached records that something for the object was not done before the run
 // ended.
 func (r *report) unreached(uid types.UID) { r.note(uid, func(f *fate) { f.unreached = true }) }
@@ -225,11 +236,30 @@ func (c *Collector) conclude() *Report {
 		result.Outcomes = append(result.Outcomes, c.outcome(v, c.report.fates[uid]))
 	}
 	explainNamespaces(result.Outcomes)
+	result.Outcomes = append(result.Outcomes, c.nameless()...)
 	compare := func(a, b Outcome) int { return a.Object.Identity().Compare(b.Object.Identity()) }
 	if !slices.IsSortedFunc(result.Outcomes, compare) {
 		slices.SortFunc(result.Outcomes, compare)
 	}
 	return result
+}
+
+// nameless returns the outcomes of objects without UID. No write could say which
+// object it is for, and no event of which one it tells.
+func (c *Collector) nameless() []Outcome {
+	objects := c.report.nameless
+	if c.everything && c.report.included[""] {
+		for n := range c.state.graph.Nodes() {
+			if n.UID() == "" && !n.Virtual() && !allSolid(n) {
+				objects = append(objects, *n.Object())
+			}
+		}
+	}
+	outcomes := make([]Outcome, len(objects))
+	for i, o := range objects {
+		outcomes[i] = Outcome{Object: o, Result: Unknown, Reason: "it has no UID, so it cannot be told from another object of its name", Undecidable: c.everything}
+	}
+	return outcomes
 }
 
 // included returns what the report is about, in the order that the graph knows:
@@ -261,6 +291,8 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	switch {
 	case v.gone:
 		o.Result = Deleted
+	case f.doubt != "":
+		o.Result, o.Reason, o.Undecidable = Unknown, f.doubt, c.everything
 	case Unanswered(f.err) && !v.object.BeingDeleted():
 		o.Result, o.Reason = Remaining, fmt.Sprintf("no answer, and no effect seen: %v", f.err)
 	case f.err != nil && !Unanswered(f.err):

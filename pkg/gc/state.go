@@ -47,6 +47,8 @@ type item struct {
 	lingers bool
 	// lost: its type is not served any more.
 	lost bool
+	// also is another object with the same UID, empty when none was seen.
+	also string
 	// refuted: the server has shown an older version than this one, which
 	// therefore is not one that it has now.
 	refuted bool
@@ -71,6 +73,7 @@ type view struct {
 	deleteSent         bool
 	orphaned           bool
 	lost               bool
+	also               string
 	live, blocking     int
 }
 
@@ -97,19 +100,24 @@ func (s *state) expect(n int) {
 	}
 }
 
-// item returns the item with the UID, or nil when no object with it was seen.
+// item returns the item with the UID, or nil when no object with it was seen. An
+// empty UID has none, whatever objects there are without one: it does not say which
+// is meant.
 func (s *state) item(uid types.UID) *item {
 	if it, ok := s.items[uid]; ok {
 		return it
 	}
 	n, ok := s.graph.Node(uid)
-	if !ok || n.Virtual() {
+	if !ok || n.Virtual() || uid == "" {
 		return nil
 	}
 	o := n.Object()
 	it := &item{
 		object: *o, beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
 		orphaned: orphaning(o), first: o.OwnerReferences,
+	}
+	if names := s.graph.Snapshot().Ambiguous(uid); names != nil {
+		it.also = names[1].String()
 	}
 	s.items[uid] = it
 	if dependents := n.Dependents(); len(dependents) > 0 {
@@ -181,7 +189,7 @@ func (s *state) view(uid types.UID) (view, bool) {
 	}
 	return view{
 		object: it.object, gone: it.gone, beingDeleted: it.beingDeleted,
-		deletingDependents: it.deletingDependents, deleteSent: it.deleteSent, orphaned: it.orphaned, lost: it.lost,
+		deletingDependents: it.deletingDependents, deleteSent: it.deleteSent, orphaned: it.orphaned, lost: it.lost, also: it.also,
 		live: it.live, blocking: it.blocking,
 	}, true
 }
@@ -343,6 +351,33 @@ type change struct {
 	added []types.UID
 	// ownersBefore are the object's owner references before, when they were others.
 	ownersBefore []metav1.OwnerReference
+}
+
+// recognize reports whether what is said of an object is said of the one that the
+// state has under its UID, or of one that it does not have yet. What has no UID is
+// none. An object of another name or namespace with that UID is none, either, and
+// its news are not about the first; that there is one is remembered. The same name
+// under another group is the same object, which keeps the resource under which it
+// was found first.
+func (s *state) recognize(e *Event) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(e.Object.UID)
+	switch {
+	case e.Object.UID == "":
+		return false
+	case it == nil || it.object.Resource == nil:
+		return true
+	case it.object.Name != e.Object.Name || it.object.Namespace != e.Object.Namespace:
+		if it.also == "" {
+			it.also = e.Object.Identity().String()
+		}
+		return false
+	case it.object.Resource.GroupResource() != e.Object.Resource.GroupResource():
+		e.Object.Resource = it.object.Resource
+		return !e.Lost // it is still seen under the other
+	}
+	return true
 }
 
 // apply takes an event into the state (garbagecollector/graph_builder.go,

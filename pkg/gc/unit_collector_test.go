@@ -42,7 +42,7 @@ func perform(t *testing.T, f *fake, g *graph.Graph, do string, options Options) 
 	if fields[0] == "collect" {
 		r, err = c.Collect(ctx, "")
 	} else {
-		r, err = c.Delete(ctx, targetsOf(fields[1:len(fields)-1]...), DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
+		r, err = c.Delete(ctx, targetsOf(g, fields[1:len(fields)-1]...), DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("did not end; asked %d times, in the end %q", len(f.log), f.log[max(0, len(f.log)-10):])
@@ -926,7 +926,7 @@ func TestInterrupted(t *testing.T) {
 			if test.script == "" {
 				cancel()
 			}
-			r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(ctx, targetsOf("a"),
+			r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(ctx, targetsOf(graphOf(objects), "a"),
 				DeleteOptions{Policy: metav1.DeletionPropagation(strings.Fields(test.do)[2])})
 			if !errors.Is(err, context.Canceled) && len(f.script) == 0 {
 				t.Errorf("%s, %d workers: got error %v", test.name, workers, err)
@@ -950,7 +950,7 @@ func TestEventsFail(t *testing.T) {
 	for _, workers := range []int{1, 4} {
 		objects := parseWorld(t, "configmap/a finalizers=x\nconfigmap/b < configmap/a")
 		f := &deaf{fake: newFake(t, objects, "")}
-		r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(t.Context(), targetsOf("a"), DeleteOptions{Policy: "Background"})
+		r, err := New(f, graphOf(objects), Options{Workers: workers}).Delete(t.Context(), targetsOf(graphOf(objects), "a"), DeleteOptions{Policy: "Background"})
 		if !errors.Is(err, errDeaf) {
 			t.Errorf("%d workers: error %v", workers, err)
 		}

@@ -111,7 +111,7 @@ func TestLastEvents(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := &tardy{newFake(t, objects, ""), ctx.Done()}
 	c := New(server, graphOf(objects), Options{Workers: 4, Observer: func(Step) { cancel() }})
-	r, err := c.Delete(ctx, targetsOf("a"), DeleteOptions{Policy: metav1.DeletePropagationBackground})
+	r, err := c.Delete(ctx, targetsOf(graphOf(objects), "a"), DeleteOptions{Policy: metav1.DeletePropagationBackground})
 	if diff := cmp.Diff([]string{"configmap/a Deleted"}, outcomes(r)); diff != "" || !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}
@@ -164,7 +164,7 @@ func TestNothingGoesOn(t *testing.T) {
 	for range 20 {
 		c := &chatty{fake: newFake(t, objects, ""), object: objects[len(objects)-1]}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		r, err := New(c, graphOf(objects), Options{Workers: 4}).Delete(ctx, targetsOf("a"), DeleteOptions{Policy: metav1.DeletePropagationBackground})
+		r, err := New(c, graphOf(objects), Options{Workers: 4}).Delete(ctx, targetsOf(graphOf(objects), "a"), DeleteOptions{Policy: metav1.DeletePropagationBackground})
 		c.returned.Store(true)
 		cancel()
 		if err != nil || len(r.Outcomes) != len(objects) {
@@ -265,7 +265,7 @@ func runTree(t *rapid.T, f *fake, g *graph.Graph, w tree, workers int) *Report {
 	fields := strings.Fields(w.do)
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 	defer stop()
-	r, err := New(f, g, Options{Workers: workers}).Delete(ctx, targetsOf(fields[1:len(fields)-1]...), DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
+	r, err := New(f, g, Options{Workers: workers}).Delete(ctx, targetsOf(g, fields[1:len(fields)-1]...), DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
 	if err != nil {
 		t.Fatalf("%d workers: %v", workers, err)
 	}

@@ -387,7 +387,7 @@ func TestGracePeriod(t *testing.T) {
 		periods = append(periods, period)
 	}
 	_, err := New(newFake(t, objects, ""), graphOf(objects), Options{Observer: observer}).
-		Delete(t.Context(), targetsOf("p"), DeleteOptions{Policy: "Background", GracePeriodSeconds: new(int64(3))})
+		Delete(t.Context(), targetsOf(graphOf(objects), "p"), DeleteOptions{Policy: "Background", GracePeriodSeconds: new(int64(3))})
 	if diff := cmp.Diff([]string{"pod/p given", "configmap/b default"}, periods); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}

@@ -152,11 +152,15 @@ func formatOwners(refs []metav1.OwnerReference) string {
 	return strings.Join(owners, " ")
 }
 
-// targetsOf returns targets that are named by their UIDs.
-func targetsOf(uids ...string) []Target {
+// targetsOf returns targets by their UIDs, named as the graph has them.
+func targetsOf(g *graph.Graph, uids ...string) []Target {
 	var targets []Target
 	for _, uid := range uids {
-		targets = append(targets, Target{Identity: graph.Identity{UID: types.UID(uid)}})
+		id := graph.Identity{UID: types.UID(uid)}
+		if n, ok := g.Node(id.UID); ok {
+			id = n.Identity()
+		}
+		targets = append(targets, Target{Identity: id})
 	}
 	return targets
 }
@@ -231,6 +235,8 @@ type fake struct {
 	// until so many requests are in flight at once.
 	meet int
 	met  bool
+	// also are other names under which live objects are seen.
+	also []graph.Object
 	// lenient: what should happen to an object that is not there does not.
 	lenient bool
 	// deleting, when it is set, is told which object is about to be deleted, and
@@ -510,12 +516,34 @@ func (f *fake) answer(code, request string) error {
 
 // at returns the object with another's coordinates.
 func (f *fake) at(asked *graph.Object) *graph.Object {
+	there := func(o *graph.Object) bool {
+		return o.Resource.GroupResource() == asked.Resource.GroupResource() && o.Namespace == asked.Namespace && o.Name == asked.Name
+	}
 	for _, o := range f.live {
-		if o.Resource.GroupResource() == asked.Resource.GroupResource() && o.Namespace == asked.Namespace && o.Name == asked.Name {
+		if there(o) {
 			return o
 		}
 	}
+	for _, also := range f.also {
+		if o := f.live[also.UID]; o != nil && there(&also) {
+			seen := *o
+			seen.Resource, seen.Name = also.Resource, also.Name
+			return &seen
+		}
+	}
 	return nil
+}
+
+// shows has objects of which several may have one UID, or none: the first is the
+// object, the others are how else it is seen.
+func (f *fake) shows(objects []graph.Object) {
+	for _, o := range objects {
+		if f.live[o.UID] == nil && o.UID != "" {
+			f.live[o.UID] = &o
+		} else {
+			f.also = append(f.also, o)
+		}
+	}
 }
 
 // store stores the next version of an object, or removes it when nothing keeps

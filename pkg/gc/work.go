@@ -43,9 +43,13 @@ func (c *Collector) do(ctx context.Context, t task) {
 		}
 		return
 	}
+	if doubt := c.doubt(v, t.target); doubt != "" {
+		c.report.doubted(t.uid, doubt)
+		return
+	}
 	switch t.kind {
 	case deleteTarget:
-		c.deleteTarget(ctx, v)
+		c.deleteTarget(ctx, v, t.target)
 	case attempt:
 		c.attempt(ctx, v)
 	case release:
@@ -58,9 +62,30 @@ func (c *Collector) do(ctx context.Context, t task) {
 	}
 }
 
-// deleteTarget sends the user's delete.
-func (c *Collector) deleteTarget(ctx context.Context, v view) {
+// doubt says why nothing is written to an object: it is not certain which one that
+// would change. A precondition on the UID does not help where several objects have
+// it. It is empty for nearly all.
+func (c *Collector) doubt(v view, t *Target) string {
+	switch {
+	case v.also != "":
+		return v.also + " has the same UID, so a write could be meant for either"
+	case t != nil && !c.snapshot.IsAt(&v.object, t.Resource.GroupResource(), t.Namespace, t.Name):
+		return t.Identity.String() + " was named, which has the same UID"
+	}
+	return ""
+}
+
+// objectOf returns an object of which nothing but the identity is known.
+func objectOf(id graph.Identity) graph.Object {
+	return graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name, UID: id.UID}
+}
+
+// deleteTarget sends the user's delete, to the resource that the user named.
+func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	o, options := v.object, c.deletion
+	if t.Resource.GroupResource() != o.Resource.GroupResource() {
+		o.Resource = &t.Resource
+	}
 	deleteOptions := metav1.DeleteOptions{PropagationPolicy: &options.Policy, GracePeriodSeconds: options.GracePeriodSeconds}
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(o.UID)
@@ -411,6 +436,9 @@ func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (gr
 		c.apply(Event{Object: o, Removed: true})
 		return graph.Object{}, false
 	case unsent(ctx, err):
+		return graph.Object{}, false
+	case err == nil && (now.Name != o.Name || now.Namespace != o.Namespace):
+		c.report.failed(o.UID, fmt.Errorf("the server answers with %s when it is asked for %s", now.Identity(), o.Identity()))
 		return graph.Object{}, false
 	case err != nil:
 		if Unanswered(failure) && Unanswered(err) {

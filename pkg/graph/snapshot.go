@@ -77,16 +77,16 @@ type Snapshot struct {
 	objects int
 	byUID   uidIndex
 
-	aliases  map[schema.GroupResource][]schema.GroupResource
+	aliases map[schema.GroupResource][]schema.GroupResource
 	// ambiguous holds the identities of objects that share a UID and differ in name
 	// or namespace, in the order in which they were added. hidden are the places of
 	// all but the first.
 	ambiguous map[types.UID][]Identity
 	hidden    map[location]bool
-	listed   map[schema.GroupResource]map[string]string
-	absent   map[location]bool
-	unlisted []Unlisted
-	outside  []schema.GroupResource
+	listed    map[schema.GroupResource]map[string]string
+	absent    map[location]bool
+	unlisted  []Unlisted
+	outside   []schema.GroupResource
 }
 
 // Add adds an object, or replaces the one with its UID when both are at the same

@@ -38,7 +38,7 @@ func (s *Server) delete(r request) error {
 	if err := checkPreconditions(&o, r.options.Preconditions); err != nil {
 		return err
 	}
-	switch where.resource {
+	switch o.Resource.GroupResource() { // under whatever other group it was asked for
 	case namespaceResource:
 		return s.deleteNamespace(o, r)
 	case crdResource:

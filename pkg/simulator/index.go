@@ -54,7 +54,9 @@ func newIndex(s *graph.Snapshot) *index {
 		ofResource:  map[schema.GroupResource][]int32{},
 	}
 	for o := range s.Objects() {
-		x.add(&o)
+		if o.UID != "" { // nobody could say which one is meant
+			x.add(&o)
+		}
 	}
 	return x
 }
