@@ -131,7 +131,11 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	snapshot, ids := g.Snapshot(), identities(found)
+	snapshot := g.Snapshot()
+	if err := identifiable(snapshot, found); err != nil {
+		return err
+	}
+	ids := identities(nodesOf(found))
 	if failed != nil {
 		// The named object may be gone already, and its dependents not yet.
 		var resumed []graph.Identity
@@ -157,6 +161,31 @@ func (o *deleteOptions) run(ctx context.Context) error {
 			return c.Delete(ctx, byName(ids), options)
 		},
 	})
+}
+
+// identifiable refuses objects of which no write can say that it is for them: they
+// have no UID, or one that an object of another name or namespace has as well. The
+// precondition on the UID would let a write for the one change the other.
+func identifiable(snapshot *graph.Snapshot, found []graph.Object) error {
+	var errs []error
+	for i := range found {
+		o := &found[i]
+		elsewhere := func(id graph.Identity) bool { return id.Name != o.Name || id.Namespace != o.Namespace }
+		names, why := snapshot.Ambiguous(o.UID), ""
+		switch other := slices.IndexFunc(names, elsewhere); {
+		case o.UID == "":
+			why = "it has no UID, so it cannot be told from another object of its name"
+		case other >= 0:
+			why = names[other].String() + " has the same UID, so a delete could be meant for either"
+		default:
+			continue
+		}
+		errs = append(errs, hintedError{
+			fmt.Errorf("deleting %s: %s", o.Identity(), why),
+			"nothing was changed; kubectl delete goes by the name alone, and removes just what has it",
+		})
+	}
+	return errors.Join(errs...)
 }
 
 // errTooLateToOrphan says that dependents cannot be kept by deleting their owner.

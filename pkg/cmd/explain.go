@@ -254,6 +254,7 @@ func missingObjects(err error) ([]graph.Identity, error) {
 func (o *explainOptions) selected(s *session, g *graph.Graph, found []graph.Object) []types.UID {
 	var selected []types.UID
 	if o.given() {
+		found = nodesOf(found)
 		for i := range found {
 			if o.named() || found[i].BeingDeleted() || len(o.args) == 0 {
 				selected = append(selected, found[i].UID)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
@@ -174,6 +175,9 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, 
 		}
 		return nil, err
 	}
+	if o.Name != info.Name || kind.Namespaced && o.Namespace != info.Namespace {
+		return nil, fmt.Errorf("reading %s/%s: the server answers with %s", kind.Resource, info.Name, o.Identity())
+	}
 	return []graph.Object{o}, nil
 }
 
@@ -227,17 +231,34 @@ func missingNamespace(ctx context.Context, s *session) error {
 	}
 }
 
-// unique drops objects that were named twice.
+// unique drops objects that were named twice: by the same resource, in whatever
+// version, and the same namespace and name. Their UIDs do not say that: some
+// aggregated APIs show several objects under one.
 func unique(objects []graph.Object) []graph.Object {
-	seen := map[string]bool{}
-	var distinct []graph.Object
-	for _, o := range objects {
-		if !seen[string(o.UID)] {
-			seen[string(o.UID)] = true
-			distinct = append(distinct, o)
+	type place struct {
+		resource        schema.GroupResource
+		namespace, name string
+	}
+	return distinct(objects, func(o *graph.Object) place { return place{o.Resource.GroupResource(), o.Namespace, o.Name} })
+}
+
+// nodesOf drops objects that are the same node of a graph: another group serves
+// them, too.
+func nodesOf(objects []graph.Object) []graph.Object {
+	return distinct(objects, func(o *graph.Object) types.UID { return o.UID })
+}
+
+// distinct keeps the first of the objects that have the same key.
+func distinct[K comparable](objects []graph.Object, key func(*graph.Object) K) []graph.Object {
+	seen := map[K]bool{}
+	var kept []graph.Object
+	for i := range objects {
+		if k := key(&objects[i]); !seen[k] {
+			seen[k] = true
+			kept = append(kept, objects[i])
 		}
 	}
-	return distinct
+	return kept
 }
 
 // maxOwnerReads is the number of named objects up to which their owners are

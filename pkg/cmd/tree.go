@@ -259,7 +259,7 @@ func (o *treeOptions) selection(s *session, g *graph.Graph, named []graph.Object
 // named returns the nodes that the arguments, or a selector alone, name.
 func (o *treeOptions) named(g *graph.Graph, named []graph.Object) ([]graph.Node, error) {
 	var nodes []graph.Node
-	for _, object := range named {
+	for _, object := range nodesOf(named) {
 		if n, ok := g.Node(object.UID); ok {
 			nodes = append(nodes, n)
 		}
