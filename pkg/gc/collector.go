@@ -120,6 +120,12 @@ type DeleteOptions struct {
 // there is no UID, nothing is deleted.
 type Target struct {
 	graph.Identity
+	// Reselect is nil for an object that the user named. For one that a selector
+	// chose it asks the server whether the selection still has the object, and
+	// returns it as it is then; an object with another UID is not it. It is asked
+	// when a delete met with a conflict or was not answered. What it returns is what
+	// the next delete states, so what is deleted matched in that very version.
+	Reselect func(context.Context, Server) (o graph.Object, selected bool, err error)
 }
 
 // Delete deletes the targets with the policy and then does what the garbage

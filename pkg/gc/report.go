@@ -221,6 +221,14 @@ func (r *report) doubted(uid types.UID, doubt string) { r.note(uid, func(f *fate
 // ended.
 func (r *report) unreached(uid types.UID) { r.note(uid, func(f *fate) { f.unreached = true }) }
 
+// passed records that a target was passed over: it is not selected any more.
+func (r *report) passed(o *graph.Object, reason string) {
+	r.note(o.UID, func(f *fate) {
+		f.err, f.asked, f.guarded, f.undecided = nil, false, nil, nil
+		f.reason, f.owners, f.cleared = reason, o.OwnerReferences, false
+	})
+}
+
 // conclude returns what is to be said.
 func (c *Collector) conclude() *Report {
 	for _, t := range c.queue.left() {

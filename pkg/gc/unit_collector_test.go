@@ -19,7 +19,8 @@ import (
 // is empty is not compared.
 type session struct {
 	name string
-	// world is as parseWorld reads it, do "collect" or "delete NAME ... POLICY".
+	// world is as parseWorld reads it, do "collect", "delete NAME ... POLICY" or, when
+	// a selector has chosen them, "select NAME ... POLICY".
 	world, do string
 	// script is what happens out of turn, as fake has it.
 	script string
@@ -42,7 +43,11 @@ func perform(t *testing.T, f *fake, g *graph.Graph, do string, options Options) 
 	if fields[0] == "collect" {
 		r, err = c.Collect(ctx, "")
 	} else {
-		r, err = c.Delete(ctx, targetsOf(g, fields[1:len(fields)-1]...), DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
+		targets := targetsOf(g, fields[1:len(fields)-1]...)
+		if fields[0] == "select" {
+			targets = f.selects(targets)
+		}
+		r, err = c.Delete(ctx, targets, DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("did not end; asked %d times, in the end %q", len(f.log), f.log[max(0, len(f.log)-10):])

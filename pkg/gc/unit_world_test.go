@@ -204,6 +204,7 @@ func short(o *graph.Object) string {
 //	own NAME < OWNERS        its owner references become these
 //	free NAME                its finalizers are taken off
 //	keep NAME                its finalizers become example.com/x alone
+//	deselect NAME            it does not match the selector any more
 //	remove NAME              it is deleted by somebody else
 //	recreate NAME            the same, and a new one has its name; its UID is NAME'
 //	again NAME               its last event comes once more
@@ -235,6 +236,8 @@ type fake struct {
 	// until so many requests are in flight at once.
 	meet int
 	met  bool
+	// deselected are objects that the selector does not match any more.
+	deselected map[types.UID]bool
 	// also are other names under which live objects are seen.
 	also []graph.Object
 	// lenient: what should happen to an object that is not there does not.
@@ -280,6 +283,27 @@ func (f *fake) Get(ctx context.Context, resource graph.Resource, namespace, name
 		return *o, nil
 	}
 	return graph.Object{}, apierrors.NewNotFound(resource.GroupResource(), name)
+}
+
+// selects returns targets as if a selector had chosen them. To ask again is a LIST.
+func (f *fake) selects(targets []Target) []Target {
+	for i := range targets {
+		id := targets[i].Identity
+		targets[i].Reselect = func(ctx context.Context, server Server) (graph.Object, bool, error) {
+			asked := graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name}
+			end, err := f.begin(ctx, "LIST", &asked, "")
+			if err != nil {
+				return graph.Object{}, false, err
+			}
+			defer end()
+			o := f.at(&asked)
+			if o == nil || f.deselected[o.UID] {
+				return graph.Object{}, false, nil
+			}
+			return *o, true, nil
+		}
+	}
+	return targets
 }
 
 // Delete implements Server.
@@ -443,6 +467,9 @@ func (f *fake) effect(effect, request string) error {
 		for _, o := range parseWorld(f.t, rest) {
 			f.store(o)
 		}
+	case "deselect":
+		f.deselected = map[types.UID]bool{types.UID(name): true}
+		f.meddle("touch", *o, nil)
 	case "again":
 		f.pending = append(f.pending, f.last[types.UID(name)])
 	case "touch", "own", "free", "keep", "remove", "recreate":

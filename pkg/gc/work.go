@@ -21,7 +21,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// maxConflicts is the number of conflicts after which a target that somebody
+// maxConflicts is the number of conflicts after which a named target that somebody
 // keeps changing is deleted by UID alone, and any other object has to wait for
 // its next turn.
 const maxConflicts = 3
@@ -90,11 +90,19 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(o.UID)
 	}
-	c.deleteNamed(ctx, o, deleteOptions, "named by the user")
-	if o.BeingDeleted() {
+	left := false
+	if t.Reselect == nil {
+		c.deleteNamed(ctx, o, deleteOptions)
+	} else {
+		left = c.deleteSelected(ctx, o, deleteOptions, t)
+	}
+	if o.BeingDeleted() && !left {
 		c.takeUp(ctx, o)
 	}
 }
+
+// byUser is the reason of the user's own deletes.
+const byUser = "named by the user"
 
 // takeUp goes on with a deletion that was begun before the user's delete, for
 // which there may be no event. Whether another policy took its place only the
@@ -225,7 +233,7 @@ func hasBlocking(refs []metav1.OwnerReference) bool {
 // first conflict, and so may delete what has got another owner by then).
 func (c *Collector) deleteDecided(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) {
 	for conflicts, losses := 0, 0; ; {
-		t := c.tryDelete(ctx, o, options, reason, false)
+		t := c.tryDelete(ctx, o, options, reason, false, c.read)
 		if t.done {
 			return
 		}
@@ -250,9 +258,9 @@ func (c *Collector) deleteDecided(ctx context.Context, o graph.Object, options m
 
 // deleteNamed deletes an object that the user named, whatever becomes of it
 // meanwhile; in the end by UID alone.
-func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string) {
+func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions) {
 	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := c.tryDelete(ctx, o, options, reason, byUID)
+		t := c.tryDelete(ctx, o, options, byUser, byUID, c.read)
 		if t.done {
 			return
 		}
@@ -263,6 +271,49 @@ func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options met
 		byUID = conflicts >= maxConflicts || !t.lost && !moved(o, t.now)
 		o = t.now
 	}
+}
+
+// deleteSelected deletes an object that a selector chose, as long as the selector
+// has it, and reports whether it was left alone because it has not any more. Every
+// delete states the version that matched, but for one that the API server can only
+// accept without (see moved); who keeps changing the object keeps it in the end.
+func (c *Collector) deleteSelected(ctx context.Context, o graph.Object, options metav1.DeleteOptions, target *Target) (left bool) {
+	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
+		now, selected, err := target.Reselect(ctx, c.server)
+		if err == nil && (!selected || now.UID != o.UID) {
+			_, left = c.read(ctx, o, failure) // unless it is gone
+			return graph.Object{}, false
+		}
+		return c.take(ctx, o, now, err, failure)
+	}
+	for conflicts, losses, byUID := 0, 0, false; ; {
+		t := c.tryDelete(ctx, o, options, byUser, byUID, look)
+		switch left = left && !c.carriedOut(&o); {
+		case left:
+			c.settled(o.UID, true)
+			if v, ok := c.state.view(o.UID); ok {
+				c.report.passed(&v.object, "it does not match the selector any more")
+			}
+			return true
+		case t.done:
+			return false
+		}
+		if t.count(&conflicts, &losses); losses > 1 || byUID || !c.again(ctx, o.UID) {
+			c.deleted(ctx, t.step)
+			return false
+		}
+		byUID = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
+		o = t.now
+	}
+}
+
+// dropsTheLast reports whether a delete takes the garbage collector's own
+// finalizers off an object that has no others.
+func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
+	foreign := func(f string) bool {
+		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
+	}
+	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, foreign)
 }
 
 // try is a delete that met with a conflict or was not answered, and the object as
@@ -283,9 +334,12 @@ func (t *try) count(conflicts, losses *int) {
 	}
 }
 
+// reader reads an object again after a failure, as Collector.read does.
+type reader func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool)
+
 // tryDelete sends one delete, and reads the object again unless the answer settles
 // it.
-func (c *Collector) tryDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool) try {
+func (c *Collector) tryDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reader) try {
 	t := try{step: c.sendDelete(ctx, o, options, byUID), done: true}
 	t.step.Reason = reason
 	t.lost = unanswered(ctx, t.step.Err)
@@ -293,7 +347,7 @@ func (c *Collector) tryDelete(ctx context.Context, o graph.Object, options metav
 		c.deleted(ctx, t.step)
 		return t
 	}
-	now, ok := c.read(ctx, o, t.step.Err)
+	now, ok := read(ctx, o, t.step.Err)
 	switch {
 	case t.lost && c.carriedOut(&o):
 		t.step.Err = nil
@@ -431,6 +485,11 @@ func isGone(err error, o *graph.Object) bool {
 // or cannot be read.
 func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 	now, err := c.server.Get(ctx, *o.Resource, o.Namespace, o.Name)
+	return c.take(ctx, o, now, err, failure)
+}
+
+// take takes the answer to a read into the state, as read says.
+func (c *Collector) take(ctx context.Context, o, now graph.Object, err, failure error) (graph.Object, bool) {
 	switch {
 	case isGone(err, &o), err == nil && now.UID != o.UID:
 		c.apply(Event{Object: o, Removed: true})
