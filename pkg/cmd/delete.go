@@ -46,8 +46,10 @@ happen, ask, then do it, running the whole garbage collection from here.
 The preview is a run of the same algorithm on a copy of the cluster's metadata.
 It says what would be deleted, orphaned, kept by another owner, and what would
 remain and why. Every write carries the UID and the resourceVersion of what was
-previewed; what has changed meanwhile is read and decided again. Only an object
-that you named, and that others keep changing, is at last deleted by its UID.
+previewed; what has changed meanwhile is read and decided again. What -l,
+--field-selector or --all chose is deleted only in a version that still matches,
+and otherwise left alone. Only an object that you named, and that others keep
+changing, is at last deleted by its UID.
 
 Whether a garbage collector works in the cluster does not matter. A run that was
 interrupted is completed by running it again.
@@ -135,6 +137,9 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	if err := identifiable(snapshot, found); err != nil {
 		return err
 	}
+	if found, err = o.reselect(ctx, s, snapshot, found); err != nil {
+		return err
+	}
 	ids := identities(nodesOf(found))
 	if failed != nil {
 		// The named object may be gone already, and its dependents not yet.
@@ -158,7 +163,7 @@ func (o *deleteOptions) run(ctx context.Context) error {
 		session: s, snapshot: snapshot, graph: g, policy: options.Policy, targets: ids, dangers: o.dangers(g, ids),
 		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
 		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Delete(ctx, byName(ids), options)
+			return c.Delete(ctx, o.chosen(ids), options)
 		},
 	})
 }

@@ -634,15 +634,6 @@ func identities(objects []graph.Object) []graph.Identity {
 	return ids
 }
 
-// byName returns the targets that the user named.
-func byName(ids []graph.Identity) []gc.Target {
-	targets := make([]gc.Target, len(ids))
-	for i, id := range ids {
-		targets[i] = gc.Target{Identity: id}
-	}
-	return targets
-}
-
 func uids(ids []graph.Identity) []types.UID {
 	var result []types.UID
 	for _, id := range ids {

@@ -77,7 +77,7 @@ func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
 
 // commands are those of the sessions, beside testscript's.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
-	"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault, "aggregated": aggregated,
+	"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault, "meanwhile": meanwhile, "aggregated": aggregated,
 }
 
 func scriptParams(cp *controlplane.ControlPlane) testscript.Params {

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -10,8 +11,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +32,42 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 || len(args) == 3 && args[2] != "first" && args[2] != "later" {
 		ts.Fatalf("usage: fault KIND PATTERN [first|later]")
 	}
+	behindProxy(ts, func(next http.Handler) http.Handler {
+		return faulty(next, args[0], regexp.MustCompile(args[1]), args[2:]...)
+	})
+}
+
+// meanwhile PATTERN ARG... runs kubectl with the arguments right before the first
+// request whose method and URI match the regular expression is passed on to the API
+// server: after somebody has decided about it.
+func meanwhile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: meanwhile PATTERN ARG...")
+	}
+	pattern, direct := regexp.MustCompile(args[0]), ts.MkAbs(".kubeconfig-direct")
+	ts.Check(os.WriteFile(direct, []byte(ts.ReadFile(ts.Getenv("KUBECONFIG"))), 0o600))
+	kubectl, environment := ts.Getenv("KUBECTL"), append(os.Environ(), "KUBECONFIG="+direct)
+	var first sync.Once
+	behindProxy(ts, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !pattern.MatchString(r.Method + " " + r.URL.RequestURI()) {
+				next.ServeHTTP(w, r)
+				return
+			}
+			first.Do(func() {
+				command := exec.Command(kubectl, args[1:]...)
+				command.Env = environment
+				if out, err := command.CombinedOutput(); err != nil {
+					http.Error(w, fmt.Sprintf("kubectl %q: %v: %s", args[1:], err, out), http.StatusTeapot)
+				}
+			})
+			next.ServeHTTP(w, r)
+		})
+	})
+}
+
+// behindProxy puts a proxy before the API server, for the rest of the script.
+func behindProxy(ts *testscript.TestScript, wrap func(http.Handler) http.Handler) {
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
 	ts.Check(err)
 	transport, err := rest.TransportFor(config)
@@ -40,7 +79,7 @@ func fault(ts *testscript.TestScript, neg bool, args []string) {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		ErrorLog:  log.New(io.Discard, "", 0), // requests that the client gives up are part of the tests
 	}
-	server := httptest.NewServer(faulty(proxy, args[0], regexp.MustCompile(args[1]), args[2:]...))
+	server := httptest.NewServer(wrap(proxy))
 	ts.Defer(func() {
 		server.CloseClientConnections()
 		server.Close()
