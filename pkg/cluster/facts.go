@@ -11,18 +11,16 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 )
 
 // maxPodGets is the number of pods up to which each is read by itself; of more,
 // their namespaces are listed.
 const maxPodGets = 50
-
-// leaseMargin is how old a lease of the controller manager may be at least, as for
-// explain-stuck: clocks differ.
-const leaseMargin = 40 * time.Second
 
 // HasFacts reports whether Facts reads anything of objects of the resource.
 func HasFacts(resource *graph.Resource) bool {
@@ -219,18 +217,10 @@ func nodeReports(node *corev1.Node) bool {
 
 // ControllerManagerAlive reports whether a kube-controller-manager holds its
 // lease at that time of the API server. False means that none is known to work:
-// it may run without a lease.
+// it may run without a lease, or be about to take it.
 func (r *Reader) ControllerManagerAlive(ctx context.Context, now time.Time) bool {
-	var lease struct {
-		Spec struct {
-			RenewTime            *metav1.MicroTime `json:"renewTime"`
-			LeaseDurationSeconds int32             `json:"leaseDurationSeconds"`
-			HolderIdentity       string            `json:"holderIdentity"`
-		} `json:"spec"`
-	}
-	err := r.read(ctx, &lease, "apis", "coordination.k8s.io", "v1", "namespaces", "kube-system", "leases", "kube-controller-manager")
-	if err != nil || lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == "" {
-		return false
-	}
-	return now.Sub(lease.Spec.RenewTime.Time) <= max(time.Duration(lease.Spec.LeaseDurationSeconds)*time.Second, leaseMargin)
+	l, err := r.Read(ctx, leases, metav1.NamespaceSystem, "kube-controller-manager")
+	return err == nil && lease.Of(l.Object).Judge(now) == lease.Held
 }
+
+var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}

@@ -289,7 +289,7 @@ func TestCRDFacts(t *testing.T) {
 // The controller manager is alive when somebody holds its lease and renews it.
 func TestControllerManagerAlive(t *testing.T) {
 	lease := func(age time.Duration, holder string) string {
-		return fmt.Sprintf(`{"spec": {"holderIdentity": %q, "leaseDurationSeconds": 15, "renewTime": %q}}`,
+		return fmt.Sprintf(`{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": %q, "leaseDurationSeconds": 15, "renewTime": %q}}`,
 			holder, time.Now().Add(-age).UTC().Format("2006-01-02T15:04:05.000000Z07:00"))
 	}
 	for _, test := range []struct {
@@ -298,11 +298,11 @@ func TestControllerManagerAlive(t *testing.T) {
 	}{
 		{"renewed just now", lease(0, "me"), true},
 		{"renewed by a clock that is ahead", lease(-time.Minute, "me"), true},
-		{"renewed within the margin", lease(leaseMargin-5*time.Second, "me"), true},
-		{"not renewed within the margin", lease(leaseMargin+5*time.Second, "me"), false},
+		{"renewed within the margin", lease(35*time.Second, "me"), true},
+		{"not renewed within the margin", lease(45*time.Second, "me"), false},
 		{"not renewed any more", lease(time.Hour, "me"), false},
 		{"given up", lease(0, ""), false},
-		{"never held", `{"spec": {"holderIdentity": "me"}}`, false},
+		{"never held", `{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"holderIdentity": "me"}}`, false},
 		{"no lease", "", false},
 	} {
 		s := newAPIServer(t)

@@ -454,3 +454,38 @@ func TestLaggingClock(t *testing.T) {
 		})
 	}
 }
+
+// TestReleasedLease looks twice at the lease that a kube-controller-manager left
+// when it ended in order: the next takes it, or nobody does.
+func TestReleasedLease(t *testing.T) {
+	const released = `Lease/kube-system/kube-controller-manager {"spec":{"holderIdentity":"","leaseDurationSeconds":1,"renewTime":"2026-01-02T03:04:00.000000Z"}}` + "\n" +
+		"ConfigMap/s/a deleted=300 finalizers=foregroundDeletion\n"
+	for name, c := range map[string]struct {
+		taken    bool
+		evidence string
+	}{
+		"taken":  {true, "nobody holds it, and taken since"},
+		"nobody": {false, "nobody holds it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, waited := parse(t, released), time.Duration(0)
+			s.wait = func(d time.Duration) {
+				waited += d
+				for key, o := range s.whole {
+					if strings.HasPrefix(key, "leases/") && c.taken {
+						later := o.DeepCopy()
+						_ = unstructured.SetNestedField(later.Object, "next_1", "spec", "holderIdentity")
+						s.whole[key] = later
+					}
+				}
+			}
+			report := s.report(t)
+			if len(report.Causes) != 1 || len(report.Causes[0].Evidence) == 0 || report.Causes[0].Evidence[0].Value != c.evidence {
+				t.Errorf("causes: %+v", report.Causes)
+			}
+			if stuck := report.Causes[0].Verdict == explain.Stuck; stuck == c.taken || waited == 0 {
+				t.Errorf("stuck: %t, after %s", stuck, waited)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -23,7 +24,6 @@ const (
 	// customDelay holds for kinds that the garbage collector may just have
 	// discovered.
 	customDelay = 60 * time.Second
-	leaseMargin = 40 * time.Second
 	// secondLook is how long an object must stay as it is before a garbage
 	// collector without a lease is said not to act.
 	secondLook = 5 * time.Second
@@ -55,73 +55,67 @@ func (h *health) dead() bool { return h.lease == leaseStale || h.lease == leaseM
 // lease reads a lease and compares it with the API server's time.
 func (w *walker) lease(namespace, name string) (leaseState, Evidence) {
 	id := identity(leases, namespace, name)
-	lease, err := w.full(leases, namespace, name)
+	l, err := w.full(leases, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return leaseMissing, Evidence{Source: id.String(), Value: "does not exist"}
 	case err != nil:
 		return leaseUnread, Evidence{Source: id.String(), Value: "could not be read: " + err.Error()}
 	}
-	return w.leaseState(lease)
+	return w.leaseState(l)
 }
 
 // leaseState compares a lease with the API server's time. The time in it is
-// its holder's, whose clock may lag, so one that looks expired is read again:
-// when it was renewed meanwhile it is fresh.
-func (w *walker) leaseState(lease *unstructured.Unstructured) (leaseState, Evidence) {
-	id := identity(leases, lease.GetNamespace(), lease.GetName())
-	seconds, _, _ := unstructured.NestedInt64(lease.Object, "spec", "leaseDurationSeconds")
-	duration := max(time.Duration(seconds)*time.Second, leaseMargin)
-	renewed, err := time.Parse(time.RFC3339Nano, nested(lease, "spec", "renewTime"))
-	holder := nested(lease, "spec", "holderIdentity")
-	if err != nil || holder == "" {
-		return leaseStale, Evidence{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
+// its holder's, whose clock may lag, and a leader that ends in order leaves it to
+// the next. So one that looks expired, or is nobody's, is read again: when it was
+// renewed meanwhile it is fresh.
+func (w *walker) leaseState(object *unstructured.Unstructured) (leaseState, Evidence) {
+	id := identity(leases, object.GetNamespace(), object.GetName())
+	l := lease.Of(object.Object)
+	e := Evidence{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
+	renewed, since := "taken since", "whether somebody takes it"
+	if l.Holder != "" && !l.Renewed.IsZero() {
+		e.Path, e.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", max(l.Age(w.Now), 0).Round(time.Second), l.Holder)
+		renewed, since = "renewed since: its holder's clock lags", "whether it is renewed by a clock that lags"
 	}
-	age := w.Now.Sub(renewed)
-	e := Evidence{Source: id.String(), Path: "spec.renewTime", Value: fmt.Sprintf("%s ago by %s", max(age, 0).Round(time.Second), holder)}
-	if age <= duration {
+	switch l.Judge(w.Now) {
+	case lease.Held:
 		return leaseFresh, e
+	case lease.Abandoned:
+		return leaseStale, e
 	}
-	switch again := w.leaseAgain(lease, duration, age); again {
+	again := w.leaseAgain(object, l)
+	switch again {
 	case leaseFresh:
-		e.Value += ", and renewed since: its holder's clock lags"
-		return leaseFresh, e
+		e.Value += ", and " + renewed
 	case leaseUnread:
-		e.Value += ", and whether it is renewed by a clock that lags could not be found out"
-		return leaseUnread, e
+		e.Value += ", and " + since + " could not be found out"
 	}
-	return leaseStale, e
+	return again, e
 }
 
-const (
-	// maxLag is how far a clock may lag; a lease that is older is not renewed.
-	maxLag = 24 * time.Hour
-	// leasePeriod is the longest time between renewals of the lease of a node,
-	// and of most leaders; those with longer leases renew within a quarter of it.
-	leasePeriod = 11 * time.Second
-	// maxLeaseWait bounds what a run waits for leases.
-	maxLeaseWait = 40 * time.Second
-)
+// maxLeaseWait bounds what a run waits for leases.
+const maxLeaseWait = 40 * time.Second
 
-// leaseAgain looks at an expired lease a second time, when its holder must have
-// renewed it. The first time all leases are listed, so that one pause does for
-// all of them. Without Wait there is no second look.
-func (w *walker) leaseAgain(lease *unstructured.Unstructured, duration, age time.Duration) leaseState {
-	if w.Wait == nil || age > maxLag {
+// leaseAgain looks at a lease a second time, when a holder must have renewed it.
+// The first time all leases are listed, so that one pause does for all of them.
+// Without Wait there is no second look.
+func (w *walker) leaseAgain(object *unstructured.Unstructured, l lease.Lease) leaseState {
+	if w.Wait == nil {
 		return leaseStale
 	}
-	id := identity(leases, lease.GetNamespace(), lease.GetName())
+	id := identity(leases, object.GetNamespace(), object.GetName())
 	if state, known := w.leasesAgain[id]; known {
 		return state
 	}
-	first := nested(w.firstLook(lease), "spec", "renewTime")
+	first := lease.Of(w.firstLook(object).Object)
 	state := leaseUnread
-	if w.pause(max(leasePeriod, duration/4+time.Second)) {
+	if w.pause(l.Again()) {
 		switch second, err := w.Cluster.Read(w.ctx, leases, id.Namespace, id.Name); {
 		case apierrors.IsNotFound(err):
 			state = leaseStale
 		case err != nil:
-		case nested(second, "spec", "renewTime") != first:
+		case first.RenewedIn(lease.Of(second.Object)):
 			state = leaseFresh
 		default:
 			state = leaseStale

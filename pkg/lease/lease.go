@@ -9,7 +9,7 @@ package lease
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Margin is how long after its renewal a lease holds at least, whatever duration
@@ -20,14 +20,26 @@ const Margin = 40 * time.Second
 // MaxLag is how far a clock may lag; a lease that is older is not renewed.
 const MaxLag = 24 * time.Hour
 
-// Lease is what a lease says, as far as it matters. The JSON is that of a
-// coordination.k8s.io/v1 Lease.
+// Lease is what a lease says, as far as it matters.
 type Lease struct {
-	Spec struct {
-		HolderIdentity       string            `json:"holderIdentity"`
-		LeaseDurationSeconds int64             `json:"leaseDurationSeconds"`
-		RenewTime            *metav1.MicroTime `json:"renewTime"`
-	} `json:"spec"`
+	// Holder is empty when nobody holds it.
+	Holder string
+	// Renewed is zero when it never was.
+	Renewed time.Time
+	// Duration is what the lease states.
+	Duration time.Duration
+}
+
+// Of returns what a coordination.k8s.io Lease says; object is its content.
+func Of(object map[string]any) Lease {
+	holder, _, _ := unstructured.NestedString(object, "spec", "holderIdentity")
+	renewed, _, _ := unstructured.NestedString(object, "spec", "renewTime")
+	seconds, _, _ := unstructured.NestedInt64(object, "spec", "leaseDurationSeconds")
+	at, err := time.Parse(time.RFC3339Nano, renewed)
+	if err != nil {
+		at = time.Time{} // nothing is known of a renewal
+	}
+	return Lease{holder, at, time.Duration(seconds) * time.Second}
 }
 
 // State is what a lease tells of its holder.
@@ -47,39 +59,31 @@ const (
 	Abandoned
 )
 
-// Judge says what a lease tells at that time. Only Held and Abandoned are certain:
-// of the others a second look decides, see Renewed.
-func Judge(l *Lease, now time.Time) State {
+// Judge says what the lease tells at that time. Only Held and Abandoned are
+// certain: of the others a second look decides, see RenewedIn.
+func (l Lease) Judge(now time.Time) State {
 	switch {
-	case l.Spec.RenewTime == nil, l.Age(now) > MaxLag:
+	case l.Renewed.IsZero(), l.Age(now) > MaxLag:
 		return Abandoned
-	case l.Spec.HolderIdentity == "":
+	case l.Holder == "":
 		return Released
-	case l.Age(now) > l.Lasts():
+	case l.Age(now) > max(l.Duration, Margin):
 		return Expired
 	}
 	return Held
 }
 
 // Age is how long ago the lease was renewed, negative by a holder's clock that is
-// ahead. It must have been renewed once.
-func (l *Lease) Age(now time.Time) time.Duration { return now.Sub(l.Spec.RenewTime.Time) }
-
-// Lasts is how long a lease holds after its renewal.
-func (l *Lease) Lasts() time.Duration {
-	return max(time.Duration(l.Spec.LeaseDurationSeconds)*time.Second, Margin)
-}
+// ahead.
+func (l Lease) Age(now time.Time) time.Duration { return now.Sub(l.Renewed) }
 
 // Again is how long after a first look a second one shows whether the lease is
 // renewed: leaders with long leases renew within a quarter of them, nodes every ten
 // seconds.
-func (l *Lease) Again() time.Duration {
-	return max(11*time.Second, time.Duration(l.Spec.LeaseDurationSeconds)*time.Second/4+time.Second)
-}
+func (l Lease) Again() time.Duration { return max(11*time.Second, l.Duration/4+time.Second) }
 
-// Renewed reports whether somebody has renewed or taken a lease between two looks,
-// whatever the clocks say.
-func Renewed(first, second *Lease) bool {
-	return second.Spec.HolderIdentity != "" && second.Spec.RenewTime != nil &&
-		(first.Spec.RenewTime == nil || first.Spec.HolderIdentity != second.Spec.HolderIdentity || !first.Spec.RenewTime.Equal(second.Spec.RenewTime))
+// RenewedIn reports whether somebody has renewed or taken the lease by a second
+// look, whatever the clocks say.
+func (l Lease) RenewedIn(second Lease) bool {
+	return second.Holder != "" && !second.Renewed.IsZero() && (second.Holder != l.Holder || !second.Renewed.Equal(l.Renewed))
 }
