@@ -14,10 +14,12 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -215,17 +217,12 @@ func withFacts(j *job) []graph.Object {
 	return objects
 }
 
-// builtIn are finalizers that controllers of kube-controller-manager remove
-// when their condition holds.
-var builtIn = []string{
-	"batch.kubernetes.io/job-tracking", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection",
-	"kubernetes.io/vac-protection", "networking.k8s.io/service-cidr-finalizer", "resource.kubernetes.io/delete-protection",
-}
-
-// finalizerActor says who removes a finalizer: a controller that is known to
-// run, or one of which nothing is known.
+// finalizerActor says who removes a finalizer: a controller of
+// kube-controller-manager, if that is known to run, or one of which nothing is
+// known.
 func finalizerActor(finalizer string, controllerManager bool) simulator.Actor {
-	if controllerManager && slices.Contains(builtIn, finalizer) {
+	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
+	if controllerManager && len(known) > 0 && known[0].Builtin == finalizers.ControllerManager {
 		return simulator.Acts
 	}
 	return simulator.Unknown

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
 
 const fin = "widgets.example.com/cleanup"

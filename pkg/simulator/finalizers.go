@@ -25,9 +25,8 @@ var claimResource = schema.GroupResource{Resource: "persistentvolumeclaims"}
 
 // conditions are those of Kubernetes' own finalizers whose controllers look at
 // more than the object. Every other finalizer goes as soon as the object is
-// terminating, if there is someone who acts. Among them are
-// batch.kubernetes.io/job-tracking, which the job controller also removes when
-// the Job is gone, and service.kubernetes.io/load-balancer-cleanup.
+// terminating, if there is someone who acts; those of kube-controller-manager are
+// unconditional.
 var conditions = map[string]condition{
 	// pkg/controller/volume/pvcprotection, podUsesPVCForDeletion: any pod that
 	// is on a node counts, also one that has ended.
@@ -61,6 +60,10 @@ var conditions = map[string]condition{
 		reason: "whether a pod is in the group is not known",
 	},
 }
+
+// unconditional are the finalizers of kube-controller-manager that have no
+// condition: the job controller removes its own also when the Job is gone.
+var unconditional = []string{"batch.kubernetes.io/job-tracking"}
 
 const volumeBound = "whether the volume is bound is not known"
 
