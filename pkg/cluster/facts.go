@@ -24,13 +24,7 @@ const maxPodGets = 50
 
 // HasFacts reports whether Facts reads anything of objects of the resource.
 func HasFacts(resource *graph.Resource) bool {
-	switch resource.Group {
-	case "":
-		return resource.Resource == "pods" || resource.Resource == "namespaces"
-	case "apiextensions.k8s.io":
-		return resource.Resource == "customresourcedefinitions"
-	}
-	return false
+	return resource.IsPod() || resource.IsNamespace() || resource.IsCRD()
 }
 
 // Facts reads what a prediction about the objects needs beyond metadata: pods
@@ -43,12 +37,12 @@ func (r *Reader) Facts(ctx context.Context, objects []graph.Object) graph.Facts 
 	}
 	var pods []graph.Object
 	for _, o := range objects {
-		switch o.Resource.GroupResource().String() {
-		case "pods":
+		switch {
+		case o.Resource.IsPod():
 			pods = append(pods, o)
-		case "namespaces":
+		case o.Resource.IsNamespace():
 			r.namespaceFacts(ctx, &o, &f)
-		case "customresourcedefinitions.apiextensions.k8s.io":
+		case o.Resource.IsCRD():
 			r.crdFacts(ctx, &o, &f)
 		}
 	}

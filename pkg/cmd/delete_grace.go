@@ -88,7 +88,7 @@ func podsGoWith(g *graph.Graph, targets []types.UID) bool {
 
 // isPod reports whether a node is a pod that was read.
 func isPod(n graph.Node) bool {
-	return !n.Virtual() && n.Resource().GroupResource() == schema.GroupResource{Resource: "pods"}
+	return !n.Virtual() && n.Resource().IsPod()
 }
 
 // ofStatefulSet reports whether a node refers to a StatefulSet as an owner. That

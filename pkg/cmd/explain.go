@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
@@ -328,8 +327,7 @@ func deciding(g *graph.Graph) []graph.Object {
 	}
 	var objects []graph.Object
 	for _, n := range graph.Descendants(roots...).Sorted() {
-		resource := n.Resource().GroupResource()
-		if !n.Virtual() && (resource == schema.GroupResource{Resource: "pods"} || resource.String() == "customresourcedefinitions.apiextensions.k8s.io") {
+		if !n.Virtual() && (n.Resource().IsPod() || n.Resource().IsCRD()) {
 			objects = append(objects, *n.Object())
 		}
 	}

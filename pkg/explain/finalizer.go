@@ -27,7 +27,7 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 		return w.foreground(n)
 	case finalizer == metav1.FinalizerOrphanDependents:
 		return w.orphan(n)
-	case finalizer == "customresourcecleanup.apiextensions.k8s.io" && resource == "customresourcedefinitions.apiextensions.k8s.io":
+	case finalizer == "customresourcecleanup.apiextensions.k8s.io" && n.Resource().IsCRD():
 		return w.instances(n)
 	case finalizer == "kubernetes.io/pvc-protection" && resource == "persistentvolumeclaims":
 		return w.claim(n)
@@ -38,10 +38,10 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 		return holds
 	}
 	h := w.foreign(n, index, finalizer, finalizers.Metadata)
-	switch resource {
-	case "pods":
+	switch {
+	case n.Resource().IsPod():
 		h.symptom = "pod-finalizer"
-	case "customresourcedefinitions.apiextensions.k8s.io":
+	case n.Resource().IsCRD():
 		h.symptom = "crd-finalizer"
 	}
 	return []hold{h}
@@ -67,7 +67,7 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	r := w.judge(n, s)
 	key, at := r.id+" "+r.key, n.Identity()
 	switch {
-	case resource == "namespaces":
+	case n.Resource().IsNamespace():
 		key += " " + resource
 		r.id = "ns-meta-finalizers"
 		if list == finalizers.Spec {

@@ -212,7 +212,7 @@ func (w *walker) idle(n graph.Node) string {
 	o := n.Object()
 	switch {
 	case w.namespaceGone(o.Namespace):
-	case o.Resource.GroupResource().String() == "namespaces":
+	case o.Resource.IsNamespace():
 		if full, err := w.fullOf(n); err == nil && len(conditions(full)) == 0 && w.holdsKubernetes(full) {
 			return "the namespace controller has not set any condition"
 		}

@@ -159,7 +159,7 @@ func (w *walker) content(n graph.Node) []hold {
 	var holds []hold
 	var left int
 	for _, m := range w.contents[n.Object().Name] {
-		if m.Resource().GroupResource().String() == "pods" {
+		if m.Resource().IsPod() {
 			left++
 		}
 	}
@@ -169,7 +169,7 @@ func (w *walker) content(n graph.Node) []hold {
 			continue
 		}
 		h := hold{symptom: "ns-content", because: "waits for its content: " + amount, next: &m}
-		if m.Resource().GroupResource().String() == "pods" {
+		if m.Resource().IsPod() {
 			h.symptom, h.because = "ns-pods-first", "waits for its "+count(left, "pod")+", before all else in it"
 		}
 		holds = append(holds, h)

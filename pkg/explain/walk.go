@@ -303,10 +303,10 @@ func (w *walker) holds(n graph.Node) []hold {
 	for i, finalizer := range o.Finalizers {
 		holds = append(holds, w.finalizer(n, i, finalizer)...)
 	}
-	switch o.Resource.GroupResource().String() {
-	case "namespaces":
+	switch {
+	case o.Resource.IsNamespace():
 		holds = append(holds, w.namespace(n)...)
-	case "pods":
+	case o.Resource.IsPod():
 		holds = append(holds, w.pod(n)...)
 	}
 	holds = append(holds, w.refusals(n, holds)...)

@@ -12,10 +12,10 @@ import "github.com/kubectl-gc/kubectl-gc/pkg/graph"
 func Contents(g *graph.Graph, nodes ...graph.Node) []graph.Node {
 	namespaces, resources := map[string]bool{}, map[string]bool{}
 	for _, n := range nodes {
-		switch n.Resource().GroupResource().String() {
-		case "namespaces":
+		switch r := n.Resource(); {
+		case r.IsNamespace():
 			namespaces[n.Name()] = true
-		case "customresourcedefinitions.apiextensions.k8s.io":
+		case r.IsCRD():
 			resources[n.Name()] = true // its name is that of the resource
 		}
 	}

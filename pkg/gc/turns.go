@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -44,7 +43,7 @@ func (t *turns) empties(o *graph.Object) {
 	switch {
 	case o.Resource.IsNamespace():
 		t.namespaces[o.Name] = true
-	case o.Resource.GroupResource() == definitions:
+	case o.Resource.IsCRD():
 		t.resources[o.Name] = true // its name is that of the resource
 	}
 }
@@ -56,9 +55,6 @@ func (t *turns) answer(target types.UID) {
 	}
 	t.answered[target] = true
 }
-
-// definitions are the CustomResourceDefinitions.
-var definitions = schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
 
 // doomed reports whether others are about to delete the object.
 func (t *turns) doomed(o *graph.Object) bool {

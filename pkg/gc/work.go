@@ -477,7 +477,7 @@ func isGone(err error, o *graph.Object) bool {
 		return false
 	}
 	details := status.Status().Details
-	return details != nil && details.Name == o.Name && (details.Kind != "namespaces" || o.Resource.Resource == "namespaces")
+	return details != nil && details.Name == o.Name && (details.Kind != "namespaces" || o.Resource.IsNamespace())
 }
 
 // read reads an object, after a write that failed so unless that is nil, and

@@ -29,6 +29,14 @@ func (r Resource) IsNamespace() bool {
 	return r.GroupResource() == schema.GroupResource{Resource: "namespaces"}
 }
 
+// IsPod reports whether the resource is that of Pods.
+func (r Resource) IsPod() bool { return r.GroupResource() == schema.GroupResource{Resource: "pods"} }
+
+// IsCRD reports whether the resource is that of CustomResourceDefinitions.
+func (r Resource) IsCRD() bool {
+	return r.GroupResource() == schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
+}
+
 // Path returns the segments of the URL of an object of the type, or without a
 // name that of their list; without a namespace the list of all.
 func (r Resource) Path(namespace, name string) []string {
