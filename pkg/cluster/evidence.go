@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -45,7 +46,7 @@ func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource,
 	r.stats.gets.Add(1)
 	data, err := raw(ctx, r.rest.Get().AbsPath(pathTo(resource, namespace, name)...).SetHeader("Accept", acceptable(resource)))
 	if err != nil {
-		if apierrors.IsNotFound(err) && !isNoSuchObject(err) {
+		if apierrors.IsNotFound(err) && !answer.NoObject(err) {
 			return nil, fmt.Errorf("reading %s: the server does not serve it", resource.GroupResource())
 		}
 		return nil, err

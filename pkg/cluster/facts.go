@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 )
@@ -188,7 +189,7 @@ func (r *Reader) nodeFacts(ctx context.Context, f *graph.Facts) {
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case isNoSuchObject(err):
+			case answer.NoObject(err):
 			case err != nil:
 				f.NodesRead = false
 			default:

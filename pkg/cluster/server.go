@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"net/http"
 	"sync"
 	"time"
 
@@ -17,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -159,28 +157,13 @@ func (s *Server) sendPatch(ctx context.Context, base graph.Object, kind types.Pa
 		item, err = s.client(base.Resource, base.Namespace).Patch(ctx, base.Name, kind, data, options)
 		return err
 	})
-	if apierrors.IsInvalid(err) && immutableUID(err) {
+	if answer.WrongUID(err) {
 		return graph.Object{}, apierrors.NewConflict(base.Resource.GroupResource(), base.Name, err)
 	}
 	if err != nil {
 		return graph.Object{}, err
 	}
 	return graph.NewObject(base.Resource, item), nil
-}
-
-// immutableUID reports whether a write was invalid because the object has
-// another UID than the one it was meant for.
-func immutableUID(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Field == "metadata.uid" {
-			return true
-		}
-	}
-	return false
 }
 
 // send makes a request, and makes it again while the API server cannot be
@@ -194,7 +177,7 @@ func (s *Server) send(ctx context.Context, request func(context.Context) error) 
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 		defer cancel()
 		last = request(ctx)
-		if last != nil && passing(last) {
+		if last != nil && answer.Passing(last) {
 			return false, nil
 		}
 		return true, last
@@ -325,15 +308,6 @@ func (s *Server) AwaitWatches(ctx context.Context, atMost time.Duration) {
 		defer s.mu.Unlock()
 		return s.blind == 0, nil
 	})
-}
-
-// passing reports whether an error is likely to go away by itself.
-func passing(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == http.StatusBadGateway ||
-		utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 }
 
 // Events implements gc.Server: it returns what the watches brought. The cluster

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -221,7 +222,7 @@ func (r *Reader) decideAll(ctx context.Context, s *graph.Snapshot, undecided []g
 		switch err := errs[i]; {
 		case err == nil:
 			s.Add(objects[i])
-		case isNoSuchObject(err):
+		case answer.NoObject(err):
 			s.MarkAbsent(u.Resource.GroupResource(), u.Namespace, u.Name)
 		default:
 			s.MarkUnlisted(graph.Unlisted{
@@ -230,12 +231,4 @@ func (r *Reader) decideAll(ctx context.Context, s *graph.Snapshot, undecided []g
 			})
 		}
 	}
-}
-
-// isNoSuchObject reports whether the server said that the object does not
-// exist. A 404 of a proxy or of an unknown path has no details of a kind and is
-// not such an answer.
-func isNoSuchObject(err error) bool {
-	status, ok := err.(apierrors.APIStatus)
-	return ok && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Name != ""
 }

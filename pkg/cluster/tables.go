@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -53,7 +54,7 @@ func (r *Reader) Statuses(ctx context.Context, objects []*graph.Object) (map[typ
 			defer mu.Unlock()
 			if err == nil {
 				statuses[o.UID] = status
-			} else if failures[resource] == nil && !isNoSuchObject(err) {
+			} else if failures[resource] == nil && !answer.NoObject(err) {
 				failures[resource] = err
 			}
 			return nil

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -676,7 +677,7 @@ func TestGet(t *testing.T) {
 		t.Errorf("got %+v, %v", o, err)
 	}
 	for name, check := range map[string]func(error) bool{
-		"nobody": isNoSuchObject, "..": apierrors.IsBadRequest, "a/b": apierrors.IsBadRequest, "a%20": apierrors.IsBadRequest, "": apierrors.IsBadRequest,
+		"nobody": answer.NoObject, "..": apierrors.IsBadRequest, "a/b": apierrors.IsBadRequest, "a%20": apierrors.IsBadRequest, "": apierrors.IsBadRequest,
 	} {
 		before := len(s.log)
 		if _, err := r.Get(t.Context(), configmaps, "shop", name); !check(err) || apierrors.IsNotFound(err) != (name == "nobody") {
@@ -751,26 +752,6 @@ func TestUnlistedReason(t *testing.T) {
 	} {
 		if got := unlistedReason(test.err); got != test.want {
 			t.Errorf("%v: got %s, want %s", test.err, got, test.want)
-		}
-	}
-}
-
-// Only an answer that names the object says that it does not exist.
-func TestIsNoSuchObject(t *testing.T) {
-	resource := schema.GroupResource{Resource: "pods"}
-	for _, test := range []struct {
-		err  error
-		want bool
-	}{
-		{apierrors.NewNotFound(resource, "p"), true},
-		{apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, "", "", 0, true), false},
-		{&apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonNotFound, Code: 404}}, false},
-		{apierrors.NewForbidden(resource, "p", nil), false},
-		{errors.New("p not found"), false},
-		{nil, false},
-	} {
-		if got := isNoSuchObject(test.err); got != test.want {
-			t.Errorf("%v: got %t", test.err, got)
 		}
 	}
 }

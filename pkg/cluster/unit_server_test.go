@@ -5,8 +5,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -150,7 +149,7 @@ func TestPatch(t *testing.T) {
 		{"invalid for another reason", invalid("metadata.finalizers"), func(err error) bool { return apierrors.IsInvalid(err) && !apierrors.IsConflict(err) }},
 		{"invalid without a reason", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), apierrors.IsInvalid},
 		{"another version", status(http.StatusConflict, metav1.StatusReasonConflict), apierrors.IsConflict},
-		{"gone", status(http.StatusNotFound, metav1.StatusReasonNotFound), isNoSuchObject},
+		{"gone", status(http.StatusNotFound, metav1.StatusReasonNotFound), answer.NoObject},
 		{"forbidden", forbidden(), apierrors.IsForbidden},
 	} {
 		s := newAPIServer(t)
@@ -276,7 +275,7 @@ func TestGetRetries(t *testing.T) {
 	if o, err := server.Get(within(t), *p.Resource, "shop", "p"); err != nil || o.UID != "p" {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	if _, err := server.Get(within(t), *p.Resource, "shop", "nobody"); !isNoSuchObject(err) {
+	if _, err := server.Get(within(t), *p.Resource, "shop", "nobody"); !answer.NoObject(err) {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -297,31 +296,6 @@ func TestRetriesLast(t *testing.T) {
 	}
 	if total < 20*time.Second || total > 40*time.Second {
 		t.Errorf("%d requests in %s", requests, total)
-	}
-}
-
-func TestPassing(t *testing.T) {
-	for _, test := range []struct {
-		err  error
-		want bool
-	}{
-		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, true},
-		{&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, true},
-		{fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), true},
-		{io.EOF, true},
-		{apierrors.NewTooManyRequests("slow down", 1), true},
-		{apierrors.NewServiceUnavailable("starting"), true},
-		{apierrors.NewServerTimeout(podsResource, "delete", 1), true},
-		{apierrors.NewForbidden(podsResource, "p", nil), false},
-		{apierrors.NewConflict(podsResource, "p", nil), false},
-		{apierrors.NewInvalid(podsKind, "p", nil), false},
-		{apierrors.NewInternalError(errors.New("broken")), false},
-		{context.DeadlineExceeded, false},
-		{context.Canceled, false},
-	} {
-		if got := passing(test.err); got != test.want {
-			t.Errorf("%v: got %t", test.err, got)
-		}
 	}
 }
 

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -179,13 +179,13 @@ func (w *watcher) lose() {
 	}
 }
 
-// typeIsGone reports whether the type was deleted. That its path is not found does not say so: a server that is starting answers so
-// before it has read the CustomResourceDefinitions, and so may a proxy.
+// typeIsGone reports whether the type was deleted. That its path is not found does
+// not say so: a server that is starting answers so before it has read the
+// CustomResourceDefinitions, and so may a proxy.
 func (w *watcher) typeIsGone(ctx context.Context) bool {
 	name := w.resource.GroupResource().String()
 	_, err := w.server.reader.Get(ctx, definitions, "", name)
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Name != name {
+	if !answer.NoSuchObject(err, name, false) {
 		return false
 	}
 	served, err := discovery.NewDiscoveryClient(w.server.reader.rest).ServerResourcesForGroupVersionWithContext(ctx, w.resource.GroupVersion().String())

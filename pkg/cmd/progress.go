@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
@@ -70,7 +71,7 @@ func (p *progress) observe(step gc.Step) {
 	defer p.mu.Unlock()
 	p.events = append(p.events, render.NewEvent(metav1.Now(), step))
 	switch {
-	case gc.Unanswered(step.Err):
+	case answer.Missing(step.Err):
 		p.unanswered++
 	case step.Err != nil:
 		p.refused++

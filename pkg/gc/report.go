@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -301,9 +302,9 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 		o.Result = Deleted
 	case f.doubt != "":
 		o.Result, o.Reason, o.Undecidable = Unknown, f.doubt, c.everything
-	case Unanswered(f.err) && !v.object.BeingDeleted():
+	case answer.Missing(f.err) && !v.object.BeingDeleted():
 		o.Result, o.Reason = Remaining, fmt.Sprintf("no answer, and no effect seen: %v", f.err)
-	case f.err != nil && !Unanswered(f.err):
+	case f.err != nil && !answer.Missing(f.err):
 		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
 	case f.guarded != nil:
 		o.Result, o.Reason = Remaining, f.guarded.Error()

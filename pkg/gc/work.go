@@ -4,11 +4,8 @@ package gc
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -18,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -393,24 +391,7 @@ func (c *Collector) carriedOut(o *graph.Object) bool {
 
 // unanswered reports whether it is unknown what became of a write. To repeat it is
 // safe, because of its preconditions.
-func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && Unanswered(err) }
-
-// Unanswered reports whether the error of a request is not the server's answer,
-// because the connection was lost or not made or the time was over, or is its
-// answer that its own time or that of etcd was over, or that of a proxy which got
-// none (502). A write may have been carried out then.
-func Unanswered(err error) bool {
-	var status apierrors.APIStatus
-	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
-		status.Status().Code == http.StatusBadGateway || ofEtcd(status.Status()))
-}
-
-// ofEtcd reports whether an error is one of etcd's own, such as a timeout or a
-// change of its leader, which the API server passes on as an internal error
-// (go.etcd.io/etcd/api, rpctypes).
-func ofEtcd(status metav1.Status) bool {
-	return status.Code == http.StatusInternalServerError && strings.Contains(status.Message, "etcdserver: ")
-}
+func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && answer.Missing(err) }
 
 // again reports whether an object that met with a conflict may be decided about
 // once more. After some turns that takes a pause, and in the end it is refused.
@@ -466,20 +447,6 @@ func unsent(ctx context.Context, err error) bool {
 	return err != nil && err == ctx.Err() //nolint:errorlint // the error of a request whose own time is over wraps the same
 }
 
-// isGone reports whether the error says that this object does not exist. That
-// its namespace or its type does not is another matter.
-func isGone(err error, o *graph.Object) bool {
-	if err == nil || !apierrors.IsNotFound(err) {
-		return false
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name == o.Name && (details.Kind != "namespaces" || o.Resource.IsNamespace())
-}
-
 // read reads an object, after a write that failed so unless that is nil, and
 // takes what it finds into the state. It returns false when the object is gone
 // or cannot be read.
@@ -500,7 +467,7 @@ func (c *Collector) take(ctx context.Context, o, now graph.Object, err, failure 
 		c.report.failed(o.UID, fmt.Errorf("the server answers with %s when it is asked for %s", now.Identity(), o.Identity()))
 		return graph.Object{}, false
 	case err != nil:
-		if Unanswered(failure) && Unanswered(err) {
+		if answer.Missing(failure) && answer.Missing(err) {
 			c.giveUp(err)
 		}
 		if failure != nil {
@@ -783,7 +750,7 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	}
 	owner, err := l.c.server.Get(l.ctx, graph.Resource{GroupVersionResource: resource, Kind: l.ref.Kind, Namespaced: namespace != ""}, namespace, name)
 	switch {
-	case isGone(err, &graph.Object{Resource: &graph.Resource{GroupVersionResource: resource}, Name: name}):
+	case answer.NoSuchObject(err, name, resource.Resource == "namespaces" && resource.Group == ""):
 		l.c.state.rememberAbsent(l.ref, namespace)
 		if here {
 			l.c.apply(Event{Object: v.object, Removed: true})
@@ -841,4 +808,9 @@ func (c *Collector) listed(resource schema.GroupResource, namespace string) bool
 
 func equalOwners(a, b []metav1.OwnerReference) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
+}
+
+// isGone reports whether the error says that this object does not exist.
+func isGone(err error, o *graph.Object) bool {
+	return answer.NoSuchObject(err, o.Name, o.Resource.IsNamespace())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/awalterschulze/gographviz"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -163,7 +164,7 @@ func eventLine(step gc.Step) string {
 	}
 	name := kubectlName(id)
 	switch {
-	case gc.Unanswered(step.Err):
+	case answer.Missing(step.Err):
 		return fmt.Sprintf("%s: %s not answered%s: %s", name, step.Action, where, unanswered(step.Err))
 	case step.Err != nil:
 		return fmt.Sprintf("%s: %s refused%s: %v", name, step.Action, where, step.Err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -222,7 +223,7 @@ func NewEvent(now metav1.Time, step gc.Step) Event {
 	switch {
 	case step.Err == nil:
 		e.Result = "Accepted"
-	case gc.Unanswered(step.Err):
+	case answer.Missing(step.Err):
 		e.Result, e.Message = "Unanswered", unanswered(step.Err)
 	default:
 		e.Result, e.Message = "Refused", step.Err.Error()
@@ -236,7 +237,7 @@ func NewServerAnswer(err error) *ServerAnswer {
 	if err == nil {
 		return &ServerAnswer{Accepted: true}
 	}
-	return &ServerAnswer{Unanswered: gc.Unanswered(err), Message: err.Error()}
+	return &ServerAnswer{Unanswered: answer.Missing(err), Message: err.Error()}
 }
 
 // NewNotAsked describes a step that was not sent as a dry run, for the reason.
