@@ -14,11 +14,11 @@ import (
 const module = "github.com/kubectl-gc/kubectl-gc/pkg/"
 
 // order lists the packages so that each imports only those before it.
-var order = []string{"answer", "lease", "finalizers", "graph", "shell", "gc", "simulator", "cluster", "explain", "check", "render", "cmd"}
+var order = []string{"answer", "lease", "finalizers", "graph", "shell", "gc", "simulator", "cluster", "explain", "check", "preview", "render", "cmd"}
 
 // pure packages may use apimachinery, and nothing that could reach a cluster
 // or a terminal.
-var pure = []string{"answer", "lease", "finalizers", "graph", "shell", "gc", "simulator", "explain", "check"}
+var pure = []string{"answer", "lease", "finalizers", "graph", "shell", "gc", "simulator", "explain", "check", "preview"}
 
 var impure = []string{"k8s.io/client-go", "k8s.io/cli-runtime", "github.com/spf13/cobra", "github.com/spf13/pflag"}
 

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
@@ -83,11 +84,11 @@ func (o *collectOptions) run(ctx context.Context) error {
 		return err
 	}
 	return o.execute(ctx, &job{
-		session: s, snapshot: snapshot, graph: graph.New(snapshot), namespace: namespace,
+		session: s, snapshot: snapshot, graph: graph.New(snapshot),
 		sentence: "Collecting garbage in " + where,
-		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+		Job: preview.Job{Namespace: namespace, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
 			return c.Collect(ctx, namespace)
-		},
+		}},
 	})
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
@@ -160,11 +161,11 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	}
 	options := gc.DeleteOptions{Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds()}
 	return o.execute(ctx, &job{
-		session: s, snapshot: snapshot, graph: g, policy: options.Policy, targets: ids, dangers: o.dangers(g, ids),
+		session: s, snapshot: snapshot, graph: g, dangers: o.dangers(g, ids),
 		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
-		run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+		Job: preview.Job{Policy: options.Policy, Targets: ids, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
 			return c.Delete(ctx, o.chosen(ids), options)
-		},
+		}},
 	})
 }
 

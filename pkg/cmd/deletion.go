@@ -14,16 +14,14 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
 // deletion is what delete and collect share: preview, question, run, report.
@@ -91,31 +89,23 @@ func (d *deletion) validateDeletion() error {
 
 // job is one deletion or one pass of collection.
 type job struct {
+	preview.Job
 	session  *session
 	snapshot *graph.Snapshot
 	graph    *graph.Graph
-	// policy and targets are empty for a pass of collection.
-	policy  metav1.DeletionPropagation
-	targets []graph.Identity
-	// namespace is the one that is collected, empty for all.
-	namespace string
-	// run lets the collector do the job.
-	run func(context.Context, *gc.Collector) (*gc.Report, error)
 	// sentence opens the preview.
 	sentence string
 	// dangers are said before the preview, and so before the question.
 	dangers []string
-	// takes is how long the preview had to wait for others: grace periods, the
-	// namespace controller, pod garbage collection.
-	takes time.Duration
 }
 
 // execute previews a job, and unless it is a dry run asks and does it.
 func (d *deletion) execute(ctx context.Context, j *job) error {
-	plan, report, err := d.preview(ctx, j)
+	p, err := d.preview(ctx, j)
 	if err != nil {
 		return err
 	}
+	plan, report := render.NewDeletionPlan(p), p.Report
 	for _, danger := range j.dangers {
 		fmt.Fprintln(d.ErrOut, "Warning: "+danger)
 	}
@@ -139,10 +129,10 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	if len(plan.Steps) == 0 {
 		return d.withoutSteps(j, report)
 	}
-	if err := d.consent(ctx, j, plan, report); err != nil {
+	if err := d.consent(ctx, j, p); err != nil {
 		return err
 	}
-	return d.perform(ctx, j, report)
+	return d.perform(ctx, j, p)
 }
 
 // withoutSteps ends a job whose preview has no steps: all is done, or what remains
@@ -167,115 +157,26 @@ func remains(report *gc.Report) error {
 	return nil
 }
 
-// preview runs the job on a simulation of the cluster.
-func (d *deletion) preview(ctx context.Context, j *job) (*render.DeletionPlan, *gc.Report, error) {
+// preview reads what there is to know of the concerned objects beyond metadata, and
+// makes the plan.
+func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, error) {
 	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
-	start := j.session.reader.Now(ctx)
-	alive := j.session.reader.ControllerManagerAlive(ctx, start)
-	server := simulator.New(j.snapshot, simulator.Options{
-		Now: start,
-		Actors: simulator.Actors{
-			NamespaceController: alive, PodGC: alive, Kubelets: true,
-			Finalizer: func(finalizer string) simulator.Actor { return finalizerActor(finalizer, alive) },
-		},
+	now := j.session.reader.Now(ctx)
+	return preview.Make(ctx, &j.Job, preview.World{
+		Graph: j.graph, Now: now, ControllerManager: j.session.reader.ControllerManagerAlive(ctx, now),
 	})
-	report, err := j.run(ctx, gc.New(server, j.graph, gc.Options{}))
-	if err != nil {
-		return nil, nil, err
-	}
-	foretell(server, report)
-	j.takes = server.Now().Sub(start)
-	return render.NewDeletionPlan(j.graph, j.policy, j.targets, report), report, nil
-}
-
-// concerned returns the objects that the job may change, as far as the graph
-// tells.
-func concerned(j *job) iter.Seq[graph.Node] {
-	nodes := j.graph.Nodes()
-	if len(j.targets) > 0 {
-		nodes = gc.Concerned(j.graph, uids(j.targets)).All()
-	}
-	return func(yield func(graph.Node) bool) {
-		for n := range nodes {
-			outside := j.namespace != "" && n.Namespace() != j.namespace && !n.BeingDeleted()
-			if !n.Virtual() && !outside && !yield(n) {
-				return
-			}
-		}
-	}
 }
 
 // withFacts returns the concerned objects of which there is more to know than
 // metadata.
 func withFacts(j *job) []graph.Object {
 	var objects []graph.Object
-	for n := range concerned(j) {
+	for n := range j.Concerned(j.graph) {
 		if cluster.HasFacts(n.Resource()) {
 			objects = append(objects, *n.Object())
 		}
 	}
 	return objects
-}
-
-// finalizerActor says who removes a finalizer: a controller of
-// kube-controller-manager, if that is known to run, or one of which nothing is
-// known.
-func finalizerActor(finalizer string, controllerManager bool) simulator.Actor {
-	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
-	if controllerManager && len(known) > 0 && known[0].Builtin == finalizers.ControllerManager {
-		return simulator.Acts
-	}
-	return simulator.Unknown
-}
-
-// foretell adds to the outcomes what the simulation is not sure of. What waits
-// for things that may come, such as a finalizer whose controller is not known,
-// is Unknown, and so is what waits for nothing but that.
-func foretell(server *simulator.Server, report *gc.Report) {
-	unsure := map[types.UID]bool{}
-	for i := range report.Outcomes {
-		o := &report.Outcomes[i]
-		_, fate := server.Object(o.Object.UID)
-		if o.Result == gc.Remaining && len(o.WaitingFor) == 0 {
-			addReasons(o, fate.Unknown)
-			unsure[o.Object.UID] = mayEnd(fate)
-		}
-		addReasons(o, fate.Notes)
-	}
-	for changed := true; changed; {
-		changed = false
-		for i := range report.Outcomes {
-			o := &report.Outcomes[i]
-			if o.Result == gc.Remaining && !unsure[o.Object.UID] && len(o.WaitingFor) > 0 && len(o.Finalizers) == 0 {
-				unsure[o.Object.UID] = !slices.ContainsFunc(o.WaitingFor, func(id graph.Identity) bool { return !unsure[id.UID] })
-				changed = changed || unsure[o.Object.UID]
-			}
-		}
-	}
-	for i := range report.Outcomes {
-		if o := &report.Outcomes[i]; unsure[o.Object.UID] {
-			o.Result = gc.Unknown
-		}
-	}
-}
-
-// mayEnd reports whether everything that an object waits for may come although
-// it does not in the simulation, because nothing is known of who works there. A
-// kubelet that is known not to report is taken to stay away.
-func mayEnd(fate simulator.Fate) bool {
-	for _, wait := range fate.Waits {
-		if wait.Kind == simulator.ForKubelet && wait.NodeState != simulator.NodeUnread || wait.Unknown == "" {
-			return false
-		}
-	}
-	return len(fate.Waits) > 0
-}
-
-func addReasons(o *gc.Outcome, reasons []string) {
-	if o.Reason != "" {
-		reasons = append([]string{o.Reason}, reasons...)
-	}
-	o.Reason = strings.Join(reasons, "; ")
 }
 
 // askServer sends every step with dryRun=All and notes the answers, or why it was
@@ -376,104 +277,44 @@ func (d *deletion) refuseIncomplete(j *job) error {
 
 // consent shows the summary and asks, or finds out why the job must not be
 // done.
-func (d *deletion) consent(ctx context.Context, j *job, plan *render.DeletionPlan, report *gc.Report) error {
+func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan) error {
 	style, err := d.style(d.ErrOut)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(d.ErrOut, j.sentence+":")
-	if err := render.Summary(d.ErrOut, style, render.Future, report.Outcomes); err != nil {
+	if err := render.Summary(d.ErrOut, style, render.Future, p.Report.Outcomes); err != nil {
 		return err
 	}
-	if j.takes >= time.Second && d.wait {
-		fmt.Fprintf(d.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(j.takes))
+	if p.Takes >= time.Second && d.wait {
+		fmt.Fprintf(d.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(p.Takes))
 	}
-	guarded := protected(j, report)
+	guarded := p.Guarded()
 	switch {
-	case d.confirm != "" && d.confirm != plan.Digest:
+	case d.confirm != "" && d.confirm != p.Digest:
 		return hintedError{
 			fmt.Errorf("confirming the preview: it is not that of %s any more", d.confirm),
-			"run with --dry-run=client again and look at what changed; the digest is now " + plan.Digest,
+			"run with --dry-run=client again and look at what changed; the digest is now " + p.Digest,
 		}
 	case d.confirm != "":
 		return nil
 	case d.yes && guarded == "":
 		return nil
 	}
-	return d.ask(ctx, guarded, plan)
+	return d.ask(ctx, guarded, p.Digest)
 }
-
-// protected returns the name that the user must type before something in a
-// system namespace is touched, empty when nothing is.
-func protected(j *job, report *gc.Report) string {
-	for i := range j.targets {
-		if ofSystem(&j.targets[i]) {
-			return j.targets[i].Name
-		}
-	}
-	for id := range systemObjects(j, report) {
-		return cmp.Or(id.Namespace, id.Name)
-	}
-	return ""
-}
-
-// systemObjects returns what belongs to the system of all that a job writes to, or
-// that goes with something else, by its preview.
-func systemObjects(j *job, preview *gc.Report) iter.Seq[graph.Identity] {
-	return func(yield func(graph.Identity) bool) {
-		for _, s := range preview.Steps {
-			if id := s.Object.Identity(); ofSystem(&id) && !yield(id) {
-				return
-			}
-		}
-		for i := range preview.Outcomes { // what controllers delete with something else
-			o := &preview.Outcomes[i]
-			id := o.Object.Identity()
-			if !ofSystem(&id) || o.Result != gc.Deleted && !o.Object.BeingDeleted() {
-				continue
-			}
-			before, known := j.snapshot.Object(o.Object.UID)
-			if !(known && before.BeingDeleted()) && !yield(id) {
-				return
-			}
-		}
-	}
-}
-
-// guard refuses to write to what belongs to the system and was not in the preview
-// that the user agreed to: it was made since, or nothing was to become of it.
-func guard(j *job, preview *gc.Report) func(graph.Object) error {
-	agreed := map[types.UID]bool{}
-	for id := range systemObjects(j, preview) {
-		agreed[id.UID] = true
-	}
-	return func(o graph.Object) error {
-		if id := o.Identity(); ofSystem(&id) && !agreed[id.UID] {
-			return errors.New("it belongs to the system and was not in the preview")
-		}
-		return nil
-	}
-}
-
-// ofSystem holds for the namespaces of the system, and for what is in kube-system.
-func ofSystem(id *graph.Identity) bool {
-	return id.Namespace == metav1.NamespaceSystem ||
-		id.Resource.IsNamespace() && slices.Contains(systemNamespaces, id.Name)
-}
-
-var systemNamespaces = []string{metav1.NamespaceSystem, metav1.NamespacePublic, metav1.NamespaceDefault, "kube-node-lease"}
 
 // ask puts the question on the terminal. Without one the answer is no.
-func (d *deletion) ask(ctx context.Context, guarded string, plan *render.DeletionPlan) error {
+func (d *deletion) ask(ctx context.Context, guarded, digest string) error {
 	if !isTerminal(d.In) {
 		if guarded != "" {
 			return hintedError{
 				fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", guarded),
-				"--confirm=" + plan.Digest + " goes ahead with exactly these writes",
+				"--confirm=" + digest + " goes ahead with exactly these writes",
 			}
 		}
 		return hintedError{errors.New("asking for consent: there is no terminal"),
-			"--yes goes ahead; --confirm=" + plan.Digest + " goes ahead with exactly these writes"}
+			"--yes goes ahead; --confirm=" + digest + " goes ahead with exactly these writes"}
 	}
 	question, want := "Do you want to continue? (y/N): ", []string{"y", "yes"}
 	if guarded != "" {
@@ -517,13 +358,13 @@ func (d *deletion) serverOptions(takes time.Duration) cluster.ServerOptions {
 
 // perform does the job on the cluster and reports. The user has agreed to the
 // preview.
-func (d *deletion) perform(ctx context.Context, j *job, preview *gc.Report) error {
+func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
-	server, err := j.session.server(d.serverOptions(j.takes))
+	server, err := j.session.server(d.serverOptions(p.Takes))
 	if err != nil {
 		return err
 	}
@@ -533,7 +374,7 @@ func (d *deletion) perform(ctx context.Context, j *job, preview *gc.Report) erro
 	server.Watch(watchContext, j.snapshot, watched(j))
 	server.AwaitWatches(ctx, watchesTake)
 	progress := newProgress(d)
-	report, err := j.run(ctx, gc.New(server, j.graph, gc.Options{Workers: d.concurrency, Observer: progress.observe, Guard: guard(j, preview)}))
+	report, err := j.Run(ctx, gc.New(server, j.graph, gc.Options{Workers: d.concurrency, Observer: progress.observe, Guard: p.Guard()}))
 	progress.end(d.ErrOut)
 	if printErr := d.printReport(j, progress.events, report); printErr != nil {
 		return printErr
@@ -560,8 +401,8 @@ const watchesTake = 5 * time.Second
 // writes to.
 func awaited(j *job) iter.Seq[types.UID] {
 	return func(yield func(types.UID) bool) {
-		for n := range concerned(j) {
-			if (len(j.targets) > 0 || n.BeingDeleted()) && !yield(n.UID()) {
+		for n := range j.Concerned(j.graph) {
+			if (len(j.Targets) > 0 || n.BeingDeleted()) && !yield(n.UID()) {
 				return
 			}
 		}
@@ -573,7 +414,7 @@ func awaited(j *job) iter.Seq[types.UID] {
 // be lost with the reference to its owner.
 func watched(j *job) []*graph.Resource {
 	var resources []*graph.Resource
-	if j.policy == metav1.DeletePropagationOrphan {
+	if j.Policy == metav1.DeletePropagationOrphan {
 		for _, resource := range j.session.reader.Resources() {
 			if len(j.snapshot.Listed(resource.GroupResource())) > 0 {
 				resources = append(resources, resource)
@@ -582,7 +423,7 @@ func watched(j *job) []*graph.Resource {
 		return resources
 	}
 	seen := map[*graph.Resource]bool{}
-	for n := range concerned(j) {
+	for n := range j.Concerned(j.graph) {
 		if resource := n.Resource(); !seen[resource] {
 			seen[resource] = true
 			resources = append(resources, resource)
@@ -617,7 +458,7 @@ func (d *deletion) printNothing(j *job) error {
 	case d.output == "":
 		return nil
 	case d.dryRun != "none":
-		return d.printPlan(j, render.NewDeletionPlan(j.graph, "", nil, report), report)
+		return d.printPlan(j, render.NewDeletionPlan(preview.Nothing(j.graph)), report)
 	}
 	return d.printReport(j, []render.Event{}, report)
 }

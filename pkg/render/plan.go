@@ -3,9 +3,6 @@
 package render
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -17,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 // DeletionPlan is the document of a preview.
@@ -106,76 +104,38 @@ type Remaining struct {
 	Causes     []string          `json:"causes"`
 }
 
-// NewDeletionPlan describes what a simulated run on the graph did.
-func NewDeletionPlan(g *graph.Graph, policy metav1.DeletionPropagation, targets []graph.Identity, report *gc.Report) *DeletionPlan {
-	s := g.Snapshot()
+// NewDeletionPlan describes a plan.
+func NewDeletionPlan(p *preview.Plan) *DeletionPlan {
+	s := p.Graph.Snapshot()
 	plan := &DeletionPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		PropagationPolicy: policy, Targets: references(targets), Steps: []PlanStep{}, Outcome: outcomes(report),
+		PropagationPolicy: p.Job.Policy, Targets: references(p.Job.Targets), Steps: []PlanStep{}, Outcome: outcomes(p.Report),
+		Digest: p.Digest,
 	}
 	if plan.Targets == nil {
 		plan.Targets = []ObjectReference{}
 	}
-	for i, step := range report.Steps {
-		plan.Steps = append(plan.Steps, newPlanStep(s, i+1, step))
+	for i := range p.Report.Steps {
+		plan.Steps = append(plan.Steps, newPlanStep(p, i))
 	}
-	plan.Digest = digest(plan.Steps, covered(g, report))
 	return plan
 }
 
-// covered returns the UIDs of the objects that a plan speaks for, in their order: of
-// all but those that stay as they are, and of everything that goes with a Namespace
-// or a CustomResourceDefinition, whatever keeps it for the time being. One write
-// deletes these, and all that is in them.
-func covered(g *graph.Graph, report *gc.Report) []types.UID {
-	uids := make([]types.UID, 0, len(report.Outcomes))
-	var going []graph.Node
-	for i := range report.Outcomes {
-		o := &report.Outcomes[i]
-		if o.Result == gc.Untouched {
-			continue
-		}
-		uids = append(uids, o.Object.UID)
-		if n, ok := g.Node(o.Object.UID); ok && (o.Result == gc.Deleted || o.Object.BeingDeleted()) {
-			going = append(going, n)
-		}
-	}
-	for _, n := range gc.Contents(g, going...) {
-		uids = append(uids, n.UID())
-	}
-	slices.Sort(uids)
-	return slices.Compact(uids)
-}
-
-func newPlanStep(s *graph.Snapshot, number int, step gc.Step) PlanStep {
-	p := PlanStep{
-		Step: number, Action: step.Action, Object: NewObjectReference(step.Object.Identity()), Reason: step.Reason,
-		PropagationPolicy: step.Options.PropagationPolicy, GracePeriodSeconds: step.Options.GracePeriodSeconds, Preconditions: Preconditions{UID: step.Object.UID},
-	}
-	if o, ok := s.Object(step.Object.UID); ok && o.ResourceVersion == step.Object.ResourceVersion {
-		p.Preconditions.ResourceVersion = o.ResourceVersion
+func newPlanStep(p *preview.Plan, i int) PlanStep {
+	step := &p.Report.Steps[i]
+	s := PlanStep{
+		Step: i + 1, Action: step.Action, Object: NewObjectReference(step.Object.Identity()), Reason: step.Reason,
+		PropagationPolicy: step.Options.PropagationPolicy, GracePeriodSeconds: step.Options.GracePeriodSeconds,
+		Preconditions: Preconditions{UID: step.Object.UID, ResourceVersion: p.Version(step)},
 	}
 	if step.Action != gc.ActionDelete {
-		p.Patch = &PatchSummary{
+		s.Patch = &PatchSummary{
 			RemoveOwnerReferences: step.Patch.RemoveOwners, UnblockOwnerReferences: step.Patch.Unblock,
 			RemoveFinalizer: step.Patch.RemoveFinalizer,
 		}
 	}
-	return p
-}
-
-// digest identifies the writes, in their order, but not the words about them, and
-// the objects that the plan speaks for, in whatever version they are.
-func digest(steps []PlanStep, covered []types.UID) string {
-	hash := sha256.New()
-	encoder := json.NewEncoder(hash)
-	for _, s := range steps {
-		// Encoding structs of strings into a hash cannot fail.
-		_ = encoder.Encode([]any{s.Action, s.Preconditions, s.PropagationPolicy, s.GracePeriodSeconds, s.Patch})
-	}
-	_ = encoder.Encode(covered)
-	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+	return s
 }
 
 // NewDeletionReport describes what a run did.

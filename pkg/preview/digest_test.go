@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package render_test
+package preview
 
 import (
 	"testing"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 func resourceOf(group, plural, kind string, namespaced bool) *graph.Resource {
@@ -35,7 +34,7 @@ func digestOf(outcomes []gc.Outcome, others ...graph.Object) string {
 	for _, o := range others {
 		s.Add(o)
 	}
-	return render.NewDeletionPlan(graph.New(s), "", nil, &gc.Report{Outcomes: outcomes}).Digest
+	return (&Plan{Job: &Job{}, Graph: graph.New(s), Report: &gc.Report{Outcomes: outcomes}}).digest()
 }
 
 // A digest stands for the objects that a plan speaks for, by UID. What is added to

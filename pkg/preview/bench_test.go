@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cmd
+package preview
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
 // fan returns a snapshot of an owner with that many blocking dependents.
@@ -42,7 +41,7 @@ func fan(dependents int) *graph.Snapshot {
 	return s
 }
 
-// BenchmarkPreview measures the preview of a cascade, from the snapshot on.
+// BenchmarkPreview measures the plan of a cascade, from the snapshot on.
 func BenchmarkPreview(b *testing.B) {
 	for _, policy := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
@@ -52,12 +51,13 @@ func BenchmarkPreview(b *testing.B) {
 				s := fan(dependents)
 				b.ReportAllocs()
 				for b.Loop() {
-					server := simulator.New(s, simulator.Options{Now: time.Now()})
-					collector := gc.New(server, graph.New(s), gc.Options{})
 					owner, _ := s.Object("owner")
-					report, err := collector.Delete(context.Background(), []gc.Target{{Identity: owner.Identity()}}, gc.DeleteOptions{Policy: policy})
-					if err != nil || len(report.Outcomes) != dependents+1 {
-						b.Fatalf("%d outcomes, %v", len(report.Outcomes), err)
+					job := &Job{Policy: policy, Targets: []graph.Identity{owner.Identity()}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+						return c.Delete(ctx, []gc.Target{{Identity: owner.Identity()}}, gc.DeleteOptions{Policy: policy})
+					}}
+					p, err := Make(context.Background(), job, World{Graph: graph.New(s), Now: time.Now()})
+					if err != nil || len(p.Report.Outcomes) != dependents+1 {
+						b.Fatalf("%v, %v", p, err)
 					}
 				}
 			})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cmd
+package preview
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func TestGuardOfTheSystem(t *testing.T) {
 	terminating.DeletionTimestamp = &metav1.Time{}
 	snapshot := &graph.Snapshot{}
 	snapshot.Add(terminating)
-	preview := &gc.Report{
+	report := &gc.Report{
 		Steps: []gc.Step{{Object: in("kube-system", "written")}},
 		Outcomes: []gc.Outcome{
 			{Object: in("kube-system", "goes"), Result: gc.Deleted},
@@ -33,7 +33,7 @@ func TestGuardOfTheSystem(t *testing.T) {
 			{Object: terminating, Result: gc.Remaining},
 		},
 	}
-	refuses := guard(&job{snapshot: snapshot}, preview)
+	refuses := (&Plan{Job: &Job{}, Graph: graph.New(snapshot), Report: report}).Guard()
 	for _, o := range []graph.Object{in("kube-system", "written"), in("kube-system", "goes"), in("shop", "late")} {
 		if err := refuses(o); err != nil {
 			t.Errorf("%s: %v", o.Name, err)
@@ -43,7 +43,7 @@ func TestGuardOfTheSystem(t *testing.T) {
 	again.UID = "another"
 	for _, o := range []graph.Object{
 		in("kube-system", "late"), in("kube-system", "stays"), in("kube-system", "undecided"), terminating, again,
-		{Resource: &namespaces, Name: "default", UID: "default"},
+		{Resource: planNamespaces, Name: "default", UID: "default"},
 	} {
 		if refuses(o) == nil {
 			t.Errorf("%s may be written to", o.Name)

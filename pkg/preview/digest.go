@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// digest identifies the writes, in their order, but not the words about them, and
+// the objects that the plan speaks for, in whatever version they are.
+func (p *Plan) digest() string {
+	hash := sha256.New()
+	encoder := json.NewEncoder(hash)
+	for i := range p.Report.Steps {
+		s := &p.Report.Steps[i]
+		id := s.Object.Identity()
+		// Encoding strings, numbers and structs of them into a hash cannot fail.
+		_ = encoder.Encode([]any{
+			s.Action, id.URLPath(), id.UID, p.Version(s), s.Options.PropagationPolicy, s.Options.GracePeriodSeconds,
+			s.Patch.RemoveOwners, s.Patch.Unblock, s.Patch.RemoveFinalizer,
+		})
+	}
+	_ = encoder.Encode(p.covered())
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// covered returns the UIDs of the objects that a plan speaks for, in their order: of
+// all but those that stay as they are, and of everything that goes with a Namespace
+// or a CustomResourceDefinition, whatever keeps it for the time being. One write
+// deletes these, and all that is in them.
+func (p *Plan) covered() []types.UID {
+	uids := make([]types.UID, 0, len(p.Report.Outcomes))
+	var going []graph.Node
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		if o.Result == gc.Untouched {
+			continue
+		}
+		uids = append(uids, o.Object.UID)
+		if n, ok := p.Graph.Node(o.Object.UID); ok && (o.Result == gc.Deleted || o.Object.BeingDeleted()) {
+			going = append(going, n)
+		}
+	}
+	for _, n := range gc.Contents(p.Graph, going...) {
+		uids = append(uids, n.UID())
+	}
+	slices.Sort(uids)
+	return slices.Compact(uids)
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// finalizerActor says who removes a finalizer: a controller of
+// kube-controller-manager, if that is known to run, or one of which nothing is
+// known.
+func finalizerActor(finalizer string, controllerManager bool) simulator.Actor {
+	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
+	if controllerManager && len(known) > 0 && known[0].Builtin == finalizers.ControllerManager {
+		return simulator.Acts
+	}
+	return simulator.Unknown
+}
+
+// foretell adds to the outcomes what the simulation is not sure of. What waits
+// for things that may come, such as a finalizer whose controller is not known,
+// is Unknown, and so is what waits for nothing but that.
+func foretell(server *simulator.Server, report *gc.Report) {
+	unsure := map[types.UID]bool{}
+	for i := range report.Outcomes {
+		o := &report.Outcomes[i]
+		_, fate := server.Object(o.Object.UID)
+		if o.Result == gc.Remaining && len(o.WaitingFor) == 0 {
+			addReasons(o, fate.Unknown)
+			unsure[o.Object.UID] = mayEnd(fate)
+		}
+		addReasons(o, fate.Notes)
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := range report.Outcomes {
+			o := &report.Outcomes[i]
+			if o.Result == gc.Remaining && !unsure[o.Object.UID] && len(o.WaitingFor) > 0 && len(o.Finalizers) == 0 {
+				unsure[o.Object.UID] = !slices.ContainsFunc(o.WaitingFor, func(id graph.Identity) bool { return !unsure[id.UID] })
+				changed = changed || unsure[o.Object.UID]
+			}
+		}
+	}
+	for i := range report.Outcomes {
+		if o := &report.Outcomes[i]; unsure[o.Object.UID] {
+			o.Result = gc.Unknown
+		}
+	}
+}
+
+// mayEnd reports whether everything that an object waits for may come although
+// it does not in the simulation, because nothing is known of who works there. A
+// kubelet that is known not to report is taken to stay away.
+func mayEnd(fate simulator.Fate) bool {
+	for _, wait := range fate.Waits {
+		if wait.Kind == simulator.ForKubelet && wait.NodeState != simulator.NodeUnread || wait.Unknown == "" {
+			return false
+		}
+	}
+	return len(fate.Waits) > 0
+}
+
+func addReasons(o *gc.Outcome, reasons []string) {
+	if o.Reason != "" {
+		reasons = append([]string{o.Reason}, reasons...)
+	}
+	o.Reason = strings.Join(reasons, "; ")
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// world reads objects, one a line: NAME, then its finalizers, then < and its owners,
+// of which those with ! are blocked.
+func world(text string) *graph.Graph {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.AddSpecific(planConfigMaps.GroupVersionKind(), planConfigMaps.GroupVersionResource, planConfigMaps.GroupVersionResource, meta.RESTScopeNamespace)
+	s := &graph.Snapshot{Mapper: mapper}
+	s.MarkListed(planConfigMaps.GroupResource(), "", "1")
+	for line := range strings.Lines(text) {
+		words, owners, _ := strings.Cut(strings.TrimSpace(line), "<")
+		fields := strings.Fields(words)
+		if len(fields) == 0 {
+			continue
+		}
+		o := graph.Object{Resource: planConfigMaps, Namespace: "shop", Name: fields[0], UID: types.UID(fields[0]), ResourceVersion: "1", Finalizers: fields[1:]}
+		for _, owner := range strings.Fields(owners) {
+			name, blocks := strings.CutSuffix(owner, "!")
+			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
+				APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: types.UID(name), BlockOwnerDeletion: &blocks,
+			})
+		}
+		s.Add(o)
+	}
+	return graph.New(s)
+}
+
+// What the simulation is not sure of makes outcomes Unknown, and so does waiting for
+// nothing but that.
+func TestOutcomes(t *testing.T) {
+	const foreign, builtIn = "example.com/x", "kubernetes.io/pvc-protection"
+	for name, test := range map[string]struct {
+		world   string
+		policy  metav1.DeletionPropagation
+		manager bool
+		want    string
+	}{
+		"a foreign finalizer": {
+			"a " + foreign, metav1.DeletePropagationBackground, true,
+			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
+		},
+		"and who waits for it": {
+			"a\nb " + foreign + " < a!", metav1.DeletePropagationForeground, true,
+			"a Unknown: a blocking dependent must go first [b]\n" +
+				"b Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
+		},
+		"one of kube-controller-manager": {
+			"a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, true, "a Deleted: ",
+		},
+		"which is not known to work": {
+			"a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, false,
+			"a Unknown: finalizer batch.kubernetes.io/job-tracking; whether a controller removes the finalizer batch.kubernetes.io/job-tracking is not known",
+		},
+		"whose condition cannot be seen": {
+			"a " + builtIn, metav1.DeletePropagationBackground, true,
+			"a Unknown: finalizer kubernetes.io/pvc-protection; whether a pod uses the claim is not known",
+		},
+		"dependents": {"a\nb < a\nc < b", metav1.DeletePropagationOrphan, false, "a Deleted: \nb Orphaned: \nc Untouched: its owner ConfigMap/b is still there"},
+	} {
+		g := world(test.world)
+		target, _ := g.Node("a")
+		job := &Job{Policy: test.policy, Targets: []graph.Identity{target.Identity()}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+			return c.Delete(ctx, []gc.Target{{Identity: target.Identity()}}, gc.DeleteOptions{Policy: test.policy})
+		}}
+		p, err := Make(t.Context(), job, World{Graph: g, Now: now, ControllerManager: test.manager})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range p.Report.Outcomes {
+			line := fmt.Sprintf("%s %s: %s", o.Object.Name, o.Result, o.Reason)
+			if len(o.WaitingFor) > 0 {
+				line += fmt.Sprint(" [", o.WaitingFor[0].Name, "]")
+			}
+			got = append(got, line)
+		}
+		if diff := cmp.Diff(test.want, strings.Join(got, "\n")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A pass of collection in a namespace concerns what is there, and what is being
+// deleted elsewhere.
+func TestConcerned(t *testing.T) {
+	g := world("a\nb < a")
+	names := func(j *Job) []string {
+		var names []string
+		for n := range j.Concerned(g) {
+			names = append(names, n.Name())
+		}
+		return names
+	}
+	b, _ := g.Node("b")
+	for _, test := range []struct {
+		job  Job
+		want []string
+	}{
+		{Job{}, []string{"a", "b"}},
+		{Job{Namespace: "shop"}, []string{"a", "b"}},
+		{Job{Namespace: "other"}, nil},
+		{Job{Targets: []graph.Identity{b.Identity()}}, []string{"b"}},
+	} {
+		if got := names(&test.job); !slices.Equal(got, test.want) {
+			t.Errorf("%+v: got %v", test.job, got)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package preview says what a deletion will do: which writes it sends, what becomes
+// of every object that it concerns, what cannot be told, and what consent to it
+// covers. It runs the deletion's own algorithm on a simulation of what was read. It
+// reaches no cluster and asks nobody.
+package preview
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// Job is one deletion or one pass of collection.
+type Job struct {
+	// Policy and Targets are empty for a pass of collection.
+	Policy  metav1.DeletionPropagation
+	Targets []graph.Identity
+	// Namespace is the one that is collected, empty for all.
+	Namespace string
+	// Run lets a collector do the job, on a simulation or on the cluster.
+	Run func(context.Context, *gc.Collector) (*gc.Report, error)
+}
+
+// Concerned returns the objects that the job may change, as far as the graph tells.
+func (j *Job) Concerned(g *graph.Graph) iter.Seq[graph.Node] {
+	nodes := g.Nodes()
+	if len(j.Targets) > 0 {
+		nodes = gc.Concerned(g, uidsOf(j.Targets)).All()
+	}
+	return func(yield func(graph.Node) bool) {
+		for n := range nodes {
+			outside := j.Namespace != "" && n.Namespace() != j.Namespace && !n.BeingDeleted()
+			if !n.Virtual() && !outside && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+func uidsOf(ids []graph.Identity) []types.UID {
+	uids := make([]types.UID, len(ids))
+	for i := range ids {
+		uids[i] = ids[i].UID
+	}
+	return uids
+}
+
+// World is in which the job is done.
+type World struct {
+	// Graph is of what was read, with the facts of its snapshot.
+	Graph *graph.Graph
+	// Now is the API server's time.
+	Now time.Time
+	// ControllerManager: kube-controller-manager is known to work.
+	ControllerManager bool
+}
+
+// Plan is a job as it would be done now.
+type Plan struct {
+	Job   *Job
+	Graph *graph.Graph
+	// Report has the writes in the order of one worker, and the outcomes with what
+	// the simulation is not sure of.
+	Report *gc.Report
+	// Digest is the same as long as the same writes would be made to the same
+	// versions of the same objects, and the same objects would go.
+	Digest string
+	// Takes is how long the job has to wait for others: grace periods, the namespace
+	// controller, pod garbage collection.
+	Takes time.Duration
+}
+
+// Make makes the plan of a job. The error is that of the context, or of the job.
+func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
+	server := simulator.New(w.Graph.Snapshot(), simulator.Options{
+		Now: w.Now,
+		Actors: simulator.Actors{
+			NamespaceController: w.ControllerManager, PodGC: w.ControllerManager, Kubelets: true,
+			Finalizer: func(finalizer string) simulator.Actor { return finalizerActor(finalizer, w.ControllerManager) },
+		},
+	})
+	report, err := j.Run(ctx, gc.New(server, w.Graph, gc.Options{}))
+	if err != nil {
+		return nil, err
+	}
+	foretell(server, report)
+	p := &Plan{Job: j, Graph: w.Graph, Report: report, Takes: server.Now().Sub(w.Now)}
+	p.Digest = p.digest()
+	return p, nil
+}
+
+// Nothing returns the plan of a job without anything to do.
+func Nothing(g *graph.Graph) *Plan {
+	p := &Plan{Job: &Job{}, Graph: g, Report: &gc.Report{}}
+	p.Digest = p.digest()
+	return p
+}
+
+// Version returns the resourceVersion that a write of the plan finds, empty when an
+// earlier one changes it.
+func (p *Plan) Version(step *gc.Step) string {
+	if o, ok := p.Graph.Snapshot().Object(step.Object.UID); ok && o.ResourceVersion == step.Object.ResourceVersion {
+		return o.ResourceVersion
+	}
+	return ""
+}
