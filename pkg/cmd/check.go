@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,8 +35,7 @@ type checkOptions struct {
 	rules    []string
 	severity string
 	settle   time.Duration
-	output   string
-	template templateFlags
+	output   output[*checkAnswer]
 }
 
 const checkLong = `Find owner references that are wrong, and say what the garbage collector does
@@ -96,9 +97,19 @@ func newCheck(g *globals) *cobra.Command {
 	flags.StringSliceVar(&o.rules, "rule", nil, "Apply only these rules: "+strings.Join(check.RuleIDs(), ", "))
 	flags.StringVar(&o.severity, "severity", check.Info.String(), "Report only what is at least as bad: "+strings.Join(check.Severities(), ", "))
 	flags.DurationVar(&o.settle, "settle", 5*time.Second, "After this time look again at what is wrong, and report what still is; 0 looks once, and so shows what the garbage collector is about to delete, too")
-	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
-	o.template.addFlags(flags)
-	g.completeValues(cmd, map[string][]string{"severity": check.Severities(), "output": o.formats()})
+	o.output = newOutput(
+		func(a *checkAnswer) runtime.Object { return render.NewCheckReport(a.snapshot, a.report) },
+		format[*checkAnswer]{"", func(w io.Writer, style render.Style, a *checkAnswer) error {
+			return render.CheckText(w, style, a.report)
+		}},
+		format[*checkAnswer]{"name", func(w io.Writer, _ render.Style, a *checkAnswer) error { return render.CheckNames(w, a.report) }},
+		format[*checkAnswer]{"sarif", func(w io.Writer, _ render.Style, a *checkAnswer) error {
+			build, _ := debug.ReadBuildInfo() // nil without one
+			return render.SARIF(w, clientVersion(build).GitVersion, a.snapshot, a.report)
+		}},
+	)
+	o.output.addFlags(g, cmd)
+	g.completeValues(cmd, map[string][]string{"severity": check.Severities()})
 	register(cmd, "rule", completeList(check.RuleIDs()))
 	return cmd
 }
@@ -117,15 +128,14 @@ func completeList(words []string) cobra.CompletionFunc {
 	}
 }
 
-func (o *checkOptions) formats() []string {
-	return append([]string{"name", "sarif"}, o.template.formats()...)
+// checkAnswer is what was checked, and what was found.
+type checkAnswer struct {
+	snapshot *graph.Snapshot
+	report   *check.Report
 }
 
 func (o *checkOptions) validate() error {
 	if err := o.validateTargets(); err != nil {
-		return err
-	}
-	if _, err := o.style(o.Out); err != nil {
 		return err
 	}
 	if _, ok := check.ParseSeverity(o.severity); !ok {
@@ -142,11 +152,7 @@ func (o *checkOptions) validate() error {
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}
 	}
-	if slices.Contains([]string{"", "name", "sarif"}, o.output) {
-		return nil
-	}
-	_, err := o.template.printer(o.output, o.formats())
-	return err
+	return o.output.validate(o.globals)
 }
 
 func (o *checkOptions) run(ctx context.Context) error {
@@ -424,22 +430,5 @@ func (o *checkOptions) unhandled(s *session, named []graph.Object, warn bool) []
 
 // print writes the answer in the format asked for.
 func (o *checkOptions) print(l *checked, report *check.Report) error {
-	switch o.output {
-	case "":
-		style, err := o.style(o.Out)
-		if err != nil {
-			return err
-		}
-		return render.CheckText(o.Out, style, report)
-	case "name":
-		return render.CheckNames(o.Out, report)
-	case "sarif":
-		build, _ := debug.ReadBuildInfo() // nil without one
-		return render.SARIF(o.Out, clientVersion(build).GitVersion, l.graph.Snapshot(), report)
-	}
-	printer, err := o.template.printer(o.output, o.formats())
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(render.NewCheckReport(l.graph.Snapshot(), report), o.Out)
+	return o.output.print(o.globals, &checkAnswer{l.graph.Snapshot(), report})
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -35,8 +37,7 @@ type deletion struct {
 	concurrency     int
 	allowIncomplete bool
 	scope           string
-	output          string
-	template        templateFlags
+	output          output[*deletionAnswer]
 }
 
 func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
@@ -50,19 +51,22 @@ func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
 	flags.BoolVar(&d.allowIncomplete, "allow-incomplete", false, "Go ahead although something that could not be read might change the outcome")
 	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you may read it`)
-	flags.StringVarP(&d.output, "output", "o", "", "Output format: "+strings.Join(d.formats(), ", "))
-	d.template.addFlags(flags)
-	d.completeValues(cmd, map[string][]string{
-		"dry-run": {"none", "client", "server"}, "scope": scopes, "output": d.formats(),
-	})
+	d.output = newOutput(
+		(*deletionAnswer).document,
+		format[*deletionAnswer]{"", d.writeText},
+		format[*deletionAnswer]{"name", func(w io.Writer, _ render.Style, a *deletionAnswer) error {
+			return render.DeletedNames(w, a.report.Outcomes)
+		}},
+		format[*deletionAnswer]{"dot", func(w io.Writer, _ render.Style, a *deletionAnswer) error {
+			return render.OutcomeDOT(w, a.job.graph, a.report.Outcomes)
+		}},
+	)
+	d.output.addFlags(d.globals, cmd)
+	d.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "scope": scopes})
 }
 
 // scopes are the values of --scope.
 var scopes = []string{"auto", "namespace", "cluster"}
-
-func (d *deletion) formats() []string {
-	return append([]string{"name", "dot"}, d.template.formats()...)
-}
 
 func (d *deletion) validateDeletion() error {
 	switch {
@@ -74,17 +78,10 @@ func (d *deletion) validateDeletion() error {
 		return usageError{errors.New("--concurrency must be at least 1")}
 	case d.timeout < 0:
 		return usageError{errors.New("--timeout must not be negative")}
-	case d.dryRun == "none" && d.output == "dot":
+	case d.dryRun == "none" && d.output.name == "dot":
 		return usageError{errors.New("-o dot draws a preview: it needs --dry-run")}
 	}
-	if _, err := d.style(d.Out); err != nil {
-		return err
-	}
-	if slices.Contains([]string{"", "name", "dot"}, d.output) {
-		return nil
-	}
-	_, err := d.template.printer(d.output, d.formats())
-	return err
+	return d.output.validate(d.globals)
 }
 
 // job is one deletion or one pass of collection.
@@ -200,25 +197,32 @@ func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionP
 	return nil
 }
 
+// deletionAnswer is the preview of a job, or what a run of it did.
+type deletionAnswer struct {
+	job    *job
+	report *gc.Report
+	// plan is that of a preview, nil for a run. events are the writes of a run.
+	plan   *render.DeletionPlan
+	events []render.Event
+}
+
+func (a *deletionAnswer) document() runtime.Object {
+	if a.plan != nil {
+		return a.plan
+	}
+	return render.NewDeletionReport(a.job.snapshot, a.events, a.report)
+}
+
+func (d *deletion) writeText(w io.Writer, style render.Style, a *deletionAnswer) error {
+	if a.plan == nil {
+		return render.Summary(w, style, render.Past, a.report.Outcomes)
+	}
+	fmt.Fprintf(w, "%s (%s):\n", a.job.sentence, d.dryRunWords())
+	return render.Plan(w, style, a.plan, a.report)
+}
+
 func (d *deletion) printPlan(j *job, plan *render.DeletionPlan, report *gc.Report) error {
-	switch d.output {
-	case "":
-		style, err := d.style(d.Out)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(d.Out, "%s (%s):\n", j.sentence, d.dryRunWords())
-		return render.Plan(d.Out, style, plan, report)
-	case "name":
-		return render.DeletedNames(d.Out, report.Outcomes)
-	case "dot":
-		return render.OutcomeDOT(d.Out, j.graph, report.Outcomes)
-	}
-	printer, err := d.template.printer(d.output, d.formats())
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(plan, d.Out)
+	return d.output.print(d.globals, &deletionAnswer{job: j, report: report, plan: plan})
 }
 
 func (d *deletion) dryRunWords() string {
@@ -433,21 +437,7 @@ func watched(j *job) []*graph.Resource {
 }
 
 func (d *deletion) printReport(j *job, events []render.Event, report *gc.Report) error {
-	switch d.output {
-	case "":
-		style, err := d.style(d.Out)
-		if err != nil {
-			return err
-		}
-		return render.Summary(d.Out, style, render.Past, report.Outcomes)
-	case "name":
-		return render.DeletedNames(d.Out, report.Outcomes)
-	}
-	printer, err := d.template.printer(d.output, d.formats())
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(render.NewDeletionReport(j.snapshot, events, report), d.Out)
+	return d.output.print(d.globals, &deletionAnswer{job: j, report: report, events: events})
 }
 
 // printNothing writes the document of a run without writes, for programs; people
@@ -455,7 +445,7 @@ func (d *deletion) printReport(j *job, events []render.Event, report *gc.Report)
 func (d *deletion) printNothing(j *job) error {
 	report := &gc.Report{}
 	switch {
-	case d.output == "":
+	case d.output.name == "":
 		return nil
 	case d.dryRun != "none":
 		return d.printPlan(j, render.NewDeletionPlan(preview.Nothing(j.graph)), report)

@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
@@ -33,8 +34,7 @@ var errStuck = fmt.Errorf("something is stuck: %w", errRemaining)
 type explainOptions struct {
 	*globals
 	targets
-	output   string
-	template templateFlags
+	output output[*look]
 	// probe allows dry-run writes.
 	probe bool
 	// failed are the objects that were named and cannot be read.
@@ -100,35 +100,29 @@ func newExplain(g *globals) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.addTargetFlags(flags)
-	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
-	o.template.addFlags(flags)
+	o.output = newOutput(
+		stuckReport,
+		format[*look]{"", o.writeText},
+		format[*look]{"dot", func(w io.Writer, _ render.Style, l *look) error { return render.StuckDOT(w, l.report) }},
+	)
+	o.output.addFlags(g, cmd)
 	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be taken off and objects be deleted")
 	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
-	g.completeValues(cmd, map[string][]string{"output": o.formats()})
 	return cmd
 }
-
-func (o *explainOptions) formats() []string { return append([]string{"dot"}, o.template.formats()...) }
 
 func (o *explainOptions) validate() error {
 	if err := o.validateTargets(); err != nil {
 		return err
 	}
-	if _, err := o.style(o.Out); err != nil {
-		return err
-	}
 	if !o.given() && (o.selector != "" || o.fieldSelector != "") {
 		return usageError{errors.New("a selector needs a type")}
 	}
-	if o.watch && o.output == "dot" {
+	if o.watch && o.output.name == "dot" {
 		return usageError{errors.New("--watch does not go together with -o dot, which draws one picture")}
 	}
-	if slices.Contains([]string{"", "dot"}, o.output) {
-		return nil
-	}
-	_, err := o.template.printer(o.output, o.formats())
-	return err
+	return o.output.validate(o.globals)
 }
 
 func (o *explainOptions) run(ctx context.Context) error {
@@ -334,39 +328,28 @@ func deciding(g *graph.Graph) []graph.Object {
 	return objects
 }
 
-func (o *explainOptions) print(l *look) error {
-	switch o.output {
-	case "":
-		return o.printText(l)
-	case "dot":
-		return render.StuckDOT(o.Out, l.report)
-	}
-	printer, err := o.template.printer(o.output, o.formats())
-	if err != nil {
-		return err
-	}
+func (o *explainOptions) print(l *look) error { return o.output.print(o.globals, l) }
+
+// stuckReport is the document of a look.
+func stuckReport(l *look) runtime.Object {
 	report := *l.report
 	report.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(report.Unread, l.unresolved))))
-	return printer.PrintObj(render.NewStuckReport(l.snapshot, &report), o.Out)
+	return render.NewStuckReport(l.snapshot, &report)
 }
 
-func (o *explainOptions) printText(l *look) error {
-	style, err := o.style(o.Out)
-	if err != nil {
-		return err
-	}
+func (o *explainOptions) writeText(w io.Writer, style render.Style, l *look) error {
 	if len(l.report.Objects) > 0 {
 		text := &render.StuckText{Style: style, Now: l.report.Now}
-		return text.Write(o.Out, l.report)
+		return text.Write(w, l.report)
 	}
 	where := "in namespace " + l.session.namespace
 	if o.allNamespaces {
 		where = "in the cluster"
 	}
 	if l.snapshot.Complete() {
-		fmt.Fprintf(o.Out, "Nothing is being deleted %s.\n", where)
+		fmt.Fprintf(w, "Nothing is being deleted %s.\n", where)
 	} else {
-		fmt.Fprintf(o.Out, "Nothing that could be read is being deleted %s.\n", where)
+		fmt.Fprintf(w, "Nothing that could be read is being deleted %s.\n", where)
 	}
 	return nil
 }

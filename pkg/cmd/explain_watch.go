@@ -78,7 +78,7 @@ func ends(report *explain.Report) bool {
 // only if it says something else. It returns what the look says.
 func (o *explainOptions) show(l *look, before string) (string, error) {
 	says := gist(l.report)
-	terminal := o.output == "" && isTerminal(o.Out)
+	terminal := o.output.name == "" && isTerminal(o.Out)
 	if says == before && !terminal {
 		return says, nil
 	}
@@ -86,9 +86,9 @@ func (o *explainOptions) show(l *look, before string) (string, error) {
 	switch {
 	case terminal:
 		fmt.Fprintf(o.Out, "%sat %s; shown again when something changes, Ctrl-C ends\n\n", clearScreen, at)
-	case o.output == "" && before != "":
+	case o.output.name == "" && before != "":
 		fmt.Fprintf(o.Out, "\nat %s:\n", at)
-	case o.output == "yaml" && before != "":
+	case o.output.name == "yaml" && before != "":
 		fmt.Fprintln(o.Out, "---")
 	}
 	if err := o.print(l); err != nil {

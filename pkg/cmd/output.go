@@ -4,53 +4,110 @@ package cmd
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
-// templateFlags are the output formats that cli-runtime prints: JSON, YAML,
-// JSONPath and Go templates.
-type templateFlags struct {
+// format is one way to write an answer.
+type format[A any] struct {
+	// name is what -o says, empty for what is written without it.
+	name  string
+	write func(w io.Writer, style render.Style, answer A) error
+}
+
+// output is -o of a command: its own formats, in a table, and those that
+// cli-runtime has for documents, JSON, YAML, JSONPath and Go templates.
+type output[A any] struct {
+	name     string
+	formats  []format[A]
+	document func(answer A) runtime.Object
 	template *genericclioptions.KubeTemplatePrintFlags
 	json     *genericclioptions.JSONYamlPrintFlags
 }
 
-func (f *templateFlags) init() {
-	if f.json == nil {
-		f.json = genericclioptions.NewJSONYamlPrintFlags()
-		f.template = genericclioptions.NewKubeTemplatePrintFlags()
+// newOutput returns the output of a command. The first format is the one without
+// -o.
+func newOutput[A any](document func(A) runtime.Object, formats ...format[A]) output[A] {
+	return output[A]{
+		formats: formats, document: document,
+		json: genericclioptions.NewJSONYamlPrintFlags(), template: genericclioptions.NewKubeTemplatePrintFlags(),
 	}
 }
 
-func (f *templateFlags) addFlags(flags *pflag.FlagSet) {
-	f.init()
-	flags.StringVar(f.template.TemplateArgument, "template", *f.template.TemplateArgument,
+// addFlags adds the flags, with the completion of their values.
+func (o *output[A]) addFlags(g *globals, cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&o.name, "output", "o", "", "Output format: "+strings.Join(o.names(), ", "))
+	cmd.Flags().StringVar(o.template.TemplateArgument, "template", *o.template.TemplateArgument,
 		"Template string or path to a template file, for -o go-template, go-template-file, jsonpath or jsonpath-file")
+	g.completeValues(cmd, map[string][]string{"output": o.names()})
 }
 
-func (f *templateFlags) formats() []string {
-	f.init()
-	formats := slices.Concat(f.json.AllowedFormats(), f.template.AllowedFormats())
-	slices.Sort(formats)
-	return formats
+// names returns what -o can say: the command's own formats first.
+func (o *output[A]) names() []string {
+	var own []string
+	for _, f := range o.formats {
+		if f.name != "" {
+			own = append(own, f.name)
+		}
+	}
+	documents := slices.Concat(o.json.AllowedFormats(), o.template.AllowedFormats())
+	slices.Sort(documents)
+	return append(own, documents...)
 }
 
-// printer returns the printer of a format. all are the formats that the
-// command has, for the error message.
-func (f *templateFlags) printer(output string, all []string) (printers.ResourcePrinter, error) {
-	printer, err := f.json.ToPrinter(output)
+// own returns the command's own format that -o names, or nil.
+func (o *output[A]) own() *format[A] {
+	i := slices.IndexFunc(o.formats, func(f format[A]) bool { return f.name == o.name })
+	if i < 0 {
+		return nil
+	}
+	return &o.formats[i]
+}
+
+// validate returns an error unless -o names a format and --color makes sense.
+func (o *output[A]) validate(g *globals) error {
+	if _, err := g.style(g.Out); err != nil || o.own() != nil {
+		return err
+	}
+	_, err := o.printer()
+	return err
+}
+
+// printer returns the printer of documents.
+func (o *output[A]) printer() (printers.ResourcePrinter, error) {
+	printer, err := o.json.ToPrinter(o.name)
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		printer, err = f.template.ToPrinter(output)
+		printer, err = o.template.ToPrinter(o.name)
 	}
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return nil, usageError{fmt.Errorf("unknown output format %q: must be one of %s", output, strings.Join(all, ", "))}
+		return nil, usageError{fmt.Errorf("unknown output format %q: must be one of %s", o.name, strings.Join(o.names(), ", "))}
 	}
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return printer, nil
+}
+
+// print writes the answer in the format.
+func (o *output[A]) print(g *globals, answer A) error {
+	if f := o.own(); f != nil {
+		style, err := g.style(g.Out)
+		if err != nil {
+			return err
+		}
+		return f.write(g.Out, style, answer)
+	}
+	printer, err := o.printer()
+	if err != nil {
+		return err
+	}
+	return printer.PrintObj(o.document(answer), g.Out)
 }

@@ -42,7 +42,7 @@ func newProgress(d *deletion) *progress {
 	case isTerminal(d.ErrOut):
 		p.line = d.ErrOut
 		p.ticks.Go(p.tick)
-	case d.output == "":
+	case d.output.name == "":
 		p.out = d.Out
 	}
 	return p

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
@@ -36,8 +38,7 @@ type treeOptions struct {
 	types, excludeTypes      []string
 	status                   string
 	isolated                 bool
-	output                   string
-	template                 templateFlags
+	output                   output[*treeAnswer]
 }
 
 const treeLong = `Show what owns what, as the garbage collector sees it.
@@ -96,18 +97,22 @@ func newTree(g *globals) *cobra.Command {
 	flags.StringSliceVar(&o.excludeTypes, "exclude-types", nil, "Do not show these types unless they lead to others")
 	flags.StringVar(&o.status, "status", "auto", fmt.Sprintf(`Ask for READY and STATUS: "auto" (up to %d objects), "always" or "never"`, maxStatuses))
 	flags.BoolVar(&o.isolated, "isolated", false, "Without arguments: show objects that neither own nor are owned, too")
-	flags.StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(o.formats(), ", "))
-	o.template.addFlags(flags)
+	o.output = newOutput(
+		func(a *treeAnswer) runtime.Object { return render.NewGraph(a.graph.Snapshot(), a.forest) },
+		format[*treeAnswer]{"", o.writeTree(false)},
+		format[*treeAnswer]{"wide", o.writeTree(true)},
+		format[*treeAnswer]{"name", func(w io.Writer, _ render.Style, a *treeAnswer) error { return render.Names(w, a.forest) }},
+		format[*treeAnswer]{"dot", func(w io.Writer, _ render.Style, a *treeAnswer) error {
+			return render.DOT(w, a.selection.Nodes.Sorted())
+		}},
+	)
+	o.output.addFlags(g, cmd)
 	cmd.MarkFlagsMutuallyExclusive("owners", "dependents", "both")
 	g.completeValues(cmd, map[string][]string{
-		"scope": {"auto", "cluster"}, "status": {"auto", "always", "never"}, "output": o.formats(),
+		"scope": {"auto", "cluster"}, "status": {"auto", "always", "never"},
 	})
 	g.completeTypes(cmd, "types", "exclude-types")
 	return cmd
-}
-
-func (o *treeOptions) formats() []string {
-	return append([]string{"wide", "name", "dot"}, o.template.formats()...)
 }
 
 func (o *treeOptions) validate() error {
@@ -133,11 +138,7 @@ func (o *treeOptions) validate() error {
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}
 	}
-	if slices.Contains([]string{"", "wide", "name", "dot"}, o.output) {
-		return nil
-	}
-	_, err := o.template.printer(o.output, o.formats())
-	return err
+	return o.output.validate(o.globals)
 }
 
 func (o *treeOptions) run(ctx context.Context) error {
@@ -328,40 +329,35 @@ func (o *treeOptions) matches(n graph.Node) bool {
 	return (len(o.types) == 0 || slices.ContainsFunc(o.types, match)) && !slices.ContainsFunc(o.excludeTypes, match)
 }
 
+// treeAnswer is what a tree is drawn of.
+type treeAnswer struct {
+	ctx       context.Context // for READY and STATUS, which are asked for when all else is known
+	session   *session
+	graph     *graph.Graph
+	selection graph.Selection
+	forest    graph.Forest
+}
+
 // print writes the answer in the format asked for.
 func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel graph.Selection) error {
 	defer garbage.CollectOften()() // lines are made and thrown away
-	forest := sel.Forest()
-	switch o.output {
-	case "", "wide":
-		return o.printTree(ctx, s, sel, forest)
-	case "name":
-		return render.Names(o.Out, forest)
-	case "dot":
-		return render.DOT(o.Out, sel.Nodes.Sorted())
-	}
-	printer, err := o.template.printer(o.output, o.formats())
-	if err != nil {
-		return err
-	}
-	return printer.PrintObj(render.NewGraph(g.Snapshot(), forest), o.Out)
+	return o.output.print(o.globals, &treeAnswer{ctx, s, g, sel, sel.Forest()})
 }
 
-func (o *treeOptions) printTree(ctx context.Context, s *session, sel graph.Selection, forest graph.Forest) error {
-	if len(forest.Roots) == 0 {
-		if o.selector != "" {
-			fmt.Fprintln(o.ErrOut, "No object here matches the selector.")
-		} else {
-			fmt.Fprintln(o.ErrOut, "No object here owns another or is owned.")
+// writeTree returns the function that draws a tree as text.
+func (o *treeOptions) writeTree(wide bool) func(io.Writer, render.Style, *treeAnswer) error {
+	return func(w io.Writer, style render.Style, a *treeAnswer) error {
+		if len(a.forest.Roots) == 0 {
+			if o.selector != "" {
+				fmt.Fprintln(o.ErrOut, "No object here matches the selector.")
+			} else {
+				fmt.Fprintln(o.ErrOut, "No object here owns another or is owned.")
+			}
+			return nil
 		}
-		return nil
+		tree := render.Tree{Style: style, Wide: wide, Now: time.Now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection)}
+		return tree.Write(w, a.forest)
 	}
-	style, err := o.style(o.Out)
-	if err != nil {
-		return err
-	}
-	tree := render.Tree{Style: style, Wide: o.output == "wide", Now: time.Now(), Named: graph.NewSet(sel.Named...), Statuses: o.statuses(ctx, s, sel)}
-	return tree.Write(o.Out, forest)
 }
 
 // statuses asks for READY and STATUS of the printed objects.
