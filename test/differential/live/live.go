@@ -296,7 +296,7 @@ func (w *World) Collector(ctx context.Context) (*graph.Graph, gc.Server, error) 
 }
 
 // serve starts a server from a snapshot.
-func (w *World) serve(ctx context.Context, reader *cluster.Reader, snapshot *graph.Snapshot, watched []*graph.Resource, settle time.Duration) (gc.Server, error) {
+func (w *World) serve(ctx context.Context, reader *cluster.Reader, snapshot *graph.Snapshot, watched []*graph.Resource, settle time.Duration) (*cluster.Server, error) {
 	server, err := cluster.NewServer(reader, w.Config, cluster.ServerOptions{Settle: settle, IgnoreGrace: true, FieldManager: "gctest"})
 	if err != nil {
 		return nil, err
@@ -347,24 +347,29 @@ func (p *Play) Collector(ctx context.Context) (*graph.Graph, gc.Server, error) {
 	if err := p.complete(snapshot); err != nil {
 		return nil, nil, err
 	}
-	snapshot = p.own(snapshot)
+	seen, watched := p.own(snapshot)
 	settle := p.Settle
 	if len(p.stage.OwnKinds()) > 0 {
 		settle += instancePoll
 	}
-	server, err := p.serve(ctx, p.reader, snapshot, p.resources(), settle)
-	return graph.New(snapshot), &ownServer{Server: server, play: p}, err
+	server, err := p.serve(ctx, p.reader, watched, p.resources(), settle)
+	return graph.New(seen), &ownServer{Server: server, play: p}, err
 }
 
 // complete returns an error when something could not be read, unless it is a
 // type of another scenario, which may vanish at any time.
 func (p *Play) complete(s *graph.Snapshot) error {
 	for _, u := range s.Unlisted() {
-		if u.Group == p.stage.Group() || !strings.HasSuffix(u.Group, "."+gctest.CustomGroup) {
+		if !p.foreign(u.Group) {
 			return fmt.Errorf("%s could not be read: %s", u.GroupVersionResource, u.Message)
 		}
 	}
 	return nil
+}
+
+// foreign reports whether the types of the group are another scenario's.
+func (p *Play) foreign(group string) bool {
+	return group != p.stage.Group() && strings.HasSuffix(group, "."+gctest.CustomGroup)
 }
 
 // beyondNamespace reports whether the scenario has objects outside its
@@ -402,44 +407,53 @@ func (p *Play) owns(o *graph.Object) bool {
 }
 
 // own returns the snapshot with nothing but the scenario's objects, as if there
-// were no others: a pass of collection is about everything.
-func (p *Play) own(whole *graph.Snapshot) *graph.Snapshot {
-	s := &graph.Snapshot{Mapper: whole.Mapper}
+// were no others: a pass of collection is about everything. The second is the same
+// listed by namespace, so that nothing is watched in those of others.
+func (p *Play) own(whole *graph.Snapshot) (seen, watched *graph.Snapshot) {
+	seen, watched = &graph.Snapshot{Mapper: whole.Mapper}, &graph.Snapshot{Mapper: whole.Mapper}
+	for _, resource := range whole.Types {
+		if !p.foreign(resource.Group) {
+			seen.Types = append(seen.Types, resource)
+		}
+	}
 	for o := range whole.Objects() {
 		if p.owns(&o) {
-			s.Add(o)
+			seen.Add(o)
+			watched.Add(o)
 		}
 	}
 	for _, resource := range p.reader.Resources() {
 		for namespace, version := range whole.Listed(resource.GroupResource()) {
+			seen.MarkListed(resource.GroupResource(), namespace, version)
 			places := []string{namespace}
 			if resource.Namespaced && namespace == "" {
 				places = p.stage.Namespaces()
 			}
 			for _, place := range places {
-				s.MarkListed(resource.GroupResource(), place, version)
+				watched.MarkListed(resource.GroupResource(), place, version)
 			}
 		}
 	}
-	for _, u := range s.Undecided() {
+	for _, u := range seen.Undecided() {
 		if whole.Covers(u.Resource.GroupResource(), u.Namespace, u.Name) {
-			s.MarkAbsent(u.Resource.GroupResource(), u.Namespace, u.Name)
+			seen.MarkAbsent(u.Resource.GroupResource(), u.Namespace, u.Name)
 		}
 	}
-	return s
+	return seen, watched
 }
 
 // Unwrap returns the cluster behind the server of a play.
 func Unwrap(server gc.Server) *cluster.Server {
 	if own, ok := server.(*ownServer); ok {
-		server = own.Server
+		return own.Server
 	}
 	return server.(*cluster.Server)
 }
 
-// ownServer is a gc.Server on which nothing but the scenario happens.
+// ownServer is a gc.Server on which nothing but the scenario happens. What the
+// cluster's server says of its watches it says, too.
 type ownServer struct {
-	gc.Server
+	*cluster.Server
 	play *Play
 }
 
