@@ -25,8 +25,9 @@ var scenarios = rapid.Custom(func(t *rapid.T) gctest.Scenario {
 	s := gctest.Scenario{Name: "generated", Needs: map[string]string{}}
 	// The order of names is that of the engine's first look.
 	names := rapid.Permutation([]string{"a", "b", "c", "d", "e", "f", "g"}).Draw(t, "names")
+	scattered := chance(t, 30, "scattered")
 	for i := range rapid.IntRange(2, len(names)).Draw(t, "objects") {
-		s.Objects = append(s.Objects, drawObject(t, names[i]))
+		s.Objects = append(s.Objects, drawObject(t, names[i], scattered, i == 0))
 	}
 	for i := range s.Objects {
 		s.Objects[i].Owners = drawOwners(t, &s, i)
@@ -48,20 +49,37 @@ var drawKinds = []string{
 	"widget", "widget", "widget", "gadget", "gadget", "clusterrole",
 }
 
-func drawObject(t *rapid.T, name string) gctest.Object {
-	o := gctest.Object{Path: gctest.Path{Kind: rapid.SampledFrom(drawKinds).Draw(t, "kind"), Name: name}}
-	if !slices.Contains([]string{"gadget", "clusterrole"}, o.Kind) && chance(t, 10, "elsewhere") {
-		o.Namespace = "other"
+// clusterKinds are those of drawKinds that have no namespace.
+var clusterKinds = []string{"gadget", "clusterrole"}
+
+// elsewhere are the namespaces beside the scenario's own.
+var elsewhere = []string{"other", "third"}
+
+// drawObject draws an object without owners. Of scattered ones most are in other
+// namespaces, and the first, which is the owner of many, is in none.
+func drawObject(t *rapid.T, name string, scattered, first bool) gctest.Object {
+	drawn, away := drawKinds, 15
+	if scattered && first {
+		drawn = clusterKinds
 	}
-	if chance(t, 25, "held") {
+	if scattered {
+		away = 60
+	}
+	o := gctest.Object{Path: gctest.Path{Kind: rapid.SampledFrom(drawn).Draw(t, "kind"), Name: name}}
+	if !slices.Contains(clusterKinds, o.Kind) && chance(t, away, "elsewhere") {
+		o.Namespace = rapid.SampledFrom(elsewhere).Draw(t, "namespace")
+	}
+	held := 20
+	if chance(t, 17, "deleting") {
+		held = 55
+		o.Deleting = string(rapid.SampledFrom(append(policies, "default")).Draw(t, "begun"))
+	}
+	if chance(t, held, "held") {
 		o.Finalizers = append(o.Finalizers, hold)
 	}
 	if chance(t, 12, "marked") {
 		o.Finalizers = append(o.Finalizers,
 			rapid.SampledFrom([]string{metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents}).Draw(t, "mark"))
-	}
-	if chance(t, 15, "deleting") {
-		o.Deleting = string(rapid.SampledFrom(append(policies, "default")).Draw(t, "begun"))
 	}
 	return o
 }
@@ -115,6 +133,10 @@ func leads(o gctest.Owner) bool {
 	return o.Name == "" && o.UID == "" && (o.APIVersion == "" || o.Kind == "")
 }
 
+// impossibleNames are names that are no segment of a path, and that the API server
+// accepts in an owner reference all the same.
+var impossibleNames = []string{"own%x", ".", "..", "a/b"}
+
 func drawOwner(t *rapid.T, s *gctest.Scenario, of gctest.Path) gctest.Owner {
 	o := gctest.Owner{Of: of, Block: rapid.SampledFrom([]gctest.Block{
 		gctest.Blocks, gctest.Blocks, gctest.Blocks, gctest.Unset, gctest.DoesNotBlock,
@@ -146,6 +168,8 @@ func drawOwner(t *rapid.T, s *gctest.Scenario, of gctest.Path) gctest.Owner {
 		if of.Kind == "configmap" {
 			o.Kind = "configmap" // in lower case it is found all the same
 		}
+	case 78, 77:
+		o.Name = rapid.SampledFrom(impossibleNames).Draw(t, "impossible name")
 	}
 	return o
 }

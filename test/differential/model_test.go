@@ -50,9 +50,10 @@ type modelObject struct {
 type modelRef struct {
 	uid, at int
 	// unresolvable: the kind is not served. impossible: it is namespaced, and
-	// the object is not.
-	unresolvable, impossible bool
-	owner                    gctest.Owner
+	// the object is not. nameless: the name is no segment of a path; strays says
+	// that the garbage collector's GET leads elsewhere with it, and does not fail.
+	unresolvable, impossible, nameless, strays bool
+	owner                                      gctest.Owner
 }
 
 // status is what changes of an object. The graph's flags stay once they are
@@ -110,7 +111,7 @@ func newModel(s *gctest.Scenario, original bool) *model {
 
 func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, owner gctest.Owner) modelRef {
 	ref := stage.OwnerReference(owner)
-	r := modelRef{uid: -1, at: -1, owner: owner}
+	r := modelRef{uid: -1, at: -1, owner: owner, nameless: slices.Contains(impossibleNames, ref.Name), strays: slices.Contains(strayNames, ref.Name)}
 	mapping, err := mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(),
 		schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
 	r.unresolvable = err != nil
@@ -131,6 +132,11 @@ func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, 
 	}
 	return r
 }
+
+// strayNames are those of impossibleNames with which the garbage collector's GET
+// of an owner reads something else, or nothing that there can be (semantics J5):
+// the reference dangles. With the others it fails.
+var strayNames = []string{"..", "a/b"}
 
 // begin returns the world after the objects were created and those that begin
 // so were deleted, before the garbage collector has seen any of it.
@@ -421,6 +427,8 @@ func (m *model) classify(w *world, i int) (solid, dangling, waiting int, _ failu
 			return 0, 0, 0, retried
 		case r.impossible:
 			return 0, 0, 0, forgotten
+		case r.nameless && !(m.original && r.strays):
+			return 0, 0, 0, retried
 		case m.dangles(w, r):
 			dangling++
 		case m.waits(w, r):
