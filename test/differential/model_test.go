@@ -50,8 +50,10 @@ type modelObject struct {
 type modelRef struct {
 	uid, at int
 	// unresolvable: the kind is not served. impossible: it is namespaced, and
-	// the object is not. nameless: the name is no segment of a path; strays says
-	// that the garbage collector's GET leads elsewhere with it, and does not fail.
+	// the object is not. nameless: the name is no segment of a path. strays: the
+	// garbage collector's GET reads something else with it, a Namespace or a
+	// subresource that is not there, and so the reference dangles; with other names it
+	// fails, and with .. also where there is no Namespace above (semantics J5).
 	unresolvable, impossible, nameless, strays bool
 	owner                                      gctest.Owner
 }
@@ -111,7 +113,7 @@ func newModel(s *gctest.Scenario, original bool) *model {
 
 func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, owner gctest.Owner) modelRef {
 	ref := stage.OwnerReference(owner)
-	r := modelRef{uid: -1, at: -1, owner: owner, nameless: slices.Contains(impossibleNames, ref.Name), strays: slices.Contains(strayNames, ref.Name)}
+	r := modelRef{uid: -1, at: -1, owner: owner, nameless: slices.Contains(impossibleNames, ref.Name)}
 	mapping, err := mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(),
 		schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
 	r.unresolvable = err != nil
@@ -120,6 +122,7 @@ func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, 
 		namespace = stage.NamespaceOf(o.Path)
 		r.impossible = namespace == ""
 	}
+	r.strays = ref.Name == "a/b" || ref.Name == ".." && namespace != ""
 	for j := range stage.Scenario.Objects {
 		other := &stage.Scenario.Objects[j]
 		if stage.UIDs[other.Path] == ref.UID {
@@ -132,11 +135,6 @@ func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, 
 	}
 	return r
 }
-
-// strayNames are those of impossibleNames with which the garbage collector's GET
-// of an owner reads something else, or nothing that there can be (semantics J5):
-// the reference dangles. With the others it fails.
-var strayNames = []string{"..", "a/b"}
 
 // begin returns the world after the objects were created and those that begin
 // so were deleted, before the garbage collector has seen any of it.

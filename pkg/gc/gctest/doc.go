@@ -52,12 +52,19 @@
 //
 //	delete PATH... POLICY [grace=0]      what the Collector is for
 //	collect                              a pass of the garbage collector
+//	collect in other [only]              one that is limited to a namespace
 //	user delete PATH [POLICY] [grace=0] [uid=nobody] [version=stale] [orphanDependents=true] [dryRun] [-> 409]
 //	user patch PATH [< owners] [finalizers=a,b]
 //	user create PATH
+//	user drop crd/things
+//
+// The scenario's own namespace is called . where a collection is limited to it.
+// With only, nothing else is read, but for owners that have no namespace.
 //
 // What the user does is a plain request, and succeeds unless another status is
-// given.
+// given. To drop a definition is a deletecollection: it goes at once, and its
+// instances stay in storage (semantics of E13). They count as gone until it is
+// created again.
 //
 // # Expectations
 //

@@ -354,7 +354,9 @@ func (p *parser) action(words []string) error {
 		a.Verb, words = Verb("user "+words[0]), words[1:]
 	}
 	switch a.Verb {
-	case Delete, Collect, UserDelete, UserPatch, UserCreate:
+	case Collect:
+		return p.collection(words)
+	case Delete, UserDelete, UserPatch, UserCreate, UserDrop:
 	default:
 		return fmt.Errorf("unknown action %q", a.Verb)
 	}
@@ -381,6 +383,22 @@ func (p *parser) action(words []string) error {
 			return err
 		})
 	}
+	return nil
+}
+
+// collection reads what stands behind collect.
+func (p *parser) collection(words []string) error {
+	a := Action{Verb: Collect}
+	if len(words) > 1 && words[0] == "in" {
+		a.In, words = words[1], words[2:]
+		if len(words) == 1 && words[0] == "only" {
+			a.Only, words = true, nil
+		}
+	}
+	if len(words) > 0 {
+		return fmt.Errorf("unknown word %q", words[0])
+	}
+	p.Actions = append(p.Actions, a)
 	return nil
 }
 

@@ -37,6 +37,7 @@ func TestParseError(t *testing.T) {
 		"unknown owner":        {"== x\nobjects\n  configmap/a < b\ncollect\nexpect\n  configmap/a gone\n", "0 objects have this name"},
 		"ambiguous owner":      {"== x\nobjects\n  configmap/a\n  secret/a\n  pod/p < a\ncollect\nexpect\n", "2 objects have this name"},
 		"unknown action":       {"== x\nobjects\n  configmap/a\npaint configmap/a\n", `unknown action "paint"`},
+		"no namespace":         {"== x\nobjects\n  configmap/a\ncollect in\n", `unknown word "in"`},
 		"unknown target":       {"== x\nobjects\n  configmap/a\ndelete configmap/b Foreground\n", "there is no object configmap/b"},
 		"nothing is done":      {"== x\nobjects\n  configmap/a\nexpect\n  configmap/a gone\n", "nothing is done"},
 		"forgotten object":     {"== x\nobjects\n  configmap/a\ncollect\nexpect\n", "it is not said what is left of configmap/a"},

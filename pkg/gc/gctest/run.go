@@ -61,9 +61,14 @@ type Play interface {
 	// Delete and Patch are a user's requests. In a Patch nil leaves alone.
 	Delete(ctx context.Context, p Path, options metav1.DeleteOptions) error
 	Patch(ctx context.Context, p Path, owners *[]Owner, finalizers *[]string) error
+	// Drop removes a definition and leaves its instances in storage.
+	Drop(ctx context.Context, p Path) error
 	// Collector reads what there is, and returns it with the server for one
 	// Collector. The context ends with the Collector's work.
 	Collector(ctx context.Context) (*graph.Graph, gc.Server, error)
+	// CollectorIn is Collector for one that reads the namespace, with the owners
+	// outside that have none.
+	CollectorIn(ctx context.Context, namespace string) (*graph.Graph, gc.Server, error)
 	// Options are those of Collectors. With one worker the order of its writes is
 	// fixed, and held to the scenario.
 	Options() gc.Options
@@ -163,6 +168,8 @@ func Do(ctx context.Context, play Play, s *Scenario, a Action) (*gc.Report, erro
 		return nil, answered(a, play.Delete(ctx, a.Paths[0], a.userOptions()))
 	case UserPatch:
 		return nil, answered(a, play.Patch(ctx, a.Paths[0], a.Owners, a.Finalizers))
+	case UserDrop:
+		return nil, answered(a, play.Drop(ctx, a.Paths[0]))
 	}
 	return nil, play.Create(ctx, []*Object{s.Object(a.Paths[0])})
 }
@@ -170,17 +177,29 @@ func Do(ctx context.Context, play Play, s *Scenario, a Action) (*gc.Report, erro
 func runCollector(ctx context.Context, play Play, a Action) (*gc.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g, server, err := play.Collector(ctx)
+	g, server, err := collectorFor(ctx, play, a)
 	if err != nil {
 		return nil, err
 	}
-	collector := gc.New(server, g, play.Options())
+	return Act(ctx, gc.New(server, g, play.Options()), play.Stage(), a)
+}
+
+// collectorFor reads what there is, as far as the action has it read.
+func collectorFor(ctx context.Context, play Play, a Action) (*graph.Graph, gc.Server, error) {
+	if a.Only {
+		return play.CollectorIn(ctx, play.Stage().Namespace(a.In))
+	}
+	return play.Collector(ctx)
+}
+
+// Act has the Collector do the action, which is one of its own.
+func Act(ctx context.Context, collector *gc.Collector, stage *Stage, a Action) (*gc.Report, error) {
 	if a.Verb == Collect {
-		return collector.Collect(ctx, "")
+		return collector.Collect(ctx, stage.Namespace(a.In))
 	}
 	var targets []gc.Target
 	for _, p := range a.Paths {
-		targets = append(targets, gc.Target{Identity: play.Stage().Identity(p)})
+		targets = append(targets, gc.Target{Identity: stage.Identity(p)})
 	}
 	return collector.Delete(ctx, targets, gc.DeleteOptions{Policy: a.Policy, GracePeriodSeconds: a.Grace})
 }

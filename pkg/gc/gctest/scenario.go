@@ -169,7 +169,11 @@ const (
 	UserDelete Verb = "user delete"
 	UserPatch  Verb = "user patch"
 	UserCreate Verb = "user create"
+	UserDrop   Verb = "user drop"
 )
+
+// Here is what an Action calls the scenario's own namespace.
+const Here = "."
 
 // Action is one thing that is done.
 type Action struct {
@@ -178,6 +182,10 @@ type Action struct {
 	// Policy is that of a delete; empty for none.
 	Policy metav1.DeletionPropagation
 	Grace  *int64
+	// In limits a collection to a namespace, as a Path has it or Here; empty for
+	// none. Only: nothing else is read.
+	In   string
+	Only bool
 	// OtherUID, OtherVersion, OrphanDependents and DryRun are options of a user's
 	// delete.
 	OtherUID, OtherVersion, DryRun bool
@@ -194,6 +202,12 @@ func (a Action) String() string {
 	words := []string{string(a.Verb)}
 	for _, p := range a.Paths {
 		words = append(words, p.String())
+	}
+	if a.In != "" {
+		words = append(words, "in", a.In)
+	}
+	if a.Only {
+		words = append(words, "only")
 	}
 	if a.Policy != "" {
 		words = append(words, string(a.Policy))

@@ -86,7 +86,19 @@ func (s *Stage) NamespaceOf(p Path) string {
 	case p.Namespace == "":
 		return s.Prefix
 	}
-	return s.Prefix + "-" + p.Namespace
+	return s.Namespace(p.Namespace)
+}
+
+// Namespace returns the name of the namespace that an Action or a Path calls so;
+// empty stays empty.
+func (s *Stage) Namespace(in string) string {
+	switch in {
+	case "":
+		return ""
+	case Here:
+		return s.Prefix
+	}
+	return s.Prefix + "-" + in
 }
 
 // NameOf returns the name of an object.

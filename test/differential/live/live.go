@@ -276,6 +276,20 @@ func (p *Play) PatchMetadata(ctx context.Context, path gctest.Path, metadata map
 	return err
 }
 
+// Drop implements gctest.Play. It returns when the kind is not served any more.
+func (p *Play) Drop(ctx context.Context, path gctest.Path) error {
+	err := p.Client.Resource(gctest.CRDs).DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{FieldSelector: "metadata.name=" + p.stage.NameOf(path)})
+	if err != nil {
+		return err
+	}
+	config, stats := cluster.ReadOnly(p.Config)
+	return eventually(ctx, func() (bool, error) {
+		p.reader, err = cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: cluster.DefaultPageSize})
+		return err == nil && len(resources(p.reader, p.stage.OwnKinds())) == 0, err
+	})
+}
+
 // Watch follows the kind in the scenario's namespace.
 func (p *Play) Watch(ctx context.Context, kind string) (watch.Interface, error) {
 	return p.Client.Resource(p.stage.Kind(kind).GroupVersionResource).Namespace(p.stage.Prefix).Watch(ctx, metav1.ListOptions{})
@@ -336,10 +350,15 @@ func (p *Play) StatesIn(objects map[types.UID]graph.Object) map[gctest.Path]gcte
 
 // Collector implements gctest.Play.
 func (p *Play) Collector(ctx context.Context) (*graph.Graph, gc.Server, error) {
-	scope := cluster.Scope{Namespace: p.stage.Prefix}
 	if p.beyondNamespace() {
-		scope = cluster.Scope{}
+		return p.CollectorIn(ctx, "")
 	}
+	return p.CollectorIn(ctx, p.stage.Prefix)
+}
+
+// CollectorIn implements gctest.Play.
+func (p *Play) CollectorIn(ctx context.Context, namespace string) (*graph.Graph, gc.Server, error) {
+	scope := cluster.Scope{Namespace: namespace}
 	snapshot, err := p.reader.Snapshot(ctx, scope)
 	if err != nil {
 		return nil, nil, err

@@ -20,10 +20,14 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+	"github.com/kubectl-gc/kubectl-gc/test/differential/delay"
 )
 
 // start is when every play begins.
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// longest is the longest delay.
+const longest = time.Second
 
 // World is a gctest.World in memory.
 type World struct {
@@ -99,7 +103,11 @@ func (p *play) add(o graph.Object) {
 func (p *play) Create(_ context.Context, objects []*gctest.Object) error {
 	p.finish()
 	for _, o := range objects {
-		p.stage.UIDs[o.Path] = types.UID(o.Path.String())
+		uid := types.UID(o.Path.String())
+		if _, again := p.stage.UIDs[o.Path]; again {
+			uid += " again"
+		}
+		p.stage.UIDs[o.Path] = uid
 	}
 	for _, o := range objects {
 		uid := p.stage.UIDs[o.Path]
@@ -130,22 +138,51 @@ func (p *play) podFacts(o *gctest.Object) graph.PodFacts {
 	return facts
 }
 
-// snapshot holds everything that the filter lets through.
-func (p *play) snapshot(filter func(kind string) bool) *graph.Snapshot {
+// snapshot holds everything that the filter lets through: in all namespaces, or
+// what a reader of one of them would have.
+func (p *play) snapshot(filter func(kind string) bool, namespace string) *graph.Snapshot {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	s := &graph.Snapshot{Mapper: mapper, Facts: p.facts}
 	for _, o := range p.objects {
-		if filter(o.Resource.Kind) {
+		if filter(o.Resource.Kind) && p.isServed(o) && (namespace == "" || namespace == o.Namespace) {
 			s.Add(o)
 		}
 	}
 	for _, k := range p.stage.Kinds() {
-		if p.serves(k) && filter(k.Resource.Kind) {
-			k.AddTo(mapper)
-			s.MarkListed(k.GroupResource(), "", strconv.Itoa(100+p.version))
+		if !p.serves(k) || !filter(k.Resource.Kind) {
+			continue
+		}
+		k.AddTo(mapper)
+		r := k.Resource
+		s.Types = append(s.Types, &r)
+		if namespace == "" || k.Namespaced {
+			s.MarkListed(k.GroupResource(), namespace, strconv.Itoa(100+p.version))
+		}
+	}
+	for settled := false; !settled; {
+		settled = true
+		for _, u := range s.Undecided() {
+			settled = false
+			p.readOwner(s, u)
 		}
 	}
 	return s
+}
+
+// readOwner adds an owner to the snapshot, or that it is not there.
+func (p *play) readOwner(s *graph.Snapshot, u graph.Undecided) {
+	for _, o := range p.objects {
+		if o.Resource.GroupResource() == u.Resource.GroupResource() && o.Namespace == u.Namespace && o.Name == u.Name && p.isServed(o) {
+			s.Add(o)
+			return
+		}
+	}
+	s.MarkAbsent(u.Resource.GroupResource(), u.Namespace, u.Name)
+}
+
+// isServed reports whether the object can be seen.
+func (p *play) isServed(o graph.Object) bool {
+	return !slices.ContainsFunc(p.stage.OwnKinds(), func(k gctest.Kind) bool { return k.Resource == *o.Resource && !p.serves(k) })
 }
 
 func everything(string) bool { return true }
@@ -165,7 +202,7 @@ func (p *play) simulate() *simulator.Server {
 	p.finish()
 	needs := p.stage.Scenario.Needs
 	has := func(need string) bool { _, ok := needs[need]; return ok }
-	p.server = simulator.New(p.snapshot(everything), simulator.Options{Now: p.now, Actors: simulator.Actors{
+	p.server = simulator.New(p.snapshot(everything, ""), simulator.Options{Now: p.now, Actors: simulator.Actors{
 		NamespaceController: has("namespace-controller"), Kubelets: has("kubelets"), PodGC: has("podgc"),
 		Finalizer: func(string) simulator.Actor { return simulator.Nobody },
 	}})
@@ -186,11 +223,21 @@ func (p *play) finish() {
 	server, before := p.server, p.objects
 	p.objects, p.now, p.server = nil, server.Now(), nil
 	for _, was := range before {
-		o, fate := server.Object(was.UID)
-		if fate.State != simulator.Gone {
+		switch o, fate := server.Object(was.UID); fate.State {
+		case simulator.Gone:
+		case simulator.Unread: // stays in storage
+			p.add(was)
+		default:
 			p.add(o) // every simulator numbers its versions from 1
 		}
 	}
+}
+
+// Drop implements gctest.Play.
+func (p *play) Drop(_ context.Context, path gctest.Path) error {
+	p.finish()
+	p.objects = slices.DeleteFunc(p.objects, func(o graph.Object) bool { return o.UID == p.stage.UIDs[path] })
+	return nil
 }
 
 // Delete implements gctest.Play.
@@ -231,12 +278,17 @@ func (p *play) Patch(ctx context.Context, path gctest.Path, owners *[]gctest.Own
 }
 
 // Collector implements gctest.Play.
-func (p *play) Collector(context.Context) (*graph.Graph, gc.Server, error) {
+func (p *play) Collector(ctx context.Context) (*graph.Graph, gc.Server, error) {
+	return p.CollectorIn(ctx, "")
+}
+
+// CollectorIn implements gctest.Play.
+func (p *play) CollectorIn(_ context.Context, namespace string) (*graph.Graph, gc.Server, error) {
 	var server gc.Server = p.simulate()
 	if p.world.Delays != nil {
-		server = newDelayed(server, p.world.Delays)
+		server = delay.New(server, p.world.Delays, longest)
 	}
-	return graph.New(p.snapshot(collected)), server, nil
+	return graph.New(p.snapshot(collected, namespace)), server, nil
 }
 
 // States implements gctest.Play.
@@ -247,7 +299,7 @@ func (p *play) States(context.Context) (map[gctest.Path]gctest.State, error) {
 		o := &p.stage.Scenario.Objects[i]
 		states[o.Path] = gctest.State{Fate: gctest.Gone}
 		for _, actual := range p.objects {
-			if actual.UID == p.stage.UIDs[o.Path] {
+			if actual.UID == p.stage.UIDs[o.Path] && p.isServed(actual) {
 				states[o.Path] = p.stage.StateOf(o, &actual)
 			}
 		}
