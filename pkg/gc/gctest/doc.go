@@ -63,8 +63,8 @@
 //
 // What the user does is a plain request, and succeeds unless another status is
 // given. To drop a definition is a deletecollection: it goes at once, and its
-// instances stay in storage (semantics of E13). They count as gone until it is
-// created again.
+// instances stay in storage, where nobody sees them. They count as gone until it
+// is created again.
 //
 // # Expectations
 //
