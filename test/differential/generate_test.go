@@ -20,7 +20,8 @@ var policies = []metav1.DeletionPropagation{
 
 // scenarios draws small worlds in which most things that can be wrong with an
 // owner reference are, and in which they are followed by a pass of collection
-// and two deletions.
+// and two deletions. Before these there may be collections that are limited to a
+// namespace.
 var scenarios = rapid.Custom(func(t *rapid.T) gctest.Scenario {
 	s := gctest.Scenario{Name: "generated", Needs: map[string]string{}}
 	// The order of names is that of the engine's first look.
@@ -32,7 +33,14 @@ var scenarios = rapid.Custom(func(t *rapid.T) gctest.Scenario {
 	for i := range s.Objects {
 		s.Objects[i].Owners = drawOwners(t, &s, i)
 	}
-	s.Actions = []gctest.Action{{Verb: gctest.Collect}}
+	if chance(t, 25, "by namespace") {
+		for range rapid.IntRange(1, 4).Draw(t, "collections") {
+			s.Actions = append(s.Actions, gctest.Action{
+				Verb: gctest.Collect, In: rapid.SampledFrom(append(elsewhere, gctest.Here)).Draw(t, "in"), Only: chance(t, 35, "only"),
+			})
+		}
+	}
+	s.Actions = append(s.Actions, gctest.Action{Verb: gctest.Collect})
 	for range rapid.IntRange(1, 2).Draw(t, "deletions") {
 		s.Actions = append(s.Actions, gctest.Action{
 			Verb:   gctest.Delete,

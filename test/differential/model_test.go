@@ -3,6 +3,7 @@
 package differential
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,22 @@ type model struct {
 	// again whenever something else that blocked is gone. That matters to objects
 	// that it gave up and whose owners were changed since.
 	once bool
+	// restarts: the garbage collector may be started anew at any time, and so forget
+	// what cannot be seen.
+	restarts bool
+	// limits are those of a collection that is limited to a namespace, nil for
+	// none. The garbage collector knows no such thing: what is done inside is what it
+	// may do.
+	limits *limits
+}
+
+// limits say what a limited collection may write to, the objects inside, and what
+// it sees. Outside it may do no more than finish owners, and need not, unless it
+// orphaned the last dependent of one. With only the namespace in view it must not finish owners that have none: what depends on
+// them may be anywhere.
+type limits struct {
+	inside, seen uint16
+	only         bool
 }
 
 // modelObject is what does not change.
@@ -43,6 +60,8 @@ type modelObject struct {
 	object *gctest.Object
 	refs   []modelRef
 	custom bool
+	// namespace is the object's as an action has it, empty for none.
+	namespace string
 }
 
 // modelRef is an owner reference: uid and at are the object that has the stated
@@ -103,6 +122,9 @@ func newModel(s *gctest.Scenario, original bool) *model {
 	for i := range s.Objects {
 		o := &s.Objects[i]
 		mo := modelObject{object: o, custom: stage.Kind(o.Kind).Group == gctest.CustomGroup}
+		if stage.Kind(o.Kind).Namespaced {
+			mo.namespace = cmp.Or(o.Namespace, gctest.Here)
+		}
 		for _, owner := range o.Owners {
 			mo.refs = append(mo.refs, newModelRef(stage, mapper, o, owner))
 		}
@@ -195,8 +217,9 @@ func (m *model) start(w world) []world {
 		st.knownDeleting, st.knownForeground = st.deleting, st.deleting && st.foreground
 		switch {
 		case st.gone:
-		case st.deleting && st.orphan:
+		case st.deleting && st.orphan && (m.within(i) || m.dependents(&w, i)&m.limits.inside != 0):
 			w.orphan |= 1 << i
+		case st.deleting && st.orphan:
 		case st.deleting && st.foreground:
 			w.attempts |= 1 << i
 		}
@@ -207,8 +230,11 @@ func (m *model) start(w world) []world {
 	for i := range m.objects {
 		for k, r := range m.objects[i].refs {
 			st := &w.objects[i]
-			if !st.gone && st.refs[k] != refGone && r.uid >= 0 && w.objects[r.uid].knownForeground && !w.objects[r.uid].gone &&
-				w.attempts&(1<<i) == 0 && !slices.Contains(loose, i) {
+			switch {
+			case st.gone || st.refs[k] == refGone || r.uid < 0 || w.objects[r.uid].gone || !w.objects[r.uid].knownForeground || !m.sees(r.uid):
+			case m.limits != nil && st.refs[k] == refBlocks:
+				w.attempts |= 1 << i // whatever is done about its owner
+			case w.attempts&(1<<i) == 0 && !slices.Contains(loose, i):
 				loose = append(loose, i)
 			}
 		}
@@ -320,7 +346,7 @@ func (m *model) dependentsWith(w *world, i int, with func(refStatus) bool) uint1
 	var found uint16
 	for j := range m.objects {
 		for k, r := range m.objects[j].refs {
-			if st := w.objects[j].refs[k]; r.uid == i && st != refGone && !w.objects[j].gone && with(st) {
+			if st := w.objects[j].refs[k]; r.uid == i && st != refGone && !w.objects[j].gone && m.sees(j) && with(st) {
 				found |= 1 << j
 			}
 		}
@@ -349,6 +375,9 @@ func (m *model) run(from []world) ([]world, bool) {
 		if w.attempts|w.orphan == 0 {
 			ends = append(ends, w)
 		}
+		if m.restarts {
+			stack = append(stack, m.forget(w))
+		}
 		for i := range m.objects {
 			if w.attempts&(1<<i) != 0 {
 				next := w
@@ -358,13 +387,61 @@ func (m *model) run(from []world) ([]world, bool) {
 			}
 			if w.orphan&(1<<i) != 0 {
 				next := w
-				next.orphan &^= 1 << i
-				m.orphanDependents(&next, i)
+				stack = append(stack, m.orphan(&next, i)...)
+			}
+			if w.attempts&(1<<i) != 0 && !m.within(i) {
+				next := w
+				next.attempts &^= 1 << i
 				stack = append(stack, next)
 			}
 		}
 	}
 	return ends, true
+}
+
+// sees reports whether the object is in view.
+func (m *model) sees(i int) bool { return m.limits == nil || m.limits.seen&(1<<i) != 0 }
+
+// within reports whether the object may be written to.
+func (m *model) within(i int) bool { return m.limits == nil || m.limits.inside&(1<<i) != 0 }
+
+// mayEnd reports whether it may be known that nothing depends on the object any
+// more.
+func (m *model) mayEnd(i int) bool {
+	return m.limits == nil || m.sees(i) && !(m.limits.only && m.objects[i].namespace == "")
+}
+
+// limited returns the model for a collection that starts in the world.
+func (m *model) limited(w *world, a gctest.Action) *model {
+	l := &limits{only: a.Only}
+	for i, o := range m.objects {
+		if o.namespace == a.In {
+			l.inside |= 1 << i
+		}
+	}
+	l.seen = 1<<len(m.objects) - 1
+	if a.Only {
+		l.seen = m.withOwners(w, l.inside)
+	}
+	limited := *m
+	limited.limits = l
+	return &limited
+}
+
+// withOwners adds the owners without namespace of objects, and theirs, which are
+// read one by one.
+func (m *model) withOwners(w *world, objects uint16) uint16 {
+	for before := uint16(0); before != objects; {
+		before = objects
+		for i, o := range m.objects {
+			for k, r := range o.refs {
+				if objects&(1<<i) != 0 && !w.objects[i].gone && w.objects[i].refs[k] != refGone && r.at >= 0 && m.objects[r.at].namespace == "" {
+					objects |= 1 << r.at
+				}
+			}
+		}
+	}
+	return objects
 }
 
 // attempt is one attempt to delete an object.
@@ -375,6 +452,8 @@ func (m *model) attempt(w *world, i int) {
 		return
 	case st.knownForeground:
 		m.finishForeground(w, i)
+		return
+	case !m.within(i):
 		return
 	}
 	solid, dangling, waiting, failure := m.classify(w, i)
@@ -540,7 +619,9 @@ func (m *model) finishForeground(w *world, i int) {
 		}
 		return
 	}
-	m.removeFinalizer(w, i, func(st *status) { st.foreground = false })
+	if m.mayEnd(i) {
+		m.removeFinalizer(w, i, func(st *status) { st.foreground = false })
+	}
 }
 
 func (m *model) removeFinalizer(w *world, i int, remove func(*status)) {
@@ -550,10 +631,35 @@ func (m *model) removeFinalizer(w *world, i int, remove func(*status)) {
 	m.observe(w, i, before)
 }
 
-// orphanDependents removes the references of all dependents, and then the
-// finalizer.
-func (m *model) orphanDependents(w *world, i int) { m.orphanThese(w, i, m.dependents(w, i)) }
+// orphan is a step of orphaning the dependents: of one it removes the references,
+// or when there is none, or none that may be written to, it is done. It returns
+// all that the step may be, for the dependents come in any order, and something
+// may happen between two of them.
+func (m *model) orphan(w *world, i int) []world {
+	if !m.mayEnd(i) {
+		w.orphan &^= 1 << i
+		return []world{*w}
+	}
+	dependents := m.dependents(w, i)
+	var steps []world
+	for j := range m.objects {
+		if dependents&(1<<j) != 0 && m.within(j) {
+			next := *w
+			m.removeRefs(&next, j, 1<<i)
+			steps = append(steps, next)
+		}
+	}
+	if len(steps) > 0 {
+		return steps
+	}
+	w.orphan &^= 1 << i
+	if dependents == 0 {
+		m.orphanThese(w, i, 0)
+	}
+	return []world{*w}
+}
 
+// orphanThese removes the references of some dependents, and then the finalizer.
 func (m *model) orphanThese(w *world, i int, dependents uint16) {
 	for j := range m.objects {
 		if dependents&(1<<j) != 0 {
@@ -605,6 +711,9 @@ type outcome map[string][]world
 // the worlds. The garbage collector goes on with what it knows: a pass is its
 // start, and it starts once.
 func (m *model) after(from []world, a gctest.Action) (outcome, bool) {
+	if a.In != "" {
+		return m.afterLimited(from, a)
+	}
 	var starts []world
 	for _, w := range from {
 		if a.Verb == gctest.Collect {
@@ -614,6 +723,18 @@ func (m *model) after(from []world, a gctest.Action) (outcome, bool) {
 		}
 	}
 	return m.outcome(starts)
+}
+
+// afterLimited is after for a collection of one namespace.
+func (m *model) afterLimited(from []world, a gctest.Action) (outcome, bool) {
+	all := outcome{}
+	for _, w := range from {
+		limited := m.limited(&w, a)
+		if ends, ok := limited.outcome(limited.start(w)); !all.add(ends, ok) {
+			return nil, false
+		}
+	}
+	return all, true
 }
 
 // afterAfresh is after for the engine, which knows nothing of what was before,

@@ -21,6 +21,9 @@ func smaller(s *gctest.Scenario) []*gctest.Scenario {
 	if n := len(s.Actions); n > 1 {
 		add(func(c *gctest.Scenario) { c.Actions = c.Actions[:n-1] })
 	}
+	if len(s.Actions) > 1 && s.Actions[0].In != "" {
+		add(func(c *gctest.Scenario) { c.Actions = c.Actions[1:] })
+	}
 	for i := range s.Objects {
 		if len(s.Objects) > 1 {
 			add(func(c *gctest.Scenario) { remove(c, i) })

@@ -4,6 +4,7 @@ package differential
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -44,7 +45,7 @@ func follow(play gctest.Play, s *gctest.Scenario) string {
 	}
 	m := newModel(s, false)
 	worlds := []world{m.begin()}
-	for _, a := range s.Actions {
+	for i, a := range s.Actions {
 		before, err := play.States(ctx)
 		if err != nil {
 			return err.Error()
@@ -62,11 +63,42 @@ func follow(play gctest.Play, s *gctest.Scenario) string {
 			return "" // too large to tell
 		}
 		got := m.text(states)
+		if wrong := trespasses(play.Stage(), report, a); wrong != "" {
+			return wrong + "\n" + s.String()
+		}
 		if ends[got] == nil {
 			steps := (&gctest.Result{Reports: []*gc.Report{report}}).Steps(play.Stage())
 			return describe(s, a, m.text(before), got, ends) + "writes\n  " + strings.Join(steps, "\n  ")
 		}
 		worlds = ends[got]
+		if ends, ok := m.atOnce(s, i); ok && ends[got] == nil {
+			return "by namespace it ends otherwise than at once\n" + describe(s, a, m.text(before), got, ends)
+		}
+	}
+	return ""
+}
+
+// atOnce returns what the i-th action may lead to when it is the first collection
+// of everything, after such as were limited and saw everything: the same as
+// without those.
+func (m *model) atOnce(s *gctest.Scenario, i int) (outcome, bool) {
+	limited := func(a gctest.Action) bool { return a.In != "" && !a.Only }
+	a := s.Actions[i]
+	if a.Verb != gctest.Collect || a.In != "" || i == 0 || slices.ContainsFunc(s.Actions[:i], func(a gctest.Action) bool { return !limited(a) }) {
+		return nil, false
+	}
+	restarts := *m // every collection begins without memory
+	restarts.restarts = true
+	return restarts.engineAfter([]world{m.begin()}, a)
+}
+
+// trespasses says what a collection that is limited to a namespace wrote to
+// outside, other than finalizers.
+func trespasses(stage *gctest.Stage, report *gc.Report, a gctest.Action) string {
+	for _, step := range report.Steps {
+		if a.In != "" && step.Object.Namespace != stage.Namespace(a.In) && step.Action != gc.ActionRemoveFinalizer {
+			return fmt.Sprintf("%s: %s %s is outside", a, step.Action, step.Object.Identity())
+		}
 	}
 	return ""
 }
