@@ -78,6 +78,19 @@ func (c *Collector) next() (task, bool) {
 	}
 }
 
+// putOff puts a task that was given out back on the queue if its turn has not
+// come. The end of an owner is let through while something blocks it, whatever else
+// it waits for; meanwhile that may have gone.
+func (c *Collector) putOff(t task) bool {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	_, early := c.early(t)
+	if early {
+		c.enqueue(t)
+	}
+	return early
+}
+
 // done takes a task back.
 func (c *Collector) done(t task) {
 	c.applying.Lock()

@@ -581,6 +581,7 @@ func (c *Collector) isOrphaning(uid types.UID) bool {
 func (c *Collector) finish(ctx context.Context, v view) {
 	spot := c.blindSpot(&v.object)
 	switch {
+	case v.blocking == 0 && c.putOff(task{kind: finish, uid: v.object.UID}):
 	case spot != "":
 		c.report.left(v.object.UID, "left to a collector that sees all that may depend on it: "+spot)
 	case orphaning(&v.object):
