@@ -291,9 +291,11 @@ func (c *Collector) isForeground(uid types.UID) bool {
 
 // enqueueForeground has an object in foreground deletion looked at, and when that
 // is for the first time its dependents before: at once, so that nothing comes
-// between that waits for what becomes of them.
+// between that waits for what becomes of them. If it orphans by now, they lose
+// their references to it whatever is decided about them, and that it was in
+// foreground deletion is no reason to decide.
 func (c *Collector) enqueueForeground(uid types.UID) {
-	if c.entered.first(uid) {
+	if !c.isOrphaning(uid) && c.entered.first(uid) {
 		c.enqueueDependents(uid)
 	}
 	c.enqueue(task{kind: finish, uid: uid})
