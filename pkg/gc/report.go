@@ -373,10 +373,13 @@ func (c *Collector) inVain(o *graph.Object, ref *UnknownReference) bool {
 }
 
 // abandoned reports whether all owners of an object that was not decided about
-// are gone or wait for their dependents' deletion: the run ended before.
+// are gone, or wait for their dependents' deletion: the run ended before. An owner
+// that was in foreground deletion before, and that nothing led the run to, is not
+// its business.
 func (c *Collector) abandoned(v view) bool {
 	for _, ref := range v.object.OwnerReferences {
-		if owner, ok := c.state.view(ref.UID); !ok || !owner.gone && !owner.object.DeletingDependents() {
+		owner, ok := c.state.view(ref.UID)
+		if mine := c.entered.has(ref.UID) || c.report.targets[ref.UID]; !ok || !owner.gone && !(owner.object.DeletingDependents() && mine) {
 			return false
 		}
 	}
