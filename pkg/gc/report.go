@@ -47,9 +47,13 @@ type Outcome struct {
 	// Finalizers are those, other than the garbage collector's own, that hold a
 	// Remaining object.
 	Finalizers []string
-	// Undecidable: the object is Unknown to a collection by what its references
-	// state, or by what could not be read before. Nobody asked for its deletion, and
-	// to keep it is all that can be done.
+	// Undecided: some of its references could not be decided. An object that nothing
+	// was done to is Unknown then; of one that lost references this is known, and that
+	// more might have to be done is not.
+	Undecided bool
+	// Undecidable: it is Undecided to a collection by what its references state, or
+	// by what could not be read before. Nobody asked for its deletion, and to keep it
+	// is all that can be done.
 	Undecidable bool
 }
 
@@ -67,7 +71,7 @@ type Report struct {
 func (r *Report) Remaining() []Outcome {
 	var remaining []Outcome
 	for _, o := range r.Outcomes {
-		if o.Result == Remaining || o.Result == Unknown && !o.Undecidable {
+		if o.Result == Remaining || (o.Result == Unknown || o.Undecided) && !o.Undecidable {
 			remaining = append(remaining, o)
 		}
 	}
@@ -316,6 +320,12 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	case v.deleteSent:
 		o.Result, o.Reason = Remaining, "its deletion was accepted, and its end not seen"
 	case len(undecided) > 0:
+		o.Result = Unknown
+		if orphaned {
+			o.Result = Orphaned
+		} else if lost {
+			o.Result = OwnerReferenceRemoved
+		}
 		c.undecided(&o, undecided)
 	case c.abandoned(v):
 		o.Result, o.Reason = Remaining, "nothing keeps it, but it was not reached"
@@ -331,11 +341,11 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 	return o
 }
 
-// undecided says why it is not known what becomes of an object: what went wrong,
+// undecided says why it is not known what else becomes of an object: what went wrong,
 // if anything did, and otherwise what is so.
 func (c *Collector) undecided(o *Outcome, open []UnknownReference) {
 	why := slices.IndexFunc(open, func(ref UnknownReference) bool { return c.inVain(&o.Object, &ref) })
-	o.Result, o.Reason = Unknown, unknownReason(open[max(why, 0)])
+	o.Reason, o.Undecided = unknownReason(open[max(why, 0)]), true
 	o.Undecidable = c.everything && why < 0
 }
 
