@@ -4,9 +4,11 @@ package differential
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/differential/delay"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/live"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/memory"
 )
@@ -42,6 +45,8 @@ type entry struct {
 	engine    *execution
 	live      *execution
 	writes    int
+	// plans counts those that a run was compared with.
+	plans int
 	// wrong says what went wrong; empty when nothing did.
 	wrong string
 	// several: there is an action with several right ends. remembered: the engine
@@ -67,10 +72,27 @@ func (e *entry) different() bool {
 	if e.wrong != "" {
 		return false
 	}
-	return !slices.Equal(e.simulated.left, e.engine.left) || !slices.EqualFunc(e.engine.left, e.live.left, func(a, b string) bool {
+	return !slices.Equal(e.simulated.left, e.engine.left) || !slices.EqualFunc(e.engine.left[e.limited():], e.live.left, func(a, b string) bool {
 		return strings.ReplaceAll(a, "~", "") == strings.ReplaceAll(b, "~", "")
 	})
 }
+
+// limited returns how many collections that are limited to a namespace the case
+// begins with. The garbage collector knows no such thing.
+func (e *entry) limited() int {
+	all := e.scenario.Actions
+	if i := slices.IndexFunc(all, func(a gctest.Action) bool { return a.In == "" }); i >= 0 {
+		return i
+	}
+	return len(all)
+}
+
+// action returns the action of a phase.
+func (e *entry) action(phase int) gctest.Action { return e.scenario.Actions[e.limited()+phase] }
+
+// phases returns the number of actions that are not limited. The first is a pass of
+// collection.
+func (e *entry) phases() int { return len(e.scenario.Actions) - e.limited() }
 
 // newExecution begins an execution.
 func newExecution(what string, play gctest.Play, original bool) *execution {
@@ -83,7 +105,12 @@ type arena struct {
 	cp    *controlplane.ControlPlane
 	world *live.World
 	kinds []gctest.Kind
+	// runs counts those of the engine, each of which has delays of its own.
+	runs atomic.Uint64
 }
+
+// longestDelay is that of requests and events of the engine.
+const longestDelay = 20 * time.Millisecond
 
 // newArena starts a control plane on which the garbage collector does not run
 // yet.
@@ -96,7 +123,6 @@ func newArena(t *testing.T) *arena {
 	if a.world, err = live.Connect(t.Context(), a.cp.Kubeconfig); err != nil {
 		t.Fatal(err)
 	}
-	a.world.Workers = 8
 	a.kinds = gctest.KindsOf(slices.Compact(slices.Sorted(slices.Values(drawKinds)))...)
 	return a
 }
@@ -183,6 +209,9 @@ func (e *entry) engineDid(x *execution, action gctest.Action, states map[gctest.
 		return
 	}
 	left := x.model.text(states)
+	if ends, ok := x.model.atOnce(e.scenario, len(x.left)); ok && ends[left] == nil {
+		e.failed(fmt.Errorf("%s: by namespace it ends otherwise than at once:\n%s", x.what, left))
+	}
 	e.several = e.several || len(all) > 1
 	e.remembered = e.remembered || ends[left] == nil && all[left] != nil
 	x.take(e, action, left, all)
@@ -198,12 +227,11 @@ func (x *execution) take(e *entry, action gctest.Action, left string, ends outco
 	x.worlds = ends[left]
 }
 
-// phases returns the number of actions of the longest case. The first is a pass
-// of collection in each.
+// phases returns the number of phases of the longest case.
 func phases(entries []*entry) int {
 	n := 0
 	for _, e := range entries {
-		n = max(n, len(e.scenario.Actions))
+		n = max(n, e.phases())
 	}
 	return n
 }
@@ -211,15 +239,17 @@ func phases(entries []*entry) int {
 // at returns the entries that are all right so far and have an action in the
 // phase.
 func at(entries []*entry, phase int) []*entry {
-	return slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.wrong != "" || phase >= len(e.scenario.Actions) })
+	return slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.wrong != "" || phase >= e.phases() })
 }
 
 // runEngine executes all cases together: a pass of collection over the whole
-// cluster, and then for each policy a deletion of all targets.
+// cluster, and then for each policy a deletion of all targets. What is limited to a
+// namespace is first, and each case's own.
 func (a *arena) runEngine(t *testing.T, entries []*entry) {
+	a.collectByNamespace(t, entries)
 	for phase := range phases(entries) {
 		if phase == 0 {
-			a.collect(t, entries, func(c *gc.Collector) (*gc.Report, error) { return c.Collect(t.Context(), "") })
+			a.collect(t, at(entries, 0), phase, func(c *gc.Collector) (*gc.Report, error) { return c.Collect(t.Context(), "") })
 		} else {
 			a.deleteAll(t, entries, phase)
 		}
@@ -228,13 +258,83 @@ func (a *arena) runEngine(t *testing.T, entries []*entry) {
 			t.Fatal(err)
 		}
 		for _, e := range at(entries, phase) {
-			e.engineDid(e.engine, e.scenario.Actions[phase], e.engine.play.(*live.Play).StatesIn(objects))
+			e.engineDid(e.engine, e.action(phase), e.engine.play.(*live.Play).StatesIn(objects))
 		}
 	}
 }
 
-// collect runs a Collector and counts what it writes for each case.
-func (a *arena) collect(t *testing.T, entries []*entry, run func(*gc.Collector) (*gc.Report, error)) {
+// collectByNamespace has the engine do what is limited to a namespace.
+func (a *arena) collectByNamespace(t *testing.T, entries []*entry) {
+	var group errgroup.Group
+	group.SetLimit(atOnce / 2)
+	for _, e := range entries {
+		group.Go(func() error {
+			for _, action := range e.scenario.Actions[:e.limited()] {
+				if e.wrong == "" {
+					e.failed(a.collectIn(t.Context(), e, action))
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // no function fails
+}
+
+// collectIn plans and executes a collection for one case.
+func (a *arena) collectIn(ctx context.Context, e *entry, action gctest.Action) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	play := e.engine.play
+	before, err := play.States(ctx)
+	if err != nil {
+		return err
+	}
+	g, server, err := gctest.CollectorFor(ctx, play, action)
+	if err != nil {
+		return err
+	}
+	plan, run, err := a.execute(ctx, g, server, func(c *gc.Collector) (*gc.Report, error) {
+		return gctest.Act(ctx, c, play.Stage(), action)
+	})
+	if err != nil {
+		return err
+	}
+	after, err := play.States(ctx)
+	if err != nil {
+		return err
+	}
+	e.writes += len(run.Steps)
+	e.ran(action, plan, run, before, after)
+	if wrong := trespasses(play.Stage(), run, action); wrong != "" {
+		return errors.New(wrong)
+	}
+	e.engineDid(e.engine, action, after)
+	return nil
+}
+
+// execute makes a plan and runs it, with some number of workers and delays.
+func (a *arena) execute(ctx context.Context, g *graph.Graph, server gc.Server, do func(*gc.Collector) (*gc.Report, error)) (plan, run *gc.Report, err error) {
+	if plan, err = do(gc.New(a.world.Plan(ctx, g), g, gc.Options{})); err != nil {
+		return nil, nil, fmt.Errorf("planning: %w", err)
+	}
+	delayed, workers := delay.Of(server, a.runs.Add(1), longestDelay)
+	run, err = do(gc.New(delayed, g, gc.Options{Workers: workers}))
+	return plan, run, err
+}
+
+// ran compares a plan with its run and with what then is.
+func (e *entry) ran(action gctest.Action, plan, run *gc.Report, before, after states) {
+	e.plans++
+	for _, step := range run.Steps {
+		e.failed(step.Err)
+	}
+	if wrong := refute(e.engine.play.Stage(), plan, run, before, after); wrong != "" {
+		e.failed(fmt.Errorf("%s: %s", action, wrong))
+	}
+}
+
+// collect makes one plan for all cases, and runs it.
+func (a *arena) collect(t *testing.T, entries []*entry, phase int, do func(*gc.Collector) (*gc.Report, error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -243,23 +343,48 @@ func (a *arena) collect(t *testing.T, entries []*entry, run func(*gc.Collector) 
 		t.Error(err)
 		return
 	}
-	report, err := run(gc.New(server, g, gc.Options{Workers: a.world.Workers}))
+	plan, run, err := a.execute(ctx, g, server, do)
 	if err != nil {
 		t.Error(err)
 		return
 	}
-	of := map[types.UID]*entry{}
+	after, err := a.world.Objects(ctx, a.kinds)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	before := map[types.UID]graph.Object{}
+	for o := range g.Snapshot().Objects() {
+		before[o.UID] = o
+	}
+	plans, runs := divide(entries, plan), divide(entries, run)
 	for _, e := range entries {
+		play := e.engine.play.(*live.Play)
+		e.writes += len(runs[e].Steps)
+		e.ran(e.action(phase), plans[e], runs[e], play.StatesIn(before), play.StatesIn(after))
+	}
+}
+
+// divide returns what a report says of each case.
+func divide(entries []*entry, report *gc.Report) map[*entry]*gc.Report {
+	of, parts := map[types.UID]*gc.Report{}, map[*entry]*gc.Report{}
+	for _, e := range entries {
+		parts[e] = &gc.Report{}
 		for _, uid := range e.engine.play.Stage().UIDs {
-			of[uid] = e
+			of[uid] = parts[e]
 		}
 	}
 	for _, step := range report.Steps {
-		if e := of[step.Object.UID]; e != nil {
-			e.writes++
-			e.failed(step.Err)
+		if part := of[step.Object.UID]; part != nil {
+			part.Steps = append(part.Steps, step)
 		}
 	}
+	for _, o := range report.Outcomes {
+		if part := of[o.Object.UID]; part != nil {
+			part.Outcomes = append(part.Outcomes, o)
+		}
+	}
+	return parts
 }
 
 // deleteAll deletes the targets of a phase, all of one policy by one Collector.
@@ -268,13 +393,13 @@ func (a *arena) deleteAll(t *testing.T, entries []*entry, phase int) {
 		var mine []*entry
 		var targets []gc.Target
 		for _, e := range at(entries, phase) {
-			if action := e.scenario.Actions[phase]; action.Policy == policy {
+			if action := e.action(phase); action.Policy == policy {
 				mine = append(mine, e)
 				targets = append(targets, gc.Target{Identity: e.engine.play.Stage().Identity(action.Paths[0])})
 			}
 		}
 		if len(targets) > 0 {
-			a.collect(t, mine, func(c *gc.Collector) (*gc.Report, error) {
+			a.collect(t, mine, phase, func(c *gc.Collector) (*gc.Report, error) {
 				return c.Delete(t.Context(), targets, gc.DeleteOptions{Policy: policy})
 			})
 		}
@@ -287,7 +412,7 @@ func (a *arena) runLive(t *testing.T, entries []*entry) {
 		present := at(entries, phase)
 		allowed := map[*entry]outcome{}
 		for _, e := range present {
-			ends, ok := e.live.model.after(e.live.worlds, e.scenario.Actions[phase])
+			ends, ok := e.live.model.after(e.live.worlds, e.action(phase))
 			if !ok {
 				e.failed(fmt.Errorf("there are too many orders to look at"))
 			}
@@ -299,7 +424,7 @@ func (a *arena) runLive(t *testing.T, entries []*entry) {
 		}
 		lefts := a.await(t, present, allowed)
 		for _, e := range present {
-			e.live.take(e, e.scenario.Actions[phase], lefts[e], allowed[e])
+			e.live.take(e, e.action(phase), lefts[e], allowed[e])
 		}
 	}
 }
@@ -310,7 +435,7 @@ func (a *arena) userDeletes(t *testing.T, entries []*entry, phase int) {
 	group.SetLimit(atOnce)
 	for _, e := range entries {
 		group.Go(func() error {
-			action := e.scenario.Actions[phase]
+			action := e.action(phase)
 			err := e.live.play.Delete(t.Context(), action.Paths[0], metav1.DeleteOptions{PropagationPolicy: &action.Policy})
 			if apierrors.IsNotFound(err) {
 				return nil

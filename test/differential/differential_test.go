@@ -21,7 +21,8 @@ var (
 const batchSize = 200
 
 // TestDifferential executes generated cases in three ways and compares what is
-// left. A case that fails is made smaller as long as it fails.
+// left, and what each of the engine's runs left with its plan. A case that fails is
+// made smaller as long as it fails.
 func TestDifferential(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which go test -short does not start")
@@ -50,7 +51,7 @@ func TestDifferential(t *testing.T) {
 
 // summary counts what happened.
 type summary struct {
-	cases, objects, writes, disagreements int
+	cases, objects, plans, writes, disagreements int
 	// several cases have more than one end that is right, and in different ones
 	// not all executions had the same.
 	several, different int
@@ -64,6 +65,7 @@ func (s *summary) add(entries []*entry) {
 		s.cases++
 		s.objects += len(e.scenario.Objects)
 		s.writes += e.writes
+		s.plans += e.plans
 		count := func(n *int, is bool) {
 			if is {
 				*n++
@@ -78,8 +80,8 @@ func (s *summary) add(entries []*entry) {
 
 // String returns the line that the test prints.
 func (s *summary) String() string {
-	return fmt.Sprintf("%d cases, %d objects, %d writes, %d disagreements (%d cases have several right ends, %d ended in different ones, %d because the engine starts afresh)",
-		s.cases, s.objects, s.writes, s.disagreements, s.several, s.different, s.remembered)
+	return fmt.Sprintf("%d cases, %d objects, %d plans, %d writes, %d disagreements (%d cases have several right ends, %d ended in different ones, %d because the engine starts afresh)",
+		s.cases, s.objects, s.plans, s.writes, s.disagreements, s.several, s.different, s.remembered)
 }
 
 // judge reports the cases that went wrong, each as small as it can be made.

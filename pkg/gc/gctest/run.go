@@ -177,15 +177,15 @@ func Do(ctx context.Context, play Play, s *Scenario, a Action) (*gc.Report, erro
 func runCollector(ctx context.Context, play Play, a Action) (*gc.Report, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	g, server, err := collectorFor(ctx, play, a)
+	g, server, err := CollectorFor(ctx, play, a)
 	if err != nil {
 		return nil, err
 	}
 	return Act(ctx, gc.New(server, g, play.Options()), play.Stage(), a)
 }
 
-// collectorFor reads what there is, as far as the action has it read.
-func collectorFor(ctx context.Context, play Play, a Action) (*graph.Graph, gc.Server, error) {
+// CollectorFor reads what there is, as far as the action has it read.
+func CollectorFor(ctx context.Context, play Play, a Action) (*graph.Graph, gc.Server, error) {
 	if a.Only {
 		return play.CollectorIn(ctx, play.Stage().Namespace(a.In))
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
 const (
@@ -305,8 +306,27 @@ func (w *World) Collector(ctx context.Context) (*graph.Graph, gc.Server, error) 
 	if !snapshot.Complete() {
 		return nil, nil, fmt.Errorf("something could not be read: %v", snapshot.Unlisted())
 	}
+	w.readFacts(ctx, snapshot)
 	server, err := w.serve(ctx, w.Reader, snapshot, w.Reader.Resources(), w.Settle)
 	return graph.New(snapshot), server, err
+}
+
+// readFacts adds to a snapshot what a plan needs to know of pods.
+func (w *World) readFacts(ctx context.Context, snapshot *graph.Snapshot) {
+	var pods []graph.Object
+	for o := range snapshot.Objects() {
+		if o.Resource.Kind == "Pod" {
+			pods = append(pods, o)
+		}
+	}
+	snapshot.Facts = w.Reader.Facts(ctx, pods)
+}
+
+// Plan returns a server in memory that holds what the graph was made of.
+func (w *World) Plan(ctx context.Context, g *graph.Graph) gc.Server {
+	return simulator.New(g.Snapshot(), simulator.Options{Now: w.Reader.Now(ctx), Actors: simulator.Actors{
+		Finalizer: func(string) simulator.Actor { return simulator.Nobody },
+	}})
 }
 
 // serve starts a server from a snapshot.
@@ -367,6 +387,7 @@ func (p *Play) CollectorIn(ctx context.Context, namespace string) (*graph.Graph,
 		return nil, nil, err
 	}
 	seen, watched := p.own(snapshot)
+	p.readFacts(ctx, seen)
 	settle := p.Settle
 	if len(p.stage.OwnKinds()) > 0 {
 		settle += instancePoll
@@ -422,7 +443,7 @@ func (p *Play) owns(o *graph.Object) bool {
 			return true
 		}
 	}
-	return o.Namespace == "" && (strings.HasPrefix(o.Name, p.stage.Prefix+"-") || strings.HasSuffix(o.Name, "."+p.stage.Group()))
+	return o.Namespace == "" && (o.Name == p.stage.Prefix || strings.HasPrefix(o.Name, p.stage.Prefix+"-") || strings.HasSuffix(o.Name, "."+p.stage.Group()))
 }
 
 // own returns the snapshot with nothing but the scenario's objects, as if there
