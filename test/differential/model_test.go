@@ -135,6 +135,9 @@ func newModel(s *gctest.Scenario, original bool) *model {
 
 func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, owner gctest.Owner) modelRef {
 	ref := stage.OwnerReference(owner)
+	if ref.APIVersion == aliasVersion {
+		ref.APIVersion = gctest.CustomGroup + "/v1" // leads to the same
+	}
 	r := modelRef{uid: -1, at: -1, owner: owner, nameless: slices.Contains(impossibleNames, ref.Name)}
 	mapping, err := mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(),
 		schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)

@@ -37,6 +37,29 @@ type World struct {
 	// long as each object's events keep their order. It is for bubbles of
 	// testing/synctest, where that takes no time.
 	Delays *rand.Rand
+	// Aliases, when it is set, has every widget served in AliasGroup, too, with the
+	// same UID and version.
+	Aliases Aliases
+}
+
+// Aliases says which of the two that are one object is listed first.
+type Aliases int
+
+// The values of Aliases.
+const (
+	NoAliases Aliases = iota
+	AliasesFirst
+	AliasesLast
+)
+
+// AliasGroup serves the widgets a second time.
+const AliasGroup = "alias.example.com"
+
+// aliased is the kind of the widgets in the group.
+func aliased(group string) gctest.Kind {
+	k := gctest.KindsOf("widget")[0]
+	k.Group = group
+	return k
 }
 
 // Lacks implements gctest.World: everybody can be simulated.
@@ -145,10 +168,14 @@ func (p *play) snapshot(filter func(kind string) bool, namespace string) *graph.
 	s := &graph.Snapshot{Mapper: mapper, Facts: p.facts}
 	for _, o := range p.objects {
 		if filter(o.Resource.Kind) && p.isServed(o) && (namespace == "" || namespace == o.Namespace) {
-			s.Add(o)
+			p.list(s, o)
 		}
 	}
-	for _, k := range p.stage.Kinds() {
+	kinds := p.stage.Kinds()
+	if p.world.Aliases != NoAliases {
+		kinds = append(kinds, aliased(AliasGroup))
+	}
+	for _, k := range kinds {
 		if !p.serves(k) || !filter(k.Resource.Kind) {
 			continue
 		}
@@ -167,6 +194,23 @@ func (p *play) snapshot(filter func(kind string) bool, namespace string) *graph.
 		}
 	}
 	return s
+}
+
+// list adds an object to the snapshot, as often as it is served.
+func (p *play) list(s *graph.Snapshot, o graph.Object) {
+	groups := []string{gctest.CustomGroup, AliasGroup}
+	switch {
+	case o.Resource.Kind != "Widget" || p.world.Aliases == NoAliases:
+		s.Add(o)
+		return
+	case p.world.Aliases == AliasesFirst:
+		slices.Reverse(groups)
+	}
+	for _, group := range groups {
+		r := aliased(group).Resource
+		o.Resource = &r
+		s.Add(o)
+	}
 }
 
 // readOwner adds an owner to the snapshot, or that it is not there.
