@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -149,20 +150,20 @@ func (w *walker) met(c *Cause, n graph.Node, r reply) {
 // it.
 func (w *walker) seenFailing(n graph.Node, words string) (Evidence, bool) {
 	o := n.Object()
-	if full, err := w.whole(n); err == nil {
+	if full, err := w.evidence.Whole(n); err == nil {
 		if e, seen := mentioned(full, n.Identity().String(), words); seen {
 			return e, true
 		}
 	}
 	if w.Events != nil {
-		for _, item := range w.eventsOf(o.Namespace, o.UID) {
+		for _, item := range w.evidence.Events(o.Namespace, o.UID) {
 			if e := newEvent(&item); !e.last.Before(requested(o)) && strings.Contains(e.message, words) {
 				return e.evidence(), true
 			}
 		}
 	}
 	if o.Namespace != "" {
-		if namespace, err := w.full(namespaces, "", o.Namespace); err == nil && namespace.GetDeletionTimestamp() != nil {
+		if namespace, err := w.evidence.Get(namespaces, "", o.Namespace); err == nil && namespace.GetDeletionTimestamp() != nil {
 			if e, seen := mentioned(namespace, "Namespace/"+o.Namespace, words); seen {
 				return e, true
 			}
@@ -170,7 +171,7 @@ func (w *walker) seenFailing(n graph.Node, words string) (Evidence, bool) {
 	}
 	if !graph.BuiltinGroup(o.Resource.Group) {
 		name := o.Resource.GroupResource().String()
-		if definition, err := w.full(crds, "", name); err == nil && definition.GetDeletionTimestamp() != nil {
+		if definition, err := w.evidence.Get(crds, "", name); err == nil && definition.GetDeletionTimestamp() != nil {
 			return mentioned(definition, "CustomResourceDefinition/"+name, words)
 		}
 	}
@@ -369,8 +370,8 @@ func (w *walker) addRemedy(c *Cause, r Remedy) {
 
 // policyDenies is a ValidatingAdmissionPolicy that refuses the write.
 func (w *walker) policyDenies(n graph.Node, r reply) *Cause {
-	at := identity(admissionPolicies, "", r.name)
-	policy, err := w.full(admissionPolicies, "", r.name)
+	at := evidence.Identity(admissionPolicies, "", r.name)
+	policy, err := w.evidence.Get(admissionPolicies, "", r.name)
 	if err == nil {
 		at = objectIdentity(admissionPolicies, at.Resource.Kind, policy)
 	}
@@ -400,7 +401,7 @@ func specText(o *unstructured.Unstructured) string {
 // of a policy.
 func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	namespace := n.Namespace()
-	binding, err := w.full(policyBindings, "", name)
+	binding, err := w.evidence.Get(policyBindings, "", name)
 	if err != nil {
 		return
 	}
@@ -485,7 +486,7 @@ func (w *walker) mutators(n graph.Node) []mutator {
 	if !served {
 		return found
 	}
-	policies, _ := w.all(resource, "") // as above
+	policies, _ := w.evidence.List(resource, "") // as above
 	for i := range policies {
 		if !w.policyMatches(&policies[i], n) {
 			continue
@@ -564,7 +565,7 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 			Risk: Safe, Command: fmt.Sprintf("%s edit %s", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "opens it in an editor: correct the fields above, and it can be updated again",
 		}}
-		definition, err := w.full(crds, "", n.Resource().GroupResource().String())
+		definition, err := w.evidence.Get(crds, "", n.Resource().GroupResource().String())
 		if err != nil {
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -28,7 +29,7 @@ var (
 // the node.
 func (w *walker) attachment(n graph.Node, index int) []hold {
 	const because = "the volume has to be detached from its node"
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
@@ -69,7 +70,7 @@ func dashed(driver string) string {
 }
 
 func (w *walker) nodeEvidence(node string) []Evidence {
-	machine, err := w.full(nodes, "", node)
+	machine, err := w.evidence.Get(nodes, "", node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return []Evidence{{Source: "Node/" + node, Value: "does not exist"}}
@@ -83,15 +84,15 @@ func (w *walker) nodeEvidence(node string) []Evidence {
 // driver adds what is known of a CSI driver's controller, and returns what the
 // lease of its sidecar tells. The lease is in the namespace of the driver,
 // which nothing names: of several the one that was renewed last counts, the
-// others are left over. leaseStale means that its holder does not run, either.
-func (w *walker) driver(c *Cause, driver, leaseName string) leaseState {
+// others are left over. evidence.LeaseStale means that its holder does not run, either.
+func (w *walker) driver(c *Cause, driver, leaseName string) evidence.LeaseState {
 	c.Controller = &Controller{Name: "the CSI driver " + driver, Liveness: string(Unknown)}
-	if _, err := w.full(csiDrivers, "", driver); apierrors.IsNotFound(err) {
+	if _, err := w.evidence.Get(csiDrivers, "", driver); apierrors.IsNotFound(err) {
 		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "CSIDriver/" + driver, Value: "does not exist"})
 	}
-	all, err := w.all(leases, "")
+	all, err := w.evidence.List(leases, "")
 	if err != nil {
-		return leaseUnread
+		return evidence.LeaseUnread
 	}
 	var freshest *unstructured.Unstructured
 	for i := range all {
@@ -101,7 +102,7 @@ func (w *walker) driver(c *Cause, driver, leaseName string) leaseState {
 	}
 	if freshest == nil {
 		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Leases named " + leaseName, Value: "there are none"})
-		return leaseMissing
+		return evidence.LeaseMissing
 	}
 	return w.leader(c, freshest)
 }
@@ -117,25 +118,25 @@ func renewTime(lease *unstructured.Unstructured) time.Time {
 // leader says of a cause's controller what its lease tells. A lease that is not
 // renewed may be left over, since leader election can be switched off: its
 // holder is dead only when the pod or the workload that it names does not run.
-// Otherwise the state is leaseUnread.
-func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) leaseState {
-	state, evidence := w.leaseState(lease)
-	c.Controller.Evidence = append(c.Controller.Evidence, evidence)
+// Otherwise the state is evidence.LeaseUnread.
+func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.LeaseState {
+	state, fact := w.evidence.LeaseState(lease)
+	c.Controller.Evidence = append(c.Controller.Evidence, fact)
 	switch state {
-	case leaseFresh:
+	case evidence.LeaseFresh:
 		c.Controller.Liveness = Alive
-	case leaseStale:
+	case evidence.LeaseStale:
 		holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
 		l := w.workloadOfPod(lease.GetNamespace(), holder)
 		if l == nil {
 			c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Pod/" + lease.GetNamespace() + "/" + holder, Value: "does not exist; whether a driver without a lease runs is not known"})
-			return leaseUnread
+			return evidence.LeaseUnread
 		}
 		st := w.stateOf(l)
 		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: l.id.String(), Value: st.because})
 		c.Controller.Evidence = append(c.Controller.Evidence, st.evidence...)
 		if st.liveness != Dead {
-			return leaseUnread
+			return evidence.LeaseUnread
 		}
 		c.Controller.Liveness = Dead
 	}
@@ -145,13 +146,13 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) leaseState {
 // driverVerdict judges a driver that should have acted: it is stuck with a
 // failure that lasts, and when nothing of it runs; it is at work when it has a
 // lease and nothing failed.
-func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease leaseState) {
+func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease evidence.LeaseState) {
 	switch {
-	case lease == leaseStale:
+	case lease == evidence.LeaseStale:
 		c.Verdict, c.Summary = Stuck, c.Summary+"; it does not run"
 	case failure != "" && w.age(n) > driverDelay:
 		c.Verdict = Stuck
-	case failure == "" && lease == leaseFresh && w.age(n) <= driverDelay:
+	case failure == "" && lease == evidence.LeaseFresh && w.age(n) <= driverDelay:
 		c.Verdict, c.Until = Progressing, requested(n.Object()).Add(driverDelay)
 	default:
 		c.Verdict = Unknown
@@ -162,7 +163,7 @@ func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease lea
 // nowhere. It returns false when it is attached nowhere, so far as can be told.
 func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 	const because = "it has to be detached from its nodes"
-	list, err := w.all(attachments, "")
+	list, err := w.evidence.List(attachments, "")
 	if err != nil {
 		return w.unread(n, because, "volumeattachments.storage.k8s.io", err), true
 	}
@@ -198,7 +199,7 @@ func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstr
 // first.
 func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 	const because = "the volume behind it has to be deleted"
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
@@ -242,10 +243,10 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 // again; empty for none. One that came once may be over.
 func (w *walker) lasting(n graph.Node, reasons ...string) string {
 	asked := requested(n.Object())
-	for _, o := range w.eventsOf(n.Namespace(), n.UID()) {
+	for _, o := range w.evidence.Events(n.Namespace(), n.UID()) {
 		e := newEvent(&o)
 		about := len(reasons) == 0 || slices.Contains(reasons, e.reason)
-		if e.kind == "Warning" && about && !e.last.Before(asked) && e.repeats() && w.Now.Sub(e.last) <= sameFailure {
+		if e.kind == "Warning" && about && !e.last.Before(asked) && e.repeats() && w.evidence.Now.Sub(e.last) <= sameFailure {
 			return e.message
 		}
 	}
@@ -270,7 +271,7 @@ func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver 
 func (w *walker) missingParts(volume *unstructured.Unstructured) []Evidence {
 	var evidence []Evidence
 	if class := nested(volume, "spec", "storageClassName"); class != "" {
-		if _, err := w.full(storageClasses, "", class); apierrors.IsNotFound(err) {
+		if _, err := w.evidence.Get(storageClasses, "", class); apierrors.IsNotFound(err) {
 			evidence = append(evidence, Evidence{Source: "StorageClass/" + class, Value: "does not exist"})
 		}
 	}

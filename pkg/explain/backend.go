@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -31,9 +32,9 @@ type serving struct {
 
 // serving follows a service to its endpoints and the pods behind it.
 func (w *walker) serving(namespace, name string) *serving {
-	source := identity(services, namespace, name).String()
+	source := evidence.Identity(services, namespace, name).String()
 	s := &serving{namespace: namespace, name: name}
-	service, err := w.full(services, namespace, name)
+	service, err := w.evidence.Get(services, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		s.dead, s.uninstalled = true, true
@@ -48,7 +49,7 @@ func (w *walker) serving(namespace, name string) *serving {
 		s.evidence = []Evidence{{Source: source, Path: "spec.externalName", Value: nested(service, "spec", "externalName")}}
 		return s
 	}
-	list, err := w.all(slicesOf, namespace)
+	list, err := w.evidence.List(slicesOf, namespace)
 	if err != nil {
 		s.evidence = []Evidence{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
 		return s
@@ -64,7 +65,7 @@ func (w *walker) serving(namespace, name string) *serving {
 
 // missingNamespace adds that the namespace of a service is gone, or going.
 func (w *walker) missingNamespace(s *serving) {
-	namespace, err := w.full(namespaces, "", s.namespace)
+	namespace, err := w.evidence.Get(namespaces, "", s.namespace)
 	switch {
 	case apierrors.IsNotFound(err):
 		s.homeless = true
@@ -101,7 +102,7 @@ func (w *walker) silentPods(s *serving, service *unstructured.Unstructured) {
 		return
 	}
 	selected := labels.SelectorFromSet(selector)
-	list, err := w.all(pods, s.namespace)
+	list, err := w.evidence.List(pods, s.namespace)
 	if err != nil {
 		return
 	}
@@ -111,7 +112,7 @@ func (w *walker) silentPods(s *serving, service *unstructured.Unstructured) {
 			continue
 		}
 		if found++; found <= maxShown {
-			s.evidence = append(s.evidence, Evidence{Source: identity(pods, s.namespace, list[i].GetName()).String(), Path: "status", Value: describePod(&list[i])})
+			s.evidence = append(s.evidence, Evidence{Source: evidence.Identity(pods, s.namespace, list[i].GetName()).String(), Path: "status", Value: describePod(&list[i])})
 		}
 	}
 	if found > 0 {

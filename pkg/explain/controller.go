@@ -18,7 +18,6 @@ import (
 )
 
 var (
-	crds               = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
 	mutatingWebhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
 )
@@ -219,7 +218,7 @@ func (w *walker) managersOf(s *search, n graph.Node) {
 
 func (w *walker) readManagers(s *search, sample []graph.Node) {
 	for _, n := range sample {
-		full, err := w.fullOf(n)
+		full, err := w.evidence.Whole(n)
 		if err != nil {
 			if !missing(err) {
 				s.unread = append(s.unread, n.Resource().GroupResource().String())
@@ -337,7 +336,7 @@ func (w *walker) byEvents(s *search, n graph.Node, add adder) {
 		return
 	}
 	reporters := map[string]Evidence{}
-	for _, o := range w.eventsOf(n.Identity().Namespace, n.UID()) {
+	for _, o := range w.evidence.Events(n.Identity().Namespace, n.UID()) {
 		if e := newEvent(&o); !e.last.Before(requested(n.Object())) && e.reporter != "" {
 			reporters[e.reporter] = e.evidence()
 		}
@@ -415,7 +414,7 @@ func (w *walker) usersOf(a account) []*workload {
 	if len(found) > 0 || !w.hasPods(a.namespace) {
 		return found
 	}
-	items, err := w.all(pods, a.namespace)
+	items, err := w.evidence.List(pods, a.namespace)
 	if err != nil && !slices.Contains(w.inventory().unread, "pods") {
 		w.running.unread = append(w.running.unread, "pods")
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -61,12 +62,12 @@ func (w *walker) unreadableObject(f Failed) Explanation {
 // otherVersion reads an object in one of the versions in which it can be read,
 // nil when there is none.
 func (w *walker) otherVersion(id graph.Identity) *unstructured.Unstructured {
-	definition, err := w.full(crds, "", id.Resource.GroupResource().String())
+	definition, err := w.evidence.Get(crds, "", id.Resource.GroupResource().String())
 	if err != nil {
 		return nil
 	}
 	for _, resource := range servedVersions(definition) {
-		if o, err := w.Cluster.Read(w.ctx, resource, id.Namespace, id.Name); err == nil {
+		if o, err := w.evidence.Anew(resource, id.Namespace, id.Name); err == nil {
 			return o
 		}
 	}
@@ -130,11 +131,11 @@ func (w *walker) typeGone(u graph.Unlisted) bool {
 	if u.Reason != graph.ServerError || !strings.Contains(u.Message, "the server could not find the requested resource") || graph.BuiltinGroup(u.Group) {
 		return false
 	}
-	_, err := w.full(crds, "", u.GroupResource().String())
+	_, err := w.evidence.Get(crds, "", u.GroupResource().String())
 	if !missing(err) {
 		return false
 	}
-	registered, err := w.full(apis, "", u.Version+"."+u.Group)
+	registered, err := w.evidence.Get(apis, "", u.Version+"."+u.Group)
 	return missing(err) || err == nil && nested(registered, "spec", "service", "name") == ""
 }
 
@@ -142,8 +143,8 @@ func (w *walker) typeGone(u graph.Unlisted) bool {
 // blinds everybody who lists objects of the type: the garbage collector, the
 // namespace controller, and the API server when it deletes the instances.
 func (w *walker) conversion(resource schema.GroupResource, message string) *Cause {
-	at := identity(crds, "", resource.String())
-	definition, err := w.full(crds, "", resource.String())
+	at := evidence.Identity(crds, "", resource.String())
+	definition, err := w.evidence.Get(crds, "", resource.String())
 	if err == nil {
 		at = objectIdentity(crds, "CustomResourceDefinition", definition)
 	}
@@ -181,7 +182,7 @@ func (w *walker) readableVersions(at graph.Identity, definition *unstructured.Un
 	var evidence []Evidence
 	for _, resource := range servedVersions(definition) {
 		value := "cannot be listed"
-		if items, err := w.Cluster.List(w.ctx, resource, ""); err == nil {
+		if items, err := w.evidence.ListAnew(resource); err == nil {
 			value = number(len(items), "object") + " can be listed"
 		}
 		evidence = append(evidence, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
@@ -218,7 +219,7 @@ func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersion
 
 // undecodable is a type of which the API server cannot read what is stored.
 func (w *walker) undecodable(resource schema.GroupVersionResource, message string) *Cause {
-	at := identity(resource, "", "") // the whole type
+	at := evidence.Identity(resource, "", "") // the whole type
 	if kind, err := w.Graph.Snapshot().Mapper.KindFor(resource); err == nil {
 		at.Resource.Kind = kind.Kind
 	}
@@ -250,7 +251,7 @@ func (w *walker) initializing(message string) []*Cause {
 	if !strings.Contains(message, "storage is (re)initializing") && !isConversionFailure(message) {
 		return nil
 	}
-	all, err := w.all(crds, "")
+	all, err := w.evidence.List(crds, "")
 	if err != nil {
 		return nil
 	}
@@ -288,7 +289,7 @@ func (w *walker) conversionBroken(definition *unstructured.Unstructured) bool {
 		return false
 	}
 	return slices.ContainsFunc(servedVersions(definition), func(resource schema.GroupVersionResource) bool {
-		_, err := w.Cluster.List(w.ctx, resource, "")
+		_, err := w.evidence.ListAnew(resource)
 		return err != nil && isConversionFailure(err.Error())
 	})
 }
@@ -330,7 +331,7 @@ func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
 		c.Verdict = Stuck
 		c.Summary = "the API server cannot list its instances, so it cannot delete them, and does not delete it"
 		c.Evidence = []Evidence{{Source: root.Object.String(), Value: root.Summary}}
-		if full, err := w.fullOf(n); err == nil {
+		if full, err := w.evidence.Whole(n); err == nil {
 			if condition, ok := conditionOf(full, "Terminating"); ok {
 				c.Evidence = append(c.Evidence, condition.evidence(n.Identity().String()))
 			}

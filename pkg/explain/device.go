@@ -15,7 +15,7 @@ import (
 // (pkg/controller/resourceclaim).
 func (w *walker) deviceClaim(n graph.Node) []hold {
 	const symptom, because = "dra-claim-reserved", "it is reserved for a pod"
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
@@ -30,7 +30,7 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 			holds = append(holds, hold{because: "it is reserved for " + text(consumer["resource"]) + "/" + text(consumer["name"]), cause: w.reservedFor(n, consumer)})
 			continue
 		}
-		pod, err := w.full(pods, n.Namespace(), text(consumer["name"]))
+		pod, err := w.evidence.Get(pods, n.Namespace(), text(consumer["name"]))
 		if apierrors.IsNotFound(err) || err == nil && (string(pod.GetUID()) != text(consumer["uid"]) || podEnded(pod)) {
 			continue // the controller takes the reservation back
 		}
@@ -97,7 +97,7 @@ func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
 // (pkg/controller/podgroupprotection).
 func (w *walker) podGroup(n graph.Node) []hold {
 	const symptom = "podgroup"
-	list, err := w.all(pods, n.Namespace())
+	list, err := w.evidence.List(pods, n.Namespace())
 	if err != nil {
 		return w.unread(n, "may have pods", "pods in namespace "+n.Namespace(), err)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -20,13 +21,13 @@ var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resour
 func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bool) {
 	name := n.Object().Name
 	if resource != "nodes" {
-		full, err := w.fullOf(n)
+		full, err := w.evidence.Whole(n)
 		if err != nil || nested(full, "status", "nodeName") == "" {
 			return nil, false
 		}
 		name = nested(full, "status", "nodeName")
 	}
-	list, err := w.all(pods, "")
+	list, err := w.evidence.List(pods, "")
 	if err != nil {
 		return w.unread(n, "may wait for pods on it", "pods", err), true
 	}
@@ -72,11 +73,11 @@ func controlledBy(o *unstructured.Unstructured, kinds ...string) bool {
 
 // undisturbed says why a pod may not be evicted.
 func (w *walker) undisturbed(pod *unstructured.Unstructured) (Evidence, bool) {
-	source := identity(pods, pod.GetNamespace(), pod.GetName()).String()
+	source := evidence.Identity(pods, pod.GetNamespace(), pod.GetName()).String()
 	if value := pod.GetAnnotations()["karpenter.sh/do-not-disrupt"]; value == "true" {
 		return Evidence{Source: source, Path: "metadata.annotations[karpenter.sh/do-not-disrupt]", Value: value}, true
 	}
-	list, err := w.all(budgets, pod.GetNamespace())
+	list, err := w.evidence.List(budgets, pod.GetNamespace())
 	if err != nil {
 		return Evidence{}, false
 	}

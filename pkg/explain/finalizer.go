@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -122,7 +123,7 @@ func (w *walker) component(n graph.Node, s *search) (hold, bool) {
 		return hold{}, false
 	}
 	because := "the " + s.whose() + " has to remove it"
-	if w.health().lease != leaseFresh || !w.late(n) {
+	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
 		return w.manager(n, because, w.late(n)), true
 	}
 	return hold{because: because, cause: w.shared(finWorking+" "+s.finalizer, finWorking, n.Identity(), func(c *Cause) {
@@ -147,7 +148,7 @@ func (w *walker) author(n graph.Node, finalizer string) []Evidence {
 	if w.authors++; w.authors > maxAuthors {
 		return nil
 	}
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	if err != nil {
 		return nil
 	}
@@ -219,7 +220,7 @@ func (w *walker) instances(n graph.Node) []hold {
 func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
 	return w.cause("crd-instances", n.Identity(), "", func(c *Cause) {
 		c.Evidence = []Evidence{field(n, "metadata.finalizers", "customresourcecleanup.apiextensions.k8s.io")}
-		if full, err := w.fullOf(n); err == nil {
+		if full, err := w.evidence.Whole(n); err == nil {
 			if condition, ok := conditionOf(full, "Terminating"); ok {
 				c.Evidence = append(c.Evidence, condition.evidence(n.Identity().String()))
 			}
@@ -231,7 +232,7 @@ func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause 
 		}
 		if unseen {
 			c.Verdict, c.Summary, c.Until = Unknown, "its instances could not be listed", time.Time{}
-		} else if w.Now.After(c.Until) {
+		} else if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
 			c.Summary += ", and has not for longer than usual"
 		}

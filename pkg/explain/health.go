@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -31,130 +29,16 @@ const (
 	deletionsPerSecond = 20
 )
 
-// leaseState says what a lease tells of its holder.
-type leaseState int
-
-const (
-	leaseUnread leaseState = iota
-	leaseFresh
-	leaseStale
-	leaseMissing
-)
-
 // health is what is known of kube-controller-manager.
 type health struct {
-	lease    leaseState
+	lease    evidence.LeaseState
 	evidence Evidence
 	// idle are objects that a working controller would have handled long ago.
 	idle []Evidence
 }
 
 // dead reports whether nothing shows that it lives.
-func (h *health) dead() bool { return h.lease == leaseStale || h.lease == leaseMissing }
-
-// lease reads a lease and compares it with the API server's time.
-func (w *walker) lease(namespace, name string) (leaseState, Evidence) {
-	id := identity(leases, namespace, name)
-	l, err := w.full(leases, namespace, name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return leaseMissing, Evidence{Source: id.String(), Value: "does not exist"}
-	case err != nil:
-		return leaseUnread, Evidence{Source: id.String(), Value: "could not be read: " + err.Error()}
-	}
-	return w.leaseState(l)
-}
-
-// leaseState compares a lease with the API server's time. The time in it is
-// its holder's, whose clock may lag, and a leader that ends in order leaves it to
-// the next. So one that looks expired, or is nobody's, is read again: when it was
-// renewed meanwhile it is fresh.
-func (w *walker) leaseState(object *unstructured.Unstructured) (leaseState, Evidence) {
-	id := identity(leases, object.GetNamespace(), object.GetName())
-	l := lease.Of(object.Object)
-	e := Evidence{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
-	renewed, since := "taken since", "whether somebody takes it"
-	if l.Holder != "" && !l.Renewed.IsZero() {
-		e.Path, e.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", max(l.Age(w.Now), 0).Round(time.Second), l.Holder)
-		renewed, since = "renewed since: its holder's clock lags", "whether it is renewed by a clock that lags"
-	}
-	switch l.Judge(w.Now) {
-	case lease.Held:
-		return leaseFresh, e
-	case lease.Abandoned:
-		return leaseStale, e
-	}
-	again := w.leaseAgain(object, l)
-	switch again {
-	case leaseFresh:
-		e.Value += ", and " + renewed
-	case leaseUnread:
-		e.Value += ", and " + since + " could not be found out"
-	}
-	return again, e
-}
-
-// maxLeaseWait bounds what a run waits for leases.
-const maxLeaseWait = 40 * time.Second
-
-// leaseAgain looks at a lease a second time, when a holder must have renewed it.
-// The first time all leases are listed, so that one pause does for all of them.
-// Without Wait there is no second look.
-func (w *walker) leaseAgain(object *unstructured.Unstructured, l lease.Lease) leaseState {
-	if w.Wait == nil {
-		return leaseStale
-	}
-	id := identity(leases, object.GetNamespace(), object.GetName())
-	if state, known := w.leasesAgain[id]; known {
-		return state
-	}
-	first := lease.Of(w.firstLook(object).Object)
-	state := leaseUnread
-	if w.pause(l.Again()) {
-		switch second, err := w.Cluster.Read(w.ctx, leases, id.Namespace, id.Name); {
-		case apierrors.IsNotFound(err):
-			state = leaseStale
-		case err != nil:
-		case first.RenewedIn(lease.Of(second.Object)):
-			state = leaseFresh
-		default:
-			state = leaseStale
-		}
-	}
-	w.leasesAgain[id] = state
-	return state
-}
-
-// firstLook returns the lease as it was before the run's first pause, or starts
-// another pause with it as it is.
-func (w *walker) firstLook(lease *unstructured.Unstructured) *unstructured.Unstructured {
-	all, err := w.all(leases, "")
-	if err == nil {
-		for i := range all {
-			if all[i].GetNamespace() == lease.GetNamespace() && all[i].GetName() == lease.GetName() {
-				return &all[i]
-			}
-		}
-	}
-	w.sinceLook = 0
-	return lease
-}
-
-// pause lets time pass until as much has since the first look; it returns false
-// when that would take too long.
-func (w *walker) pause(d time.Duration) bool {
-	more := d - w.sinceLook
-	if more <= 0 {
-		return true
-	}
-	if w.waited+more > maxLeaseWait {
-		return false
-	}
-	w.Wait(w.ctx, more)
-	w.sinceLook += more
-	w.waited += more
-	return w.ctx.Err() == nil
-}
+func (h *health) dead() bool { return h.lease == evidence.LeaseStale || h.lease == evidence.LeaseMissing }
 
 // health finds out whether the garbage collector and the other controllers
 // beside it work.
@@ -164,13 +48,13 @@ func (w *walker) health() *health {
 	}
 	h := &health{}
 	w.gcHealth = h
-	h.lease, h.evidence = w.lease("kube-system", "kube-controller-manager")
+	h.lease, h.evidence = w.evidence.Lease("kube-system", "kube-controller-manager")
 	if !h.dead() {
 		return h
 	}
 	suspects := w.idleObjects()
-	if len(suspects) > 0 && w.Wait != nil && w.waited < secondLook {
-		w.Wait(w.ctx, secondLook)
+	if len(suspects) > 0 {
+		w.evidence.Settle(secondLook)
 	}
 	for _, s := range suspects {
 		if w.unchanged(s.node) {
@@ -213,7 +97,7 @@ func (w *walker) idle(n graph.Node) string {
 	switch {
 	case w.namespaceGone(o.Namespace):
 	case o.Resource.IsNamespace():
-		if full, err := w.fullOf(n); err == nil && len(conditions(full)) == 0 && w.holdsKubernetes(full) {
+		if full, err := w.evidence.Whole(n); err == nil && len(conditions(full)) == 0 && w.holdsKubernetes(full) {
 			return "the namespace controller has not set any condition"
 		}
 	case w.incomplete() != "":
@@ -248,7 +132,7 @@ func (w *walker) collectable(owner, d graph.Node) bool {
 // unchanged reports whether the object is still as the graph has it.
 func (w *walker) unchanged(n graph.Node) bool {
 	id := n.Identity()
-	o, err := w.Cluster.Read(w.ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
+	o, err := w.evidence.Anew(id.Resource.GroupVersionResource, id.Namespace, id.Name)
 	return err == nil && o.GetUID() == id.UID && o.GetResourceVersion() == n.Object().ResourceVersion
 }
 
@@ -265,7 +149,7 @@ func (w *walker) late(n graph.Node) bool {
 // which nothing else is missing. late says that it should have acted.
 func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	h := w.health()
-	at := identity(leases, "kube-system", "kube-controller-manager")
+	at := evidence.Identity(leases, "kube-system", "kube-controller-manager")
 	switch {
 	case h.dead() && len(h.idle) > 0 && late:
 		c := w.shared(gcAbsent, gcAbsent, at, func(c *Cause) {
@@ -287,7 +171,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	case late:
 		c := w.shared(gcAbsent+" late", gcAbsent, at, func(c *Cause) {
 			c.Summary = "the controller manager has not acted for a while: a controller in it may be disabled, may have missed the object, or may be waiting after an error, for up to 17 minutes"
-			if h.lease == leaseUnread {
+			if h.lease == evidence.LeaseUnread {
 				c.Summary = "the controller manager has not acted for a while, and its lease could not be read"
 			}
 			c.Evidence = []Evidence{h.evidence}

@@ -43,7 +43,7 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 			}
 		}))
 	}
-	if age := w.Now.Sub(n.Object().CreationTimestamp.Time); !n.Object().CreationTimestamp.IsZero() && age <= remade {
+	if age := w.evidence.Now.Sub(n.Object().CreationTimestamp.Time); !n.Object().CreationTimestamp.IsZero() && age <= remade {
 		if creator := w.creator(n); creator != "" {
 			findings = append(findings, w.notStuck(n, "recreated", func(c *Cause) { remadeBy(c, n, creator, age) }))
 		}
@@ -74,7 +74,7 @@ func (w *walker) creator(n graph.Node) string {
 	if ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences}); ref != nil {
 		return ref.Kind + "/" + ref.Name
 	}
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	if err != nil {
 		return ""
 	}
@@ -145,7 +145,7 @@ const skew = time.Minute
 // future is an object that was deleted in the future: only pods have a grace
 // period, so clocks differ, and no age can be trusted.
 func (w *walker) future(n graph.Node) *Cause {
-	ahead := requested(n.Object()).Sub(w.Now)
+	ahead := requested(n.Object()).Sub(w.evidence.Now)
 	if ahead <= skew {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (w *walker) future(n graph.Node) *Cause {
 		c.Summary = fmt.Sprintf("its deletion was asked for %s from now: clocks in the control plane differ, and what depends on ages cannot be told", ahead.Round(time.Second))
 		c.Evidence = []Evidence{
 			field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
-			{Source: "the API server", Path: "Date", Value: w.Now.UTC().Format(time.RFC3339)},
+			{Source: "the API server", Path: "Date", Value: w.evidence.Now.UTC().Format(time.RFC3339)},
 		}
 		c.Remedies = []Remedy{{Risk: Safe, Effect: "synchronise the clocks of the machines of the control plane"}}
 	})

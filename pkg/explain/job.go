@@ -31,7 +31,7 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 	if ref == nil {
 		return []hold{w.protection(n, symptom, "no Job controls it any more; the job controller has to take the finalizer off")}
 	}
-	job, err := w.full(jobs, n.Namespace(), ref.Name)
+	job, err := w.evidence.Get(jobs, n.Namespace(), ref.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && job.GetUID() != ref.UID:
 		return []hold{w.protection(n, symptom, "its Job is gone; the job controller has to take the finalizer off")}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -29,7 +30,7 @@ const (
 // called after it.
 type held struct {
 	id       graph.Identity
-	state    leaseState
+	state    evidence.LeaseState
 	evidence Evidence
 	by       leader
 	holder   string
@@ -43,7 +44,7 @@ func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured, dead b
 	if !w.hasLeases(l.id.Namespace) {
 		return nil
 	}
-	items, err := w.all(leases, l.id.Namespace)
+	items, err := w.evidence.List(leases, l.id.Namespace)
 	if err != nil {
 		return nil
 	}
@@ -53,10 +54,10 @@ func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured, dead b
 			continue
 		}
 		for i := range items {
-			if best != nil && best.state == leaseFresh {
+			if best != nil && best.state == evidence.LeaseFresh {
 				return best
 			}
-			if h := w.leaseOf(&items[i], l, own, by); h != nil && (best == nil || h.state == leaseFresh) {
+			if h := w.leaseOf(&items[i], l, own, by); h != nil && (best == nil || h.state == evidence.LeaseFresh) {
 				best = h
 			}
 		}
@@ -81,12 +82,9 @@ func (w *walker) leaseOf(lease *unstructured.Unstructured, l *workload, own []*u
 	if who != by || who > formerPod && !calledAfter(lease.GetName(), l) {
 		return nil
 	}
-	p := place{leases, lease.GetNamespace(), lease.GetName()}
-	if _, read := w.read[p]; !read {
-		w.read[p] = reading{object: lease}
-	}
+	w.evidence.Known(leases, lease)
 	h := &held{id: objectIdentity(leases, "Lease", lease), by: who, holder: holder}
-	h.state, h.evidence = w.lease(lease.GetNamespace(), lease.GetName())
+	h.state, h.evidence = w.evidence.Lease(lease.GetNamespace(), lease.GetName())
 	h.runs = i >= 0 && w.podState(own[i]).liveness != Dead
 	return h
 }
@@ -142,23 +140,23 @@ func (h *held) led(l *workload, s state) state {
 		return s
 	}
 	switch {
-	case h.by == ownPod && h.state == leaseFresh && h.runs:
+	case h.by == ownPod && h.state == evidence.LeaseFresh && h.runs:
 		if s.liveness != Alive && s.trouble != leaving {
 			s = state{liveness: Alive, because: "it renews its lease"}
 		}
 		s.leads = true
-	case h.by == ownPod && h.state == leaseStale && s.liveness == Alive:
+	case h.by == ownPod && h.state == evidence.LeaseStale && s.liveness == Alive:
 		s.liveness, s.trouble, s.because = Dead, hung, "a pod of it is ready, and does not renew its lease"
 		if l.id.Resource.Kind == "StatefulSet" { // a pod of an older version had the same name
 			s.liveness, s.trouble = Unsure, noTrouble
 		}
-	case h.state == leaseFresh && (h.by == stranger || h.by == anybody && s.liveness == Dead):
+	case h.state == evidence.LeaseFresh && (h.by == stranger || h.by == anybody && s.liveness == Dead):
 		s.liveness, s.trouble, s.because = Unsure, notLeading, "its lease is renewed by "+h.holder+", which is no pod of it"
 		if h.by == anybody {
 			s.because = "its lease is renewed by " + h.holder
 		}
 		s.lease = h.id
-	case h.state == leaseStale && s.liveness == Alive:
+	case h.state == evidence.LeaseStale && s.liveness == Alive:
 		// It may be left over, since leader election can be switched off.
 		s.liveness, s.trouble, s.because = Unsure, leaderless, "a pod of it is ready, and its lease is not renewed"
 		s.lease = h.id
@@ -196,7 +194,7 @@ func (w *walker) stateByLeases(s *search, c *candidate) state {
 			continue
 		}
 		h := &held{id: objectIdentity(leases, "Lease", lease), by: by, holder: nested(lease, "spec", "holderIdentity")}
-		h.state, h.evidence = w.lease(lease.GetNamespace(), lease.GetName())
+		h.state, h.evidence = w.evidence.Lease(lease.GetNamespace(), lease.GetName())
 		st.evidence = slices.Clone(st.evidence)
 		if st = h.led(c.workload, st); st.lease.Name != "" {
 			break

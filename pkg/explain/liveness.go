@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -171,7 +172,7 @@ func (w *walker) leavingState(l *workload, s state) state {
 // gone, or was made after the pod that works: the API server refuses the token
 // of an account that was deleted. The account "default" is made anew by itself.
 func (w *walker) accountState(l *workload, s state, own []*unstructured.Unstructured) state {
-	at := identity(serviceAccounts, l.account.namespace, l.account.name).String()
+	at := evidence.Identity(serviceAccounts, l.account.namespace, l.account.name).String()
 	switch {
 	case s.liveness == Dead || l.elsewhere:
 		return s
@@ -205,7 +206,7 @@ func (w *walker) accountAfter(a account, pod string, own []*unstructured.Unstruc
 	}
 	return slices.ContainsFunc(w.instanceOf["serviceaccounts"], func(n graph.Node) bool {
 		o := n.Object()
-		return o.Namespace == a.namespace && o.Name == a.name && o.CreationTimestamp.After(made(own[i])) && w.Now.Sub(o.CreationTimestamp.Time) < tokenLife
+		return o.Namespace == a.namespace && o.Name == a.name && o.CreationTimestamp.After(made(own[i])) && w.evidence.Now.Sub(o.CreationTimestamp.Time) < tokenLife
 	})
 }
 
@@ -214,7 +215,7 @@ func (w *walker) accountMissing(a account) bool {
 	if !w.accountUnlisted(a) {
 		return false
 	}
-	_, err := w.full(serviceAccounts, a.namespace, a.name)
+	_, err := w.evidence.Get(serviceAccounts, a.namespace, a.name)
 	return missing(err)
 }
 
@@ -278,7 +279,7 @@ func (w *walker) withoutPods(l *workload) state {
 	case w.health().dead() && len(w.health().idle) > 0:
 		s.because = "it has no pods, and no controller manager works that would make them"
 		s.evidence = append(append(s.evidence, w.health().evidence), w.health().idle...)
-	case w.Now.Sub(l.whole.GetCreationTimestamp().Time) < startDelay:
+	case w.evidence.Now.Sub(l.whole.GetCreationTimestamp().Time) < startDelay:
 		s.liveness, s.trouble, s.because = Unsure, noTrouble, "it is new and has no pods yet"
 	case l.matchesNoNode():
 		s.because = "no node matches it"
@@ -309,8 +310,8 @@ func (w *walker) ending(namespace string) bool {
 }
 
 // managerLease is how the lease of kube-controller-manager stands.
-func (w *walker) managerLease() leaseState {
-	state, _ := w.lease("kube-system", "kube-controller-manager")
+func (w *walker) managerLease() evidence.LeaseState {
+	state, _ := w.evidence.Lease("kube-system", "kube-controller-manager")
 	return state
 }
 
@@ -321,14 +322,14 @@ func (w *walker) podState(p *unstructured.Unstructured) state {
 	if !decode(p, &view) {
 		return state{liveness: Unsure, because: "its pod has an unknown form", pod: p.GetName()}
 	}
-	s := view.state(name, w.Now)
+	s := view.state(name, w.evidence.Now)
 	s.pod = p.GetName()
 	if ready, _ := conditionOf(p, "Ready"); s.liveness == Unsure && ready.status == "True" && s.because == "" {
 		s = w.readyState(p, view, ready.evidence(name))
 	}
 	if scheduled, ok := conditionOf(p, "PodScheduled"); ok && scheduled.status == "False" && view.Spec.NodeName == "" {
 		s = state{liveness: Dead, trouble: unscheduled, because: "its pod is on no node", pod: p.GetName(), evidence: []Evidence{scheduled.evidence(name)}}
-		if w.Now.Sub(latest(scheduled.since, p.GetCreationTimestamp().Time)) < placeDelay {
+		if w.evidence.Now.Sub(latest(scheduled.since, p.GetCreationTimestamp().Time)) < placeDelay {
 			s.liveness, s.because = Unsure, "its pod waits for a node, and has not for long"
 		}
 	}
@@ -349,7 +350,7 @@ func (w *walker) endingPod(p *unstructured.Unstructured, by time.Time) state {
 	ready, _ := conditionOf(p, "Ready")
 	s := state{liveness: Unsure, trouble: leaving, pod: p.GetName(), because: "its pod " + p.GetName() + " is being deleted"}
 	s.ready = ready.status == "True"
-	if w.Now.After(by) {
+	if w.evidence.Now.After(by) {
 		s.because = "its pod " + p.GetName() + " should have ended"
 	}
 	s.evidence = []Evidence{{Source: name, Path: "metadata.deletionTimestamp", Value: by.UTC().Format(time.RFC3339)}}
@@ -359,13 +360,13 @@ func (w *walker) endingPod(p *unstructured.Unstructured, by time.Time) state {
 // readyState is a pod that says that it is ready. When its node does not report
 // that is an old word.
 func (w *walker) readyState(p *unstructured.Unstructured, view podView, ready Evidence) state {
-	node, lease := w.lease("kube-node-lease", view.Spec.NodeName)
+	node, lease := w.evidence.Lease("kube-node-lease", view.Spec.NodeName)
 	s := state{liveness: Alive, because: "its pod " + p.GetName() + " is ready", pod: p.GetName(), evidence: []Evidence{ready}}
-	if node == leaseFresh || node != leaseStale && w.managerLease() == leaseFresh {
+	if node == evidence.LeaseFresh || node != evidence.LeaseStale && w.managerLease() == evidence.LeaseFresh {
 		return s
 	}
 	s.liveness, s.because = Unsure, "its pod says that it is ready, and whether its node reports is not known"
-	if node == leaseStale {
+	if node == evidence.LeaseStale {
 		s.because = "its pod says that it is ready, but its node does not report"
 	}
 	s.evidence = append(s.evidence, lease)

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -39,7 +40,7 @@ func (w *walker) namespaceGone(name string) bool {
 	if !w.Graph.Snapshot().Covers(namespaces.GroupResource(), "", name) {
 		return false
 	}
-	_, err := w.full(namespaces, "", name) // it may have been created meanwhile
+	_, err := w.evidence.Get(namespaces, "", name) // it may have been created meanwhile
 	return apierrors.IsNotFound(err)
 }
 
@@ -51,7 +52,7 @@ func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
 	const because = "its namespace does not exist"
 	id := n.Identity()
 	if !w.outlived[id.Namespace] {
-		o, err := w.Cluster.Read(w.ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
+		o, err := w.evidence.Anew(id.Resource.GroupVersionResource, id.Namespace, id.Name)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && o.GetUID() != id.UID:
 			return gone(), true
@@ -65,7 +66,7 @@ func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
 
 // leftover is a namespace that was removed from under its content.
 func (w *walker) leftover(namespace string) *Cause {
-	at := identity(namespaces, "", namespace)
+	at := evidence.Identity(namespaces, "", namespace)
 	return w.shared("ns-forced-leftovers "+namespace, "ns-forced-leftovers", at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the namespace does not exist any more, and nothing in it can be changed: it was finalized while it had content"
@@ -88,7 +89,7 @@ func (w *walker) holdsKubernetes(o *unstructured.Unstructured) bool {
 
 // namespace returns what the finalizers in a namespace's spec wait for.
 func (w *walker) namespace(n graph.Node) []hold {
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	if apierrors.IsNotFound(err) {
 		return gone()
 	}
@@ -193,9 +194,9 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 	return hold{because: summary, cause: w.cause(id, n.Identity(), "turn", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(namespaceRetry)
 		c.Evidence = []Evidence{field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
-		if w.Now.After(c.Until) {
+		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
-			c.Summary += fmt.Sprintf(", and nothing has changed for %s", w.Now.Sub(latest).Round(time.Second))
+			c.Summary += fmt.Sprintf(", and nothing has changed for %s", w.evidence.Now.Sub(latest).Round(time.Second))
 		}
 	})}
 }
@@ -275,7 +276,7 @@ func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) 
 				c.Evidence = append(c.Evidence, field(m, "metadata.deletionTimestamp", "not set"))
 			}
 		}
-		if untouched > 0 && !failure.since.IsZero() && w.Now.Sub(failure.since) > contentDelay {
+		if untouched > 0 && !failure.since.IsZero() && w.evidence.Now.Sub(failure.since) > contentDelay {
 			c.Verdict = Stuck
 		}
 		if untouched == 0 {
@@ -347,7 +348,7 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 		return nil
 	}
 	because := "the namespace controller cannot find out all types"
-	registered, err := w.all(apis, "")
+	registered, err := w.evidence.List(apis, "")
 	if err != nil {
 		return w.unread(n, because, "apiservices.apiregistration.k8s.io", err)
 	}
@@ -366,7 +367,7 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 	}
 	if len(holds) == 0 && failing {
 		holds = append(holds, hold{because: because, cause: w.cause("ns-discovery", n.Identity(), "", func(c *Cause) {
-			c.Verdict, c.Until = Progressing, w.Now.Add(contentDelay)
+			c.Verdict, c.Until = Progressing, w.evidence.Now.Add(contentDelay)
 			c.Summary = "all APIs are available again; the namespace controller looks again within a minute"
 			c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
 		})})

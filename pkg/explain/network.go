@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -24,7 +25,7 @@ const cidrDelay = 30 * time.Second
 // (k8s.io/cloud-provider/controllers/service).
 func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 	const because = "its load balancer has to be deleted"
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
@@ -33,7 +34,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 	}
 	return []hold{{because: because, cause: w.cause("svc-lb", n.Identity(), "", func(c *Cause) {
 		c.Controller = &Controller{Name: "the service controller of the cloud-controller-manager", Liveness: string(Unknown)}
-		state := leaseUnread
+		state := evidence.LeaseUnread
 		if class := nested(full, "spec", "loadBalancerClass"); class != "" {
 			c.Controller.Name = "the controller of the load balancer class " + class
 			c.Evidence = append(c.Evidence, field(n, "spec.loadBalancerClass", class))
@@ -60,12 +61,12 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 }
 
 // cloudManager says what the lease of the cloud-controller-manager tells.
-func (w *walker) cloudManager(c *Cause) leaseState {
-	lease, err := w.full(leases, "kube-system", "cloud-controller-manager")
+func (w *walker) cloudManager(c *Cause) evidence.LeaseState {
+	lease, err := w.evidence.Get(leases, "kube-system", "cloud-controller-manager")
 	if err == nil {
 		return w.leader(c, lease)
 	}
-	state, evidence := w.lease("kube-system", "cloud-controller-manager")
+	state, evidence := w.evidence.Lease("kube-system", "cloud-controller-manager")
 	c.Controller.Evidence = append(c.Controller.Evidence, evidence)
 	return state
 }
@@ -96,11 +97,11 @@ var (
 // range go first (pkg/controller/servicecidrs).
 func (w *walker) serviceCIDR(n graph.Node) []hold {
 	const symptom, because = "servicecidr-in-use", "addresses out of it are in use"
-	all, err := w.all(serviceCIDRs, "")
+	all, err := w.evidence.List(serviceCIDRs, "")
 	if err != nil {
 		return w.unread(n, because, serviceCIDRs.GroupResource().String(), err)
 	}
-	addresses, err := w.all(ipAddresses, "")
+	addresses, err := w.evidence.List(ipAddresses, "")
 	if err != nil {
 		return w.unread(n, because, ipAddresses.GroupResource().String(), err)
 	}
@@ -156,8 +157,8 @@ func within(prefixes []netip.Prefix, address netip.Addr) bool {
 // addressUser is the Service that has an address.
 func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *Cause {
 	namespace, name := nested(address, "spec", "parentRef", "namespace"), nested(address, "spec", "parentRef", "name")
-	at := identity(services, namespace, name)
-	service, err := w.full(services, namespace, name)
+	at := evidence.Identity(services, namespace, name)
+	service, err := w.evidence.Get(services, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		at = objectIdentity(ipAddresses, "IPAddress", address)
@@ -188,7 +189,7 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 
 // mustRead returns the whole of an object, empty when it cannot be read.
 func (w *walker) mustRead(n graph.Node) *unstructured.Unstructured {
-	if full, err := w.fullOf(n); err == nil {
+	if full, err := w.evidence.Whole(n); err == nil {
 		return full
 	}
 	return &unstructured.Unstructured{}

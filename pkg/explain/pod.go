@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -32,11 +33,11 @@ func (w *walker) pod(n graph.Node) []hold {
 	}
 	const because = "waits for its kubelet"
 	end := o.DeletionTimestamp.Time
-	full, err := w.fullPod(n)
+	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
-	case w.Now.Before(end):
+	case w.evidence.Now.Before(end):
 		return []hold{{because: because, cause: w.grace(n, full, "it is in its grace period", end)}}
 	case err != nil:
 		return w.unread(n, because, "the pod", err)
@@ -46,9 +47,9 @@ func (w *walker) pod(n graph.Node) []hold {
 	}
 	node := nested(full, "spec", "nodeName")
 	if node == "" {
-		return []hold{w.withSymptom("pod-unscheduled", w.manager(n, "it is on no node; the pod garbage collector has to delete it", w.Now.Sub(end) > podGCDelay))}
+		return []hold{w.withSymptom("pod-unscheduled", w.manager(n, "it is on no node; the pod garbage collector has to delete it", w.evidence.Now.Sub(end) > podGCDelay))}
 	}
-	machine, err := w.full(nodes, "", node)
+	machine, err := w.evidence.Get(nodes, "", node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return w.nodeGone(n, node)
@@ -64,7 +65,7 @@ func (w *walker) pod(n graph.Node) []hold {
 // kubeletRefused is a pod of which its kubelet may not write the status, or
 // which it may not delete, when it is done with it.
 func (w *walker) kubeletRefused(n graph.Node) []hold {
-	if w.Now.Sub(n.Object().DeletionTimestamp.Time) <= kubeletDelay {
+	if w.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) <= kubeletDelay {
 		return nil
 	}
 	var holds []hold
@@ -128,17 +129,17 @@ func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary st
 // deletes it.
 func (w *walker) nodeGone(n graph.Node, node string) []hold {
 	because := "its node " + node + " does not exist"
-	overdue := w.Now.Sub(n.Object().DeletionTimestamp.Time) > podGCDelay
+	overdue := w.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > podGCDelay
 	h := w.health()
 	idle := h.dead() && len(h.idle) > 0
 	verdict, summary := Progressing, "the node does not exist; the pod garbage collector deletes its pods within two minutes"
 	switch {
 	case idle && overdue:
 		verdict, summary = Stuck, "the node does not exist, and no pod garbage collector works to delete its pods"
-	case h.lease != leaseFresh || overdue:
+	case h.lease != evidence.LeaseFresh || overdue:
 		verdict, summary = Unknown, "the node does not exist; whether the pod garbage collector works, which deletes its pods, is not known"
 	}
-	c := w.shared("pod-node-gone "+node, "pod-node-gone", identity(nodes, "", node), func(c *Cause) {
+	c := w.shared("pod-node-gone "+node, "pod-node-gone", evidence.Identity(nodes, "", node), func(c *Cause) {
 		c.Verdict, c.Summary = verdict, summary
 		c.Evidence = []Evidence{{Source: "Node/" + node, Value: "does not exist"}, h.evidence}
 	})
@@ -170,8 +171,8 @@ func (w *walker) force(n graph.Node, leaks string) Remedy {
 func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 	name := node.GetName()
 	ready, _ := conditionOf(node, "Ready")
-	state, lease := w.lease("kube-node-lease", name)
-	if ready.status == "True" && state != leaseStale {
+	state, lease := w.evidence.Lease("kube-node-lease", name)
+	if ready.status == "True" && state != evidence.LeaseStale {
 		return nil
 	}
 	at := objectIdentity(nodes, "Node", node)
@@ -179,10 +180,10 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		c.Verdict = Stuck
 		c.Summary = "the node does not report: its pods stay until it comes back, is deleted, or is marked as out of service"
 		switch {
-		case state == leaseFresh:
+		case state == evidence.LeaseFresh:
 			c.Verdict = Unknown
 			c.Summary = "the node is not ready, but its kubelet renews its lease"
-		case state != leaseStale && ready.status != "Unknown":
+		case state != evidence.LeaseStale && ready.status != "Unknown":
 			c.Verdict = Unknown
 			c.Summary = "the node is not ready, and whether its kubelet reports is not known"
 		}
@@ -213,7 +214,7 @@ func (w *walker) virtualDown(c *Cause, name, program string) {
 	c.ID = "pod-virtual-node"
 	c.Summary = "the node is no machine: " + program + " plays its kubelet, and does not report"
 	c.Controller = &Controller{Name: program, Liveness: string(Unknown)}
-	if lease, err := w.full(leases, "kube-node-lease", name); err == nil {
+	if lease, err := w.evidence.Get(leases, "kube-node-lease", name); err == nil {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: nested(lease, "spec", "holderIdentity")}}
 	}
 	c.Remedies = []Remedy{{
@@ -231,7 +232,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 	if len(running) == 0 && ended > 0 {
 		delay = volumeDelay
 	}
-	over := w.Now.Sub(end)
+	over := w.evidence.Now.Sub(end)
 	if over <= delay {
 		return []hold{{because: because, cause: w.grace(n, full, "its grace period is over; its kubelet ends it about now", end.Add(delay))}}
 	}
@@ -254,7 +255,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 				c.ID = "pod-kubelet-kill"
 			}
 			c.Summary = fmt.Sprintf("no container of it is known to run, and its kubelet has not ended it, %s after the grace period", over.Round(time.Second))
-		} else if w.health().lease != leaseFresh && !w.nodeRenews(full) {
+		} else if w.health().lease != evidence.LeaseFresh && !w.nodeRenews(full) {
 			c.Verdict = Unknown // the node's conditions may be frozen
 		}
 		c.Evidence = []Evidence{field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), field(n, "spec.nodeName", nested(full, "spec", "nodeName"))}
@@ -264,7 +265,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		if len(running) == 0 {
 			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", number(ended, "ended container")))
 		}
-		_, lease := w.lease("kube-node-lease", nested(full, "spec", "nodeName"))
+		_, lease := w.evidence.Lease("kube-node-lease", nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
 			{Risk: Safe, Command: w.Kubectl + " -n " + shell.Quote(n.Namespace()) + " describe pod " + shell.Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
@@ -292,8 +293,8 @@ func kubeletEvidence(n graph.Node, full, machine *unstructured.Unstructured) []E
 
 // nodeRenews reports whether the lease of the pod's node is fresh.
 func (w *walker) nodeRenews(pod *unstructured.Unstructured) bool {
-	state, _ := w.lease("kube-node-lease", nested(pod, "spec", "nodeName"))
-	return state == leaseFresh
+	state, _ := w.evidence.Lease("kube-node-lease", nested(pod, "spec", "nodeName"))
+	return state == evidence.LeaseFresh
 }
 
 // containers returns the names of the containers that run, and how many have

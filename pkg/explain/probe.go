@@ -270,14 +270,14 @@ func (r reply) operation() string {
 func (w *walker) noteProbe(about, what string) {
 	if !w.probed.noted[about] {
 		w.probed.noted[about] = true
-		w.unreadable = append(w.unreadable, what)
+		w.evidence.NoteUnread(what)
 	}
 }
 
 // local reports whether the API server itself stores the types of the group
 // version: nothing else is probed.
 func (w *walker) local(gv schema.GroupVersion) bool {
-	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) { return w.full(apis, "", name) })
+	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) { return w.evidence.Get(apis, "", name) })
 	return local && err == nil
 }
 

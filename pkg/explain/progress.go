@@ -6,13 +6,10 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -97,7 +94,7 @@ func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progr
 		case view.last.Before(asked):
 		case view.kind != "Warning":
 			p.worked = latest(p.worked, view.last)
-		case w.Now.Sub(view.last) <= sameFailure:
+		case w.evidence.Now.Sub(view.last) <= sameFailure:
 			p.take(view.failure(asked))
 		}
 	}
@@ -228,61 +225,10 @@ func (w *walker) eventsAbout(n graph.Node) []unstructured.Unstructured {
 	}
 	var all []unstructured.Unstructured
 	for _, m := range nodes {
-		all = append(all, w.eventsOf(m.Identity().Namespace, m.UID())...)
+		all = append(all, w.evidence.Events(m.Identity().Namespace, m.UID())...)
 	}
 	return all
 }
 
-// maxDependents is the number of objects whose events are read for one, and
-// maxEventReads that of all such reads.
-const (
-	maxDependents = 3
-	maxEventReads = 40
-)
-
-// eventsOf reads the events about one object, once.
-func (w *walker) eventsOf(namespace string, uid types.UID) []unstructured.Unstructured {
-	if items, read := w.eventLists[uid]; read {
-		return items
-	}
-	if len(w.eventLists) == maxEventReads {
-		return nil
-	}
-	items, err := w.Events(w.ctx, namespace, uid)
-	w.eventLists[uid] = items
-	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(w.unreadable, func(s string) bool { return strings.HasPrefix(s, what) }) {
-		w.unreadable = append(w.unreadable, fmt.Sprintf("%s: %v", what, err))
-	}
-	return items
-}
-
-// maxAlike is the number of terminating objects of a type up to which each is
-// read by itself; of more, the type is listed.
-const maxAlike = 20
-
-// whole reads the whole of an object of which there may be many alike.
-func (w *walker) whole(n graph.Node) (*unstructured.Unstructured, error) {
-	o := n.Object()
-	resource := o.Resource.GroupVersionResource
-	if _, read := w.read[place{resource, o.Namespace, o.Name}]; read || w.terminating(resource.GroupResource().String()) <= maxAlike {
-		return w.fullOf(n)
-	}
-	full, err := w.inList(n, "")
-	if apierrors.IsNotFound(err) {
-		return w.fullOf(n)
-	}
-	return full, err
-}
-
-// terminating counts the objects of a type that are being deleted, once.
-func (w *walker) terminating(resource string) int {
-	if n, counted := w.ends[resource]; counted {
-		return n
-	}
-	for _, m := range w.instanceOf[resource] {
-		if m.BeingDeleted() {
-			w.ends[resource]++
-		}
-	}
-	return w.ends[resource]
-}
+// maxDependents is the number of objects whose events are read for one.
+const maxDependents = 3

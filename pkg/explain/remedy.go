@@ -40,24 +40,8 @@ func (w *walker) patchOf(id graph.Identity, operations ...shell.Operation) strin
 // it. The file is named by the version that was looked at, and what is in it is
 // kept: a second remedy must not put what the first has changed in its place.
 func (w *walker) saved(id graph.Identity, command string) string {
-	file := shell.Quote(fmt.Sprintf("%s-%s-%s.yaml", id.Resource.Resource, id.Name, w.versionOf(id)))
+	file := shell.Quote(fmt.Sprintf("%s-%s-%s.yaml", id.Resource.Resource, id.Name, w.evidence.Version(id)))
 	return fmt.Sprintf("{ test -s %s || %s get %s -o yaml > %s; } && %s", file, w.Kubectl, shell.Target(id), file, command)
-}
-
-// versionOf returns the resource version of an object as it was read, or its UID
-// when it was not.
-func (w *walker) versionOf(id graph.Identity) string {
-	resource := id.Resource.GroupVersionResource
-	if r := w.read[place{resource, id.Namespace, id.Name}]; r.object != nil && r.err == nil && r.object.GetUID() == id.UID {
-		return r.object.GetResourceVersion()
-	}
-	items := w.lists[place{resource, "", ""}].items
-	for i := range items {
-		if items[i].GetUID() == id.UID {
-			return items[i].GetResourceVersion()
-		}
-	}
-	return string(id.UID)
 }
 
 // removeFinalizer takes one finalizer off one object, as long as it is at the

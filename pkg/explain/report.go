@@ -5,6 +5,7 @@ package explain
 import (
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -49,13 +50,7 @@ const (
 var risks = map[Risk]int{Safe: 0, Disruptive: 1, Dangerous: 2}
 
 // Evidence is one fact that a cause rests on.
-type Evidence struct {
-	// Source names the object or the place that was read.
-	Source string
-	// Path is a field path, empty when the source says it all.
-	Path  string
-	Value string
-}
+type Evidence = evidence.Fact
 
 // Remedy is a way out.
 type Remedy struct {

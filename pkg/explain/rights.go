@@ -136,7 +136,7 @@ func (w *walker) rights() *rights {
 
 // listFor lists whole objects everywhere, and notes when that fails.
 func (w *walker) listFor(resource schema.GroupVersionResource, unread *[]string) []unstructured.Unstructured {
-	items, err := w.all(resource, "")
+	items, err := w.evidence.List(resource, "")
 	if err != nil && !slices.Contains(*unread, resource.GroupResource().String()) {
 		*unread = append(*unread, resource.GroupResource().String())
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -57,7 +58,7 @@ func (w *walker) definition(resource schema.GroupResource) (*unstructured.Unstru
 	if name == "" {
 		return nil, nil
 	}
-	return w.full(crds, "", name)
+	return w.evidence.Get(crds, "", name)
 }
 
 // installedWith says what two objects have in common that were installed
@@ -100,7 +101,7 @@ func (w *walker) byService(s *search, config map[string]any, e Evidence, add add
 
 // byAPI finds the workloads that serve the group as an aggregated API.
 func (w *walker) byAPI(s *search, resource schema.GroupResource, add adder) {
-	registered, err := w.all(apis, "")
+	registered, err := w.evidence.List(apis, "")
 	if err != nil {
 		s.unread = append(s.unread, apis.GroupResource().String())
 	}
@@ -165,18 +166,18 @@ func (w *walker) byLease(s *search, namespace string, add adder) {
 		if !ours {
 			continue
 		}
-		lease, err := w.fullOf(n)
+		lease, err := w.evidence.Whole(n)
 		if err != nil {
 			continue
 		}
-		state, e := w.lease(o.Namespace, o.Name)
+		state, e := w.evidence.Lease(o.Namespace, o.Name)
 		holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
 		if l := w.workloadOfPod(o.Namespace, holder); l != nil {
 			add(l, weakSign, true, e)
 			continue
 		}
 		s.leases = append(s.leases, lease)
-		if state == leaseFresh {
+		if state == evidence.LeaseFresh {
 			s.orphanLease = &e
 		}
 	}
@@ -204,7 +205,7 @@ func (w *walker) workloadOfPod(namespace, name string) *workload {
 			return l
 		}
 	}
-	pod, err := w.full(pods, namespace, name)
+	pod, err := w.evidence.Get(pods, namespace, name)
 	if err != nil || podEnded(pod) {
 		return nil
 	}

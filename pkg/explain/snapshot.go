@@ -51,7 +51,7 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 	if !served {
 		return nil, false
 	}
-	list, err := w.all(resource, n.Namespace())
+	list, err := w.evidence.List(resource, n.Namespace())
 	if err != nil {
 		return w.unread(n, "may be the source of a snapshot", snapshots.String(), err), true
 	}
@@ -80,7 +80,7 @@ func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
 
 // consumers returns the claims that are being filled from an object.
 func (w *walker) consumers(n graph.Node, id, kind string) ([]hold, bool) {
-	list, err := w.all(claims, n.Namespace())
+	list, err := w.evidence.List(claims, n.Namespace())
 	if err != nil {
 		return w.unread(n, "may be the source of a claim", "claims in namespace "+n.Namespace(), err), true
 	}
@@ -109,7 +109,7 @@ func (w *walker) restoreSource(n graph.Node) ([]hold, bool) {
 // snapshotContent is a snapshot whose content has to go first.
 func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 	const symptom, because = "snapshot-clone", "its content has to be deleted first"
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	if err != nil {
 		return nil, false
 	}
@@ -118,7 +118,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 	if name == "" || !served {
 		return nil, false
 	}
-	content, err := w.full(resource, "", name)
+	content, err := w.evidence.Get(resource, "", name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, false
@@ -135,7 +135,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 // contentOfSnapshot is the content of a snapshot: the driver has to delete what
 // is behind it.
 func (w *walker) contentOfSnapshot(n graph.Node) ([]hold, bool) {
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	if err != nil || nested(full, "status", "error", "message") == "" {
 		return nil, false
 	}
@@ -178,7 +178,7 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 		{claims, "PersistentVolumeClaim", [][]string{{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"}}},
 		{volumesOf, "PersistentVolume", [][]string{{"spec", "volumeAttributesClassName"}}},
 	} {
-		list, err := w.all(kind.resource, "")
+		list, err := w.evidence.List(kind.resource, "")
 		if err != nil {
 			return w.unread(n, "may be in use", kind.resource.Resource, err)
 		}
@@ -205,7 +205,7 @@ func (w *walker) nextClass(user *unstructured.Unstructured, class string) string
 	claim := user
 	if name := nested(user, "spec", "claimRef", "name"); name != "" {
 		var err error
-		if claim, err = w.full(claims, nested(user, "spec", "claimRef", "namespace"), name); err != nil {
+		if claim, err = w.evidence.Get(claims, nested(user, "spec", "claimRef", "namespace"), name); err != nil {
 			return ""
 		}
 	}

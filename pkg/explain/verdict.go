@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -25,20 +24,11 @@ type controllers struct {
 	searches   map[string]*search
 	managers   map[string]managers
 	authors    int // the objects that were read for who set a finalizer
-	eventLists map[types.UID][]unstructured.Unstructured
-	ends       map[string]int
-	// leasesAgain is what a second look at expired leases told. waited is how long
-	// the run has paused for leases, sinceLook how long since they were first read.
-	leasesAgain       map[graph.Identity]leaseState
-	waited, sinceLook time.Duration
 }
 
 func newControllers() controllers {
 	return controllers{
-		states: map[graph.Identity]state{}, searches: map[string]*search{}, managers: map[string]managers{}, ends: map[string]int{},
-		eventLists: map[types.UID][]unstructured.Unstructured{},
-
-		leasesAgain: map[graph.Identity]leaseState{},
+		states: map[graph.Identity]state{}, searches: map[string]*search{}, managers: map[string]managers{}, 
 	}
 }
 
@@ -179,7 +169,7 @@ func (w *walker) judgeWorking(n graph.Node, s *search, c *candidate) ruling {
 	} else {
 		r.shared = []Evidence{*s.orphanLease}
 	}
-	full, err := w.whole(n)
+	full, err := w.evidence.Whole(n)
 	if err != nil {
 		r.id, r.key, r.verdict = finUnknown, "unread "+name, Unknown
 		r.summary = name + " works; how far it is with the object could not be read"
@@ -190,7 +180,7 @@ func (w *walker) judgeWorking(n graph.Node, s *search, c *candidate) ruling {
 	if p.failure != nil {
 		return w.judgeFailing(r, &p, name)
 	}
-	idle := w.Now.Sub(latest(requested(n.Object()), p.moved))
+	idle := w.evidence.Now.Sub(latest(requested(n.Object()), p.moved))
 	r.id, r.verdict = finWorking, Progressing
 	r.summary = fmt.Sprintf("%s works and has still to remove the finalizer %s", name, s.finalizer)
 	if !p.moved.IsZero() {
@@ -217,7 +207,7 @@ func roughly(d time.Duration) string {
 func (w *walker) judgeFailing(r ruling, p *progress, name string) ruling {
 	f := p.failure
 	r.own = []Evidence{f.evidence}
-	stood := w.Now.Sub(latest(f.since, p.worked))
+	stood := w.evidence.Now.Sub(latest(f.since, p.worked))
 	switch f.kind {
 	case needsCreate:
 		r.id, r.verdict = finNeedsCreate, Stuck
@@ -243,7 +233,7 @@ func (w *walker) judgeFailing(r ruling, p *progress, name string) ruling {
 // judgeDenied is an object that its controller may not change.
 func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
 	id := n.Identity()
-	at := identity(serviceAccounts, c.account.namespace, c.account.name)
+	at := evidence.Identity(serviceAccounts, c.account.namespace, c.account.name)
 	for _, m := range w.instanceOf["serviceaccounts"] {
 		if m.Namespace() == at.Namespace && m.Object().Name == at.Name {
 			at = m.Identity()
@@ -452,7 +442,7 @@ func (w *walker) judgeUnclear(n graph.Node, s *search, ch choice) ruling {
 	if len(ch.tied) < 2 || slices.ContainsFunc(ch.among, func(k contender) bool { return k.rivals() }) {
 		return r
 	}
-	full, err := w.whole(n)
+	full, err := w.evidence.Whole(n)
 	if err != nil {
 		return r
 	}

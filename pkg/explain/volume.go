@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -18,7 +19,7 @@ import (
 func (w *walker) claim(n graph.Node) []hold {
 	const symptom = "pvc-in-use"
 	o := n.Object()
-	list, err := w.all(pods, o.Namespace)
+	list, err := w.evidence.List(pods, o.Namespace)
 	if err != nil {
 		return w.unread(n, "may wait for pods that use it", "pods in namespace "+o.Namespace, err)
 	}
@@ -94,7 +95,7 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			Command: w.deleteRaw(at, ""),
 		}}
 		if ref != nil && ref.Kind == "Job" && podEnded(pod) {
-			job := identity(jobs, pod.GetNamespace(), ref.Name)
+			job := evidence.Identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Command: w.deleteRaw(job, `"propagationPolicy":"Background",`),
@@ -136,7 +137,7 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 		return ""
 	}
 	name := nested(pod, "spec", "nodeName")
-	node, err := w.full(nodes, "", name)
+	node, err := w.evidence.Get(nodes, "", name)
 	switch {
 	case apierrors.IsNotFound(err):
 		c.Evidence = append(c.Evidence, Evidence{Source: "Node/" + name, Value: "does not exist"})
@@ -159,7 +160,7 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 // stays (pkg/controller/volume/pvprotection).
 func (w *walker) volume(n graph.Node) []hold {
 	const symptom = "pv-bound"
-	full, err := w.fullOf(n)
+	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
@@ -170,7 +171,7 @@ func (w *walker) volume(n graph.Node) []hold {
 		return []hold{w.withSymptom(symptom, w.manager(n, "it is not bound; the controller of pv-protection has to remove the finalizer", w.late(n)))}
 	}
 	namespace, name := nested(full, "spec", "claimRef", "namespace"), nested(full, "spec", "claimRef", "name")
-	claim, err := w.full(claims, namespace, name)
+	claim, err := w.evidence.Get(claims, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return []hold{w.withSymptom(symptom, w.manager(n, "its claim is gone; the volume controller has to release it", w.late(n)))}

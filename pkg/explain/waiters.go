@@ -87,7 +87,7 @@ func (w *walker) objectLink(symptom, because string, o *unstructured.Unstructure
 func (w *walker) warnings(n graph.Node, reasons ...string) []Evidence {
 	asked := requested(n.Object())
 	var evidence []Evidence
-	for _, o := range w.eventsOf(n.Namespace(), n.UID()) {
+	for _, o := range w.evidence.Events(n.Namespace(), n.UID()) {
 		e := newEvent(&o)
 		if e.kind != "Warning" || e.last.Before(asked) || len(reasons) > 0 && !slices.Contains(reasons, e.reason) {
 			continue

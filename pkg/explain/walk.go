@@ -12,23 +12,16 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// Cluster is what the analysis asks beyond metadata. It only reads. Errors are
-// those of the API server; an error other than NotFound means that the answer
-// is not known.
-type Cluster interface {
-	// Read returns a whole object.
-	Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
-	// List returns all objects of a resource, in the namespace or everywhere.
-	List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
-}
+// Cluster is what the analysis asks beyond metadata. It only reads.
+type Cluster = evidence.Cluster
 
 // Input is what Explain works on.
 type Input struct {
@@ -90,7 +83,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 			o.Verdict = worse(o.Verdict, o.Findings[0].Cause.Verdict)
 		}
 	}
-	report.Unread = slices.Compact(slices.Sorted(slices.Values(w.unreadable)))
+	report.Unread = w.evidence.Unread()
 	return report
 }
 
@@ -121,16 +114,12 @@ type walker struct {
 	members map[*Cause][]graph.Node // the objects of a cause that many share
 	// path holds the objects between the one asked for and the current one.
 	path       []types.UID
-	read       map[place]reading
-	lists      map[place]listing
+	evidence   *evidence.Reader
 	contents   map[string][]graph.Node // by namespace
 	instanceOf map[string][]graph.Node // by group resource
 	gcHealth   *health
 	deletions  int // that the garbage collector has still to do
 	unlisted   []graph.Unlisted
-	unreadable []string
-	// indexes finds objects in lists.
-	indexes map[place]map[types.UID]*unstructured.Unstructured
 	// outlived are the namespaces that do not exist, and in which an object has
 	// been seen since.
 	outlived map[string]bool
@@ -172,7 +161,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, answers: map[types.UID]*answer{},
 		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
-		read: map[place]reading{}, lists: map[place]listing{}, indexes: map[place]map[types.UID]*unstructured.Unstructured{}, outlived: map[string]bool{},
+		outlived: map[string]bool{},
+		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Wait: in.Wait}),
 		contents: map[string][]graph.Node{}, instanceOf: map[string][]graph.Node{},
 		probed: probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
 		controllers: newControllers(),
@@ -353,7 +343,7 @@ func field(n graph.Node, path, value string) Evidence {
 }
 
 // age is how long ago the object's deletion was asked for.
-func (w *walker) age(n graph.Node) time.Duration { return w.Now.Sub(requested(n.Object())) }
+func (w *walker) age(n graph.Node) time.Duration { return w.evidence.Now.Sub(requested(n.Object())) }
 
 // pendingFinalizer reports whether the engine took the garbage collector's
 // finalizer off.

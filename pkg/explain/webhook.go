@@ -19,7 +19,6 @@ import (
 const admissionGroup = "admissionregistration.k8s.io"
 
 var (
-	admissionPolicies = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicies"}
 	policyBindings    = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicybindings"}
 	mutatingPolicies  = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "mutatingadmissionpolicies"}
 )
@@ -103,7 +102,7 @@ func (w *walker) readWebhooks() ([]*webhook, error) {
 		resource schema.GroupVersionResource
 		kind     string
 	}{{mutatingWebhooks, "MutatingWebhookConfiguration"}, {validatingWebhooks, "ValidatingWebhookConfiguration"}} {
-		configs, err := w.all(kind.resource, "")
+		configs, err := w.evidence.List(kind.resource, "")
 		if err != nil {
 			return nil, err
 		}
@@ -165,7 +164,7 @@ func (w *walker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) 
 			return selects(selector, m.Object().Labels)
 		}
 	}
-	namespace, err := w.full(namespaces, "", o.Namespace)
+	namespace, err := w.evidence.Get(namespaces, "", o.Namespace)
 	return err == nil && selects(selector, namespace.GetLabels())
 }
 

@@ -205,7 +205,7 @@ func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
 	if l.selector == nil {
 		return []*unstructured.Unstructured{l.whole}, nil
 	}
-	items, err := w.all(pods, l.id.Namespace)
+	items, err := w.evidence.List(pods, l.id.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (w *walker) loosePods(namespace, program string) []*workload {
 		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && w.ownerKnown(o.Namespace, owner) {
 			continue
 		}
-		if full, err := w.fullOf(n); err == nil && !podEnded(full) && !w.selected(full) {
+		if full, err := w.evidence.Whole(n); err == nil && !podEnded(full) && !w.selected(full) {
 			found = append(found, newPodWorkload(full))
 		}
 	}
@@ -259,7 +259,7 @@ func (w *walker) ownerKnown(namespace string, owner *metav1.OwnerReference) bool
 
 // behind returns the workloads that a service sends its requests to.
 func (w *walker) behind(namespace, name string) []*workload {
-	service, err := w.full(services, namespace, name)
+	service, err := w.evidence.Get(services, namespace, name)
 	if err != nil {
 		return nil
 	}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Fact is one fact that a cause rests on.
+type Fact struct {
+	// Source names the object or the place that was read.
+	Source string
+	// Path is a field path, empty when the source says it all.
+	Path  string
+	Value string
+}
+
+// The types that explanations know by name.
+var (
+	Pods              = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	Nodes             = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	Services          = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	Namespaces        = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	Claims            = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	Leases            = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	APIServices       = graph.APIServices
+	ServiceAccounts   = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	EndpointSlices    = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	CRDs              = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	AdmissionPolicies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+)
+
+var kinds = map[schema.GroupVersionResource]string{
+	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Leases: "Lease",
+	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy",
+}
+
+// Identity names an object of one of these types that need not be in the graph.
+func Identity(resource schema.GroupVersionResource, namespace, name string) graph.Identity {
+	return graph.Identity{
+		Resource:  graph.Resource{GroupVersionResource: resource, Kind: kinds[resource], Namespaced: namespace != ""},
+		Namespace: namespace, Name: name,
+	}
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
+)
+
+// LeaseState says what a lease tells of its holder.
+type LeaseState int
+
+// The states of leases.
+const (
+	LeaseUnread LeaseState = iota
+	LeaseFresh
+	LeaseStale
+	LeaseMissing
+)
+
+// Lease reads a lease and compares it with the API server's time.
+func (r *Reader) Lease(namespace, name string) (LeaseState, Fact) {
+	id := Identity(Leases, namespace, name)
+	l, err := r.Get(Leases, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return LeaseMissing, Fact{Source: id.String(), Value: "does not exist"}
+	case err != nil:
+		return LeaseUnread, Fact{Source: id.String(), Value: "could not be read: " + err.Error()}
+	}
+	return r.LeaseState(l)
+}
+
+// LeaseState compares a lease with the API server's time. The time in it is its
+// holder's, whose clock may lag, and a leader that ends in order leaves it to the
+// next. So one that looks expired, or is nobody's, is read again: when it was
+// renewed meanwhile it is fresh.
+func (r *Reader) LeaseState(object *unstructured.Unstructured) (LeaseState, Fact) {
+	id := Identity(Leases, object.GetNamespace(), object.GetName())
+	l := lease.Of(object.Object)
+	f := Fact{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
+	renewed, since := "taken since", "whether somebody takes it"
+	if l.Holder != "" && !l.Renewed.IsZero() {
+		f.Path, f.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", max(l.Age(r.Now), 0).Round(time.Second), l.Holder)
+		renewed, since = "renewed since: its holder's clock lags", "whether it is renewed by a clock that lags"
+	}
+	switch l.Judge(r.Now) {
+	case lease.Held:
+		return LeaseFresh, f
+	case lease.Abandoned:
+		return LeaseStale, f
+	}
+	again := r.leaseAgain(object, l)
+	switch again {
+	case LeaseFresh:
+		f.Value += ", and " + renewed
+	case LeaseUnread:
+		f.Value += ", and " + since + " could not be found out"
+	}
+	return again, f
+}
+
+// maxLeaseWait bounds what a run waits for leases.
+const maxLeaseWait = 40 * time.Second
+
+// leaseAgain looks at a lease a second time, when a holder must have renewed it.
+// The first time all leases are listed, so that one pause does for all of them.
+// Without Wait there is no second look.
+func (r *Reader) leaseAgain(object *unstructured.Unstructured, l lease.Lease) LeaseState {
+	if r.source.Wait == nil {
+		return LeaseStale
+	}
+	id := Identity(Leases, object.GetNamespace(), object.GetName())
+	if state, known := r.leases[id]; known {
+		return state
+	}
+	first := lease.Of(r.firstLook(object).Object)
+	state := LeaseUnread
+	if r.pause(l.Again()) {
+		switch second, err := r.Anew(Leases, id.Namespace, id.Name); {
+		case apierrors.IsNotFound(err):
+			state = LeaseStale
+		case err != nil:
+		case first.RenewedIn(lease.Of(second.Object)):
+			state = LeaseFresh
+		default:
+			state = LeaseStale
+		}
+	}
+	r.leases[id] = state
+	return state
+}
+
+// firstLook returns the lease as it was before the run's first pause, or starts
+// another pause with it as it is.
+func (r *Reader) firstLook(lease *unstructured.Unstructured) *unstructured.Unstructured {
+	all, err := r.List(Leases, "")
+	if err == nil {
+		for i := range all {
+			if all[i].GetNamespace() == lease.GetNamespace() && all[i].GetName() == lease.GetName() {
+				return &all[i]
+			}
+		}
+	}
+	r.sinceLook = 0
+	return lease
+}
+
+// pause lets time pass until as much has since the first look; it returns false
+// when that would take too long.
+func (r *Reader) pause(d time.Duration) bool {
+	more := d - r.sinceLook
+	if more <= 0 {
+		return true
+	}
+	if r.waited+more > maxLeaseWait {
+		return false
+	}
+	r.source.Wait(r.ctx, more)
+	r.sinceLook += more
+	r.waited += more
+	return r.ctx.Err() == nil
+}
+
+// Settle lets as much time pass as shows whether an object stays as it is, unless
+// the run has waited so long already, or must not wait.
+func (r *Reader) Settle(d time.Duration) {
+	if r.source.Wait != nil && r.waited < d {
+		r.source.Wait(r.ctx, d)
+	}
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package evidence reads what an explanation rests on beyond metadata, each thing
+// once: whole objects, lists of them, events, leases. It owns what was read, what
+// could not be, and the time. It judges nothing but leases, and creates no cause.
+package evidence
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Cluster is where a Reader reads. The error of an absent object is NotFound; any
+// other says that the answer is not known.
+type Cluster interface {
+	// Read returns a whole object.
+	Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
+	// List returns all objects of a resource, in the namespace or everywhere.
+	List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
+}
+
+// Source is what a Reader works with.
+type Source struct {
+	Cluster Cluster
+	// Graph says what there is, by its metadata.
+	Graph *graph.Graph
+	// Events returns the events about an object; nil reads none.
+	Events func(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error)
+	// Now is the API server's time.
+	Now time.Time
+	// Wait lets the time pass that a second look needs; nil does not wait.
+	Wait func(context.Context, time.Duration)
+}
+
+// Reader reads each thing once, and remembers what it read. It is for one run, and
+// for one goroutine.
+type Reader struct {
+	source Source
+	ctx    context.Context // of the run
+	// Now is the API server's time, at which the run began.
+	Now time.Time
+
+	objects map[place]reading
+	lists   map[place]listing
+	// indexes finds objects in lists.
+	indexes map[place]map[types.UID]*unstructured.Unstructured
+	events  map[types.UID][]unstructured.Unstructured
+	unread  []string
+	// terminating counts the objects that are being deleted, by resource, and of
+	// pods by namespace.
+	terminating map[place]int
+
+	// leases is what a second look at leases told. waited is how long the run has
+	// paused for leases, sinceLook how long since they were first read.
+	leases            map[graph.Identity]LeaseState
+	waited, sinceLook time.Duration
+}
+
+// New returns a Reader that has read nothing.
+func New(ctx context.Context, source Source) *Reader {
+	return &Reader{
+		source: source, ctx: ctx, Now: source.Now,
+		objects: map[place]reading{}, lists: map[place]listing{}, indexes: map[place]map[types.UID]*unstructured.Unstructured{},
+		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
+	}
+}
+
+// place is what a read asks for.
+type place struct {
+	resource        schema.GroupVersionResource
+	namespace, name string
+}
+
+func (p place) String() string {
+	name := p.resource.GroupResource().String()
+	if p.name != "" {
+		name += "/" + p.name
+	}
+	if p.namespace != "" {
+		name += " in namespace " + p.namespace
+	}
+	return name
+}
+
+type reading struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+type listing struct {
+	items []unstructured.Unstructured
+	err   error
+}
+
+// Get reads a whole object.
+func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	p := place{resource, namespace, name}
+	known, ok := r.objects[p]
+	if !ok {
+		known.object, known.err = r.source.Cluster.Read(r.ctx, resource, namespace, name)
+		r.objects[p] = known
+		r.note(p, known.err)
+	}
+	return known.object, known.err
+}
+
+// Known reports that an object was read by other means than Get, which returns it
+// from now on.
+func (r *Reader) Known(resource schema.GroupVersionResource, o *unstructured.Unstructured) {
+	p := place{resource, o.GetNamespace(), o.GetName()}
+	if _, ok := r.objects[p]; !ok {
+		r.objects[p] = reading{object: o}
+	}
+}
+
+// Anew reads a whole object as it is now, and remembers nothing of it.
+func (r *Reader) Anew(resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	return r.source.Cluster.Read(r.ctx, resource, namespace, name)
+}
+
+// ListAnew lists whole objects as they are now, and remembers nothing of them.
+func (r *Reader) ListAnew(resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+	return r.source.Cluster.List(r.ctx, resource, "")
+}
+
+// maxAlike is the number of terminating objects of a type, of pods those in a
+// namespace, up to which each is read by itself; of more they are listed.
+const maxAlike = 20
+
+// Whole reads the whole of a node. Another object of its name is an error: the node
+// is gone.
+func (r *Reader) Whole(n graph.Node) (*unstructured.Unstructured, error) {
+	id := n.Identity()
+	resource := id.Resource.GroupVersionResource
+	listed := place{resource: resource}
+	if id.Resource.IsPod() {
+		listed.namespace = id.Namespace
+	}
+	if _, known := r.objects[place{resource, id.Namespace, id.Name}]; !known && r.many(listed) {
+		if full, err := r.inList(n, listed); !apierrors.IsNotFound(err) {
+			return full, err
+		}
+	}
+	o, err := r.Get(resource, id.Namespace, id.Name)
+	if err == nil && o.GetUID() != id.UID {
+		return nil, apierrors.NewNotFound(id.Resource.GroupResource(), id.Name)
+	}
+	return o, err
+}
+
+// many reports whether there are so many terminating objects that they are listed,
+// or that they were.
+func (r *Reader) many(p place) bool {
+	if _, listed := r.lists[p]; listed && p.namespace != "" {
+		return true
+	}
+	if r.terminating == nil {
+		r.terminating = map[place]int{}
+		for n := range r.source.Graph.Nodes() {
+			if n.Virtual() || !n.BeingDeleted() {
+				continue
+			}
+			of := place{resource: n.Resource().GroupVersionResource}
+			if n.Resource().IsPod() {
+				of.namespace = n.Namespace()
+			}
+			r.terminating[of]++
+		}
+	}
+	return r.terminating[p] > maxAlike
+}
+
+// inList finds the whole of a node in a list.
+func (r *Reader) inList(n graph.Node, p place) (*unstructured.Unstructured, error) {
+	items, err := r.List(p.resource, p.namespace)
+	if err != nil {
+		return nil, err
+	}
+	index := r.indexes[p]
+	if index == nil {
+		index = map[types.UID]*unstructured.Unstructured{}
+		for i := range items {
+			index[items[i].GetUID()] = &items[i]
+		}
+		r.indexes[p] = index
+	}
+	if full := index[n.UID()]; full != nil {
+		return full, nil
+	}
+	return nil, apierrors.NewNotFound(p.resource.GroupResource(), n.Name())
+}
+
+// List lists whole objects, in the namespace or everywhere.
+func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	p := place{resource, namespace, ""}
+	l, known := r.lists[p]
+	if !known {
+		l.items, l.err = r.source.Cluster.List(r.ctx, resource, namespace)
+		r.lists[p] = l
+		r.note(p, l.err)
+	}
+	return l.items, l.err
+}
+
+// Version returns the resourceVersion of an object as it was read, or its UID when
+// it was not.
+func (r *Reader) Version(id graph.Identity) string {
+	resource := id.Resource.GroupVersionResource
+	if known := r.objects[place{resource, id.Namespace, id.Name}]; known.object != nil && known.err == nil && known.object.GetUID() == id.UID {
+		return known.object.GetResourceVersion()
+	}
+	items := r.lists[place{resource, "", ""}].items
+	for i := range items {
+		if items[i].GetUID() == id.UID {
+			return items[i].GetResourceVersion()
+		}
+	}
+	return string(id.UID)
+}
+
+// maxEventReads is the number of objects whose events are read.
+const maxEventReads = 40
+
+// Events reads the events about an object: nil when there are none, when they cannot
+// be read, or when those of many objects were.
+func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstructured {
+	items, known := r.events[uid]
+	if known || r.source.Events == nil || len(r.events) == maxEventReads {
+		return items
+	}
+	items, err := r.source.Events(r.ctx, namespace, uid)
+	r.events[uid] = items
+	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(r.unread, func(s string) bool { return strings.HasPrefix(s, what) }) {
+		r.NoteUnread(fmt.Sprintf("%s: %v", what, err))
+	}
+	return items
+}
+
+// note keeps what could not be read.
+func (r *Reader) note(p place, err error) {
+	if err != nil && !apierrors.IsNotFound(err) {
+		r.NoteUnread(fmt.Sprintf("%s: %v", p, err))
+	}
+}
+
+// NoteUnread keeps what could not be found out.
+func (r *Reader) NoteUnread(what string) { r.unread = append(r.unread, what) }
+
+// Unread returns what could not be read so far, sorted, each once.
+func (r *Reader) Unread() []string { return slices.Compact(slices.Sorted(slices.Values(r.unread))) }
