@@ -44,6 +44,9 @@ type model struct {
 	// none. The garbage collector knows no such thing: what is done inside is what it
 	// may do.
 	limits *limits
+	// vanished are the instances of a definition that was dropped, which nobody sees,
+	// with the definition.
+	vanished uint16
 }
 
 // limits say what a limited collection may write to, the objects inside, and what
@@ -62,6 +65,8 @@ type modelObject struct {
 	custom bool
 	// namespace is the object's as an action has it, empty for none.
 	namespace string
+	// instance: its kind is one that the scenario defines.
+	instance bool
 }
 
 // modelRef is an owner reference: uid and at are the object that has the stated
@@ -74,7 +79,9 @@ type modelRef struct {
 	// subresource that is not there, and so the reference dangles; with other names it
 	// fails, and with .. also where there is no Namespace above (semantics J5).
 	unresolvable, impossible, nameless, strays bool
-	owner                                      gctest.Owner
+	// own: its kind is one that the scenario defines.
+	own   bool
+	owner gctest.Owner
 }
 
 // status is what changes of an object. The graph's flags stay once they are
@@ -122,6 +129,7 @@ func newModel(s *gctest.Scenario, original bool) *model {
 	for i := range s.Objects {
 		o := &s.Objects[i]
 		mo := modelObject{object: o, custom: stage.Kind(o.Kind).Group == gctest.CustomGroup}
+		mo.instance = stage.Kind(o.Kind).Group == stage.Group()
 		if stage.Kind(o.Kind).Namespaced {
 			mo.namespace = cmp.Or(o.Namespace, gctest.Here)
 		}
@@ -142,6 +150,7 @@ func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, 
 	mapping, err := mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(),
 		schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
 	r.unresolvable = err != nil
+	r.own = err == nil && mapping.Resource.Group == stage.Group()
 	namespace := ""
 	if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		namespace = stage.NamespaceOf(o.Path)
@@ -217,6 +226,9 @@ func (m *model) start(w world) []world {
 	for i := range m.objects {
 		st := &w.objects[i]
 		st.retried = false
+		if !m.sees(i) {
+			continue
+		}
 		st.knownDeleting, st.knownForeground = st.deleting, st.deleting && st.foreground
 		switch {
 		case st.gone:
@@ -414,6 +426,19 @@ func (m *model) mayEnd(i int) bool {
 	return m.limits == nil || m.sees(i) && !(m.limits.only && m.objects[i].namespace == "")
 }
 
+// dropped returns the model of what is without the definition of the instances.
+func (m *model) dropped() *model {
+	dropped := *m
+	for i, o := range m.objects {
+		if o.instance || o.object.Kind == "crd" {
+			dropped.vanished |= 1 << i
+		}
+	}
+	there := uint16(1<<len(m.objects)-1) &^ dropped.vanished
+	dropped.limits = &limits{inside: there, seen: there}
+	return &dropped
+}
+
 // limited returns the model for a collection that starts in the world.
 func (m *model) limited(w *world, a gctest.Action) *model {
 	l := &limits{only: a.Only}
@@ -503,7 +528,7 @@ func (m *model) classify(w *world, i int) (solid, dangling, waiting int, _ failu
 		}
 		r := m.objects[i].refs[k]
 		switch {
-		case r.unresolvable:
+		case r.unresolvable, r.own && m.vanished != 0:
 			return 0, 0, 0, retried
 		case r.impossible:
 			return 0, 0, 0, forgotten
@@ -681,7 +706,7 @@ func (m *model) end(w world) map[gctest.Path]gctest.State {
 		st := w.objects[i]
 		state := gctest.State{Fate: gctest.Intact}
 		switch {
-		case st.gone:
+		case st.gone, m.vanished&(1<<i) != 0:
 			states[o.object.Path] = gctest.State{Fate: gctest.Gone}
 			continue
 		case st.deleting:

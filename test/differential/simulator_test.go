@@ -43,9 +43,16 @@ func follow(play gctest.Play, s *gctest.Scenario) string {
 	if err := gctest.Prepare(ctx, play, s); err != nil {
 		return err.Error()
 	}
-	m := newModel(s, false)
+	whole := newModel(s, false)
+	m := whole
 	worlds := []world{m.begin()}
 	for i, a := range s.Actions {
+		switch a.Verb {
+		case gctest.UserDrop:
+			m = whole.dropped()
+		case gctest.UserCreate:
+			m = whole
+		}
 		before, err := play.States(ctx)
 		if err != nil {
 			return err.Error()
@@ -57,6 +64,9 @@ func follow(play gctest.Play, s *gctest.Scenario) string {
 		states, err := play.States(ctx)
 		if err != nil {
 			return err.Error()
+		}
+		if report == nil {
+			continue // the user's doing
 		}
 		ends, ok := m.engineAfter(worlds, a)
 		if !ok {
