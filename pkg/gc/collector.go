@@ -347,8 +347,11 @@ func (c *Collector) apply(e Event) {
 	if change.startsDeletion {
 		c.turns.empties(&e.Object)
 	}
-	if c.retries(change.ownersBefore, e.Object.Namespace) {
-		c.enqueue(task{kind: attempt, uid: change.uid})
+	if again := (task{kind: attempt, uid: change.uid}); c.retries(change.ownersBefore, e.Object.Namespace) {
+		if !c.queue.has(again) {
+			c.turns.again.first(change.uid)
+		}
+		c.enqueue(again)
 	}
 	if change.startsOrphaning {
 		c.orphan(change.uid)

@@ -56,24 +56,40 @@ type queue struct {
 	parked map[types.UID][]task
 	// undecided counts the tasks of an object that decide, wherever they are.
 	undecided map[types.UID]int
-	signal    chan struct{}
+	// releases counts those among them that remove references to one owner.
+	releases map[types.UID]int
+	signal   chan struct{}
 }
 
 func (q *queue) push(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting == nil {
-		q.waiting, q.undecided = map[taskKey]bool{}, map[types.UID]int{}
+		q.waiting, q.undecided, q.releases = map[taskKey]bool{}, map[types.UID]int{}, map[types.UID]int{}
 	}
 	if q.waiting[t.key()] {
 		return
 	}
 	q.waiting[t.key()] = true
-	if t.kind.decides() {
-		q.undecided[t.uid]++
-	}
+	q.countLocked(t, 1)
 	q.tasks = append(q.tasks, t)
 	q.notifyLocked()
+}
+
+// countLocked counts a task that decides, in or out.
+func (q *queue) countLocked(t task, by int) {
+	if t.kind.decides() {
+		add(q.undecided, t.uid, by)
+	}
+	if t.kind == release {
+		add(q.releases, t.uid, by)
+	}
+}
+
+func add(counts map[types.UID]int, uid types.UID, by int) {
+	if counts[uid] += by; counts[uid] == 0 {
+		delete(counts, uid)
+	}
 }
 
 // notify makes the channel of wake receive.
@@ -116,11 +132,7 @@ func (q *queue) pop() (task, bool) {
 func (q *queue) done(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t.kind.decides() {
-		if q.undecided[t.uid]--; q.undecided[t.uid] == 0 {
-			delete(q.undecided, t.uid)
-		}
-	}
+	q.countLocked(t, -1)
 	q.release(t)
 	q.wakeLocked(t.uid)
 	q.notifyLocked()
@@ -142,9 +154,7 @@ func (q *queue) park(t task, until types.UID) {
 	}
 	q.release(t)
 	if q.waiting[t.key()] { // it came up again meanwhile
-		if t.kind.decides() {
-			q.undecided[t.uid]--
-		}
+		q.countLocked(t, -1)
 		return
 	}
 	q.waiting[t.key()] = true
@@ -176,6 +186,14 @@ func (q *queue) isUndecided(uid types.UID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.undecided[uid] > 0
+}
+
+// isReleased reports whether the object is to lose references to owners that
+// orphan it.
+func (q *queue) isReleased(uid types.UID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.releases[uid] > 0
 }
 
 // isOut reports whether a task of the object was given out.
@@ -265,6 +283,13 @@ func (m *memo) first(uid types.UID) bool {
 	}
 	m.done[uid] = true
 	return !was
+}
+
+// forget makes the next call of first for the UID one for the first time.
+func (m *memo) forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.done, uid)
 }
 
 // has reports whether first was called for the UID.

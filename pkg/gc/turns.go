@@ -26,6 +26,9 @@ type turns struct {
 	resources  map[string]bool
 	// rested: the others have had their time.
 	rested bool
+	// again are objects that are to be decided about because they lost references to
+	// owners that could not be.
+	again memo
 }
 
 // What tasks wait for beside objects.
@@ -72,6 +75,9 @@ func (c *Collector) next() (task, bool) {
 		}
 		until, early := c.early(t)
 		if !early {
+			if t.kind == attempt {
+				c.turns.again.forget(t.uid)
+			}
 			return t, true
 		}
 		c.queue.park(t, until)
@@ -134,6 +140,8 @@ func (c *Collector) rest() bool {
 //   - A decision about an object waits for those about its owners, and theirs, as
 //     far as they are not being deleted. In a circle of owners the first in the
 //     order of identities goes first, and then one after the other.
+//   - What was decided about an object before it loses references to owners that
+//     orphan it is what holds. What is decided because it lost some waits for all.
 //   - A finalizer is taken off when, besides, all dependents have been decided about.
 //   - What others are about to delete they are given time for.
 func (c *Collector) early(t task) (until types.UID, early bool) {
@@ -142,8 +150,9 @@ func (c *Collector) early(t task) (until types.UID, early bool) {
 		return "", false
 	case c.turns.settled < len(c.turns.targets):
 		return allTargets, true
-	case t.kind == release && c.queue.has(task{kind: attempt, uid: t.uid}):
-		return t.uid, true // what was decided first is what holds
+	case t.kind == release && !c.turns.again.has(t.uid) && c.queue.has(task{kind: attempt, uid: t.uid}),
+		t.kind == attempt && c.turns.again.has(t.uid) && c.queue.isReleased(t.uid):
+		return t.uid, true
 	}
 	return c.state.waitsFor(t, &c.queue, c.turns.doomed)
 }
