@@ -347,11 +347,8 @@ func (c *Collector) apply(e Event) {
 	if change.startsDeletion {
 		c.turns.empties(&e.Object)
 	}
-	if again := (task{kind: attempt, uid: change.uid}); c.retries(change.ownersBefore, e.Object.Namespace) {
-		if !c.queue.has(again) {
-			c.turns.again.first(change.uid)
-		}
-		c.enqueue(again)
+	if c.retries(change.ownersBefore, e.Object.Namespace) {
+		c.decideAgain(change.uid)
 	}
 	if change.startsOrphaning {
 		c.orphan(change.uid)

@@ -640,10 +640,33 @@ func (c *Collector) release(ctx context.Context, v view, owner types.UID) {
 	}
 	if references, _ := edgeOf(v.object.OwnerReferences, owner); references {
 		o, _ := c.state.view(owner)
-		c.patch(ctx, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{owner}},
+		_, released := c.patch(ctx, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{owner}},
 			"orphaned by "+o.object.Resource.Kind+"/"+o.object.Name)
+		if released && c.everything && c.givesUp(v.object.OwnerReferences, v.object.Namespace) {
+			c.decideAgain(v.object.UID)
+		}
 	}
 	c.orphanWhenReleased(owner)
+}
+
+// givesUp reports whether the garbage collector gives an object with these
+// references up: it is cluster-scoped and has a namespaced owner. A collection that
+// takes such references off has to look at what is left, for it is about everything.
+func (c *Collector) givesUp(refs []metav1.OwnerReference, namespace string) bool {
+	return namespace == "" && slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
+		mapping, err := c.resolve(ref.APIVersion, ref.Kind)
+		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	})
+}
+
+// decideAgain has an object decided about when all that orphan it have let go of
+// it.
+func (c *Collector) decideAgain(uid types.UID) {
+	again := task{kind: attempt, uid: uid}
+	if !c.queue.has(again) {
+		c.turns.again.first(uid)
+	}
+	c.enqueue(again)
 }
 
 // spares reports whether the owner is gone, and was a target that the server let
