@@ -111,6 +111,9 @@ const maxObjects = 8
 type world struct {
 	objects          [maxObjects]status
 	attempts, orphan uint16
+	// retries are attempts that the garbage collector makes again after a pause, which
+	// may be longer than anybody waits.
+	retries uint16
 	// entered are the owners of which once speaks.
 	entered uint16
 }
@@ -222,7 +225,7 @@ func (m *model) removeIfFree(w *world, i int) {
 // owner in foreground deletion, and then does not look at them, is open.
 func (m *model) start(w world) []world {
 	var loose []int
-	w.attempts, w.orphan = 0, 0
+	w.attempts, w.orphan, w.retries = 0, 0, 0
 	for i := range m.objects {
 		st := &w.objects[i]
 		st.retried = false
@@ -344,6 +347,7 @@ func (m *model) observeGone(w *world, i int) {
 		}
 	}
 	w.attempts &^= 1 << i
+	w.retries &^= 1 << i
 }
 
 func (m *model) queueForegroundOwner(w *world, owner int) {
@@ -403,6 +407,12 @@ func (m *model) run(from []world) ([]world, bool) {
 			if w.orphan&(1<<i) != 0 {
 				next := w
 				stack = append(stack, m.orphan(&next, i)...)
+			}
+			if w.retries&(1<<i) != 0 {
+				next := w
+				next.retries &^= 1 << i
+				m.attempt(&next, i)
+				stack = append(stack, next)
 			}
 			if w.attempts&(1<<i) != 0 && !m.within(i) {
 				next := w
@@ -594,8 +604,12 @@ func (m *model) removeRefs(w *world, i int, uids uint16) {
 			changed = true
 		}
 	}
-	if changed && w.objects[i].retried {
-		w.attempts |= 1 << i // it is being retried anyway, and now with other references
+	switch { // it is being retried anyway, and now with other references
+	case !changed || !w.objects[i].retried:
+	case m.original:
+		w.retries |= 1 << i
+	default:
+		w.attempts |= 1 << i
 	}
 }
 
