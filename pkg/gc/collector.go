@@ -295,10 +295,21 @@ func (c *Collector) isForeground(uid types.UID) bool {
 // their references to it whatever is decided about them, and that it was in
 // foreground deletion is no reason to decide.
 func (c *Collector) enqueueForeground(uid types.UID) {
+	if c.turns.open() { // the user may have another policy for it
+		c.turns.foreground = append(c.turns.foreground, uid)
+		return
+	}
 	if !c.isOrphaning(uid) && c.entered.first(uid) {
 		c.enqueueDependents(uid)
 	}
 	c.enqueue(task{kind: finish, uid: uid})
+}
+
+// lookAtForeground is enqueueForeground for a task.
+func (c *Collector) lookAtForeground(uid types.UID) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	c.enqueueForeground(uid)
 }
 
 // apply takes a change of an object into the state, and queues what the change

@@ -21,6 +21,8 @@ type turns struct {
 	targets  []types.UID
 	answered map[types.UID]bool
 	settled  int
+	// foreground are owners in foreground deletion that are to be looked at then.
+	foreground []types.UID
 	// namespaces and resources are emptied by others since the run began.
 	namespaces map[string]bool
 	resources  map[string]bool
@@ -50,6 +52,9 @@ func (t *turns) empties(o *graph.Object) {
 		t.resources[o.Name] = true // its name is that of the resource
 	}
 }
+
+// open reports whether there are targets of which it is not known what they got.
+func (t *turns) open() bool { return t.settled < len(t.targets) }
 
 // answer notes that a target's delete was answered.
 func (t *turns) answer(target types.UID) {
@@ -113,15 +118,21 @@ func (c *Collector) done(t task) {
 func (c *Collector) settle(uid types.UID) {
 	c.queue.wakeUp(uid)
 	t := &c.turns
-	if t.settled == len(t.targets) {
+	if !t.open() {
 		return
 	}
 	for t.settled < len(t.targets) && t.answered[t.targets[t.settled]] && !c.state.isUnseen(t.targets[t.settled]) {
 		t.settled++
 	}
-	if t.settled == len(t.targets) {
-		c.queue.wakeUp(allTargets)
+	if t.open() {
+		return
 	}
+	for _, uid := range t.foreground {
+		if c.isForeground(uid) {
+			c.enqueueForeground(uid)
+		}
+	}
+	c.queue.wakeUp(allTargets)
 }
 
 // rest lets go on what waits until others have had their time, and reports whether
@@ -148,7 +159,7 @@ func (c *Collector) early(t task) (until types.UID, early bool) {
 	switch {
 	case t.kind == deleteTarget:
 		return "", false
-	case c.turns.settled < len(c.turns.targets):
+	case c.turns.open():
 		return allTargets, true
 	case t.kind == release && !c.turns.again.has(t.uid) && c.queue.has(task{kind: attempt, uid: t.uid}),
 		t.kind == attempt && c.turns.again.has(t.uid) && c.queue.isReleased(t.uid):

@@ -116,7 +116,7 @@ func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
 	case orphaning(&v.object):
 		c.orphan(o.UID)
 	case v.object.DeletingDependents():
-		c.enqueueForeground(o.UID)
+		c.lookAtForeground(o.UID)
 	}
 }
 
@@ -127,7 +127,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	o := v.object
 	switch {
 	case o.DeletingDependents():
-		c.enqueueForeground(o.UID)
+		c.lookAtForeground(o.UID)
 		return
 	case v.beingDeleted || v.deleteSent || len(o.OwnerReferences) == 0 || c.spare(&o):
 		return
