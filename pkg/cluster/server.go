@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -71,9 +73,10 @@ type Server struct {
 	noSMP     map[string]bool    // group resources that refused a strategic merge patch
 	concerned map[types.UID]bool // nil: every object
 	graces    map[types.UID]time.Time
-	followed  map[watchedPlace]int  // since when, for watches that are connected
-	told      map[watchedPlace]bool // what is watched, or listed again and again
-	connected int                   // how often a watch was
+	standing  map[types.UID]graph.Object // what changed, as it is by now
+	followed  map[watchedPlace]int       // since when, for watches that are connected
+	told      map[watchedPlace]bool      // what is watched, or listed again and again
+	connected int                        // how often a watch was
 	inFlight  int
 	moved     time.Time // when something last happened
 	blind     int       // watches that are not connected
@@ -94,7 +97,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 	}
 	return &Server{
 		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage, watchLasts: watchLasts,
-		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, followed: map[watchedPlace]int{}, told: map[watchedPlace]bool{}, moved: time.Now(),
+		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, standing: map[types.UID]graph.Object{}, followed: map[watchedPlace]int{}, told: map[watchedPlace]bool{}, moved: time.Now(),
 	}, nil
 }
 
@@ -348,13 +351,30 @@ func (s *Server) follow(events []gc.Event) {
 		if !s.concerns(&e.Object) {
 			continue
 		}
-		s.moved = time.Now()
+		if s.moves(&e) {
+			s.moved = time.Now()
+		}
 		if !e.Removed && inGrace(&e.Object) {
 			s.graces[e.Object.UID] = e.Object.DeletionTimestamp.Add(graceMargin)
 		} else {
 			delete(s.graces, e.Object.UID)
 		}
 	}
+}
+
+// moves reports whether an event brings a deletion on. Labels, annotations and what
+// stands in a status do not: somebody may go on writing them for ever. The caller
+// holds the lock.
+func (s *Server) moves(e *gc.Event) bool {
+	o := &e.Object
+	before, known := s.standing[o.UID]
+	if e.Removed || e.Lost {
+		delete(s.standing, o.UID)
+		return true
+	}
+	s.standing[o.UID] = *o
+	return !known || !o.DeletionTimestamp.Equal(before.DeletionTimestamp) || !slices.Equal(o.Finalizers, before.Finalizers) ||
+		!equality.Semantic.DeepEqual(o.OwnerReferences, before.OwnerReferences)
 }
 
 // inGrace reports whether the object was given time to end.

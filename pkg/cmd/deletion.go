@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,11 +38,13 @@ type deletion struct {
 	concurrency     int
 	allowIncomplete bool
 	scope           string
+	flags           *pflag.FlagSet
 	output          output[*deletionAnswer]
 }
 
 func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	d.flags = flags
 	flags.StringVar(&d.dryRun, "dry-run", "none", `"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	flags.Lookup("dry-run").NoOptDefVal = "client"
 	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
@@ -76,6 +79,8 @@ func (d *deletion) validateDeletion() error {
 		return usageError{fmt.Errorf(`invalid --scope %q: must be "auto", "namespace" or "cluster"`, d.scope)}
 	case d.concurrency < 1:
 		return usageError{errors.New("--concurrency must be at least 1")}
+	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
+		return usageError{errors.New("--confirm needs the digest of a dry run")}
 	case d.timeout < 0:
 		return usageError{errors.New("--timeout must not be negative")}
 	case d.dryRun == "none" && d.output.name == "dot":
@@ -137,6 +142,11 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 func (d *deletion) withoutSteps(j *job, preview *gc.Report) error {
 	fmt.Fprintln(d.ErrOut, render.NoSteps(preview))
 	remaining := &gc.Report{Outcomes: preview.Remaining()}
+	if d.output.own() == nil { // a document has what nobody can decide about, too
+		remaining.Outcomes = slices.DeleteFunc(slices.Clone(preview.Outcomes), func(o gc.Outcome) bool {
+			return o.Result != gc.Remaining && o.Result != gc.Unknown
+		})
+	}
 	for i := range remaining.Outcomes {
 		if o := &remaining.Outcomes[i]; o.Object.BeingDeleted() {
 			o.Result = gc.Remaining // as yet, whatever the preview hopes for

@@ -239,6 +239,7 @@ func (c *Collector) conclude() *Report {
 	for _, t := range c.queue.left() {
 		c.report.unreached(t.uid)
 	}
+	c.includeFollowers()
 	uids := c.included()
 	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(uids))}
 	for _, uid := range uids {
@@ -273,6 +274,26 @@ func (c *Collector) nameless() []Outcome {
 		outcomes[i] = Outcome{Object: o, Result: Unknown, Reason: "it has no UID, so it cannot be told from another object of its name", Undecidable: c.everything}
 	}
 	return outcomes
+}
+
+// includeFollowers includes what depends on objects that a collection has deleted and
+// that are held: it goes with them.
+func (c *Collector) includeFollowers() {
+	if !c.everything {
+		return // all that depends on targets is included
+	}
+	var held []graph.Node
+	for _, uid := range c.included() {
+		n, known := c.state.graph.Node(uid)
+		if v, ok := c.state.view(uid); known && ok && !n.BeingDeleted() && !v.gone && v.object.BeingDeleted() && n.HasDependents() {
+			held = append(held, n)
+		}
+	}
+	for n := range graph.Descendants(held...).All() {
+		if c.within(n.Namespace()) {
+			c.report.include(n.UID())
+		}
+	}
 }
 
 // included returns what the report is about, in the order that the graph knows:

@@ -39,8 +39,8 @@ type item struct {
 	deletingDependents bool
 	// orphaned: it was seen in deletion with the finalizer orphan.
 	orphaned bool
-	// first are the owner references that it had when it was first seen.
-	first []metav1.OwnerReference
+	// had are the owners that it had since it was first seen.
+	had []types.UID
 	// deleteSent: a delete was sent whose event has not come yet.
 	deleteSent bool
 	// lingers: it was found although nothing held it any more.
@@ -114,7 +114,7 @@ func (s *state) item(uid types.UID) *item {
 	o := n.Object()
 	it := &item{
 		object: *o, beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
-		orphaned: orphaning(o), first: o.OwnerReferences,
+		orphaned: orphaning(o), had: distinctOwners(o.OwnerReferences),
 	}
 	if names := s.graph.Snapshot().Ambiguous(uid); names != nil {
 		it.also = names[1].String()
@@ -467,9 +467,6 @@ func (s *state) update(it *item, o *graph.Object) change {
 		}
 		s.dropEdge(it, owner)
 	}
-	if before.Resource == nil { // see appear
-		it.first = o.OwnerReferences
-	}
 	if !equalOwners(before.OwnerReferences, o.OwnerReferences) {
 		c.ownersBefore = before.OwnerReferences
 	}
@@ -478,6 +475,7 @@ func (s *state) update(it *item, o *graph.Object) change {
 		known, _ := edgeOf(before.OwnerReferences, owner)
 		if !known {
 			c.added = append(c.added, owner)
+			it.had = append(it.had, owner)
 		}
 		s.addEdge(it, owner, !known)
 	}
@@ -490,8 +488,8 @@ func (s *state) update(it *item, o *graph.Object) change {
 	return c
 }
 
-// lostReferences reports whether the object has fewer owners than when it was
-// first seen, whoever changed that, and whether one of them orphaned it.
+// lostReferences reports whether the object has lost an owner since it was first
+// seen, whoever changed that, and whether one of them orphaned it.
 func (s *state) lostReferences(uid types.UID) (lost, orphaned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -499,7 +497,7 @@ func (s *state) lostReferences(uid types.UID) (lost, orphaned bool) {
 	if it == nil {
 		return false, false
 	}
-	for _, owner := range distinctOwners(it.first) {
+	for _, owner := range it.had {
 		if references, _ := s.edge(uid, owner); references {
 			continue
 		}

@@ -90,9 +90,9 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	}
 	left := false
 	if t.Reselect == nil {
-		c.deleteNamed(ctx, o, deleteOptions)
+		o = c.deleteNamed(ctx, o, deleteOptions)
 	} else {
-		left = c.deleteSelected(ctx, o, deleteOptions, t)
+		o, left = c.deleteSelected(ctx, o, deleteOptions, t)
 	}
 	if o.BeingDeleted() && !left {
 		c.takeUp(ctx, o)
@@ -102,8 +102,8 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 // byUser is the reason of the user's own deletes.
 const byUser = "named by the user"
 
-// takeUp goes on with a deletion that was begun before the user's delete, for
-// which there may be no event. Whether another policy took its place only the
+// takeUp goes on with a deletion that was begun before the user's delete, by
+// somebody else or by a request whose answer was lost: there may be no event. Whether another policy took its place only the
 // server knows: pods in their grace period and terminating namespaces do not hear
 // it.
 func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
@@ -255,16 +255,17 @@ func (c *Collector) deleteDecided(ctx context.Context, o graph.Object, options m
 }
 
 // deleteNamed deletes an object that the user named, whatever becomes of it
-// meanwhile; in the end by UID alone.
-func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions) {
+// meanwhile; in the end by UID alone. It returns the object as the last delete found
+// it.
+func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions) graph.Object {
 	for conflicts, losses, byUID := 0, 0, false; ; {
 		t := c.tryDelete(ctx, o, options, byUser, byUID, c.read)
 		if t.done {
-			return
+			return o
 		}
 		if t.count(&conflicts, &losses); losses > 1 || byUID {
 			c.deleted(ctx, t.step)
-			return
+			return o
 		}
 		byUID = conflicts >= maxConflicts || !t.lost && !moved(o, t.now)
 		o = t.now
@@ -272,10 +273,11 @@ func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options met
 }
 
 // deleteSelected deletes an object that a selector chose, as long as the selector
-// has it, and reports whether it was left alone because it has not any more. Every
+// has it. It returns the object as the last delete found it, and whether it was left
+// alone because the selector has it no more. Every
 // delete states the version that matched, but for one that the API server can only
 // accept without (see moved); who keeps changing the object keeps it in the end.
-func (c *Collector) deleteSelected(ctx context.Context, o graph.Object, options metav1.DeleteOptions, target *Target) (left bool) {
+func (c *Collector) deleteSelected(ctx context.Context, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
 	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 		now, selected, err := target.Reselect(ctx, c.server)
 		if err == nil && (!selected || now.UID != o.UID) {
@@ -292,13 +294,13 @@ func (c *Collector) deleteSelected(ctx context.Context, o graph.Object, options 
 			if v, ok := c.state.view(o.UID); ok {
 				c.report.passed(&v.object, "it does not match the selector any more")
 			}
-			return true
+			return o, true
 		case t.done:
-			return false
+			return o, false
 		}
 		if t.count(&conflicts, &losses); losses > 1 || byUID || !c.again(ctx, o.UID) {
 			c.deleted(ctx, t.step)
-			return false
+			return o, false
 		}
 		byUID = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
 		o = t.now

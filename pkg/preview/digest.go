@@ -33,7 +33,8 @@ func (p *Plan) digest() string {
 }
 
 // covered returns the UIDs of the objects that a plan speaks for, in their order: of
-// all but those that stay as they are, and of everything that goes with a Namespace
+// all but those that stay as they are, of those that follow an owner which is held
+// for the time being, and of everything that goes with a Namespace
 // or a CustomResourceDefinition, whatever keeps it for the time being. One write
 // deletes these, and all that is in them.
 func (p *Plan) covered() []types.UID {
@@ -41,7 +42,7 @@ func (p *Plan) covered() []types.UID {
 	var going []graph.Node
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
-		if o.Result == gc.Untouched {
+		if o.Result == gc.Untouched && !p.followers[o.Object.UID] {
 			continue
 		}
 		uids = append(uids, o.Object.UID)

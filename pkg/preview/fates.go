@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -74,4 +75,34 @@ func addReasons(o *gc.Outcome, reasons []string) {
 		reasons = append([]string{o.Reason}, reasons...)
 	}
 	o.Reason = strings.Join(reasons, "; ")
+}
+
+// follow finds the objects that go with owners which remain for the time being: what
+// holds these may end while the job is done, or later. When it is not even sure that
+// an owner remains, it is not sure that they do.
+func (p *Plan) follow() {
+	p.followers = map[types.UID]bool{}
+	going, unsure := map[types.UID]bool{}, map[types.UID]bool{}
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		held := o.Object.BeingDeleted() && (o.Result == gc.Remaining || o.Result == gc.Unknown)
+		going[o.Object.UID] = o.Result == gc.Deleted || held && !o.Object.HasFinalizer(metav1.FinalizerOrphanDependents)
+		unsure[o.Object.UID] = held && o.Result == gc.Unknown
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := range p.Report.Outcomes {
+			o := &p.Report.Outcomes[i]
+			owners := o.Object.OwnerReferences
+			stays := func(ref metav1.OwnerReference) bool { return !going[ref.UID] }
+			if o.Result != gc.Untouched || going[o.Object.UID] || len(owners) == 0 || slices.ContainsFunc(owners, stays) {
+				continue
+			}
+			p.followers[o.Object.UID], going[o.Object.UID], changed = true, true, true
+			if i := slices.IndexFunc(owners, func(ref metav1.OwnerReference) bool { return unsure[ref.UID] }); i >= 0 {
+				unsure[o.Object.UID] = true
+				o.Result, o.Reason = gc.Unknown, "goes if its owner "+owners[i].Kind+"/"+owners[i].Name+" goes"
+			}
+		}
+	}
 }

@@ -77,6 +77,9 @@ type Plan struct {
 	// Takes is how long the job has to wait for others: grace periods, the namespace
 	// controller, pod garbage collection.
 	Takes time.Duration
+	// followers are objects that the job does not reach, and that go with their
+	// owners if these, which remain by the plan, go after all.
+	followers map[types.UID]bool
 }
 
 // Make makes the plan of a job. The error is that of the context, or of the job.
@@ -94,6 +97,7 @@ func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
 	}
 	foretell(server, report)
 	p := &Plan{Job: j, Graph: w.Graph, Report: report, Takes: server.Now().Sub(w.Now)}
+	p.follow()
 	p.Digest = p.digest()
 	return p, nil
 }

@@ -41,7 +41,7 @@ func (p *Plan) ofSystem() iter.Seq[graph.Identity] {
 		for i := range p.Report.Outcomes { // what controllers delete with something else
 			o := &p.Report.Outcomes[i]
 			id := o.Object.Identity()
-			if !ofSystem(&id) || o.Result != gc.Deleted && !o.Object.BeingDeleted() {
+			if !ofSystem(&id) || o.Result != gc.Deleted && !o.Object.BeingDeleted() && !p.followers[id.UID] {
 				continue
 			}
 			before, known := p.Graph.Snapshot().Object(o.Object.UID)
