@@ -314,8 +314,8 @@ func (s *Server) AwaitWatches(ctx context.Context, atMost time.Duration) {
 }
 
 // Events implements gc.Server: it returns what the watches brought. The cluster
-// is at rest when for the settling time nothing came, no request was in flight
-// and all watches were connected, and no pod is inside its grace period.
+// is at rest when for the settling time nothing moved (see moves), no request was in
+// flight and all watches were connected, and no pod is inside its grace period.
 func (s *Server) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
 	for {
 		events, err := s.changes.take()

@@ -387,3 +387,32 @@ func TestBadServerConfig(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 }
+
+// Only what brings a deletion on keeps a run waiting: others may write labels and
+// states for ever.
+func TestMoves(t *testing.T) {
+	s := &Server{standing: map[types.UID]graph.Object{}}
+	object := graph.Object{UID: "a", ResourceVersion: "1", Finalizers: []string{"example.com/a", "example.com/b"}}
+	for _, step := range []struct {
+		what   string
+		change func(e *gc.Event)
+		want   bool
+	}{
+		{"it is seen first", func(*gc.Event) {}, true},
+		{"somebody writes to it", func(e *gc.Event) { e.Object.ResourceVersion = "2" }, false},
+		{"it is deleted", func(e *gc.Event) { e.Object.DeletionTimestamp = new(metav1.Now()) }, true},
+		{"somebody writes to it again", func(e *gc.Event) { e.Object.ResourceVersion = "4" }, false},
+		{"a finalizer goes", func(e *gc.Event) { e.Object.Finalizers = e.Object.Finalizers[1:] }, true},
+		{"a reference comes", func(e *gc.Event) { e.Object.OwnerReferences = []metav1.OwnerReference{{UID: "b"}} }, true},
+		{"and nothing else", func(*gc.Event) {}, false},
+		{"it is gone", func(e *gc.Event) { e.Removed = true }, true},
+		{"it is there again", func(*gc.Event) {}, true},
+	} {
+		e := gc.Event{Object: object}
+		step.change(&e)
+		object = e.Object
+		if got := s.moves(&e); got != step.want {
+			t.Errorf("%s: %v", step.what, got)
+		}
+	}
+}

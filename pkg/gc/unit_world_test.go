@@ -204,6 +204,7 @@ func short(o *graph.Object) string {
 //	own NAME < OWNERS        its owner references become these
 //	free NAME                its finalizers are taken off
 //	keep NAME                its finalizers become example.com/x alone
+//	foreground NAME          somebody else deletes it, with that policy
 //	deselect NAME            it does not match the selector any more
 //	remove NAME              it is deleted by somebody else
 //	recreate NAME            the same, and a new one has its name; its UID is NAME'
@@ -340,6 +341,9 @@ func (f *fake) Delete(ctx context.Context, id graph.Identity, options metav1.Del
 	case metav1.DeletePropagationOrphan:
 		now.Finalizers = append(now.Finalizers, metav1.FinalizerOrphanDependents)
 	}
+	if o.BeingDeleted() && slices.Equal(now.Finalizers, o.Finalizers) {
+		return nil // and there is no event
+	}
 	f.store(now)
 	return nil
 }
@@ -472,7 +476,7 @@ func (f *fake) effect(effect, request string) error {
 		f.meddle("touch", *o, nil)
 	case "again":
 		f.pending = append(f.pending, f.last[types.UID(name)])
-	case "touch", "own", "free", "keep", "remove", "recreate":
+	case "touch", "own", "free", "keep", "foreground", "remove", "recreate":
 		if o == nil && !f.lenient {
 			f.t.Fatalf("%s: there is no such object", effect)
 		}
@@ -497,11 +501,13 @@ func (f *fake) meddle(verb string, o graph.Object, owners []string) {
 		o.Finalizers = nil
 	case "keep":
 		o.Finalizers = []string{"example.com/x"}
+	case "foreground":
+		o.DeletionTimestamp, o.Finalizers = &metav1.Time{}, []string{metav1.FinalizerDeleteDependents}
 	case "remove", "recreate":
 		f.removed(o)
 	}
 	switch verb {
-	case "touch", "own", "free", "keep":
+	case "touch", "own", "free", "keep", "foreground":
 		f.store(o)
 	case "recreate":
 		o.UID += "'"

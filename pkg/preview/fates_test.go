@@ -77,6 +77,16 @@ func TestOutcomes(t *testing.T) {
 			"a " + builtIn, metav1.DeletePropagationBackground, true,
 			"a Unknown: finalizer kubernetes.io/pvc-protection; whether a pod uses the claim is not known",
 		},
+		"what follows an owner that may remain": {
+			"a " + foreign + "\nb < a\nc < b", metav1.DeletePropagationBackground, true,
+			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known\n" +
+				"b Unknown: goes if its owner ConfigMap/a goes\nc Unknown: goes if its owner ConfigMap/b goes",
+		},
+		"which has another owner": {
+			"a " + foreign + "\nkeeper\nb < a keeper", metav1.DeletePropagationBackground, true,
+			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known\n" +
+				"b Untouched: its owner ConfigMap/a is still there",
+		},
 		"dependents": {"a\nb < a\nc < b", metav1.DeletePropagationOrphan, false, "a Deleted: \nb Orphaned: \nc Untouched: its owner ConfigMap/b is still there"},
 	} {
 		g := world(test.world)
