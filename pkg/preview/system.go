@@ -53,8 +53,8 @@ func (p *Plan) ofSystem() iter.Seq[graph.Identity] {
 }
 
 // Guard returns a function that refuses to write to what belongs to the system and
-// was not in the plan that the user agreed to: it was made since, or nothing was to
-// become of it.
+// does not go by the plan that the user agreed to: it was made since, or was not to
+// be touched.
 func (p *Plan) Guard() func(graph.Object) error {
 	agreed := map[types.UID]bool{}
 	for id := range p.ofSystem() {
@@ -62,7 +62,7 @@ func (p *Plan) Guard() func(graph.Object) error {
 	}
 	return func(o graph.Object) error {
 		if id := o.Identity(); ofSystem(&id) && !agreed[id.UID] {
-			return errors.New("it belongs to the system and was not in the preview")
+			return errors.New("it belongs to the system, and the preview did not say that it would go")
 		}
 		return nil
 	}
