@@ -38,7 +38,9 @@ type health struct {
 }
 
 // dead reports whether nothing shows that it lives.
-func (h *health) dead() bool { return h.lease == evidence.LeaseStale || h.lease == evidence.LeaseMissing }
+func (h *health) dead() bool {
+	return h.lease == evidence.LeaseStale || h.lease == evidence.LeaseMissing
+}
 
 // health finds out whether the garbage collector and the other controllers
 // beside it work.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -18,17 +17,17 @@ import (
 
 // controllers is what a walk has found out about controllers.
 type controllers struct {
-	allowed    *rights
-	running    *inventory
-	states     map[graph.Identity]state
-	searches   map[string]*search
-	managers   map[string]managers
-	authors    int // the objects that were read for who set a finalizer
+	allowed  *rights
+	running  *inventory
+	states   map[graph.Identity]state
+	searches map[string]*search
+	managers map[string]managers
+	authors  int // the objects that were read for who set a finalizer
 }
 
 func newControllers() controllers {
 	return controllers{
-		states: map[graph.Identity]state{}, searches: map[string]*search{}, managers: map[string]managers{}, 
+		states: map[graph.Identity]state{}, searches: map[string]*search{}, managers: map[string]managers{},
 	}
 }
 

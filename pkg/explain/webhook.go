@@ -19,8 +19,8 @@ import (
 const admissionGroup = "admissionregistration.k8s.io"
 
 var (
-	policyBindings    = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicybindings"}
-	mutatingPolicies  = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "mutatingadmissionpolicies"}
+	policyBindings   = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicybindings"}
+	mutatingPolicies = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "mutatingadmissionpolicies"}
 )
 
 // webhook is an entry of a webhook configuration.
