@@ -80,9 +80,6 @@ type Collector struct {
 	entered memo
 	// lookedAgain are those whose blocking dependents were once more.
 	lookedAgain memo
-	// spared are objects that lose references to orphaning owners, and carried those
-	// that the Collector has something else to do with.
-	spared, carried memo
 	// orphans are the targets whose dependents are to stay.
 	orphans memo
 	// turns says whose turn it is.
@@ -157,7 +154,6 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 		}
 		c.queue.push(task{kind: deleteTarget, uid: uid, target: &targets[i]})
 		c.turns.targets = append(c.turns.targets, uid)
-		c.carried.first(uid)
 	}
 	err := c.run(ctx)
 	return c.conclude(), err
@@ -272,11 +268,6 @@ func (c *Collector) enqueue(t task) {
 		}
 	}
 	c.report.include(t.uid)
-	if t.kind == release {
-		c.spared.first(t.uid)
-	} else {
-		c.carried.first(t.uid)
-	}
 	c.queue.push(t)
 }
 
@@ -346,7 +337,7 @@ func (c *Collector) apply(e Event) {
 		c.enqueueDependents(change.uid)
 	}
 	for _, owner := range change.released {
-		if c.carries(owner) && c.isForeground(owner) {
+		if c.mine(owner) && c.isForeground(owner) {
 			c.enqueueForeground(owner)
 		}
 	}
@@ -354,9 +345,7 @@ func (c *Collector) apply(e Event) {
 		switch {
 		case !c.mine(owner):
 		case c.isForeground(owner):
-			if c.carries(owner) {
-				c.enqueue(task{kind: attempt, uid: change.uid})
-			}
+			c.enqueue(task{kind: attempt, uid: change.uid})
 		case c.isOrphaning(owner):
 			c.enqueue(task{kind: release, uid: change.uid, owner: owner})
 		case c.removed(owner): // the event of its removal came by another watch
@@ -375,7 +364,6 @@ func (c *Collector) apply(e Event) {
 	if change.startsOrphaning {
 		c.orphan(change.uid)
 	} else if change.startsForeground {
-		c.carried.first(change.uid)
 		c.enqueueForeground(change.uid)
 	}
 }
@@ -392,13 +380,6 @@ func (c *Collector) mine(uid types.UID) bool {
 	}
 	v, ok := c.state.view(uid)
 	return c.everything && ok && c.within(v.object.Namespace)
-}
-
-// carries reports whether the Collector carries on a foreground deletion of the
-// object that it meets. That of a dependent which is to be orphaned it leaves to who
-// began it: the user wanted this one to be left alone.
-func (c *Collector) carries(uid types.UID) bool {
-	return c.mine(uid) && (c.everything || c.carried.has(uid) || !c.spared.has(uid))
 }
 
 // blindSpot says what was not read of that which may depend on the object, empty

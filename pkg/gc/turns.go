@@ -128,7 +128,7 @@ func (c *Collector) settle(uid types.UID) {
 		return
 	}
 	for _, uid := range t.foreground {
-		if c.carries(uid) && c.isForeground(uid) {
+		if c.isForeground(uid) {
 			c.enqueueForeground(uid)
 		}
 	}
