@@ -26,13 +26,14 @@ var planCases = flag.Int("plans", 3000, "number of generated cases in which a ru
 // however long requests, answers and events take. What the plan says of an object
 // agrees with what it writes to it, and with what then is.
 func TestRunIsItsPlan(t *testing.T) {
-	writes, several := 0, 0
+	writes, several, different := 0, 0, 0
 	for i := range *planCases {
 		seed := *firstSeed + i
 		s := crowded.Example(seed)
 		for _, workers := range []int{1, 2 + seed%31} {
 			w, wrong := compareWithPlan(t, &s, workers, seed)
 			if wrong != "" {
+				different++
 				t.Errorf("generated with -plans=1 -seed=%d, %d workers: %s", seed, workers, wrong)
 			}
 			writes += w
@@ -41,7 +42,7 @@ func TestRunIsItsPlan(t *testing.T) {
 			several++
 		}
 	}
-	fmt.Printf("runs and their plans: %d cases, %d of several deletions, %d writes, no difference\n", *planCases, several, writes)
+	fmt.Printf("runs and their plans: %d cases, %d of several deletions, %d writes, %d different\n", *planCases, several, writes, different)
 }
 
 // crowded draws scenarios in which deletions often have several targets.
