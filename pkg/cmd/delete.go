@@ -241,7 +241,7 @@ func finishes(g *graph.Graph, found []graph.Object) bool {
 }
 
 func isMarked(n graph.Node) bool {
-	return n.HasFinalizer(metav1.FinalizerDeleteDependents) || n.HasFinalizer(metav1.FinalizerOrphanDependents)
+	return slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
 }
 
 // namespaceOf returns the namespace in which the targets are, or were, and whether

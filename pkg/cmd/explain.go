@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -315,7 +314,7 @@ func wait(ctx context.Context, d time.Duration) {
 func deciding(g *graph.Graph) []graph.Object {
 	var roots []graph.Node
 	for n := range g.Nodes() {
-		if !n.Virtual() && n.BeingDeleted() && (n.DeletingDependents() || n.Object().HasFinalizer(metav1.FinalizerOrphanDependents)) {
+		if !n.Virtual() && (n.DeletingDependents() || n.OrphaningDependents()) {
 			roots = append(roots, n)
 		}
 	}

@@ -33,10 +33,8 @@ func (g *globals) emptyHanded(ctx context.Context, s *session, snapshot *graph.S
 // when that is empty.
 func listedAny(s *session, snapshot *graph.Snapshot, namespace string) bool {
 	for _, resource := range s.reader.Resources() {
-		listed := snapshot.Listed(resource.GroupResource())
-		_, everywhere := listed[""]
-		_, there := listed[namespace]
-		if resource.Namespaced && (everywhere || there) || namespace == "" && len(listed) > 0 {
+		gr := resource.GroupResource()
+		if resource.Namespaced && snapshot.ListedIn(gr, namespace) || namespace == "" && len(snapshot.Listed(gr)) > 0 {
 			return true
 		}
 	}

@@ -172,7 +172,7 @@ func (c *Collector) Collect(ctx context.Context, namespace string) (*Report, err
 		}
 		switch uid := n.UID(); {
 		case !c.within(n.Namespace()) && !c.ownsWithin(n):
-		case n.BeingDeleted() && orphaning(n.Object()):
+		case n.OrphaningDependents():
 			c.orphan(uid)
 		case n.DeletingDependents():
 			c.enqueueForeground(uid)
@@ -356,7 +356,7 @@ func (c *Collector) apply(e Event) {
 		return
 	}
 	if change.startsDeletion {
-		c.turns.empties(&e.Object)
+		c.turns.emptied.add(e.Object.Resource, e.Object.Name)
 	}
 	if c.retries(change.ownersBefore, e.Object.Namespace) {
 		c.decideAgain(change.uid)

@@ -4,29 +4,51 @@ package gc
 
 import "github.com/kubectl-gc/kubectl-gc/pkg/graph"
 
-// Contents returns the objects that the deletion of one of the nodes takes with it
-// whatever they own or are owned by: what is in a Namespace, and the instances of a
-// CustomResourceDefinition. Who deletes them is the namespace controller
+// contents are the objects that go with others whatever they own or are owned by:
+// what is in a Namespace, and the instances of a CustomResourceDefinition. Who
+// deletes them is the namespace controller
 // (namespace/deletion/namespaced_resources_deleter.go) and the API server itself
-// (apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go).
-func Contents(g *graph.Graph, nodes ...graph.Node) []graph.Node {
-	namespaces, resources := map[string]bool{}, map[string]bool{}
-	for _, n := range nodes {
-		switch r := n.Resource(); {
-		case r.IsNamespace():
-			namespaces[n.Name()] = true
-		case r.IsCRD():
-			resources[n.Name()] = true // its name is that of the resource
-		}
+// (apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go). The zero value
+// is empty.
+type contents struct {
+	namespaces, resources map[string]bool
+}
+
+// add adds what is in the object of this type and name.
+func (c *contents) add(r *graph.Resource, name string) {
+	if c.namespaces == nil {
+		c.namespaces, c.resources = map[string]bool{}, map[string]bool{}
 	}
-	if len(namespaces)+len(resources) == 0 {
+	switch {
+	case r.IsNamespace():
+		c.namespaces[name] = true
+	case r.IsCRD():
+		c.resources[name] = true // its name is that of the resource
+	}
+}
+
+func (c *contents) empty() bool { return len(c.namespaces)+len(c.resources) == 0 }
+
+// has reports whether an object of this type in the namespace is among them.
+func (c *contents) has(r *graph.Resource, namespace string) bool {
+	return c.namespaces[namespace] || len(c.resources) > 0 && c.resources[r.GroupResource().String()]
+}
+
+// Contents returns the objects that the deletion of one of the nodes takes with it
+// because they are in a Namespace or instances of a CustomResourceDefinition.
+func Contents(g *graph.Graph, nodes ...graph.Node) []graph.Node {
+	var in contents
+	for _, n := range nodes {
+		in.add(n.Resource(), n.Name())
+	}
+	if in.empty() {
 		return nil
 	}
-	var contents []graph.Node
+	var found []graph.Node
 	for n := range g.Nodes() {
-		if !n.Virtual() && (namespaces[n.Namespace()] || resources[n.Resource().GroupResource().String()]) {
-			contents = append(contents, n)
+		if !n.Virtual() && in.has(n.Resource(), n.Namespace()) {
+			found = append(found, n)
 		}
 	}
-	return contents
+	return found
 }

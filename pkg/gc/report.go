@@ -421,7 +421,7 @@ func (c *Collector) abandoned(v view) bool {
 func (c *Collector) explain(o *Outcome, v view, f fate) {
 	var reasons []string
 	for _, finalizer := range v.object.Finalizers {
-		if finalizer != metav1.FinalizerDeleteDependents && finalizer != metav1.FinalizerOrphanDependents {
+		if !graph.IsCollectorFinalizer(finalizer) {
 			o.Finalizers = append(o.Finalizers, finalizer)
 		}
 	}
@@ -434,7 +434,7 @@ func (c *Collector) explain(o *Outcome, v view, f fate) {
 	if f.left != "" {
 		reasons = append(reasons, f.left)
 	}
-	if orphaning(&v.object) && f.left == "" {
+	if v.object.OrphaningDependents() && f.left == "" {
 		reasons = append(reasons, c.notOrphaned(v.object.UID))
 	}
 	if v.object.DeletingDependents() && v.blocking == 0 && f.left == "" {

@@ -114,7 +114,7 @@ func (s *state) item(uid types.UID) *item {
 	o := n.Object()
 	it := &item{
 		object: *o, beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
-		orphaned: orphaning(o), had: distinctOwners(o.OwnerReferences),
+		orphaned: o.OrphaningDependents(), had: distinctOwners(o.OwnerReferences),
 	}
 	if names := s.graph.Snapshot().Ambiguous(uid); names != nil {
 		it.also = names[1].String()
@@ -481,10 +481,10 @@ func (s *state) update(it *item, o *graph.Object) change {
 	}
 	c.startsDeletion = o.BeingDeleted() && !before.BeingDeleted()
 	c.startsForeground = o.DeletingDependents() && !before.DeletingDependents()
-	c.startsOrphaning = orphaning(o) && !orphaning(&before)
+	c.startsOrphaning = o.OrphaningDependents() && !before.OrphaningDependents()
 	it.beingDeleted = it.beingDeleted || o.BeingDeleted()
 	it.deletingDependents = it.deletingDependents || o.DeletingDependents()
-	it.orphaned = it.orphaned || orphaning(o)
+	it.orphaned = it.orphaned || o.OrphaningDependents()
 	return c
 }
 
@@ -549,12 +549,6 @@ func distinctOwners(refs []metav1.OwnerReference) []types.UID {
 		}
 	}
 	return owners
-}
-
-// orphaning reports whether an object is being deleted with the finalizer
-// orphan.
-func orphaning(o *graph.Object) bool {
-	return o.BeingDeleted() && o.HasFinalizer(metav1.FinalizerOrphanDependents)
 }
 
 func coordinatesOf(id graph.Identity) coordinates {

@@ -23,9 +23,8 @@ type turns struct {
 	settled  int
 	// foreground are owners in foreground deletion that are to be looked at then.
 	foreground []types.UID
-	// namespaces and resources are emptied by others since the run began.
-	namespaces map[string]bool
-	resources  map[string]bool
+	// emptied is what others delete since the run began.
+	emptied contents
 	// rested: the others have had their time.
 	rested bool
 	// again are objects that are to be decided about because they lost references to
@@ -38,20 +37,6 @@ const (
 	allTargets types.UID = "\x00targets"
 	theRest    types.UID = "\x00rest"
 )
-
-// empties notes that an object, whose deletion has begun, has a content that
-// others delete: a Namespace, or a CustomResourceDefinition.
-func (t *turns) empties(o *graph.Object) {
-	if t.namespaces == nil {
-		t.namespaces, t.resources = map[string]bool{}, map[string]bool{}
-	}
-	switch {
-	case o.Resource.IsNamespace():
-		t.namespaces[o.Name] = true
-	case o.Resource.IsCRD():
-		t.resources[o.Name] = true // its name is that of the resource
-	}
-}
 
 // open reports whether there are targets of which it is not known what they got.
 func (t *turns) open() bool { return t.settled < len(t.targets) }
@@ -66,7 +51,7 @@ func (t *turns) answer(target types.UID) {
 
 // doomed reports whether others are about to delete the object.
 func (t *turns) doomed(o *graph.Object) bool {
-	return !t.rested && (t.namespaces[o.Namespace] || len(t.resources) > 0 && t.resources[o.Resource.GroupResource().String()])
+	return !t.rested && t.emptied.has(o.Resource, o.Namespace)
 }
 
 // next gives out a task whose turn it is. The caller must call done for it.
@@ -248,10 +233,5 @@ func (s *state) addLiveOwners(owners []*item, seen map[types.UID]bool, it *item)
 // owns reports whether an object is an owner of the other, or of one of its
 // owners.
 func (s *state) owns(it, dependent *item) bool {
-	for _, owner := range s.liveOwners(dependent) {
-		if owner == it {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.liveOwners(dependent), it)
 }

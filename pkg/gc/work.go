@@ -113,8 +113,8 @@ func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
 	c.state.setDeleteSent(o.UID, false)
 	switch v, ok := c.state.view(o.UID); {
 	case !ok || v.gone:
-	case orphaning(&v.object):
-		c.orphan(o.UID)
+	case v.object.OrphaningDependents():
+		c.lookAtOrphaning(o.UID)
 	case v.object.DeletingDependents():
 		c.lookAtForeground(o.UID)
 	}
@@ -310,9 +310,7 @@ func (c *Collector) deleteSelected(ctx context.Context, o graph.Object, options 
 // dropsTheLast reports whether a delete takes the garbage collector's own
 // finalizers off an object that has no others.
 func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
-	foreign := func(f string) bool {
-		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
-	}
+	foreign := func(f string) bool { return !graph.IsCollectorFinalizer(f) }
 	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, foreign)
 }
 
@@ -574,7 +572,7 @@ func (c *Collector) retry(uid types.UID, action Action, p Patch) {
 
 func (c *Collector) isOrphaning(uid types.UID) bool {
 	v, ok := c.state.view(uid)
-	return ok && !v.gone && orphaning(&v.object)
+	return ok && !v.gone && v.object.OrphaningDependents()
 }
 
 // finish takes the garbage collector's own finalizer off an object, if what it
@@ -586,7 +584,7 @@ func (c *Collector) finish(ctx context.Context, v view) {
 	case v.blocking == 0 && c.putOff(task{kind: finish, uid: v.object.UID}):
 	case spot != "":
 		c.report.left(v.object.UID, "left to a collector that sees all that may depend on it: "+spot)
-	case orphaning(&v.object):
+	case v.object.OrphaningDependents():
 		c.finishOrphan(ctx, v)
 	case v.deletingDependents:
 		c.finishForeground(ctx, v)
@@ -615,24 +613,39 @@ func (c *Collector) finishForeground(ctx context.Context, v view) {
 // any more (garbagecollector.go, attemptToOrphanWorker).
 func (c *Collector) finishOrphan(ctx context.Context, v view) {
 	if v.live > 0 {
-		c.orphan(v.object.UID)
+		c.lookAtOrphaning(v.object.UID)
 		return
 	}
 	c.patch(ctx, v.object, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerOrphanDependents}, "its dependents are orphaned")
 }
 
 // orphan has the references to an object that orphans removed from its dependents,
-// and then its end looked at (garbagecollector.go, orphanDependents).
+// and then its end looked at (garbagecollector.go, orphanDependents). A dependent in
+// foreground deletion is entered before anything is released, so that what depends
+// on both is decided about while the other owner still keeps it.
 func (c *Collector) orphan(uid types.UID) {
 	c.report.include(uid)
 	if v, ok := c.state.view(uid); ok && c.blindSpot(&v.object) != "" {
 		c.enqueue(task{kind: finish, uid: uid})
 		return
 	}
-	for _, dependent := range c.state.dependents(uid) {
+	dependents := c.state.dependents(uid)
+	for _, dependent := range dependents {
+		if c.isForeground(dependent) {
+			c.enqueueForeground(dependent)
+		}
+	}
+	for _, dependent := range dependents {
 		c.enqueue(task{kind: release, uid: dependent, owner: uid})
 	}
 	c.orphanWhenReleased(uid)
+}
+
+// lookAtOrphaning is orphan for a task.
+func (c *Collector) lookAtOrphaning(uid types.UID) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	c.orphan(uid)
 }
 
 // release removes a dependent's references to an owner that orphans it.
@@ -811,7 +824,7 @@ type partial interface {
 func (c *Collector) followed(resource schema.GroupResource, namespace string) int {
 	p, ok := c.server.(partial)
 	switch {
-	case !c.listed(resource, namespace):
+	case !c.snapshot.ListedIn(resource, namespace):
 		return 0
 	case !ok:
 		return 1
@@ -822,14 +835,7 @@ func (c *Collector) followed(resource schema.GroupResource, namespace string) in
 // told reports whether the server's events tell what becomes of the object.
 func (c *Collector) told(o *graph.Object) bool {
 	p, ok := c.server.(partial)
-	return c.listed(o.Resource.GroupResource(), o.Namespace) && (!ok || p.Tells(o.Resource.GroupResource(), o.Namespace))
-}
-
-func (c *Collector) listed(resource schema.GroupResource, namespace string) bool {
-	listed := c.snapshot.Listed(resource)
-	_, there := listed[namespace]
-	_, everywhere := listed[""]
-	return there || everywhere
+	return c.snapshot.ListedIn(o.Resource.GroupResource(), o.Namespace) && (!ok || p.Tells(o.Resource.GroupResource(), o.Namespace))
 }
 
 func equalOwners(a, b []metav1.OwnerReference) bool {

@@ -48,12 +48,9 @@ func (s *Snapshot) BlindSpot(namespace string) string {
 		}
 	}
 	for resource, namespaced := range s.typesWithScope() {
-		listed := s.listed[resource]
-		_, everywhere := listed[""]
-		_, there := listed[namespace]
 		switch {
-		case everywhere, there && namespace != "", namespace != "" && !namespaced:
-		case namespace == "" && namespaced && len(listed) > 0:
+		case s.ListedIn(resource, namespace), namespace != "" && !namespaced:
+		case namespace == "" && namespaced && len(s.listed[resource]) > 0:
 			elsewhere = append(elsewhere, resource.String())
 		default:
 			missing = append(missing, resource.String())

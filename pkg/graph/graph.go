@@ -332,14 +332,23 @@ func (n Node) BeingDeleted() bool { return n.is(terminating) }
 // DeletingDependents reports whether the object is in foreground deletion.
 func (n Node) DeletingDependents() bool { return n.is(foreground) }
 
-// HasFinalizer reports whether the object carries the finalizer.
-func (n Node) HasFinalizer(finalizer string) bool {
+// OrphaningDependents is that of the object.
+func (n Node) OrphaningDependents() bool {
+	return n.BeingDeleted() && n.HasFinalizer(metav1.FinalizerOrphanDependents)
+}
+
+// Finalizers returns the object's finalizers, which are shared and must not be
+// changed.
+func (n Node) Finalizers() []string {
 	if n.Virtual() {
-		return false
+		return nil
 	}
 	b, slot := n.place()
-	return slices.Contains(b.finalizers[b.records[slot].finalizers], finalizer)
+	return b.finalizers[b.records[slot].finalizers]
 }
+
+// HasFinalizer reports whether the object carries the finalizer.
+func (n Node) HasFinalizer(finalizer string) bool { return slices.Contains(n.Finalizers(), finalizer) }
 
 // HasOwners reports whether the object has owner references.
 func (n Node) HasOwners() bool { return len(n.graph.owners(n.index)) > 0 }

@@ -153,6 +153,19 @@ func (o *Object) DeletingDependents() bool {
 	return o.BeingDeleted() && o.HasFinalizer(metav1.FinalizerDeleteDependents)
 }
 
+// OrphaningDependents reports whether the object is being deleted and its dependents
+// are to stay: it has a deletion timestamp and the finalizer orphan
+// (garbagecollector/graph_builder.go, deletionStartsWithFinalizer).
+func (o *Object) OrphaningDependents() bool {
+	return o.BeingDeleted() && o.HasFinalizer(metav1.FinalizerOrphanDependents)
+}
+
+// IsCollectorFinalizer reports whether the finalizer is one of the two that the
+// garbage collector takes off.
+func IsCollectorFinalizer(finalizer string) bool {
+	return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+}
+
 // HasFinalizer reports whether the object carries the finalizer.
 func (o *Object) HasFinalizer(finalizer string) bool {
 	return slices.Contains(o.Finalizers, finalizer)

@@ -276,6 +276,16 @@ func (s *Snapshot) MarkListed(resource schema.GroupResource, namespace, resource
 // added, empty for everywhere, with the resourceVersion of each list.
 func (s *Snapshot) Listed(resource schema.GroupResource) map[string]string { return s.listed[resource] }
 
+// ListedIn reports whether all objects of the resource in the namespace were added,
+// because they were listed there or everywhere. For an empty namespace it is
+// everywhere.
+func (s *Snapshot) ListedIn(resource schema.GroupResource, namespace string) bool {
+	namespaces := s.listed[resource]
+	_, everywhere := namespaces[""]
+	_, there := namespaces[namespace]
+	return everywhere || there
+}
+
 // MarkAbsent records that a GET of this one object answered NotFound.
 func (s *Snapshot) MarkAbsent(resource schema.GroupResource, namespace, name string) {
 	if s.absent == nil {
@@ -316,10 +326,7 @@ func (s *Snapshot) covers(l location) bool {
 	if s.hidden[l] {
 		return false // it was read, see Ambiguous
 	}
-	namespaces := s.listed[l.resource]
-	_, everywhere := namespaces[""]
-	_, there := namespaces[l.namespace]
-	return everywhere || there || s.absent[l]
+	return s.ListedIn(l.resource, l.namespace) || s.absent[l]
 }
 
 // Covers reports whether an object with these coordinates that was not added

@@ -164,7 +164,7 @@ func causes(o gc.Outcome) []string {
 	default:
 		ids = append(ids, "gc-fg-blocking")
 	}
-	if o.Object.BeingDeleted() && o.Object.HasFinalizer(metav1.FinalizerOrphanDependents) {
+	if o.Object.OrphaningDependents() {
 		ids = append(ids, "gc-orphan-pending")
 	}
 	if len(o.Finalizers) > 0 {

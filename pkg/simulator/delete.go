@@ -186,7 +186,7 @@ func finalizersForDeletion(finalizers []string, policy defaultPolicy, options me
 	wanted := wantedFinalizer(finalizers, policy, options)
 	var result []string
 	for _, f := range finalizers {
-		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+		if !graph.IsCollectorFinalizer(f) {
 			result = append(result, f)
 		}
 	}

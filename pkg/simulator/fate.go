@@ -5,7 +5,6 @@ package simulator
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -91,8 +90,7 @@ type Wait struct {
 
 // isCallers reports whether the caller's engine ends the wait.
 func (w Wait) isCallers() bool {
-	return w.Kind == ForFinalizer && w.Actor == Acts &&
-		(w.Finalizer == metav1.FinalizerDeleteDependents || w.Finalizer == metav1.FinalizerOrphanDependents)
+	return w.Kind == ForFinalizer && w.Actor == Acts && graph.IsCollectorFinalizer(w.Finalizer)
 }
 
 // Object returns an object as it is now, or as it was when it was removed, and

@@ -3,7 +3,6 @@
 package simulator
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -85,8 +84,7 @@ func everywhere(resources ...schema.GroupResource) func(*graph.Object) []group {
 // actor says who removes the finalizer.
 func (s *Server) actor(finalizer string) Actor {
 	switch {
-	case finalizer == metav1.FinalizerDeleteDependents, finalizer == metav1.FinalizerOrphanDependents,
-		finalizer == crdCleanup:
+	case graph.IsCollectorFinalizer(finalizer), finalizer == crdCleanup:
 		return Acts
 	case s.actors.Finalizer == nil:
 		return Unknown
@@ -97,11 +95,7 @@ func (s *Server) actor(finalizer string) Actor {
 // isControllers reports whether the finalizer is one that a controller of the
 // simulation removes.
 func (s *Server) isControllers(finalizer string) bool {
-	switch finalizer {
-	case metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents, crdCleanup:
-		return false
-	}
-	return s.actor(finalizer) == Acts
+	return !graph.IsCollectorFinalizer(finalizer) && finalizer != crdCleanup && s.actor(finalizer) == Acts
 }
 
 // planFinalizers plans the work of those who act on a terminating object's

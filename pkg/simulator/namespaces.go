@@ -91,7 +91,7 @@ func (s *Server) planNamespace(o *graph.Object) {
 // terminating namespace is to be deleted another way than it wants.
 func (s *Server) writtenInNamespace(o *graph.Object) {
 	uid, emptying := s.emptying[o.Namespace]
-	if emptying && (o.HasFinalizer(metav1.FinalizerDeleteDependents) || o.HasFinalizer(metav1.FinalizerOrphanDependents)) {
+	if emptying && slices.ContainsFunc(o.Finalizers, graph.IsCollectorFinalizer) {
 		s.plan(namespaceSyncs, uid, s.now.Add(namespaceDelay))
 	}
 }

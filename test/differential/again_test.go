@@ -4,18 +4,20 @@ package differential
 
 import (
 	"embed"
+	"fmt"
 	"testing"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/test/differential/memory"
 )
 
-//go:embed testdata/plans.txt
-var plans embed.FS
+//go:embed testdata/*.txt
+var testdata embed.FS
 
-// TestRunIsItsPlanAgain plays cases in which a run was once not its plan, in many
-// timings.
-func TestRunIsItsPlanAgain(t *testing.T) {
-	text, err := plans.ReadFile("testdata/plans.txt")
+// again parses a file of testdata.
+func again(t *testing.T, file string) []gctest.Scenario {
+	t.Helper()
+	text, err := testdata.ReadFile("testdata/" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,6 +25,33 @@ func TestRunIsItsPlanAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+// TestSimulatorAgain plays cases in which the simulation was once wrong.
+func TestSimulatorAgain(t *testing.T) {
+	all := again(t, "simulator.txt")
+	for i := range all {
+		for _, workers := range []int{1, 4} {
+			t.Run(fmt.Sprintf("%s/%d", all[i].Name, workers), func(t *testing.T) {
+				world := &memory.World{Workers: workers}
+				play, err := world.Play(t.Context(), &all[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if wrong := follow(play, &all[i]); wrong != "" {
+					t.Fatal(wrong)
+				}
+				gctest.Run(t, world, &all[i])
+			})
+		}
+	}
+}
+
+// TestRunIsItsPlanAgain plays cases in which a run was once not its plan, in many
+// timings.
+func TestRunIsItsPlanAgain(t *testing.T) {
+	all := again(t, "plans.txt")
 	for i := range all {
 		t.Run(all[i].Name, func(t *testing.T) {
 			for seed := range 200 {
