@@ -39,22 +39,17 @@ func (e NotAskedError) Error() string { return e.why }
 // NewDryRunner returns a DryRunner for the cluster of the config, which reads
 // through the reader.
 func NewDryRunner(reader *Reader, config *rest.Config, options ServerOptions) (*DryRunner, error) {
-	config = rest.CopyConfig(config)
-	config.Wrap(onlyDryRuns)
-	server, err := NewServer(reader, config, options)
+	silenced := rest.CopyConfig(config)
+	silenced.Wrap(onlyDryRuns)
+	server, err := NewServer(reader, silenced, options)
 	if err != nil {
 		return nil, err
 	}
-	config = forWrites(config, reader.stats)
-	client, err := rest.HTTPClientFor(config)
+	client, err := dryRunClient(config, reader.stats, 0)
 	if err != nil {
-		return nil, fmt.Errorf("configuring the client: %w", err)
+		return nil, err
 	}
-	d := &DryRunner{server: server, refused: map[schema.GroupVersion]error{}}
-	if d.rest, err = restClient(config, client); err != nil {
-		return nil, fmt.Errorf("configuring the client: %w", err)
-	}
-	return d, nil
+	return &DryRunner{server: server, rest: client, refused: map[schema.GroupVersion]error{}}, nil
 }
 
 // Ask sends a step with dryRun=All and returns what the server says to it:

@@ -28,23 +28,32 @@ type Prober struct {
 // NewProber returns a Prober for the cluster that the config names. The
 // requests are counted in stats.
 func NewProber(config *rest.Config, stats *Stats) (*Prober, error) {
-	config = rest.CopyConfig(config)
-	if config.Timeout == 0 || config.Timeout > probeTimeout {
-		config.Timeout = probeTimeout
+	timeout := probeTimeout
+	if config.Timeout > 0 {
+		timeout = min(timeout, config.Timeout)
 	}
-	config.WarningHandlerWithContext = rest.NoWarnings{}
-	config.QPS = -1
-	config.Wrap(stats.counting)
+	client, err := dryRunClient(config, stats, timeout)
+	if err != nil {
+		return nil, err
+	}
+	return &Prober{rest: client}, nil
+}
+
+// dryRunClient returns a client that sends nothing but dry runs. Its requests are
+// counted in stats; a timeout of 0 leaves each its own.
+func dryRunClient(config *rest.Config, stats *Stats, timeout time.Duration) (rest.Interface, error) {
+	config = forWrites(config, stats)
+	config.Timeout = timeout
 	config.Wrap(onlyDryRuns)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	p := &Prober{}
-	if p.rest, err = restClient(config, client); err != nil {
+	r, err := restClient(config, client)
+	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	return p, nil
+	return r, nil
 }
 
 // metadataOnly asks for answers without spec, status and data.

@@ -180,7 +180,7 @@ func identifiable(snapshot *graph.Snapshot, found []graph.Object) error {
 		names, why := snapshot.Ambiguous(o.UID), ""
 		switch other := slices.IndexFunc(names, elsewhere); {
 		case o.UID == "":
-			why = "it has no UID, so it cannot be told from another object of its name"
+			why = gc.NoUID
 		case other >= 0:
 			why = names[other].String() + " has the same UID, so a delete could be meant for either"
 		default:

@@ -131,9 +131,9 @@ type Target struct {
 // Delete deletes the targets with the policy and then does what the garbage
 // collector does about their dependents, until nothing more can be done. A
 // target that is not in the graph as an object but as a missing owner is
-// treated as just deleted. Of targets with one UID the first counts. The error is that of the context or of the server's
-// events, or says that the server does not answer any more; refused writes are in
-// the report, which is never nil.
+// treated as just deleted. Of targets with one UID the first counts. The error is
+// that of the context or of the server's events, or says that the server does not
+// answer any more; refused writes are in the report, which is never nil.
 func (c *Collector) Delete(ctx context.Context, targets []Target, options DeleteOptions) (*Report, error) {
 	c.deletion = options
 	uids := make([]types.UID, len(targets))

@@ -258,6 +258,9 @@ func (c *Collector) conclude() *Report {
 	return result
 }
 
+// NoUID is why nothing is written to an object that has none.
+const NoUID = "it has no UID, so it cannot be told from another object of its name"
+
 // nameless returns the outcomes of objects without UID. No write could say which
 // object it is for, and no event of which one it tells.
 func (c *Collector) nameless() []Outcome {
@@ -271,7 +274,7 @@ func (c *Collector) nameless() []Outcome {
 	}
 	outcomes := make([]Outcome, len(objects))
 	for i, o := range objects {
-		outcomes[i] = Outcome{Object: o, Result: Unknown, Reason: "it has no UID, so it cannot be told from another object of its name", Undecidable: c.everything}
+		outcomes[i] = Outcome{Object: o, Result: Unknown, Reason: NoUID, Undecidable: c.everything}
 	}
 	return outcomes
 }

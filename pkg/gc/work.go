@@ -103,9 +103,9 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 const byUser = "named by the user"
 
 // takeUp goes on with a deletion that was begun before the user's delete, by
-// somebody else or by a request whose answer was lost: there may be no event. Whether another policy took its place only the
-// server knows: pods in their grace period and terminating namespaces do not hear
-// it.
+// somebody else or by a request whose answer was lost: there may be no event. Whether
+// another policy took its place only the server knows: pods in their grace period
+// and terminating namespaces do not hear it.
 func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
 	if _, ok := c.read(ctx, o, nil); !ok {
 		return
@@ -274,9 +274,9 @@ func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options met
 
 // deleteSelected deletes an object that a selector chose, as long as the selector
 // has it. It returns the object as the last delete found it, and whether it was left
-// alone because the selector has it no more. Every
-// delete states the version that matched, but for one that the API server can only
-// accept without (see moved); who keeps changing the object keeps it in the end.
+// alone because the selector has it no more. Every delete states the version that
+// matched, but for one that the API server can only accept without (see moved); who
+// keeps changing the object keeps it in the end.
 func (c *Collector) deleteSelected(ctx context.Context, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
 	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 		now, selected, err := target.Reselect(ctx, c.server)
