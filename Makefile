@@ -65,7 +65,7 @@ test-e2e: control-plane ## Run the tests of the binary on real control planes
 	go test -timeout 30m ./test/...
 
 soak: control-plane ## Compare CASES generated graphs (default 2000) with the real garbage collector
-	go test -timeout 3h ./test/differential -run TestDifferential -v -seed=0 -cases=$(or $(CASES),2000)
+	go test -timeout 3h ./test/differential -run 'TestDifferential|TestVanishingLive' -v -seed=0 -cases=$(or $(CASES),2000) -vanishing=60 -vanishing-gc
 
 lint: ## Run the linters
 	go run $(GOLANGCI_LINT) run ./...

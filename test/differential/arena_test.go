@@ -116,9 +116,7 @@ const longestDelay = 20 * time.Millisecond
 // yet.
 func newArena(t *testing.T) *arena {
 	a := &arena{cp: controlplane.Start(t, controlplane.Options{Controllers: "gc"})}
-	if err := a.cp.Stop("controller-manager"); err != nil {
-		t.Fatal(err)
-	}
+	a.stop(t)
 	var err error
 	if a.world, err = live.Connect(t.Context(), a.cp.Kubeconfig); err != nil {
 		t.Fatal(err)
@@ -141,13 +139,9 @@ func (a *arena) run(t *testing.T, cases []*gctest.Scenario) []*entry {
 	a.prepare(t, entries, func(e *entry, play gctest.Play) { e.engine = newExecution("the engine", play, false) })
 	a.runEngine(t, entries)
 	a.prepare(t, entries, func(e *entry, play gctest.Play) { e.live = newExecution("the garbage collector", play, true) })
-	if err := a.cp.Start("controller-manager"); err != nil {
-		t.Fatal(err)
-	}
+	a.start(t)
 	a.runLive(t, entries)
-	if err := a.cp.Stop("controller-manager"); err != nil {
-		t.Fatal(err)
-	}
+	a.stop(t)
 	return entries
 }
 
