@@ -157,8 +157,8 @@ func (w *walker) seenFailing(n graph.Node, words string) (Evidence, bool) {
 	}
 	if w.Events != nil {
 		for _, item := range w.evidence.Events(o.Namespace, o.UID) {
-			if e := newEvent(&item); !e.last.Before(requested(o)) && strings.Contains(e.message, words) {
-				return e.evidence(), true
+			if e := evidence.NewEvent(&item); !e.Last.Before(evidence.Requested(o)) && strings.Contains(e.Message, words) {
+				return e.Fact(), true
 			}
 		}
 	}
@@ -181,14 +181,14 @@ func (w *walker) seenFailing(n graph.Node, words string) (Evidence, bool) {
 // mentioned finds the words in the conditions of an object, or in a text of its
 // status.
 func mentioned(o *unstructured.Unstructured, source, words string) (Evidence, bool) {
-	for _, c := range conditions(o) {
-		if strings.Contains(c.message, words) {
-			return c.evidence(source), true
+	for _, c := range evidence.Conditions(o) {
+		if strings.Contains(c.Message, words) {
+			return c.Fact(source), true
 		}
 	}
 	status, _, _ := unstructured.NestedMap(o.Object, "status")
 	for _, name := range slices.Sorted(maps.Keys(status)) {
-		if value := text(status[name]); strings.Contains(value, words) {
+		if value := evidence.Text(status[name]); strings.Contains(value, words) {
 			return Evidence{Source: source, Path: "status." + name, Value: value}, true
 		}
 	}
@@ -363,7 +363,7 @@ func (w *walker) exception(c *Cause, n graph.Node, h *webhook) {
 // addRemedy adds a remedy that a shared cause does not have yet. One for each of
 // the first namespaces is enough.
 func (w *walker) addRemedy(c *Cause, r Remedy) {
-	if len(c.Remedies) < 2*maxShown && !slices.Contains(c.Remedies, r) {
+	if len(c.Remedies) < 2*evidence.MaxShown && !slices.Contains(c.Remedies, r) {
 		c.Remedies = append(c.Remedies, r)
 	}
 }
@@ -373,7 +373,7 @@ func (w *walker) policyDenies(n graph.Node, r reply) *Cause {
 	at := evidence.Identity(admissionPolicies, "", r.name)
 	policy, err := w.evidence.Get(admissionPolicies, "", r.name)
 	if err == nil {
-		at = objectIdentity(admissionPolicies, at.Resource.Kind, policy)
+		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
 	}
 	c := w.shared("adm-vap-deny "+r.name+" "+r.binding, "adm-vap-deny", at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "the policy refuses the write that the deletion needs"
@@ -405,7 +405,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	if err != nil {
 		return
 	}
-	at := objectIdentity(policyBindings, "ValidatingAdmissionPolicyBinding", binding)
+	at := evidence.IdentityOf(policyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if namespace == "" {
 		w.addRemedy(c, Remedy{
 			Risk: Disruptive, Command: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
@@ -491,7 +491,7 @@ func (w *walker) mutators(n graph.Node) []mutator {
 		if !w.policyMatches(&policies[i], n) {
 			continue
 		}
-		at := objectIdentity(resource, "MutatingAdmissionPolicy", &policies[i])
+		at := evidence.IdentityOf(resource, "MutatingAdmissionPolicy", &policies[i])
 		found = append(found, mutator{
 			at, Evidence{Source: at.String(), Path: "spec.matchConstraints", Value: "it applies to updates of it"},
 			w.spare(at, addTo(&policies[i], "/spec/matchConditions")),
@@ -527,7 +527,7 @@ func (w *walker) policyMatches(policy *unstructured.Unstructured, n graph.Node) 
 			} `json:"matchConstraints"`
 		} `json:"spec"`
 	}
-	if !decode(policy, &view) {
+	if !evidence.Decode(policy, &view) {
 		return false
 	}
 	m := view.Spec.MatchConstraints
@@ -557,8 +557,8 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 		c.Summary = "it is not valid any more as it is, so no update of it is accepted, and no finalizer can be taken off"
 		c.Evidence = []Evidence{asked(r)}
 		for i, cause := range r.causes {
-			if i < maxShown {
-				c.Evidence = append(c.Evidence, field(n, strings.TrimPrefix(cause.Field, "<nil>"), cause.Message)) // <nil> is the object itself
+			if i < evidence.MaxShown {
+				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), cause.Message)) // <nil> is the object itself
 			}
 		}
 		c.Remedies = []Remedy{{
@@ -569,7 +569,7 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 		if err != nil {
 			return
 		}
-		at := objectIdentity(crds, "CustomResourceDefinition", definition)
+		at := evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
 		c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.generation", Value: fmt.Sprint(definition.GetGeneration())})
 		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Disruptive, Command: w.saved(at, fmt.Sprintf("%s edit %s", w.Kubectl, shell.Target(at))),

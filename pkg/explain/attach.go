@@ -36,18 +36,18 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 	case err != nil:
 		return w.unread(n, because, "the attachment", err)
 	}
-	driver, node := nested(full, "spec", "attacher"), nested(full, "spec", "nodeName")
+	driver, node := evidence.Nested(full, "spec", "attacher"), evidence.Nested(full, "spec", "nodeName")
 	return []hold{{because: because, cause: w.cause("va-detach", n.Identity(), "", func(c *Cause) {
 		attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
-		failure := nested(full, "status", "detachError", "message")
+		failure := evidence.Nested(full, "status", "detachError", "message")
 		c.Summary = fmt.Sprintf("the driver %s has not detached the volume from node %s", driver, node)
 		c.Evidence = []Evidence{
-			field(n, fmt.Sprintf("metadata.finalizers[%d]", index), n.Object().Finalizers[index]),
-			field(n, "status.attached", fmt.Sprint(attached)),
+			evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), n.Object().Finalizers[index]),
+			evidence.Field(n, "status.attached", fmt.Sprint(attached)),
 		}
 		if failure != "" {
 			c.Summary += ": it fails"
-			c.Evidence = append(c.Evidence, field(n, "status.detachError.message", failure), field(n, "status.detachError.time", nested(full, "status", "detachError", "time")))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.detachError.message", failure), evidence.Field(n, "status.detachError.time", evidence.Nested(full, "status", "detachError", "time")))
 		}
 		c.Evidence = append(c.Evidence, w.nodeEvidence(node)...)
 		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
@@ -77,8 +77,8 @@ func (w *walker) nodeEvidence(node string) []Evidence {
 	case err != nil:
 		return nil
 	}
-	ready, _ := conditionOf(machine, "Ready")
-	return []Evidence{ready.evidence("Node/" + node)}
+	ready, _ := evidence.ConditionOf(machine, "Ready")
+	return []Evidence{ready.Fact("Node/" + node)}
 }
 
 // driver adds what is known of a CSI driver's controller, and returns what the
@@ -108,7 +108,7 @@ func (w *walker) driver(c *Cause, driver, leaseName string) evidence.LeaseState 
 }
 
 func renewTime(lease *unstructured.Unstructured) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, nested(lease, "spec", "renewTime"))
+	t, err := time.Parse(time.RFC3339Nano, evidence.Nested(lease, "spec", "renewTime"))
 	if err != nil {
 		return time.Time{}
 	}
@@ -126,7 +126,7 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 	case evidence.LeaseFresh:
 		c.Controller.Liveness = Alive
 	case evidence.LeaseStale:
-		holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
+		holder := podOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
 		l := w.workloadOfPod(lease.GetNamespace(), holder)
 		if l == nil {
 			c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Pod/" + lease.GetNamespace() + "/" + holder, Value: "does not exist; whether a driver without a lease runs is not known"})
@@ -153,7 +153,7 @@ func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease evi
 	case failure != "" && w.age(n) > driverDelay:
 		c.Verdict = Stuck
 	case failure == "" && lease == evidence.LeaseFresh && w.age(n) <= driverDelay:
-		c.Verdict, c.Until = Progressing, requested(n.Object()).Add(driverDelay)
+		c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(driverDelay)
 	default:
 		c.Verdict = Unknown
 	}
@@ -169,7 +169,7 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 	}
 	var holds []hold
 	for i := range list {
-		if nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
+		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
 			continue
 		}
 		holds = append(holds, w.objectLink("va-detach", because, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
@@ -180,8 +180,8 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 // stillAttached is an attachment that nobody has deleted: the attach/detach
 // controller does when no pod on the node uses the volume any more.
 func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstructured) *Cause {
-	at := objectIdentity(attachments, "VolumeAttachment", attachment)
-	node := nested(attachment, "spec", "nodeName")
+	at := evidence.IdentityOf(attachments, "VolumeAttachment", attachment)
+	node := evidence.Nested(attachment, "spec", "nodeName")
 	return w.cause("va-detach", at, "", func(c *Cause) {
 		c.Summary = fmt.Sprintf("the volume %s is attached to node %s, and the attachment is not being deleted: the attach/detach controller does that when no pod there uses the volume", volume.Object().Name, node)
 		c.Evidence = append([]Evidence{
@@ -206,34 +206,34 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 	case err != nil:
 		return w.unread(n, because, "the volume", err)
 	}
-	phase, policy := nested(full, "status", "phase"), nested(full, "spec", "persistentVolumeReclaimPolicy")
+	phase, policy := evidence.Nested(full, "status", "phase"), evidence.Nested(full, "spec", "persistentVolumeReclaimPolicy")
 	if phase == "Bound" {
 		return []hold{{symptom: "pv-provisioner", because: "it is bound, and its driver waits until it is released"}}
 	}
 	return []hold{{because: because, cause: w.cause("pv-provisioner", n.Identity(), finalizer, func(c *Cause) {
-		driver := nested(full, "spec", "csi", "driver")
+		driver := evidence.Nested(full, "spec", "csi", "driver")
 		if driver == "" {
 			driver = full.GetAnnotations()["pv.kubernetes.io/provisioned-by"]
 		}
 		c.Summary = fmt.Sprintf("%s has not deleted the volume behind it", driver)
 		c.Evidence = []Evidence{
-			field(n, fmt.Sprintf("metadata.finalizers[%d]", index), finalizer), field(n, "status.phase", phase),
-			field(n, "spec.persistentVolumeReclaimPolicy", policy),
+			evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), finalizer), evidence.Field(n, "status.phase", phase),
+			evidence.Field(n, "spec.persistentVolumeReclaimPolicy", policy),
 		}
-		failure := nested(full, "status", "message")
+		failure := evidence.Nested(full, "status", "message")
 		if failure != "" {
 			c.Summary += ": it fails"
-			c.Evidence = append(c.Evidence, field(n, "status.message", failure))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.message", failure))
 		}
 		events := w.warnings(n)
 		c.Evidence = append(append(c.Evidence, events...), w.missingParts(full)...)
-		if handle := nested(full, "spec", "csi", "volumeHandle"); handle != "" {
-			c.Evidence = append(c.Evidence, field(n, "spec.csi.volumeHandle", handle))
+		if handle := evidence.Nested(full, "spec", "csi", "volumeHandle"); handle != "" {
+			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.csi.volumeHandle", handle))
 		}
 		lease := w.driver(c, driver, dashed(driver))
 		w.driverVerdict(c, n, failure+w.lasting(n), lease)
 		if policy == "Retain" {
-			c.Evidence = append(c.Evidence, field(n, "spec.persistentVolumeReclaimPolicy", "Retain: nothing has to be deleted, the driver only takes the finalizer off"))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.persistentVolumeReclaimPolicy", "Retain: nothing has to be deleted, the driver only takes the finalizer off"))
 		}
 		c.Remedies = w.provisionerRemedies(n, index, finalizer, driver)
 	})}}
@@ -242,12 +242,12 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 // lasting returns what an event says that tells of the same failure again and
 // again; empty for none. One that came once may be over.
 func (w *walker) lasting(n graph.Node, reasons ...string) string {
-	asked := requested(n.Object())
+	asked := evidence.Requested(n.Object())
 	for _, o := range w.evidence.Events(n.Namespace(), n.UID()) {
-		e := newEvent(&o)
-		about := len(reasons) == 0 || slices.Contains(reasons, e.reason)
-		if e.kind == "Warning" && about && !e.last.Before(asked) && e.repeats() && w.evidence.Now.Sub(e.last) <= sameFailure {
-			return e.message
+		e := evidence.NewEvent(&o)
+		about := len(reasons) == 0 || slices.Contains(reasons, e.Reason)
+		if e.Type == "Warning" && about && !e.Last.Before(asked) && e.Repeats(sameFailure) && w.evidence.Now.Sub(e.Last) <= sameFailure {
+			return e.Message
 		}
 	}
 	return ""
@@ -269,18 +269,18 @@ func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver 
 // missingParts names objects that a driver needs to delete a volume and that
 // are gone.
 func (w *walker) missingParts(volume *unstructured.Unstructured) []Evidence {
-	var evidence []Evidence
-	if class := nested(volume, "spec", "storageClassName"); class != "" {
+	var facts []Evidence
+	if class := evidence.Nested(volume, "spec", "storageClassName"); class != "" {
 		if _, err := w.evidence.Get(storageClasses, "", class); apierrors.IsNotFound(err) {
-			evidence = append(evidence, Evidence{Source: "StorageClass/" + class, Value: "does not exist"})
+			facts = append(facts, Evidence{Source: "StorageClass/" + class, Value: "does not exist"})
 		}
 	}
 	annotations := volume.GetAnnotations()
 	name, namespace := annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"]
 	if name != "" && w.secretGone(namespace, name) {
-		evidence = append(evidence, Evidence{Source: "Secret/" + namespace + "/" + name, Value: "does not exist, and the driver needs it to delete the volume"})
+		facts = append(facts, Evidence{Source: "Secret/" + namespace + "/" + name, Value: "does not exist, and the driver needs it to delete the volume"})
 	}
-	return evidence
+	return facts
 }
 
 // secretGone reports whether a Secret provably does not exist, by the lists of

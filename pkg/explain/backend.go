@@ -45,8 +45,8 @@ func (w *walker) serving(namespace, name string) *serving {
 		s.evidence = []Evidence{{Source: source, Value: "could not be read: " + err.Error()}}
 		return s
 	}
-	if nested(service, "spec", "type") == "ExternalName" {
-		s.evidence = []Evidence{{Source: source, Path: "spec.externalName", Value: nested(service, "spec", "externalName")}}
+	if evidence.Nested(service, "spec", "type") == "ExternalName" {
+		s.evidence = []Evidence{{Source: source, Path: "spec.externalName", Value: evidence.Nested(service, "spec", "externalName")}}
 		return s
 	}
 	list, err := w.evidence.List(slicesOf, namespace)
@@ -111,7 +111,7 @@ func (w *walker) silentPods(s *serving, service *unstructured.Unstructured) {
 		if !selected.Matches(labels.Set(list[i].GetLabels())) {
 			continue
 		}
-		if found++; found <= maxShown {
+		if found++; found <= evidence.MaxShown {
 			s.evidence = append(s.evidence, Evidence{Source: evidence.Identity(pods, s.namespace, list[i].GetName()).String(), Path: "status", Value: describePod(&list[i])})
 		}
 	}
@@ -129,7 +129,7 @@ func (w *walker) silentPods(s *serving, service *unstructured.Unstructured) {
 
 // describePod says in a few words why a pod serves nothing.
 func describePod(pod *unstructured.Unstructured) string {
-	state := nested(pod, "status", "phase")
+	state := evidence.Nested(pod, "status", "phase")
 	if pod.GetDeletionTimestamp() != nil {
 		state += ", being deleted"
 	}
@@ -143,10 +143,10 @@ func describePod(pod *unstructured.Unstructured) string {
 			}
 		}
 	}
-	if c, ok := conditionOf(pod, "PodScheduled"); ok && c.status != "True" {
-		reasons = append(reasons, c.reason+": "+c.message)
+	if c, ok := evidence.ConditionOf(pod, "PodScheduled"); ok && c.Status != "True" {
+		reasons = append(reasons, c.Reason+": "+c.Message)
 	}
-	if c, ok := conditionOf(pod, "Ready"); ok && c.status != "True" {
+	if c, ok := evidence.ConditionOf(pod, "Ready"); ok && c.Status != "True" {
 		state += ", not ready"
 	}
 	for _, reason := range reasons {

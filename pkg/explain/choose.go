@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -59,7 +60,7 @@ func (ch *choice) controller() *candidate {
 func (s *search) likelyOnes() []*candidate {
 	var ones []*candidate
 	for _, c := range s.candidates {
-		if c.score >= likely && len(ones) < 2*maxShown {
+		if c.score >= likely && len(ones) < 2*evidence.MaxShown {
 			ones = append(ones, c)
 		}
 	}
@@ -190,7 +191,7 @@ func pickAlive(alive *contender, among []contender) choice {
 // undecided says between whom the evidence does not decide.
 func (ch *choice) undecided() string {
 	var names []string
-	for _, k := range ch.among[:min(len(ch.among), maxShown)] {
+	for _, k := range ch.among[:min(len(ch.among), evidence.MaxShown)] {
 		names = append(names, fmt.Sprintf("%s (%s)", k.id, k.state.liveness))
 	}
 	switch {

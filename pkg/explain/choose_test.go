@@ -227,12 +227,12 @@ func TestSearched(t *testing.T) {
 func said(c *explain.Cause) string {
 	var b strings.Builder
 	b.WriteString(c.ID + " " + c.Object.String() + "\n" + c.Summary + "\n")
-	evidence := c.Evidence
+	facts := c.Evidence
 	if c.Controller != nil {
 		b.WriteString(c.Controller.Name + " " + c.Controller.Liveness + "\n")
-		evidence = append(evidence[:len(evidence):len(evidence)], c.Controller.Evidence...)
+		facts = append(facts[:len(facts):len(facts)], c.Controller.Evidence...)
 	}
-	for _, e := range evidence {
+	for _, e := range facts {
 		b.WriteString(e.Source + " " + e.Path + ": " + e.Value + "\n")
 	}
 	for _, r := range c.Remedies {

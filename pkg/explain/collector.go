@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -67,7 +68,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 // remadeDependents are blocking dependents that were made after the deletion of
 // their owner: as long as somebody goes on making them, the owner stays.
 func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
-	asked := requested(n.Object())
+	asked := evidence.Requested(n.Object())
 	var late []graph.Node
 	for _, d := range blocking {
 		if d.Object().CreationTimestamp.After(asked) {
@@ -79,8 +80,8 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 	}
 	return w.cause("gc-fg-recreated", n.Identity(), "", func(c *Cause) {
 		c.Summary = "after it was deleted, " + number(len(late), "blocking dependent") + " came to be; whoever makes them may go on"
-		for _, d := range late[:min(len(late), maxShown)] {
-			c.Evidence = append(c.Evidence, field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(w.creator(d), "a person")))
+		for _, d := range late[:min(len(late), evidence.MaxShown)] {
+			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(w.creator(d), "a person")))
 		}
 		c.Remedies = w.freeOwner(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
 	})
@@ -141,7 +142,7 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 		}
 	})
 	w.members[c] = append(w.members[c], d)
-	if members := len(w.members[c]); members > 1 && members <= maxShown {
+	if members := len(w.members[c]); members > 1 && members <= evidence.MaxShown {
 		c.Evidence = append(c.Evidence, e.evidence())
 	}
 	return []hold{{symptom: "gc-fg-denied", because: because, cause: root}, {symptom: "gc-fg-blocking", because: because, cause: c}}, certain
@@ -169,7 +170,7 @@ func (w *walker) collector(n graph.Node, symptom, because string) hold {
 func (w *walker) blind(n graph.Node) *Cause {
 	return w.cause("gc-fg-blocking", n.Identity(), "unlisted", func(c *Cause) {
 		c.Summary = "no blocking dependent was found, but " + w.incomplete()
-		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)}
+		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)}
 	})
 }
 
@@ -198,7 +199,7 @@ func (w *walker) cycle(d graph.Node) *Cause {
 }
 
 func (w *walker) ringEvidence(ring []types.UID) []Evidence {
-	var evidence []Evidence
+	var facts []Evidence
 	for _, uid := range ring {
 		m, ok := w.Graph.Node(uid)
 		if !ok {
@@ -206,15 +207,15 @@ func (w *walker) ringEvidence(ring []types.UID) []Evidence {
 		}
 		for _, ref := range m.Owners() {
 			if ref.Blocking() && slices.Contains(ring, ref.UID) {
-				evidence = append(evidence, field(m, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index),
+				facts = append(facts, evidence.Field(m, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index),
 					fmt.Sprintf("%s/%s, blockOwnerDeletion: true", ref.Kind, ref.Name)))
 			}
 		}
 	}
-	if more := len(evidence) - 2*maxShown; more > 0 {
-		evidence = append(evidence[:2*maxShown], Evidence{Source: "the ring", Value: fmt.Sprintf("and %d more references", more)})
+	if more := len(facts) - 2*evidence.MaxShown; more > 0 {
+		facts = append(facts[:2*evidence.MaxShown], Evidence{Source: "the ring", Value: fmt.Sprintf("and %d more references", more)})
 	}
-	return evidence
+	return facts
 }
 
 // untouched says why a blocking dependent is not being deleted, and is nil when
@@ -237,7 +238,7 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 		case graph.UnlistedOwner:
 			return w.cause("unread", d.Identity(), "owner", func(c *Cause) {
 				c.Summary = fmt.Sprintf("its owner %s/%s could not be looked for, so what becomes of it is not known", ref.Kind, ref.Name)
-				c.Evidence = []Evidence{field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ref.Kind+"/"+ref.Name)}
+				c.Evidence = []Evidence{evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ref.Kind+"/"+ref.Name)}
 			})
 		}
 	}
@@ -253,8 +254,8 @@ func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, sum
 			c.Verdict = Stuck
 		}
 		c.Evidence = []Evidence{
-			field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason)),
-			field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents),
+			evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason)),
+			evidence.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents),
 		}
 		c.Remedies = []Remedy{
 			w.deleteAgain(owner, Safe, "takes the owner out of foreground deletion: "+goes(owner)+", and the dependent stays"),
@@ -289,7 +290,7 @@ func (w *walker) orphan(n graph.Node) []hold {
 	}
 	return []hold{{because: "its dependents are not orphaned yet", cause: w.cause("gc-orphan-pending", n.Identity(), "", func(c *Cause) {
 		c.Summary = referencing(n) + "; why the references are not removed is not known"
-		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
+		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
 		if missing := w.incomplete(); missing != "" {
 			c.Evidence = append(c.Evidence, Evidence{Source: "the lists", Value: missing})
 		}
@@ -313,7 +314,7 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 	}
 	refusing, r := n, w.tryRemoval(n, metav1.FinalizerOrphanDependents)
 	for i, d := range n.Dependents() {
-		if !r.ok() || i >= maxShown {
+		if !r.ok() || i >= evidence.MaxShown {
 			break
 		}
 		refusing, r = d, w.tryRelease(d, n.UID())
@@ -332,7 +333,7 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 		if n.HasDependents() {
 			c.Summary = referencing(n) + ", and the references cannot be removed: deleting it in another way now would delete what has no other owner"
 		}
-		c.Evidence = []Evidence{field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
+		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
 		for _, ref := range refusing.Owners() {
 			if ref.UID == n.UID() {
 				remedy := w.dropReference(refusing, ref.Index, ref.UID, "removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")

@@ -8,11 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -191,7 +192,7 @@ func related(a, b string) bool {
 func (w *walker) sample(n graph.Node, finalizer string) []graph.Node {
 	few := []graph.Node{n}
 	for _, m := range w.instanceOf[n.Resource().GroupResource().String()] {
-		if len(few) == maxShown {
+		if len(few) == evidence.MaxShown {
 			break
 		}
 		if m.BeingDeleted() && m.UID() != n.UID() && m.Object().HasFinalizer(finalizer) {
@@ -220,16 +221,16 @@ func (w *walker) readManagers(s *search, sample []graph.Node) {
 	for _, n := range sample {
 		full, err := w.evidence.Whole(n)
 		if err != nil {
-			if !missing(err) {
+			if !apierrors.IsNotFound(err) {
 				s.unread = append(s.unread, n.Resource().GroupResource().String())
 			}
 			continue
 		}
 		for _, entry := range full.GetManagedFields() {
-			if entry.FieldsV1 != nil && setsFinalizer(entry.FieldsV1.GetRawBytes(), s.finalizer) {
+			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), s.finalizer) {
 				s.setters = append(s.setters, entry.Manager)
 			}
-			if entry.Time != nil && entry.Time.After(requested(n.Object())) && !isPerson(entry.Manager) {
+			if entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
 				s.workers = append(s.workers, entry.Manager)
 			}
 		}
@@ -337,8 +338,8 @@ func (w *walker) byEvents(s *search, n graph.Node, add adder) {
 	}
 	reporters := map[string]Evidence{}
 	for _, o := range w.evidence.Events(n.Identity().Namespace, n.UID()) {
-		if e := newEvent(&o); !e.last.Before(requested(n.Object())) && e.reporter != "" {
-			reporters[e.reporter] = e.evidence()
+		if e := evidence.NewEvent(&o); !e.Last.Before(evidence.Requested(n.Object())) && e.Reporter != "" {
+			reporters[e.Reporter] = e.Fact()
 		}
 	}
 	for _, l := range w.inventory().workloads {
@@ -420,7 +421,7 @@ func (w *walker) usersOf(a account) []*workload {
 	}
 	for i := range items {
 		// An ended pod serves nothing any more, and what a Job runs comes and goes.
-		if podEnded(&items[i]) {
+		if evidence.PodEnded(&items[i]) {
 			continue
 		}
 		if l := newPodWorkload(&items[i]); l != nil && l.account == a {
@@ -490,14 +491,6 @@ func looked(n int, one, many string, unread []string) string {
 		said = many + " unknown"
 	}
 	return said + " (" + strings.Join(unread, ", ") + " could not be read)"
-}
-
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // serviceOf returns the service that a client configuration of a webhook names.

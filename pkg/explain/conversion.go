@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -132,11 +133,11 @@ func (w *walker) typeGone(u graph.Unlisted) bool {
 		return false
 	}
 	_, err := w.evidence.Get(crds, "", u.GroupResource().String())
-	if !missing(err) {
+	if !apierrors.IsNotFound(err) {
 		return false
 	}
 	registered, err := w.evidence.Get(apis, "", u.Version+"."+u.Group)
-	return missing(err) || err == nil && nested(registered, "spec", "service", "name") == ""
+	return apierrors.IsNotFound(err) || err == nil && evidence.Nested(registered, "spec", "service", "name") == ""
 }
 
 // conversion is a definition whose conversion webhook does not convert. It
@@ -146,7 +147,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 	at := evidence.Identity(crds, "", resource.String())
 	definition, err := w.evidence.Get(crds, "", resource.String())
 	if err == nil {
-		at = objectIdentity(crds, "CustomResourceDefinition", definition)
+		at = evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
 	}
 	return w.shared("val-conversion-dead "+resource.String(), "val-conversion-dead", at, func(c *Cause) {
 		c.Verdict = Stuck
@@ -156,15 +157,15 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 			return
 		}
 		var s *serving
-		if service := nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name"); service != "" {
-			s = w.serving(nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
+		if service := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name"); service != "" {
+			s = w.serving(evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.conversion.webhook.clientConfig.service", Value: s.namespace + "/" + s.name})
 			c.Evidence = append(c.Evidence, s.evidence...)
 			c.Summary += s.hopeless()
 			c.Remedies = w.repair(s, "the objects can be read again")
 		} else {
 			c.Evidence = append(c.Evidence, Evidence{
-				Source: at.String(), Path: "spec.conversion.webhook.clientConfig.url", Value: nested(definition, "spec", "conversion", "webhook", "clientConfig", "url"),
+				Source: at.String(), Path: "spec.conversion.webhook.clientConfig.url", Value: evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "url"),
 			})
 		}
 		c.Evidence = append(c.Evidence, w.readableVersions(at, definition)...)
@@ -179,15 +180,15 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 // readableVersions says in which of its versions the objects of a definition
 // can be listed: in the one they are stored in they need no conversion.
 func (w *walker) readableVersions(at graph.Identity, definition *unstructured.Unstructured) []Evidence {
-	var evidence []Evidence
+	var facts []Evidence
 	for _, resource := range servedVersions(definition) {
 		value := "cannot be listed"
 		if items, err := w.evidence.ListAnew(resource); err == nil {
 			value = number(len(items), "object") + " can be listed"
 		}
-		evidence = append(evidence, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
+		facts = append(facts, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
 	}
-	return evidence
+	return facts
 }
 
 // servedVersions returns the type that a definition defines, in each version
@@ -205,7 +206,7 @@ func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersion
 			} `json:"versions"`
 		} `json:"spec"`
 	}
-	if !decode(definition, &view) {
+	if !evidence.Decode(definition, &view) {
 		return nil
 	}
 	var resources []schema.GroupVersionResource
@@ -257,10 +258,10 @@ func (w *walker) initializing(message string) []*Cause {
 	}
 	var causes []*Cause
 	for i := range all {
-		if nested(&all[i], "spec", "conversion", "strategy") != "Webhook" {
+		if evidence.Nested(&all[i], "spec", "conversion", "strategy") != "Webhook" {
 			continue
 		}
-		gr := schema.GroupResource{Group: nested(&all[i], "spec", "group"), Resource: nested(&all[i], "spec", "names", "plural")}
+		gr := schema.GroupResource{Group: evidence.Nested(&all[i], "spec", "group"), Resource: evidence.Nested(&all[i], "spec", "names", "plural")}
 		if namesKind(message, &all[i]) || !isConversionFailure(message) && w.conversionBroken(&all[i]) {
 			causes = append(causes, w.conversion(gr, message))
 		}
@@ -272,8 +273,8 @@ func (w *walker) initializing(message string) []*Cause {
 // lists, of a definition.
 func namesKind(message string, definition *unstructured.Unstructured) bool {
 	for _, match := range convertedKind.FindAllStringSubmatch(message, -1) {
-		kind, list := nested(definition, "spec", "names", "kind"), nested(definition, "spec", "names", "listKind")
-		if match[1] == nested(definition, "spec", "group") && slices.Contains([]string{kind, cmp.Or(list, kind+"List")}, match[2]) {
+		kind, list := evidence.Nested(definition, "spec", "names", "kind"), evidence.Nested(definition, "spec", "names", "listKind")
+		if match[1] == evidence.Nested(definition, "spec", "group") && slices.Contains([]string{kind, cmp.Or(list, kind+"List")}, match[2]) {
 			return true
 		}
 	}
@@ -283,8 +284,8 @@ func namesKind(message string, definition *unstructured.Unstructured) bool {
 // conversionBroken reports whether the service that converts the objects of a
 // definition does not work, and a version of them cannot be listed for that.
 func (w *walker) conversionBroken(definition *unstructured.Unstructured) bool {
-	service := nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name")
-	namespace := nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
+	service := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+	namespace := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
 	if service == "" || !w.serving(namespace, service).dead {
 		return false
 	}
@@ -332,8 +333,8 @@ func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
 		c.Summary = "the API server cannot list its instances, so it cannot delete them, and does not delete it"
 		c.Evidence = []Evidence{{Source: root.Object.String(), Value: root.Summary}}
 		if full, err := w.evidence.Whole(n); err == nil {
-			if condition, ok := conditionOf(full, "Terminating"); ok {
-				c.Evidence = append(c.Evidence, condition.evidence(n.Identity().String()))
+			if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {
+				c.Evidence = append(c.Evidence, condition.Fact(n.Identity().String()))
 			}
 		}
 		c.Remedies = []Remedy{w.nudge(n, ", when its instances can be listed")}
@@ -356,7 +357,7 @@ func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
 		c.Verdict = Stuck
 		c.Summary = "the garbage collector cannot list objects of its type, so it does not know that it has work here"
 		c.Evidence = []Evidence{
-			field(n, "metadata.finalizers", "foregroundDeletion"),
+			evidence.Field(n, "metadata.finalizers", "foregroundDeletion"),
 			{Source: root.Object.String(), Value: root.Summary},
 		}
 		c.Remedies = []Remedy{w.deleteAgain(n, Safe, blindly(goes(n)))}

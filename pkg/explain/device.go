@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -26,16 +27,16 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 	var holds []hold
 	for _, entry := range consumers {
 		consumer, _ := entry.(map[string]any)
-		if text(consumer["resource"]) != "pods" || text(consumer["apiGroup"]) != "" {
-			holds = append(holds, hold{because: "it is reserved for " + text(consumer["resource"]) + "/" + text(consumer["name"]), cause: w.reservedFor(n, consumer)})
+		if evidence.Text(consumer["resource"]) != "pods" || evidence.Text(consumer["apiGroup"]) != "" {
+			holds = append(holds, hold{because: "it is reserved for " + evidence.Text(consumer["resource"]) + "/" + evidence.Text(consumer["name"]), cause: w.reservedFor(n, consumer)})
 			continue
 		}
-		pod, err := w.evidence.Get(pods, n.Namespace(), text(consumer["name"]))
-		if apierrors.IsNotFound(err) || err == nil && (string(pod.GetUID()) != text(consumer["uid"]) || podEnded(pod)) {
+		pod, err := w.evidence.Get(pods, n.Namespace(), evidence.Text(consumer["name"]))
+		if apierrors.IsNotFound(err) || err == nil && (string(pod.GetUID()) != evidence.Text(consumer["uid"]) || evidence.PodEnded(pod)) {
 			continue // the controller takes the reservation back
 		}
 		if err != nil {
-			return w.unread(n, because, "pod "+text(consumer["name"]), err)
+			return w.unread(n, because, "pod "+evidence.Text(consumer["name"]), err)
 		}
 		holds = append(holds, w.objectLink(symptom, because, pod, func() *Cause { return w.deviceUser(n, pod) }))
 	}
@@ -44,12 +45,6 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 	}
 	what := "no pod uses it; the controller of ResourceClaims has to deallocate it and to remove the finalizer"
 	return []hold{w.protection(n, symptom, what)}
-}
-
-// podEnded reports whether a pod has come to its end.
-func podEnded(pod *unstructured.Unstructured) bool {
-	phase := nested(pod, "status", "phase")
-	return phase == "Succeeded" || phase == "Failed"
 }
 
 // deviceUser is a pod that nobody has deleted and that a claim is reserved for.
@@ -61,19 +56,19 @@ func (w *walker) deviceUser(claim graph.Node, pod *unstructured.Unstructured) *C
 
 // podUser is a pod that nobody has deleted and that an object waits for.
 func (w *walker) podUser(id string, n graph.Node, pod *unstructured.Unstructured, first Evidence, leaks string) *Cause {
-	at := objectIdentity(pods, "Pod", pod)
+	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("it uses %s, and nobody is deleting it", n.Identity())
 		c.Evidence = []Evidence{
 			first,
-			{Source: at.String(), Path: "status.phase", Value: nested(pod, "status", "phase")},
+			{Source: at.String(), Path: "status.phase", Value: evidence.Nested(pod, "status", "phase")},
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
 		if endsByItself(pod) {
 			c.Verdict = Unknown
 			c.Summary = fmt.Sprintf("it uses %s until it has done its work, and nobody is deleting it", n.Identity())
-			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: nested(pod, "spec", "restartPolicy")})
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: evidence.Nested(pod, "spec", "restartPolicy")})
 		}
 		c.Remedies = []Remedy{{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "deletes the pod, after which " + n.Identity().String() + " goes", Leaks: leaks}}
 	})
@@ -81,15 +76,15 @@ func (w *walker) podUser(id string, n graph.Node, pod *unstructured.Unstructured
 
 // endsByItself reports whether a pod is one that works until it is done.
 func endsByItself(pod *unstructured.Unstructured) bool {
-	policy := nested(pod, "spec", "restartPolicy")
+	policy := evidence.Nested(pod, "spec", "restartPolicy")
 	return policy == "Never" || policy == "OnFailure"
 }
 
 // reservedFor is a claim that is reserved for something that is not a pod.
 func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
-	return w.cause("dra-claim-reserved", n.Identity(), text(consumer["name"]), func(c *Cause) {
+	return w.cause("dra-claim-reserved", n.Identity(), evidence.Text(consumer["name"]), func(c *Cause) {
 		c.Summary = "it is reserved for something that is not a pod; whoever reserved it has to take that back"
-		c.Evidence = []Evidence{field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", text(consumer["resource"]), text(consumer["apiGroup"]), text(consumer["name"])))}
+		c.Evidence = []Evidence{evidence.Field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", evidence.Text(consumer["resource"]), evidence.Text(consumer["apiGroup"]), evidence.Text(consumer["name"])))}
 	})
 }
 
@@ -103,11 +98,11 @@ func (w *walker) podGroup(n graph.Node) []hold {
 	}
 	var holds []hold
 	for i := range list {
-		if nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Object().Name || podEnded(&list[i]) {
+		if evidence.Nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Object().Name || evidence.PodEnded(&list[i]) {
 			continue
 		}
 		holds = append(holds, w.objectLink(symptom, "a pod of it has not ended", &list[i], func() *Cause {
-			at := objectIdentity(pods, "Pod", &list[i])
+			at := evidence.IdentityOf(pods, "Pod", &list[i])
 			return w.podUser(symptom, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name}, "")
 		}))
 	}

@@ -22,10 +22,10 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 	name := n.Object().Name
 	if resource != "nodes" {
 		full, err := w.evidence.Whole(n)
-		if err != nil || nested(full, "status", "nodeName") == "" {
+		if err != nil || evidence.Nested(full, "status", "nodeName") == "" {
 			return nil, false
 		}
-		name = nested(full, "status", "nodeName")
+		name = evidence.Nested(full, "status", "nodeName")
 	}
 	list, err := w.evidence.List(pods, "")
 	if err != nil {
@@ -33,7 +33,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 	}
 	var blockers []Evidence
 	for i := range list {
-		if nested(&list[i], "spec", "nodeName") != name || podEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") {
+		if evidence.Nested(&list[i], "spec", "nodeName") != name || evidence.PodEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") {
 			continue
 		}
 		if e, blocks := w.undisturbed(&list[i]); blocks {
@@ -48,7 +48,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 		if w.age(n) > driverDelay {
 			c.Verdict = Stuck
 		}
-		c.Evidence = append([]Evidence{field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "karpenter.sh/termination")}, blockers[:min(len(blockers), maxShown)]...)
+		c.Evidence = append([]Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "karpenter.sh/termination")}, blockers[:min(len(blockers), evidence.MaxShown)]...)
 		c.Controller = &Controller{Name: "Karpenter", Liveness: Unsure}
 		c.Remedies = []Remedy{
 			{
@@ -90,7 +90,7 @@ func (w *walker) undisturbed(pod *unstructured.Unstructured) (Evidence, bool) {
 				DisruptionsAllowed int64 `json:"disruptionsAllowed"`
 			} `json:"status"`
 		}
-		if decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil && selects(view.Spec.Selector, pod.GetLabels()) {
+		if evidence.Decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil && selects(view.Spec.Selector, pod.GetLabels()) {
 			return Evidence{Source: "PodDisruptionBudget/" + pod.GetNamespace() + "/" + list[i].GetName(), Path: "status.disruptionsAllowed", Value: "0, and it is about " + source}, true
 		}
 	}

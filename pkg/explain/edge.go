@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -27,9 +28,9 @@ type edge struct {
 // evidence shows what the garbage collector has to do with the dependent.
 func (e edge) evidence() Evidence {
 	if e.keeper == nil {
-		return field(e.dependent, "metadata.deletionTimestamp", "not set")
+		return evidence.Field(e.dependent, "metadata.deletionTimestamp", "not set")
 	}
-	return field(e.dependent, fmt.Sprintf("metadata.ownerReferences[%d]", e.keeper.Index),
+	return evidence.Field(e.dependent, fmt.Sprintf("metadata.ownerReferences[%d]", e.keeper.Index),
 		ownerName(e.keeper)+", which is there: the garbage collector keeps it for that")
 }
 

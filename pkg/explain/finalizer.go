@@ -4,7 +4,6 @@ package explain
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,9 +15,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
-
-// maxShown is the number of objects that a cause names; more are counted.
-const maxShown = 5
 
 // finalizer returns what the object's finalizer waits for.
 func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
@@ -90,8 +86,8 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 // join adds an object to those that a cause holds up.
 func (w *walker) join(c *Cause, n graph.Node, index int, s *search, r ruling) {
 	w.members[c] = append(w.members[c], n)
-	if len(w.members[c]) <= maxShown {
-		c.Evidence = append(c.Evidence, field(n, fmt.Sprintf("%s[%d]", s.field, index), s.finalizer))
+	if len(w.members[c]) <= evidence.MaxShown {
+		c.Evidence = append(c.Evidence, evidence.Field(n, fmt.Sprintf("%s[%d]", s.field, index), s.finalizer))
 		c.Evidence = append(c.Evidence, w.author(n, s.finalizer)...)
 		c.Evidence = append(c.Evidence, r.own...)
 	}
@@ -129,13 +125,13 @@ func (w *walker) component(n graph.Node, s *search) (hold, bool) {
 	return hold{because: because, cause: w.shared(finWorking+" "+s.finalizer, finWorking, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("%s: kube-controller-manager works, and what the finalizer waits for is not looked at: %s", because, s.known[0].WaitsFor)
 		c.Controller = &Controller{Name: "the " + s.whose(), Liveness: Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(s.known[0])...)}
-		c.Evidence = []Evidence{field(n, string(s.field), s.finalizer)}
+		c.Evidence = []Evidence{evidence.Field(n, string(s.field), s.finalizer)}
 	})}, true
 }
 
 // finish completes a cause when all its objects are known.
 func (w *walker) finish(c *Cause) {
-	if more := len(w.members[c]) - maxShown; more > 0 {
+	if more := len(w.members[c]) - evidence.MaxShown; more > 0 {
 		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf("and %d more with the same", more)})
 	}
 }
@@ -152,38 +148,18 @@ func (w *walker) author(n graph.Node, finalizer string) []Evidence {
 	if err != nil {
 		return nil
 	}
-	var evidence []Evidence
+	var facts []Evidence
 	for _, entry := range full.GetManagedFields() {
-		if entry.FieldsV1 == nil || !setsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
+		if entry.FieldsV1 == nil || !evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
 			continue
 		}
 		when := ""
 		if entry.Time != nil {
 			when = " at " + entry.Time.UTC().Format(time.RFC3339)
 		}
-		evidence = append(evidence, field(n, "metadata.managedFields", fmt.Sprintf("the finalizer was set by %q (%s)%s", entry.Manager, entry.Operation, when)))
+		facts = append(facts, evidence.Field(n, "metadata.managedFields", fmt.Sprintf("the finalizer was set by %q (%s)%s", entry.Manager, entry.Operation, when)))
 	}
-	return evidence
-}
-
-// setsFinalizer reports whether managed fields include the finalizer.
-func setsFinalizer(fields []byte, finalizer string) bool {
-	var owned struct {
-		Metadata struct {
-			Finalizers map[string]json.RawMessage `json:"f:finalizers"`
-		} `json:"f:metadata"`
-	}
-	if json.Unmarshal(fields, &owned) != nil {
-		return false
-	}
-	for key := range owned.Metadata.Finalizers {
-		value, isValue := strings.CutPrefix(key, "v:")
-		var name string
-		if isValue && json.Unmarshal([]byte(value), &name) == nil && name == finalizer {
-			return true
-		}
-	}
-	return false
+	return facts
 }
 
 // crdDelay is how long the API server may take to notice that a
@@ -219,13 +195,13 @@ func (w *walker) instances(n graph.Node) []hold {
 // turn, or whose instances could not be listed.
 func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
 	return w.cause("crd-instances", n.Identity(), "", func(c *Cause) {
-		c.Evidence = []Evidence{field(n, "metadata.finalizers", "customresourcecleanup.apiextensions.k8s.io")}
+		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", "customresourcecleanup.apiextensions.k8s.io")}
 		if full, err := w.evidence.Whole(n); err == nil {
-			if condition, ok := conditionOf(full, "Terminating"); ok {
-				c.Evidence = append(c.Evidence, condition.evidence(n.Identity().String()))
+			if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {
+				c.Evidence = append(c.Evidence, condition.Fact(n.Identity().String()))
 			}
 		}
-		c.Verdict, c.Until = Progressing, requested(n.Object()).Add(crdDelay)
+		c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(crdDelay)
 		c.Summary = fmt.Sprintf("the API server has still to delete %d of its instances", untouched)
 		if untouched == 0 {
 			c.Summary = "its instances are gone; the API server notices it within a minute or so"

@@ -86,7 +86,7 @@ func (w *walker) idleObjects() []suspect {
 			continue
 		}
 		if what := w.idle(n); what != "" {
-			suspects = append(suspects, suspect{n, field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", w.age(n).Round(time.Second), what))})
+			suspects = append(suspects, suspect{n, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", w.age(n).Round(time.Second), what))})
 		}
 	}
 	return suspects
@@ -99,13 +99,13 @@ func (w *walker) idle(n graph.Node) string {
 	switch {
 	case w.namespaceGone(o.Namespace):
 	case o.Resource.IsNamespace():
-		if full, err := w.evidence.Whole(n); err == nil && len(conditions(full)) == 0 && w.holdsKubernetes(full) {
+		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) {
 			return "the namespace controller has not set any condition"
 		}
 	case w.incomplete() != "":
 	case isForeground(o) && w.pendingFinalizer(n, metav1.FinalizerDeleteDependents):
 		blocking := n.BlockingDependents()
-		for _, d := range blocking[:min(len(blocking), maxShown)] {
+		for _, d := range blocking[:min(len(blocking), evidence.MaxShown)] {
 			if !d.BeingDeleted() && w.collectable(n, d) {
 				return "its dependent " + d.Identity().String() + " can be deleted and is not"
 			}
@@ -207,7 +207,7 @@ func (w *walker) collectRemedy(c *Cause, n graph.Node) {
 			return
 		}
 	}
-	if len(c.Remedies) > maxShown {
+	if len(c.Remedies) > evidence.MaxShown {
 		return
 	}
 	c.Remedies = append(c.Remedies, Remedy{

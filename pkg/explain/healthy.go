@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -62,8 +63,8 @@ func (w *walker) notStuck(n graph.Node, id string, fill func(*Cause)) Finding {
 func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
 	c.Summary = fmt.Sprintf("%s made it %s ago: if one of its name was deleted, that one is gone, and this is another", creator, max(age, 0).Round(time.Second))
 	c.Evidence = []Evidence{
-		field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
-		field(n, "metadata.uid", string(n.UID())),
+		evidence.Field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
+		evidence.Field(n, "metadata.uid", string(n.UID())),
 	}
 	c.Remedies = []Remedy{{Risk: Safe, Effect: "to be rid of objects of this name, stop what makes them: " + creator}}
 }
@@ -145,14 +146,14 @@ const skew = time.Minute
 // future is an object that was deleted in the future: only pods have a grace
 // period, so clocks differ, and no age can be trusted.
 func (w *walker) future(n graph.Node) *Cause {
-	ahead := requested(n.Object()).Sub(w.evidence.Now)
+	ahead := evidence.Requested(n.Object()).Sub(w.evidence.Now)
 	if ahead <= skew {
 		return nil
 	}
 	return w.shared("clock-skew", "clock-skew", n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("its deletion was asked for %s from now: clocks in the control plane differ, and what depends on ages cannot be told", ahead.Round(time.Second))
 		c.Evidence = []Evidence{
-			field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			{Source: "the API server", Path: "Date", Value: w.evidence.Now.UTC().Format(time.RFC3339)},
 		}
 		c.Remedies = []Remedy{{Risk: Safe, Effect: "synchronise the clocks of the machines of the control plane"}}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -38,7 +39,7 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 	case err != nil:
 		return w.unread(n, "its Job has to count it", "job "+ref.Name, err)
 	}
-	if manager := nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
+	if manager := evidence.Nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
 		return []hold{{because: "its Job has to count it", cause: w.managedJob(n, job, manager)}}
 	}
 	return []hold{w.protection(n, symptom, "the job controller has to count it in the status of "+"Job/"+n.Namespace()+"/"+ref.Name)}
@@ -50,8 +51,8 @@ func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerRefere
 	return w.cause("pod-job-tracking", n.Identity(), "controller", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "it has the job controller's finalizer, and its controller is not a Job: the job controller never takes the finalizer off"
-		c.Evidence = []Evidence{field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
-			field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
+		c.Evidence = []Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
+			evidence.Field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
 		remedy := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", "")
 		remedy.Risk, remedy.Effect = Disruptive, "takes the finalizer off; no Job counts the pod"
 		c.Remedies = []Remedy{remedy}
@@ -60,7 +61,7 @@ func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerRefere
 
 // managedJob is a Job that says that another controller looks after it.
 func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *Cause {
-	at := objectIdentity(jobs, "Job", job)
+	at := evidence.IdentityOf(jobs, "Job", job)
 	c := w.shared("pod-job-tracking "+string(at.UID), "pod-job-tracking", at, func(c *Cause) {
 		c.Summary = fmt.Sprintf("it is managed by %s, which has to count its pods; the job controller does not", manager)
 		c.Controller = &Controller{Name: manager, Liveness: string(Unknown)}
@@ -77,8 +78,8 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 		}
 	})
 	w.members[c] = append(w.members[c], n)
-	if len(w.members[c]) <= maxShown {
-		c.Evidence = append(c.Evidence, field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking"))
+	if len(w.members[c]) <= evidence.MaxShown {
+		c.Evidence = append(c.Evidence, evidence.Field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking"))
 	}
 	return c
 }

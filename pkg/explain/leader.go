@@ -77,13 +77,13 @@ func (w *walker) hasLeases(namespace string) bool {
 // leaseOf tells how a lease of the workload stands that is held in such a way,
 // nil for another.
 func (w *walker) leaseOf(lease *unstructured.Unstructured, l *workload, own []*unstructured.Unstructured, by leader) *held {
-	holder := nested(lease, "spec", "holderIdentity")
+	holder := evidence.Nested(lease, "spec", "holderIdentity")
 	i, who := leaderOf(holder, l, own)
 	if who != by || who > formerPod && !calledAfter(lease.GetName(), l) {
 		return nil
 	}
 	w.evidence.Known(leases, lease)
-	h := &held{id: objectIdentity(leases, "Lease", lease), by: who, holder: holder}
+	h := &held{id: evidence.IdentityOf(leases, "Lease", lease), by: who, holder: holder}
 	h.state, h.evidence = w.evidence.Lease(lease.GetNamespace(), lease.GetName())
 	h.runs = i >= 0 && w.podState(own[i]).liveness != Dead
 	return h
@@ -99,10 +99,10 @@ func leaderOf(holder string, l *workload, own []*unstructured.Unstructured) (int
 		return i, ownPod
 	}
 	mentions := func(p *unstructured.Unstructured) bool {
-		if node := nested(p, "spec", "nodeName"); host != "" && strings.HasPrefix(node, host+".") {
+		if node := evidence.Nested(p, "spec", "nodeName"); host != "" && strings.HasPrefix(node, host+".") {
 			return true
 		}
-		for _, name := range []string{p.GetName(), string(p.GetUID()), nested(p, "spec", "nodeName"), nested(p, "spec", "hostname"), nested(p, "status", "podIP"), nested(p, "status", "hostIP")} {
+		for _, name := range []string{p.GetName(), string(p.GetUID()), evidence.Nested(p, "spec", "nodeName"), evidence.Nested(p, "spec", "hostname"), evidence.Nested(p, "status", "podIP"), evidence.Nested(p, "status", "hostIP")} {
 			if len(name) > 2 && strings.Contains(holder, name) {
 				return true
 			}
@@ -189,11 +189,11 @@ func (w *walker) stateByLeases(s *search, c *candidate) state {
 		return st
 	}
 	for _, lease := range s.leases {
-		_, by := leaderOf(nested(lease, "spec", "holderIdentity"), c.workload, own)
+		_, by := leaderOf(evidence.Nested(lease, "spec", "holderIdentity"), c.workload, own)
 		if lease.GetNamespace() != c.id.Namespace || by == ownPod || w.workloadOfHolder(lease) != nil {
 			continue
 		}
-		h := &held{id: objectIdentity(leases, "Lease", lease), by: by, holder: nested(lease, "spec", "holderIdentity")}
+		h := &held{id: evidence.IdentityOf(leases, "Lease", lease), by: by, holder: evidence.Nested(lease, "spec", "holderIdentity")}
 		h.state, h.evidence = w.evidence.Lease(lease.GetNamespace(), lease.GetName())
 		st.evidence = slices.Clone(st.evidence)
 		if st = h.led(c.workload, st); st.lease.Name != "" {
@@ -205,7 +205,7 @@ func (w *walker) stateByLeases(s *search, c *candidate) state {
 
 // workloadOfHolder returns the workload whose pod holds, or held, a lease.
 func (w *walker) workloadOfHolder(lease *unstructured.Unstructured) *workload {
-	return w.workloadOfPod(lease.GetNamespace(), podOfHolder(nested(lease, "spec", "holderIdentity")))
+	return w.workloadOfPod(lease.GetNamespace(), podOfHolder(evidence.Nested(lease, "spec", "holderIdentity")))
 }
 
 // podOfHolder takes the name of a pod out of a lease's holder.

@@ -216,7 +216,7 @@ func (w *walker) accountMissing(a account) bool {
 		return false
 	}
 	_, err := w.evidence.Get(serviceAccounts, a.namespace, a.name)
-	return missing(err)
+	return apierrors.IsNotFound(err)
 }
 
 // maxPods is the number of pods of one workload that are looked at.
@@ -225,7 +225,7 @@ const maxPods = 20
 // bestOf returns the state of the pod that is most alive.
 func (w *walker) bestOf(own []*unstructured.Unstructured) state {
 	isReady := func(p *unstructured.Unstructured) int {
-		if ready, _ := conditionOf(p, "Ready"); ready.status == "True" && p.GetDeletionTimestamp() == nil {
+		if ready, _ := evidence.ConditionOf(p, "Ready"); ready.Status == "True" && p.GetDeletionTimestamp() == nil {
 			return 0
 		}
 		return 1
@@ -264,13 +264,13 @@ func (w *walker) replicasOf(l *workload, own []*unstructured.Unstructured) Evide
 // may be just about to be made.
 func (w *walker) withoutPods(l *workload) state {
 	s := state{liveness: Dead, trouble: noPods, because: "it has no pods", evidence: []Evidence{w.replicasOf(l, nil)}}
-	failure, failed := conditionOf(l.whole, "ReplicaFailure")
+	failure, failed := evidence.ConditionOf(l.whole, "ReplicaFailure")
 	switch {
 	case l.replicas == 0:
 		s.trouble, s.because = scaledDown, "it is scaled to 0"
-	case failed && failure.status == "True":
+	case failed && failure.Status == "True":
 		s.because = "its pods cannot be made"
-		s.evidence = append(s.evidence, failure.evidence(l.id.String()))
+		s.evidence = append(s.evidence, failure.Fact(l.id.String()))
 	case l.whole.GetDeletionTimestamp() != nil:
 		s.trouble, s.because = leaving, "it is being deleted, and has no pods any more"
 		s.evidence = append(s.evidence, Evidence{Source: l.id.String(), Path: "metadata.deletionTimestamp", Value: l.whole.GetDeletionTimestamp().UTC().Format(time.RFC3339)})
@@ -319,17 +319,17 @@ func (w *walker) managerLease() evidence.LeaseState {
 func (w *walker) podState(p *unstructured.Unstructured) state {
 	var view podView
 	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
-	if !decode(p, &view) {
+	if !evidence.Decode(p, &view) {
 		return state{liveness: Unsure, because: "its pod has an unknown form", pod: p.GetName()}
 	}
 	s := view.state(name, w.evidence.Now)
 	s.pod = p.GetName()
-	if ready, _ := conditionOf(p, "Ready"); s.liveness == Unsure && ready.status == "True" && s.because == "" {
-		s = w.readyState(p, view, ready.evidence(name))
+	if ready, _ := evidence.ConditionOf(p, "Ready"); s.liveness == Unsure && ready.Status == "True" && s.because == "" {
+		s = w.readyState(p, view, ready.Fact(name))
 	}
-	if scheduled, ok := conditionOf(p, "PodScheduled"); ok && scheduled.status == "False" && view.Spec.NodeName == "" {
-		s = state{liveness: Dead, trouble: unscheduled, because: "its pod is on no node", pod: p.GetName(), evidence: []Evidence{scheduled.evidence(name)}}
-		if w.evidence.Now.Sub(latest(scheduled.since, p.GetCreationTimestamp().Time)) < placeDelay {
+	if scheduled, ok := evidence.ConditionOf(p, "PodScheduled"); ok && scheduled.Status == "False" && view.Spec.NodeName == "" {
+		s = state{liveness: Dead, trouble: unscheduled, because: "its pod is on no node", pod: p.GetName(), evidence: []Evidence{scheduled.Fact(name)}}
+		if w.evidence.Now.Sub(evidence.Latest(scheduled.Since, p.GetCreationTimestamp().Time)) < placeDelay {
 			s.liveness, s.because = Unsure, "its pod waits for a node, and has not for long"
 		}
 	}
@@ -347,9 +347,9 @@ func (w *walker) podState(p *unstructured.Unstructured) state {
 // work, but most controllers stop as soon as they are asked to.
 func (w *walker) endingPod(p *unstructured.Unstructured, by time.Time) state {
 	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
-	ready, _ := conditionOf(p, "Ready")
+	ready, _ := evidence.ConditionOf(p, "Ready")
 	s := state{liveness: Unsure, trouble: leaving, pod: p.GetName(), because: "its pod " + p.GetName() + " is being deleted"}
-	s.ready = ready.status == "True"
+	s.ready = ready.Status == "True"
 	if w.evidence.Now.After(by) {
 		s.because = "its pod " + p.GetName() + " should have ended"
 	}
@@ -435,6 +435,3 @@ func (c *containerStatus) describe() string {
 	}
 	return strings.TrimSpace(text)
 }
-
-// missing reports whether a read says that there is no such object.
-func missing(err error) bool { return apierrors.IsNotFound(err) }

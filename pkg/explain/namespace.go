@@ -116,9 +116,9 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	holds = append(holds, w.versions(n, full)...)
 	holds = append(holds, w.unseen(n)...)
 	untouched := len(w.untouchedIn(n.Object().Name))
-	failure, failed := conditionOf(full, "NamespaceDeletionContentFailure")
-	failed = failed && failure.status == "True"
-	started := len(conditions(full)) > 0
+	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
+	failed = failed && failure.Status == "True"
+	started := len(evidence.Conditions(full)) > 0
 	switch h := w.health(); {
 	case !started && (h.dead() || w.age(n) > namespaceStart):
 		holds = append(holds, w.withSymptom("ns-controller-absent", w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
@@ -184,16 +184,16 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 	if untouched > 0 {
 		summary = "the namespace controller has to delete " + number(untouched, "object") + " in it"
 	}
-	latest := requested(n.Object())
-	for _, c := range conditions(full) {
-		if c.since.After(latest) {
-			latest = c.since
+	latest := evidence.Requested(n.Object())
+	for _, c := range evidence.Conditions(full) {
+		if c.Since.After(latest) {
+			latest = c.Since
 		}
 	}
 	id := "ns-content"
 	return hold{because: summary, cause: w.cause(id, n.Identity(), "turn", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(namespaceRetry)
-		c.Evidence = []Evidence{field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
+		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
 		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
 			c.Summary += fmt.Sprintf(", and nothing has changed for %s", w.evidence.Now.Sub(latest).Round(time.Second))
@@ -208,9 +208,9 @@ const maxContentProbes = 50
 
 // contentRefused leads from content that the namespace controller fails to
 // delete to what refuses it.
-func (w *walker) contentRefused(n graph.Node, failure condition, untouched int) []hold {
+func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouched int) []hold {
 	const because = "the namespace controller cannot delete its content"
-	roots := w.initializing(failure.message)
+	roots := w.initializing(failure.Message)
 	for i, m := range w.untouchedIn(n.Object().Name) {
 		if i >= maxContentProbes {
 			break
@@ -221,7 +221,7 @@ func (w *walker) contentRefused(n graph.Node, failure condition, untouched int) 
 	}
 	var holds []hold
 	for _, c := range roots {
-		w.addOnce(c, failure.evidence(n.Identity().String()))
+		w.addOnce(c, failure.Fact(n.Identity().String()))
 		holds = append(holds, hold{symptom: "ns-content-failure", because: because, cause: c})
 	}
 	if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck }) {
@@ -249,13 +249,13 @@ func (w *walker) unseen(n graph.Node) []hold {
 // versions is an API whose versions the namespace controller cannot make sense
 // of.
 func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold {
-	failure, _ := conditionOf(full, "NamespaceDeletionGroupVersionParsingFailure")
-	if failure.status != "True" {
+	failure, _ := evidence.ConditionOf(full, "NamespaceDeletionGroupVersionParsingFailure")
+	if failure.Status != "True" {
 		return nil
 	}
 	return []hold{{because: "the namespace controller cannot find out all types", cause: w.cause("ns-gv-parse", n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "an API of the server advertises a group version that cannot be parsed: an aggregated one, since the server's own never do"
-		c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
+		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: w.Kubectl + " get apiservices -o wide",
 			Effect: "shows the aggregated APIs, those with a service: repair the one that the message names",
@@ -264,19 +264,19 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 }
 
 // contentFailure is content that the namespace controller fails to delete.
-func (w *walker) contentFailure(n graph.Node, failure condition, untouched int) *Cause {
+func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouched int) *Cause {
 	return w.cause("ns-content-failure", n.Identity(), "", func(c *Cause) {
 		c.Summary = "the namespace controller could not delete all content at its last try"
 		if untouched > 0 {
 			c.Summary = "the namespace controller fails to delete " + number(untouched, "object")
 		}
-		c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
+		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		for _, m := range w.untouchedIn(n.Object().Name) {
-			if len(c.Evidence) <= maxShown {
-				c.Evidence = append(c.Evidence, field(m, "metadata.deletionTimestamp", "not set"))
+			if len(c.Evidence) <= evidence.MaxShown {
+				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", "not set"))
 			}
 		}
-		if untouched > 0 && !failure.since.IsZero() && w.evidence.Now.Sub(failure.since) > contentDelay {
+		if untouched > 0 && !failure.Since.IsZero() && w.evidence.Now.Sub(failure.Since) > contentDelay {
 			c.Verdict = Stuck
 		}
 		if untouched == 0 {
@@ -330,7 +330,7 @@ func (w *walker) mayBeNamespaced(u graph.Unlisted) bool {
 func (w *walker) unlistedContent(n graph.Node, missing string) *Cause {
 	return w.cause("ns-content", n.Identity(), "unlisted", func(c *Cause) {
 		c.Summary = "whether it is empty is not known: " + missing
-		c.Evidence = []Evidence{field(n, "spec.finalizers", "kubernetes")}
+		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes")}
 	})
 }
 
@@ -338,8 +338,8 @@ func (w *walker) unlistedContent(n graph.Node, missing string) *Cause {
 // the namespace may hold.
 func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold {
 	const symptom = "ns-discovery"
-	failure, _ := conditionOf(full, "NamespaceDeletionDiscoveryFailure")
-	failing := failure.status == "True"
+	failure, _ := evidence.ConditionOf(full, "NamespaceDeletionDiscoveryFailure")
+	failing := failure.Status == "True"
 	ours := false
 	for _, u := range w.unlisted {
 		ours = ours || u.Reason == graph.DiscoveryFailed
@@ -354,14 +354,14 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 	}
 	var holds []hold
 	for i := range registered {
-		available, known := conditionOf(&registered[i], "Available")
-		if nested(&registered[i], "spec", "service", "name") == "" || known && available.status == "True" {
+		available, known := evidence.ConditionOf(&registered[i], "Available")
+		if evidence.Nested(&registered[i], "spec", "service", "name") == "" || known && available.Status == "True" {
 			continue
 		}
 		c := w.unavailable(&registered[i], available)
 		if failing {
 			c.Verdict = Stuck
-			w.addOnce(c, failure.evidence(n.Identity().String()))
+			w.addOnce(c, failure.Fact(n.Identity().String()))
 		}
 		holds = append(holds, hold{symptom: symptom, because: because, cause: c})
 	}
@@ -369,7 +369,7 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 		holds = append(holds, hold{because: because, cause: w.cause("ns-discovery", n.Identity(), "", func(c *Cause) {
 			c.Verdict, c.Until = Progressing, w.evidence.Now.Add(contentDelay)
 			c.Summary = "all APIs are available again; the namespace controller looks again within a minute"
-			c.Evidence = []Evidence{failure.evidence(n.Identity().String())}
+			c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		})})
 	}
 	return holds
@@ -387,12 +387,12 @@ func (w *walker) addOnce(c *Cause, e Evidence) {
 
 // unavailable is an aggregated API that does not answer. It stops the deletion
 // of every namespace.
-func (w *walker) unavailable(api *unstructured.Unstructured, available condition) *Cause {
-	at := objectIdentity(apis, "APIService", api)
+func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.Condition) *Cause {
+	at := evidence.IdentityOf(apis, "APIService", api)
 	return w.shared("ns-discovery "+api.GetName(), "ns-discovery", at, func(c *Cause) {
 		c.Summary = "the API that this APIService serves does not answer, so no namespace can be emptied for certain"
-		c.Evidence = []Evidence{available.evidence(at.String())}
-		s := w.serving(nested(api, "spec", "service", "namespace"), nested(api, "spec", "service", "name"))
+		c.Evidence = []Evidence{available.Fact(at.String())}
+		s := w.serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
 		c.Evidence = append(c.Evidence, s.evidence...)
 		c.Summary += s.hopeless()
 		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{

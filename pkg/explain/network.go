@@ -35,14 +35,14 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 	return []hold{{because: because, cause: w.cause("svc-lb", n.Identity(), "", func(c *Cause) {
 		c.Controller = &Controller{Name: "the service controller of the cloud-controller-manager", Liveness: string(Unknown)}
 		state := evidence.LeaseUnread
-		if class := nested(full, "spec", "loadBalancerClass"); class != "" {
+		if class := evidence.Nested(full, "spec", "loadBalancerClass"); class != "" {
 			c.Controller.Name = "the controller of the load balancer class " + class
-			c.Evidence = append(c.Evidence, field(n, "spec.loadBalancerClass", class))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.loadBalancerClass", class))
 		} else {
 			state = w.cloudManager(c)
 		}
 		c.Summary = c.Controller.Name + " has not deleted its load balancer"
-		c.Evidence = append(c.Evidence, field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "service.kubernetes.io/load-balancer-cleanup"))
+		c.Evidence = append(c.Evidence, evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "service.kubernetes.io/load-balancer-cleanup"))
 		c.Evidence = append(c.Evidence, ingress(n, full)...)
 		failures := w.warnings(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer")
 		if len(failures) > 0 {
@@ -66,24 +66,24 @@ func (w *walker) cloudManager(c *Cause) evidence.LeaseState {
 	if err == nil {
 		return w.leader(c, lease)
 	}
-	state, evidence := w.evidence.Lease("kube-system", "cloud-controller-manager")
-	c.Controller.Evidence = append(c.Controller.Evidence, evidence)
+	state, facts := w.evidence.Lease("kube-system", "cloud-controller-manager")
+	c.Controller.Evidence = append(c.Controller.Evidence, facts)
 	return state
 }
 
 // ingress are the addresses of a load balancer.
 func ingress(n graph.Node, full *unstructured.Unstructured) []Evidence {
 	entries, _, _ := unstructured.NestedSlice(full.Object, "status", "loadBalancer", "ingress")
-	var evidence []Evidence
+	var facts []Evidence
 	for i, entry := range entries {
 		address, _ := entry.(map[string]any)
 		for _, key := range []string{"ip", "hostname"} {
-			if value := text(address[key]); value != "" {
-				evidence = append(evidence, field(n, fmt.Sprintf("status.loadBalancer.ingress[%d].%s", i, key), value))
+			if value := evidence.Text(address[key]); value != "" {
+				facts = append(facts, evidence.Field(n, fmt.Sprintf("status.loadBalancer.ingress[%d].%s", i, key), value))
 			}
 		}
 	}
-	return evidence
+	return facts
 }
 
 const networkGroup = "networking.k8s.io"
@@ -123,7 +123,7 @@ func (w *walker) serviceCIDR(n graph.Node) []hold {
 			!within(own, address) || within(others, address) {
 			continue
 		}
-		if c := w.addressUser(n, &addresses[i]); c != nil && len(causes) < 2*maxShown {
+		if c := w.addressUser(n, &addresses[i]); c != nil && len(causes) < 2*evidence.MaxShown {
 			causes = append(causes, c)
 			holds = append(holds, hold{because: because, cause: c})
 		}
@@ -156,23 +156,23 @@ func within(prefixes []netip.Prefix, address netip.Addr) bool {
 
 // addressUser is the Service that has an address.
 func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *Cause {
-	namespace, name := nested(address, "spec", "parentRef", "namespace"), nested(address, "spec", "parentRef", "name")
+	namespace, name := evidence.Nested(address, "spec", "parentRef", "namespace"), evidence.Nested(address, "spec", "parentRef", "name")
 	at := evidence.Identity(services, namespace, name)
 	service, err := w.evidence.Get(services, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		at = objectIdentity(ipAddresses, "IPAddress", address)
+		at = evidence.IdentityOf(ipAddresses, "IPAddress", address)
 	case err == nil:
 		at.UID = service.GetUID()
 	}
 	return w.cause("servicecidr-in-use", at, n.Identity().String(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("it has the address %s, which is in no range but %s", address.GetName(), n.Object().Name)
 		if c.Verdict = Stuck; w.age(n) <= cidrDelay {
-			c.Verdict, c.Until = Progressing, requested(n.Object()).Add(cidrDelay)
+			c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(cidrDelay)
 		}
 		c.Evidence = []Evidence{
 			{Source: "IPAddress/" + address.GetName(), Path: "spec.parentRef", Value: "Service " + namespace + "/" + name},
-			field(n, "spec.cidrs", fmt.Sprint(prefixesOf(w.mustRead(n)))),
+			evidence.Field(n, "spec.cidrs", fmt.Sprint(prefixesOf(w.mustRead(n)))),
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: w.Kubectl + " get servicecidrs",

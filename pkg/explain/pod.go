@@ -45,7 +45,7 @@ func (w *walker) pod(n graph.Node) []hold {
 	if _, mirror := full.GetAnnotations()["kubernetes.io/config.mirror"]; mirror {
 		return []hold{{because: "it is the mirror of a static pod", cause: w.mirror(n, full)}}
 	}
-	node := nested(full, "spec", "nodeName")
+	node := evidence.Nested(full, "spec", "nodeName")
 	if node == "" {
 		return []hold{w.withSymptom("pod-unscheduled", w.manager(n, "it is on no node; the pod garbage collector has to delete it", w.evidence.Now.Sub(end) > podGCDelay))}
 	}
@@ -93,8 +93,8 @@ func virtual(node *unstructured.Unstructured) string {
 	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
 	for _, entry := range taints {
 		taint, _ := entry.(map[string]any)
-		if text(taint["key"]) == "virtual-kubelet.io/provider" {
-			return "the virtual kubelet of " + text(taint["value"])
+		if evidence.Text(taint["key"]) == "virtual-kubelet.io/provider" {
+			return "the virtual kubelet of " + evidence.Text(taint["value"])
 		}
 	}
 	if labels["type"] == "virtual-kubelet" {
@@ -113,13 +113,13 @@ func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary st
 	return w.cause("pod-grace", n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Until, c.Summary = Progressing, until, summary
 		c.Evidence = []Evidence{
-			field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
-			field(n, "metadata.deletionGracePeriodSeconds", fmt.Sprint(*n.Object().DeletionGracePeriodSeconds)),
+			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			evidence.Field(n, "metadata.deletionGracePeriodSeconds", fmt.Sprint(*n.Object().DeletionGracePeriodSeconds)),
 		}
 		if full != nil {
 			running, _ := containers(full)
 			for _, name := range running {
-				c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", "container "+name+" is running"))
+				c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", "container "+name+" is running"))
 			}
 		}
 	})
@@ -147,8 +147,8 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 		c.Verdict, c.Summary = verdict, summary
 	}
 	w.members[c] = append(w.members[c], n)
-	if len(w.members[c]) <= maxShown {
-		c.Evidence = append(c.Evidence, field(n, "spec.nodeName", node))
+	if len(w.members[c]) <= evidence.MaxShown {
+		c.Evidence = append(c.Evidence, evidence.Field(n, "spec.nodeName", node))
 		c.Remedies = append(c.Remedies, w.force(n, "the containers run on if the machine does"))
 	}
 	holds := []hold{{because: because, cause: c}}
@@ -170,12 +170,12 @@ func (w *walker) force(n graph.Node, leaks string) Remedy {
 // nodeDown says that a node's kubelet does not report, nil when it does.
 func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 	name := node.GetName()
-	ready, _ := conditionOf(node, "Ready")
+	ready, _ := evidence.ConditionOf(node, "Ready")
 	state, lease := w.evidence.Lease("kube-node-lease", name)
-	if ready.status == "True" && state != evidence.LeaseStale {
+	if ready.Status == "True" && state != evidence.LeaseStale {
 		return nil
 	}
-	at := objectIdentity(nodes, "Node", node)
+	at := evidence.IdentityOf(nodes, "Node", node)
 	return w.shared("pod-node-notready "+name, "pod-node-notready", at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the node does not report: its pods stay until it comes back, is deleted, or is marked as out of service"
@@ -183,13 +183,13 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		case state == evidence.LeaseFresh:
 			c.Verdict = Unknown
 			c.Summary = "the node is not ready, but its kubelet renews its lease"
-		case state != evidence.LeaseStale && ready.status != "Unknown":
+		case state != evidence.LeaseStale && ready.Status != "Unknown":
 			c.Verdict = Unknown
 			c.Summary = "the node is not ready, and whether its kubelet reports is not known"
 		}
-		c.Evidence = []Evidence{ready.evidence(at.String())}
-		if !ready.since.IsZero() {
-			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.since.UTC().Format(time.RFC3339)})
+		c.Evidence = []Evidence{ready.Fact(at.String())}
+		if !ready.Since.IsZero() {
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.Since.UTC().Format(time.RFC3339)})
 		}
 		c.Evidence = append(c.Evidence, lease)
 		if program := virtual(node); program != "" {
@@ -215,7 +215,7 @@ func (w *walker) virtualDown(c *Cause, name, program string) {
 	c.Summary = "the node is no machine: " + program + " plays its kubelet, and does not report"
 	c.Controller = &Controller{Name: program, Liveness: string(Unknown)}
 	if lease, err := w.evidence.Get(leases, "kube-node-lease", name); err == nil {
-		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: nested(lease, "spec", "holderIdentity")}}
+		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: evidence.Nested(lease, "spec", "holderIdentity")}}
 	}
 	c.Remedies = []Remedy{{
 		Risk: Safe, Command: w.Kubectl + " describe node " + shell.Quote(name),
@@ -258,14 +258,14 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		} else if w.health().lease != evidence.LeaseFresh && !w.nodeRenews(full) {
 			c.Verdict = Unknown // the node's conditions may be frozen
 		}
-		c.Evidence = []Evidence{field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), field(n, "spec.nodeName", nested(full, "spec", "nodeName"))}
+		c.Evidence = []Evidence{evidence.Field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), evidence.Field(n, "spec.nodeName", evidence.Nested(full, "spec", "nodeName"))}
 		for _, name := range running {
-			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", "container "+name+" is running"))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", "container "+name+" is running"))
 		}
 		if len(running) == 0 {
-			c.Evidence = append(c.Evidence, field(n, "status.containerStatuses", number(ended, "ended container")))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", number(ended, "ended container")))
 		}
-		_, lease := w.evidence.Lease("kube-node-lease", nested(full, "spec", "nodeName"))
+		_, lease := w.evidence.Lease("kube-node-lease", evidence.Nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
 			{Risk: Safe, Command: w.Kubectl + " -n " + shell.Quote(n.Namespace()) + " describe pod " + shell.Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
@@ -277,23 +277,23 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 // kubeletEvidence says how far the kubelet has come: whether it has seen the
 // deletion, whether the sandbox is gone, and what is mounted.
 func kubeletEvidence(n graph.Node, full, machine *unstructured.Unstructured) []Evidence {
-	var evidence []Evidence
+	var facts []Evidence
 	observed, known, _ := unstructured.NestedInt64(full.Object, "status", "observedGeneration")
 	if known && observed > 0 && observed < full.GetGeneration() {
-		evidence = append(evidence, field(n, "status.observedGeneration", fmt.Sprintf("%d of %d: its kubelet has not seen the deletion", observed, full.GetGeneration())))
+		facts = append(facts, evidence.Field(n, "status.observedGeneration", fmt.Sprintf("%d of %d: its kubelet has not seen the deletion", observed, full.GetGeneration())))
 	}
-	if c, ok := conditionOf(full, "PodReadyToStartContainers"); ok && c.status == "False" {
-		evidence = append(evidence, field(n, "status.conditions[PodReadyToStartContainers]", "False: its sandbox is gone"))
+	if c, ok := evidence.ConditionOf(full, "PodReadyToStartContainers"); ok && c.Status == "False" {
+		facts = append(facts, evidence.Field(n, "status.conditions[PodReadyToStartContainers]", "False: its sandbox is gone"))
 	}
 	if mounted, _, _ := unstructured.NestedStringSlice(machine.Object, "status", "volumesInUse"); len(mounted) > 0 {
-		evidence = append(evidence, Evidence{Source: "Node/" + machine.GetName(), Path: "status.volumesInUse", Value: fmt.Sprint(mounted)})
+		facts = append(facts, Evidence{Source: "Node/" + machine.GetName(), Path: "status.volumesInUse", Value: fmt.Sprint(mounted)})
 	}
-	return evidence
+	return facts
 }
 
 // nodeRenews reports whether the lease of the pod's node is fresh.
 func (w *walker) nodeRenews(pod *unstructured.Unstructured) bool {
-	state, _ := w.evidence.Lease("kube-node-lease", nested(pod, "spec", "nodeName"))
+	state, _ := w.evidence.Lease("kube-node-lease", evidence.Nested(pod, "spec", "nodeName"))
 	return state == evidence.LeaseFresh
 }
 
@@ -311,7 +311,7 @@ func containers(pod *unstructured.Unstructured) (running []string, ended int) {
 			_, runs := state["running"]
 			_, over := state["terminated"]
 			if runs {
-				running = append(running, text(status["name"]))
+				running = append(running, evidence.Text(status["name"]))
 			}
 			if list != "containerStatuses" {
 				continue
@@ -334,9 +334,9 @@ func (w *walker) mirror(n graph.Node, full *unstructured.Unstructured) *Cause {
 		c.Verdict = Stuck
 		c.Summary = "it mirrors a static pod: deleting it never stops that, and the kubelet makes the mirror again"
 		c.Evidence = []Evidence{
-			field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),
-			field(n, "spec.nodeName", nested(full, "spec", "nodeName")),
+			evidence.Field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),
+			evidence.Field(n, "spec.nodeName", evidence.Nested(full, "spec", "nodeName")),
 		}
-		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "move the pod's manifest away on node " + nested(full, "spec", "nodeName") + " (usually in /etc/kubernetes/manifests): the kubelet ends the pod and its mirror"}}
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "move the pod's manifest away on node " + evidence.Nested(full, "spec", "nodeName") + " (usually in /etc/kubernetes/manifests): the kubelet ends the pod and its mirror"}}
 	})
 }

@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -67,7 +67,7 @@ const endingNamespace = "because it is being terminated"
 // progressOf reads what an object's status, managed fields and events say about
 // its deletion.
 func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progress {
-	asked := requested(n.Object())
+	asked := evidence.Requested(n.Object())
 	var p progress
 	move := func(t time.Time, e Evidence) {
 		if t.After(asked) && t.After(p.moved) {
@@ -76,26 +76,26 @@ func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progr
 	}
 	for _, entry := range full.GetManagedFields() {
 		if entry.Time != nil && !isPerson(entry.Manager) {
-			move(entry.Time.Time, field(n, "metadata.managedFields", fmt.Sprintf("%q changed it at %s", entry.Manager, entry.Time.UTC().Format(time.RFC3339))))
+			move(entry.Time.Time, evidence.Field(n, "metadata.managedFields", fmt.Sprintf("%q changed it at %s", entry.Manager, entry.Time.UTC().Format(time.RFC3339))))
 		}
 	}
 	p.take(statusFailure(n, full, asked))
 	p.worked = p.moved
-	for _, c := range conditions(full) {
-		move(c.since, c.evidence(n.Identity().String()))
-		if !c.fails() {
-			p.worked = latest(p.worked, c.since)
+	for _, c := range evidence.Conditions(full) {
+		move(c.Since, c.Fact(n.Identity().String()))
+		if !fails(c) {
+			p.worked = evidence.Latest(p.worked, c.Since)
 		}
 	}
 	for _, e := range w.eventsAbout(n) {
-		view := newEvent(&e)
-		move(view.last, view.evidence())
+		view := evidence.NewEvent(&e)
+		move(view.Last, view.Fact())
 		switch {
-		case view.last.Before(asked):
-		case view.kind != "Warning":
-			p.worked = latest(p.worked, view.last)
-		case w.evidence.Now.Sub(view.last) <= sameFailure:
-			p.take(view.failure(asked))
+		case view.Last.Before(asked):
+		case view.Type != "Warning":
+			p.worked = evidence.Latest(p.worked, view.Last)
+		case w.evidence.Now.Sub(view.Last) <= sameFailure:
+			p.take(failureOf(view, asked))
 		}
 	}
 	return p
@@ -112,19 +112,19 @@ func (p *progress) take(f *failure) {
 // deletion, or a text.
 func statusFailure(n graph.Node, full *unstructured.Unstructured, asked time.Time) *failure {
 	var found *failure
-	for i, c := range conditions(full) {
-		if c.since.Before(asked) && !observed(full, i) || !c.fails() {
+	for i, c := range evidence.Conditions(full) {
+		if c.Since.Before(asked) && !observed(full, i) || !fails(c) {
 			continue
 		}
-		f := newFailure(c.message+" "+c.reason, c.evidence(n.Identity().String()), latest(asked, c.since))
+		f := newFailure(c.Message+" "+c.Reason, c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
 		if found == nil || f.kind > found.kind {
 			found = f
 		}
 	}
 	for _, name := range []string{"error", "lastError", "message", "reason"} {
-		value := nested(full, "status", name)
+		value := evidence.Nested(full, "status", name)
 		if found == nil && failingText.MatchString(value) {
-			found = newFailure(value, field(n, "status."+name, value), asked)
+			found = newFailure(value, evidence.Field(n, "status."+name, value), asked)
 		}
 	}
 	return found
@@ -142,14 +142,14 @@ func observed(full *unstructured.Unstructured, i int) bool {
 // fails reports whether a condition says that something goes wrong, and not
 // only that it is not done, or not so: False is what a condition like Paused
 // says when all is well, so its words decide.
-func (c condition) fails() bool {
+func fails(c evidence.Condition) bool {
 	switch {
-	case strings.Contains(c.message, endingNamespace):
+	case strings.Contains(c.Message, endingNamespace):
 		return true
-	case failingType.MatchString(c.kind):
-		return c.status == "True"
-	case c.status == "False":
-		return failingText.MatchString(c.reason + " " + c.message)
+	case failingType.MatchString(c.Type):
+		return c.Status == "True"
+	case c.Status == "False":
+		return failingText.MatchString(c.Reason + " " + c.Message)
 	}
 	return false
 }
@@ -165,51 +165,14 @@ func newFailure(message string, e Evidence, since time.Time) *failure {
 	return f
 }
 
-// event is what is needed of an Event, of either API.
-type event struct {
-	about, kind, reason, message string
-	reporter                     string // the component
-	first, last                  time.Time
-	count                        int64
-}
-
-func newEvent(o *unstructured.Unstructured) event {
-	e := event{kind: nested(o, "type"), reason: nested(o, "reason"), message: nested(o, "message"), count: 1}
-	e.about = nested(o, "involvedObject", "kind") + "/" + nested(o, "involvedObject", "name")
-	e.reporter = cmp.Or(nested(o, "reportingComponent"), nested(o, "source", "component"))
-	for _, path := range [][]string{{"firstTimestamp"}, {"eventTime"}, {"lastTimestamp"}, {"series", "lastObservedTime"}} {
-		t, err := time.Parse(time.RFC3339Nano, nested(o, path...))
-		if err != nil {
-			continue
-		}
-		if e.first.IsZero() {
-			e.first = t
-		}
-		e.last = latest(e.last, t)
+// failureOf is what a Warning event tells. One that came once stands since then.
+func failureOf(e evidence.Event, asked time.Time) *failure {
+	since := e.Last
+	if e.Repeats(sameFailure) {
+		since = e.First
 	}
-	for _, path := range [][]string{{"count"}, {"series", "count"}} {
-		if n, ok, _ := unstructured.NestedInt64(o.Object, path...); ok && n > e.count {
-			e.count = n
-		}
-	}
-	return e
+	return newFailure(e.Message, e.Fact(), evidence.Latest(asked, since))
 }
-
-func (e event) evidence() Evidence {
-	return Evidence{Source: "Event about " + e.about, Path: "message", Value: fmt.Sprintf("%s: %s (%d times, last at %s)", e.reason, e.message, e.count, e.last.UTC().Format(time.RFC3339))}
-}
-
-// failure is what a Warning event tells. One that came once stands since then.
-func (e event) failure(asked time.Time) *failure {
-	since := e.last
-	if e.repeats() {
-		since = e.first
-	}
-	return newFailure(e.message, e.evidence(), latest(asked, since))
-}
-
-// repeats reports whether the event came more than once, or for long.
-func (e event) repeats() bool { return e.count > 1 || e.last.Sub(e.first) >= sameFailure }
 
 // eventsAbout reads the events about an object, and about its direct dependents,
 // of which a few are looked at: the Jobs that clean up for a controller.

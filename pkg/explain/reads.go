@@ -3,12 +3,6 @@
 package explain
 
 import (
-	"cmp"
-	"fmt"
-	"time"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -38,55 +32,4 @@ func (w *walker) unread(n graph.Node, because, what string, err error) []hold {
 		c.Summary = what + " could not be read, so what holds it is not known"
 		c.Evidence = []Evidence{{Source: what, Value: err.Error()}}
 	})}}
-}
-
-// condition is an entry of status.conditions.
-type condition struct {
-	kind, status, reason, message string
-	since                         time.Time
-}
-
-func conditions(o *unstructured.Unstructured) []condition {
-	entries, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	var result []condition
-	for _, entry := range entries {
-		fields, ok := entry.(map[string]any)
-		if !ok {
-			continue
-		}
-		c := condition{kind: text(fields["type"]), status: text(fields["status"]), reason: text(fields["reason"]), message: text(fields["message"])}
-		c.since, _ = time.Parse(time.RFC3339, text(fields["lastTransitionTime"]))
-		result = append(result, c)
-	}
-	return result
-}
-
-func conditionOf(o *unstructured.Unstructured, kind string) (condition, bool) {
-	for _, c := range conditions(o) {
-		if c.kind == kind {
-			return c, true
-		}
-	}
-	return condition{kind: kind}, false
-}
-
-func (c condition) evidence(source string) Evidence {
-	value := cmp.Or(c.status, "not set")
-	if c.reason != "" {
-		value += " (" + c.reason + ")"
-	}
-	if c.message != "" {
-		value += ": " + c.message
-	}
-	return Evidence{Source: source, Path: fmt.Sprintf("status.conditions[%s]", c.kind), Value: value}
-}
-
-func text(value any) string {
-	s, _ := value.(string)
-	return s
-}
-
-func nested(o *unstructured.Unstructured, path ...string) string {
-	s, _, _ := unstructured.NestedString(o.Object, path...)
-	return s
 }

@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 )
 
 const rbacGroup = "rbac.authorization.k8s.io"
@@ -92,11 +93,6 @@ type answerOf struct {
 	names []string
 }
 
-// decode reads an object into a struct with JSON tags.
-func decode(o *unstructured.Unstructured, into any) bool {
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) == nil
-}
-
 // rights reads the roles and bindings of the cluster, once: four lists.
 func (w *walker) rights() *rights {
 	if w.allowed != nil {
@@ -111,7 +107,7 @@ func (w *walker) rights() *rights {
 			var role struct {
 				Rules []policyRule `json:"rules"`
 			}
-			if decode(&items[i], &role) {
+			if evidence.Decode(&items[i], &role) {
 				key := items[i].GetNamespace() + "/" + items[i].GetName()
 				rules[key], everyday[key] = role.Rules, isEveryday(&items[i])
 			}
@@ -121,7 +117,7 @@ func (w *walker) rights() *rights {
 		items := w.listFor(resource, &r.unread)
 		for i := range items {
 			var b binding
-			if !decode(&items[i], &b) {
+			if !evidence.Decode(&items[i], &b) {
 				continue
 			}
 			key, role := "/"+b.RoleRef.Name, "ClusterRole/"+b.RoleRef.Name
@@ -243,8 +239,8 @@ func (r *rights) said(a account, resource schema.GroupResource, namespace, name 
 	}
 	slices.Sort(others)
 	others = slices.Compact(others)
-	if len(others) > maxShown {
-		others = append(others[:maxShown], fmt.Sprintf("and %d more such rules", len(others)-maxShown))
+	if len(others) > evidence.MaxShown {
+		others = append(others[:evidence.MaxShown], fmt.Sprintf("and %d more such rules", len(others)-evidence.MaxShown))
 	}
 	return strings.Join(append([]string{said}, others...), "; ")
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -25,7 +26,7 @@ func (w *walker) byDefinition(s *search, add adder) {
 		switch {
 		case definition == nil && err == nil:
 		case err != nil:
-			if !missing(err) {
+			if !apierrors.IsNotFound(err) {
 				s.unread = append(s.unread, crds.GroupResource().String())
 			}
 		default:
@@ -106,7 +107,7 @@ func (w *walker) byAPI(s *search, resource schema.GroupResource, add adder) {
 		s.unread = append(s.unread, apis.GroupResource().String())
 	}
 	for i := range registered {
-		if nested(&registered[i], "spec", "group") == resource.Group {
+		if evidence.Nested(&registered[i], "spec", "group") == resource.Group {
 			config, _, _ := unstructured.NestedMap(registered[i].Object, "spec")
 			w.byService(s, config, Evidence{Source: "APIService/" + registered[i].GetName(), Path: "spec.service"}, add)
 		}
@@ -171,7 +172,7 @@ func (w *walker) byLease(s *search, namespace string, add adder) {
 			continue
 		}
 		state, e := w.evidence.Lease(o.Namespace, o.Name)
-		holder := podOfHolder(nested(lease, "spec", "holderIdentity"))
+		holder := podOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
 		if l := w.workloadOfPod(o.Namespace, holder); l != nil {
 			add(l, weakSign, true, e)
 			continue
@@ -206,7 +207,7 @@ func (w *walker) workloadOfPod(namespace, name string) *workload {
 		}
 	}
 	pod, err := w.evidence.Get(pods, namespace, name)
-	if err != nil || podEnded(pod) {
+	if err != nil || evidence.PodEnded(pod) {
 		return nil
 	}
 	return newPodWorkload(pod)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -23,11 +24,11 @@ var (
 // snapshotting is a snapshot or a copy that is not complete. It holds what it
 // is made from, until the controller that makes it is done.
 func (w *walker) snapshotting(id string, n graph.Node, user *unstructured.Unstructured, resource schema.GroupVersionResource, kind, summary, path string) *Cause {
-	at := objectIdentity(resource, kind, user)
+	at := evidence.IdentityOf(resource, kind, user)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
 		c.Summary = summary + ", and is not complete"
 		c.Evidence = []Evidence{{Source: at.String(), Path: path, Value: n.Object().Name}}
-		failure := nested(user, "status", "error", "message")
+		failure := evidence.Nested(user, "status", "error", "message")
 		if failure != "" {
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.error.message", Value: failure})
 			if w.age(n) > driverDelay {
@@ -58,7 +59,7 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 	var holds []hold
 	for i := range list {
 		ready, _, _ := unstructured.NestedBool(list[i].Object, "status", "readyToUse")
-		if nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Object().Name || ready {
+		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Object().Name || ready {
 			continue
 		}
 		holds = append(holds, w.objectLink(symptom, "a snapshot of it is being taken", &list[i], func() *Cause {
@@ -71,7 +72,7 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 // sources of data of a claim.
 func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
 	for _, path := range []string{"dataSource", "dataSourceRef"} {
-		if nested(claim, "spec", path, "kind") == kind && nested(claim, "spec", path, "name") == name {
+		if evidence.Nested(claim, "spec", path, "kind") == kind && evidence.Nested(claim, "spec", path, "name") == name {
 			return true
 		}
 	}
@@ -86,7 +87,7 @@ func (w *walker) consumers(n graph.Node, id, kind string) ([]hold, bool) {
 	}
 	var holds []hold
 	for i := range list {
-		if !dataSource(&list[i], kind, n.Object().Name) || nested(&list[i], "status", "phase") == "Bound" {
+		if !dataSource(&list[i], kind, n.Object().Name) || evidence.Nested(&list[i], "status", "phase") == "Bound" {
 			continue
 		}
 		holds = append(holds, w.objectLink(id, "a claim is being filled from it", &list[i], func() *Cause {
@@ -113,7 +114,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 	if err != nil {
 		return nil, false
 	}
-	name := nested(full, "status", "boundVolumeSnapshotContentName")
+	name := evidence.Nested(full, "status", "boundVolumeSnapshotContentName")
 	resource, served := w.served(snapshotContents)
 	if name == "" || !served {
 		return nil, false
@@ -128,7 +129,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 		return nil, false // the snapshot controller deletes it
 	}
 	return []hold{w.objectLink(symptom, because, content, func() *Cause {
-		return w.contentFails(objectIdentity(resource, "VolumeSnapshotContent", content), content, n)
+		return w.contentFails(evidence.IdentityOf(resource, "VolumeSnapshotContent", content), content, n)
 	})}, true
 }
 
@@ -136,7 +137,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 // is behind it.
 func (w *walker) contentOfSnapshot(n graph.Node) ([]hold, bool) {
 	full, err := w.evidence.Whole(n)
-	if err != nil || nested(full, "status", "error", "message") == "" {
+	if err != nil || evidence.Nested(full, "status", "error", "message") == "" {
 		return nil, false
 	}
 	return []hold{{because: "the snapshot behind it has to be deleted", cause: w.contentFails(n.Identity(), full, n)}}, true
@@ -145,11 +146,11 @@ func (w *walker) contentOfSnapshot(n graph.Node) ([]hold, bool) {
 // contentFails is a snapshot content that its driver fails at.
 func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructured, n graph.Node) *Cause {
 	return w.cause("snapshot-clone", at, "", func(c *Cause) {
-		driver, failure := nested(content, "spec", "driver"), nested(content, "status", "error", "message")
+		driver, failure := evidence.Nested(content, "spec", "driver"), evidence.Nested(content, "status", "error", "message")
 		c.Summary = fmt.Sprintf("%s has not deleted the snapshot behind it", driver)
 		c.Evidence = []Evidence{
-			{Source: at.String(), Path: "spec.deletionPolicy", Value: nested(content, "spec", "deletionPolicy")},
-			{Source: at.String(), Path: "status.snapshotHandle", Value: nested(content, "status", "snapshotHandle")},
+			{Source: at.String(), Path: "spec.deletionPolicy", Value: evidence.Nested(content, "spec", "deletionPolicy")},
+			{Source: at.String(), Path: "status.snapshotHandle", Value: evidence.Nested(content, "status", "snapshotHandle")},
 		}
 		if failure != "" {
 			c.Summary += ": it fails"
@@ -184,10 +185,10 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 		}
 		for i := range list {
 			for _, path := range kind.paths {
-				if nested(&list[i], path...) != name {
+				if evidence.Nested(&list[i], path...) != name {
 					continue
 				}
-				at := objectIdentity(kind.resource, kind.kind, &list[i])
+				at := evidence.IdentityOf(kind.resource, kind.kind, &list[i])
 				holds = append(holds, w.objectLink(symptom, "it is in use", &list[i], func() *Cause { return w.classUser(n, at, path, w.nextClass(&list[i], name)) }))
 				break
 			}
@@ -203,13 +204,13 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 // instead of the one that it has; empty when it is not to be changed.
 func (w *walker) nextClass(user *unstructured.Unstructured, class string) string {
 	claim := user
-	if name := nested(user, "spec", "claimRef", "name"); name != "" {
+	if name := evidence.Nested(user, "spec", "claimRef", "name"); name != "" {
 		var err error
-		if claim, err = w.evidence.Get(claims, nested(user, "spec", "claimRef", "namespace"), name); err != nil {
+		if claim, err = w.evidence.Get(claims, evidence.Nested(user, "spec", "claimRef", "namespace"), name); err != nil {
 			return ""
 		}
 	}
-	if wanted := nested(claim, "spec", "volumeAttributesClassName"); wanted != class {
+	if wanted := evidence.Nested(claim, "spec", "volumeAttributesClassName"); wanted != class {
 		return wanted
 	}
 	return ""

@@ -122,7 +122,7 @@ func (w *walker) actor(s *search, c *candidate, liveness string) *Controller {
 		if len(s.known) > 0 {
 			actor.Name += " (" + s.known[0].Product + ")"
 		}
-		actor.Evidence = append(actor.Evidence, c.signs[:min(len(c.signs), maxShown)]...)
+		actor.Evidence = append(actor.Evidence, c.signs[:min(len(c.signs), evidence.MaxShown)]...)
 		if liveness != Dead { // those are of the cause itself
 			actor.Evidence = append(actor.Evidence, w.stateOf(c.workload).evidence...)
 		}
@@ -136,10 +136,10 @@ func (w *walker) actor(s *search, c *candidate, liveness string) *Controller {
 
 // entryEvidence is what the catalogue says of a finalizer.
 func entryEvidence(m finalizers.Match) []Evidence {
-	var evidence []Evidence
+	var facts []Evidence
 	add := func(what, value string) {
 		if value != "" {
-			evidence = append(evidence, Evidence{Source: "the catalogue of finalizers", Path: what, Value: value})
+			facts = append(facts, Evidence{Source: "the catalogue of finalizers", Path: what, Value: value})
 		}
 	}
 	add("waits for", m.WaitsFor)
@@ -154,7 +154,7 @@ func entryEvidence(m finalizers.Match) []Evidence {
 	}
 	add("runs outside the cluster", m.OffCluster)
 	add("note", m.Note)
-	return evidence
+	return facts
 }
 
 // judgeWorking is an object whose controller works; nil stands for one that
@@ -172,14 +172,14 @@ func (w *walker) judgeWorking(n graph.Node, s *search, c *candidate) ruling {
 	if err != nil {
 		r.id, r.key, r.verdict = finUnknown, "unread "+name, Unknown
 		r.summary = name + " works; how far it is with the object could not be read"
-		r.own = []Evidence{field(n, "", err.Error())}
+		r.own = []Evidence{evidence.Field(n, "", err.Error())}
 		return r
 	}
 	p := w.progressOf(n, full)
 	if p.failure != nil {
 		return w.judgeFailing(r, &p, name)
 	}
-	idle := w.evidence.Now.Sub(latest(requested(n.Object()), p.moved))
+	idle := w.evidence.Now.Sub(evidence.Latest(evidence.Requested(n.Object()), p.moved))
 	r.id, r.verdict = finWorking, Progressing
 	r.summary = fmt.Sprintf("%s works and has still to remove the finalizer %s", name, s.finalizer)
 	if !p.moved.IsZero() {
@@ -206,7 +206,7 @@ func roughly(d time.Duration) string {
 func (w *walker) judgeFailing(r ruling, p *progress, name string) ruling {
 	f := p.failure
 	r.own = []Evidence{f.evidence}
-	stood := w.evidence.Now.Sub(latest(f.since, p.worked))
+	stood := w.evidence.Now.Sub(evidence.Latest(f.since, p.worked))
 	switch f.kind {
 	case needsCreate:
 		r.id, r.verdict = finNeedsCreate, Stuck
@@ -279,7 +279,7 @@ func (w *walker) judgeDead(n graph.Node, s *search, c *candidate) ruling {
 
 // withOthers adds the dead candidates that may be the controller as well.
 func (w *walker) withOthers(n graph.Node, r ruling, ch choice) ruling {
-	for i := range ch.among[:min(len(ch.among), maxShown)] {
+	for i := range ch.among[:min(len(ch.among), evidence.MaxShown)] {
 		k := &ch.among[i]
 		if k.candidate == ch.best.candidate || k.how != down || !k.rivals() || ch.best.beats(k) {
 			continue
@@ -311,11 +311,11 @@ func (w *walker) judgeInNamespace(n graph.Node, s *search, c *candidate) ruling 
 		r.shared = w.stateOf(c.workload).evidence
 	case len(s.lost) > 0:
 		namespace = s.lost[0].subject.Namespace
-		for _, g := range s.lost[:min(len(s.lost), maxShown)] {
+		for _, g := range s.lost[:min(len(s.lost), evidence.MaxShown)] {
 			r.shared = append(r.shared, g.evidence())
 		}
 	case len(s.lostServices) > 0:
-		r.shared = s.lostServices[:min(len(s.lostServices), maxShown)]
+		r.shared = s.lostServices[:min(len(s.lostServices), evidence.MaxShown)]
 		namespace, _, _ = strings.Cut(strings.TrimPrefix(s.lostServices[0].Value, "Service/"), "/")
 	}
 	r.key = namespace + " " + s.finalizer
@@ -426,7 +426,7 @@ func (w *walker) possible(n graph.Node, s *search) string {
 		if !may || stranger || w.stateOf(l).liveness == Dead {
 			continue
 		}
-		if names = append(names, l.id.String()); len(names) == maxShown {
+		if names = append(names, l.id.String()); len(names) == evidence.MaxShown {
 			break
 		}
 	}
@@ -448,7 +448,7 @@ func (w *walker) judgeUnclear(n graph.Node, s *search, ch choice) ruling {
 	// All of them work, so whichever it is, it is the one that fails.
 	if p := w.progressOf(n, full); p.failure != nil {
 		var names []string
-		for _, k := range ch.tied[:min(len(ch.tied), maxShown)] {
+		for _, k := range ch.tied[:min(len(ch.tied), evidence.MaxShown)] {
 			names = append(names, k.id.String())
 		}
 		r.controller.Name, r.controller.Liveness = strings.Join(names, " or "), Alive
@@ -489,7 +489,7 @@ func (w *walker) unsure(n graph.Node, s *search, why string) ruling {
 		summary: fmt.Sprintf("the finalizer %s is there; %s", s.finalizer, why),
 	}
 	among := w.contenders(n, s)
-	for i := range among[:min(len(among), maxShown)] {
+	for i := range among[:min(len(among), evidence.MaxShown)] {
 		k := &among[i]
 		r.controller.Evidence = append(r.controller.Evidence, k.describe())
 		if k.state.liveness != Alive {

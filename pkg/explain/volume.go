@@ -47,7 +47,7 @@ func (w *walker) claim(n graph.Node) []hold {
 // uses reports whether a pod protects the claim. One that is on no node does
 // not, and one that has shut down does not protect an ephemeral volume.
 func uses(pod *unstructured.Unstructured, claim *graph.Object) bool {
-	if nested(pod, "spec", "nodeName") == "" {
+	if evidence.Nested(pod, "spec", "nodeName") == "" {
 		return false
 	}
 	grace := pod.GetDeletionGracePeriodSeconds()
@@ -58,7 +58,7 @@ func uses(pod *unstructured.Unstructured, claim *graph.Object) bool {
 		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim.Name {
 			return true
 		}
-		if _, ephemeral := volume["ephemeral"]; ephemeral && !down && claim.Name == pod.GetName()+"-"+text(volume["name"]) && controls(pod, claim) {
+		if _, ephemeral := volume["ephemeral"]; ephemeral && !down && claim.Name == pod.GetName()+"-"+evidence.Text(volume["name"]) && controls(pod, claim) {
 			return true
 		}
 	}
@@ -72,7 +72,7 @@ func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
 
 // user is a pod that nobody has deleted and that uses a claim, one of its users.
 func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []*unstructured.Unstructured) *Cause {
-	at := objectIdentity(pods, "Pod", pod)
+	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause("pvc-in-use", at, claim.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the pod uses the claim %s, and nobody is deleting the pod", claim.Object().Name)
@@ -82,7 +82,7 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 		}
 		c.Evidence = []Evidence{
 			{Source: at.String(), Path: "spec.volumes", Value: "persistentVolumeClaim " + claim.Object().Name},
-			{Source: at.String(), Path: "status.phase", Value: nested(pod, "status", "phase")},
+			{Source: at.String(), Path: "status.phase", Value: evidence.Nested(pod, "status", "phase")},
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
 		ref := metav1.GetControllerOf(pod)
@@ -94,7 +94,7 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			Risk: Disruptive, Effect: effect + w.lingers(c, pod), Leaks: "the data of the claim, unless its volume is retained",
 			Command: w.deleteRaw(at, ""),
 		}}
-		if ref != nil && ref.Kind == "Job" && podEnded(pod) {
+		if ref != nil && ref.Kind == "Job" && evidence.PodEnded(pod) {
 			job := evidence.Identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
 			c.Remedies = append(c.Remedies, Remedy{
@@ -110,7 +110,7 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 func endedOf(controller types.UID, users []*unstructured.Unstructured) int {
 	n := 0
 	for _, pod := range users {
-		if ref := metav1.GetControllerOf(pod); ref != nil && ref.UID == controller && podEnded(pod) {
+		if ref := metav1.GetControllerOf(pod); ref != nil && ref.UID == controller && evidence.PodEnded(pod) {
 			n++
 		}
 	}
@@ -133,10 +133,10 @@ func released(claim graph.Node, which string, users, leaving int) string {
 // with evidence for that. A pod that has ended needs none: the API server gives
 // it no grace period.
 func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
-	if podEnded(pod) {
+	if evidence.PodEnded(pod) {
 		return ""
 	}
-	name := nested(pod, "spec", "nodeName")
+	name := evidence.Nested(pod, "spec", "nodeName")
 	node, err := w.evidence.Get(nodes, "", name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -167,10 +167,10 @@ func (w *walker) volume(n graph.Node) []hold {
 	case err != nil:
 		return w.unread(n, "may be bound", "the volume", err)
 	}
-	if nested(full, "status", "phase") != "Bound" {
+	if evidence.Nested(full, "status", "phase") != "Bound" {
 		return []hold{w.withSymptom(symptom, w.manager(n, "it is not bound; the controller of pv-protection has to remove the finalizer", w.late(n)))}
 	}
-	namespace, name := nested(full, "spec", "claimRef", "namespace"), nested(full, "spec", "claimRef", "name")
+	namespace, name := evidence.Nested(full, "spec", "claimRef", "namespace"), evidence.Nested(full, "spec", "claimRef", "name")
 	claim, err := w.evidence.Get(claims, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -187,12 +187,12 @@ func (w *walker) volume(n graph.Node) []hold {
 
 // bound is a claim that nobody has deleted and that has a volume.
 func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cause {
-	at := objectIdentity(claims, "PersistentVolumeClaim", claim)
+	at := evidence.IdentityOf(claims, "PersistentVolumeClaim", claim)
 	return w.cause("pv-bound", at, "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the claim is bound to the volume %s, and nobody is deleting the claim", volume.Object().Name)
 		c.Evidence = []Evidence{
-			field(volume, "status.phase", "Bound"),
+			evidence.Field(volume, "status.phase", "Bound"),
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
 		c.Remedies = []Remedy{{

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -85,16 +86,16 @@ func (w *walker) objectLink(symptom, because string, o *unstructured.Unstructure
 // warnings are the failures that events tell of an object since its deletion
 // was asked for; with reasons only those of these.
 func (w *walker) warnings(n graph.Node, reasons ...string) []Evidence {
-	asked := requested(n.Object())
-	var evidence []Evidence
+	asked := evidence.Requested(n.Object())
+	var facts []Evidence
 	for _, o := range w.evidence.Events(n.Namespace(), n.UID()) {
-		e := newEvent(&o)
-		if e.kind != "Warning" || e.last.Before(asked) || len(reasons) > 0 && !slices.Contains(reasons, e.reason) {
+		e := evidence.NewEvent(&o)
+		if e.Type != "Warning" || e.Last.Before(asked) || len(reasons) > 0 && !slices.Contains(reasons, e.Reason) {
 			continue
 		}
-		if len(evidence) < maxShown {
-			evidence = append(evidence, e.evidence())
+		if len(facts) < evidence.MaxShown {
+			facts = append(facts, e.Fact())
 		}
 	}
-	return evidence
+	return facts
 }

@@ -193,7 +193,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 }
 
 func (w *walker) explanation(n graph.Node) Explanation {
-	e := Explanation{Object: n.Identity(), Since: requested(n.Object())}
+	e := Explanation{Object: n.Identity(), Since: evidence.Requested(n.Object())}
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
 		e.Chain = []Link{{Object: e.Object, Symptom: "not-terminating", Because: "it is not being deleted"}}
@@ -206,19 +206,6 @@ func (w *walker) explanation(n graph.Node) Explanation {
 		e.Findings = append(e.Findings, Finding{f.cause, f.way.chain()})
 	}
 	return e
-}
-
-// requested returns when the object's deletion was asked for: the deletion
-// timestamp of a pod is the end of its grace period.
-func requested(o *graph.Object) time.Time {
-	if !o.BeingDeleted() {
-		return time.Time{}
-	}
-	grace := int64(0)
-	if o.DeletionGracePeriodSeconds != nil {
-		grace = *o.DeletionGracePeriodSeconds
-	}
-	return o.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
 }
 
 // hold is one thing that keeps an object: a cause, another object that must go
@@ -314,8 +301,8 @@ func (w *walker) halfDeleted(n graph.Node) hold {
 	return hold{because: "nothing holds it", cause: w.cause("half-deleted", n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "it is marked as deleted and nothing holds it: a deletion broke off"
 		c.Evidence = []Evidence{
-			field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
-			field(n, "metadata.finalizers", "none"),
+			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			evidence.Field(n, "metadata.finalizers", "none"),
 		}
 		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "completes the deletion")}
 	})}
@@ -338,12 +325,10 @@ func (w *walker) shared(key, id string, at graph.Identity, fill func(*Cause)) *C
 	return c
 }
 
-func field(n graph.Node, path, value string) Evidence {
-	return Evidence{Source: n.Identity().String(), Path: path, Value: value}
-}
-
 // age is how long ago the object's deletion was asked for.
-func (w *walker) age(n graph.Node) time.Duration { return w.evidence.Now.Sub(requested(n.Object())) }
+func (w *walker) age(n graph.Node) time.Duration {
+	return w.evidence.Now.Sub(evidence.Requested(n.Object()))
+}
 
 // pendingFinalizer reports whether the engine took the garbage collector's
 // finalizer off.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -110,11 +111,11 @@ func (w *walker) readWebhooks() ([]*webhook, error) {
 			var view struct {
 				Webhooks []webhookSpec `json:"webhooks"`
 			}
-			if !decode(&configs[i], &view) {
+			if !evidence.Decode(&configs[i], &view) {
 				continue
 			}
 			for at, spec := range view.Webhooks {
-				all = append(all, &webhook{spec, objectIdentity(kind.resource, kind.kind, &configs[i]), &configs[i], at})
+				all = append(all, &webhook{spec, evidence.IdentityOf(kind.resource, kind.kind, &configs[i]), &configs[i], at})
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -111,7 +112,7 @@ func newWorkload(resource schema.GroupVersionResource, kind string, o *unstructu
 			} `json:"template"`
 		} `json:"spec"`
 	}
-	if !decode(o, &view) {
+	if !evidence.Decode(o, &view) {
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(view.Spec.Selector)
@@ -119,7 +120,7 @@ func newWorkload(resource schema.GroupVersionResource, kind string, o *unstructu
 		selector = labels.Nothing()
 	}
 	l := &workload{
-		id: objectIdentity(resource, kind, o), whole: o, replicas: -1, paused: view.Spec.Paused, selector: selector,
+		id: evidence.IdentityOf(resource, kind, o), whole: o, replicas: -1, paused: view.Spec.Paused, selector: selector,
 		podLabels: view.Spec.Template.Metadata.Labels, account: accountOf(o, view.Spec.Template.Spec), programs: programs(view.Spec.Template.Spec),
 		elsewhere: hasKubeconfig(view.Spec.Template.Spec),
 	}
@@ -137,20 +138,13 @@ func newPodWorkload(o *unstructured.Unstructured) *workload {
 	var view struct {
 		Spec podSpec `json:"spec"`
 	}
-	if !decode(o, &view) {
+	if !evidence.Decode(o, &view) {
 		return nil
 	}
 	return &workload{
-		id: objectIdentity(pods, "Pod", o), whole: o, replicas: -1, podLabels: o.GetLabels(),
+		id: evidence.IdentityOf(pods, "Pod", o), whole: o, replicas: -1, podLabels: o.GetLabels(),
 		account: accountOf(o, view.Spec), programs: programs(view.Spec),
 		elsewhere: hasKubeconfig(view.Spec),
-	}
-}
-
-func objectIdentity(resource schema.GroupVersionResource, kind string, o *unstructured.Unstructured) graph.Identity {
-	return graph.Identity{
-		Resource:  graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: o.GetNamespace() != ""},
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
 	}
 }
 
@@ -211,7 +205,7 @@ func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
 	}
 	var own []*unstructured.Unstructured
 	for i := range items {
-		if !l.selector.Empty() && l.selector.Matches(labels.Set(items[i].GetLabels())) && !podEnded(&items[i]) {
+		if !l.selector.Empty() && l.selector.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) {
 			own = append(own, &items[i])
 		}
 	}
@@ -227,14 +221,14 @@ func (w *walker) loosePods(namespace, program string) []*workload {
 	for _, n := range w.instanceOf["pods"] {
 		o := n.Object()
 		inIt := namespace == "" || o.Namespace == namespace
-		if !inIt || o.Name != program && !strings.HasPrefix(o.Name, program+"-") || len(found) == maxShown {
+		if !inIt || o.Name != program && !strings.HasPrefix(o.Name, program+"-") || len(found) == evidence.MaxShown {
 			continue
 		}
 		owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences})
 		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && w.ownerKnown(o.Namespace, owner) {
 			continue
 		}
-		if full, err := w.evidence.Whole(n); err == nil && !podEnded(full) && !w.selected(full) {
+		if full, err := w.evidence.Whole(n); err == nil && !evidence.PodEnded(full) && !w.selected(full) {
 			found = append(found, newPodWorkload(full))
 		}
 	}

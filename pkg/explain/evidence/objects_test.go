@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package evidence
 
 import "testing"
 
 func TestSetsFinalizer(t *testing.T) {
 	const fields = `{"f:metadata":{"f:finalizers":{".":{},"v:\"example.com/a\"":{}}}}`
 	for finalizer, want := range map[string]bool{"example.com/a": true, "example.com/b": false, ".": false, "": false} {
-		if got := setsFinalizer([]byte(fields), finalizer); got != want {
-			t.Errorf("setsFinalizer(%q) = %t, want %t", finalizer, got, want)
+		if got := SetsFinalizer([]byte(fields), finalizer); got != want {
+			t.Errorf("SetsFinalizer(%q) = %t, want %t", finalizer, got, want)
 		}
 	}
-	if setsFinalizer([]byte("{"), "x") {
+	if SetsFinalizer([]byte("{"), "x") {
 		t.Error("fields that do not parse set a finalizer")
 	}
 }

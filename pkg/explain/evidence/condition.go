@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Condition is an entry of status.conditions.
+type Condition struct {
+	Type, Status, Reason, Message string
+	Since                         time.Time
+}
+
+// Conditions returns the entries of status.conditions, in their order.
+func Conditions(o *unstructured.Unstructured) []Condition {
+	entries, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	var result []Condition
+	for _, entry := range entries {
+		fields, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		c := Condition{Type: Text(fields["type"]), Status: Text(fields["status"]), Reason: Text(fields["reason"]), Message: Text(fields["message"])}
+		c.Since, _ = time.Parse(time.RFC3339, Text(fields["lastTransitionTime"]))
+		result = append(result, c)
+	}
+	return result
+}
+
+// ConditionOf returns the condition of a type, and whether the object has it.
+func ConditionOf(o *unstructured.Unstructured, kind string) (Condition, bool) {
+	for _, c := range Conditions(o) {
+		if c.Type == kind {
+			return c, true
+		}
+	}
+	return Condition{Type: kind}, false
+}
+
+// Fact is the condition as it was read from the source.
+func (c Condition) Fact(source string) Fact {
+	value := cmp.Or(c.Status, "not set")
+	if c.Reason != "" {
+		value += " (" + c.Reason + ")"
+	}
+	if c.Message != "" {
+		value += ": " + c.Message
+	}
+	return Fact{Source: source, Path: fmt.Sprintf("status.conditions[%s]", c.Type), Value: value}
+}
+
+// Text returns a value that is a string, or nothing.
+func Text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+// Nested returns the string at a path, or nothing.
+func Nested(o *unstructured.Unstructured, path ...string) string {
+	s, _, _ := unstructured.NestedString(o.Object, path...)
+	return s
+}

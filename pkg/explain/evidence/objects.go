@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// MaxShown is the number of objects that a cause names; more are counted.
+const MaxShown = 5
+
+// Decode reads an object into a struct with JSON tags.
+func Decode(o *unstructured.Unstructured, into any) bool {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into) == nil
+}
+
+// IdentityOf names an object that was read whole.
+func IdentityOf(resource schema.GroupVersionResource, kind string, o *unstructured.Unstructured) graph.Identity {
+	return graph.Identity{
+		Resource:  graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: o.GetNamespace() != ""},
+		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+	}
+}
+
+// PodEnded reports whether a pod has come to its end.
+func PodEnded(pod *unstructured.Unstructured) bool {
+	phase := Nested(pod, "status", "phase")
+	return phase == "Succeeded" || phase == "Failed"
+}
+
+// SetsFinalizer reports whether managed fields include the finalizer.
+func SetsFinalizer(fields []byte, finalizer string) bool {
+	var owned struct {
+		Metadata struct {
+			Finalizers map[string]json.RawMessage `json:"f:finalizers"`
+		} `json:"f:metadata"`
+	}
+	if json.Unmarshal(fields, &owned) != nil {
+		return false
+	}
+	for key := range owned.Metadata.Finalizers {
+		value, isValue := strings.CutPrefix(key, "v:")
+		var name string
+		if isValue && json.Unmarshal([]byte(value), &name) == nil && name == finalizer {
+			return true
+		}
+	}
+	return false
+}
+
+// Requested returns when the object's deletion was asked for: the deletion
+// timestamp of a pod is the end of its grace period.
+func Requested(o *graph.Object) time.Time {
+	if !o.BeingDeleted() {
+		return time.Time{}
+	}
+	grace := int64(0)
+	if o.DeletionGracePeriodSeconds != nil {
+		grace = *o.DeletionGracePeriodSeconds
+	}
+	return o.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
+}
+
+// Field is a fact about a node.
+func Field(n graph.Node, path, value string) Fact {
+	return Fact{Source: n.Identity().String(), Path: path, Value: value}
+}
+
+// Latest returns the later of two times.
+func Latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
