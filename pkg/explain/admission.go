@@ -23,7 +23,7 @@ import (
 // about where its other work is done.
 func (w *walker) refusals(n graph.Node, known []hold) []hold {
 	o := n.Object()
-	if w.namespaceGone(o.Namespace) {
+	if w.evidence.NamespaceGone(o.Namespace) {
 		return nil
 	}
 	var holds []hold

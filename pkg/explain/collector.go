@@ -49,7 +49,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 		}
 	}
 	switch {
-	case w.namespaceGone(n.Namespace()), blind:
+	case w.evidence.NamespaceGone(n.Namespace()), blind:
 	case waiting:
 		holds = append(holds, w.collector(n, symptom, "the garbage collector has to delete its blocking dependents"))
 	case len(blocking) == 0 && w.incomplete() != "":
@@ -280,7 +280,7 @@ func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, sum
 // its dependents first.
 func (w *walker) orphan(n graph.Node) []hold {
 	switch {
-	case w.namespaceGone(n.Namespace()):
+	case w.evidence.NamespaceGone(n.Namespace()):
 		return nil
 	case w.pendingFinalizer(n, metav1.FinalizerOrphanDependents) || !n.HasDependents() && w.incomplete() == "":
 		if denied := w.orphanDenied(n); denied != nil {

@@ -167,7 +167,7 @@ func (w *walker) groupsOf(s *search) (groups []schema.GroupResource, own bool) {
 		groups, own = append(groups, s.resource.GroupResource()), true
 		s.domainServed = domain != ""
 	}
-	for _, n := range w.instanceOf["customresourcedefinitions.apiextensions.k8s.io"] {
+	for _, n := range w.evidence.Instances(crds.GroupResource()) {
 		_, group, _ := strings.Cut(n.Object().Name, ".")
 		whole := schema.GroupResource{Group: group}
 		if domain != "" && related(domain, group) && !slices.Contains(groups, whole) && (!own || group != s.resource.Group) {
@@ -191,7 +191,7 @@ func related(a, b string) bool {
 // finalizer, n first.
 func (w *walker) sample(n graph.Node, finalizer string) []graph.Node {
 	few := []graph.Node{n}
-	for _, m := range w.instanceOf[n.Resource().GroupResource().String()] {
+	for _, m := range w.evidence.Instances(n.Resource().GroupResource()) {
 		if len(few) == evidence.MaxShown {
 			break
 		}
@@ -393,14 +393,14 @@ func (w *walker) byRights(s *search, add adder) {
 // accountGone reports whether a ServiceAccount provably cannot be used: its
 // namespace is being deleted or gone, or it does not exist.
 func (w *walker) accountGone(s subject) bool {
-	return w.ending(s.Namespace) || w.accountUnlisted(account{s.Namespace, s.Name})
+	return w.evidence.Ending(s.Namespace) || w.accountUnlisted(account{s.Namespace, s.Name})
 }
 
 // accountUnlisted reports whether a ServiceAccount was not there when all were
 // listed.
 func (w *walker) accountUnlisted(a account) bool {
 	is := func(n graph.Node) bool { return n.Namespace() == a.namespace && n.Name() == a.name }
-	return !slices.ContainsFunc(w.instanceOf["serviceaccounts"], is) && w.Graph.Snapshot().Covers(serviceAccounts.GroupResource(), a.namespace, a.name)
+	return !slices.ContainsFunc(w.evidence.Instances(serviceAccounts.GroupResource()), is) && w.evidence.Covers(serviceAccounts.GroupResource(), a.namespace, a.name)
 }
 
 // usersOf returns the workloads that run as an account, and pods that do and
@@ -433,8 +433,8 @@ func (w *walker) usersOf(a account) []*workload {
 
 // hasPods reports whether pods may be in the namespace.
 func (w *walker) hasPods(namespace string) bool {
-	return !w.Graph.Snapshot().Covers(pods.GroupResource(), namespace, "") ||
-		slices.ContainsFunc(w.contents[namespace], func(n graph.Node) bool { return n.Resource().GroupResource() == pods.GroupResource() })
+	return !w.evidence.Covers(pods.GroupResource(), namespace, "") ||
+		slices.ContainsFunc(w.evidence.In(namespace), func(n graph.Node) bool { return n.Resource().GroupResource() == pods.GroupResource() })
 }
 
 // complete notes what absence cannot be told without, and what was looked at.
@@ -442,7 +442,7 @@ func (w *walker) complete(s *search) {
 	s.unread = append(s.unread, w.inventory().unread...)
 	s.unread = append(s.unread, w.rights().unread...)
 	for _, resource := range []schema.GroupResource{crds.GroupResource(), leases.GroupResource(), namespaces.GroupResource()} {
-		if !w.Graph.Snapshot().Covers(resource, "", "") {
+		if !w.evidence.Covers(resource, "", "") {
 			s.unread = append(s.unread, resource.String())
 		}
 	}
@@ -452,7 +452,7 @@ func (w *walker) complete(s *search) {
 		w.groupsLooked(s),
 		looked(len(w.inventory().workloads), "workload", "workloads", w.inventory().unread),
 		looked(len(w.rights().grants), "rule of RBAC", "rules of RBAC", w.rights().unread),
-		looked(len(w.instanceOf["leases.coordination.k8s.io"]), "lease", "leases", w.notListed(leases)),
+		looked(len(w.evidence.Instances(leases.GroupResource())), "lease", "leases", w.notListed(leases)),
 	}, ", ")}
 }
 
@@ -471,7 +471,7 @@ func (w *walker) groupsLooked(s *search) string {
 
 // notListed names a type if not all objects of it could be listed.
 func (w *walker) notListed(resource schema.GroupVersionResource) []string {
-	if w.Graph.Snapshot().Covers(resource.GroupResource(), "", "") {
+	if w.evidence.Covers(resource.GroupResource(), "", "") {
 		return nil
 	}
 	return []string{resource.GroupResource().String()}

@@ -316,7 +316,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 	if w.age(n) <= collectorDelay {
 		return holds
 	}
-	for _, m := range w.instanceOf[n.Object().Name] {
+	for _, m := range w.evidence.Instances(schema.ParseGroupResource(n.Name())) {
 		if !m.BeingDeleted() {
 			add("crd-instances", "the API server may not delete its instance "+m.Identity().String(),
 				w.refusal(m, w.tryDelete(m, "instance"), "DELETE"))

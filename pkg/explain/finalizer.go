@@ -171,7 +171,7 @@ const crdDelay = 75 * time.Second
 func (w *walker) instances(n graph.Node) []hold {
 	const symptom = "crd-instances"
 	name := n.Object().Name
-	all, untouched := w.instanceOf[name], 0
+	all, untouched := w.evidence.Instances(schema.ParseGroupResource(name)), 0
 	var holds []hold
 	for _, m := range all {
 		if m.BeingDeleted() {
@@ -182,7 +182,7 @@ func (w *walker) instances(n graph.Node) []hold {
 	}
 	plural, group, _ := strings.Cut(name, ".")
 	gr := schema.GroupResource{Group: group, Resource: plural}
-	unseen := !w.Graph.Snapshot().Covers(gr, "", "")
+	unseen := !w.evidence.Covers(gr, "", "")
 	if refused := w.instancesRefused(n, gr); len(refused) > 0 {
 		holds = append(holds, refused...)
 	} else if unseen || untouched > 0 || len(all) == 0 {

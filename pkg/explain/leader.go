@@ -66,7 +66,7 @@ func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured, dead b
 }
 
 func (w *walker) hasLeases(namespace string) bool {
-	for _, n := range w.instanceOf["leases.coordination.k8s.io"] {
+	for _, n := range w.evidence.Instances(leases.GroupResource()) {
 		if n.Namespace() == namespace {
 			return true
 		}

@@ -146,7 +146,7 @@ func (w *walker) look(l *workload) state {
 // comes.
 func (w *walker) leavingState(l *workload, s state) state {
 	deleted := l.whole.GetDeletionTimestamp()
-	last := deleted != nil || l.replicas == 0 || w.ending(l.id.Namespace)
+	last := deleted != nil || l.replicas == 0 || w.evidence.Ending(l.id.Namespace)
 	if l.selector == nil { // the owner of a pod may make another
 		last = metav1.GetControllerOf(l.whole) == nil
 	}
@@ -204,7 +204,7 @@ func (w *walker) accountAfter(a account, pod string, own []*unstructured.Unstruc
 	if i < 0 || made(own[i]).IsZero() {
 		return false
 	}
-	return slices.ContainsFunc(w.instanceOf["serviceaccounts"], func(n graph.Node) bool {
+	return slices.ContainsFunc(w.evidence.Instances(serviceAccounts.GroupResource()), func(n graph.Node) bool {
 		o := n.Object()
 		return o.Namespace == a.namespace && o.Name == a.name && o.CreationTimestamp.After(made(own[i])) && w.evidence.Now.Sub(o.CreationTimestamp.Time) < tokenLife
 	})
@@ -274,7 +274,7 @@ func (w *walker) withoutPods(l *workload) state {
 	case l.whole.GetDeletionTimestamp() != nil:
 		s.trouble, s.because = leaving, "it is being deleted, and has no pods any more"
 		s.evidence = append(s.evidence, Evidence{Source: l.id.String(), Path: "metadata.deletionTimestamp", Value: l.whole.GetDeletionTimestamp().UTC().Format(time.RFC3339)})
-	case w.ending(l.id.Namespace):
+	case w.evidence.Ending(l.id.Namespace):
 		s.because = "its namespace is being deleted, in which no pods can be made"
 	case w.health().dead() && len(w.health().idle) > 0:
 		s.because = "it has no pods, and no controller manager works that would make them"
@@ -297,16 +297,6 @@ func (l *workload) matchesNoNode() bool {
 	wanted, stated, _ := unstructured.NestedInt64(l.whole.Object, "status", "desiredNumberScheduled")
 	seen, _, _ := unstructured.NestedInt64(l.whole.Object, "status", "observedGeneration")
 	return l.id.Resource.Kind == "DaemonSet" && stated && wanted == 0 && seen == l.whole.GetGeneration()
-}
-
-// ending reports whether a namespace is being deleted, or does not exist.
-func (w *walker) ending(namespace string) bool {
-	for _, n := range w.instanceOf["namespaces"] {
-		if n.Object().Name == namespace {
-			return n.BeingDeleted()
-		}
-	}
-	return w.namespaceGone(namespace)
 }
 
 // managerLease is how the lease of kube-controller-manager stands.

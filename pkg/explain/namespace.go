@@ -27,23 +27,6 @@ const (
 	contentDelay = 60 * time.Second
 )
 
-// namespaceGone reports whether the namespace provably does not exist.
-func (w *walker) namespaceGone(name string) bool {
-	if name == "" {
-		return false
-	}
-	for _, n := range w.instanceOf["namespaces"] {
-		if n.Object().Name == name {
-			return false
-		}
-	}
-	if !w.Graph.Snapshot().Covers(namespaces.GroupResource(), "", name) {
-		return false
-	}
-	_, err := w.evidence.Get(namespaces, "", name) // it may have been created meanwhile
-	return apierrors.IsNotFound(err)
-}
-
 // withoutNamespace is an object whose namespace does not exist. A namespace that
 // came to its end in the ordinary way took it along: only an object that is
 // there after the namespace was missed was left behind, and one is enough to
@@ -137,7 +120,7 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 func (w *walker) untouchedIn(namespace string) []graph.Node {
 	var untouched, untouchedPods []graph.Node
 	anyPod := false
-	for _, m := range w.contents[namespace] {
+	for _, m := range w.evidence.In(namespace) {
 		isPod := m.Resource().GroupResource() == pods.GroupResource()
 		anyPod = anyPod || isPod
 		switch {
@@ -159,13 +142,13 @@ func (w *walker) untouchedIn(namespace string) []graph.Node {
 func (w *walker) content(n graph.Node) []hold {
 	var holds []hold
 	var left int
-	for _, m := range w.contents[n.Object().Name] {
+	for _, m := range w.evidence.In(n.Object().Name) {
 		if m.Resource().IsPod() {
 			left++
 		}
 	}
-	amount := number(len(w.contents[n.Object().Name]), "object")
-	for _, m := range w.contents[n.Object().Name] {
+	amount := number(len(w.evidence.In(n.Object().Name)), "object")
+	for _, m := range w.evidence.In(n.Object().Name) {
 		if !m.BeingDeleted() {
 			continue
 		}
@@ -310,7 +293,7 @@ func (w *walker) unlistedIn(namespace string) []graph.Unlisted {
 		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
 			continue
 		}
-		if !w.Graph.Snapshot().Covers(u.GroupResource(), namespace, "") && w.mayBeNamespaced(u) {
+		if !w.evidence.Covers(u.GroupResource(), namespace, "") && w.mayBeNamespaced(u) {
 			missing = append(missing, u)
 		}
 	}

@@ -49,7 +49,7 @@ func (w *walker) definition(resource schema.GroupResource) (*unstructured.Unstru
 	name := resource.String()
 	if resource.Resource == "" {
 		name = ""
-		for _, n := range w.instanceOf["customresourcedefinitions.apiextensions.k8s.io"] {
+		for _, n := range w.evidence.Instances(crds.GroupResource()) {
 			if _, group, _ := strings.Cut(n.Object().Name, "."); group == resource.Group {
 				name = n.Object().Name
 				break
@@ -94,7 +94,7 @@ func (w *walker) byService(s *search, config map[string]any, e Evidence, add add
 	for _, l := range found {
 		add(l, weakSign, false, e)
 	}
-	if len(found) == 0 && w.ending(namespace) {
+	if len(found) == 0 && w.evidence.Ending(namespace) {
 		e.Value += ", in a namespace that is being deleted or gone"
 		s.lostServices = append(s.lostServices, e)
 	}
@@ -157,7 +157,7 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 // finalizer's domain or that the catalogue names.
 func (w *walker) byLease(s *search, namespace string, add adder) {
 	domain := finalizers.Domain(s.finalizer)
-	for _, n := range w.instanceOf["leases.coordination.k8s.io"] {
+	for _, n := range w.evidence.Instances(leases.GroupResource()) {
 		o := n.Object()
 		_, rest, _ := strings.Cut(o.Name, ".")
 		ours := domain != "" && (o.Name == domain || related(domain, rest)) || s.own && related(s.resource.Group, rest)
@@ -192,7 +192,7 @@ func (w *walker) workloadOfPod(namespace, name string) *workload {
 			return l
 		}
 	}
-	if !slices.ContainsFunc(w.contents[namespace], func(n graph.Node) bool {
+	if !slices.ContainsFunc(w.evidence.In(namespace), func(n graph.Node) bool {
 		return n.Object().Name == name && n.Resource().GroupResource() == pods.GroupResource()
 	}) {
 		return nil

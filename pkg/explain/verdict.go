@@ -77,7 +77,7 @@ func (w *walker) judge(n graph.Node, s *search) ruling {
 		return w.unsure(n, s, ch.undecided()+"; somebody who is no workload here renews a lease for it")
 	case how == down && !c.named && !c.similar(s) && w.possible(n, s) != "":
 		return w.unsure(n, s, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.id, Dead, w.possible(n, s)))
-	case how == down && w.ending(c.id.Namespace):
+	case how == down && w.evidence.Ending(c.id.Namespace):
 		return w.judgeInNamespace(n, s, c)
 	case how == down:
 		return w.withOthers(n, w.judgeDead(n, s, c), ch)
@@ -233,7 +233,7 @@ func (w *walker) judgeFailing(r ruling, p *progress, name string) ruling {
 func (w *walker) judgeDenied(n graph.Node, s *search, c *candidate) ruling {
 	id := n.Identity()
 	at := evidence.Identity(serviceAccounts, c.account.namespace, c.account.name)
-	for _, m := range w.instanceOf["serviceaccounts"] {
+	for _, m := range w.evidence.Instances(serviceAccounts.GroupResource()) {
 		if m.Namespace() == at.Namespace && m.Object().Name == at.Name {
 			at = m.Identity()
 		}
@@ -320,7 +320,7 @@ func (w *walker) judgeInNamespace(n graph.Node, s *search, c *candidate) ruling 
 	}
 	r.key = namespace + " " + s.finalizer
 	condition := "does not exist any more"
-	if !w.namespaceGone(namespace) {
+	if !w.evidence.NamespaceGone(namespace) {
 		condition = "is being deleted"
 	}
 	r.shared = append(r.shared, Evidence{Source: "Namespace/" + namespace, Value: condition}, s.looked)
@@ -380,10 +380,10 @@ func (s *search) byPerson() bool {
 // inEnding reports whether the controller was in a namespace that is going or
 // gone.
 func (w *walker) inEnding(n graph.Node, s *search) bool {
-	if slices.ContainsFunc(s.lost, func(g grant) bool { return w.ending(g.subject.Namespace) }) || len(s.lostServices) > 0 {
+	if slices.ContainsFunc(s.lost, func(g grant) bool { return w.evidence.Ending(g.subject.Namespace) }) || len(s.lostServices) > 0 {
 		return true
 	}
-	return local(s.known) && n.Namespace() != "" && w.ending(n.Namespace())
+	return local(s.known) && n.Namespace() != "" && w.evidence.Ending(n.Namespace())
 }
 
 // doubt says why finding nothing does not show that nothing is there, empty if

@@ -113,13 +113,11 @@ type walker struct {
 	causes  map[string]*Cause
 	members map[*Cause][]graph.Node // the objects of a cause that many share
 	// path holds the objects between the one asked for and the current one.
-	path       []types.UID
-	evidence   *evidence.Reader
-	contents   map[string][]graph.Node // by namespace
-	instanceOf map[string][]graph.Node // by group resource
-	gcHealth   *health
-	deletions  int // that the garbage collector has still to do
-	unlisted   []graph.Unlisted
+	path      []types.UID
+	evidence  *evidence.Reader
+	gcHealth  *health
+	deletions int // that the garbage collector has still to do
+	unlisted  []graph.Unlisted
 	// outlived are the namespaces that do not exist, and in which an object has
 	// been seen since.
 	outlived map[string]bool
@@ -163,8 +161,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
 		outlived: map[string]bool{},
 		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Wait: in.Wait}),
-		contents: map[string][]graph.Node{}, instanceOf: map[string][]graph.Node{},
-		probed: probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
+		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
 		controllers: newControllers(),
 	}
 	for _, o := range in.Outcomes {
@@ -174,16 +171,6 @@ func newWalker(ctx context.Context, in Input) *walker {
 		}
 	}
 	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), w.typeGone)
-	for n := range in.Graph.Nodes() {
-		if n.Virtual() {
-			continue
-		}
-		if namespace := n.Namespace(); namespace != "" {
-			w.contents[namespace] = append(w.contents[namespace], n)
-		}
-		resource := n.Resource().GroupResource().String()
-		w.instanceOf[resource] = append(w.instanceOf[resource], n)
-	}
 	if w.Catalogue == nil {
 		w.Catalogue = finalizers.Builtin()
 	}
@@ -270,7 +257,7 @@ func (a *answer) take(f found) {
 func (w *walker) holds(n graph.Node) []hold {
 	o := n.Object()
 	var holds []hold
-	if w.namespaceGone(o.Namespace) {
+	if w.evidence.NamespaceGone(o.Namespace) {
 		left, wentToo := w.withoutNamespace(n)
 		if wentToo {
 			return left

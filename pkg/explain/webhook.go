@@ -160,7 +160,7 @@ func (w *walker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) 
 	if o.Namespace == "" {
 		return true
 	}
-	for _, m := range w.instanceOf["namespaces"] {
+	for _, m := range w.evidence.Instances(namespaces.GroupResource()) {
 		if m.Object().Name == o.Namespace {
 			return selects(selector, m.Object().Labels)
 		}

@@ -218,7 +218,7 @@ func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
 // workloads. An empty namespace stands for all.
 func (w *walker) loosePods(namespace, program string) []*workload {
 	var found []*workload
-	for _, n := range w.instanceOf["pods"] {
+	for _, n := range w.evidence.Instances(pods.GroupResource()) {
 		o := n.Object()
 		inIt := namespace == "" || o.Namespace == namespace
 		if !inIt || o.Name != program && !strings.HasPrefix(o.Name, program+"-") || len(found) == evidence.MaxShown {

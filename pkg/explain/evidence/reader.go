@@ -40,6 +40,9 @@ type Source struct {
 	Now time.Time
 	// Wait lets the time pass that a second look needs; nil does not wait.
 	Wait func(context.Context, time.Duration)
+	// Gone names objects of the graph that are to count as gone: what is asked is
+	// how things will stand without them. nil is for none.
+	Gone func(types.UID) bool
 }
 
 // Reader reads each thing once, and remembers what it read. It is for one run, and
@@ -56,6 +59,7 @@ type Reader struct {
 	indexes map[place]map[types.UID]*unstructured.Unstructured
 	events  map[types.UID][]unstructured.Unstructured
 	unread  []string
+	nodes   *index
 	// terminating counts the objects that are being deleted, by resource, and of
 	// pods by namespace.
 	terminating map[place]int
@@ -108,11 +112,16 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 	known, ok := r.objects[p]
 	if !ok {
 		known.object, known.err = r.source.Cluster.Read(r.ctx, resource, namespace, name)
+		if known.err == nil && r.gone(known.object.GetUID()) {
+			known = reading{err: apierrors.NewNotFound(resource.GroupResource(), name)}
+		}
 		r.objects[p] = known
 		r.note(p, known.err)
 	}
 	return known.object, known.err
 }
+
+func (r *Reader) gone(uid types.UID) bool { return r.source.Gone != nil && r.source.Gone(uid) }
 
 // Known reports that an object was read by other means than Get, which returns it
 // from now on.
@@ -206,6 +215,9 @@ func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([
 	l, known := r.lists[p]
 	if !known {
 		l.items, l.err = r.source.Cluster.List(r.ctx, resource, namespace)
+		if r.source.Gone != nil {
+			l.items = slices.DeleteFunc(slices.Clone(l.items), func(o unstructured.Unstructured) bool { return r.gone(o.GetUID()) })
+		}
 		r.lists[p] = l
 		r.note(p, l.err)
 	}
