@@ -655,18 +655,25 @@ func (c *Collector) release(ctx context.Context, v view, owner types.UID) {
 	}
 	if references, _ := edgeOf(v.object.OwnerReferences, owner); references {
 		o, _ := c.state.view(owner)
-		_, released := c.patch(ctx, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{owner}},
+		now, released := c.patch(ctx, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{owner}},
 			"orphaned by "+o.object.Resource.Kind+"/"+o.object.Name)
-		if released && c.everything && c.givesUp(v.object.OwnerReferences, v.object.Namespace) {
+		if released && (c.everything || c.hasEntered(&now)) && c.givesUp(v.object.OwnerReferences, v.object.Namespace) {
 			c.decideAgain(v.object.UID)
 		}
 	}
 	c.orphanWhenReleased(owner)
 }
 
+// hasEntered reports whether an owner of the object is in foreground deletion and the
+// run goes on with that: what becomes of its dependents is the run's business.
+func (c *Collector) hasEntered(o *graph.Object) bool {
+	return slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return c.entered.has(ref.UID) })
+}
+
 // givesUp reports whether the garbage collector gives an object with these
-// references up: it is cluster-scoped and has a namespaced owner. A collection that
-// takes such references off has to look at what is left, for it is about everything.
+// references up: it is cluster-scoped and has a namespaced owner. Who takes such
+// references off, and is about what depends on the others, has to look at what is
+// left.
 func (c *Collector) givesUp(refs []metav1.OwnerReference, namespace string) bool {
 	return namespace == "" && slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
 		mapping, err := c.resolve(ref.APIVersion, ref.Kind)
