@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -124,21 +125,21 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 	c.Controller.Evidence = append(c.Controller.Evidence, fact)
 	switch state {
 	case evidence.LeaseFresh:
-		c.Controller.Liveness = Alive
+		c.Controller.Liveness = controllers.Alive
 	case evidence.LeaseStale:
-		holder := podOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
-		l := w.workloadOfPod(lease.GetNamespace(), holder)
+		holder, _, _ := strings.Cut(evidence.Nested(lease, "spec", "holderIdentity"), "_") // the pod
+		l := w.finder.WorkloadOfPod(lease.GetNamespace(), holder)
 		if l == nil {
 			c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Pod/" + lease.GetNamespace() + "/" + holder, Value: "does not exist; whether a driver without a lease runs is not known"})
 			return evidence.LeaseUnread
 		}
-		st := w.stateOf(l)
-		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: l.id.String(), Value: st.because})
-		c.Controller.Evidence = append(c.Controller.Evidence, st.evidence...)
-		if st.liveness != Dead {
+		st := w.finder.StateOf(l)
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: l.ID.String(), Value: st.Because})
+		c.Controller.Evidence = append(c.Controller.Evidence, st.Evidence...)
+		if st.Liveness != controllers.Dead {
 			return evidence.LeaseUnread
 		}
-		c.Controller.Liveness = Dead
+		c.Controller.Liveness = controllers.Dead
 	}
 	return state
 }
@@ -246,7 +247,7 @@ func (w *walker) lasting(n graph.Node, reasons ...string) string {
 	for _, o := range w.evidence.Events(n.Namespace(), n.UID()) {
 		e := evidence.NewEvent(&o)
 		about := len(reasons) == 0 || slices.Contains(reasons, e.Reason)
-		if e.Type == "Warning" && about && !e.Last.Before(asked) && e.Repeats(sameFailure) && w.evidence.Now.Sub(e.Last) <= sameFailure {
+		if e.Type == "Warning" && about && !e.Last.Before(asked) && e.Repeats(controllers.SameFailure) && w.evidence.Now.Sub(e.Last) <= controllers.SameFailure {
 			return e.Message
 		}
 	}

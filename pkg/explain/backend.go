@@ -119,10 +119,10 @@ func (w *walker) silentPods(s *serving, service *unstructured.Unstructured) {
 		return
 	}
 	s.evidence = append(s.evidence, Evidence{Source: "Pods in namespace " + s.namespace, Value: "none matches the selector " + selected.String()})
-	for _, l := range w.behind(s.namespace, s.name) {
-		s.evidence = append(s.evidence, Evidence{Source: l.id.String(), Path: "spec.replicas", Value: fmt.Sprint(l.replicas)})
-		if l.replicas == 0 {
-			s.idle = l.ref()
+	for _, l := range w.finder.Behind(s.namespace, s.name) {
+		s.evidence = append(s.evidence, Evidence{Source: l.ID.String(), Path: "spec.replicas", Value: fmt.Sprint(l.Replicas)})
+		if l.Replicas == 0 {
+			s.idle = l.Ref()
 		}
 	}
 }

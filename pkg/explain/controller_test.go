@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
 
@@ -245,31 +246,31 @@ func TestControllerIsNamed(t *testing.T) {
 		name, cluster, liveness, actor string
 		remedies                       []string
 	}{
-		{"dead", install + deployment(0) + owned, explain.Dead, "Deployment/op/widget-operator", []string{
+		{"dead", install + deployment(0) + owned, controllers.Dead, "Deployment/op/widget-operator", []string{
 			"safe kubectl -n op scale deployment/widget-operator --current-replicas=0 --replicas=1",
 			`dangerous kubectl -n s patch widgets.v1.example.com/w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/metadata/finalizers/0","value":"widgets.example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
 		}},
-		{"crashing", install + deployment(1) + pod(crashes) + owned, explain.Dead, "Deployment/op/widget-operator", []string{
+		{"crashing", install + deployment(1) + pod(crashes) + owned, controllers.Dead, "Deployment/op/widget-operator", []string{
 			"safe kubectl -n op logs pod/widget-operator-x --all-containers --previous",
 			"safe kubectl -n op describe pod/widget-operator-x",
 			`dangerous kubectl -n s patch widgets.v1.example.com/w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/metadata/finalizers/0","value":"widgets.example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
 		}},
-		{"denied", alive + node + widgetCRD + account + readOnly + deployment(1) + pod(ready) + owned, explain.Denied, "Deployment/op/widget-operator", []string{
+		{"denied", alive + node + widgetCRD + account + readOnly + deployment(1) + pod(ready) + owned, controllers.Denied, "Deployment/op/widget-operator", []string{
 			"safe kubectl auth can-i patch widgets.example.com/w --as=system:serviceaccount:op:widget-operator -n s",
 			"safe kubectl -n op logs deployment/widget-operator --all-containers --since=1h | grep -iwE 'w|finaliz[a-z]*'",
 		}},
-		{"working", install + deployment(1) + pod(ready) + owned, explain.Alive, "Deployment/op/widget-operator", []string{
+		{"working", install + deployment(1) + pod(ready) + owned, controllers.Alive, "Deployment/op/widget-operator", []string{
 			"safe kubectl -n op logs deployment/widget-operator --all-containers --since=1h | grep -iwE 'w|finaliz[a-z]*'",
 		}},
-		{"silent", install + deployment(1) + pod(ready) + status(3600, `{}`), explain.Alive, "Deployment/op/widget-operator", []string{
+		{"silent", install + deployment(1) + pod(ready) + status(3600, `{}`), controllers.Alive, "Deployment/op/widget-operator", []string{
 			"safe kubectl -n op logs deployment/widget-operator --all-containers --since=1h | grep -iwE 'w|finaliz[a-z]*'",
 			"disruptive kubectl -n op rollout restart deployment/widget-operator",
 		}},
-		{"absent", alive + widgetCRD + owned, explain.Absent, "the controller of widgets.example.com/cleanup", []string{
+		{"absent", alive + widgetCRD + owned, controllers.Absent, "the controller of widgets.example.com/cleanup", []string{
 			"safe ",
 			`dangerous kubectl -n s patch widgets.v1.example.com/w --type=json -p '[{"op":"test","path":"/metadata/uid","value":"w"},{"op":"test","path":"/metadata/finalizers/0","value":"widgets.example.com/cleanup"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
 		}},
-		{"unknown", "unreadable deployments\n" + alive + widgetCRD + owned, explain.Unsure, "the controller of widgets.example.com/cleanup", []string{
+		{"unknown", "unreadable deployments\n" + alive + widgetCRD + owned, controllers.Unsure, "the controller of widgets.example.com/cleanup", []string{
 			"safe kubectl -n s get widgets.v1.example.com/w -o yaml --show-managed-fields",
 		}},
 	} {
@@ -400,7 +401,7 @@ func TestManyObjects(t *testing.T) {
 				}
 				s := parse(t, cluster.String())
 				report := s.report(t)
-				return s.requests, report
+				return s.Requests, report
 			}
 			few, _ := ask(100)
 			many, report := ask(2000)
@@ -437,11 +438,11 @@ func TestLaggingClock(t *testing.T) {
 			s, waited := parse(t, lagging), time.Duration(0)
 			s.wait = func(d time.Duration) {
 				waited += d
-				for key, o := range s.whole {
+				for key, o := range s.Whole {
 					if strings.HasPrefix(key, "leases/") && c.renews {
 						later := o.DeepCopy()
 						_ = unstructured.SetNestedField(later.Object, fmt.Sprintf("2026-01-02T02:05:%02d.000000Z", int(waited.Seconds())), "spec", "renewTime")
-						s.whole[key] = later
+						s.Whole[key] = later
 					}
 				}
 			}
@@ -471,11 +472,11 @@ func TestReleasedLease(t *testing.T) {
 			s, waited := parse(t, released), time.Duration(0)
 			s.wait = func(d time.Duration) {
 				waited += d
-				for key, o := range s.whole {
+				for key, o := range s.Whole {
 					if strings.HasPrefix(key, "leases/") && c.taken {
 						later := o.DeepCopy()
 						_ = unstructured.SetNestedField(later.Object, "next_1", "spec", "holderIdentity")
-						s.whole[key] = later
+						s.Whole[key] = later
 					}
 				}
 			}

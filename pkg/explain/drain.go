@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -49,7 +50,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 			c.Verdict = Stuck
 		}
 		c.Evidence = append([]Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "karpenter.sh/termination")}, blockers[:min(len(blockers), evidence.MaxShown)]...)
-		c.Controller = &Controller{Name: "Karpenter", Liveness: Unsure}
+		c.Controller = &Controller{Name: "Karpenter", Liveness: controllers.Unsure}
 		c.Remedies = []Remedy{
 			{
 				Risk: Safe, Command: w.Kubectl + " get poddisruptionbudgets -A",

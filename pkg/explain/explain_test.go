@@ -4,235 +4,34 @@ package explain_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
 // now is when the scenarios are looked at.
-var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+var now = explaintest.Now
 
-const served = `
-v1 Pod pods namespaced
-v1 ConfigMap configmaps namespaced
-v1 PersistentVolumeClaim persistentvolumeclaims namespaced
-v1 PersistentVolume persistentvolumes cluster
-v1 Namespace namespaces cluster
-v1 Node nodes cluster
-v1 ServiceAccount serviceaccounts namespaced
-v1 Service services namespaced
-v1 Event events namespaced
-apps/v1 Deployment deployments namespaced
-apps/v1 StatefulSet statefulsets namespaced
-rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster
-rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
-rbac.authorization.k8s.io/v1 Role roles namespaced
-rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced
-batch/v1 Job jobs namespaced
-storage.k8s.io/v1 VolumeAttachment volumeattachments cluster
-storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses cluster
-storage.k8s.io/v1 CSIDriver csidrivers cluster
-storage.k8s.io/v1 StorageClass storageclasses cluster
-snapshot.storage.k8s.io/v1 VolumeSnapshot volumesnapshots namespaced
-snapshot.storage.k8s.io/v1 VolumeSnapshotContent volumesnapshotcontents cluster
-networking.k8s.io/v1 ServiceCIDR servicecidrs cluster
-networking.k8s.io/v1 IPAddress ipaddresses cluster
-resource.k8s.io/v1 ResourceClaim resourceclaims namespaced
-scheduling.k8s.io/v1alpha1 PodGroup podgroups namespaced
-policy/v1 PodDisruptionBudget poddisruptionbudgets namespaced
-discovery.k8s.io/v1 EndpointSlice endpointslices namespaced
-admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhookconfigurations cluster
-admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations cluster
-admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy validatingadmissionpolicies cluster
-admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
-admissionregistration.k8s.io/v1 MutatingAdmissionPolicy mutatingadmissionpolicies cluster
-coordination.k8s.io/v1 Lease leases namespaced
-apiregistration.k8s.io/v1 APIService apiservices cluster
-apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
-example.com/v1 Widget widgets namespaced
-`
-
-// scenario is a cluster of a few lines:
-//
-//	ConfigMap/shop/a deleted=60 finalizers=foregroundDeletion owners=b! grace=30 {"status": ...}
-//	lease kube-system/kube-controller-manager 5     renewed so many seconds ago
-//	unlisted configmaps                             everywhere; or: unreadable nodes
-//	unlisted configmaps shop                        everywhere but in that namespace
-//	failed widgets conversion webhook for ...       the list fails with these words
-//	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
-//
-// deleted is the age of the deletion request in seconds, ! a blocking
-// reference, * one to a controller. What follows an object is merged into the whole object. Namespaces
-// are there unless they are named with "no namespace shop".
+// scenario is a cluster and what else an analysis of it is given.
 type scenario struct {
-	resources  map[string]graph.Resource
-	objects    []graph.Object
-	whole      map[string]*unstructured.Unstructured
-	unlisted   map[string]bool
-	listedIn   map[string]string // the one namespace in which unlisted could be listed
-	unreadable map[string]bool
-	absent     map[string]bool
-	requests   int // of the analysis
-	catalogue  *finalizers.Catalogue
-	failed     map[string]string // lists, by resource
-	answers    map[string]string // to probes, by "WRITE Kind/namespace/name"
-	wait       func(time.Duration)
+	*explaintest.World
+	catalogue *finalizers.Catalogue
+	wait      func(time.Duration)
 }
 
 func parse(t *testing.T, text string) *scenario {
-	s := &scenario{
-		resources: map[string]graph.Resource{}, whole: map[string]*unstructured.Unstructured{},
-		unlisted: map[string]bool{}, listedIn: map[string]string{}, unreadable: map[string]bool{}, absent: map[string]bool{},
-		failed: map[string]string{}, answers: map[string]string{},
-	}
-	for line := range strings.Lines(strings.TrimSpace(served)) {
-		f := strings.Fields(line)
-		gv, _ := schema.ParseGroupVersion(f[0])
-		s.resources[f[1]] = graph.Resource{GroupVersionResource: gv.WithResource(f[2]), Kind: f[1], Namespaced: f[3] == "namespaced"}
-	}
-	s.resources["Other"] = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"}, Kind: "Other", Namespaced: true}
-	for line := range strings.Lines(strings.TrimSpace(text)) {
-		words, body, _ := strings.Cut(strings.TrimSpace(line), " {")
-		f := strings.Fields(words)
-		if len(f) == 0 {
-			continue
-		}
-		switch f[0] {
-		case "unlisted":
-			s.unlisted[f[1]] = true
-			if len(f) > 2 {
-				s.listedIn[f[1]] = f[2]
-			}
-		case "failed":
-			s.failed[f[1]] = strings.Join(f[2:], " ")
-		case "answer":
-			s.answers[f[1]+" "+f[2]] = strings.Join(f[3:], " ")
-		case "unreadable":
-			s.unreadable[f[1]] = true
-		case "no":
-			s.absent[f[2]] = true
-		case "lease":
-			namespace, name, _ := strings.Cut(f[1], "/")
-			age, _ := strconv.Atoi(f[2])
-			renewed := now.Add(-time.Duration(age) * time.Second).Format(time.RFC3339Nano)
-			s.add(t, "Lease/"+namespace+"/"+name, nil, fmt.Sprintf(`{"spec":{"holderIdentity":"h","leaseDurationSeconds":15,"renewTime":%q}}`, renewed))
-		default:
-			if body != "" {
-				body = "{" + body
-			}
-			s.add(t, f[0], f[1:], body)
-		}
-	}
-	for _, o := range s.objects {
-		if o.Namespace != "" && !s.absent[o.Namespace] && s.whole["namespaces//"+o.Namespace] == nil {
-			s.add(t, "Namespace/"+o.Namespace, nil, "")
-		}
-	}
-	return s
-}
-
-func (s *scenario) add(t *testing.T, name string, words []string, body string) {
-	parts := strings.Split(name, "/")
-	resource, ok := s.resources[parts[0]]
-	if !ok {
-		t.Fatalf("unknown kind in %q", name)
-	}
-	o := graph.Object{Resource: &resource, Name: parts[len(parts)-1], UID: types.UID(parts[len(parts)-1]), ResourceVersion: "1"}
-	if len(parts) == 3 {
-		o.Namespace = parts[1]
-	}
-	for _, word := range words {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
-		case "deleted":
-			age, _ := strconv.Atoi(value)
-			o.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Duration(age) * time.Second)}
-			o.DeletionGracePeriodSeconds = new(int64)
-		case "made":
-			age, _ := strconv.Atoi(value)
-			o.CreationTimestamp = metav1.Time{Time: now.Add(-time.Duration(age) * time.Second)}
-		case "grace":
-			seconds, _ := strconv.ParseInt(value, 10, 64)
-			o.DeletionGracePeriodSeconds = &seconds
-			o.DeletionTimestamp = &metav1.Time{Time: o.DeletionTimestamp.Add(time.Duration(seconds) * time.Second)}
-		case "finalizers":
-			o.Finalizers = strings.Split(value, ",")
-		case "owners":
-			for _, owner := range strings.Split(value, ",") {
-				kind, name, _ := strings.Cut(owner, "/")
-				name, controller := strings.CutSuffix(name, "*")
-				plain, block := strings.CutSuffix(name, "!")
-				apiVersion, _ := s.resources[kind].GroupVersionKind().ToAPIVersionAndKind()
-				o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
-					APIVersion: apiVersion, Kind: kind, Name: plain, UID: types.UID(plain), BlockOwnerDeletion: &block, Controller: &controller,
-				})
-			}
-		}
-	}
-	s.objects = append(s.objects, o)
-	whole := &unstructured.Unstructured{Object: map[string]any{}}
-	if body != "" {
-		// Numbers are int64, as they are in what the API server answers.
-		if err := utiljson.Unmarshal([]byte(body), &whole.Object); err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-	}
-	whole.SetName(o.Name)
-	whole.SetNamespace(o.Namespace)
-	whole.SetUID(o.UID)
-	whole.SetResourceVersion("1")
-	whole.SetDeletionTimestamp(o.DeletionTimestamp)
-	whole.SetDeletionGracePeriodSeconds(o.DeletionGracePeriodSeconds)
-	whole.SetFinalizers(o.Finalizers)
-	s.whole[resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
-}
-
-// Read implements explain.Cluster.
-func (s *scenario) Read(_ context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
-	s.requests++
-	if s.unreadable[resource.Resource] {
-		return nil, errors.New("refused by the test")
-	}
-	if o := s.whole[resource.Resource+"/"+namespace+"/"+name]; o != nil {
-		return o.DeepCopy(), nil
-	}
-	return nil, apierrors.NewNotFound(resource.GroupResource(), name)
-}
-
-// List implements explain.Cluster.
-func (s *scenario) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	s.requests++
-	if s.unreadable[resource.Resource] {
-		return nil, errors.New("refused by the test")
-	}
-	if message, failed := s.failed[resource.Resource]; failed {
-		return nil, apierrors.NewInternalError(errors.New(message))
-	}
-	var items []unstructured.Unstructured
-	for key, o := range s.whole {
-		if strings.HasPrefix(key, resource.Resource+"/") && (namespace == "" || o.GetNamespace() == namespace) {
-			items = append(items, *o)
-		}
-	}
-	return items, nil
+	t.Helper()
+	return &scenario{World: explaintest.Parse(t, text)}
 }
 
 // explained runs the engine and the analysis, and returns what is said of each
@@ -253,32 +52,8 @@ func (s *scenario) explained(t *testing.T) string {
 // report runs the engine and the analysis for all terminating objects.
 func (s *scenario) report(t *testing.T) *explain.Report {
 	t.Helper()
-	mapper := meta.NewDefaultRESTMapper(nil)
-	snapshot := &graph.Snapshot{Mapper: mapper}
-	for kind, r := range s.resources {
-		scope := meta.RESTScopeRoot
-		if r.Namespaced {
-			scope = meta.RESTScopeNamespace
-		}
-		if kind == "Other" {
-			continue
-		}
-		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
-		if message, failed := s.failed[r.Resource]; failed {
-			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.ServerError, Message: message})
-		} else if s.unlisted[r.Resource] {
-			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
-			if namespace, listed := s.listedIn[r.Resource]; listed {
-				snapshot.MarkListed(r.GroupResource(), namespace, "1")
-			}
-		} else {
-			snapshot.MarkListed(r.GroupResource(), "", "1")
-		}
-	}
-	for _, o := range s.objects {
-		snapshot.Add(o)
-	}
-	g := graph.New(snapshot)
+	g := s.Graph()
+	snapshot := g.Snapshot()
 	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now}), g, gc.Options{SeesAll: true}).Collect(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -289,31 +64,15 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 			asked = append(asked, n.Object().UID)
 		}
 	}
-	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.events, Catalogue: s.catalogue, Now: now}
+	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.Events, Catalogue: s.catalogue, Now: now}
 	if s.wait != nil {
 		in.Wait = func(_ context.Context, d time.Duration) { s.wait(d) }
 	}
-	if len(s.answers) > 0 {
+	if len(s.Answers) > 0 {
 		in.Prober = prober{s}
 		asked = append(asked, s.named(g)...)
 	}
 	return explain.Explain(t.Context(), in, asked)
-}
-
-// events implements Input.Events.
-func (s *scenario) events(_ context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
-	s.requests++
-	if s.unreadable["events"] {
-		return nil, errors.New("refused by the test")
-	}
-	var items []unstructured.Unstructured
-	for key, o := range s.whole {
-		about, _, _ := unstructured.NestedString(o.Object, "involvedObject", "uid")
-		if strings.HasPrefix(key, "events/"+namespace+"/") && about == string(uid) {
-			items = append(items, *o)
-		}
-	}
-	return items, nil
 }
 
 const (

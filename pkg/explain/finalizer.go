@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -56,12 +57,12 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	if list == finalizers.Spec {
 		because = "spec finalizer " + finalizer
 	}
-	s := w.search(n, finalizer, list)
-	if h, is := w.component(n, s); is {
+	if h, is := w.component(n, finalizer, list); is {
 		h.because = because + ": " + h.because
 		return h
 	}
-	r := w.judge(n, s)
+	a := w.finder.Find(n, finalizer, list)
+	s, r := a.Search, w.judge(n, a)
 	key, at := r.id+" "+r.key, n.Identity()
 	switch {
 	case n.Resource().IsNamespace():
@@ -84,11 +85,11 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 }
 
 // join adds an object to those that a cause holds up.
-func (w *walker) join(c *Cause, n graph.Node, index int, s *search, r ruling) {
+func (w *walker) join(c *Cause, n graph.Node, index int, s *controllers.Search, r ruling) {
 	w.members[c] = append(w.members[c], n)
 	if len(w.members[c]) <= evidence.MaxShown {
-		c.Evidence = append(c.Evidence, evidence.Field(n, fmt.Sprintf("%s[%d]", s.field, index), s.finalizer))
-		c.Evidence = append(c.Evidence, w.author(n, s.finalizer)...)
+		c.Evidence = append(c.Evidence, evidence.Field(n, fmt.Sprintf("%s[%d]", s.Field, index), s.Finalizer))
+		c.Evidence = append(c.Evidence, w.author(n, s.Finalizer)...)
 		c.Evidence = append(c.Evidence, r.own...)
 	}
 	if r.byHand && len(w.members[c]) <= maxByHand {
@@ -97,15 +98,15 @@ func (w *walker) join(c *Cause, n graph.Node, index int, s *search, r ruling) {
 }
 
 // byHand removes the finalizer instead of its controller, the last way out.
-func (w *walker) byHand(n graph.Node, index int, s *search, r ruling) Remedy {
+func (w *walker) byHand(n graph.Node, index int, s *controllers.Search, r ruling) Remedy {
 	leaks, harmless := "whatever its controller would have cleaned up, which may be outside the cluster", false
-	for _, m := range s.known {
+	for _, m := range s.Known {
 		leaks, harmless = cmp.Or(m.Leaks, leaks), m.Harmless
 	}
-	if s.field == finalizers.Spec {
-		return w.finalizeNamespace(n, s.finalizer, leaks)
+	if s.Field == finalizers.Spec {
+		return w.finalizeNamespace(n, s.Finalizer, leaks)
 	}
-	remedy := w.removeFinalizer(n, index, s.finalizer, leaks)
+	remedy := w.removeFinalizer(n, index, s.Finalizer, leaks)
 	if harmless && (r.id == finAbsent || r.id == finInNamespace) {
 		remedy.Risk = Disruptive
 	}
@@ -114,18 +115,20 @@ func (w *walker) byHand(n graph.Node, index int, s *search, r ruling) Remedy {
 
 // component is a finalizer that a part of kube-controller-manager removes, of
 // which the conditions are not looked at.
-func (w *walker) component(n graph.Node, s *search) (hold, bool) {
-	if len(s.known) == 0 || s.known[0].Builtin != finalizers.ControllerManager {
+func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field) (hold, bool) {
+	known := w.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), list)
+	if len(known) == 0 || known[0].Builtin != finalizers.ControllerManager {
 		return hold{}, false
 	}
-	because := "the " + s.whose() + " has to remove it"
+	name := "the " + controllers.Whose(finalizer, known)
+	because := name + " has to remove it"
 	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
 		return w.manager(n, because, w.late(n)), true
 	}
-	return hold{because: because, cause: w.shared(finWorking+" "+s.finalizer, finWorking, n.Identity(), func(c *Cause) {
-		c.Summary = fmt.Sprintf("%s: kube-controller-manager works, and what the finalizer waits for is not looked at: %s", because, s.known[0].WaitsFor)
-		c.Controller = &Controller{Name: "the " + s.whose(), Liveness: Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(s.known[0])...)}
-		c.Evidence = []Evidence{evidence.Field(n, string(s.field), s.finalizer)}
+	return hold{because: because, cause: w.shared(finWorking+" "+finalizer, finWorking, n.Identity(), func(c *Cause) {
+		c.Summary = fmt.Sprintf("%s: kube-controller-manager works, and what the finalizer waits for is not looked at: %s", because, known[0].WaitsFor)
+		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(known[0])...)}
+		c.Evidence = []Evidence{evidence.Field(n, string(list), finalizer)}
 	})}, true
 }
 

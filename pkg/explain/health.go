@@ -66,6 +66,15 @@ func (w *walker) health() *health {
 	return h
 }
 
+// unmadePods is what shows that no controller manager works that would make pods, nil when
+// one may.
+func (w *walker) unmadePods() []Evidence {
+	if h := w.health(); h.dead() && len(h.idle) > 0 {
+		return append([]Evidence{h.evidence}, h.idle...)
+	}
+	return nil
+}
+
 type suspect struct {
 	node     graph.Node
 	evidence Evidence

@@ -31,7 +31,7 @@ type prober struct{ s *scenario }
 func (s *scenario) named(g *graph.Graph) []types.UID {
 	var uids []types.UID
 	for n := range g.Nodes() {
-		if _, asked := s.answers["ASK "+n.Identity().String()]; asked && !n.BeingDeleted() {
+		if _, asked := s.Answers["ASK "+n.Identity().String()]; asked && !n.BeingDeleted() {
 			uids = append(uids, n.Object().UID)
 		}
 	}
@@ -41,7 +41,7 @@ func (s *scenario) named(g *graph.Graph) []types.UID {
 // answer makes the error of "403 words", "422 field: words", "kept" or "".
 func (p prober) answer(write string, resource schema.GroupVersionResource, namespace, name string) (string, error) {
 	kind := ""
-	for k, r := range p.s.resources {
+	for k, r := range p.s.Resources {
 		if r.GroupVersionResource == resource {
 			kind = k
 		}
@@ -50,9 +50,9 @@ func (p prober) answer(write string, resource schema.GroupVersionResource, names
 	if namespace != "" {
 		place = kind + "/" + namespace + "/" + name
 	}
-	words, ok := p.s.answers[write+" "+place]
+	words, ok := p.s.Answers[write+" "+place]
 	if !ok {
-		words, ok = p.s.answers[write+" *"]
+		words, ok = p.s.Answers[write+" *"]
 	}
 	if !ok || words == "kept" {
 		return words, nil
@@ -86,7 +86,7 @@ func (p prober) TryPatch(_ context.Context, resource schema.GroupVersionResource
 	if err != nil {
 		return nil, err
 	}
-	o := p.s.whole[resource.Resource+"/"+namespace+"/"+name].DeepCopy()
+	o := p.s.Whole[resource.Resource+"/"+namespace+"/"+name].DeepCopy()
 	var view struct {
 		Metadata struct{ Finalizers []string }
 	}
@@ -353,8 +353,8 @@ func TestProbesAreBounded(t *testing.T) {
 	if diff := cmp.Diff([]string{"whether a PATCH of more configmaps would be accepted: 10 were asked about"}, report.Unread); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if s.requests > 40 {
-		t.Errorf("%d requests for 1000 objects that are alike", s.requests)
+	if s.Requests > 40 {
+		t.Errorf("%d requests for 1000 objects that are alike", s.Requests)
 	}
 }
 

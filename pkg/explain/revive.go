@@ -6,45 +6,46 @@ import (
 	"fmt"
 	"regexp"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // logs is a command that shows the log of a workload, of an object's name only
 // what concerns it.
-func (w *walker) logs(l *workload, name string) string {
-	command := fmt.Sprintf("%s logs %s --all-containers --since=1h", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref()))
+func (w *walker) logs(l *controllers.Workload, name string) string {
+	command := fmt.Sprintf("%s logs %s --all-containers --since=1h", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref()))
 	if name != "" {
 		command += " | grep -iwE " + shell.Quote(regexp.QuoteMeta(name)+"|finaliz[a-z]*")
 	}
 	return command
 }
 
-func (w *walker) readLogs(l *workload, name string) Remedy {
-	return Remedy{Risk: Safe, Command: w.logs(l, name), Effect: "shows what " + l.id.String() + " says about it"}
+func (w *walker) readLogs(l *controllers.Workload, name string) Remedy {
+	return Remedy{Risk: Safe, Command: w.logs(l, name), Effect: "shows what " + l.ID.String() + " says about it"}
 }
 
-func (w *walker) describe(l *workload, pod string) Remedy {
-	what := l.ref()
+func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
+	what := l.Ref()
 	if pod != "" {
 		what = "pod/" + pod
 	}
 	return Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s describe %s", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(what)),
+		Risk: Safe, Command: fmt.Sprintf("%s describe %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(what)),
 		Effect: "shows the events that say what is wrong: repair that, and the controller starts, cleans up and removes the finalizer",
 	}
 }
 
-func (w *walker) restart(l *workload) Remedy {
+func (w *walker) restart(l *controllers.Workload) Remedy {
 	return Remedy{
-		Risk: Disruptive, Command: fmt.Sprintf("%s rollout restart %s", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref())),
+		Risk: Disruptive, Command: fmt.Sprintf("%s rollout restart %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
 		Effect: "starts the controller anew, when its log shows that it hangs; what else it does is interrupted",
 	}
 }
 
 // newToken starts a workload anew whose account was made again. A pod by itself
 // cannot be.
-func (w *walker) newToken(l *workload) []Remedy {
-	if l.selector == nil {
+func (w *walker) newToken(l *controllers.Workload) []Remedy {
+	if l.Selector == nil {
 		return nil
 	}
 	r := w.restart(l)
@@ -54,42 +55,42 @@ func (w *walker) newToken(l *workload) []Remedy {
 
 // revive returns the ways to get a controller to run again, by what is wrong
 // with it.
-func (w *walker) revive(l *workload, st state) []Remedy {
+func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy {
 	scaled := Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref())),
+		Risk: Safe, Command: fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
 		Effect: "starts the controller again: it cleans up and removes the finalizer. It does nothing if somebody has scaled it up meanwhile",
 	}
 	previous := Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.id.Namespace), shell.Quote("pod/"+st.pod)),
+		Risk: Safe, Command: fmt.Sprintf("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote("pod/"+st.Pod)),
 		Effect: "shows what the controller said before it crashed: repair that, and it cleans up and removes the finalizer",
 	}
-	switch st.trouble {
-	case scaledDown:
+	switch st.Trouble {
+	case controllers.ScaledDown:
 		return []Remedy{scaled}
-	case crashing:
-		return []Remedy{previous, w.describe(l, st.pod)}
-	case hung:
+	case controllers.Crashing:
+		return []Remedy{previous, w.describe(l, st.Pod)}
+	case controllers.Hung:
 		return []Remedy{w.readLogs(l, ""), w.restart(l)}
-	case leaving:
+	case controllers.Leaving:
 		return []Remedy{{
-			Risk: Safe, Effect: "find out who deletes " + l.id.String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
+			Risk: Safe, Effect: "find out who deletes " + l.ID.String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
 		}}
-	case noAccount:
+	case controllers.NoAccount:
 		return append([]Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s create serviceaccount %s", shell.In(w.Kubectl, l.account.namespace), shell.Quote(l.account.name)),
+			Risk: Safe, Command: fmt.Sprintf("%s create serviceaccount %s", shell.In(w.Kubectl, l.Account.Namespace), shell.Quote(l.Account.Name)),
 			Effect: "makes the account again, to which its rights are still bound; or apply it from the product's chart or manifest",
 		}}, w.newToken(l)...)
-	case newAccount:
+	case controllers.NewAccount:
 		return w.newToken(l)
-	case noPods:
+	case controllers.NoPods:
 		remedies := []Remedy{w.describe(l, "")}
-		if l.paused {
+		if l.Paused {
 			remedies = append(remedies, Remedy{
-				Risk: Safe, Command: fmt.Sprintf("%s rollout resume %s", shell.In(w.Kubectl, l.id.Namespace), shell.Quote(l.ref())),
+				Risk: Safe, Command: fmt.Sprintf("%s rollout resume %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
 				Effect: "ends the pause, if that is what keeps its pods from being made",
 			})
 		}
 		return remedies
 	}
-	return []Remedy{w.describe(l, st.pod)}
+	return []Remedy{w.describe(l, st.Pod)}
 }

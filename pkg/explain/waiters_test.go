@@ -323,17 +323,17 @@ Pod/s/p deleted=5 grace=30 {"spec":{"nodeName":"n"}}`
 	} {
 		s := parse(t, cluster)
 		for _, key := range c.gone {
-			if s.whole[key] == nil {
+			if s.Whole[key] == nil {
 				t.Fatalf("no %s", key)
 			}
-			delete(s.whole, key)
+			delete(s.Whole, key)
 		}
 		if diff := cmp.Diff(c.want, s.explained(t)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", c.name, diff)
 		}
 	}
 	s := parse(t, cluster)
-	s.whole["configmaps/s/a"].SetUID("another")
+	s.Whole["configmaps/s/a"].SetUID("another")
 	if got := s.explained(t); !strings.HasPrefix(got, "ConfigMap/s/a: Pending\n") {
 		t.Errorf("another object of its name: %s", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -122,10 +123,11 @@ type walker struct {
 	// been seen since.
 	outlived map[string]bool
 	// hooks is nil until it is needed.
-	hooks  *webhookList
-	probed probing
-	helped map[*Cause]bool // see waysOut
-	controllers
+	hooks   *webhookList
+	probed  probing
+	helped  map[*Cause]bool // see waysOut
+	finder  *controllers.Finder
+	authors int // the objects that were read for who set a finalizer
 }
 
 // answer is what is known of one object.
@@ -162,7 +164,6 @@ func newWalker(ctx context.Context, in Input) *walker {
 		outlived: map[string]bool{},
 		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Wait: in.Wait}),
 		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
-		controllers: newControllers(),
 	}
 	for _, o := range in.Outcomes {
 		w.result[o.Object.UID] = o
@@ -174,6 +175,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	if w.Catalogue == nil {
 		w.Catalogue = finalizers.Builtin()
 	}
+	w.finder = controllers.New(w.evidence, w.Catalogue, w.unmadePods)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	return w

@@ -74,7 +74,7 @@ func (r admissionRule) covers(operation string, resource graph.Resource, subreso
 	if r.Scope == "Namespaced" && !resource.Namespaced || r.Scope == "Cluster" && resource.Namespaced {
 		return false
 	}
-	return has(r.Operations, operation) && has(r.APIGroups, resource.Group) &&
+	return states(r.Operations, operation) && states(r.APIGroups, resource.Group) &&
 		slices.ContainsFunc(r.Resources, func(name string) bool {
 			name, sub, _ := strings.Cut(name, "/")
 			return (name == "*" || name == resource.Resource) && (sub == "*" || sub == subresource)
@@ -239,4 +239,9 @@ func exists(value any, path []string) bool {
 		}
 	}
 	return value != nil
+}
+
+// states reports whether a list of a rule has the word, or stands for all.
+func states(list []string, word string) bool {
+	return slices.Contains(list, word) || slices.Contains(list, "*")
 }

@@ -19,17 +19,19 @@ type Fact struct {
 
 // The types that explanations know by name.
 var (
-	Pods              = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	Nodes             = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	Services          = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	Namespaces        = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	Claims            = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	Leases            = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	APIServices       = graph.APIServices
-	ServiceAccounts   = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	EndpointSlices    = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
-	CRDs              = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	AdmissionPolicies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	Pods               = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	Nodes              = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	Services           = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	Namespaces         = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	Claims             = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	Leases             = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	APIServices        = graph.APIServices
+	ServiceAccounts    = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	EndpointSlices     = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	CRDs               = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	ValidatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	MutatingWebhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+	AdmissionPolicies  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
 )
 
 var kinds = map[schema.GroupVersionResource]string{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package controllers
 
 import (
 	"cmp"
@@ -25,11 +25,11 @@ const (
 	unclear
 )
 
-// contender is a candidate for the finalizer of one object.
-type contender struct {
-	*candidate
+// Contender is a candidate for the finalizer of one object.
+type Contender struct {
+	*Candidate
 	how   standing
-	state state
+	State State
 	// may: its account may change the object, so far as is known.
 	may bool
 	// near: it is in the object's namespace. alike: it is called after the finalizer
@@ -37,28 +37,28 @@ type contender struct {
 	near, alike bool
 }
 
-// choice is the controller of one object's finalizer, so far as the candidates
+// Choice is the controller of one object's finalizer, so far as the candidates
 // tell.
-type choice struct {
+type Choice struct {
 	how  standing
-	best *contender // nil for nobody
-	// among are the candidates, the best first.
-	among []contender
+	best *Contender // nil for nobody
+	// Among are the candidates, the best first.
+	Among []Contender
 	// tied are those that work and between which nothing decides.
-	tied []contender
+	tied []Contender
 }
 
 // controller returns the best candidate, nil for none.
-func (ch *choice) controller() *candidate {
+func (ch *Choice) controller() *Candidate {
 	if ch.best == nil {
 		return nil
 	}
-	return ch.best.candidate
+	return ch.best.Candidate
 }
 
 // likelyOnes returns the candidates that count, the best first.
-func (s *search) likelyOnes() []*candidate {
-	var ones []*candidate
+func (s *Search) likelyOnes() []*Candidate {
+	var ones []*Candidate
 	for _, c := range s.candidates {
 		if c.score >= likely && len(ones) < 2*evidence.MaxShown {
 			ones = append(ones, c)
@@ -68,34 +68,34 @@ func (s *search) likelyOnes() []*candidate {
 }
 
 // choose finds the controller among the candidates, for one object.
-func (w *walker) choose(n graph.Node, s *search) choice {
-	return pick(w.contenders(n, s), len(w.inventory().unread) == 0)
+func (f *Finder) choose(n graph.Node, s *Search) Choice {
+	return pick(f.contenders(n, s), len(f.inventory().unread) == 0)
 }
 
 // contenders returns the likely candidates as they stand for one object, the
 // best first.
-func (w *walker) contenders(n graph.Node, s *search) []contender {
+func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 	id := n.Identity()
-	var among []contender
+	var among []Contender
 	for _, c := range s.likelyOnes() {
-		k := contender{
-			candidate: c, how: unclear, state: w.stateFor(s, c),
-			near: id.Namespace != "" && c.id.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
+		k := Contender{
+			Candidate: c, how: unclear, State: f.stateFor(s, c),
+			near: id.Namespace != "" && c.ID.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
 		}
-		k.may = w.rights().mayChange(c.account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(w.rights().unread) > 0
+		k.may = f.rights().mayChange(c.Account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		switch {
 		case !k.may && c.guessed():
 			k.how = mayNot // and not for certain: see pick
-		case k.state.liveness == Alive && k.may:
+		case k.State.Liveness == Alive && k.may:
 			k.how = works
-		case k.state.liveness == Alive:
+		case k.State.Liveness == Alive:
 			k.how = mayNot
-		case k.state.liveness == Dead:
+		case k.State.Liveness == Dead:
 			k.how = down
 		}
 		among = append(among, k)
 	}
-	slices.SortStableFunc(among, func(a, b contender) int {
+	slices.SortStableFunc(among, func(a, b Contender) int {
 		return cmp.Or(cmp.Compare(weight(b.strong), weight(a.strong)), b.score-a.score, b.kin()-a.kin())
 	})
 	return among
@@ -109,15 +109,15 @@ func weight(b bool) int {
 }
 
 // kin counts what brings the candidate close to the object.
-func (k *contender) kin() int { return weight(k.near) + weight(k.alike) }
+func (k *Contender) kin() int { return weight(k.near) + weight(k.alike) }
 
 // beats reports whether the evidence decides for a against b. One that is
 // closer to the object does not lose to a mere holder of rights.
-func (a *contender) beats(b *contender) bool {
+func (a *Contender) beats(b *Contender) bool {
 	switch {
 	case a.strong != b.strong:
 		return a.strong
-	case a.kin() < b.kin() && !a.named:
+	case a.kin() < b.kin() && !a.Named:
 		return false
 	case a.score != b.score:
 		return a.score > b.score
@@ -127,12 +127,12 @@ func (a *contender) beats(b *contender) bool {
 
 // rivals reports whether the candidate, which does not work, may be the
 // controller instead of one that works.
-func (a *contender) rivals() bool {
+func (a *Contender) rivals() bool {
 	switch a.how {
 	case down, unclear:
-		return a.may || a.named || a.elsewhere
+		return a.may || a.Named || a.elsewhere
 	case mayNot:
-		return a.named && !a.elsewhere
+		return a.Named && !a.elsewhere
 	}
 	return false
 }
@@ -142,8 +142,8 @@ func (a *contender) rivals() bool {
 // controller is called dead only when every workload is known and none that
 // works may be it, and denied only when something other than rights and its name
 // says that it is the one.
-func pick(among []contender, all bool) choice {
-	var first [unclear + 1]*contender
+func pick(among []Contender, all bool) Choice {
+	var first [unclear + 1]*Contender
 	for i := range among {
 		k := &among[i]
 		skipped := k.how == unclear && !k.may && !k.elsewhere
@@ -152,11 +152,11 @@ func pick(among []contender, all bool) choice {
 		}
 	}
 	alive, denied, dead, unknown := first[works], first[mayNot], first[down], first[unclear]
-	is := func(how standing, k *contender) choice { return choice{how: how, best: k, among: among} }
+	is := func(how standing, k *Contender) Choice { return Choice{how: how, best: k, Among: among} }
 	switch {
 	case alive != nil:
 		return pickAlive(alive, among)
-	case denied != nil && denied.named && !denied.elsewhere && (dead == nil || !dead.beats(denied)):
+	case denied != nil && denied.Named && !denied.elsewhere && (dead == nil || !dead.beats(denied)):
 		return is(mayNot, denied)
 	case unknown != nil:
 		return is(unclear, unknown)
@@ -167,19 +167,19 @@ func pick(among []contender, all bool) choice {
 	case denied != nil:
 		return is(unclear, denied)
 	}
-	return choice{}
+	return Choice{Among: among}
 }
 
 // pickAlive says whether the best of those that work is the controller.
-func pickAlive(alive *contender, among []contender) choice {
-	ch := choice{how: works, best: alive, among: among, tied: []contender{*alive}}
+func pickAlive(alive *Contender, among []Contender) Choice {
+	ch := Choice{how: works, best: alive, Among: among, tied: []Contender{*alive}}
 	for i := range among {
 		switch k := &among[i]; {
-		case k.candidate == alive.candidate:
+		case k.Candidate == alive.Candidate:
 		case k.how == works && k.strong == alive.strong && k.score == alive.score && k.kin() == alive.kin():
 			ch.tied = append(ch.tied, *k)
 		case k.rivals() && !alive.beats(k):
-			return choice{how: unclear, best: alive, among: among}
+			return Choice{how: unclear, best: alive, Among: among}
 		}
 	}
 	if len(ch.tied) > 1 || alive.score < certain {
@@ -189,46 +189,46 @@ func pickAlive(alive *contender, among []contender) choice {
 }
 
 // undecided says between whom the evidence does not decide.
-func (ch *choice) undecided() string {
+func (ch *Choice) undecided() string {
 	var names []string
-	for _, k := range ch.among[:min(len(ch.among), evidence.MaxShown)] {
-		names = append(names, fmt.Sprintf("%s (%s)", k.id, k.state.liveness))
+	for _, k := range ch.Among[:min(len(ch.Among), evidence.MaxShown)] {
+		names = append(names, fmt.Sprintf("%s (%s)", k.ID, k.State.Liveness))
 	}
 	switch {
-	case len(names) == 1 && ch.among[0].state.liveness == Unsure:
-		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.among[0].id, ch.among[0].state.because)
+	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure:
+		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.Among[0].ID, ch.Among[0].State.Because)
 	case len(names) == 1:
 		return "whether its controller is " + names[0] + " is not certain"
-	case ch.among[0].beats(&ch.among[1]) && ch.among[0].how != works:
+	case ch.Among[0].beats(&ch.Among[1]) && ch.Among[0].how != works:
 		return fmt.Sprintf("its controller is probably %s, but it may be another: %s", names[0], strings.Join(names[1:], ", "))
 	}
 	return "nothing decides which of these is its controller: " + strings.Join(names, ", ")
 }
 
-// describe says of a candidate how it stands, and what points at it.
-func (k *contender) describe() Evidence {
-	said := []string{k.state.liveness + ": " + k.state.because}
+// Describe says of a candidate how it stands, and what points at it.
+func (k *Contender) Describe() evidence.Fact {
+	said := []string{k.State.Liveness + ": " + k.State.Because}
 	if !k.may && !k.elsewhere {
 		said = append(said, "RBAC does not let it change the object")
 	}
-	said = append(said, k.signs[0].Value)
+	said = append(said, k.Signs[0].Value)
 	if k.near {
 		said = append(said, "it is in the object's namespace")
 	}
 	if k.alike {
 		said = append(said, "its name has a word of the finalizer or the type")
 	}
-	return Evidence{Source: k.id.String(), Path: "candidate", Value: strings.Join(said, "; ")}
+	return evidence.Fact{Source: k.ID.String(), Path: "candidate", Value: strings.Join(said, "; ")}
 }
 
 // similar reports whether the workload calls itself the controller of the
 // type, or of the finalizer's domain.
-func (c *candidate) similar(s *search) bool {
-	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.id.Name, word) }
+func (c *Candidate) similar(s *Search) bool {
+	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.ID.Name, word) }
 	if !slices.ContainsFunc(controllerWords, says) {
 		return false
 	}
-	words := strings.Split(finalizers.Domain(s.finalizer), ".")
+	words := strings.Split(finalizers.Domain(s.Finalizer), ".")
 	words = words[:len(words)-1]
 	if s.own {
 		group, _, _ := strings.Cut(s.resource.Group, ".")
@@ -245,15 +245,15 @@ var (
 
 // sharesWord reports whether a word of the workload's name is one of the
 // finalizer, which may be short: "zb-operator" and "corp.example/zb-cleanup".
-func (c *candidate) sharesWord(s *search) bool {
+func (c *Candidate) sharesWord(s *Search) bool {
 	wordsOf := func(text string) []string { return notWords.Split(strings.ToLower(text), -1) }
-	domain, rest, found := strings.Cut(s.finalizer, "/")
+	domain, rest, found := strings.Cut(s.Finalizer, "/")
 	if !found {
-		domain, rest = "", s.finalizer
+		domain, rest = "", s.Finalizer
 	}
 	labels := wordsOf(domain)
 	words := slices.Concat(labels[:len(labels)-1], wordsOf(rest))
-	return slices.ContainsFunc(wordsOf(c.id.Name), func(word string) bool {
+	return slices.ContainsFunc(wordsOf(c.ID.Name), func(word string) bool {
 		return len(word) > 1 && !slices.Contains(controllerWords, word) && !slices.Contains(finalizerWords, word) && slices.Contains(words, word)
 	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package controllers
 
 import (
 	"cmp"
@@ -47,20 +47,20 @@ type container struct {
 	} `json:"env"`
 }
 
-// workload is a Deployment, StatefulSet or DaemonSet, or a pod that belongs to
+// Workload is a Deployment, StatefulSet or DaemonSet, or a pod that belongs to
 // none.
-type workload struct {
-	id    graph.Identity
+type Workload struct {
+	ID    graph.Identity
 	whole *unstructured.Unstructured
-	// replicas is the number that is wanted, -1 when it is not stated.
-	replicas int64
-	paused   bool
-	account  account
+	// Replicas is the number that is wanted, -1 when it is not stated.
+	Replicas int64
+	Paused   bool
+	Account  Account
 	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
 	// of what it may.
 	elsewhere bool
-	// selector chooses its pods; nil for a pod.
-	selector labels.Selector
+	// Selector chooses its pods; nil for a pod.
+	Selector labels.Selector
 	// podLabels are those of its pods.
 	podLabels labels.Set
 	// programs are the names that its containers, images and commands have: one
@@ -68,37 +68,37 @@ type workload struct {
 	programs []string
 }
 
-// ref names the workload for kubectl.
-func (l *workload) ref() string {
-	return strings.ToLower(l.id.Resource.Kind) + "/" + l.id.Name
+// Ref names the workload for kubectl.
+func (l *Workload) Ref() string {
+	return strings.ToLower(l.ID.Resource.Kind) + "/" + l.ID.Name
 }
 
 // inventory is every workload of the cluster.
 type inventory struct {
-	workloads []*workload
+	workloads []*Workload
 	// unread says what could not be listed.
 	unread []string
 }
 
 // inventory lists the workloads, once: three lists.
-func (w *walker) inventory() *inventory {
-	if w.running != nil {
-		return w.running
+func (f *Finder) inventory() *inventory {
+	if f.running != nil {
+		return f.running
 	}
-	w.running = &inventory{}
+	f.running = &inventory{}
 	for _, kind := range workloadKinds {
-		items := w.listFor(kind.resource, &w.running.unread)
+		items := f.listFor(kind.resource, &f.running.unread)
 		for i := range items {
 			if l := newWorkload(kind.resource, kind.kind, &items[i]); l != nil {
-				w.running.workloads = append(w.running.workloads, l)
+				f.running.workloads = append(f.running.workloads, l)
 			}
 		}
 	}
-	slices.SortFunc(w.running.workloads, func(a, b *workload) int { return a.id.Compare(b.id) })
-	return w.running
+	slices.SortFunc(f.running.workloads, func(a, b *Workload) int { return a.ID.Compare(b.ID) })
+	return f.running
 }
 
-func newWorkload(resource schema.GroupVersionResource, kind string, o *unstructured.Unstructured) *workload {
+func newWorkload(resource schema.GroupVersionResource, kind string, o *unstructured.Unstructured) *Workload {
 	var view struct {
 		Spec struct {
 			Replicas *int64                `json:"replicas"`
@@ -119,37 +119,37 @@ func newWorkload(resource schema.GroupVersionResource, kind string, o *unstructu
 	if err != nil {
 		selector = labels.Nothing()
 	}
-	l := &workload{
-		id: evidence.IdentityOf(resource, kind, o), whole: o, replicas: -1, paused: view.Spec.Paused, selector: selector,
-		podLabels: view.Spec.Template.Metadata.Labels, account: accountOf(o, view.Spec.Template.Spec), programs: programs(view.Spec.Template.Spec),
+	l := &Workload{
+		ID: evidence.IdentityOf(resource, kind, o), whole: o, Replicas: -1, Paused: view.Spec.Paused, Selector: selector,
+		podLabels: view.Spec.Template.Metadata.Labels, Account: accountOf(o, view.Spec.Template.Spec), programs: programs(view.Spec.Template.Spec),
 		elsewhere: hasKubeconfig(view.Spec.Template.Spec),
 	}
 	if kind != "DaemonSet" {
-		l.replicas = 1
+		l.Replicas = 1
 		if view.Spec.Replicas != nil {
-			l.replicas = *view.Spec.Replicas
+			l.Replicas = *view.Spec.Replicas
 		}
 	}
 	return l
 }
 
 // newPodWorkload is a pod that no Deployment, StatefulSet or DaemonSet has.
-func newPodWorkload(o *unstructured.Unstructured) *workload {
+func newPodWorkload(o *unstructured.Unstructured) *Workload {
 	var view struct {
 		Spec podSpec `json:"spec"`
 	}
 	if !evidence.Decode(o, &view) {
 		return nil
 	}
-	return &workload{
-		id: evidence.IdentityOf(pods, "Pod", o), whole: o, replicas: -1, podLabels: o.GetLabels(),
-		account: accountOf(o, view.Spec), programs: programs(view.Spec),
+	return &Workload{
+		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, podLabels: o.GetLabels(),
+		Account: accountOf(o, view.Spec), programs: programs(view.Spec),
 		elsewhere: hasKubeconfig(view.Spec),
 	}
 }
 
-func accountOf(o *unstructured.Unstructured, spec podSpec) account {
-	return account{o.GetNamespace(), cmp.Or(spec.ServiceAccount, "default")}
+func accountOf(o *unstructured.Unstructured, spec podSpec) Account {
+	return Account{o.GetNamespace(), cmp.Or(spec.ServiceAccount, "default")}
 }
 
 // programs returns the names by which the containers may call themselves.
@@ -195,17 +195,17 @@ func isCommon(name string) bool {
 
 // podsOf returns the pods of the workload that have not ended: an evicted one
 // stays beside the next. Pods of a namespace are listed once.
-func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
-	if l.selector == nil {
+func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
+	if l.Selector == nil {
 		return []*unstructured.Unstructured{l.whole}, nil
 	}
-	items, err := w.evidence.List(pods, l.id.Namespace)
+	items, err := f.evidence.List(evidence.Pods, l.ID.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var own []*unstructured.Unstructured
 	for i := range items {
-		if !l.selector.Empty() && l.selector.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) {
+		if !l.Selector.Empty() && l.Selector.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) {
 			own = append(own, &items[i])
 		}
 	}
@@ -216,51 +216,51 @@ func (w *walker) podsOf(l *workload) ([]*unstructured.Unstructured, error) {
 // loosePods returns pods that no Deployment, StatefulSet or DaemonSet has and
 // that are called after a program: static pods, and those of other kinds of
 // workloads. An empty namespace stands for all.
-func (w *walker) loosePods(namespace, program string) []*workload {
-	var found []*workload
-	for _, n := range w.evidence.Instances(pods.GroupResource()) {
+func (f *Finder) loosePods(namespace, program string) []*Workload {
+	var found []*Workload
+	for _, n := range f.evidence.Instances(evidence.Pods.GroupResource()) {
 		o := n.Object()
 		inIt := namespace == "" || o.Namespace == namespace
 		if !inIt || o.Name != program && !strings.HasPrefix(o.Name, program+"-") || len(found) == evidence.MaxShown {
 			continue
 		}
 		owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences})
-		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && w.ownerKnown(o.Namespace, owner) {
+		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && f.ownerKnown(o.Namespace, owner) {
 			continue
 		}
-		if full, err := w.evidence.Whole(n); err == nil && !evidence.PodEnded(full) && !w.selected(full) {
+		if full, err := f.evidence.Whole(n); err == nil && !evidence.PodEnded(full) && !f.selected(full) {
 			found = append(found, newPodWorkload(full))
 		}
 	}
-	return slices.DeleteFunc(found, func(l *workload) bool { return l == nil })
+	return slices.DeleteFunc(found, func(l *Workload) bool { return l == nil })
 }
 
 // selected reports whether a workload of the inventory chooses the pod: it
 // adopts the pod, and counts in its place.
-func (w *walker) selected(pod *unstructured.Unstructured) bool {
-	return slices.ContainsFunc(w.inventory().workloads, func(l *workload) bool {
-		return l.id.Namespace == pod.GetNamespace() && !l.selector.Empty() && l.selector.Matches(labels.Set(pod.GetLabels()))
+func (f *Finder) selected(pod *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
+		return l.ID.Namespace == pod.GetNamespace() && !l.Selector.Empty() && l.Selector.Matches(labels.Set(pod.GetLabels()))
 	})
 }
 
 // ownerKnown reports whether the owner of a pod is, or belongs to, a workload of
 // the inventory. Pods of Jobs are no controllers.
-func (w *walker) ownerKnown(namespace string, owner *metav1.OwnerReference) bool {
-	return owner.Kind == "Job" || slices.ContainsFunc(w.inventory().workloads, func(l *workload) bool {
-		return l.id.Namespace == namespace && (l.id.UID == owner.UID || strings.HasPrefix(owner.Name, l.id.Name+"-"))
+func (f *Finder) ownerKnown(namespace string, owner *metav1.OwnerReference) bool {
+	return owner.Kind == "Job" || slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
+		return l.ID.Namespace == namespace && (l.ID.UID == owner.UID || strings.HasPrefix(owner.Name, l.ID.Name+"-"))
 	})
 }
 
-// behind returns the workloads that a service sends its requests to.
-func (w *walker) behind(namespace, name string) []*workload {
-	service, err := w.evidence.Get(services, namespace, name)
+// Behind returns the workloads that a service sends its requests to.
+func (f *Finder) Behind(namespace, name string) []*Workload {
+	service, err := f.evidence.Get(evidence.Services, namespace, name)
 	if err != nil {
 		return nil
 	}
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
-	var found []*workload
-	for _, l := range w.inventory().workloads {
-		if len(selector) > 0 && l.id.Namespace == namespace && labels.SelectorFromSet(selector).Matches(l.podLabels) {
+	var found []*Workload
+	for _, l := range f.inventory().workloads {
+		if len(selector) > 0 && l.ID.Namespace == namespace && labels.SelectorFromSet(selector).Matches(l.podLabels) {
 			found = append(found, l)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package controllers
 
 import (
 	"fmt"
@@ -15,45 +15,45 @@ import (
 )
 
 const (
-	// sameFailure is for how long a controller must fail alike before that
+	// SameFailure is for how long a controller must fail alike before that
 	// counts as stuck.
-	sameFailure = 10 * time.Minute
-	// quiet is for how long nothing may move on an object whose controller works
+	SameFailure = 10 * time.Minute
+	// Quiet is for how long nothing may move on an object whose controller works
 	// before it is no longer said to progress.
-	quiet = 10 * time.Minute
+	Quiet = 10 * time.Minute
 )
 
-// failureKind tells the failures of a working controller apart.
-type failureKind int
+// FailureKind tells the failures of a working controller apart.
+type FailureKind int
 
 const (
-	failing failureKind = iota
-	// needsCreate: it has to create something in a namespace that is being
+	Failing FailureKind = iota
+	// NeedsCreate: it has to create something in a namespace that is being
 	// deleted.
-	needsCreate
-	// overQuota: a quota or a pod security level keeps it from creating
+	NeedsCreate
+	// OverQuota: a quota or a pod security level keeps it from creating
 	// something.
-	overQuota
+	OverQuota
 )
 
-// failure is something that a controller says about a clean-up that fails.
-type failure struct {
-	kind     failureKind
-	evidence Evidence
-	message  string
-	since    time.Time
+// Failure is something that a controller says about a clean-up that fails.
+type Failure struct {
+	Kind     FailureKind
+	Evidence evidence.Fact
+	Message  string
+	Since    time.Time
 }
 
-// progress is what an object shows of the work on its deletion.
-type progress struct {
-	failure *failure
-	// worked is when something last changed since the deletion that is not the
+// Progress is what an object shows of the work on its deletion.
+type Progress struct {
+	Failure *Failure
+	// Worked is when something last changed since the deletion that is not the
 	// failure itself.
-	worked time.Time
-	// moved is when anything last changed since the deletion, with what shows it;
+	Worked time.Time
+	// Moved is when anything last changed since the deletion, with what shows it;
 	// zero for nothing.
-	moved    time.Time
-	evidence Evidence
+	Moved    time.Time
+	Evidence evidence.Fact
 }
 
 var (
@@ -64,14 +64,14 @@ var (
 
 const endingNamespace = "because it is being terminated"
 
-// progressOf reads what an object's status, managed fields and events say about
+// ProgressOf reads what an object's status, managed fields and events say about
 // its deletion.
-func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progress {
+func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured) Progress {
 	asked := evidence.Requested(n.Object())
-	var p progress
-	move := func(t time.Time, e Evidence) {
-		if t.After(asked) && t.After(p.moved) {
-			p.moved, p.evidence = t, e
+	var p Progress
+	move := func(t time.Time, e evidence.Fact) {
+		if t.After(asked) && t.After(p.Moved) {
+			p.Moved, p.Evidence = t, e
 		}
 	}
 	for _, entry := range full.GetManagedFields() {
@@ -80,21 +80,21 @@ func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progr
 		}
 	}
 	p.take(statusFailure(n, full, asked))
-	p.worked = p.moved
+	p.Worked = p.Moved
 	for _, c := range evidence.Conditions(full) {
 		move(c.Since, c.Fact(n.Identity().String()))
 		if !fails(c) {
-			p.worked = evidence.Latest(p.worked, c.Since)
+			p.Worked = evidence.Latest(p.Worked, c.Since)
 		}
 	}
-	for _, e := range w.eventsAbout(n) {
+	for _, e := range f.eventsAbout(n) {
 		view := evidence.NewEvent(&e)
 		move(view.Last, view.Fact())
 		switch {
 		case view.Last.Before(asked):
 		case view.Type != "Warning":
-			p.worked = evidence.Latest(p.worked, view.Last)
-		case w.evidence.Now.Sub(view.Last) <= sameFailure:
+			p.Worked = evidence.Latest(p.Worked, view.Last)
+		case f.evidence.Now.Sub(view.Last) <= SameFailure:
 			p.take(failureOf(view, asked))
 		}
 	}
@@ -102,22 +102,22 @@ func (w *walker) progressOf(n graph.Node, full *unstructured.Unstructured) progr
 }
 
 // take keeps the failure that explains most, and of like ones the first.
-func (p *progress) take(f *failure) {
-	if f != nil && (p.failure == nil || f.kind > p.failure.kind) {
-		p.failure = f
+func (p *Progress) take(f *Failure) {
+	if f != nil && (p.Failure == nil || f.Kind > p.Failure.Kind) {
+		p.Failure = f
 	}
 }
 
 // statusFailure finds a failure in the status: a condition that is about the
 // deletion, or a text.
-func statusFailure(n graph.Node, full *unstructured.Unstructured, asked time.Time) *failure {
-	var found *failure
+func statusFailure(n graph.Node, full *unstructured.Unstructured, asked time.Time) *Failure {
+	var found *Failure
 	for i, c := range evidence.Conditions(full) {
 		if c.Since.Before(asked) && !observed(full, i) || !fails(c) {
 			continue
 		}
 		f := newFailure(c.Message+" "+c.Reason, c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
-		if found == nil || f.kind > found.kind {
+		if found == nil || f.Kind > found.Kind {
 			found = f
 		}
 	}
@@ -154,21 +154,21 @@ func fails(c evidence.Condition) bool {
 	return false
 }
 
-func newFailure(message string, e Evidence, since time.Time) *failure {
-	f := &failure{message: strings.TrimSpace(message), evidence: e, since: since}
+func newFailure(message string, e evidence.Fact, since time.Time) *Failure {
+	f := &Failure{Message: strings.TrimSpace(message), Evidence: e, Since: since}
 	switch {
 	case strings.Contains(message, endingNamespace):
-		f.kind = needsCreate
+		f.Kind = NeedsCreate
 	case quotaText.MatchString(message):
-		f.kind = overQuota
+		f.Kind = OverQuota
 	}
 	return f
 }
 
 // failureOf is what a Warning event tells. One that came once stands since then.
-func failureOf(e evidence.Event, asked time.Time) *failure {
+func failureOf(e evidence.Event, asked time.Time) *Failure {
 	since := e.Last
-	if e.Repeats(sameFailure) {
+	if e.Repeats(SameFailure) {
 		since = e.First
 	}
 	return newFailure(e.Message, e.Fact(), evidence.Latest(asked, since))
@@ -176,10 +176,7 @@ func failureOf(e evidence.Event, asked time.Time) *failure {
 
 // eventsAbout reads the events about an object, and about its direct dependents,
 // of which a few are looked at: the Jobs that clean up for a controller.
-func (w *walker) eventsAbout(n graph.Node) []unstructured.Unstructured {
-	if w.Events == nil {
-		return nil
-	}
+func (f *Finder) eventsAbout(n graph.Node) []unstructured.Unstructured {
 	nodes := []graph.Node{n}
 	for _, d := range n.Dependents() {
 		if len(nodes) < maxDependents && !d.Virtual() {
@@ -188,7 +185,7 @@ func (w *walker) eventsAbout(n graph.Node) []unstructured.Unstructured {
 	}
 	var all []unstructured.Unstructured
 	for _, m := range nodes {
-		all = append(all, w.evidence.Events(m.Identity().Namespace, m.UID())...)
+		all = append(all, f.evidence.Events(m.Identity().Namespace, m.UID())...)
 	}
 	return all
 }

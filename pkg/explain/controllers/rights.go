@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package controllers
 
 import (
 	"fmt"
@@ -22,11 +22,11 @@ var (
 	roleBindings        = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "rolebindings"}
 )
 
-// account is a ServiceAccount.
-type account struct{ namespace, name string }
+// Account is a ServiceAccount.
+type Account struct{ Namespace, Name string }
 
-// user is the name that the API server gives the account.
-func (a account) user() string { return "system:serviceaccount:" + a.namespace + ":" + a.name }
+// User is the name that the API server gives the account.
+func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
 
 // policyRule is a rule of a Role or ClusterRole.
 type policyRule struct {
@@ -82,7 +82,7 @@ type rights struct {
 
 // question is whether an account may change objects of a type in a namespace.
 type question struct {
-	account   account
+	account   Account
 	resource  schema.GroupResource
 	namespace string
 }
@@ -94,15 +94,15 @@ type answerOf struct {
 }
 
 // rights reads the roles and bindings of the cluster, once: four lists.
-func (w *walker) rights() *rights {
-	if w.allowed != nil {
-		return w.allowed
+func (f *Finder) rights() *rights {
+	if f.allowed != nil {
+		return f.allowed
 	}
 	r := &rights{of: map[string][]grant{}, known: map[question]answerOf{}}
-	w.allowed = r
+	f.allowed = r
 	rules, everyday := map[string][]policyRule{}, map[string]bool{}
 	for _, resource := range []schema.GroupVersionResource{clusterRoles, roles} {
-		items := w.listFor(resource, &r.unread)
+		items := f.listFor(resource, &r.unread)
 		for i := range items {
 			var role struct {
 				Rules []policyRule `json:"rules"`
@@ -114,7 +114,7 @@ func (w *walker) rights() *rights {
 		}
 	}
 	for _, resource := range []schema.GroupVersionResource{clusterRoleBindings, roleBindings} {
-		items := w.listFor(resource, &r.unread)
+		items := f.listFor(resource, &r.unread)
 		for i := range items {
 			var b binding
 			if !evidence.Decode(&items[i], &b) {
@@ -131,8 +131,8 @@ func (w *walker) rights() *rights {
 }
 
 // listFor lists whole objects everywhere, and notes when that fails.
-func (w *walker) listFor(resource schema.GroupVersionResource, unread *[]string) []unstructured.Unstructured {
-	items, err := w.evidence.List(resource, "")
+func (f *Finder) listFor(resource schema.GroupVersionResource, unread *[]string) []unstructured.Unstructured {
+	items, err := f.evidence.List(resource, "")
 	if err != nil && !slices.Contains(*unread, resource.GroupResource().String()) {
 		*unread = append(*unread, resource.GroupResource().String())
 	}
@@ -162,7 +162,7 @@ func (r *rights) bind(b *unstructured.Unstructured, subjects []subject, rules []
 			if s.Namespace == "" {
 				s.Namespace = b.GetNamespace()
 			}
-			user = account{s.Namespace, s.Name}.user()
+			user = Account{s.Namespace, s.Name}.User()
 		}
 		for _, rule := range rules {
 			g := grant{policyRule: rule, subject: s, namespace: b.GetNamespace(), role: role, binding: name, everyday: everyday}
@@ -174,10 +174,10 @@ func (r *rights) bind(b *unstructured.Unstructured, subjects []subject, rules []
 
 // grantsOf returns what a service account may do, with what it may as a member
 // of the groups that all are in.
-func (r *rights) grantsOf(a account) []grant {
-	all := slices.Clone(r.of["ServiceAccount "+a.user()])
-	all = append(all, r.of["User "+a.user()]...)
-	for _, group := range []string{"system:serviceaccounts", "system:serviceaccounts:" + a.namespace, "system:authenticated"} {
+func (r *rights) grantsOf(a Account) []grant {
+	all := slices.Clone(r.of["ServiceAccount "+a.User()])
+	all = append(all, r.of["User "+a.User()]...)
+	for _, group := range []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"} {
 		all = append(all, r.of["Group "+group]...)
 	}
 	return all
@@ -187,7 +187,7 @@ var changing = []string{"update", "patch"}
 
 // mayChange reports whether the account may take a finalizer off the object:
 // update or patch it.
-func (r *rights) mayChange(a account, resource schema.GroupResource, namespace, name string) bool {
+func (r *rights) mayChange(a Account, resource schema.GroupResource, namespace, name string) bool {
 	q := question{a, resource, namespace}
 	answer, asked := r.known[q]
 	if !asked {
@@ -204,15 +204,15 @@ func (r *rights) mayChange(a account, resource schema.GroupResource, namespace, 
 
 // states reports whether a rule that states the type lets the account change its
 // objects.
-func (r *rights) states(a account, resource schema.GroupResource) bool {
-	return slices.ContainsFunc(r.of["ServiceAccount "+a.user()], func(g grant) bool {
+func (r *rights) states(a Account, resource schema.GroupResource) bool {
+	return slices.ContainsFunc(r.of["ServiceAccount "+a.User()], func(g grant) bool {
 		return !g.everyday && g.names(resource) && g.allows(changing...)
 	})
 }
 
 // mayAll reports whether the account may change objects of every type in the
 // namespace.
-func (r *rights) mayAll(a account, namespace string) bool {
+func (r *rights) mayAll(a Account, namespace string) bool {
 	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
 		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 &&
 			slices.Contains(g.APIGroups, "*") && slices.Contains(g.Resources, "*") && g.allows(changing...)
@@ -221,7 +221,7 @@ func (r *rights) mayAll(a account, namespace string) bool {
 
 // said says for people what the account may do with an object, and by which
 // roles. Rules for other objects of the type, by their names, are told apart.
-func (r *rights) said(a account, resource schema.GroupResource, namespace, name string) string {
+func (r *rights) said(a Account, resource schema.GroupResource, namespace, name string) string {
 	var verbs, by, others []string
 	for _, g := range r.grantsOf(a) {
 		switch {
@@ -276,10 +276,10 @@ func (r *rights) holders(resource schema.GroupResource) []grant {
 	return found
 }
 
-func (g grant) evidence() Evidence {
+func (g grant) evidence() evidence.Fact {
 	what := strings.Join(g.Resources, ",")
 	if len(g.ResourceNames) > 0 {
 		what += " named " + strings.Join(g.ResourceNames, ",")
 	}
-	return Evidence{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, strings.Join(g.Verbs, ","), what)}
+	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, strings.Join(g.Verbs, ","), what)}
 }

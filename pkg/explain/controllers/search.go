@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package controllers
 
 import (
 	"cmp"
@@ -18,11 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-var (
-	validatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-	mutatingWebhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
-)
-
 // The weights of the signs that a workload is the controller of a finalizer.
 // One of at least likely makes it a candidate, of at least certain the
 // controller, if no other has as many.
@@ -36,113 +31,113 @@ const (
 	certain = 3
 )
 
-// candidate is a workload that may be the controller of a finalizer.
-type candidate struct {
-	*workload
+// Candidate is a workload that may be the controller of a finalizer.
+type Candidate struct {
+	*Workload
 	score int
 	// identified: something other than rights points at it.
 	identified bool
-	signs      []Evidence
-	// named is set when managed fields, an event, a lease, or the place that the
+	Signs      []evidence.Fact
+	// Named is set when managed fields, an event, a lease, or the place that the
 	// catalogue states name it; strong when that is who set the finalizer, or the
 	// place.
-	named, strong bool
+	Named, strong bool
 }
 
 // guessed reports whether nothing but its name points at the workload: that it
 // fits a pattern of the catalogue, or is there in another namespace than the
 // one that the catalogue states. Another product's may be called alike.
-func (c *candidate) guessed() bool {
-	return !c.named && !slices.ContainsFunc(c.signs, func(e Evidence) bool { return e.Path != nameAlone })
+func (c *Candidate) guessed() bool {
+	return !c.Named && !slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != nameAlone })
 }
 
 // nameAlone is the path of a sign that is no more than a name.
 const nameAlone = "metadata.name"
 
-// search is what was found of the controller of a finalizer on a type.
-type search struct {
-	finalizer string
-	field     finalizers.Field
+// Search is what was found of the controller of a finalizer on a type.
+type Search struct {
+	Finalizer string
+	Field     finalizers.Field
 	resource  graph.Resource
-	// known are the entries of the catalogue that fit best.
-	known []finalizers.Match
+	// Known are the entries of the catalogue that fit best.
+	Known []finalizers.Match
 	// groups are the API groups that the finalizer's domain points at.
 	groups []schema.GroupResource
 	// own: the type's own group is one of them.
 	own bool
 	// domainServed: a CustomResourceDefinition or API of the domain is there.
 	domainServed bool
-	// setters are the managers that set it on the objects that were looked at,
+	// Setters are the managers that set it on the objects that were looked at,
 	// workers those that changed such an object after its deletion.
-	setters, workers []string
-	candidates       []*candidate // the best first
+	Setters, workers []string
+	candidates       []*Candidate // the best first
 	// lost are grants to accounts that are gone with their namespace, outside
 	// those to users and groups who may be the controller.
 	lost, outside []grant
-	lostServices  []Evidence
+	lostServices  []evidence.Fact
 	// leases are those for it that no workload here holds or held; orphanLease is
 	// one that somebody renews.
 	leases      []*unstructured.Unstructured
-	orphanLease *Evidence
+	OrphanLease *evidence.Fact
 	unread      []string
-	looked      Evidence
+	Looked      evidence.Fact
 	// possible has by namespace what may serve the finalizer although nothing
 	// says so.
 	possible map[string]string
 	// states are those of the candidates, with the leases for the finalizer.
-	states map[graph.Identity]state
+	states map[graph.Identity]State
 }
 
-// search looks for the controller of a finalizer on objects of n's type, once:
+// Search looks for the controller of a finalizer on objects of n's type, once:
 // a number of lists that does not depend on how many objects there are.
-func (w *walker) search(n graph.Node, finalizer string, field finalizers.Field) *search {
+func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) *Search {
 	resource := n.Resource()
-	known := w.entries(finalizer, resource.GroupVersionKind().GroupKind(), field)
+	known := f.Entries(finalizer, resource.GroupVersionKind().GroupKind(), field)
 	key := string(field) + " " + finalizer + " " + resource.GroupResource().String()
 	if local(known) {
 		key += " " + n.Namespace()
 	}
-	if s, done := w.searches[key]; done {
+	if s, done := f.searches[key]; done {
 		return s
 	}
-	s := &search{finalizer: finalizer, field: field, resource: *resource, known: known, possible: map[string]string{}, states: map[graph.Identity]state{}}
-	w.searches[key] = s
-	s.groups, s.own = w.groupsOf(s)
-	w.managersOf(s, n)
-	found := map[graph.Identity]*candidate{}
-	add := func(l *workload, weight int, named bool, e Evidence) {
-		c := found[l.id]
+	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string]string{}, states: map[graph.Identity]State{}}
+	f.searches[key] = s
+	s.groups, s.own = f.groupsOf(s)
+	f.managersOf(s, n)
+	found := map[graph.Identity]*Candidate{}
+	add := func(l *Workload, weight int, named bool, e evidence.Fact) {
+		c := found[l.ID]
 		if c == nil {
-			c = &candidate{workload: l}
-			found[l.id] = c
+			c = &Candidate{Workload: l}
+			found[l.ID] = c
 		}
 		c.score += weight
-		c.named, c.strong = c.named || named, c.strong || named && weight >= strongSign
-		c.signs = append(c.signs, e)
+		c.Named, c.strong = c.Named || named, c.strong || named && weight >= strongSign
+		c.Signs = append(c.Signs, e)
 	}
-	w.byCatalogue(s, n.Namespace(), add)
-	w.byManagers(s, add)
-	w.byEvents(s, n, add)
-	w.byRights(s, add)
-	w.byDefinition(s, add)
-	w.byWebhooks(s, add)
-	w.byLease(s, n.Namespace(), add)
+	f.byCatalogue(s, n.Namespace(), add)
+	f.byManagers(s, add)
+	f.byEvents(s, n, add)
+	f.byRights(s, add)
+	f.byDefinition(s, add)
+	f.byWebhooks(s, add)
+	f.byLease(s, n.Namespace(), add)
 	for _, c := range found {
-		c.identified = c.named || slices.ContainsFunc(c.signs, func(e Evidence) bool { return e.Path != "roleRef" && e.Path != nameAlone })
+		c.identified = c.Named || slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != "roleRef" && e.Path != nameAlone })
 		s.candidates = append(s.candidates, c)
 	}
-	slices.SortFunc(s.candidates, func(a, b *candidate) int { return cmp.Or(b.score-a.score, a.id.Compare(b.id)) })
-	w.complete(s)
+	slices.SortFunc(s.candidates, func(a, b *Candidate) int { return cmp.Or(b.score-a.score, a.ID.Compare(b.ID)) })
+	f.complete(s)
 	return s
 }
 
 // adder takes a sign that points at a workload.
-type adder func(l *workload, weight int, named bool, e Evidence)
+type adder func(l *Workload, weight int, named bool, e evidence.Fact)
 
-// entries returns what the catalogue has of the finalizer: what is said of this
+// Entries returns what the catalogue has of the finalizer: what is said of this
 // kind, or else what is said of this name.
-func (w *walker) entries(finalizer string, kind schema.GroupKind, field finalizers.Field) []finalizers.Match {
-	all := slices.DeleteFunc(w.Catalogue.Find(finalizer, kind), func(m finalizers.Match) bool { return m.Field != field })
+func (f *Finder) Entries(finalizer string, kind schema.GroupKind, field finalizers.Field) []finalizers.Match {
+	all := slices.DeleteFunc(f.catalogue.Find(finalizer, kind), func(m finalizers.Match) bool { return m.Field != field })
 	fitting := slices.DeleteFunc(slices.Clone(all), func(m finalizers.Match) bool { return !m.KindFits })
 	if len(fitting) > 0 {
 		return fitting[:1]
@@ -160,14 +155,14 @@ func local(known []finalizers.Match) bool {
 // groupsOf returns the types whose controllers may serve the finalizer: the
 // object's own, unless the finalizer's domain is another, and all of the groups
 // of CustomResourceDefinitions that the domain points at.
-func (w *walker) groupsOf(s *search) (groups []schema.GroupResource, own bool) {
-	domain := finalizers.Domain(s.finalizer)
+func (f *Finder) groupsOf(s *Search) (groups []schema.GroupResource, own bool) {
+	domain := finalizers.Domain(s.Finalizer)
 	group := s.resource.Group
 	if strings.Contains(group, ".") && !graph.BuiltinGroup(group) && (domain == "" || related(domain, group)) {
 		groups, own = append(groups, s.resource.GroupResource()), true
 		s.domainServed = domain != ""
 	}
-	for _, n := range w.evidence.Instances(crds.GroupResource()) {
+	for _, n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
 		_, group, _ := strings.Cut(n.Object().Name, ".")
 		whole := schema.GroupResource{Group: group}
 		if domain != "" && related(domain, group) && !slices.Contains(groups, whole) && (!own || group != s.resource.Group) {
@@ -189,9 +184,9 @@ func related(a, b string) bool {
 
 // sample returns a few of the terminating objects of n's type with the
 // finalizer, n first.
-func (w *walker) sample(n graph.Node, finalizer string) []graph.Node {
+func (f *Finder) sample(n graph.Node, finalizer string) []graph.Node {
 	few := []graph.Node{n}
-	for _, m := range w.evidence.Instances(n.Resource().GroupResource()) {
+	for _, m := range f.evidence.Instances(n.Resource().GroupResource()) {
 		if len(few) == evidence.MaxShown {
 			break
 		}
@@ -207,19 +202,19 @@ type managers struct{ setters, workers, unread []string }
 
 // managersOf finds out who set the finalizer, and who has changed the objects
 // since they were deleted. A few objects are looked at, in whatever namespace.
-func (w *walker) managersOf(s *search, n graph.Node) {
-	key := s.finalizer + " " + s.resource.GroupResource().String()
-	if known, done := w.managers[key]; done {
-		s.setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
+func (f *Finder) managersOf(s *Search, n graph.Node) {
+	key := s.Finalizer + " " + s.resource.GroupResource().String()
+	if known, done := f.managers[key]; done {
+		s.Setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
 		return
 	}
-	w.readManagers(s, w.sample(n, s.finalizer))
-	w.managers[key] = managers{s.setters, s.workers, slices.Clone(s.unread)}
+	f.readManagers(s, f.sample(n, s.Finalizer))
+	f.managers[key] = managers{s.Setters, s.workers, slices.Clone(s.unread)}
 }
 
-func (w *walker) readManagers(s *search, sample []graph.Node) {
+func (f *Finder) readManagers(s *Search, sample []graph.Node) {
 	for _, n := range sample {
-		full, err := w.evidence.Whole(n)
+		full, err := f.evidence.Whole(n)
 		if err != nil {
 			if !apierrors.IsNotFound(err) {
 				s.unread = append(s.unread, n.Resource().GroupResource().String())
@@ -227,16 +222,16 @@ func (w *walker) readManagers(s *search, sample []graph.Node) {
 			continue
 		}
 		for _, entry := range full.GetManagedFields() {
-			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), s.finalizer) {
-				s.setters = append(s.setters, entry.Manager)
+			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), s.Finalizer) {
+				s.Setters = append(s.Setters, entry.Manager)
 			}
 			if entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
 				s.workers = append(s.workers, entry.Manager)
 			}
 		}
 	}
-	slices.Sort(s.setters)
-	s.setters = slices.Compact(s.setters)
+	slices.Sort(s.Setters)
+	s.Setters = slices.Compact(s.Setters)
 	slices.Sort(s.workers)
 	s.workers = slices.Compact(s.workers)
 }
@@ -253,10 +248,10 @@ func isPerson(manager string) bool {
 }
 
 // byCatalogue finds the workloads that the catalogue names.
-func (w *walker) byCatalogue(s *search, namespace string, add adder) {
-	for _, m := range s.known {
-		for _, l := range w.inventory().workloads {
-			w.byPlace(s, m, l, namespace, add)
+func (f *Finder) byCatalogue(s *Search, namespace string, add adder) {
+	for _, m := range s.Known {
+		for _, l := range f.inventory().workloads {
+			f.byPlace(s, m, l, namespace, add)
 		}
 		for _, usual := range m.Workloads {
 			if usual.Namespace == "" || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
@@ -266,8 +261,8 @@ func (w *walker) byCatalogue(s *search, namespace string, add adder) {
 			if where == finalizers.ObjectNamespace {
 				where = namespace
 			}
-			for _, l := range w.loosePods(where, usual.Name) {
-				add(l, strongSign, true, Evidence{Source: l.id.String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
+			for _, l := range f.loosePods(where, usual.Name) {
+				add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
 			}
 		}
 	}
@@ -275,17 +270,17 @@ func (w *walker) byCatalogue(s *search, namespace string, add adder) {
 
 // byPlace compares a workload with the places that the catalogue has: one of
 // them is more than its name in another namespace.
-func (w *walker) byPlace(s *search, m finalizers.Match, l *workload, namespace string, add adder) {
-	kind, name := l.id.Resource.Kind, l.id.Name
-	says := Evidence{Source: l.id.String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
+func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace string, add adder) {
+	kind, name := l.ID.Resource.Kind, l.ID.Name
+	says := evidence.Fact{Source: l.ID.String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
 	for _, usual := range m.Workloads {
 		switch {
-		case !usual.Is(kind, l.id.Namespace, name, namespace):
+		case !usual.Is(kind, l.ID.Namespace, name, namespace):
 			continue
 		case strings.Contains(usual.Name, "*"):
 			says.Value = "is called as the catalogue of finalizers has it for controllers of " + m.Product + ", of which there may be several"
 			weight := weakSign
-			if w.rights().states(l.account, s.resource.GroupResource()) {
+			if f.rights().states(l.Account, s.resource.GroupResource()) {
 				weight = goodSign
 			}
 			add(l, weight, false, says)
@@ -297,7 +292,7 @@ func (w *walker) byPlace(s *search, m finalizers.Match, l *workload, namespace s
 	for _, usual := range m.Workloads {
 		anywhere := usual
 		anywhere.Namespace = ""
-		if anywhere.Is(kind, l.id.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
+		if anywhere.Is(kind, l.ID.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
 			says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
 			add(l, goodSign, false, says)
 			return
@@ -307,24 +302,24 @@ func (w *walker) byPlace(s *search, m finalizers.Match, l *workload, namespace s
 
 // byManagers finds the workloads whose programs call themselves as who set the
 // finalizer, or who still works on the objects.
-func (w *walker) byManagers(s *search, add adder) {
-	for _, manager := range s.setters {
+func (f *Finder) byManagers(s *Search, add adder) {
+	for _, manager := range s.Setters {
 		if isCommon(manager) || isPerson(manager) {
 			continue
 		}
-		for _, l := range w.loosePods("", manager) {
-			add(l, strongSign, true, Evidence{Source: l.id.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, after which the pod is called", manager)})
+		for _, l := range f.loosePods("", manager) {
+			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, after which the pod is called", manager)})
 		}
 	}
-	for _, l := range w.inventory().workloads {
-		for _, manager := range s.setters {
+	for _, l := range f.inventory().workloads {
+		for _, manager := range s.Setters {
 			if l.calledBy(manager) {
-				add(l, strongSign, true, Evidence{Source: l.id.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, which is a name of it", manager)})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, which is a name of it", manager)})
 			}
 		}
 		for _, manager := range s.workers {
-			if l.calledBy(manager) && !slices.Contains(s.setters, manager) {
-				add(l, weakSign, true, Evidence{Source: l.id.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed the object since its deletion", manager)})
+			if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
+				add(l, weakSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed the object since its deletion", manager)})
 			}
 		}
 	}
@@ -332,19 +327,16 @@ func (w *walker) byManagers(s *search, add adder) {
 
 // byEvents finds the workloads that have reported events about the object since
 // its deletion.
-func (w *walker) byEvents(s *search, n graph.Node, add adder) {
-	if w.Events == nil {
-		return
-	}
-	reporters := map[string]Evidence{}
-	for _, o := range w.evidence.Events(n.Identity().Namespace, n.UID()) {
+func (f *Finder) byEvents(s *Search, n graph.Node, add adder) {
+	reporters := map[string]evidence.Fact{}
+	for _, o := range f.evidence.Events(n.Identity().Namespace, n.UID()) {
 		if e := evidence.NewEvent(&o); !e.Last.Before(evidence.Requested(n.Object())) && e.Reporter != "" {
 			reporters[e.Reporter] = e.Fact()
 		}
 	}
-	for _, l := range w.inventory().workloads {
+	for _, l := range f.inventory().workloads {
 		for _, reporter := range slices.Sorted(maps.Keys(reporters)) {
-			if l.calledBy(reporter) && !slices.Contains(s.setters, reporter) {
+			if l.calledBy(reporter) && !slices.Contains(s.Setters, reporter) {
 				add(l, goodSign, true, reporters[reporter])
 			}
 		}
@@ -352,14 +344,14 @@ func (w *walker) byEvents(s *search, n graph.Node, add adder) {
 }
 
 // calledBy reports whether a field manager is a name of the workload.
-func (l *workload) calledBy(manager string) bool {
-	return !isCommon(manager) && !isPerson(manager) && (manager == l.id.Name || slices.Contains(l.programs, manager))
+func (l *Workload) calledBy(manager string) bool {
+	return !isCommon(manager) && !isPerson(manager) && (manager == l.ID.Name || slices.Contains(l.programs, manager))
 }
 
 // byRights finds the workloads whose accounts may change the type by a rule
 // that states it.
-func (w *walker) byRights(s *search, add adder) {
-	r := w.rights()
+func (f *Finder) byRights(s *Search, add adder) {
+	r := f.rights()
 	seen := map[string]bool{}
 	for _, resource := range s.groups {
 		for _, g := range r.holders(resource) {
@@ -374,13 +366,13 @@ func (w *walker) byRights(s *search, add adder) {
 				continue
 			}
 			seen[g.subject.String()] = true
-			users := w.usersOf(account{g.subject.Namespace, g.subject.Name})
+			users := f.usersOf(Account{g.subject.Namespace, g.subject.Name})
 			for _, l := range users {
 				add(l, goodSign, false, g.evidence())
 			}
 			switch {
 			case len(users) > 0:
-			case w.accountGone(g.subject):
+			case f.accountGone(g.subject):
 				s.lost = append(s.lost, g)
 			case !strings.HasPrefix(g.role, "ClusterRole/system:"):
 				// A Job may run as it, or somebody outside with a token of it.
@@ -392,39 +384,39 @@ func (w *walker) byRights(s *search, add adder) {
 
 // accountGone reports whether a ServiceAccount provably cannot be used: its
 // namespace is being deleted or gone, or it does not exist.
-func (w *walker) accountGone(s subject) bool {
-	return w.evidence.Ending(s.Namespace) || w.accountUnlisted(account{s.Namespace, s.Name})
+func (f *Finder) accountGone(s subject) bool {
+	return f.evidence.Ending(s.Namespace) || f.accountUnlisted(Account{s.Namespace, s.Name})
 }
 
 // accountUnlisted reports whether a ServiceAccount was not there when all were
 // listed.
-func (w *walker) accountUnlisted(a account) bool {
-	is := func(n graph.Node) bool { return n.Namespace() == a.namespace && n.Name() == a.name }
-	return !slices.ContainsFunc(w.evidence.Instances(serviceAccounts.GroupResource()), is) && w.evidence.Covers(serviceAccounts.GroupResource(), a.namespace, a.name)
+func (f *Finder) accountUnlisted(a Account) bool {
+	is := func(n graph.Node) bool { return n.Namespace() == a.Namespace && n.Name() == a.Name }
+	return !slices.ContainsFunc(f.evidence.Instances(evidence.ServiceAccounts.GroupResource()), is) && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
 }
 
 // usersOf returns the workloads that run as an account, and pods that do and
 // belong to none.
-func (w *walker) usersOf(a account) []*workload {
-	var found []*workload
-	for _, l := range w.inventory().workloads {
-		if l.account == a {
+func (f *Finder) usersOf(a Account) []*Workload {
+	var found []*Workload
+	for _, l := range f.inventory().workloads {
+		if l.Account == a {
 			found = append(found, l)
 		}
 	}
-	if len(found) > 0 || !w.hasPods(a.namespace) {
+	if len(found) > 0 || !f.hasPods(a.Namespace) {
 		return found
 	}
-	items, err := w.evidence.List(pods, a.namespace)
-	if err != nil && !slices.Contains(w.inventory().unread, "pods") {
-		w.running.unread = append(w.running.unread, "pods")
+	items, err := f.evidence.List(evidence.Pods, a.Namespace)
+	if err != nil && !slices.Contains(f.inventory().unread, "pods") {
+		f.running.unread = append(f.running.unread, "pods")
 	}
 	for i := range items {
 		// An ended pod serves nothing any more, and what a Job runs comes and goes.
 		if evidence.PodEnded(&items[i]) {
 			continue
 		}
-		if l := newPodWorkload(&items[i]); l != nil && l.account == a {
+		if l := newPodWorkload(&items[i]); l != nil && l.Account == a {
 			found = append(found, l)
 		}
 	}
@@ -432,34 +424,34 @@ func (w *walker) usersOf(a account) []*workload {
 }
 
 // hasPods reports whether pods may be in the namespace.
-func (w *walker) hasPods(namespace string) bool {
-	return !w.evidence.Covers(pods.GroupResource(), namespace, "") ||
-		slices.ContainsFunc(w.evidence.In(namespace), func(n graph.Node) bool { return n.Resource().GroupResource() == pods.GroupResource() })
+func (f *Finder) hasPods(namespace string) bool {
+	return !f.evidence.Covers(evidence.Pods.GroupResource(), namespace, "") ||
+		slices.ContainsFunc(f.evidence.In(namespace), func(n graph.Node) bool { return n.Resource().GroupResource() == evidence.Pods.GroupResource() })
 }
 
 // complete notes what absence cannot be told without, and what was looked at.
-func (w *walker) complete(s *search) {
-	s.unread = append(s.unread, w.inventory().unread...)
-	s.unread = append(s.unread, w.rights().unread...)
-	for _, resource := range []schema.GroupResource{crds.GroupResource(), leases.GroupResource(), namespaces.GroupResource()} {
-		if !w.evidence.Covers(resource, "", "") {
+func (f *Finder) complete(s *Search) {
+	s.unread = append(s.unread, f.inventory().unread...)
+	s.unread = append(s.unread, f.rights().unread...)
+	for _, resource := range []schema.GroupResource{evidence.CRDs.GroupResource(), evidence.Leases.GroupResource(), evidence.Namespaces.GroupResource()} {
+		if !f.evidence.Covers(resource, "", "") {
 			s.unread = append(s.unread, resource.String())
 		}
 	}
 	slices.Sort(s.unread)
 	s.unread = slices.Compact(s.unread)
-	s.looked = Evidence{Source: "searched", Value: strings.Join([]string{
-		w.groupsLooked(s),
-		looked(len(w.inventory().workloads), "workload", "workloads", w.inventory().unread),
-		looked(len(w.rights().grants), "rule of RBAC", "rules of RBAC", w.rights().unread),
-		looked(len(w.evidence.Instances(leases.GroupResource())), "lease", "leases", w.notListed(leases)),
+	s.Looked = evidence.Fact{Source: "searched", Value: strings.Join([]string{
+		f.groupsLooked(s),
+		looked(len(f.inventory().workloads), "workload", "workloads", f.inventory().unread),
+		looked(len(f.rights().grants), "rule of RBAC", "rules of RBAC", f.rights().unread),
+		looked(len(f.evidence.Instances(evidence.Leases.GroupResource())), "lease", "leases", f.notListed(evidence.Leases)),
 	}, ", ")}
 }
 
 // groupsLooked says which API group the finalizer points at, or that it could
 // not be looked for.
-func (w *walker) groupsLooked(s *search) string {
-	unread := w.notListed(crds)
+func (f *Finder) groupsLooked(s *Search) string {
+	unread := f.notListed(evidence.CRDs)
 	switch {
 	case len(s.groups) > 0:
 		return "the API group " + s.groups[0].Group
@@ -470,8 +462,8 @@ func (w *walker) groupsLooked(s *search) string {
 }
 
 // notListed names a type if not all objects of it could be listed.
-func (w *walker) notListed(resource schema.GroupVersionResource) []string {
-	if w.evidence.Covers(resource.GroupResource(), "", "") {
+func (f *Finder) notListed(resource schema.GroupVersionResource) []string {
+	if f.evidence.Covers(resource.GroupResource(), "", "") {
 		return nil
 	}
 	return []string{resource.GroupResource().String()}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package controllers
 
 import (
 	"fmt"
@@ -20,36 +20,36 @@ import (
 // byDefinition finds the workloads that were installed together with the
 // CustomResourceDefinitions, that convert their objects, or that serve the API
 // group. One definition of each group is read.
-func (w *walker) byDefinition(s *search, add adder) {
+func (f *Finder) byDefinition(s *Search, add adder) {
 	for _, resource := range s.groups {
-		definition, err := w.definition(resource)
+		definition, err := f.definition(resource)
 		switch {
 		case definition == nil && err == nil:
 		case err != nil:
 			if !apierrors.IsNotFound(err) {
-				s.unread = append(s.unread, crds.GroupResource().String())
+				s.unread = append(s.unread, evidence.CRDs.GroupResource().String())
 			}
 		default:
 			source := "CustomResourceDefinition/" + definition.GetName()
-			for _, l := range w.inventory().workloads {
+			for _, l := range f.inventory().workloads {
 				if what := installedWith(definition, l.whole); what != "" {
-					add(l, weakSign, false, Evidence{Source: source, Path: "metadata", Value: l.id.String() + " has the same " + what})
+					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID.String() + " has the same " + what})
 				}
 			}
 			config, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
-			w.byService(s, config, Evidence{Source: source, Path: "spec.conversion.webhook.clientConfig.service"}, add)
+			f.byService(s, config, evidence.Fact{Source: source, Path: "spec.conversion.webhook.clientConfig.service"}, add)
 		}
-		w.byAPI(s, resource, add)
+		f.byAPI(s, resource, add)
 	}
 }
 
 // definition reads the CustomResourceDefinition of a type, or the first of a
 // group.
-func (w *walker) definition(resource schema.GroupResource) (*unstructured.Unstructured, error) {
+func (f *Finder) definition(resource schema.GroupResource) (*unstructured.Unstructured, error) {
 	name := resource.String()
 	if resource.Resource == "" {
 		name = ""
-		for _, n := range w.evidence.Instances(crds.GroupResource()) {
+		for _, n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
 			if _, group, _ := strings.Cut(n.Object().Name, "."); group == resource.Group {
 				name = n.Object().Name
 				break
@@ -59,7 +59,7 @@ func (w *walker) definition(resource schema.GroupResource) (*unstructured.Unstru
 	if name == "" {
 		return nil, nil
 	}
-	return w.evidence.Get(crds, "", name)
+	return f.evidence.Get(evidence.CRDs, "", name)
 }
 
 // installedWith says what two objects have in common that were installed
@@ -84,47 +84,47 @@ func installedWith(a, b *unstructured.Unstructured) string {
 
 // byService finds the workloads behind a service that a webhook or an API is
 // served by. One in a namespace that is going or gone is a sign of its own.
-func (w *walker) byService(s *search, config map[string]any, e Evidence, add adder) {
+func (f *Finder) byService(s *Search, config map[string]any, e evidence.Fact, add adder) {
 	namespace, name := serviceOf(config)
 	if name == "" {
 		return
 	}
 	e.Value = "Service/" + namespace + "/" + name
-	found := w.behind(namespace, name)
+	found := f.Behind(namespace, name)
 	for _, l := range found {
 		add(l, weakSign, false, e)
 	}
-	if len(found) == 0 && w.evidence.Ending(namespace) {
+	if len(found) == 0 && f.evidence.Ending(namespace) {
 		e.Value += ", in a namespace that is being deleted or gone"
 		s.lostServices = append(s.lostServices, e)
 	}
 }
 
 // byAPI finds the workloads that serve the group as an aggregated API.
-func (w *walker) byAPI(s *search, resource schema.GroupResource, add adder) {
-	registered, err := w.evidence.List(apis, "")
+func (f *Finder) byAPI(s *Search, resource schema.GroupResource, add adder) {
+	registered, err := f.evidence.List(evidence.APIServices, "")
 	if err != nil {
-		s.unread = append(s.unread, apis.GroupResource().String())
+		s.unread = append(s.unread, evidence.APIServices.GroupResource().String())
 	}
 	for i := range registered {
 		if evidence.Nested(&registered[i], "spec", "group") == resource.Group {
 			config, _, _ := unstructured.NestedMap(registered[i].Object, "spec")
-			w.byService(s, config, Evidence{Source: "APIService/" + registered[i].GetName(), Path: "spec.service"}, add)
+			f.byService(s, config, evidence.Fact{Source: "APIService/" + registered[i].GetName(), Path: "spec.service"}, add)
 		}
 	}
 }
 
 // byWebhooks finds the workloads that have admission webhooks for the group.
-func (w *walker) byWebhooks(s *search, add adder) {
-	for _, resource := range []schema.GroupVersionResource{validatingWebhooks, mutatingWebhooks} {
-		configurations := w.listFor(resource, &s.unread)
+func (f *Finder) byWebhooks(s *Search, add adder) {
+	for _, resource := range []schema.GroupVersionResource{evidence.ValidatingWebhooks, evidence.MutatingWebhooks} {
+		configurations := f.listFor(resource, &s.unread)
 		for i := range configurations {
 			webhooks, _, _ := unstructured.NestedSlice(configurations[i].Object, "webhooks")
 			for k := range webhooks {
 				webhook, _ := webhooks[k].(map[string]any)
 				config, _, _ := unstructured.NestedMap(webhook, "clientConfig")
 				if namesGroup(webhook, s.groups) {
-					w.byService(s, config, Evidence{
+					f.byService(s, config, evidence.Fact{
 						Source: resource.GroupResource().Resource + "/" + configurations[i].GetName(),
 						Path:   fmt.Sprintf("webhooks[%d].clientConfig.service", k),
 					}, add)
@@ -155,58 +155,58 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 
 // byLease finds the workload whose pod holds a lease that is named after the
 // finalizer's domain or that the catalogue names.
-func (w *walker) byLease(s *search, namespace string, add adder) {
-	domain := finalizers.Domain(s.finalizer)
-	for _, n := range w.evidence.Instances(leases.GroupResource()) {
+func (f *Finder) byLease(s *Search, namespace string, add adder) {
+	domain := finalizers.Domain(s.Finalizer)
+	for _, n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		o := n.Object()
 		_, rest, _ := strings.Cut(o.Name, ".")
 		ours := domain != "" && (o.Name == domain || related(domain, rest)) || s.own && related(s.resource.Group, rest)
-		for _, m := range s.known {
+		for _, m := range s.Known {
 			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(o.Namespace, o.Name, namespace) })
 		}
 		if !ours {
 			continue
 		}
-		lease, err := w.evidence.Whole(n)
+		lease, err := f.evidence.Whole(n)
 		if err != nil {
 			continue
 		}
-		state, e := w.evidence.Lease(o.Namespace, o.Name)
+		state, e := f.evidence.Lease(o.Namespace, o.Name)
 		holder := podOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
-		if l := w.workloadOfPod(o.Namespace, holder); l != nil {
+		if l := f.WorkloadOfPod(o.Namespace, holder); l != nil {
 			add(l, weakSign, true, e)
 			continue
 		}
 		s.leases = append(s.leases, lease)
 		if state == evidence.LeaseFresh {
-			s.orphanLease = &e
+			s.OrphanLease = &e
 		}
 	}
 }
 
-// workloadOfPod returns the workload that a pod belongs to, or belonged to by
+// WorkloadOfPod returns the workload that a pod belongs to, or belonged to by
 // its name, nil for none.
-func (w *walker) workloadOfPod(namespace, name string) *workload {
-	for _, l := range w.inventory().workloads {
-		if l.id.Namespace == namespace && podName(l.id.Name).MatchString(name) {
+func (f *Finder) WorkloadOfPod(namespace, name string) *Workload {
+	for _, l := range f.inventory().workloads {
+		if l.ID.Namespace == namespace && podName(l.ID.Name).MatchString(name) {
 			return l
 		}
 	}
-	if !slices.ContainsFunc(w.evidence.In(namespace), func(n graph.Node) bool {
-		return n.Object().Name == name && n.Resource().GroupResource() == pods.GroupResource()
+	if !slices.ContainsFunc(f.evidence.In(namespace), func(n graph.Node) bool {
+		return n.Object().Name == name && n.Resource().GroupResource() == evidence.Pods.GroupResource()
 	}) {
 		return nil
 	}
-	for _, l := range w.inventory().workloads {
-		if l.id.Namespace != namespace {
+	for _, l := range f.inventory().workloads {
+		if l.ID.Namespace != namespace {
 			continue
 		}
-		own, err := w.podsOf(l)
+		own, err := f.podsOf(l)
 		if err == nil && slices.ContainsFunc(own, func(p *unstructured.Unstructured) bool { return p.GetName() == name }) {
 			return l
 		}
 	}
-	pod, err := w.evidence.Get(pods, namespace, name)
+	pod, err := f.evidence.Get(evidence.Pods, namespace, name)
 	if err != nil || evidence.PodEnded(pod) {
 		return nil
 	}

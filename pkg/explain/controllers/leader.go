@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package controllers
 
 import (
 	"slices"
@@ -31,7 +31,7 @@ const (
 type held struct {
 	id       graph.Identity
 	state    evidence.LeaseState
-	evidence Evidence
+	evidence evidence.Fact
 	by       leader
 	holder   string
 	runs     bool // the pod that holds it is not known to have stopped
@@ -40,11 +40,11 @@ type held struct {
 // heldLease finds the lease that tells most of the workload: one that a pod of
 // it renews, else one that somebody else renews, else one that expired; nil when
 // there is none. What a former pod held tells nothing more of one that is dead.
-func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured, dead bool) *held {
-	if !w.hasLeases(l.id.Namespace) {
+func (f *Finder) heldLease(l *Workload, own []*unstructured.Unstructured, dead bool) *held {
+	if !f.hasLeases(l.ID.Namespace) {
 		return nil
 	}
-	items, err := w.evidence.List(leases, l.id.Namespace)
+	items, err := f.evidence.List(evidence.Leases, l.ID.Namespace)
 	if err != nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured, dead b
 			if best != nil && best.state == evidence.LeaseFresh {
 				return best
 			}
-			if h := w.leaseOf(&items[i], l, own, by); h != nil && (best == nil || h.state == evidence.LeaseFresh) {
+			if h := f.leaseOf(&items[i], l, own, by); h != nil && (best == nil || h.state == evidence.LeaseFresh) {
 				best = h
 			}
 		}
@@ -65,8 +65,8 @@ func (w *walker) heldLease(l *workload, own []*unstructured.Unstructured, dead b
 	return best
 }
 
-func (w *walker) hasLeases(namespace string) bool {
-	for _, n := range w.evidence.Instances(leases.GroupResource()) {
+func (f *Finder) hasLeases(namespace string) bool {
+	for _, n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		if n.Namespace() == namespace {
 			return true
 		}
@@ -76,16 +76,16 @@ func (w *walker) hasLeases(namespace string) bool {
 
 // leaseOf tells how a lease of the workload stands that is held in such a way,
 // nil for another.
-func (w *walker) leaseOf(lease *unstructured.Unstructured, l *workload, own []*unstructured.Unstructured, by leader) *held {
+func (f *Finder) leaseOf(lease *unstructured.Unstructured, l *Workload, own []*unstructured.Unstructured, by leader) *held {
 	holder := evidence.Nested(lease, "spec", "holderIdentity")
 	i, who := leaderOf(holder, l, own)
 	if who != by || who > formerPod && !calledAfter(lease.GetName(), l) {
 		return nil
 	}
-	w.evidence.Known(leases, lease)
-	h := &held{id: evidence.IdentityOf(leases, "Lease", lease), by: who, holder: holder}
-	h.state, h.evidence = w.evidence.Lease(lease.GetNamespace(), lease.GetName())
-	h.runs = i >= 0 && w.podState(own[i]).liveness != Dead
+	f.evidence.Known(evidence.Leases, lease)
+	h := &held{id: evidence.IdentityOf(evidence.Leases, "Lease", lease), by: who, holder: holder}
+	h.state, h.evidence = f.evidence.Lease(lease.GetNamespace(), lease.GetName())
+	h.runs = i >= 0 && f.podState(own[i]).Liveness != Dead
 	return h
 }
 
@@ -93,7 +93,7 @@ func (w *walker) leaseOf(lease *unstructured.Unstructured, l *workload, own []*u
 // holder calls itself after its host, as client-go/tools/leaderelection has it:
 // that is its pod, or the node for a pod in the node's network. What has another
 // form may be anybody.
-func leaderOf(holder string, l *workload, own []*unstructured.Unstructured) (int, leader) {
+func leaderOf(holder string, l *Workload, own []*unstructured.Unstructured) (int, leader) {
 	host, _, hasHost := strings.Cut(holder, "_")
 	if i := slices.IndexFunc(own, func(p *unstructured.Unstructured) bool { return p.GetName() == host }); i >= 0 {
 		return i, ownPod
@@ -115,9 +115,9 @@ func leaderOf(holder string, l *workload, own []*unstructured.Unstructured) (int
 		return -1, anybody
 	case slices.ContainsFunc(own, mentions):
 		return -1, anybody
-	case l.selector != nil && podName(l.id.Name).MatchString(host):
+	case l.Selector != nil && podName(l.ID.Name).MatchString(host):
 		return -1, formerPod
-	case hasHost && host != "" && !strings.HasPrefix(host, l.id.Name):
+	case hasHost && host != "" && !strings.HasPrefix(host, l.ID.Name):
 		return -1, stranger
 	}
 	return -1, anybody
@@ -125,9 +125,9 @@ func leaderOf(holder string, l *workload, own []*unstructured.Unstructured) (int
 
 // calledAfter reports whether a lease has the name of the workload, with or
 // without a word for what it is.
-func calledAfter(lease string, l *workload) bool {
+func calledAfter(lease string, l *Workload) bool {
 	for _, suffix := range []string{"", "-leader", "-lock", "-lease", "-leader-election", "-leader-elect", "-leader-lock", "-resource-lock"} {
-		if lease == l.id.Name+suffix {
+		if lease == l.ID.Name+suffix {
 			return true
 		}
 	}
@@ -135,68 +135,68 @@ func calledAfter(lease string, l *workload) bool {
 }
 
 // led corrects what pods tell of a workload by its lease.
-func (h *held) led(l *workload, s state) state {
+func (h *held) led(l *Workload, s State) State {
 	if h == nil {
 		return s
 	}
 	switch {
 	case h.by == ownPod && h.state == evidence.LeaseFresh && h.runs:
-		if s.liveness != Alive && s.trouble != leaving {
-			s = state{liveness: Alive, because: "it renews its lease"}
+		if s.Liveness != Alive && s.Trouble != Leaving {
+			s = State{Liveness: Alive, Because: "it renews its lease"}
 		}
 		s.leads = true
-	case h.by == ownPod && h.state == evidence.LeaseStale && s.liveness == Alive:
-		s.liveness, s.trouble, s.because = Dead, hung, "a pod of it is ready, and does not renew its lease"
-		if l.id.Resource.Kind == "StatefulSet" { // a pod of an older version had the same name
-			s.liveness, s.trouble = Unsure, noTrouble
+	case h.by == ownPod && h.state == evidence.LeaseStale && s.Liveness == Alive:
+		s.Liveness, s.Trouble, s.Because = Dead, Hung, "a pod of it is ready, and does not renew its lease"
+		if l.ID.Resource.Kind == "StatefulSet" { // a pod of an older version had the same name
+			s.Liveness, s.Trouble = Unsure, noTrouble
 		}
-	case h.state == evidence.LeaseFresh && (h.by == stranger || h.by == anybody && s.liveness == Dead):
-		s.liveness, s.trouble, s.because = Unsure, notLeading, "its lease is renewed by "+h.holder+", which is no pod of it"
+	case h.state == evidence.LeaseFresh && (h.by == stranger || h.by == anybody && s.Liveness == Dead):
+		s.Liveness, s.Trouble, s.Because = Unsure, NotLeading, "its lease is renewed by "+h.holder+", which is no pod of it"
 		if h.by == anybody {
-			s.because = "its lease is renewed by " + h.holder
+			s.Because = "its lease is renewed by " + h.holder
 		}
-		s.lease = h.id
-	case h.state == evidence.LeaseStale && s.liveness == Alive:
+		s.Lease = h.id
+	case h.state == evidence.LeaseStale && s.Liveness == Alive:
 		// It may be left over, since leader election can be switched off.
-		s.liveness, s.trouble, s.because = Unsure, leaderless, "a pod of it is ready, and its lease is not renewed"
-		s.lease = h.id
+		s.Liveness, s.Trouble, s.Because = Unsure, Leaderless, "a pod of it is ready, and its lease is not renewed"
+		s.Lease = h.id
 	case h.by != ownPod:
 		return s
 	}
-	s.evidence = append(s.evidence, h.evidence)
+	s.Evidence = append(s.Evidence, h.evidence)
 	return s
 }
 
 // stateFor is how a workload stands as the candidate for a finalizer: a lease in
 // its namespace that is named after the finalizer's domain or the type's group
 // counts as its own.
-func (w *walker) stateFor(s *search, c *candidate) state {
-	if st, known := s.states[c.id]; known {
+func (f *Finder) stateFor(s *Search, c *Candidate) State {
+	if st, known := s.states[c.ID]; known {
 		return st
 	}
-	st := w.stateByLeases(s, c)
-	s.states[c.id] = st
+	st := f.stateByLeases(s, c)
+	s.states[c.ID] = st
 	return st
 }
 
-func (w *walker) stateByLeases(s *search, c *candidate) state {
-	st := w.stateOf(c.workload)
-	if st.leads || len(s.leases) == 0 || st.lease.Name != "" {
+func (f *Finder) stateByLeases(s *Search, c *Candidate) State {
+	st := f.StateOf(c.Workload)
+	if st.leads || len(s.leases) == 0 || st.Lease.Name != "" {
 		return st
 	}
-	own, err := w.podsOf(c.workload)
+	own, err := f.podsOf(c.Workload)
 	if err != nil {
 		return st
 	}
 	for _, lease := range s.leases {
-		_, by := leaderOf(evidence.Nested(lease, "spec", "holderIdentity"), c.workload, own)
-		if lease.GetNamespace() != c.id.Namespace || by == ownPod || w.workloadOfHolder(lease) != nil {
+		_, by := leaderOf(evidence.Nested(lease, "spec", "holderIdentity"), c.Workload, own)
+		if lease.GetNamespace() != c.ID.Namespace || by == ownPod || f.workloadOfHolder(lease) != nil {
 			continue
 		}
-		h := &held{id: evidence.IdentityOf(leases, "Lease", lease), by: by, holder: evidence.Nested(lease, "spec", "holderIdentity")}
-		h.state, h.evidence = w.evidence.Lease(lease.GetNamespace(), lease.GetName())
-		st.evidence = slices.Clone(st.evidence)
-		if st = h.led(c.workload, st); st.lease.Name != "" {
+		h := &held{id: evidence.IdentityOf(evidence.Leases, "Lease", lease), by: by, holder: evidence.Nested(lease, "spec", "holderIdentity")}
+		h.state, h.evidence = f.evidence.Lease(lease.GetNamespace(), lease.GetName())
+		st.Evidence = slices.Clone(st.Evidence)
+		if st = h.led(c.Workload, st); st.Lease.Name != "" {
 			break
 		}
 	}
@@ -204,8 +204,8 @@ func (w *walker) stateByLeases(s *search, c *candidate) state {
 }
 
 // workloadOfHolder returns the workload whose pod holds, or held, a lease.
-func (w *walker) workloadOfHolder(lease *unstructured.Unstructured) *workload {
-	return w.workloadOfPod(lease.GetNamespace(), podOfHolder(evidence.Nested(lease, "spec", "holderIdentity")))
+func (f *Finder) workloadOfHolder(lease *unstructured.Unstructured) *Workload {
+	return f.WorkloadOfPod(lease.GetNamespace(), podOfHolder(evidence.Nested(lease, "spec", "holderIdentity")))
 }
 
 // podOfHolder takes the name of a pod out of a lease's holder.

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Finder finds out who removes a finalizer from an object, and whether that works.
+// It looks at everything once, and creates no cause. It is for one goroutine.
+type Finder struct {
+	evidence  *evidence.Reader
+	catalogue *finalizers.Catalogue
+	// unmade says what shows that nobody makes pods, nil when that is not so.
+	unmade func() []evidence.Fact
+
+	allowed  *rights
+	running  *inventory
+	states   map[graph.Identity]State
+	searches map[string]*Search
+	managers map[string]managers
+}
+
+// New returns a Finder that looks where the reader does. unmade says what shows that
+// no controller manager works that would make pods, nil when one may.
+func New(reader *evidence.Reader, catalogue *finalizers.Catalogue, unmade func() []evidence.Fact) *Finder {
+	return &Finder{
+		evidence: reader, catalogue: catalogue, unmade: unmade,
+		states: map[graph.Identity]State{}, searches: map[string]*Search{}, managers: map[string]managers{},
+	}
+}
+
+// Situation is how things stand about the finalizer of an object.
+type Situation int
+
+const (
+	// Unclear: what could be read does not tell.
+	Unclear Situation = iota
+	// Served: a controller works that removes it.
+	Served
+	// NotAllowed: its controller works, and may not change the object.
+	NotAllowed
+	// Unserved: its controller, or what that needs beside it, does not run.
+	Unserved
+	// Displaced: its controller goes, or went, down with a namespace.
+	Displaced
+	// Unclaimed: nothing in the cluster serves it.
+	Unclaimed
+	// Manual: a person set it, and nothing in the cluster serves it.
+	Manual
+)
+
+// Answer is what is found about the finalizer of one object.
+type Answer struct {
+	*Search
+	Choice
+	Is Situation
+	// By is the controller, or what that needs. It is nil when nothing of it is
+	// left, when nobody serves the finalizer, and for one outside the cluster that
+	// renews a lease.
+	By *Candidate
+	// Helped: By is what the controller needs, which works itself.
+	Helped bool
+	// Why says what makes it unclear.
+	Why string
+}
+
+// Others returns the candidates that do not run either, and of which one may be the
+// controller in the place of By.
+func (a *Answer) Others() []*Contender {
+	var others []*Contender
+	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {
+		if k := &a.Among[i]; k.Candidate != a.best.Candidate && k.how == down && k.rivals() && !a.best.beats(k) {
+			others = append(others, k)
+		}
+	}
+	return others
+}
+
+// Equals returns the candidates of which one is the controller, all of which work;
+// none when it may be another.
+func (a *Answer) Equals() []Contender {
+	if len(a.tied) < 2 || slices.ContainsFunc(a.Among, func(k Contender) bool { return k.rivals() }) {
+		return nil
+	}
+	return a.tied
+}
+
+// Went returns the namespace with which the controller went, empty for none, and what
+// shows it.
+func (s *Search) Went() (namespace string, shown []evidence.Fact) {
+	if len(s.lost) > 0 {
+		for _, g := range s.lost[:min(len(s.lost), evidence.MaxShown)] {
+			shown = append(shown, g.evidence())
+		}
+		return s.lost[0].subject.Namespace, shown
+	}
+	if len(s.lostServices) > 0 {
+		namespace, _, _ = strings.Cut(strings.TrimPrefix(s.lostServices[0].Value, "Service/"), "/")
+		return namespace, slices.Clip(s.lostServices[:min(len(s.lostServices), evidence.MaxShown)])
+	}
+	return "", nil
+}
+
+// MayNotChange reports whether RBAC provably lets a workload neither update nor patch
+// an object.
+func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
+	id, rights := n.Identity(), f.rights()
+	return !l.elsewhere && len(rights.unread) == 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+}
+
+// Says says for people what RBAC lets a workload do with an object.
+func (f *Finder) Says(l *Workload, n graph.Node) string {
+	id := n.Identity()
+	return f.rights().said(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+}
+
+// Find says who should remove a finalizer from an object.
+func (f *Finder) Find(n graph.Node, finalizer string, list finalizers.Field) *Answer {
+	s := f.search(n, finalizer, list)
+	ch := f.choose(n, s)
+	a := &Answer{Search: s, Choice: ch, By: ch.controller()}
+	a.Is, a.Why = f.weigh(n, a)
+	return a
+}
+
+// weigh takes what the candidates tell together with all else.
+func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, string) {
+	s := a.Search
+	switch a.how {
+	case works:
+		if helper := f.helper(n, s); helper != nil {
+			a.By, a.Helped = helper, true
+			return Unserved, ""
+		}
+		return Served, ""
+	case mayNot:
+		return NotAllowed, ""
+	case down:
+		return f.weighDown(n, a)
+	case nobody:
+		if s.OrphanLease != nil {
+			return Served, ""
+		}
+		return f.withoutCandidates(n, s)
+	}
+	return Unclear, a.undecided()
+}
+
+// weighDown is weigh for a controller that does not run.
+func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
+	s, c := a.Search, a.By
+	if s.OrphanLease != nil && !c.strong {
+		return Unclear, a.undecided() + "; somebody who is no workload here renews a lease for it"
+	}
+	if !c.Named && !c.similar(s) {
+		if possible := f.possible(n, s); possible != "" {
+			return Unclear, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.ID, Dead, possible)
+		}
+	}
+	if f.evidence.Ending(c.ID.Namespace) {
+		return Displaced, ""
+	}
+	return Unserved, ""
+}
+
+// withoutCandidates is a finalizer for which no workload was found.
+func (f *Finder) withoutCandidates(n graph.Node, s *Search) (Situation, string) {
+	switch why := s.doubt(); {
+	case why != "":
+		return Unclear, why
+	case f.inEnding(n, s):
+		return Displaced, ""
+	}
+	switch names := f.possible(n, s); {
+	case names != "":
+		return Unclear, "nothing says whose it is; what runs and could remove it: " + names
+	case s.byPerson():
+		return Manual, ""
+	}
+	return Unclaimed, ""
+}
+
+// helper returns a workload without which the controller gets nowhere, by the
+// catalogue, and that does not work; nil for none.
+func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
+	for _, m := range s.Known {
+		for _, usual := range m.Helpers {
+			for _, l := range f.inventory().workloads {
+				if usual.Is(l.ID.Resource.Kind, l.ID.Namespace, l.ID.Name, n.Namespace()) && f.StateOf(l).Liveness == Dead && len(f.inventory().unread) == 0 {
+					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true, Signs: []evidence.Fact{{
+						Source: l.ID.String(), Path: "metadata.name", Value: "has to run beside the " + s.Whose() + ", by the catalogue of finalizers",
+					}}}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Whose names the controller for a sentence.
+func (s *Search) Whose() string { return Whose(s.Finalizer, s.Known) }
+
+// Whose names the controller of a finalizer of which the catalogue has these entries.
+func Whose(finalizer string, known []finalizers.Match) string {
+	for _, m := range known {
+		return cmp.Or(m.Controller, "controller") + " of " + m.Product
+	}
+	return "controller of " + finalizer
+}
+
+// byPerson reports whether only people set the finalizer, and nothing of a
+// product is there for it.
+func (s *Search) byPerson() bool {
+	return len(s.Known) == 0 && !s.domainServed && len(s.Setters) > 0 && !slices.ContainsFunc(s.Setters, func(m string) bool { return !isPerson(m) })
+}
+
+// inEnding reports whether the controller was in a namespace that is going or
+// gone.
+func (f *Finder) inEnding(n graph.Node, s *Search) bool {
+	if slices.ContainsFunc(s.lost, func(g grant) bool { return f.evidence.Ending(g.subject.Namespace) }) || len(s.lostServices) > 0 {
+		return true
+	}
+	return local(s.Known) && n.Namespace() != "" && f.evidence.Ending(n.Namespace())
+}
+
+// doubt says why finding nothing does not show that nothing is there, empty if
+// it does.
+func (s *Search) doubt() string {
+	for _, m := range s.Known {
+		if m.OffCluster != "" {
+			return "its controller may run where it cannot be seen from here: " + m.OffCluster
+		}
+	}
+	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool { return m == "kube-apiserver" || m == "kube-controller-manager" })
+	switch {
+	case len(s.unread) > 0:
+		return "whether its controller is there is not known: " + strings.Join(s.unread, ", ") + " could not be read"
+	case len(working) > 0:
+		return fmt.Sprintf("%q has changed the object since its deletion, and where that runs is not known", working[0])
+	case len(s.outside) > 0:
+		return fmt.Sprintf("%s may change such objects by a rule of its own (%s), and where it runs is not known", s.outside[0].subject, s.outside[0].role)
+	}
+	return ""
+}
+
+// possible names the workloads that work, could change the object, and may
+// therefore serve a finalizer that nothing else tells anything about.
+func (f *Finder) possible(n graph.Node, s *Search) string {
+	id := n.Identity()
+	if len(s.Known) > 0 {
+		return ""
+	}
+	if said, known := s.possible[id.Namespace]; known {
+		return said
+	}
+	var names []string
+	for _, l := range f.inventory().workloads {
+		may := !isPerson(l.ID.Name) && f.rights().mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+		c := Candidate{Workload: l}
+		// What a person set is nobody's by its name: whoever may change anything is
+		// asked, and not those who have a rule for the type, as many have.
+		stranger := s.byPerson() && !c.similar(s) && !f.rights().mayAll(l.Account, id.Namespace)
+		if !may || stranger || f.StateOf(l).Liveness == Dead {
+			continue
+		}
+		if names = append(names, l.ID.String()); len(names) == evidence.MaxShown {
+			break
+		}
+	}
+	s.possible[id.Namespace] = strings.Join(names, ", ")
+	return s.possible[id.Namespace]
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explaintest makes clusters out of a few lines, for tests of explanations.
+package explaintest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Now is when a World is looked at.
+var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+const served = `
+v1 Pod pods namespaced
+v1 ConfigMap configmaps namespaced
+v1 PersistentVolumeClaim persistentvolumeclaims namespaced
+v1 PersistentVolume persistentvolumes cluster
+v1 Namespace namespaces cluster
+v1 Node nodes cluster
+v1 ServiceAccount serviceaccounts namespaced
+v1 Service services namespaced
+v1 Event events namespaced
+apps/v1 Deployment deployments namespaced
+apps/v1 StatefulSet statefulsets namespaced
+rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster
+rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
+rbac.authorization.k8s.io/v1 Role roles namespaced
+rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced
+batch/v1 Job jobs namespaced
+storage.k8s.io/v1 VolumeAttachment volumeattachments cluster
+storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses cluster
+storage.k8s.io/v1 CSIDriver csidrivers cluster
+storage.k8s.io/v1 StorageClass storageclasses cluster
+snapshot.storage.k8s.io/v1 VolumeSnapshot volumesnapshots namespaced
+snapshot.storage.k8s.io/v1 VolumeSnapshotContent volumesnapshotcontents cluster
+networking.k8s.io/v1 ServiceCIDR servicecidrs cluster
+networking.k8s.io/v1 IPAddress ipaddresses cluster
+resource.k8s.io/v1 ResourceClaim resourceclaims namespaced
+scheduling.k8s.io/v1alpha1 PodGroup podgroups namespaced
+policy/v1 PodDisruptionBudget poddisruptionbudgets namespaced
+discovery.k8s.io/v1 EndpointSlice endpointslices namespaced
+admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhookconfigurations cluster
+admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations cluster
+admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy validatingadmissionpolicies cluster
+admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
+admissionregistration.k8s.io/v1 MutatingAdmissionPolicy mutatingadmissionpolicies cluster
+coordination.k8s.io/v1 Lease leases namespaced
+apiregistration.k8s.io/v1 APIService apiservices cluster
+apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
+example.com/v1 Widget widgets namespaced
+`
+
+// World is a cluster of a few lines:
+//
+//	ConfigMap/shop/a deleted=60 finalizers=foregroundDeletion owners=b! grace=30 {"status": ...}
+//	lease kube-system/kube-controller-manager 5     renewed so many seconds ago
+//	unlisted configmaps                             everywhere; or: unreadable nodes
+//	unlisted configmaps shop                        everywhere but in that namespace
+//	failed widgets conversion webhook for ...       the list fails with these words
+//	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
+//
+// deleted is the age of the deletion request in seconds, ! a blocking
+// reference, * one to a controller. What follows an object is merged into the whole object. Namespaces
+// are there unless they are named with "no namespace shop".
+type World struct {
+	// Resources are the types by kind.
+	Resources map[string]graph.Resource
+	// Whole has the objects by resource/namespace/name.
+	Whole map[string]*unstructured.Unstructured
+	// Requests counts those that were answered.
+	Requests int
+	// Answers are those to probes, by "WRITE Kind/namespace/name".
+	Answers map[string]string
+
+	objects    []graph.Object
+	unlisted   map[string]bool
+	listedIn   map[string]string // the one namespace in which unlisted could be listed
+	unreadable map[string]bool
+	absent     map[string]bool
+	failed     map[string]string // lists, by resource
+}
+
+// Parse makes the cluster that the text says.
+func Parse(t testing.TB, text string) *World {
+	s := &World{
+		Resources: map[string]graph.Resource{}, Whole: map[string]*unstructured.Unstructured{},
+		unlisted: map[string]bool{}, listedIn: map[string]string{}, unreadable: map[string]bool{}, absent: map[string]bool{},
+		failed: map[string]string{}, Answers: map[string]string{},
+	}
+	for line := range strings.Lines(strings.TrimSpace(served)) {
+		f := strings.Fields(line)
+		gv, _ := schema.ParseGroupVersion(f[0])
+		s.Resources[f[1]] = graph.Resource{GroupVersionResource: gv.WithResource(f[2]), Kind: f[1], Namespaced: f[3] == "namespaced"}
+	}
+	s.Resources["Other"] = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"}, Kind: "Other", Namespaced: true}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		words, body, _ := strings.Cut(strings.TrimSpace(line), " {")
+		f := strings.Fields(words)
+		if len(f) == 0 {
+			continue
+		}
+		switch f[0] {
+		case "unlisted":
+			s.unlisted[f[1]] = true
+			if len(f) > 2 {
+				s.listedIn[f[1]] = f[2]
+			}
+		case "failed":
+			s.failed[f[1]] = strings.Join(f[2:], " ")
+		case "answer":
+			s.Answers[f[1]+" "+f[2]] = strings.Join(f[3:], " ")
+		case "unreadable":
+			s.unreadable[f[1]] = true
+		case "no":
+			s.absent[f[2]] = true
+		case "lease":
+			namespace, name, _ := strings.Cut(f[1], "/")
+			age, _ := strconv.Atoi(f[2])
+			renewed := Now.Add(-time.Duration(age) * time.Second).Format(time.RFC3339Nano)
+			s.add(t, "Lease/"+namespace+"/"+name, nil, fmt.Sprintf(`{"spec":{"holderIdentity":"h","leaseDurationSeconds":15,"renewTime":%q}}`, renewed))
+		default:
+			if body != "" {
+				body = "{" + body
+			}
+			s.add(t, f[0], f[1:], body)
+		}
+	}
+	for _, o := range s.objects {
+		if o.Namespace != "" && !s.absent[o.Namespace] && s.Whole["namespaces//"+o.Namespace] == nil {
+			s.add(t, "Namespace/"+o.Namespace, nil, "")
+		}
+	}
+	return s
+}
+
+func (s *World) add(t testing.TB, name string, words []string, body string) {
+	parts := strings.Split(name, "/")
+	resource, ok := s.Resources[parts[0]]
+	if !ok {
+		t.Fatalf("unknown kind in %q", name)
+	}
+	o := graph.Object{Resource: &resource, Name: parts[len(parts)-1], UID: types.UID(parts[len(parts)-1]), ResourceVersion: "1"}
+	if len(parts) == 3 {
+		o.Namespace = parts[1]
+	}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		switch key {
+		case "deleted":
+			age, _ := strconv.Atoi(value)
+			o.DeletionTimestamp = &metav1.Time{Time: Now.Add(-time.Duration(age) * time.Second)}
+			o.DeletionGracePeriodSeconds = new(int64)
+		case "made":
+			age, _ := strconv.Atoi(value)
+			o.CreationTimestamp = metav1.Time{Time: Now.Add(-time.Duration(age) * time.Second)}
+		case "grace":
+			seconds, _ := strconv.ParseInt(value, 10, 64)
+			o.DeletionGracePeriodSeconds = &seconds
+			o.DeletionTimestamp = &metav1.Time{Time: o.DeletionTimestamp.Add(time.Duration(seconds) * time.Second)}
+		case "finalizers":
+			o.Finalizers = strings.Split(value, ",")
+		case "owners":
+			for _, owner := range strings.Split(value, ",") {
+				kind, name, _ := strings.Cut(owner, "/")
+				name, controller := strings.CutSuffix(name, "*")
+				plain, block := strings.CutSuffix(name, "!")
+				apiVersion, _ := s.Resources[kind].GroupVersionKind().ToAPIVersionAndKind()
+				o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
+					APIVersion: apiVersion, Kind: kind, Name: plain, UID: types.UID(plain), BlockOwnerDeletion: &block, Controller: &controller,
+				})
+			}
+		}
+	}
+	s.objects = append(s.objects, o)
+	whole := &unstructured.Unstructured{Object: map[string]any{}}
+	if body != "" {
+		// Numbers are int64, as they are in what the API server answers.
+		if err := utiljson.Unmarshal([]byte(body), &whole.Object); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	whole.SetName(o.Name)
+	whole.SetNamespace(o.Namespace)
+	whole.SetUID(o.UID)
+	whole.SetResourceVersion("1")
+	whole.SetDeletionTimestamp(o.DeletionTimestamp)
+	whole.SetDeletionGracePeriodSeconds(o.DeletionGracePeriodSeconds)
+	whole.SetFinalizers(o.Finalizers)
+	s.Whole[resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
+}
+
+// Read implements evidence.Cluster.
+func (s *World) Read(_ context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
+	s.Requests++
+	if s.unreadable[resource.Resource] {
+		return nil, errors.New("refused by the test")
+	}
+	if o := s.Whole[resource.Resource+"/"+namespace+"/"+name]; o != nil {
+		return o.DeepCopy(), nil
+	}
+	return nil, apierrors.NewNotFound(resource.GroupResource(), name)
+}
+
+// List implements evidence.Cluster.
+func (s *World) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	s.Requests++
+	if s.unreadable[resource.Resource] {
+		return nil, errors.New("refused by the test")
+	}
+	if message, failed := s.failed[resource.Resource]; failed {
+		return nil, apierrors.NewInternalError(errors.New(message))
+	}
+	var items []unstructured.Unstructured
+	for key, o := range s.Whole {
+		if strings.HasPrefix(key, resource.Resource+"/") && (namespace == "" || o.GetNamespace() == namespace) {
+			items = append(items, *o)
+		}
+	}
+	return items, nil
+}
+
+// Graph returns the graph of what can be listed.
+func (s *World) Graph() *graph.Graph {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	snapshot := &graph.Snapshot{Mapper: mapper}
+	for kind, r := range s.Resources {
+		scope := meta.RESTScopeRoot
+		if r.Namespaced {
+			scope = meta.RESTScopeNamespace
+		}
+		if kind == "Other" {
+			continue
+		}
+		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
+		if message, failed := s.failed[r.Resource]; failed {
+			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.ServerError, Message: message})
+		} else if s.unlisted[r.Resource] {
+			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
+			if namespace, listed := s.listedIn[r.Resource]; listed {
+				snapshot.MarkListed(r.GroupResource(), namespace, "1")
+			}
+		} else {
+			snapshot.MarkListed(r.GroupResource(), "", "1")
+		}
+	}
+	for _, o := range s.objects {
+		snapshot.Add(o)
+	}
+	return graph.New(snapshot)
+}
+
+// Events returns the events about an object.
+func (s *World) Events(_ context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
+	s.Requests++
+	if s.unreadable["events"] {
+		return nil, errors.New("refused by the test")
+	}
+	var items []unstructured.Unstructured
+	for key, o := range s.Whole {
+		about, _, _ := unstructured.NestedString(o.Object, "involvedObject", "uid")
+		if strings.HasPrefix(key, "events/"+namespace+"/") && about == string(uid) {
+			items = append(items, *o)
+		}
+	}
+	return items, nil
+}
