@@ -5,14 +5,13 @@ package explain
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -31,7 +30,7 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 		if isCollectors(finalizer) {
 			continue
 		}
-		r := w.tryRemoval(n, finalizer)
+		r := w.asker.TryRemoval(n, finalizer)
 		if w.onlyYours(n, r, known) {
 			continue
 		}
@@ -45,35 +44,21 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 // onlyYours reports whether a refusal says nothing of the object, since what
 // holds it comes to its end by itself, and nobody but the caller is seen to be
 // refused.
-func (w *walker) onlyYours(n graph.Node, r reply, known []hold) bool {
-	if r.words() == "" {
+func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
+	if r.Words() == "" {
 		return false
 	}
 	working, progresses := w.atWork(known)
 	if !progresses {
 		return false
 	}
-	if _, seen := w.seenFailing(n, r.words()); seen {
+	if _, seen := w.asker.SeenFailing(n, r.Words()); seen {
 		return false
 	}
 	if working != nil && working.Object == n.Identity() {
-		w.addOnce(working, Evidence{Source: asked(r).Source, Path: "when you send it", Value: r.message})
+		w.addOnce(working, Evidence{Source: asked(r).Source, Path: "when you send it", Value: r.Message})
 	}
 	return true
-}
-
-// words are those by which a refusal that may depend on who asks can be told,
-// empty for another answer.
-func (r reply) words() string {
-	switch r.kind {
-	case webhookDenied:
-		return r.name
-	case policyDenied:
-		return "'" + r.name + "' with binding '" + r.binding + "'"
-	case refused:
-		return r.message
-	}
-	return ""
 }
 
 // atWork reports whether something holds the object that comes to its end by
@@ -98,24 +83,24 @@ func isCollectors(finalizer string) bool {
 }
 
 // refusal returns what refuses a write, nil when nothing is known to.
-func (w *walker) refusal(n graph.Node, r reply, operation string) *Cause {
-	switch r.kind {
-	case webhookFailed, webhookDenied:
+func (w *walker) refusal(n graph.Node, r admission.Reply, operation string) *Cause {
+	switch r.Kind {
+	case answer.WebhookFailed, answer.WebhookDenied:
 		return w.webhookRefuses(n, r, operation)
-	case policyDenied:
+	case answer.PolicyDenied:
 		return w.policyDenies(n, r)
-	case keepsFinalizer:
+	case answer.KeepsFinalizer:
 		return w.readds(n, r)
-	case invalid:
+	case answer.Invalid:
 		return w.noLongerValid(n, r)
-	case conversionFailed:
-		return w.conversion(n.Resource().GroupResource(), r.message)
-	case undecodable:
-		return w.undecodable(n.Resource().GroupVersionResource, r.message)
-	case refused:
+	case answer.ConversionFailed:
+		return w.conversion(n.Resource().GroupResource(), r.Message)
+	case answer.Undecodable:
+		return w.undecodable(n.Resource().GroupVersionResource, r.Message)
+	case answer.Refused:
 		return w.otherwiseRefused(n, r)
-	case noAnswer:
-		if h, s := w.deadWebhook(n, operation, r.subresource); h != nil {
+	case answer.NoAnswer:
+		if h, s := w.asker.DeadWebhook(n, operation, r.Subresource); h != nil {
 			return w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: "the webhook is asked about a write to it, by its rules and selectors"})
 		}
 	}
@@ -124,8 +109,8 @@ func (w *walker) refusal(n graph.Node, r reply, operation string) *Cause {
 
 // asked is the API server's answer as evidence, about the object that was asked
 // about.
-func asked(r reply) Evidence {
-	return Evidence{Source: "a dry-run " + r.write + " of " + r.about.String(), Value: r.message}
+func asked(r admission.Reply) Evidence {
+	return Evidence{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: r.Message}
 }
 
 // whenYou ends the summary of a refusal of which only the caller is known to
@@ -134,126 +119,40 @@ const whenYou = ", when you send it; what it answers to the controller is not kn
 
 // met makes a refusal of the caller's write the cause that the object is stuck,
 // when the controller is seen to meet it, too.
-func (w *walker) met(c *Cause, n graph.Node, r reply) {
-	if c.Verdict == Stuck || r.words() == "" {
+func (w *walker) met(c *Cause, n graph.Node, r admission.Reply) {
+	if c.Verdict == Stuck || r.Words() == "" {
 		return
 	}
-	if e, seen := w.seenFailing(n, r.words()); seen {
+	if e, seen := w.asker.SeenFailing(n, r.Words()); seen {
 		c.Verdict, c.Summary = Stuck, strings.TrimSuffix(c.Summary, whenYou)
 		c.Evidence = append(c.Evidence, e)
 	}
 }
 
-// seenFailing finds the words in what controllers say of their work on the
-// object: in its status, in events since its deletion was asked for, and in the
-// conditions of its namespace and of its definition, whose controllers delete
-// it.
-func (w *walker) seenFailing(n graph.Node, words string) (Evidence, bool) {
-	o := n.Object()
-	if full, err := w.evidence.Whole(n); err == nil {
-		if e, seen := mentioned(full, n.Identity().String(), words); seen {
-			return e, true
-		}
-	}
-	if w.Events != nil {
-		for _, item := range w.evidence.Events(o.Namespace, o.UID) {
-			if e := evidence.NewEvent(&item); !e.Last.Before(evidence.Requested(o)) && strings.Contains(e.Message, words) {
-				return e.Fact(), true
-			}
-		}
-	}
-	if o.Namespace != "" {
-		if namespace, err := w.evidence.Get(namespaces, "", o.Namespace); err == nil && namespace.GetDeletionTimestamp() != nil {
-			if e, seen := mentioned(namespace, "Namespace/"+o.Namespace, words); seen {
-				return e, true
-			}
-		}
-	}
-	if !graph.BuiltinGroup(o.Resource.Group) {
-		name := o.Resource.GroupResource().String()
-		if definition, err := w.evidence.Get(crds, "", name); err == nil && definition.GetDeletionTimestamp() != nil {
-			return mentioned(definition, "CustomResourceDefinition/"+name, words)
-		}
-	}
-	return Evidence{}, false
-}
-
-// mentioned finds the words in the conditions of an object, or in a text of its
-// status.
-func mentioned(o *unstructured.Unstructured, source, words string) (Evidence, bool) {
-	for _, c := range evidence.Conditions(o) {
-		if strings.Contains(c.Message, words) {
-			return c.Fact(source), true
-		}
-	}
-	status, _, _ := unstructured.NestedMap(o.Object, "status")
-	for _, name := range slices.Sorted(maps.Keys(status)) {
-		if value := evidence.Text(status[name]); strings.Contains(value, words) {
-			return Evidence{Source: source, Path: "status." + name, Value: value}, true
-		}
-	}
-	return Evidence{}, false
-}
-
 // webhookRefuses is a webhook that was asked: it cannot be called, or says no.
 // The API server tells only its name, which others may have in other
 // configurations.
-func (w *walker) webhookRefuses(n graph.Node, r reply, operation string) *Cause {
-	suspects := w.webhooksNamed(n, r, operation)
+func (w *walker) webhookRefuses(n graph.Node, r admission.Reply, operation string) *Cause {
+	suspects := w.asker.WebhooksNamed(n, r, operation)
 	switch {
 	case len(suspects) != 1:
 		return w.webhookUnclear(n, r, suspects)
-	case r.kind == webhookDenied:
+	case r.Kind == answer.WebhookDenied:
 		return w.webhookDenies(n, suspects[0], r)
 	}
-	return w.webhookDead(n, suspects[0], w.servingOf(suspects[0]), asked(r))
-}
-
-// webhooksNamed returns the webhooks of the name that the API server told: those
-// that are asked about such a write, and of several that cannot be called those
-// that nothing serves.
-func (w *walker) webhooksNamed(n graph.Node, r reply, operation string) []*webhook {
-	all, _ := w.webhooks() // what cannot be read is noted
-	named := slices.DeleteFunc(slices.Clone(all), func(h *webhook) bool {
-		return h.Name != r.name || r.kind == webhookFailed && h.FailurePolicy == "Ignore"
-	})
-	narrow := func(keep func(*webhook) bool) {
-		if kept := slices.DeleteFunc(slices.Clone(named), func(h *webhook) bool { return !keep(h) }); len(kept) > 0 {
-			named = kept
-		}
-	}
-	narrow(func(h *webhook) bool {
-		matches, _ := w.matches(h, operation, r.subresource, n)
-		return matches
-	})
-	if r.kind == webhookFailed && len(named) > 1 {
-		narrow(func(h *webhook) bool {
-			s := w.servingOf(h)
-			return s != nil && s.dead
-		})
-	}
-	return named
-}
-
-// servingOf follows a webhook to what serves it: nil for one that is called by a
-// URL.
-func (w *walker) servingOf(h *webhook) *serving {
-	if service := h.ClientConfig.Service; service != nil {
-		return w.serving(service.Namespace, service.Name)
-	}
-	return nil
+	return w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), asked(r))
 }
 
 // webhookUnclear is a refusal by a webhook of which the configuration is not
 // known, or several may be meant.
-func (w *walker) webhookUnclear(n graph.Node, r reply, suspects []*webhook) *Cause {
+func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*admission.Webhook) *Cause {
 	id, verdict, end := "adm-webhook-dead", Stuck, ""
-	summary := "the admission webhook " + r.name + ", which cannot be called, must allow every write to it"
-	if r.kind == webhookDenied {
+	summary := "the admission webhook " + r.Name + ", which cannot be called, must allow every write to it"
+	if r.Kind == answer.WebhookDenied {
 		id, verdict, end = "adm-webhook-deny", Unknown, whenYou
-		summary = "the admission webhook " + r.name + " refuses the write that it waits for"
+		summary = "the admission webhook " + r.Name + " refuses the write that it waits for"
 	}
-	c := w.cause(id, n.Identity(), r.name, func(c *Cause) {
+	c := w.cause(id, n.Identity(), r.Name, func(c *Cause) {
 		c.Verdict, c.Evidence = verdict, []Evidence{asked(r)}
 		c.Summary = summary + "; its configuration was not found or may not be read" + end
 		if len(suspects) > 0 {
@@ -262,7 +161,7 @@ func (w *walker) webhookUnclear(n graph.Node, r reply, suspects []*webhook) *Cau
 		for _, h := range suspects {
 			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
 			w.addRemedy(c, Remedy{
-				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.config)),
+				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
 				Effect: "shows one of the configurations: find out which of them is in the way",
 			})
 		}
@@ -273,14 +172,14 @@ func (w *walker) webhookUnclear(n graph.Node, r reply, suspects []*webhook) *Cau
 
 // webhookDead is a webhook that must be asked and cannot be reached. The
 // service is nil for one that is called by a URL.
-func (w *walker) webhookDead(n graph.Node, h *webhook, s *serving, first Evidence) *Cause {
-	c := w.shared("adm-webhook-dead "+string(h.config.UID)+" "+h.Name, "adm-webhook-dead", h.config, func(c *Cause) {
+func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Serving, first Evidence) *Cause {
+	c := w.shared("adm-webhook-dead "+string(h.Config.UID)+" "+h.Name, "adm-webhook-dead", h.Config, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("its webhook %s cannot be reached, and while that is so every write that it must allow is refused", h.Name)
 		c.Evidence = append([]Evidence{first}, w.webhookEvidence(h)...)
 		if s != nil {
-			c.Evidence = append(c.Evidence, s.evidence...)
-			c.Summary += s.hopeless()
+			c.Evidence = append(c.Evidence, s.Evidence...)
+			c.Summary += hopeless(s)
 		}
 		c.Remedies = w.deadWebhookRemedies(h, s)
 	})
@@ -288,39 +187,39 @@ func (w *walker) webhookDead(n graph.Node, h *webhook, s *serving, first Evidenc
 	return c
 }
 
-func (w *walker) webhookEvidence(h *webhook) []Evidence {
+func (w *walker) webhookEvidence(h *admission.Webhook) []Evidence {
 	where := h.ClientConfig.URL
 	if service := h.ClientConfig.Service; service != nil {
 		where = "service " + service.Namespace + "/" + service.Name
 	}
 	return []Evidence{
-		{Source: h.config.String(), Path: h.path() + ".clientConfig", Value: where},
-		{Source: h.config.String(), Path: h.path() + ".failurePolicy", Value: h.FailurePolicy},
+		{Source: h.Config.String(), Path: h.Path() + ".clientConfig", Value: where},
+		{Source: h.Config.String(), Path: h.Path() + ".failurePolicy", Value: h.FailurePolicy},
 	}
 }
 
-func (w *walker) deadWebhookRemedies(h *webhook, s *serving) []Remedy {
+func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving) []Remedy {
 	const effect = "the writes that wait for the webhook go through"
 	var remedies []Remedy
 	if s != nil {
 		remedies = w.repair(s, effect)
 	} else {
 		remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.config)),
+			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
 			Effect: "shows how the webhook is called, at a URL and not through a service: make that answer, and " + effect,
 		}}
 	}
-	at := fmt.Sprintf("/webhooks/%d", h.index)
+	at := fmt.Sprintf("/webhooks/%d", h.Index)
 	remedies = append(remedies, Remedy{
 		Risk: Disruptive,
-		Command: w.saved(h.config, w.patchOf(h.config, shell.Test(at+"/name", h.Name),
+		Command: w.saved(h.Config, w.patchOf(h.Config, shell.Test(at+"/name", h.Name),
 			shell.Replace(at+"/failurePolicy", "Ignore"))),
 		Effect: "lets writes pass while the webhook cannot be reached; the file allows to put it back",
 		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
 	})
-	if s == nil || s.uninstalled {
+	if s == nil || s.Uninstalled {
 		remedies = append(remedies, Remedy{
-			Risk: Dangerous, Command: w.saved(h.config, w.deleteRaw(h.config, "")),
+			Risk: Dangerous, Command: w.saved(h.Config, w.deleteRaw(h.Config, "")),
 			Effect: "removes the configuration with all its webhooks, if its product was uninstalled; the file allows to put it back",
 			Leaks:  "what the webhooks guard is not guarded any more",
 		})
@@ -330,8 +229,8 @@ func (w *walker) deadWebhookRemedies(h *webhook, s *serving) []Remedy {
 
 // webhookDenies is a webhook that answers, and says no. Whom it listens to is in
 // its code.
-func (w *walker) webhookDenies(n graph.Node, h *webhook, r reply) *Cause {
-	c := w.shared("adm-webhook-deny "+string(h.config.UID)+" "+h.Name, "adm-webhook-deny", h.config, func(c *Cause) {
+func (w *walker) webhookDenies(n graph.Node, h *admission.Webhook, r admission.Reply) *Cause {
+	c := w.shared("adm-webhook-deny "+string(h.Config.UID)+" "+h.Name, "adm-webhook-deny", h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf("its webhook %s refuses the write that the deletion needs", h.Name) + whenYou
 		c.Evidence = append([]Evidence{asked(r)}, w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
@@ -345,16 +244,16 @@ func (w *walker) webhookDenies(n graph.Node, h *webhook, r reply) *Cause {
 }
 
 // exception adds a way to except the object's namespace from a webhook.
-func (w *walker) exception(c *Cause, n graph.Node, h *webhook) {
+func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
 	namespace := n.Namespace()
-	at := fmt.Sprintf("/webhooks/%d", h.index)
+	at := fmt.Sprintf("/webhooks/%d", h.Index)
 	if namespace == "" {
 		return
 	}
-	selector := []string{"webhooks", fmt.Sprint(h.index), "namespaceSelector"}
-	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.whole, selector, namespace)...)
+	selector := []string{"webhooks", fmt.Sprint(h.Index), "namespaceSelector"}
+	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.Whole, selector, namespace)...)
 	w.addRemedy(c, Remedy{
-		Risk: Disruptive, Command: w.saved(h.config, w.patchOf(h.config, operations...)),
+		Risk: Disruptive, Command: w.saved(h.Config, w.patchOf(h.Config, operations...)),
 		Effect: "excepts the namespace " + namespace + " from the webhook; the file allows to put it back",
 		Leaks:  "what the webhook guards in that namespace is not guarded any more",
 	})
@@ -369,26 +268,26 @@ func (w *walker) addRemedy(c *Cause, r Remedy) {
 }
 
 // policyDenies is a ValidatingAdmissionPolicy that refuses the write.
-func (w *walker) policyDenies(n graph.Node, r reply) *Cause {
-	at := evidence.Identity(admissionPolicies, "", r.name)
-	policy, err := w.evidence.Get(admissionPolicies, "", r.name)
+func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
+	at := evidence.Identity(admissionPolicies, "", r.Name)
+	policy, err := w.evidence.Get(admissionPolicies, "", r.Name)
 	if err == nil {
 		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
 	}
-	c := w.shared("adm-vap-deny "+r.name+" "+r.binding, "adm-vap-deny", at, func(c *Cause) {
+	c := w.shared("adm-vap-deny "+r.Name+" "+r.Binding, "adm-vap-deny", at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "the policy refuses the write that the deletion needs"
-		if err != nil || judgesUsers(specText(policy)) {
+		if err != nil || admission.JudgesUsers(specText(policy)) {
 			c.Verdict = Unknown
 			c.Summary += whenYou
 		}
-		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.binding, Path: "spec.policyName", Value: r.name}}
+		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.Binding, Path: "spec.policyName", Value: r.Name}}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
 			Effect: "shows what the policy asks for: change the object so that it satisfies that, and the write is allowed",
 		}}
 	})
 	w.met(c, n, r)
-	w.bindingException(c, n, r.binding)
+	w.bindingException(c, n, r.Binding)
 	return c
 }
 
@@ -401,11 +300,11 @@ func specText(o *unstructured.Unstructured) string {
 // of a policy.
 func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	namespace := n.Namespace()
-	binding, err := w.evidence.Get(policyBindings, "", name)
+	binding, err := w.evidence.Get(admission.PolicyBindings, "", name)
 	if err != nil {
 		return
 	}
-	at := evidence.IdentityOf(policyBindings, "ValidatingAdmissionPolicyBinding", binding)
+	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if namespace == "" {
 		w.addRemedy(c, Remedy{
 			Risk: Disruptive, Command: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
@@ -423,8 +322,8 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 }
 
 // otherwiseRefused is a refusal of an admission plugin inside the API server.
-func (w *walker) otherwiseRefused(n graph.Node, r reply) *Cause {
-	c := w.cause("adm-refused", n.Identity(), r.message, func(c *Cause) {
+func (w *walker) otherwiseRefused(n graph.Node, r admission.Reply) *Cause {
+	c := w.cause("adm-refused", n.Identity(), r.Message, func(c *Cause) {
 		c.Summary = "the API server refuses the write that the deletion needs" + whenYou
 		c.Evidence = []Evidence{asked(r)}
 	})
@@ -432,72 +331,29 @@ func (w *walker) otherwiseRefused(n graph.Node, r reply) *Cause {
 	return c
 }
 
-// mutator is a configuration that may change an object as it is written.
-type mutator struct {
-	at       graph.Identity
-	evidence Evidence
-	remedy   Remedy
-}
-
 // terminating is the condition with which a mutating webhook or policy leaves
 // alone what is being deleted. The object of a DELETE is null.
 var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating", "expression": "object == null || !has(object.metadata.deletionTimestamp)"}
 
 // readds is an object whose finalizer something puts back when it is taken off.
-func (w *walker) readds(n graph.Node, r reply) *Cause {
-	suspects := w.mutators(n)
+func (w *walker) readds(n graph.Node, r admission.Reply) *Cause {
+	suspects := w.asker.Mutators(n)
 	at := n.Identity()
 	if len(suspects) == 1 {
-		at = suspects[0].at
+		at = suspects[0].At
 	}
 	return w.shared("adm-mutating-readd "+at.String()+" "+string(at.UID), "adm-mutating-readd", at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "a mutating webhook or policy puts the finalizer back whenever it is taken off"
 		c.Evidence = []Evidence{asked(r)}
 		for _, s := range suspects {
-			c.Evidence = append(c.Evidence, s.evidence)
-			w.addRemedy(c, s.remedy)
+			c.Evidence = append(c.Evidence, s.Evidence)
+			w.addRemedy(c, w.spare(&s))
 		}
 		if len(suspects) == 0 {
 			c.Evidence = append(c.Evidence, Evidence{Source: "mutating webhooks and policies", Value: "none that could be read matches"})
 		}
 	})
-}
-
-// mutators returns the webhooks and policies that may change the object when it
-// is updated.
-func (w *walker) mutators(n graph.Node) []mutator {
-	var found []mutator
-	all, _ := w.webhooks() // what cannot be read is noted
-	for _, h := range all {
-		if h.config.Resource.Resource != mutatingWebhooks.Resource {
-			continue
-		}
-		if matches, _ := w.matches(h, "UPDATE", "", n); !matches {
-			continue
-		}
-		at := fmt.Sprintf("/webhooks/%d", h.index)
-		found = append(found, mutator{
-			h.config, Evidence{Source: h.config.String(), Path: h.path(), Value: h.Name + " is asked about updates of it"},
-			w.spare(h.config, shell.Test(at+"/name", h.Name), addTo(h.whole, at+"/matchConditions")),
-		})
-	}
-	resource, served := w.served(schema.GroupResource{Group: admissionGroup, Resource: mutatingPolicies.Resource})
-	if !served {
-		return found
-	}
-	policies, _ := w.evidence.List(resource, "") // as above
-	for i := range policies {
-		if !w.policyMatches(&policies[i], n) {
-			continue
-		}
-		at := evidence.IdentityOf(resource, "MutatingAdmissionPolicy", &policies[i])
-		found = append(found, mutator{
-			at, Evidence{Source: at.String(), Path: "spec.matchConstraints", Value: "it applies to updates of it"},
-			w.spare(at, addTo(&policies[i], "/spec/matchConditions")),
-		})
-	}
-	return found
 }
 
 // addTo is the operation that adds the condition to a list which may not exist.
@@ -508,55 +364,27 @@ func addTo(o *unstructured.Unstructured, path string) shell.Operation {
 	return shell.Add(path, []any{spareTerminating})
 }
 
-func (w *walker) spare(at graph.Identity, operations ...shell.Operation) Remedy {
+// spare has a webhook or policy leave alone what is being deleted.
+func (w *walker) spare(m *admission.Mutator) Remedy {
+	operations := []shell.Operation{addTo(m.Whole, "/spec/matchConditions")}
+	if h := m.Webhook; h != nil {
+		at := fmt.Sprintf("/webhooks/%d", h.Index)
+		operations = []shell.Operation{shell.Test(at+"/name", h.Name), addTo(h.Whole, at+"/matchConditions")}
+	}
 	return Remedy{
-		Risk: Disruptive, Command: w.saved(at, w.patchOf(at, operations...)),
+		Risk: Disruptive, Command: w.saved(m.At, w.patchOf(m.At, operations...)),
 		Effect: "makes it leave alone what is being deleted; the file allows to put it back",
 	}
 }
 
-// policyMatches reports whether a mutating policy may apply to updates of the
-// object.
-func (w *walker) policyMatches(policy *unstructured.Unstructured, n graph.Node) bool {
-	var view struct {
-		Spec struct {
-			MatchConstraints struct {
-				ResourceRules     []admissionRule       `json:"resourceRules"`
-				NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
-				ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
-			} `json:"matchConstraints"`
-		} `json:"spec"`
-	}
-	if !evidence.Decode(policy, &view) {
-		return false
-	}
-	m := view.Spec.MatchConstraints
-	h := &webhook{webhookSpec: webhookSpec{Rules: m.ResourceRules, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
-	matches, _ := w.matches(h, "UPDATE", "", n)
-	return matches
-}
-
-// served returns the preferred version of a type that the server has.
-func (w *walker) served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
-	mapper := w.Graph.Snapshot().Mapper
-	if found, err := mapper.ResourceFor(resource.WithVersion("")); err == nil {
-		return found, true
-	}
-	all, err := mapper.ResourcesFor(resource.WithVersion("")) // that was ambiguous
-	if err != nil || len(all) == 0 {
-		return schema.GroupVersionResource{}, false
-	}
-	return all[0], true
-}
-
 // noLongerValid is an object that its own type does not allow any more: every
 // update of it fails.
-func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
+func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 	return w.cause("val-schema-tightened", n.Identity(), "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "it is not valid any more as it is, so no update of it is accepted, and no finalizer can be taken off"
 		c.Evidence = []Evidence{asked(r)}
-		for i, cause := range r.causes {
+		for i, cause := range r.Causes {
 			if i < evidence.MaxShown {
 				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), cause.Message)) // <nil> is the object itself
 			}
@@ -576,4 +404,44 @@ func (w *walker) noLongerValid(n graph.Node, r reply) *Cause {
 			Effect: "opens its definition in an editor: relax the schema, so that the object is valid as it is; the file allows to put it back",
 		})
 	})
+}
+
+// excludeNamespace are the operations that add "not this namespace" to the
+// namespace selector at the path of an object. The selector's parents must
+// exist up to the given depth of the path.
+func excludeNamespace(o *unstructured.Unstructured, path []string, namespace string) []shell.Operation {
+	condition := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{namespace}}
+	var value any = condition
+	full := append(slices.Clone(path), "matchExpressions", "-")
+	for depth := len(full) - 1; depth > 0; depth-- {
+		if exists(o.Object, full[:depth]) {
+			return []shell.Operation{shell.Add("/"+strings.Join(full[:depth+1], "/"), value)}
+		}
+		if key := full[depth]; key == "-" {
+			value = []any{value}
+		} else {
+			value = map[string]any{key: value}
+		}
+	}
+	return nil
+}
+
+// exists reports whether there is an object or a list at the path, in which
+// numbers are indexes.
+func exists(value any, path []string) bool {
+	for _, key := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[key]
+		case []any:
+			var i int
+			if _, err := fmt.Sscan(key, &i); err != nil || i < 0 || i >= len(v) {
+				return false
+			}
+			value = v[i]
+		default:
+			return false
+		}
+	}
+	return value != nil
 }

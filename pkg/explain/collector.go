@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -56,7 +57,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 		holds = append(holds, hold{symptom: symptom, because: "may wait for blocking dependents that could not be listed", cause: w.blind(n)})
 	case len(blocking) == 0:
 		if w.age(n) > collectorDelay {
-			if c := w.refusal(n, w.tryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); c != nil {
+			if c := w.refusal(n, w.asker.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); c != nil {
 				return append(holds, hold{symptom: symptom, because: "the garbage collector cannot remove the finalizer foregroundDeletion", cause: c})
 			}
 		}
@@ -79,7 +80,7 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 		return nil
 	}
 	return w.cause("gc-fg-recreated", n.Identity(), "", func(c *Cause) {
-		c.Summary = "after it was deleted, " + number(len(late), "blocking dependent") + " came to be; whoever makes them may go on"
+		c.Summary = "after it was deleted, " + evidence.Number(len(late), "blocking dependent") + " came to be; whoever makes them may go on"
 		for _, d := range late[:min(len(late), evidence.MaxShown)] {
 			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(w.creator(d), "a person")))
 		}
@@ -107,17 +108,17 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 	}
 	e := edge{owner: owner, dependent: d, keeper: keeper(owner, d), refused: "DELETE"}
 	task, because := "delete it", "delete its dependent "+d.Identity().String()
-	var r reply
+	var r admission.Reply
 	if e.keeper != nil {
 		e.refused = "UPDATE"
 		task, because = "drop its reference to "+owner.Identity().String(), "drop the reference of its dependent "+d.Identity().String()
-		r = w.tryRelease(d, owner.UID())
+		r = w.asker.TryRelease(d, owner.UID())
 	} else {
 		alike := "dependent of " + string(owner.UID())
 		if w.health().dead() { // then it is no wonder that nothing is deleted
 			alike = "dependent"
 		}
-		r = w.tryDelete(d, alike)
+		r = w.asker.TryDelete(d, alike)
 	}
 	root := w.refusal(d, r, e.refused)
 	if root == nil {
@@ -303,7 +304,7 @@ func referencing(n graph.Node) string {
 	if dependents == 1 {
 		return "1 dependent still references it"
 	}
-	return number(dependents, "dependent") + " still reference it"
+	return evidence.Number(dependents, "dependent") + " still reference it"
 }
 
 // orphanDenied is an owner whose references may not be removed from a
@@ -312,12 +313,12 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 	if w.age(n) <= collectorDelay {
 		return nil
 	}
-	refusing, r := n, w.tryRemoval(n, metav1.FinalizerOrphanDependents)
+	refusing, r := n, w.asker.TryRemoval(n, metav1.FinalizerOrphanDependents)
 	for i, d := range n.Dependents() {
-		if !r.ok() || i >= evidence.MaxShown {
+		if !r.OK() || i >= evidence.MaxShown {
 			break
 		}
-		refusing, r = d, w.tryRelease(d, n.UID())
+		refusing, r = d, w.asker.TryRelease(d, n.UID())
 	}
 	root := w.refusal(refusing, r, "UPDATE")
 	if root == nil {

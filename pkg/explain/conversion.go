@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -29,7 +31,7 @@ type Failed struct {
 // object because of what its type or its stored bytes are like, which Explain
 // can explain.
 func Unreadable(err error) bool {
-	return err != nil && (isConversionFailure(err.Error()) || isUnreadable(err.Error()))
+	return err != nil && (answer.IsConversionFailure(err.Error()) || answer.IsUndecodable(err.Error()))
 }
 
 // unreadableObject explains an object that the server cannot hand out. In
@@ -103,9 +105,9 @@ func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []F
 // when the message does not tell.
 func (w *walker) unreadableType(resource schema.GroupVersionResource, message string) *Cause {
 	switch {
-	case isConversionFailure(message):
+	case answer.IsConversionFailure(message):
 		return w.conversion(resource.GroupResource(), message)
-	case isUnreadable(message):
+	case answer.IsUndecodable(message):
 		return w.undecodable(resource, message)
 	}
 	return nil
@@ -156,12 +158,12 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 		if err != nil {
 			return
 		}
-		var s *serving
+		var s *admission.Serving
 		if service := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name"); service != "" {
-			s = w.serving(evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
-			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.conversion.webhook.clientConfig.service", Value: s.namespace + "/" + s.name})
-			c.Evidence = append(c.Evidence, s.evidence...)
-			c.Summary += s.hopeless()
+			s = w.asker.Serving(evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace"), service)
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.conversion.webhook.clientConfig.service", Value: s.Namespace + "/" + s.Name})
+			c.Evidence = append(c.Evidence, s.Evidence...)
+			c.Summary += hopeless(s)
 			c.Remedies = w.repair(s, "the objects can be read again")
 		} else {
 			c.Evidence = append(c.Evidence, Evidence{
@@ -184,7 +186,7 @@ func (w *walker) readableVersions(at graph.Identity, definition *unstructured.Un
 	for _, resource := range servedVersions(definition) {
 		value := "cannot be listed"
 		if items, err := w.evidence.ListAnew(resource); err == nil {
-			value = number(len(items), "object") + " can be listed"
+			value = evidence.Number(len(items), "object") + " can be listed"
 		}
 		facts = append(facts, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
 	}
@@ -249,7 +251,7 @@ var convertedKind = regexp.MustCompile(`conversion webhook for ([^\s,/]+)/[^\s,/
 // being initialized, as it does to the namespace controller for types of which
 // it has no object, those that it cannot list in some version.
 func (w *walker) initializing(message string) []*Cause {
-	if !strings.Contains(message, "storage is (re)initializing") && !isConversionFailure(message) {
+	if !strings.Contains(message, "storage is (re)initializing") && !answer.IsConversionFailure(message) {
 		return nil
 	}
 	all, err := w.evidence.List(crds, "")
@@ -262,7 +264,7 @@ func (w *walker) initializing(message string) []*Cause {
 			continue
 		}
 		gr := schema.GroupResource{Group: evidence.Nested(&all[i], "spec", "group"), Resource: evidence.Nested(&all[i], "spec", "names", "plural")}
-		if namesKind(message, &all[i]) || !isConversionFailure(message) && w.conversionBroken(&all[i]) {
+		if namesKind(message, &all[i]) || !answer.IsConversionFailure(message) && w.conversionBroken(&all[i]) {
 			causes = append(causes, w.conversion(gr, message))
 		}
 	}
@@ -286,12 +288,12 @@ func namesKind(message string, definition *unstructured.Unstructured) bool {
 func (w *walker) conversionBroken(definition *unstructured.Unstructured) bool {
 	service := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name")
 	namespace := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
-	if service == "" || !w.serving(namespace, service).dead {
+	if service == "" || !w.asker.Serving(namespace, service).Dead {
 		return false
 	}
 	return slices.ContainsFunc(servedVersions(definition), func(resource schema.GroupVersionResource) bool {
 		_, err := w.evidence.ListAnew(resource)
-		return err != nil && isConversionFailure(err.Error())
+		return err != nil && answer.IsConversionFailure(err.Error())
 	})
 }
 
@@ -319,7 +321,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 	for _, m := range w.evidence.Instances(schema.ParseGroupResource(n.Name())) {
 		if !m.BeingDeleted() {
 			add("crd-instances", "the API server may not delete its instance "+m.Identity().String(),
-				w.refusal(m, w.tryDelete(m, "instance"), "DELETE"))
+				w.refusal(m, w.asker.TryDelete(m, "instance"), "DELETE"))
 		}
 	}
 	return holds

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -129,7 +130,7 @@ func (e edge) unchangeable() string {
 func (w *walker) freeDenied(e edge) []Remedy {
 	remedies := w.freeOwner(e)
 	remedies[0].Effect = w.ownerFirst(e) + remedies[0].Effect
-	condition := w.first("a change of "+e.dependent.Identity().String(), func() reply { return w.tryRelease(e.dependent, e.owner.UID()) })
+	condition := w.first("a change of "+e.dependent.Identity().String(), func() admission.Reply { return w.asker.TryRelease(e.dependent, e.owner.UID()) })
 	for i := range remedies[1:] {
 		remedies[1+i].Effect = condition + remedies[1+i].Effect
 	}
@@ -154,17 +155,17 @@ func (w *walker) freeKept(e edge) []Remedy {
 
 // ownerFirst is first for another DELETE of the owner.
 func (w *walker) ownerFirst(e edge) string {
-	return w.first("a deletion of "+e.owner.Identity().String(), func() reply { return w.tryDelete(e.owner, "") })
+	return w.first("a deletion of "+e.owner.Identity().String(), func() admission.Reply { return w.asker.TryDelete(e.owner, "") })
 }
 
 // first says what must be allowed before a remedy works, empty for nothing. It
 // asks only while most probes are left: those that verdicts depend on come
 // first.
-func (w *walker) first(what string, ask func() reply) string {
+func (w *walker) first(what string, ask func() admission.Reply) string {
 	switch {
-	case w.probed.sent >= maxProbes/2:
+	case !w.asker.HalfLeft():
 		return "if nothing refuses " + what + ": "
-	case ask().ok():
+	case ask().OK():
 		return ""
 	}
 	return "once nothing refuses " + what + ": "

@@ -69,7 +69,7 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 		in.Wait = func(_ context.Context, d time.Duration) { s.wait(d) }
 	}
 	if len(s.Answers) > 0 {
-		in.Prober = prober{s}
+		in.Prober = s.World
 		asked = append(asked, s.named(g)...)
 	}
 	return explain.Explain(t.Context(), in, asked)

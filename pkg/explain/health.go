@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -119,11 +120,11 @@ func (w *walker) idle(n graph.Node) string {
 				return "its dependent " + d.Identity().String() + " can be deleted and is not"
 			}
 		}
-		if len(blocking) == 0 && w.tryRemoval(n, metav1.FinalizerDeleteDependents).ok() {
+		if len(blocking) == 0 && w.asker.TryRemoval(n, metav1.FinalizerDeleteDependents).OK() {
 			return "it has the finalizer foregroundDeletion and no blocking dependents"
 		}
 	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.pendingFinalizer(n, metav1.FinalizerOrphanDependents):
-		if w.tryRemoval(n, metav1.FinalizerOrphanDependents).ok() {
+		if w.asker.TryRemoval(n, metav1.FinalizerOrphanDependents).OK() {
 			return "its dependents are not orphaned"
 		}
 	}
@@ -135,9 +136,9 @@ func (w *walker) idle(n graph.Node) string {
 // rarely, and looks idle.
 func (w *walker) collectable(owner, d graph.Node) bool {
 	if keeper(owner, d) != nil {
-		return w.tryRelease(d, owner.UID()).kind == accepted
+		return w.asker.TryRelease(d, owner.UID()).Kind == answer.Accepted
 	}
-	return w.tryDelete(d, "").kind == accepted
+	return w.asker.TryDelete(d, "").Kind == answer.Accepted
 }
 
 // unchanged reports whether the object is still as the graph has it.

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -23,15 +24,15 @@ const remade = 5 * time.Minute
 // a DELETE, and whether it may have taken the place of one that was deleted.
 // None of it is a stuck deletion.
 func (w *walker) notTerminating(n graph.Node) []Finding {
-	r := w.tryDelete(n, "")
-	if r.kind == protected {
+	r := w.asker.TryDelete(n, "")
+	if r.Kind == answer.Protected {
 		return []Finding{w.notStuck(n, "ns-protected", func(c *Cause) {
 			c.Summary = "the API server does not let this namespace be deleted"
 			c.Evidence = []Evidence{asked(r)}
 		})}
 	}
 	var findings []Finding
-	if !r.ok() {
+	if !r.OK() {
 		findings = append(findings, w.notStuck(n, "not-terminating", func(c *Cause) {
 			c.Summary = "a DELETE of it would be refused"
 			c.Evidence = []Evidence{asked(r)}

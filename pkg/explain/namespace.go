@@ -147,7 +147,7 @@ func (w *walker) content(n graph.Node) []hold {
 			left++
 		}
 	}
-	amount := number(len(w.evidence.In(n.Object().Name)), "object")
+	amount := evidence.Number(len(w.evidence.In(n.Object().Name)), "object")
 	for _, m := range w.evidence.In(n.Object().Name) {
 		if !m.BeingDeleted() {
 			continue
@@ -165,7 +165,7 @@ func (w *walker) content(n graph.Node) []hold {
 func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, untouched int) hold {
 	summary := "the namespace controller has to finish it"
 	if untouched > 0 {
-		summary = "the namespace controller has to delete " + number(untouched, "object") + " in it"
+		summary = "the namespace controller has to delete " + evidence.Number(untouched, "object") + " in it"
 	}
 	latest := evidence.Requested(n.Object())
 	for _, c := range evidence.Conditions(full) {
@@ -198,7 +198,7 @@ func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouc
 		if i >= maxContentProbes {
 			break
 		}
-		if c := w.refusal(m, w.tryDelete(m, ""), "DELETE"); c != nil && !slices.Contains(roots, c) {
+		if c := w.refusal(m, w.asker.TryDelete(m, ""), "DELETE"); c != nil && !slices.Contains(roots, c) {
 			roots = append(roots, c)
 		}
 	}
@@ -251,7 +251,7 @@ func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouc
 	return w.cause("ns-content-failure", n.Identity(), "", func(c *Cause) {
 		c.Summary = "the namespace controller could not delete all content at its last try"
 		if untouched > 0 {
-			c.Summary = "the namespace controller fails to delete " + number(untouched, "object")
+			c.Summary = "the namespace controller fails to delete " + evidence.Number(untouched, "object")
 		}
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		for _, m := range w.untouchedIn(n.Object().Name) {
@@ -375,9 +375,9 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.
 	return w.shared("ns-discovery "+api.GetName(), "ns-discovery", at, func(c *Cause) {
 		c.Summary = "the API that this APIService serves does not answer, so no namespace can be emptied for certain"
 		c.Evidence = []Evidence{available.Fact(at.String())}
-		s := w.serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
-		c.Evidence = append(c.Evidence, s.evidence...)
-		c.Summary += s.hopeless()
+		s := w.asker.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
+		c.Evidence = append(c.Evidence, s.Evidence...)
+		c.Summary += hopeless(s)
 		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
 			Risk: Dangerous, Command: w.saved(at, w.deleteRaw(at, "")),
 			Effect: "unregisters the API, if its product was uninstalled; the file allows to register it again",

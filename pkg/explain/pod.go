@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -70,9 +71,9 @@ func (w *walker) kubeletRefused(n graph.Node) []hold {
 	}
 	var holds []hold
 	for _, try := range []struct {
-		reply     reply
+		reply     admission.Reply
 		operation string
-	}{{w.tryStatus(n), "UPDATE"}, {w.tryDelete(n, "pod"), "DELETE"}} {
+	}{{w.asker.TryStatus(n), "UPDATE"}, {w.asker.TryDelete(n, "pod"), "DELETE"}} {
 		if c := w.refusal(n, try.reply, try.operation); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
 			holds = append(holds, hold{because: "its kubelet may not write what it has to", cause: c})
 		}
@@ -263,7 +264,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", "container "+name+" is running"))
 		}
 		if len(running) == 0 {
-			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", number(ended, "ended container")))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", evidence.Number(ended, "ended container")))
 		}
 		_, lease := w.evidence.Lease("kube-node-lease", evidence.Nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)

@@ -3,28 +3,17 @@
 package explain_test
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
-
-// prober answers dry runs as the scenario says, and accepts the others.
-type prober struct{ s *scenario }
 
 // named returns the objects that are not being deleted and that an answer
 // names: they are asked for, too.
@@ -36,73 +25,6 @@ func (s *scenario) named(g *graph.Graph) []types.UID {
 		}
 	}
 	return uids
-}
-
-// answer makes the error of "403 words", "422 field: words", "kept" or "".
-func (p prober) answer(write string, resource schema.GroupVersionResource, namespace, name string) (string, error) {
-	kind := ""
-	for k, r := range p.s.Resources {
-		if r.GroupVersionResource == resource {
-			kind = k
-		}
-	}
-	place := kind + "/" + name
-	if namespace != "" {
-		place = kind + "/" + namespace + "/" + name
-	}
-	words, ok := p.s.Answers[write+" "+place]
-	if !ok {
-		words, ok = p.s.Answers[write+" *"]
-	}
-	if !ok || words == "kept" {
-		return words, nil
-	}
-	code, message, _ := strings.Cut(words, " ")
-	number, err := strconv.Atoi(code)
-	if err != nil {
-		return "", errors.New(words)
-	}
-	status := metav1.Status{Status: metav1.StatusFailure, Code: int32(number), Message: message}
-	switch number {
-	case http.StatusForbidden:
-		status.Reason = metav1.StatusReasonForbidden
-	case http.StatusInternalServerError:
-		status.Reason = metav1.StatusReasonInternalError
-	case http.StatusUnprocessableEntity:
-		status.Reason = metav1.StatusReasonInvalid
-		field, why, _ := strings.Cut(message, ": ")
-		status.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: field, Message: why}}}
-	}
-	return "", &apierrors.StatusError{ErrStatus: status}
-}
-
-// TryPatch implements explain.Prober.
-func (p prober) TryPatch(_ context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
-	write := "PATCH"
-	if subresource != "" {
-		write += "-" + subresource
-	}
-	words, err := p.answer(write, resource, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	o := p.s.Whole[resource.Resource+"/"+namespace+"/"+name].DeepCopy()
-	var view struct {
-		Metadata struct{ Finalizers []string }
-	}
-	if err := json.Unmarshal(patch, &view); err != nil {
-		return nil, err
-	}
-	if words != "kept" {
-		o.SetFinalizers(view.Metadata.Finalizers)
-	}
-	return o, nil
-}
-
-// TryDelete implements explain.Prober.
-func (p prober) TryDelete(_ context.Context, resource schema.GroupVersionResource, namespace, name string) error {
-	_, err := p.answer("DELETE", resource, namespace, name)
-	return err
 }
 
 const (

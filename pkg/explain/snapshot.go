@@ -48,7 +48,7 @@ func (w *walker) snapshotting(id string, n graph.Node, user *unstructured.Unstru
 // snapshotSource is a claim of which snapshots are being taken.
 func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 	const symptom = "pvc-snapshot-source"
-	resource, served := w.served(snapshots)
+	resource, served := w.evidence.Served(snapshots)
 	if !served {
 		return nil, false
 	}
@@ -115,7 +115,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 		return nil, false
 	}
 	name := evidence.Nested(full, "status", "boundVolumeSnapshotContentName")
-	resource, served := w.served(snapshotContents)
+	resource, served := w.evidence.Served(snapshotContents)
 	if name == "" || !served {
 		return nil, false
 	}

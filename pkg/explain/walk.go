@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -23,6 +24,9 @@ import (
 
 // Cluster is what the analysis asks beyond metadata. It only reads.
 type Cluster = evidence.Cluster
+
+// Prober asks the API server what it would answer to a write, by dry runs.
+type Prober = admission.Prober
 
 // Input is what Explain works on.
 type Input struct {
@@ -62,7 +66,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	for _, o := range report.Objects {
 		w.waysOut(o)
 	}
-	for _, a := range w.answers {
+	for _, a := range w.known {
 		for _, f := range a.found {
 			f.cause.Blocks++
 			if !slices.Contains(report.Causes, f.cause) {
@@ -110,7 +114,7 @@ type walker struct {
 	Input
 	ctx     context.Context
 	result  map[types.UID]gc.Outcome
-	answers map[types.UID]*answer
+	known   map[types.UID]*known
 	causes  map[string]*Cause
 	members map[*Cause][]graph.Node // the objects of a cause that many share
 	// path holds the objects between the one asked for and the current one.
@@ -122,16 +126,14 @@ type walker struct {
 	// outlived are the namespaces that do not exist, and in which an object has
 	// been seen since.
 	outlived map[string]bool
-	// hooks is nil until it is needed.
-	hooks   *webhookList
-	probed  probing
-	helped  map[*Cause]bool // see waysOut
-	finder  *controllers.Finder
-	authors int // the objects that were read for who set a finalizer
+	helped   map[*Cause]bool // see waysOut
+	finder   *controllers.Finder
+	asker    *admission.Asker
+	authors  int // the objects that were read for who set a finalizer
 }
 
-// answer is what is known of one object.
-type answer struct {
+// known is what is known of one object.
+type known struct {
 	verdict Verdict
 	found   []found
 	waits   *step // what it waits for when there is no cause
@@ -159,11 +161,10 @@ func (s *step) chain() []Link {
 
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
-		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, answers: map[types.UID]*answer{},
+		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
 		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
-		outlived: map[string]bool{},
+		outlived: map[string]bool{}, helped: map[*Cause]bool{},
 		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Wait: in.Wait}),
-		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}}, helped: map[*Cause]bool{},
 	}
 	for _, o := range in.Outcomes {
 		w.result[o.Object.UID] = o
@@ -176,6 +177,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 		w.Catalogue = finalizers.Builtin()
 	}
 	w.finder = controllers.New(w.evidence, w.Catalogue, w.unmadePods)
+	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	return w
@@ -209,13 +211,13 @@ type hold struct {
 
 // explain finds everything that holds a terminating object, directly or further
 // down.
-func (w *walker) explain(n graph.Node) *answer {
+func (w *walker) explain(n graph.Node) *known {
 	uid := n.UID()
-	if a, done := w.answers[uid]; done {
+	if a, done := w.known[uid]; done {
 		return a
 	}
-	a := &answer{verdict: Pending}
-	w.answers[uid] = a
+	a := &known{verdict: Pending}
+	w.known[uid] = a
 	w.path = append(w.path, uid)
 	defer func() { w.path = w.path[:len(w.path)-1] }()
 	for _, h := range w.holds(n) {
@@ -225,7 +227,7 @@ func (w *walker) explain(n graph.Node) *answer {
 }
 
 // add takes a hold into an answer.
-func (w *walker) add(a *answer, n graph.Node, h hold) {
+func (w *walker) add(a *known, n graph.Node, h hold) {
 	link := Link{Object: n.Identity(), Symptom: h.symptom, Because: h.because}
 	switch {
 	case h.cause != nil:
@@ -248,7 +250,7 @@ func (w *walker) add(a *answer, n graph.Node, h hold) {
 	}
 }
 
-func (a *answer) take(f found) {
+func (a *known) take(f found) {
 	a.verdict = worse(a.verdict, f.cause.Verdict)
 	if !slices.ContainsFunc(a.found, func(g found) bool { return g.cause == f.cause }) {
 		a.found = append(a.found, f)
@@ -357,15 +359,7 @@ func count(n int, one string) string {
 	if n == 1 {
 		return one
 	}
-	return number(n, one)
-}
-
-// number says how many there are of something.
-func number(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
+	return evidence.Number(n, one)
 }
 
 func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }

@@ -76,3 +76,16 @@ func (r *Reader) namespace(name string) (graph.Node, bool) {
 	}
 	return graph.Node{}, false
 }
+
+// Served returns the preferred version of a type that the server has.
+func (r *Reader) Served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
+	mapper := r.source.Graph.Snapshot().Mapper
+	if found, err := mapper.ResourceFor(resource.WithVersion("")); err == nil {
+		return found, true
+	}
+	all, err := mapper.ResourcesFor(resource.WithVersion("")) // that was ambiguous
+	if err != nil || len(all) == 0 {
+		return schema.GroupVersionResource{}, false
+	}
+	return all[0], true
+}

@@ -4,6 +4,7 @@ package evidence
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -80,4 +81,12 @@ func Latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// Number says how many there are of something.
+func Number(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package admission
 
 import (
 	"fmt"
@@ -12,38 +12,40 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 const admissionGroup = "admissionregistration.k8s.io"
 
 var (
-	policyBindings   = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicybindings"}
+	PolicyBindings   = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicybindings"}
 	mutatingPolicies = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "mutatingadmissionpolicies"}
 )
 
-// webhook is an entry of a webhook configuration.
-type webhook struct {
-	webhookSpec
-	config graph.Identity
-	whole  *unstructured.Unstructured
-	index  int
+// Webhook is an entry of a webhook configuration.
+type Webhook struct {
+	Spec
+	Config graph.Identity
+	Whole  *unstructured.Unstructured
+	Index  int
 }
 
-type webhookSpec struct {
+// Spec is what the configuration says of it.
+type Spec struct {
 	Name              string                `json:"name"`
 	FailurePolicy     string                `json:"failurePolicy"`
 	TimeoutSeconds    int64                 `json:"timeoutSeconds"`
-	ClientConfig      clientConfig          `json:"clientConfig"`
+	ClientConfig      ClientConfig          `json:"clientConfig"`
 	Rules             []admissionRule       `json:"rules"`
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
 	ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
 	MatchConditions   []matchCondition      `json:"matchConditions"`
 }
 
-type clientConfig struct {
+// ClientConfig says how it is called.
+type ClientConfig struct {
 	URL     string `json:"url"`
 	Service *struct {
 		Namespace string `json:"namespace"`
@@ -83,47 +85,47 @@ func (r admissionRule) covers(operation string, resource graph.Resource, subreso
 
 // webhookList holds the entries of all webhook configurations.
 type webhookList struct {
-	all []*webhook
+	all []*Webhook
 	err error
 }
 
 // webhooks returns the entries of all webhook configurations, which it reads
 // once.
-func (w *walker) webhooks() ([]*webhook, error) {
-	if w.hooks == nil {
-		w.hooks = &webhookList{}
-		w.hooks.all, w.hooks.err = w.readWebhooks()
+func (a *Asker) webhooks() ([]*Webhook, error) {
+	if a.hooks == nil {
+		a.hooks = &webhookList{}
+		a.hooks.all, a.hooks.err = a.readWebhooks()
 	}
-	return w.hooks.all, w.hooks.err
+	return a.hooks.all, a.hooks.err
 }
 
-func (w *walker) readWebhooks() ([]*webhook, error) {
-	var all []*webhook
+func (a *Asker) readWebhooks() ([]*Webhook, error) {
+	var all []*Webhook
 	for _, kind := range []struct {
 		resource schema.GroupVersionResource
 		kind     string
-	}{{mutatingWebhooks, "MutatingWebhookConfiguration"}, {validatingWebhooks, "ValidatingWebhookConfiguration"}} {
-		configs, err := w.evidence.List(kind.resource, "")
+	}{{evidence.MutatingWebhooks, "MutatingWebhookConfiguration"}, {evidence.ValidatingWebhooks, "ValidatingWebhookConfiguration"}} {
+		configs, err := a.evidence.List(kind.resource, "")
 		if err != nil {
 			return nil, err
 		}
 		for i := range configs {
 			var view struct {
-				Webhooks []webhookSpec `json:"webhooks"`
+				Webhooks []Spec `json:"webhooks"`
 			}
 			if !evidence.Decode(&configs[i], &view) {
 				continue
 			}
 			for at, spec := range view.Webhooks {
-				all = append(all, &webhook{spec, evidence.IdentityOf(kind.resource, kind.kind, &configs[i]), &configs[i], at})
+				all = append(all, &Webhook{spec, evidence.IdentityOf(kind.resource, kind.kind, &configs[i]), &configs[i], at})
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *webhook) int {
-		if c := a.config.Compare(b.config); c != 0 {
+	slices.SortFunc(all, func(a, b *Webhook) int {
+		if c := a.Config.Compare(b.Config); c != 0 {
 			return c
 		}
-		return a.index - b.index
+		return a.Index - b.Index
 	})
 	return all, nil
 }
@@ -131,17 +133,17 @@ func (w *walker) readWebhooks() ([]*webhook, error) {
 // matches reports whether the API server asks the webhook about an operation on
 // the object, or on a subresource of it. certain is false where conditions in
 // CEL decide.
-func (w *walker) matches(h *webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
+func (a *Asker) matches(h *Webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
 	o := n.Object()
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
 	}
 	covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers(operation, *o.Resource, subresource) })
-	return covered && selects(h.ObjectSelector, o.Labels) && w.selectsNamespace(h.NamespaceSelector, n), len(h.MatchConditions) == 0
+	return covered && Selects(h.ObjectSelector, o.Labels) && a.selectsNamespace(h.NamespaceSelector, n), len(h.MatchConditions) == 0
 }
 
-// selects reports whether a label selector matches; none matches everything.
-func selects(selector *metav1.LabelSelector, set map[string]string) bool {
+// Selects reports whether a label selector matches; none matches everything.
+func Selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	if selector == nil {
 		return true
 	}
@@ -152,28 +154,28 @@ func selects(selector *metav1.LabelSelector, set map[string]string) bool {
 // selectsNamespace reports whether a namespace selector matches the object's
 // namespace, or the object itself when it is a namespace. Other cluster-scoped
 // objects always match (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace).
-func (w *walker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) bool {
+func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) bool {
 	o := n.Object()
-	if o.Resource.GroupResource() == namespaces.GroupResource() {
-		return selects(selector, o.Labels)
+	if o.Resource.GroupResource() == evidence.Namespaces.GroupResource() {
+		return Selects(selector, o.Labels)
 	}
 	if o.Namespace == "" {
 		return true
 	}
-	for _, m := range w.evidence.Instances(namespaces.GroupResource()) {
+	for _, m := range a.evidence.Instances(evidence.Namespaces.GroupResource()) {
 		if m.Object().Name == o.Namespace {
-			return selects(selector, m.Object().Labels)
+			return Selects(selector, m.Object().Labels)
 		}
 	}
-	namespace, err := w.evidence.Get(namespaces, "", o.Namespace)
-	return err == nil && selects(selector, namespace.GetLabels())
+	namespace, err := a.evidence.Get(evidence.Namespaces, "", o.Namespace)
+	return err == nil && Selects(selector, namespace.GetLabels())
 }
 
-// deadWebhook finds a webhook that would be asked about an operation on the
+// DeadWebhook finds a webhook that would be asked about an operation on the
 // object, or on a subresource of it, and provably cannot be reached. It takes
 // the place of a probe that could not be sent.
-func (w *walker) deadWebhook(n graph.Node, operation, subresource string) (*webhook, *serving) {
-	all, err := w.webhooks()
+func (a *Asker) DeadWebhook(n graph.Node, operation, subresource string) (*Webhook, *Serving) {
+	all, err := a.webhooks()
 	if err != nil {
 		return nil, nil
 	}
@@ -181,67 +183,63 @@ func (w *walker) deadWebhook(n graph.Node, operation, subresource string) (*webh
 		if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil {
 			continue
 		}
-		if matches, certain := w.matches(h, operation, subresource, n); !matches || !certain {
+		if matches, certain := a.matches(h, operation, subresource, n); !matches || !certain {
 			continue
 		}
-		if s := w.serving(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name); s.dead {
+		if s := a.Serving(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name); s.Dead {
 			return h, s
 		}
 	}
 	return nil, nil
 }
 
-// judgesUsers reports whether a policy's expressions ask who sends the request:
+// JudgesUsers reports whether a policy's expressions ask who sends the request:
 // what it answers to one says nothing about another.
-func judgesUsers(expressions ...string) bool {
+func JudgesUsers(expressions ...string) bool {
 	return slices.ContainsFunc(expressions, func(e string) bool {
 		return strings.Contains(e, "userInfo") || strings.Contains(e, "authorizer")
 	})
 }
 
-func (h *webhook) path() string { return fmt.Sprintf("webhooks[%d]", h.index) }
-
-// excludeNamespace are the operations that add "not this namespace" to the
-// namespace selector at the path of an object. The selector's parents must
-// exist up to the given depth of the path.
-func excludeNamespace(o *unstructured.Unstructured, path []string, namespace string) []shell.Operation {
-	condition := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{namespace}}
-	var value any = condition
-	full := append(slices.Clone(path), "matchExpressions", "-")
-	for depth := len(full) - 1; depth > 0; depth-- {
-		if exists(o.Object, full[:depth]) {
-			return []shell.Operation{shell.Add("/"+strings.Join(full[:depth+1], "/"), value)}
-		}
-		if key := full[depth]; key == "-" {
-			value = []any{value}
-		} else {
-			value = map[string]any{key: value}
-		}
-	}
-	return nil
-}
-
-// exists reports whether there is an object or a list at the path, in which
-// numbers are indexes.
-func exists(value any, path []string) bool {
-	for _, key := range path {
-		switch v := value.(type) {
-		case map[string]any:
-			value = v[key]
-		case []any:
-			var i int
-			if _, err := fmt.Sscan(key, &i); err != nil || i < 0 || i >= len(v) {
-				return false
-			}
-			value = v[i]
-		default:
-			return false
-		}
-	}
-	return value != nil
-}
+// Path is where it stands in its configuration.
+func (h *Webhook) Path() string { return fmt.Sprintf("webhooks[%d]", h.Index) }
 
 // states reports whether a list of a rule has the word, or stands for all.
 func states(list []string, word string) bool {
 	return slices.Contains(list, word) || slices.Contains(list, "*")
+}
+
+// WebhooksNamed returns the webhooks of the name that the API server told: those
+// that are asked about such a write, and of several that cannot be called those
+// that nothing serves.
+func (a *Asker) WebhooksNamed(n graph.Node, r Reply, operation string) []*Webhook {
+	all, _ := a.webhooks() // what cannot be read is noted
+	named := slices.DeleteFunc(slices.Clone(all), func(h *Webhook) bool {
+		return h.Name != r.Name || r.Kind == answer.WebhookFailed && h.FailurePolicy == "Ignore"
+	})
+	narrow := func(keep func(*Webhook) bool) {
+		if kept := slices.DeleteFunc(slices.Clone(named), func(h *Webhook) bool { return !keep(h) }); len(kept) > 0 {
+			named = kept
+		}
+	}
+	narrow(func(h *Webhook) bool {
+		matches, _ := a.matches(h, operation, r.Subresource, n)
+		return matches
+	})
+	if r.Kind == answer.WebhookFailed && len(named) > 1 {
+		narrow(func(h *Webhook) bool {
+			s := a.ServingOf(h)
+			return s != nil && s.Dead
+		})
+	}
+	return named
+}
+
+// ServingOf follows a webhook to what serves it: nil for one that is called by a
+// URL.
+func (a *Asker) ServingOf(h *Webhook) *Serving {
+	if service := h.ClientConfig.Service; service != nil {
+		return a.Serving(service.Namespace, service.Name)
+	}
+	return nil
 }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package answer
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Kind says what the API server answers to a write.
+type Kind int
+
+// What there is to say to a write.
+const (
+	Accepted Kind = iota
+	// NoAnswer: it was not asked, or its answer tells nothing about the write.
+	NoAnswer
+	// WebhookFailed: a webhook that must allow it could not be called.
+	WebhookFailed
+	WebhookDenied
+	PolicyDenied
+	// KeepsFinalizer: it is accepted, and the finalizer is there again.
+	KeepsFinalizer
+	// Invalid: the object is not, or no more, what its type allows.
+	Invalid
+	// ConversionFailed: the object's conversion webhook does not convert.
+	ConversionFailed
+	// Undecodable: what etcd has of the object cannot be decrypted or decoded.
+	Undecodable
+	NamespaceMissing
+	// Protected: it is a namespace that may not be deleted.
+	Protected
+	// Refused: something else is against it.
+	Refused
+)
+
+var (
+	failedWebhook    = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
+	deniedByWebhook  = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
+	deniedByPolicy   = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request`)
+	withoutDryRun    = regexp.MustCompile(`admission webhook "([^"]+)" does not support dry run`)
+	missingNamespace = regexp.MustCompile(`namespaces "[^"]*" not found`)
+	notPermitted     = regexp.MustCompile(`(User "[^"]*"|user) cannot (patch|delete|update) resource`)
+	// The words of kubernetes/plugin/pkg/admission/gc, which asks for the rights
+	// of whoever sends the request.
+	notReferable = regexp.MustCompile(`cannot set (an ownerRef on|blockOwnerDeletion if) `)
+	// The words of k8s.io/apiserver/pkg/storage/value and of the codecs.
+	unreadable = regexp.MustCompile(`(?i)unable to transform key|no matching prefix found|message authentication failed|invalid padding on input|` +
+		`invalid PKCS7 data|not a multiple of the block size|stored data was shorter than|output array was not large enough|` +
+		`identity transformer tried to read|does not match any of the supported transformers|missing the required info prefix|` +
+		`no matching key was found for|couldn't get version/kind|no kind .* is registered for|invalid character .* looking for|` +
+		`error decoding|unable to decode|unexpected end of JSON input|proto: `)
+)
+
+// ErrKept stands for the answer to a patch that did not have the effect that it
+// asks for.
+var ErrKept = errors.New("the patch is accepted, and the finalizer is there again")
+
+// Refusal is what the API server has against a write.
+type Refusal struct {
+	Kind Kind
+	// Name is the webhook or the policy, Binding that of the policy.
+	Name, Binding string
+	Message       string
+	// Causes are the fields that make the object invalid.
+	Causes []metav1.StatusCause
+	// NoRight says that whoever asks may not send such writes at all.
+	NoRight bool
+}
+
+// ToWrite reads the API server's answer to a write. The texts are those of
+// k8s.io/apiserver/pkg/admission/plugin/webhook/errors, of its plugin
+// policy/validating, and of apiextensions-apiserver/pkg/apiserver/conversion.
+func ToWrite(err error) Refusal {
+	if err == nil {
+		return Refusal{}
+	}
+	r := Refusal{Kind: NoAnswer, Message: err.Error()}
+	first := func(pattern *regexp.Regexp) bool {
+		match := pattern.FindStringSubmatch(r.Message)
+		if len(match) > 1 {
+			r.Name = match[1]
+		}
+		if len(match) > 2 {
+			r.Binding = match[2]
+		}
+		return match != nil
+	}
+	switch {
+	case errors.Is(err, ErrKept):
+		r.Kind = KeepsFinalizer
+	case first(withoutDryRun):
+	case first(failedWebhook):
+		r.Kind = WebhookFailed
+	case first(deniedByWebhook):
+		r.Kind = WebhookDenied
+	case first(deniedByPolicy):
+		r.Kind = PolicyDenied
+	case IsConversionFailure(r.Message):
+		r.Kind = ConversionFailed
+	case notPermitted.MatchString(r.Message), apierrors.IsUnauthorized(err):
+		r.NoRight = true
+	case notReferable.MatchString(r.Message), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
+	case apierrors.IsNotFound(err) && missingNamespace.MatchString(r.Message):
+		r.Kind = NamespaceMissing
+	case apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err) && strings.Contains(r.Message, "this namespace may not be deleted"):
+		r.Kind = Protected
+	case apierrors.IsInvalid(err):
+		r.Kind, r.Causes = Invalid, invalidFields(err)
+		if len(r.Causes) == 0 {
+			r.Kind = NoAnswer
+		}
+	case apierrors.IsForbidden(err):
+		r.Kind = Refused
+	case apierrors.IsInternalError(err) && IsUndecodable(r.Message):
+		r.Kind = Undecodable
+	}
+	return r
+}
+
+// IsConversionFailure reports whether words of the API server say that a conversion
+// webhook does not convert (apiextensions-apiserver/pkg/apiserver/conversion).
+func IsConversionFailure(message string) bool {
+	return strings.Contains(message, "conversion webhook for ")
+}
+
+// IsUndecodable reports whether words of the API server say that what etcd has of an
+// object cannot be decrypted or decoded.
+func IsUndecodable(message string) bool { return unreadable.MatchString(message) }
+
+// invalidFields returns the fields that make the object Invalid, without those
+// that only say that it changed since it was read.
+func invalidFields(err error) []metav1.StatusCause {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(status.Status().Details.Causes), func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid" || c.Field == "metadata.resourceVersion" ||
+			strings.HasPrefix(c.Field, "metadata.finalizers") || strings.HasPrefix(c.Field, "metadata.ownerReferences")
+	})
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Prober asks the API server what it would answer to a write that it does not
+// carry out: dry runs. Errors are those of the API server.
+type Prober interface {
+	// TryPatch sends a JSON merge patch and returns the metadata of the object as
+	// it would be.
+	TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error)
+	// TryDelete sends a DELETE.
+	TryDelete(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error
+}
+
+// Asker asks what would become of a write: whether the API server would accept it,
+// who refuses it, and whether the webhooks that are asked about it can be reached. It
+// creates no cause. It is for one goroutine.
+type Asker struct {
+	ctx      context.Context // of the run
+	prober   Prober
+	evidence *evidence.Reader
+	finder   *controllers.Finder
+
+	// hooks is nil until it is needed.
+	hooks  *webhookList
+	probed probing
+}
+
+// New returns an Asker. The prober may be nil: then nothing is asked, and what is
+// known of webhooks has to do.
+func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *controllers.Finder) *Asker {
+	return &Asker{
+		ctx: ctx, prober: prober, evidence: reader, finder: finder,
+		probed: probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}},
+	}
+}
+
+const (
+	// probeDeadline is how long a probe may take: the slowest webhook is given
+	// 30 seconds.
+	probeDeadline = 33 * time.Second
+	// maxProbes bounds the probes of a run, maxProbing the time that they take:
+	// a webhook that does not answer takes up to 30 seconds each time.
+	maxProbes  = 40
+	maxProbing = time.Minute
+	// probesAlike is how often the same answer must have come that does not
+	// depend on the object, before it is taken as that about others of its kind.
+	probesAlike = 2
+	// maxOfAKind bounds the probes that are alike: one type with many objects
+	// must not use up those of all others.
+	maxOfAKind = 10
+)
+
+// Reply is the API server's answer to a probe.
+type Reply struct {
+	answer.Refusal
+	// Write is what was asked for, PATCH or DELETE, and subresource of what part
+	// of the object, empty for the whole.
+	Write, Subresource string
+	// About is the object that was asked about.
+	About graph.Identity
+	// tellsNothing says that the answer is worth a note and is no answer.
+	tellsNothing bool
+}
+
+// OK reports whether nothing is known to be against the write.
+func (r Reply) OK() bool { return r.Kind == answer.Accepted || r.Kind == answer.NoAnswer }
+
+// probing keeps what was asked.
+type probing struct {
+	sent  int
+	spent time.Duration
+	// kinds holds what was asked by what it is about.
+	kinds map[string]*probesOfAKind
+	noted map[string]bool
+}
+
+// probesOfAKind are the probes of objects that differ in little but their names.
+type probesOfAKind struct {
+	sent int
+	// common are the answers that do not depend on the object.
+	common []Reply
+}
+
+// probe sends a write, unless its answer is known from others of its kind, or
+// enough was asked. alike tells what the answer is about; it is empty for a
+// question that is about one object.
+func (a *Asker) probe(write, subresource string, n graph.Node, alike string, send func(context.Context) error) Reply {
+	id := n.Identity()
+	resource := id.Resource.GroupVersionResource
+	what := strings.TrimSpace(write + " " + subresource)
+	key := what + " " + resource.String() + " " + id.Namespace + " " + alike
+	kind := a.probed.kinds[key]
+	if kind == nil || alike == "" {
+		kind = &probesOfAKind{}
+		a.probed.kinds[key] = kind
+	}
+	if known := len(kind.common); known >= probesAlike && a.holdsFor(kind.common[known-1], n) {
+		return kind.common[known-1]
+	}
+	none := Reply{Refusal: answer.Refusal{Kind: answer.NoAnswer}, Write: what, Subresource: subresource, About: id}
+	switch {
+	case a.prober == nil || !a.local(resource.GroupVersion()):
+		return none
+	case a.probed.sent >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
+		a.noteProbe("the limit", "whether more writes would be accepted: too many were asked about")
+		return none
+	case kind.sent >= maxOfAKind:
+		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of more %s would be accepted: %d were asked about", what, resource.GroupResource(), maxOfAKind))
+		return none
+	}
+	r := a.send(send)
+	r.Write, r.Subresource, r.About = what, subresource, id
+	if r.tellsNothing {
+		a.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of %s would be accepted: %s", what, resource.GroupResource(), r.Message))
+	}
+	if kind.sent++; r.NoRight || r.Kind == answer.NamespaceMissing || r.Kind == answer.WebhookFailed {
+		kind.common = append(kind.common, r)
+	}
+	return r
+}
+
+// HalfLeft reports whether half of the probes are left.
+func (a *Asker) HalfLeft() bool { return a.probed.sent < maxProbes/2 }
+
+// send sends a probe.
+func (a *Asker) send(send func(context.Context) error) Reply {
+	a.probed.sent++
+	ctx, cancel := context.WithTimeout(a.ctx, probeDeadline)
+	defer cancel()
+	start := time.Now()
+	err := send(ctx)
+	a.probed.spent += time.Since(start)
+	r := Reply{Refusal: answer.ToWrite(err)}
+	r.tellsNothing = r.Kind == answer.NoAnswer && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err)
+	return r
+}
+
+// holdsFor reports whether an answer about one object is that about another of
+// its kind, too: a webhook that fails must be asked about this one for certain.
+func (a *Asker) holdsFor(r Reply, n graph.Node) bool {
+	if r.Kind != answer.WebhookFailed {
+		return true
+	}
+	all, err := a.webhooks()
+	return err == nil && slices.ContainsFunc(all, func(h *Webhook) bool {
+		matches, certain := a.matches(h, r.operation(), r.Subresource, n)
+		return h.Name == r.Name && h.FailurePolicy != "Ignore" && matches && certain
+	})
+}
+
+// operation is what admission calls the write.
+func (r Reply) operation() string {
+	if r.Write == "DELETE" {
+		return r.Write
+	}
+	return "UPDATE"
+}
+
+// noteProbe keeps once what could not be found out.
+func (a *Asker) noteProbe(about, what string) {
+	if !a.probed.noted[about] {
+		a.probed.noted[about] = true
+		a.evidence.NoteUnread(what)
+	}
+}
+
+// local reports whether the API server itself stores the types of the group
+// version: nothing else is probed.
+func (a *Asker) local(gv schema.GroupVersion) bool {
+	local, err := graph.Local(gv, func(name string) (*unstructured.Unstructured, error) {
+		return a.evidence.Get(evidence.APIServices, "", name)
+	})
+	return local && err == nil
+}
+
+// metadataOf is a merge patch of the object's metadata that another object of
+// its name refuses.
+func metadataOf(uid types.UID, field string, value any) []byte {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": uid, field: value}})
+	if err != nil {
+		panic(err) // strings and owner references can always be marshalled
+	}
+	return data
+}
+
+// TryRemoval asks whether a finalizer may be taken off the object.
+func (a *Asker) TryRemoval(n graph.Node, finalizer string) Reply {
+	id := n.Identity()
+	kept := slices.DeleteFunc(slices.Clone(n.Object().Finalizers), func(f string) bool { return f == finalizer })
+	return a.probe("PATCH", "", n, "finalizer "+finalizer, func(ctx context.Context) error {
+		o, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "finalizers", append([]string{}, kept...)))
+		if err == nil && slices.Contains(o.GetFinalizers(), finalizer) {
+			return answer.ErrKept
+		}
+		return err
+	})
+}
+
+// TryDelete asks whether the object may be deleted. Objects of which the guilty
+// one is looked for are not alike.
+func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
+	id := n.Identity()
+	return a.probe("DELETE", "", n, alike, func(ctx context.Context) error {
+		return a.prober.TryDelete(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
+	})
+}
+
+// TryRelease asks whether the references to an owner may be dropped.
+func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
+	id := n.Identity()
+	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
+	return a.probe("PATCH", "", n, "", func(ctx context.Context) error {
+		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
+		return err
+	})
+}
+
+// TryStatus asks whether the status of the object may be written.
+func (a *Asker) TryStatus(n graph.Node) Reply {
+	id := n.Identity()
+	return a.probe("PATCH", "status", n, "status", func(ctx context.Context) error {
+		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "status", metadataOf(id.UID, "name", id.Name))
+		return err
+	})
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+)
+
+// Serving is what is known of a service that the API server calls: a webhook,
+// or an aggregated API.
+type Serving struct {
+	Namespace, Name string
+	// Dead is set when nothing can answer there.
+	Dead bool
+	// Uninstalled is set when the namespace or the service does not exist.
+	Uninstalled bool
+	// Homeless is set when the namespace does not exist, ending when it is being
+	// deleted.
+	Homeless, Ending bool
+	Evidence         []evidence.Fact
+	// Idle names the workload behind the service that is scaled to nothing.
+	Idle string
+}
+
+// Serving follows a service to its endpoints and the pods behind it.
+func (a *Asker) Serving(namespace, name string) *Serving {
+	source := evidence.Identity(evidence.Services, namespace, name).String()
+	s := &Serving{Namespace: namespace, Name: name}
+	service, err := a.evidence.Get(evidence.Services, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.Dead, s.Uninstalled = true, true
+		s.Evidence = []evidence.Fact{{Source: source, Value: "does not exist"}}
+		a.missingNamespace(s)
+		return s
+	case err != nil:
+		s.Evidence = []evidence.Fact{{Source: source, Value: "could not be read: " + err.Error()}}
+		return s
+	}
+	if evidence.Nested(service, "spec", "type") == "ExternalName" {
+		s.Evidence = []evidence.Fact{{Source: source, Path: "spec.externalName", Value: evidence.Nested(service, "spec", "externalName")}}
+		return s
+	}
+	list, err := a.evidence.List(evidence.EndpointSlices, namespace)
+	if err != nil {
+		s.Evidence = []evidence.Fact{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
+		return s
+	}
+	ready := readyEndpoints(list, name)
+	s.Dead = ready == 0
+	s.Evidence = []evidence.Fact{{Source: source, Value: "exists, with " + evidence.Number(ready, "ready endpoint")}}
+	if s.Dead {
+		a.silentPods(s, service)
+	}
+	return s
+}
+
+// missingNamespace adds that the namespace of a service is gone, or going.
+func (a *Asker) missingNamespace(s *Serving) {
+	namespace, err := a.evidence.Get(evidence.Namespaces, "", s.Namespace)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.Homeless = true
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: "does not exist"})
+	case err == nil && namespace.GetDeletionTimestamp() != nil:
+		s.Ending = true
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: "is being deleted, so nothing can be created in it"})
+	}
+}
+
+func readyEndpoints(list []unstructured.Unstructured, service string) int {
+	ready := 0
+	for i := range list {
+		if list[i].GetLabels()["kubernetes.io/service-name"] != service {
+			continue
+		}
+		endpoints, _, _ := unstructured.NestedSlice(list[i].Object, "endpoints")
+		for _, e := range endpoints {
+			endpoint, _ := e.(map[string]any)
+			if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {
+				ready++
+			}
+		}
+	}
+	return ready
+}
+
+// silentPods adds the pods that a service without endpoints selects, and if
+// there are none the workload that should make them.
+func (a *Asker) silentPods(s *Serving, service *unstructured.Unstructured) {
+	a.missingNamespace(s)
+	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
+	if len(selector) == 0 {
+		return
+	}
+	selected := labels.SelectorFromSet(selector)
+	list, err := a.evidence.List(evidence.Pods, s.Namespace)
+	if err != nil {
+		return
+	}
+	found := 0
+	for i := range list {
+		if !selected.Matches(labels.Set(list[i].GetLabels())) {
+			continue
+		}
+		if found++; found <= evidence.MaxShown {
+			s.Evidence = append(s.Evidence, evidence.Fact{Source: evidence.Identity(evidence.Pods, s.Namespace, list[i].GetName()).String(), Path: "status", Value: describePod(&list[i])})
+		}
+	}
+	if found > 0 {
+		return
+	}
+	s.Evidence = append(s.Evidence, evidence.Fact{Source: "Pods in namespace " + s.Namespace, Value: "none matches the selector " + selected.String()})
+	for _, l := range a.finder.Behind(s.Namespace, s.Name) {
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "spec.replicas", Value: fmt.Sprint(l.Replicas)})
+		if l.Replicas == 0 {
+			s.Idle = l.Ref()
+		}
+	}
+}
+
+// describePod says in a few words why a pod serves nothing.
+func describePod(pod *unstructured.Unstructured) string {
+	state := evidence.Nested(pod, "status", "phase")
+	if pod.GetDeletionTimestamp() != nil {
+		state += ", being deleted"
+	}
+	statuses, _, _ := unstructured.NestedSlice(pod.Object, "status", "containerStatuses")
+	var reasons []string
+	for _, entry := range statuses {
+		status, _ := entry.(map[string]any)
+		for _, path := range [][]string{{"state", "waiting", "reason"}, {"lastState", "terminated", "reason"}} {
+			if reason, _, _ := unstructured.NestedString(status, path...); reason != "" && !slices.Contains(reasons, reason) {
+				reasons = append(reasons, reason)
+			}
+		}
+	}
+	if c, ok := evidence.ConditionOf(pod, "PodScheduled"); ok && c.Status != "True" {
+		reasons = append(reasons, c.Reason+": "+c.Message)
+	}
+	if c, ok := evidence.ConditionOf(pod, "Ready"); ok && c.Status != "True" {
+		state += ", not ready"
+	}
+	for _, reason := range reasons {
+		state += ", " + reason
+	}
+	return state
+}
