@@ -56,7 +56,7 @@ func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
 		return false
 	}
 	if working != nil && working.Object == n.Identity() {
-		w.addOnce(working, Evidence{Source: asked(r).Source, Path: "when you send it", Value: r.Message})
+		w.show(working, Evidence{Source: asked(r).Source, Path: "when you send it", Value: r.Message})
 	}
 	return true
 }
@@ -124,8 +124,7 @@ func (w *walker) met(c *Cause, n graph.Node, r admission.Reply) {
 		return
 	}
 	if e, seen := w.asker.SeenFailing(n, r.Words()); seen {
-		c.Verdict, c.Summary = Stuck, strings.TrimSuffix(c.Summary, whenYou)
-		c.Evidence = append(c.Evidence, e)
+		w.worsen(c, Stuck, strings.TrimSuffix(c.Summary, whenYou), e)
 	}
 }
 
@@ -146,10 +145,10 @@ func (w *walker) webhookRefuses(n graph.Node, r admission.Reply, operation strin
 // webhookUnclear is a refusal by a webhook of which the configuration is not
 // known, or several may be meant.
 func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*admission.Webhook) *Cause {
-	id, verdict, end := "adm-webhook-dead", Stuck, ""
+	id, verdict, end := admWebhookDead, Stuck, ""
 	summary := "the admission webhook " + r.Name + ", which cannot be called, must allow every write to it"
 	if r.Kind == answer.WebhookDenied {
-		id, verdict, end = "adm-webhook-deny", Unknown, whenYou
+		id, verdict, end = admWebhookDeny, Unknown, whenYou
 		summary = "the admission webhook " + r.Name + " refuses the write that it waits for"
 	}
 	c := w.cause(id, n.Identity(), r.Name, func(c *Cause) {
@@ -160,7 +159,7 @@ func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*adm
 		}
 		for _, h := range suspects {
 			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
-			w.addRemedy(c, Remedy{
+			w.offerOnce(c, Remedy{
 				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
 				Effect: "shows one of the configurations: find out which of them is in the way",
 			})
@@ -173,7 +172,7 @@ func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*adm
 // webhookDead is a webhook that must be asked and cannot be reached. The
 // service is nil for one that is called by a URL.
 func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Serving, first Evidence) *Cause {
-	c := w.shared("adm-webhook-dead "+string(h.Config.UID)+" "+h.Name, "adm-webhook-dead", h.Config, func(c *Cause) {
+	c := w.shared(string(h.Config.UID)+" "+h.Name, admWebhookDead, h.Config, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("its webhook %s cannot be reached, and while that is so every write that it must allow is refused", h.Name)
 		c.Evidence = append([]Evidence{first}, w.webhookEvidence(h)...)
@@ -230,7 +229,7 @@ func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving)
 // webhookDenies is a webhook that answers, and says no. Whom it listens to is in
 // its code.
 func (w *walker) webhookDenies(n graph.Node, h *admission.Webhook, r admission.Reply) *Cause {
-	c := w.shared("adm-webhook-deny "+string(h.Config.UID)+" "+h.Name, "adm-webhook-deny", h.Config, func(c *Cause) {
+	c := w.shared(string(h.Config.UID)+" "+h.Name, admWebhookDeny, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf("its webhook %s refuses the write that the deletion needs", h.Name) + whenYou
 		c.Evidence = append([]Evidence{asked(r)}, w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
@@ -252,19 +251,11 @@ func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
 	}
 	selector := []string{"webhooks", fmt.Sprint(h.Index), "namespaceSelector"}
 	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.Whole, selector, namespace)...)
-	w.addRemedy(c, Remedy{
+	w.offerOnce(c, Remedy{
 		Risk: Disruptive, Command: w.saved(h.Config, w.patchOf(h.Config, operations...)),
 		Effect: "excepts the namespace " + namespace + " from the webhook; the file allows to put it back",
 		Leaks:  "what the webhook guards in that namespace is not guarded any more",
 	})
-}
-
-// addRemedy adds a remedy that a shared cause does not have yet. One for each of
-// the first namespaces is enough.
-func (w *walker) addRemedy(c *Cause, r Remedy) {
-	if len(c.Remedies) < 2*evidence.MaxShown && !slices.Contains(c.Remedies, r) {
-		c.Remedies = append(c.Remedies, r)
-	}
 }
 
 // policyDenies is a ValidatingAdmissionPolicy that refuses the write.
@@ -274,7 +265,7 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 	if err == nil {
 		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
 	}
-	c := w.shared("adm-vap-deny "+r.Name+" "+r.Binding, "adm-vap-deny", at, func(c *Cause) {
+	c := w.shared(r.Name+" "+r.Binding, admVapDeny, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "the policy refuses the write that the deletion needs"
 		if err != nil || admission.JudgesUsers(specText(policy)) {
 			c.Verdict = Unknown
@@ -306,7 +297,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	}
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if namespace == "" {
-		w.addRemedy(c, Remedy{
+		w.offerOnce(c, Remedy{
 			Risk: Disruptive, Command: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
 			Effect: "makes the binding note what it would refuse and let it pass; the file allows to put it back",
 			Leaks:  "what the policy guards is not guarded any more",
@@ -314,7 +305,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 		return
 	}
 	operations := excludeNamespace(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespace)
-	w.addRemedy(c, Remedy{
+	w.offerOnce(c, Remedy{
 		Risk: Disruptive, Command: w.saved(at, w.patchOf(at, operations...)),
 		Effect: "excepts the namespace " + namespace + " from the policy; the file allows to put it back",
 		Leaks:  "what the policy guards in that namespace is not guarded any more",
@@ -323,7 +314,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 
 // otherwiseRefused is a refusal of an admission plugin inside the API server.
 func (w *walker) otherwiseRefused(n graph.Node, r admission.Reply) *Cause {
-	c := w.cause("adm-refused", n.Identity(), r.Message, func(c *Cause) {
+	c := w.cause(admRefused, n.Identity(), r.Message, func(c *Cause) {
 		c.Summary = "the API server refuses the write that the deletion needs" + whenYou
 		c.Evidence = []Evidence{asked(r)}
 	})
@@ -342,13 +333,13 @@ func (w *walker) readds(n graph.Node, r admission.Reply) *Cause {
 	if len(suspects) == 1 {
 		at = suspects[0].At
 	}
-	return w.shared("adm-mutating-readd "+at.String()+" "+string(at.UID), "adm-mutating-readd", at, func(c *Cause) {
+	return w.shared(at.String()+" "+string(at.UID), admMutatingReadd, at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "a mutating webhook or policy puts the finalizer back whenever it is taken off"
 		c.Evidence = []Evidence{asked(r)}
 		for _, s := range suspects {
 			c.Evidence = append(c.Evidence, s.Evidence)
-			w.addRemedy(c, w.spare(&s))
+			w.offerOnce(c, w.spare(&s))
 		}
 		if len(suspects) == 0 {
 			c.Evidence = append(c.Evidence, Evidence{Source: "mutating webhooks and policies", Value: "none that could be read matches"})
@@ -380,7 +371,7 @@ func (w *walker) spare(m *admission.Mutator) Remedy {
 // noLongerValid is an object that its own type does not allow any more: every
 // update of it fails.
 func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
-	return w.cause("val-schema-tightened", n.Identity(), "", func(c *Cause) {
+	return w.cause(valSchemaTightened, n.Identity(), "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "it is not valid any more as it is, so no update of it is accepted, and no finalizer can be taken off"
 		c.Evidence = []Evidence{asked(r)}

@@ -38,7 +38,7 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		return w.unread(n, because, "the attachment", err)
 	}
 	driver, node := evidence.Nested(full, "spec", "attacher"), evidence.Nested(full, "spec", "nodeName")
-	return []hold{{because: because, cause: w.cause("va-detach", n.Identity(), "", func(c *Cause) {
+	return []hold{{because: because, cause: w.cause(vaDetach, n.Identity(), "", func(c *Cause) {
 		attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
 		failure := evidence.Nested(full, "status", "detachError", "message")
 		c.Summary = fmt.Sprintf("the driver %s has not detached the volume from node %s", driver, node)
@@ -173,7 +173,7 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
 			continue
 		}
-		holds = append(holds, w.objectLink("va-detach", because, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
+		holds = append(holds, w.objectLink(vaDetach, because, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
 	}
 	return holds, len(holds) > 0
 }
@@ -183,7 +183,7 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(attachments, "VolumeAttachment", attachment)
 	node := evidence.Nested(attachment, "spec", "nodeName")
-	return w.cause("va-detach", at, "", func(c *Cause) {
+	return w.cause(vaDetach, at, "", func(c *Cause) {
 		c.Summary = fmt.Sprintf("the volume %s is attached to node %s, and the attachment is not being deleted: the attach/detach controller does that when no pod there uses the volume", volume.Object().Name, node)
 		c.Evidence = append([]Evidence{
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
@@ -209,9 +209,9 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 	}
 	phase, policy := evidence.Nested(full, "status", "phase"), evidence.Nested(full, "spec", "persistentVolumeReclaimPolicy")
 	if phase == "Bound" {
-		return []hold{{symptom: "pv-provisioner", because: "it is bound, and its driver waits until it is released"}}
+		return []hold{{symptom: pvProvisioner, because: "it is bound, and its driver waits until it is released"}}
 	}
-	return []hold{{because: because, cause: w.cause("pv-provisioner", n.Identity(), finalizer, func(c *Cause) {
+	return []hold{{because: because, cause: w.cause(pvProvisioner, n.Identity(), finalizer, func(c *Cause) {
 		driver := evidence.Nested(full, "spec", "csi", "driver")
 		if driver == "" {
 			driver = full.GetAnnotations()["pv.kubernetes.io/provisioned-by"]

@@ -24,7 +24,7 @@ const collectorDelay = 10 * time.Second
 // foreground is the finalizer foregroundDeletion: blocking dependents go first,
 // recursively.
 func (w *walker) foreground(n graph.Node) []hold {
-	const symptom = "gc-fg-blocking"
+	symptom := gcFgBlocking
 	blocking := n.BlockingDependents()
 	because := "waits for its " + count(len(blocking), "blocking dependent")
 	holds := w.blindCollector(n)
@@ -79,7 +79,7 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 	if len(late) == 0 || w.age(n) <= collectorDelay {
 		return nil
 	}
-	return w.cause("gc-fg-recreated", n.Identity(), "", func(c *Cause) {
+	return w.cause(gcFgRecreated, n.Identity(), "", func(c *Cause) {
 		c.Summary = "after it was deleted, " + evidence.Number(len(late), "blocking dependent") + " came to be; whoever makes them may go on"
 		for _, d := range late[:min(len(late), evidence.MaxShown)] {
 			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(w.creator(d), "a person")))
@@ -94,7 +94,7 @@ func (w *walker) blindCollector(n graph.Node) []hold {
 	var holds []hold
 	for _, root := range w.blindTo(n) {
 		const because = "the garbage collector cannot list objects of its type"
-		holds = append(holds, hold{symptom: "gc-blind", because: because, cause: root}, hold{because: because, cause: w.collectorBlind(n, root)})
+		holds = append(holds, hold{symptom: gcBlind, because: because, cause: root}, hold{because: because, cause: w.collectorBlind(n, root)})
 	}
 	return holds
 }
@@ -129,24 +129,22 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 	if !certain {
 		because = strings.Replace(because, "may not", "may not be allowed to", 1)
 	}
-	c := w.shared(fmt.Sprintf("gc-fg-denied %s %s %s %t", owner.UID(), e.refused, root.Object, certain), "gc-fg-denied", d.Identity(), func(c *Cause) {
+	more := []Evidence{e.evidence()}
+	c := w.shared(fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, root.Object, certain), gcFgDenied, d.Identity(), func(c *Cause) {
 		c.Verdict = root.Verdict
 		c.Summary = "the garbage collector may not " + task + ", and tries again ever more rarely, up to 17 minutes apart"
 		if !certain {
 			c.Summary = "the garbage collector may not be allowed to " + task + ": you are not"
 		}
-		c.Evidence = []Evidence{e.evidence(), asked(r)}
+		c.Evidence, more = []Evidence{e.evidence(), asked(r)}, nil
 		if e.keeper != nil {
 			c.Remedies = w.freeKept(e)
 		} else {
 			c.Remedies = w.freeDenied(e)
 		}
 	})
-	w.members[c] = append(w.members[c], d)
-	if members := len(w.members[c]); members > 1 && members <= evidence.MaxShown {
-		c.Evidence = append(c.Evidence, e.evidence())
-	}
-	return []hold{{symptom: "gc-fg-denied", because: because, cause: root}, {symptom: "gc-fg-blocking", because: because, cause: c}}, certain
+	w.join(c, more...)
+	return []hold{{symptom: gcFgDenied, because: because, cause: root}, {symptom: gcFgBlocking, because: because, cause: c}}, certain
 }
 
 // keeper returns the reference of a dependent to another owner, which is there:
@@ -161,7 +159,7 @@ func keeper(owner, d graph.Node) *graph.Reference {
 }
 
 // collector is a hold that only the garbage collector ends.
-func (w *walker) collector(n graph.Node, symptom, because string) hold {
+func (w *walker) collector(n graph.Node, symptom Kind, because string) hold {
 	h := w.manager(n, because, w.late(n))
 	h.symptom = symptom
 	return h
@@ -169,7 +167,7 @@ func (w *walker) collector(n graph.Node, symptom, because string) hold {
 
 // blind is an owner in foreground deletion whose dependents are not all known.
 func (w *walker) blind(n graph.Node) *Cause {
-	return w.cause("gc-fg-blocking", n.Identity(), "unlisted", func(c *Cause) {
+	return w.cause(gcFgBlocking, n.Identity(), "unlisted", func(c *Cause) {
 		c.Summary = "no blocking dependent was found, but " + w.incomplete()
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)}
 	})
@@ -188,7 +186,7 @@ func (w *walker) cycle(d graph.Node) *Cause {
 			break
 		}
 	}
-	return w.cause("gc-fg-cycle", first.Identity(), fmt.Sprint(ring), func(c *Cause) {
+	return w.cause(gcFgCycle, first.Identity(), fmt.Sprint(ring), func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("%d objects in foreground deletion block each other", len(ring))
 		if len(ring) == 1 {
@@ -226,18 +224,18 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 	for _, ref := range d.Owners() {
 		switch ref.Reason {
 		case graph.Unresolvable:
-			return w.reference("gc-fg-owner-unresolvable", owner, ref,
+			return w.reference(gcFgOwnerUnresolvable, owner, ref,
 				fmt.Sprintf("%s also references %s %s, which the server does not serve: the garbage collector cannot judge that and leaves the dependent alone",
 					d.Identity(), ref.APIVersion, ref.Kind))
 		case graph.ClusterScopedDependent:
-			return w.reference("gc-fg-ownerref-scope", owner, ref,
+			return w.reference(gcFgOwnerrefScope, owner, ref,
 				fmt.Sprintf("%s is cluster-scoped and cannot have a namespaced owner: the garbage collector has given it up", d.Identity()))
 		case graph.InvalidName:
-			return w.reference("gc-fg-owner-unresolvable", owner, ref,
+			return w.reference(gcFgOwnerUnresolvable, owner, ref,
 				fmt.Sprintf("%s also references %s/%s, a name that no object can have: the garbage collector cannot judge that and leaves the dependent alone",
 					d.Identity(), ref.Kind, ref.Name))
 		case graph.UnlistedOwner:
-			return w.cause("unread", d.Identity(), "owner", func(c *Cause) {
+			return w.cause(notRead, d.Identity(), "owner", func(c *Cause) {
 				c.Summary = fmt.Sprintf("its owner %s/%s could not be looked for, so what becomes of it is not known", ref.Kind, ref.Name)
 				c.Evidence = []Evidence{evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ref.Kind+"/"+ref.Name)}
 			})
@@ -247,7 +245,7 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 }
 
 // reference is a cause in one owner reference of a dependent.
-func (w *walker) reference(id string, owner graph.Node, ref graph.Reference, summary string) *Cause {
+func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference, summary string) *Cause {
 	d := ref.Dependent
 	return w.cause(id, d.Identity(), string(owner.UID()), func(c *Cause) {
 		c.Summary = summary
@@ -287,9 +285,9 @@ func (w *walker) orphan(n graph.Node) []hold {
 		if denied := w.orphanDenied(n); denied != nil {
 			return denied
 		}
-		return []hold{w.collector(n, "gc-orphan-pending", "the garbage collector has to orphan its dependents")}
+		return []hold{w.collector(n, gcOrphanPending, "the garbage collector has to orphan its dependents")}
 	}
-	return []hold{{because: "its dependents are not orphaned yet", cause: w.cause("gc-orphan-pending", n.Identity(), "", func(c *Cause) {
+	return []hold{{because: "its dependents are not orphaned yet", cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
 		c.Summary = referencing(n) + "; why the references are not removed is not known"
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
 		if missing := w.incomplete(); missing != "" {
@@ -328,7 +326,7 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 	if root.Verdict != Stuck {
 		because = "the garbage collector may not be allowed to update " + refusing.Identity().String()
 	}
-	c := w.cause("gc-orphan-pending", n.Identity(), "denied", func(c *Cause) {
+	c := w.cause(gcOrphanPending, n.Identity(), "denied", func(c *Cause) {
 		c.Verdict = root.Verdict
 		c.Summary = "the finalizer orphan cannot be taken off it"
 		if n.HasDependents() {
@@ -343,5 +341,5 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 			}
 		}
 	})
-	return []hold{{symptom: "gc-orphan-pending", because: because, cause: root}, {because: because, cause: c}}
+	return []hold{{symptom: gcOrphanPending, because: because, cause: root}, {because: because, cause: c}}
 }

@@ -85,7 +85,7 @@ func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []F
 	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 		return nil
 	}
-	c := w.cause("gc-blind", id, "", func(c *Cause) {
+	c := w.cause(gcBlind, id, "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the garbage collector cannot list objects of its type, so it does not know that it has work here"
 		c.Evidence = []Evidence{
@@ -151,7 +151,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 	if err == nil {
 		at = evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
 	}
-	return w.shared("val-conversion-dead "+resource.String(), "val-conversion-dead", at, func(c *Cause) {
+	return w.shared(resource.String(), valConversionDead, at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "its conversion webhook fails: objects that are stored in another version cannot be read, listed or written, and that stops their deletion, that of the definition, and that of every namespace"
 		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
@@ -226,7 +226,7 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 	if kind, err := w.Graph.Snapshot().Mapper.KindFor(resource); err == nil {
 		at.Resource.Kind = kind.Kind
 	}
-	return w.shared("val-unreadable "+resource.GroupResource().String(), "val-unreadable", at, func(c *Cause) {
+	return w.shared(resource.GroupResource().String(), valUnreadable, at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the API server cannot decrypt or decode what is stored of %s: nobody can list them, so neither their owners nor their namespaces can be deleted for certain", resource.GroupResource())
 		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
@@ -301,7 +301,7 @@ func (w *walker) conversionBroken(definition *unstructured.Unstructured) bool {
 // definition.
 func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) []hold {
 	var holds []hold
-	add := func(symptom, because string, c *Cause) {
+	add := func(symptom Kind, because string, c *Cause) {
 		if c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
 			holds = append(holds, hold{symptom: symptom, because: because, cause: c})
 		}
@@ -310,8 +310,8 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 		if u.GroupResource() == instances && u.Reason == graph.ServerError {
 			const because = "the API server cannot list its instances"
 			if c := w.unreadableType(u.GroupVersionResource, u.Message); c != nil {
-				add("crd-conversion", because, c)
-				add("", because, w.definitionBlind(n, c))
+				add(crdConversion, because, c)
+				add(Kind{}, because, w.definitionBlind(n, c))
 			}
 		}
 	}
@@ -320,7 +320,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 	}
 	for _, m := range w.evidence.Instances(schema.ParseGroupResource(n.Name())) {
 		if !m.BeingDeleted() {
-			add("crd-instances", "the API server may not delete its instance "+m.Identity().String(),
+			add(crdInstances, "the API server may not delete its instance "+m.Identity().String(),
 				w.refusal(m, w.asker.TryDelete(m, "instance"), "DELETE"))
 		}
 	}
@@ -330,7 +330,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 // definitionBlind is a definition whose instances the API server cannot list,
 // and so cannot delete.
 func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
-	return w.cause("crd-conversion", n.Identity(), "", func(c *Cause) {
+	return w.cause(crdConversion, n.Identity(), "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the API server cannot list its instances, so it cannot delete them, and does not delete it"
 		c.Evidence = []Evidence{{Source: root.Object.String(), Value: root.Summary}}
@@ -355,7 +355,7 @@ func (w *walker) nudge(n graph.Node, when string) Remedy {
 // collectorBlind is an owner in foreground deletion of a type that the garbage
 // collector cannot list: it does not see the owner, and never looks at it.
 func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
-	return w.cause("gc-blind", n.Identity(), "", func(c *Cause) {
+	return w.cause(gcBlind, n.Identity(), "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the garbage collector cannot list objects of its type, so it does not know that it has work here"
 		c.Evidence = []Evidence{

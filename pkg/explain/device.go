@@ -15,7 +15,8 @@ import (
 // deviceClaim is a ResourceClaim: the pods for which it is reserved go first
 // (pkg/controller/resourceclaim).
 func (w *walker) deviceClaim(n graph.Node) []hold {
-	const symptom, because = "dra-claim-reserved", "it is reserved for a pod"
+	symptom := draClaimReserved
+	const because = "it is reserved for a pod"
 	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -49,13 +50,13 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 
 // deviceUser is a pod that nobody has deleted and that a claim is reserved for.
 func (w *walker) deviceUser(claim graph.Node, pod *unstructured.Unstructured) *Cause {
-	return w.podUser("dra-claim-reserved", claim, pod, Evidence{
+	return w.podUser(draClaimReserved, claim, pod, Evidence{
 		Source: claim.Identity().String(), Path: "status.reservedFor", Value: "pods/" + pod.GetName(),
 	}, "")
 }
 
 // podUser is a pod that nobody has deleted and that an object waits for.
-func (w *walker) podUser(id string, n graph.Node, pod *unstructured.Unstructured, first Evidence, leaks string) *Cause {
+func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, first Evidence, leaks string) *Cause {
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
@@ -82,7 +83,7 @@ func endsByItself(pod *unstructured.Unstructured) bool {
 
 // reservedFor is a claim that is reserved for something that is not a pod.
 func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
-	return w.cause("dra-claim-reserved", n.Identity(), evidence.Text(consumer["name"]), func(c *Cause) {
+	return w.cause(draClaimReserved, n.Identity(), evidence.Text(consumer["name"]), func(c *Cause) {
 		c.Summary = "it is reserved for something that is not a pod; whoever reserved it has to take that back"
 		c.Evidence = []Evidence{evidence.Field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", evidence.Text(consumer["resource"]), evidence.Text(consumer["apiGroup"]), evidence.Text(consumer["name"])))}
 	})
@@ -91,7 +92,7 @@ func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
 // podGroup is a PodGroup: its pods come to their end first
 // (pkg/controller/podgroupprotection).
 func (w *walker) podGroup(n graph.Node) []hold {
-	const symptom = "podgroup"
+	symptom := podGroupInUse
 	list, err := w.evidence.List(pods, n.Namespace())
 	if err != nil {
 		return w.unread(n, "may have pods", "pods in namespace "+n.Namespace(), err)

@@ -45,7 +45,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 	if len(blockers) == 0 {
 		return nil, false
 	}
-	return []hold{{because: "its pods have to be evicted", cause: w.cause("node-karpenter", n.Identity(), "", func(c *Cause) {
+	return []hold{{because: "its pods have to be evicted", cause: w.cause(nodeKarpenter, n.Identity(), "", func(c *Cause) {
 		c.Summary = fmt.Sprintf("%d pods on node %s may not be evicted, and Karpenter does not end the machine before", len(blockers), name)
 		if w.age(n) > driverDelay {
 			c.Verdict = Stuck

@@ -5,6 +5,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,9 +39,9 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 	h := w.foreign(n, index, finalizer, finalizers.Metadata)
 	switch {
 	case n.Resource().IsPod():
-		h.symptom = "pod-finalizer"
+		h.symptom = podFinalizer
 	case n.Resource().IsCRD():
-		h.symptom = "crd-finalizer"
+		h.symptom = crdFinalizer
 	}
 	return []hold{h}
 }
@@ -63,13 +64,13 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	}
 	a := w.finder.Find(n, finalizer, list)
 	s, r := a.Search, w.judge(n, a)
-	key, at := r.id+" "+r.key, n.Identity()
+	key, at := r.id.ID+" "+r.key, n.Identity()
 	switch {
 	case n.Resource().IsNamespace():
 		key += " " + resource
-		r.id = "ns-meta-finalizers"
+		r.id = nsMetaFinalizers
 		if list == finalizers.Spec {
-			r.id = "ns-spec-finalizers"
+			r.id = nsSpecFinalizers
 		}
 	case r.at != nil:
 		at = *r.at
@@ -80,20 +81,18 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		c.Verdict, c.Summary, c.Controller = r.verdict, r.summary, r.controller
 		c.Evidence, c.Remedies = r.shared, r.remedies
 	})
-	w.join(c, n, index, s, r)
+	w.takeIn(c, n, index, s, r)
 	return hold{because: because, cause: c}
 }
 
-// join adds an object to those that a cause holds up.
-func (w *walker) join(c *Cause, n graph.Node, index int, s *controllers.Search, r ruling) {
-	w.members[c] = append(w.members[c], n)
-	if len(w.members[c]) <= evidence.MaxShown {
-		c.Evidence = append(c.Evidence, evidence.Field(n, fmt.Sprintf("%s[%d]", s.Field, index), s.Finalizer))
-		c.Evidence = append(c.Evidence, w.author(n, s.Finalizer)...)
-		c.Evidence = append(c.Evidence, r.own...)
+// takeIn adds an object to those that a cause holds up.
+func (w *walker) takeIn(c *Cause, n graph.Node, index int, s *controllers.Search, r ruling) {
+	var facts []Evidence
+	if w.members[c] < evidence.MaxShown {
+		facts = slices.Concat([]Evidence{evidence.Field(n, fmt.Sprintf("%s[%d]", s.Field, index), s.Finalizer)}, w.author(n, s.Finalizer), r.own)
 	}
-	if r.byHand && len(w.members[c]) <= maxByHand {
-		c.Remedies = append(c.Remedies, w.byHand(n, index, s, r))
+	if w.join(c, facts...) <= maxByHand && r.byHand {
+		w.offer(c, w.byHand(n, index, s, r))
 	}
 }
 
@@ -125,18 +124,11 @@ func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field
 	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
 		return w.manager(n, because, w.late(n)), true
 	}
-	return hold{because: because, cause: w.shared(finWorking+" "+finalizer, finWorking, n.Identity(), func(c *Cause) {
+	return hold{because: because, cause: w.shared(finalizer, finWorking, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("%s: kube-controller-manager works, and what the finalizer waits for is not looked at: %s", because, known[0].WaitsFor)
 		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(known[0])...)}
 		c.Evidence = []Evidence{evidence.Field(n, string(list), finalizer)}
 	})}, true
-}
-
-// finish completes a cause when all its objects are known.
-func (w *walker) finish(c *Cause) {
-	if more := len(w.members[c]) - evidence.MaxShown; more > 0 {
-		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf("and %d more with the same", more)})
-	}
 }
 
 // maxAuthors is the number of objects that are read for who set a finalizer.
@@ -172,7 +164,7 @@ const crdDelay = 75 * time.Second
 // instances is the finalizer of a CustomResourceDefinition: its instances go
 // first. The API server deletes them.
 func (w *walker) instances(n graph.Node) []hold {
-	const symptom = "crd-instances"
+	symptom := crdInstances
 	name := n.Object().Name
 	all, untouched := w.evidence.Instances(schema.ParseGroupResource(name)), 0
 	var holds []hold
@@ -197,7 +189,7 @@ func (w *walker) instances(n graph.Node) []hold {
 // instancesLeft is a CustomResourceDefinition at which it is the API server's
 // turn, or whose instances could not be listed.
 func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
-	return w.cause("crd-instances", n.Identity(), "", func(c *Cause) {
+	return w.cause(crdInstances, n.Identity(), "", func(c *Cause) {
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", "customresourcecleanup.apiextensions.k8s.io")}
 		if full, err := w.evidence.Whole(n); err == nil {
 			if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {

@@ -14,8 +14,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
-const gcAbsent = "gc-absent"
-
 // How long the controllers of kube-controller-manager may take before their
 // silence means something (docs/stuck-causes, thresholds).
 const (
@@ -164,7 +162,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	at := evidence.Identity(leases, "kube-system", "kube-controller-manager")
 	switch {
 	case h.dead() && len(h.idle) > 0 && late:
-		c := w.shared(gcAbsent, gcAbsent, at, func(c *Cause) {
+		c := w.shared("", gcAbsent, at, func(c *Cause) {
 			c.Verdict = Stuck
 			c.Summary = "no garbage collector works: kube-controller-manager does not renew its lease and does not act"
 			c.Evidence = append([]Evidence{h.evidence}, h.idle...)
@@ -173,7 +171,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		w.collectRemedy(c, n)
 		return hold{because: because, cause: c}
 	case h.dead():
-		c := w.shared(gcAbsent+" unproven", gcAbsent, at, func(c *Cause) {
+		c := w.shared("unproven", gcAbsent, at, func(c *Cause) {
 			c.Summary = "kube-controller-manager does not renew its lease; whether it works without one is not known, since this has not waited for it for long"
 			c.Evidence = []Evidence{h.evidence}
 			c.Remedies = w.repairManager()
@@ -181,7 +179,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		w.collectRemedy(c, n)
 		return hold{because: because, cause: c}
 	case late:
-		c := w.shared(gcAbsent+" late", gcAbsent, at, func(c *Cause) {
+		c := w.shared("late", gcAbsent, at, func(c *Cause) {
 			c.Summary = "the controller manager has not acted for a while: a controller in it may be disabled, may have missed the object, or may be waiting after an error, for up to 17 minutes"
 			if h.lease == evidence.LeaseUnread {
 				c.Summary = "the controller manager has not acted for a while, and its lease could not be read"

@@ -26,14 +26,14 @@ const remade = 5 * time.Minute
 func (w *walker) notTerminating(n graph.Node) []Finding {
 	r := w.asker.TryDelete(n, "")
 	if r.Kind == answer.Protected {
-		return []Finding{w.notStuck(n, "ns-protected", func(c *Cause) {
+		return []Finding{w.notStuck(n, nsProtected, func(c *Cause) {
 			c.Summary = "the API server does not let this namespace be deleted"
 			c.Evidence = []Evidence{asked(r)}
 		})}
 	}
 	var findings []Finding
 	if !r.OK() {
-		findings = append(findings, w.notStuck(n, "not-terminating", func(c *Cause) {
+		findings = append(findings, w.notStuck(n, notTerminating, func(c *Cause) {
 			c.Summary = "a DELETE of it would be refused"
 			c.Evidence = []Evidence{asked(r)}
 			if root := w.refusal(n, r, "DELETE"); root != nil {
@@ -47,16 +47,18 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 	}
 	if age := w.evidence.Now.Sub(n.Object().CreationTimestamp.Time); !n.Object().CreationTimestamp.IsZero() && age <= remade {
 		if creator := w.creator(n); creator != "" {
-			findings = append(findings, w.notStuck(n, "recreated", func(c *Cause) { remadeBy(c, n, creator, age) }))
+			findings = append(findings, w.notStuck(n, recreated, func(c *Cause) { remadeBy(c, n, creator, age) }))
 		}
 	}
 	return findings
 }
 
 // notStuck is something to be said of an object that nobody is deleting.
-func (w *walker) notStuck(n graph.Node, id string, fill func(*Cause)) Finding {
-	c := w.cause(id, n.Identity(), "not terminating", fill)
-	c.Verdict = NotTerminating
+func (w *walker) notStuck(n graph.Node, id Kind, fill func(*Cause)) Finding {
+	c := w.cause(id, n.Identity(), "not terminating", func(c *Cause) {
+		c.Verdict = NotTerminating
+		fill(c)
+	})
 	return Finding{c, []Link{{Object: n.Identity()}}}
 }
 
@@ -110,7 +112,7 @@ func (w *walker) unasked(report *Report) {
 // since the cause may hold up hundreds.
 func (w *walker) waysOut(e Explanation) {
 	for _, f := range e.Findings {
-		if len(f.Chain) < 2 || f.Chain[0].Symptom != "gc-fg-blocking" || strings.HasPrefix(f.Cause.ID, "gc-") || f.Cause.Verdict == Progressing || w.helped[f.Cause] {
+		if len(f.Chain) < 2 || f.Chain[0].Symptom != gcFgBlocking.ID || f.Cause.Class == Collector || f.Cause.Verdict == Progressing {
 			continue
 		}
 		owner, known := w.Graph.Node(f.Chain[0].Object.UID)
@@ -118,7 +120,9 @@ func (w *walker) waysOut(e Explanation) {
 		if !known || !there {
 			continue
 		}
-		w.helped[f.Cause] = true
+		if !w.help(f.Cause) {
+			continue
+		}
 		way := edge{owner: owner, dependent: dependent, keeper: keeper(owner, dependent)}
 		for i, r := range w.freeOwner(way) {
 			if i > 0 && unchangeable(e, dependent.UID()) {
@@ -126,7 +130,7 @@ func (w *walker) waysOut(e Explanation) {
 			}
 			r.Effect = owner.Identity().String() + " alone: " + r.Effect
 			r.Risk = Disruptive // the cause stays
-			f.Cause.Remedies = append(f.Cause.Remedies, r)
+			w.offer(f.Cause, r)
 		}
 	}
 }
@@ -135,7 +139,7 @@ func (w *walker) waysOut(e Explanation) {
 // are refused.
 func unchangeable(e Explanation, uid types.UID) bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
-		refused := strings.HasPrefix(f.Cause.ID, "adm-") || strings.HasPrefix(f.Cause.ID, "val-")
+		refused := f.Cause.Class == Refusal
 		at := slices.IndexFunc(f.Chain, func(l Link) bool { return l.Object.UID == uid })
 		return refused && at >= 0 && at >= len(f.Chain)-2
 	})
@@ -151,7 +155,7 @@ func (w *walker) future(n graph.Node) *Cause {
 	if ahead <= skew {
 		return nil
 	}
-	return w.shared("clock-skew", "clock-skew", n.Identity(), func(c *Cause) {
+	return w.shared("", clockSkew, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("its deletion was asked for %s from now: clocks in the control plane differ, and what depends on ages cannot be told", ahead.Round(time.Second))
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),

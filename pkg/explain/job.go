@@ -24,7 +24,7 @@ const builtinJobController = "kubernetes.io/job-controller"
 
 // jobTracking is a pod that its Job has still to count (pkg/controller/job).
 func (w *walker) jobTracking(n graph.Node, index int) []hold {
-	const symptom = "pod-job-tracking"
+	symptom := podJobTracking
 	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
 	if ref != nil && (ref.Kind != "Job" || !strings.HasPrefix(ref.APIVersion, "batch/")) {
 		return []hold{{because: "its controller is not a Job", cause: w.trackedByOther(n, index, ref)}}
@@ -48,7 +48,7 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 // trackedByOther is a pod of a controller that is not a Job: the job controller
 // leaves its finalizer alone.
 func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerReference) *Cause {
-	return w.cause("pod-job-tracking", n.Identity(), "controller", func(c *Cause) {
+	return w.cause(podJobTracking, n.Identity(), "controller", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "it has the job controller's finalizer, and its controller is not a Job: the job controller never takes the finalizer off"
 		c.Evidence = []Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
@@ -62,7 +62,7 @@ func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerRefere
 // managedJob is a Job that says that another controller looks after it.
 func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *Cause {
 	at := evidence.IdentityOf(jobs, "Job", job)
-	c := w.shared("pod-job-tracking "+string(at.UID), "pod-job-tracking", at, func(c *Cause) {
+	c := w.shared(string(at.UID), podJobTracking, at, func(c *Cause) {
 		c.Summary = fmt.Sprintf("it is managed by %s, which has to count its pods; the job controller does not", manager)
 		c.Controller = &Controller{Name: manager, Liveness: string(Unknown)}
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
@@ -77,9 +77,6 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 			},
 		}
 	})
-	w.members[c] = append(w.members[c], n)
-	if len(w.members[c]) <= evidence.MaxShown {
-		c.Evidence = append(c.Evidence, evidence.Field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking"))
-	}
+	w.join(c, evidence.Field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking"))
 	return c
 }

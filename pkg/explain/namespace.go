@@ -50,7 +50,7 @@ func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
 // leftover is a namespace that was removed from under its content.
 func (w *walker) leftover(namespace string) *Cause {
 	at := evidence.Identity(namespaces, "", namespace)
-	return w.shared("ns-forced-leftovers "+namespace, "ns-forced-leftovers", at, func(c *Cause) {
+	return w.shared(namespace, nsForcedLeftovers, at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the namespace does not exist any more, and nothing in it can be changed: it was finalized while it had content"
 		c.Evidence = []Evidence{{Source: at.String(), Value: "does not exist"}}
@@ -104,7 +104,7 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	started := len(evidence.Conditions(full)) > 0
 	switch h := w.health(); {
 	case !started && (h.dead() || w.age(n) > namespaceStart):
-		holds = append(holds, w.withSymptom("ns-controller-absent", w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
+		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
 	case failed && (untouched > 0 || len(holds) == 0):
@@ -152,9 +152,9 @@ func (w *walker) content(n graph.Node) []hold {
 		if !m.BeingDeleted() {
 			continue
 		}
-		h := hold{symptom: "ns-content", because: "waits for its content: " + amount, next: &m}
+		h := hold{symptom: nsContent, because: "waits for its content: " + amount, next: &m}
 		if m.Resource().IsPod() {
-			h.symptom, h.because = "ns-pods-first", "waits for its "+count(left, "pod")+", before all else in it"
+			h.symptom, h.because = nsPodsFirst, "waits for its "+count(left, "pod")+", before all else in it"
 		}
 		holds = append(holds, h)
 	}
@@ -173,7 +173,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 			latest = c.Since
 		}
 	}
-	id := "ns-content"
+	id := nsContent
 	return hold{because: summary, cause: w.cause(id, n.Identity(), "turn", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(namespaceRetry)
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
@@ -204,8 +204,8 @@ func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouc
 	}
 	var holds []hold
 	for _, c := range roots {
-		w.addOnce(c, failure.Fact(n.Identity().String()))
-		holds = append(holds, hold{symptom: "ns-content-failure", because: because, cause: c})
+		w.show(c, failure.Fact(n.Identity().String()))
+		holds = append(holds, hold{symptom: nsContentFailure, because: because, cause: c})
 	}
 	if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck }) {
 		holds = append(holds, hold{because: because, cause: w.contentFailure(n, failure, untouched)})
@@ -218,13 +218,13 @@ func (w *walker) unseen(n graph.Node) []hold {
 	missing := w.unlistedIn(n.Object().Name)
 	var holds []hold
 	for _, c := range w.unlistedCauses(missing) {
-		holds = append(holds, hold{symptom: "ns-content-failure", because: "the namespace controller cannot list all types", cause: c})
+		holds = append(holds, hold{symptom: nsContentFailure, because: "the namespace controller cannot list all types", cause: c})
 	}
 	rest := slices.DeleteFunc(missing, func(u graph.Unlisted) bool {
 		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
 	})
 	if len(rest) > 0 {
-		holds = append(holds, hold{symptom: "ns-content", because: "may wait for content that could not be listed", cause: w.unlistedContent(n, w.unlistedText(rest))})
+		holds = append(holds, hold{symptom: nsContent, because: "may wait for content that could not be listed", cause: w.unlistedContent(n, w.unlistedText(rest))})
 	}
 	return holds
 }
@@ -236,7 +236,7 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 	if failure.Status != "True" {
 		return nil
 	}
-	return []hold{{because: "the namespace controller cannot find out all types", cause: w.cause("ns-gv-parse", n.Identity(), "", func(c *Cause) {
+	return []hold{{because: "the namespace controller cannot find out all types", cause: w.cause(nsGvParse, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "an API of the server advertises a group version that cannot be parsed: an aggregated one, since the server's own never do"
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		c.Remedies = []Remedy{{
@@ -248,7 +248,7 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 
 // contentFailure is content that the namespace controller fails to delete.
 func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouched int) *Cause {
-	return w.cause("ns-content-failure", n.Identity(), "", func(c *Cause) {
+	return w.cause(nsContentFailure, n.Identity(), "", func(c *Cause) {
 		c.Summary = "the namespace controller could not delete all content at its last try"
 		if untouched > 0 {
 			c.Summary = "the namespace controller fails to delete " + evidence.Number(untouched, "object")
@@ -311,7 +311,7 @@ func (w *walker) mayBeNamespaced(u graph.Unlisted) bool {
 }
 
 func (w *walker) unlistedContent(n graph.Node, missing string) *Cause {
-	return w.cause("ns-content", n.Identity(), "unlisted", func(c *Cause) {
+	return w.cause(nsContent, n.Identity(), "unlisted", func(c *Cause) {
 		c.Summary = "whether it is empty is not known: " + missing
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes")}
 	})
@@ -320,7 +320,7 @@ func (w *walker) unlistedContent(n graph.Node, missing string) *Cause {
 // discovery finds the APIs that keep the namespace controller from knowing what
 // the namespace may hold.
 func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold {
-	const symptom = "ns-discovery"
+	symptom := nsDiscovery
 	failure, _ := evidence.ConditionOf(full, "NamespaceDeletionDiscoveryFailure")
 	failing := failure.Status == "True"
 	ours := false
@@ -344,12 +344,12 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 		c := w.unavailable(&registered[i], available)
 		if failing {
 			c.Verdict = Stuck
-			w.addOnce(c, failure.Fact(n.Identity().String()))
+			w.show(c, failure.Fact(n.Identity().String()))
 		}
 		holds = append(holds, hold{symptom: symptom, because: because, cause: c})
 	}
 	if len(holds) == 0 && failing {
-		holds = append(holds, hold{because: because, cause: w.cause("ns-discovery", n.Identity(), "", func(c *Cause) {
+		holds = append(holds, hold{because: because, cause: w.cause(nsDiscovery, n.Identity(), "", func(c *Cause) {
 			c.Verdict, c.Until = Progressing, w.evidence.Now.Add(contentDelay)
 			c.Summary = "all APIs are available again; the namespace controller looks again within a minute"
 			c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
@@ -358,21 +358,11 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 	return holds
 }
 
-// addOnce adds evidence of the first object that shows a shared cause.
-func (w *walker) addOnce(c *Cause, e Evidence) {
-	for _, have := range c.Evidence {
-		if have.Path == e.Path {
-			return
-		}
-	}
-	c.Evidence = append(c.Evidence, e)
-}
-
 // unavailable is an aggregated API that does not answer. It stops the deletion
 // of every namespace.
 func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.Condition) *Cause {
 	at := evidence.IdentityOf(apis, "APIService", api)
-	return w.shared("ns-discovery "+api.GetName(), "ns-discovery", at, func(c *Cause) {
+	return w.shared(api.GetName(), nsDiscovery, at, func(c *Cause) {
 		c.Summary = "the API that this APIService serves does not answer, so no namespace can be emptied for certain"
 		c.Evidence = []Evidence{available.Fact(at.String())}
 		s := w.asker.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))

@@ -32,7 +32,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 	case err != nil:
 		return w.unread(n, because, "the service", err)
 	}
-	return []hold{{because: because, cause: w.cause("svc-lb", n.Identity(), "", func(c *Cause) {
+	return []hold{{because: because, cause: w.cause(svcLb, n.Identity(), "", func(c *Cause) {
 		c.Controller = &Controller{Name: "the service controller of the cloud-controller-manager", Liveness: string(Unknown)}
 		state := evidence.LeaseUnread
 		if class := evidence.Nested(full, "spec", "loadBalancerClass"); class != "" {
@@ -96,7 +96,8 @@ var (
 // serviceCIDR is a range of Service addresses: addresses that are in no other
 // range go first (pkg/controller/servicecidrs).
 func (w *walker) serviceCIDR(n graph.Node) []hold {
-	const symptom, because = "servicecidr-in-use", "addresses out of it are in use"
+	symptom := servicecidrInUse
+	const because = "addresses out of it are in use"
 	all, err := w.evidence.List(serviceCIDRs, "")
 	if err != nil {
 		return w.unread(n, because, serviceCIDRs.GroupResource().String(), err)
@@ -165,7 +166,7 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 	case err == nil:
 		at.UID = service.GetUID()
 	}
-	return w.cause("servicecidr-in-use", at, n.Identity().String(), func(c *Cause) {
+	return w.cause(servicecidrInUse, at, n.Identity().String(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("it has the address %s, which is in no range but %s", address.GetName(), n.Object().Name)
 		if c.Verdict = Stuck; w.age(n) <= cidrDelay {
 			c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(cidrDelay)

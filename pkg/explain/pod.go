@@ -48,7 +48,7 @@ func (w *walker) pod(n graph.Node) []hold {
 	}
 	node := evidence.Nested(full, "spec", "nodeName")
 	if node == "" {
-		return []hold{w.withSymptom("pod-unscheduled", w.manager(n, "it is on no node; the pod garbage collector has to delete it", w.evidence.Now.Sub(end) > podGCDelay))}
+		return []hold{w.withSymptom(podUnscheduled, w.manager(n, "it is on no node; the pod garbage collector has to delete it", w.evidence.Now.Sub(end) > podGCDelay))}
 	}
 	machine, err := w.evidence.Get(nodes, "", node)
 	switch {
@@ -104,14 +104,14 @@ func virtual(node *unstructured.Unstructured) string {
 	return ""
 }
 
-func (w *walker) withSymptom(symptom string, h hold) hold {
+func (w *walker) withSymptom(symptom Kind, h hold) hold {
 	h.symptom = symptom
 	return h
 }
 
 // grace is a pod that is in time.
 func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary string, until time.Time) *Cause {
-	return w.cause("pod-grace", n.Identity(), "", func(c *Cause) {
+	return w.cause(podGrace, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Until, c.Summary = Progressing, until, summary
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
@@ -140,17 +140,13 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 	case h.lease != evidence.LeaseFresh || overdue:
 		verdict, summary = Unknown, "the node does not exist; whether the pod garbage collector works, which deletes its pods, is not known"
 	}
-	c := w.shared("pod-node-gone "+node, "pod-node-gone", evidence.Identity(nodes, "", node), func(c *Cause) {
+	c := w.shared(node, podNodeGone, evidence.Identity(nodes, "", node), func(c *Cause) {
 		c.Verdict, c.Summary = verdict, summary
 		c.Evidence = []Evidence{{Source: "Node/" + node, Value: "does not exist"}, h.evidence}
 	})
-	if severity[verdict] > severity[c.Verdict] { // the one that has waited longest tells
-		c.Verdict, c.Summary = verdict, summary
-	}
-	w.members[c] = append(w.members[c], n)
-	if len(w.members[c]) <= evidence.MaxShown {
-		c.Evidence = append(c.Evidence, evidence.Field(n, "spec.nodeName", node))
-		c.Remedies = append(c.Remedies, w.force(n, "the containers run on if the machine does"))
+	w.worsen(c, verdict, summary) // the one that has waited longest tells
+	if w.join(c, evidence.Field(n, "spec.nodeName", node)) <= evidence.MaxShown {
+		w.offer(c, w.force(n, "the containers run on if the machine does"))
 	}
 	holds := []hold{{because: because, cause: c}}
 	if idle {
@@ -177,7 +173,11 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		return nil
 	}
 	at := evidence.IdentityOf(nodes, "Node", node)
-	return w.shared("pod-node-notready "+name, "pod-node-notready", at, func(c *Cause) {
+	k, program := podNodeNotready, virtual(node)
+	if program != "" {
+		k = podVirtualNode
+	}
+	return w.shared(name, k, at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "the node does not report: its pods stay until it comes back, is deleted, or is marked as out of service"
 		switch {
@@ -193,7 +193,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.Since.UTC().Format(time.RFC3339)})
 		}
 		c.Evidence = append(c.Evidence, lease)
-		if program := virtual(node); program != "" {
+		if program != "" {
 			w.virtualDown(c, name, program)
 			return
 		}
@@ -212,7 +212,6 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 // virtualDown is a node that is no machine, and of which the program that plays
 // its kubelet does not report.
 func (w *walker) virtualDown(c *Cause, name, program string) {
-	c.ID = "pod-virtual-node"
 	c.Summary = "the node is no machine: " + program + " plays its kubelet, and does not report"
 	c.Controller = &Controller{Name: program, Liveness: string(Unknown)}
 	if lease, err := w.evidence.Get(leases, "kube-node-lease", name); err == nil {
@@ -238,23 +237,20 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		return []hold{{because: because, cause: w.grace(n, full, "its grace period is over; its kubelet ends it about now", end.Add(delay))}}
 	}
 	failures := w.warnings(n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
-	id, summary := "pod-kubelet-kill", "its kubelet has not ended its containers"
+	id, summary := podKubeletKill, "its kubelet has not ended its containers"
 	switch {
 	case len(running) == 0 && len(failures) > 0:
 		summary = "its containers have ended, and its kubelet fails to take down the rest of it"
-	case len(running) == 0:
-		id, summary = "pod-volumes", "its containers have ended, and its kubelet has not cleaned up after it: volumes or cgroups"
+	case len(running) == 0 && ended > 0:
+		id, summary = podVolumes, "its containers have ended, and its kubelet has not cleaned up after it: volumes or cgroups"
 	}
 	if program := virtual(machine); program != "" {
-		id, summary = "pod-virtual-node", "its node is no machine: "+program+" plays its kubelet, and has not ended it"
+		id, summary = podVirtualNode, "its node is no machine: "+program+" plays its kubelet, and has not ended it"
 	}
 	return []hold{{because: because, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf("%s, %s after the grace period", summary, over.Round(time.Second))
 		if len(running)+ended == 0 {
 			c.Verdict = Unknown
-			if c.ID == "pod-volumes" {
-				c.ID = "pod-kubelet-kill"
-			}
 			c.Summary = fmt.Sprintf("no container of it is known to run, and its kubelet has not ended it, %s after the grace period", over.Round(time.Second))
 		} else if w.health().lease != evidence.LeaseFresh && !w.nodeRenews(full) {
 			c.Verdict = Unknown // the node's conditions may be frozen
@@ -331,7 +327,7 @@ func containers(pod *unstructured.Unstructured) (running []string, ended int) {
 
 // mirror is the image of a static pod in the API.
 func (w *walker) mirror(n graph.Node, full *unstructured.Unstructured) *Cause {
-	return w.cause("pod-mirror", n.Identity(), "", func(c *Cause) {
+	return w.cause(podMirror, n.Identity(), "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "it mirrors a static pod: deleting it never stops that, and the kubelet makes the mirror again"
 		c.Evidence = []Evidence{

@@ -30,7 +30,7 @@ func gone() []hold { return []hold{{because: "it went away while it was looked a
 // unread is the cause of an object of which something that decides could not be
 // read.
 func (w *walker) unread(n graph.Node, because, what string, err error) []hold {
-	return []hold{{because: because, cause: w.cause("unread", n.Identity(), what, func(c *Cause) {
+	return []hold{{because: because, cause: w.cause(notRead, n.Identity(), what, func(c *Cause) {
 		c.Summary = what + " could not be read, so what holds it is not known"
 		c.Evidence = []Evidence{{Source: what, Value: err.Error()}}
 	})}}

@@ -69,10 +69,9 @@ type Controller struct {
 	Evidence []Evidence
 }
 
-// Cause is something that holds objects up, by its identifier in the
-// catalogue.
+// Cause is something that holds objects up.
 type Cause struct {
-	ID         string
+	Kind
 	Object     graph.Identity
 	Verdict    Verdict
 	Summary    string

@@ -23,7 +23,7 @@ var (
 
 // snapshotting is a snapshot or a copy that is not complete. It holds what it
 // is made from, until the controller that makes it is done.
-func (w *walker) snapshotting(id string, n graph.Node, user *unstructured.Unstructured, resource schema.GroupVersionResource, kind, summary, path string) *Cause {
+func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstructured, resource schema.GroupVersionResource, kind, summary, path string) *Cause {
 	at := evidence.IdentityOf(resource, kind, user)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
 		c.Summary = summary + ", and is not complete"
@@ -47,7 +47,7 @@ func (w *walker) snapshotting(id string, n graph.Node, user *unstructured.Unstru
 
 // snapshotSource is a claim of which snapshots are being taken.
 func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
-	const symptom = "pvc-snapshot-source"
+	symptom := pvcSnapshotSource
 	resource, served := w.evidence.Served(snapshots)
 	if !served {
 		return nil, false
@@ -80,7 +80,7 @@ func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
 }
 
 // consumers returns the claims that are being filled from an object.
-func (w *walker) consumers(n graph.Node, id, kind string) ([]hold, bool) {
+func (w *walker) consumers(n graph.Node, id Kind, kind string) ([]hold, bool) {
 	list, err := w.evidence.List(claims, n.Namespace())
 	if err != nil {
 		return w.unread(n, "may be the source of a claim", "claims in namespace "+n.Namespace(), err), true
@@ -99,17 +99,18 @@ func (w *walker) consumers(n graph.Node, id, kind string) ([]hold, bool) {
 
 // cloneSource is a claim that is being copied.
 func (w *walker) cloneSource(n graph.Node) ([]hold, bool) {
-	return w.consumers(n, "pvc-snapshot-source", "PersistentVolumeClaim")
+	return w.consumers(n, pvcSnapshotSource, "PersistentVolumeClaim")
 }
 
 // restoreSource is a snapshot that claims are being restored from.
 func (w *walker) restoreSource(n graph.Node) ([]hold, bool) {
-	return w.consumers(n, "snapshot-clone", "VolumeSnapshot")
+	return w.consumers(n, snapshotClone, "VolumeSnapshot")
 }
 
 // snapshotContent is a snapshot whose content has to go first.
 func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
-	const symptom, because = "snapshot-clone", "its content has to be deleted first"
+	symptom := snapshotClone
+	const because = "its content has to be deleted first"
 	full, err := w.evidence.Whole(n)
 	if err != nil {
 		return nil, false
@@ -145,7 +146,7 @@ func (w *walker) contentOfSnapshot(n graph.Node) ([]hold, bool) {
 
 // contentFails is a snapshot content that its driver fails at.
 func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructured, n graph.Node) *Cause {
-	return w.cause("snapshot-clone", at, "", func(c *Cause) {
+	return w.cause(snapshotClone, at, "", func(c *Cause) {
 		driver, failure := evidence.Nested(content, "spec", "driver"), evidence.Nested(content, "status", "error", "message")
 		c.Summary = fmt.Sprintf("%s has not deleted the snapshot behind it", driver)
 		c.Evidence = []Evidence{
@@ -168,7 +169,7 @@ func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructu
 // attributesClass is a VolumeAttributesClass: claims and volumes that name it
 // go, or name another, first (pkg/controller/volume/vacprotection).
 func (w *walker) attributesClass(n graph.Node) []hold {
-	const symptom = "vac-in-use"
+	symptom := vacInUse
 	name := n.Object().Name
 	var holds []hold
 	for _, kind := range []struct {
@@ -219,7 +220,7 @@ func (w *walker) nextClass(user *unstructured.Unstructured, class string) string
 // classUser is a claim or volume that names a class, and may be about to get the
 // next one.
 func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, next string) *Cause {
-	return w.cause("vac-in-use", at, class.Identity().String(), func(c *Cause) {
+	return w.cause(vacInUse, at, class.Identity().String(), func(c *Cause) {
 		c.Summary = fmt.Sprintf("it uses the class %s, and nobody is changing that", class.Object().Name)
 		c.Verdict = Stuck
 		field := path[0] + "." + path[len(path)-1]

@@ -14,24 +14,10 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
-// The identifiers of the catalogue for finalizers of controllers.
-const (
-	finAbsent      = "fin-absent"
-	finDead        = "fin-dead"
-	finFailing     = "fin-alive-failing"
-	finWorking     = "fin-working"
-	finManual      = "fin-manual"
-	finRBAC        = "fin-rbac"
-	finInNamespace = "fin-operator-in-ns"
-	finNeedsCreate = "fin-needs-create"
-	finQuota       = "fin-quota"
-	finUnknown     = "fin-unknown"
-)
-
 // ruling is what is found of one object's finalizer. Objects with the same
 // identifier and key share the cause.
 type ruling struct {
-	id      string
+	id      Kind
 	key     string
 	verdict Verdict
 	summary string

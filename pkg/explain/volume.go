@@ -17,7 +17,7 @@ import (
 // claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use
 // the claim go first (pkg/controller/volume/pvcprotection).
 func (w *walker) claim(n graph.Node) []hold {
-	const symptom = "pvc-in-use"
+	symptom := pvcInUse
 	o := n.Object()
 	list, err := w.evidence.List(pods, o.Namespace)
 	if err != nil {
@@ -73,7 +73,7 @@ func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
 // user is a pod that nobody has deleted and that uses a claim, one of its users.
 func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []*unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(pods, "Pod", pod)
-	return w.cause("pvc-in-use", at, claim.Identity().String(), func(c *Cause) {
+	return w.cause(pvcInUse, at, claim.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the pod uses the claim %s, and nobody is deleting the pod", claim.Object().Name)
 		if pod.GetDeletionTimestamp() != nil { // since the lists were made
@@ -159,7 +159,7 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 // volume is the finalizer kubernetes.io/pv-protection: a volume that is bound
 // stays (pkg/controller/volume/pvprotection).
 func (w *walker) volume(n graph.Node) []hold {
-	const symptom = "pv-bound"
+	symptom := pvBound
 	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -188,7 +188,7 @@ func (w *walker) volume(n graph.Node) []hold {
 // bound is a claim that nobody has deleted and that has a volume.
 func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(claims, "PersistentVolumeClaim", claim)
-	return w.cause("pv-bound", at, "", func(c *Cause) {
+	return w.cause(pvBound, at, "", func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("the claim is bound to the volume %s, and nobody is deleting the claim", volume.Object().Name)
 		c.Evidence = []Evidence{

@@ -70,13 +70,13 @@ func (w *walker) waiter(n graph.Node, index int, finalizer string) ([]hold, bool
 
 // protection is a finalizer that a controller of kube-controller-manager takes
 // off within seconds, and for which nothing else is missing.
-func (w *walker) protection(n graph.Node, symptom, because string) hold {
+func (w *walker) protection(n graph.Node, symptom Kind, because string) hold {
 	return w.withSymptom(symptom, w.manager(n, because, w.late(n)))
 }
 
 // objectLink leads to an object that must go, or change, first: by the graph
 // when it is being deleted, to the cause that fill makes when it is not.
-func (w *walker) objectLink(symptom, because string, o *unstructured.Unstructured, fill func() *Cause) hold {
+func (w *walker) objectLink(symptom Kind, because string, o *unstructured.Unstructured, fill func() *Cause) hold {
 	if m, known := w.Graph.Node(o.GetUID()); known && m.BeingDeleted() {
 		return hold{symptom: symptom, because: because, next: &m}
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +75,6 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	}
 	w.unasked(report)
 	for _, c := range report.Causes {
-		slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
 		w.finish(c)
 	}
 	slices.SortFunc(report.Causes, compareCauses)
@@ -92,31 +90,13 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	return report
 }
 
-// compareCauses puts the gravest first, then those that hold up most. Whether
-// the garbage collector works at all comes before the rest, and what refuses
-// every change before what waits for one.
-func compareCauses(a, b *Cause) int {
-	first := func(c *Cause) int {
-		switch {
-		case c.ID == gcAbsent:
-			return 0
-		case strings.HasPrefix(c.ID, "adm-"), strings.HasPrefix(c.ID, "val-"):
-			return 1
-		}
-		return 2
-	}
-	return cmp.Or(severity[b.Verdict]-severity[a.Verdict], first(a)-first(b), b.Blocks-a.Blocks,
-		cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object), cmp.Compare(a.Summary, b.Summary))
-}
-
 // walker follows what holds objects. Every object is explained once.
 type walker struct {
 	Input
-	ctx     context.Context
-	result  map[types.UID]gc.Outcome
-	known   map[types.UID]*known
-	causes  map[string]*Cause
-	members map[*Cause][]graph.Node // the objects of a cause that many share
+	book
+	ctx    context.Context
+	result map[types.UID]gc.Outcome
+	known  map[types.UID]*known
 	// path holds the objects between the one asked for and the current one.
 	path      []types.UID
 	evidence  *evidence.Reader
@@ -126,7 +106,6 @@ type walker struct {
 	// outlived are the namespaces that do not exist, and in which an object has
 	// been seen since.
 	outlived map[string]bool
-	helped   map[*Cause]bool // see waysOut
 	finder   *controllers.Finder
 	asker    *admission.Asker
 	authors  int // the objects that were read for who set a finalizer
@@ -162,8 +141,8 @@ func (s *step) chain() []Link {
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
-		causes: map[string]*Cause{}, members: map[*Cause][]graph.Node{},
-		outlived: map[string]bool{}, helped: map[*Cause]bool{},
+		book:     newBook(),
+		outlived: map[string]bool{},
 		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Wait: in.Wait}),
 	}
 	for _, o := range in.Outcomes {
@@ -187,7 +166,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	e := Explanation{Object: n.Identity(), Since: evidence.Requested(n.Object())}
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
-		e.Chain = []Link{{Object: e.Object, Symptom: "not-terminating", Because: "it is not being deleted"}}
+		e.Chain = []Link{{Object: e.Object, Symptom: notTerminating.ID, Because: "it is not being deleted"}}
 		e.Findings = w.notTerminating(n)
 		return e
 	}
@@ -203,7 +182,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 // first, or, when both are missing, only the garbage collector or the API
 // server, which will act.
 type hold struct {
-	symptom string
+	symptom Kind // zero for a step that has none
 	because string
 	cause   *Cause
 	next    *graph.Node
@@ -228,7 +207,7 @@ func (w *walker) explain(n graph.Node) *known {
 
 // add takes a hold into an answer.
 func (w *walker) add(a *known, n graph.Node, h hold) {
-	link := Link{Object: n.Identity(), Symptom: h.symptom, Because: h.because}
+	link := Link{Object: n.Identity(), Symptom: h.symptom.ID, Because: h.because}
 	switch {
 	case h.cause != nil:
 		way := &step{link: link}
@@ -289,7 +268,7 @@ func (w *walker) holds(n graph.Node) []hold {
 
 // halfDeleted is an object that nothing holds and that is still there.
 func (w *walker) halfDeleted(n graph.Node) hold {
-	return hold{because: "nothing holds it", cause: w.cause("half-deleted", n.Identity(), "", func(c *Cause) {
+	return hold{because: "nothing holds it", cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "it is marked as deleted and nothing holds it: a deletion broke off"
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
@@ -297,23 +276,6 @@ func (w *walker) halfDeleted(n graph.Node) hold {
 		}
 		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "completes the deletion")}
 	})}
-}
-
-// cause returns the cause with the identifier at the object; detail tells
-// several at one object apart. It is filled in when it is first found.
-func (w *walker) cause(id string, at graph.Identity, detail string, fill func(*Cause)) *Cause {
-	return w.shared(id+" "+string(at.UID)+" "+at.String()+" "+detail, id, at, fill)
-}
-
-// shared returns the cause with the key.
-func (w *walker) shared(key, id string, at graph.Identity, fill func(*Cause)) *Cause {
-	c, known := w.causes[key]
-	if !known {
-		c = &Cause{ID: id, Object: at, Verdict: Unknown}
-		w.causes[key] = c
-		fill(c)
-	}
-	return c
 }
 
 // age is how long ago the object's deletion was asked for.

@@ -341,6 +341,11 @@ func (c *Collector) apply(e Event) {
 			c.enqueueForeground(owner)
 		}
 	}
+	for _, owner := range change.unreferenced {
+		if c.mine(owner) && c.isOrphaning(owner) {
+			c.orphanWhenReleased(owner)
+		}
+	}
 	for _, owner := range change.added {
 		switch {
 		case !c.mine(owner):

@@ -344,6 +344,8 @@ type change struct {
 	// those that it no longer blocks.
 	removed  bool
 	released []types.UID
+	// unreferenced are the owners that the object references no more.
+	unreferenced []types.UID
 	// startsDeletion: the object has just begun to be deleted. startsForeground and
 	// startsOrphaning: it has with the finalizer.
 	startsDeletion, startsForeground, startsOrphaning bool
@@ -449,8 +451,9 @@ func (s *state) appear(uid types.UID) *item {
 }
 
 func (s *state) remove(it *item, o *graph.Object) change {
-	c := change{uid: o.UID, removed: true, released: distinctOwners(it.object.OwnerReferences)}
-	for _, owner := range c.released {
+	owners := distinctOwners(it.object.OwnerReferences)
+	c := change{uid: o.UID, removed: true, released: owners, unreferenced: owners}
+	for _, owner := range owners {
 		s.dropEdge(it, owner)
 	}
 	it.object, it.gone = *o, true
@@ -462,8 +465,12 @@ func (s *state) update(it *item, o *graph.Object) change {
 	before := it.object
 	for _, owner := range distinctOwners(before.OwnerReferences) {
 		_, blocked := edgeOf(before.OwnerReferences, owner)
-		if _, blocks := edgeOf(o.OwnerReferences, owner); blocked && !blocks {
+		references, blocks := edgeOf(o.OwnerReferences, owner)
+		if blocked && !blocks {
 			c.released = append(c.released, owner)
+		}
+		if !references {
+			c.unreferenced = append(c.unreferenced, owner)
 		}
 		s.dropEdge(it, owner)
 	}

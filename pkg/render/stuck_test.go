@@ -19,7 +19,7 @@ func TestStuckTextEscapes(t *testing.T) {
 	const evil = "x\x1b[2J\u202e\n"
 	id := graph.Identity{Name: evil, UID: "u"}
 	c := &explain.Cause{
-		ID: "fin-unknown", Object: id, Verdict: explain.Unknown, Summary: evil, Blocks: 2,
+		Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: evil, Blocks: 2,
 		Evidence:   []explain.Evidence{{Source: evil, Path: evil, Value: evil}},
 		Controller: &explain.Controller{Name: evil, Liveness: evil},
 		Remedies:   []explain.Remedy{{Risk: explain.Safe, Command: evil, Effect: evil, Leaks: evil}},
@@ -69,7 +69,7 @@ func TestStuckReportOrder(t *testing.T) {
 func TestStuckTextRemedies(t *testing.T) {
 	id := graph.Identity{Resource: graph.Resource{Kind: "Widget"}, Name: "w", UID: "u"}
 	c := &explain.Cause{
-		ID: "fin-absent", Object: id, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2,
+		Kind: explain.Kind{ID: "fin-absent"}, Object: id, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2,
 		Remedies: []explain.Remedy{
 			{Risk: explain.Safe, Effect: "install it"},
 			{Risk: explain.Dangerous, Command: "patch w1", Effect: "takes it off", Leaks: "a disk"},

@@ -114,11 +114,17 @@ func trespasses(stage *gctest.Stage, report *gc.Report, a gctest.Action) string 
 }
 
 // engineAfter is what the engine's action may lead to: what the garbage
-// collector's may, but for two things that the model says when they matter.
+// collector's may, but for two things that the model says when they matter. Owners
+// that only what has vanished blocked it leaves alone when they are not its business,
+// as a garbage collector does that remembers, and finishes when they are, as one does
+// that was started since.
 func (m *model) engineAfter(from []world, a gctest.Action) (outcome, bool) {
 	all, ok := m.after(from, a)
 	if ok && a.Verb != gctest.Collect {
 		ok = all.add(m.afterAfresh(from, a))
+	}
+	if remembering, vanished := m.remembering(); ok && vanished {
+		ok = all.add(remembering.engineAfter(from, a)) && all.add(m.afterStart(from, a))
 	}
 	if ok && m.givesUp() && !m.once {
 		once := *m
@@ -126,6 +132,21 @@ func (m *model) engineAfter(from []world, a gctest.Action) (outcome, bool) {
 		ok = all.add(once.engineAfter(from, a))
 	}
 	return all, ok
+}
+
+// afterStart is after for a garbage collector that is started with the action.
+func (m *model) afterStart(from []world, a gctest.Action) (outcome, bool) {
+	var started []world
+	for _, w := range from {
+		started = append(started, m.start(w)...)
+	}
+	if a.Verb == gctest.Collect {
+		return m.outcome(started)
+	}
+	for i := range started {
+		started[i] = m.delete(started[i], m.index(a.Paths[0]), a.Policy)
+	}
+	return m.outcome(started)
 }
 
 // add adds what else there may be, and returns whether that is all.

@@ -248,12 +248,21 @@ func (m *model) afterBeside(from []world, a gctest.Action) (outcome, bool) {
 	anew := *m
 	anew.restarts = true
 	all, ok := anew.after(from, a)
-	if ok && m.vanished != 0 {
-		remembering := anew
-		remembering.limits = &limits{inside: m.limits.inside, seen: m.limits.seen | m.vanished}
+	if remembering, vanished := anew.remembering(); ok && vanished {
 		ok = all.add(remembering.after(from, a))
 	}
 	return all, ok
+}
+
+// remembering returns the model of a garbage collector that knows what has vanished
+// and cannot write to it, and whether there is such a thing that m does not know.
+func (m *model) remembering() (*model, bool) {
+	if m.vanished == 0 || m.limits.seen&m.vanished == m.vanished {
+		return nil, false
+	}
+	remembering := *m
+	remembering.limits = &limits{inside: m.limits.inside, seen: m.limits.seen | m.vanished}
+	return &remembering, true
 }
 
 // awaitEach is await for cases with types of their own.

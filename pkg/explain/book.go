@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// book owns the causes. Each is made once, by who finds it first, and after that
+// changed by the methods of the book alone.
+type book struct {
+	causes  map[string]*Cause
+	members map[*Cause]int // the objects of a cause that many share
+	helped  map[*Cause]bool
+}
+
+func newBook() book {
+	return book{causes: map[string]*Cause{}, members: map[*Cause]int{}, helped: map[*Cause]bool{}}
+}
+
+// cause returns the cause of the kind at the object; detail tells several at one
+// object apart. It is filled in when it is first found.
+func (b *book) cause(k Kind, at graph.Identity, detail string, fill func(*Cause)) *Cause {
+	return b.shared(string(at.UID)+" "+at.String()+" "+detail, k, at, fill)
+}
+
+// shared returns the cause of the kind with the key, which is at the object.
+func (b *book) shared(key string, k Kind, at graph.Identity, fill func(*Cause)) *Cause {
+	key = k.ID + " " + key
+	c, known := b.causes[key]
+	if !known {
+		c = &Cause{Kind: k, Object: at, Verdict: Unknown}
+		b.causes[key] = c
+		fill(c)
+	}
+	return c
+}
+
+// join adds an object to those that a cause holds up, and returns how many there
+// are. The facts are about that object: they are kept of the first few.
+func (b *book) join(c *Cause, facts ...Evidence) int {
+	b.members[c]++
+	if b.members[c] <= evidence.MaxShown {
+		c.Evidence = append(c.Evidence, facts...)
+	}
+	return b.members[c]
+}
+
+// worsen gives a cause a graver verdict, because of the facts. One that is as grave
+// already stays as it is.
+func (b *book) worsen(c *Cause, verdict Verdict, summary string, facts ...Evidence) {
+	if severity[verdict] > severity[c.Verdict] {
+		c.Verdict, c.Summary = verdict, summary
+		c.Evidence = append(c.Evidence, facts...)
+	}
+}
+
+// show adds evidence of the first object that shows a shared cause.
+func (b *book) show(c *Cause, fact Evidence) {
+	if !slices.ContainsFunc(c.Evidence, func(have Evidence) bool { return have.Path == fact.Path }) {
+		c.Evidence = append(c.Evidence, fact)
+	}
+}
+
+// offer adds remedies for one of the objects.
+func (b *book) offer(c *Cause, remedies ...Remedy) { c.Remedies = append(c.Remedies, remedies...) }
+
+// offerOnce adds a remedy that a shared cause does not have yet. One for each of
+// the first namespaces is enough.
+func (b *book) offerOnce(c *Cause, r Remedy) {
+	if len(c.Remedies) < 2*evidence.MaxShown && !slices.Contains(c.Remedies, r) {
+		c.Remedies = append(c.Remedies, r)
+	}
+}
+
+// help reports whether it is called for the cause for the first time.
+func (b *book) help(c *Cause) bool {
+	was := b.helped[c]
+	b.helped[c] = true
+	return !was
+}
+
+// finish completes a cause when all its objects are known.
+func (b *book) finish(c *Cause) {
+	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
+	if more := b.members[c] - evidence.MaxShown; more > 0 {
+		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf("and %d more with the same", more)})
+	}
+}
+
+// compareCauses puts the gravest first, then those that hold up most. Whether
+// the garbage collector works at all comes before the rest, and what refuses
+// every change before what waits for one.
+func compareCauses(a, b *Cause) int {
+	first := func(c *Cause) int {
+		switch {
+		case c.Kind == gcAbsent:
+			return 0
+		case c.Class == Refusal:
+			return 1
+		}
+		return 2
+	}
+	return cmp.Or(severity[b.Verdict]-severity[a.Verdict], first(a)-first(b), b.Blocks-a.Blocks,
+		cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object), cmp.Compare(a.Summary, b.Summary))
+}
