@@ -657,17 +657,20 @@ func (c *Collector) release(ctx context.Context, v view, owner types.UID) {
 		o, _ := c.state.view(owner)
 		now, released := c.patch(ctx, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{owner}},
 			"orphaned by "+o.object.Resource.Kind+"/"+o.object.Name)
-		if released && (c.everything || c.hasEntered(&now)) && c.givesUp(v.object.OwnerReferences, v.object.Namespace) {
+		if released && (c.everything || c.hasLeft(&now)) && c.givesUp(v.object.OwnerReferences, v.object.Namespace) {
 			c.decideAgain(v.object.UID)
 		}
 	}
 	c.orphanWhenReleased(owner)
 }
 
-// hasEntered reports whether an owner of the object is in foreground deletion and the
-// run goes on with that: what becomes of its dependents is the run's business.
-func (c *Collector) hasEntered(o *graph.Object) bool {
-	return slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return c.entered.has(ref.UID) })
+// hasLeft reports whether an owner of the object went in the run, or is in foreground
+// deletion and the run goes on with that: what becomes of its dependents is the run's
+// business.
+func (c *Collector) hasLeft(o *graph.Object) bool {
+	return slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return c.entered.has(ref.UID) || c.mine(ref.UID) && c.removed(ref.UID)
+	})
 }
 
 // givesUp reports whether the garbage collector gives an object with these

@@ -695,10 +695,32 @@ func (m *model) orphan(w *world, i int) []world {
 		return steps
 	}
 	w.orphan &^= 1 << i
-	if dependents == 0 {
-		m.orphanThese(w, i, 0)
+	if dependents != 0 {
+		return []world{*w}
+	}
+	m.orphanThese(w, i, 0)
+	if late := m.releasedBy(w, i); late != 0 {
+		overtaken := *w
+		overtaken.attempts |= late
+		return []world{*w, overtaken}
 	}
 	return []world{*w}
+}
+
+// releasedBy returns the objects that an owner which is gone has orphaned, and at
+// which there is something left to decide: the garbage collector looks at them when it
+// hears of the owner's end before it hears that they have lost it, for these come by
+// different watches.
+func (m *model) releasedBy(w *world, owner int) uint16 {
+	var late uint16
+	for i := range m.objects {
+		for k, r := range m.objects[i].refs {
+			if st := &w.objects[i]; w.objects[owner].gone && r.uid == owner && st.refs[k] == refGone && !st.gone && m.amiss(w, i) != 0 {
+				late |= 1 << i
+			}
+		}
+	}
+	return late
 }
 
 // orphanThese removes the references of some dependents, and then the finalizer.
