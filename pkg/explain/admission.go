@@ -79,7 +79,7 @@ func (w *walker) atWork(holds []hold) (*Cause, bool) {
 // isCollectors reports whether a finalizer is taken off by the garbage
 // collector or, from a CustomResourceDefinition, by the API server.
 func isCollectors(finalizer string) bool {
-	return slices.Contains([]string{"foregroundDeletion", "orphan", "customresourcecleanup.apiextensions.k8s.io"}, finalizer)
+	return graph.IsCollectorFinalizer(finalizer) || finalizer == crdCleanup
 }
 
 // refusal returns what refuses a write, nil when nothing is known to.
@@ -160,7 +160,7 @@ func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*adm
 		for _, h := range suspects {
 			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
 			w.offerOnce(c, Remedy{
-				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
+				Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
 				Effect: "shows one of the configurations: find out which of them is in the way",
 			})
 		}
@@ -204,21 +204,21 @@ func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving)
 		remedies = w.repair(s, effect)
 	} else {
 		remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
+			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
 			Effect: "shows how the webhook is called, at a URL and not through a service: make that answer, and " + effect,
 		}}
 	}
 	at := fmt.Sprintf("/webhooks/%d", h.Index)
 	remedies = append(remedies, Remedy{
 		Risk: Disruptive,
-		Command: w.saved(h.Config, w.patchOf(h.Config, shell.Test(at+"/name", h.Name),
+		Action: w.saved(h.Config, w.patchOf(h.Config, shell.Test(at+"/name", h.Name),
 			shell.Replace(at+"/failurePolicy", "Ignore"))),
 		Effect: "lets writes pass while the webhook cannot be reached; the file allows to put it back",
 		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
 	})
 	if s == nil || s.Uninstalled {
 		remedies = append(remedies, Remedy{
-			Risk: Dangerous, Command: w.saved(h.Config, w.deleteRaw(h.Config, "")),
+			Risk: Dangerous, Action: w.saved(h.Config, w.delete(h.Config, byPolicy)),
 			Effect: "removes the configuration with all its webhooks, if its product was uninstalled; the file allows to put it back",
 			Leaks:  "what the webhooks guard is not guarded any more",
 		})
@@ -233,7 +233,7 @@ func (w *walker) webhookDenies(n graph.Node, h *admission.Webhook, r admission.R
 		c.Summary = fmt.Sprintf("its webhook %s refuses the write that the deletion needs", h.Name) + whenYou
 		c.Evidence = append([]Evidence{asked(r)}, w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.kubectl(n), shell.Target(n.Identity())),
+			Risk: Safe, Action: shows("%s get %s -o yaml", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "shows the object: change it so that the webhook allows the write",
 		}}
 	})
@@ -252,7 +252,7 @@ func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
 	selector := []string{"webhooks", fmt.Sprint(h.Index), "namespaceSelector"}
 	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.Whole, selector, namespace)...)
 	w.offerOnce(c, Remedy{
-		Risk: Disruptive, Command: w.saved(h.Config, w.patchOf(h.Config, operations...)),
+		Risk: Disruptive, Action: w.saved(h.Config, w.patchOf(h.Config, operations...)),
 		Effect: "excepts the namespace " + namespace + " from the webhook; the file allows to put it back",
 		Leaks:  "what the webhook guards in that namespace is not guarded any more",
 	})
@@ -273,7 +273,7 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 		}
 		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.Binding, Path: "spec.policyName", Value: r.Name}}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
+			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
 			Effect: "shows what the policy asks for: change the object so that it satisfies that, and the write is allowed",
 		}}
 	})
@@ -298,7 +298,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if namespace == "" {
 		w.offerOnce(c, Remedy{
-			Risk: Disruptive, Command: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
+			Risk: Disruptive, Action: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
 			Effect: "makes the binding note what it would refuse and let it pass; the file allows to put it back",
 			Leaks:  "what the policy guards is not guarded any more",
 		})
@@ -306,7 +306,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	}
 	operations := excludeNamespace(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespace)
 	w.offerOnce(c, Remedy{
-		Risk: Disruptive, Command: w.saved(at, w.patchOf(at, operations...)),
+		Risk: Disruptive, Action: w.saved(at, w.patchOf(at, operations...)),
 		Effect: "excepts the namespace " + namespace + " from the policy; the file allows to put it back",
 		Leaks:  "what the policy guards in that namespace is not guarded any more",
 	})
@@ -363,7 +363,7 @@ func (w *walker) spare(m *admission.Mutator) Remedy {
 		operations = []shell.Operation{shell.Test(at+"/name", h.Name), addTo(h.Whole, at+"/matchConditions")}
 	}
 	return Remedy{
-		Risk: Disruptive, Command: w.saved(m.At, w.patchOf(m.At, operations...)),
+		Risk: Disruptive, Action: w.saved(m.At, w.patchOf(m.At, operations...)),
 		Effect: "makes it leave alone what is being deleted; the file allows to put it back",
 	}
 }
@@ -381,7 +381,7 @@ func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 			}
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s edit %s", w.kubectl(n), shell.Target(n.Identity())),
+			Risk: Safe, Action: shows("%s edit %s", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "opens it in an editor: correct the fields above, and it can be updated again",
 		}}
 		definition, err := w.evidence.Get(crds, "", n.Resource().GroupResource().String())
@@ -391,7 +391,7 @@ func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 		at := evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
 		c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.generation", Value: fmt.Sprint(definition.GetGeneration())})
 		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Disruptive, Command: w.saved(at, fmt.Sprintf("%s edit %s", w.Kubectl, shell.Target(at))),
+			Risk: Disruptive, Action: w.saved(at, shows("%s edit %s", w.Kubectl, shell.Target(at))),
 			Effect: "opens its definition in an editor: relax the schema, so that the object is valid as it is; the file allows to put it back",
 		})
 	})

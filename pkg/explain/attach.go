@@ -54,7 +54,7 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
 		w.driverVerdict(c, n, failure, fresh)
 		c.Remedies = []Remedy{
-			{Risk: Safe, Command: fmt.Sprintf("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "shows what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
+			{Risk: Safe, Action: shows("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "shows what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
 			w.removeFinalizer(n, index, n.Object().Finalizers[index], "the volume stays attached to the node; when it is attached elsewhere its data may be damaged: only when the storage shows that it is detached"),
 		}
 	})}}
@@ -190,7 +190,7 @@ func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstr
 			{Source: at.String(), Path: "spec.nodeName", Value: node},
 		}, w.nodeEvidence(node)...)
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node)),
+			Risk: Safe, Action: shows("%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node)),
 			Effect: "shows the pods on the node: when those that use the volume are gone, it is detached",
 		}}
 	})
@@ -259,10 +259,10 @@ func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver 
 	remove := w.removeFinalizer(n, index, finalizer, "the volume behind it: note spec.csi.volumeHandle, it is the only way to find it again")
 	return []Remedy{
 		{
-			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, shell.Target(n.Identity())),
+			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(n.Identity())),
 			Effect: "shows the messages and events: repair the controller of " + driver + ", or what its message names, and it deletes the volume",
 		},
-		{Risk: Disruptive, Command: keep, Effect: "keeps the volume behind it, whatever becomes of the object: do that before anything else is forced"},
+		{Risk: Disruptive, Action: keep, Effect: "keeps the volume behind it, whatever becomes of the object: do that before anything else is forced"},
 		remove,
 	}
 }

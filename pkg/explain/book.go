@@ -73,7 +73,7 @@ func (b *book) offer(c *Cause, remedies ...Remedy) { c.Remedies = append(c.Remed
 // offerOnce adds a remedy that a shared cause does not have yet. One for each of
 // the first namespaces is enough.
 func (b *book) offerOnce(c *Cause, r Remedy) {
-	if len(c.Remedies) < 2*evidence.MaxShown && !slices.Contains(c.Remedies, r) {
+	if len(c.Remedies) < 2*evidence.MaxShown && !slices.ContainsFunc(c.Remedies, r.same) {
 		c.Remedies = append(c.Remedies, r)
 	}
 }

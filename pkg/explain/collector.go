@@ -268,7 +268,7 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference, summa
 		c.Remedies[1].Leaks = leaks
 		if at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index); ref.Reason != graph.ClusterScopedDependent {
 			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Disruptive, Command: w.patch(d, shell.Test(at+"/uid", ref.UID), shell.Remove(at)),
+				Risk: Disruptive, Action: w.patch(d, shell.Test(at+"/uid", ref.UID), shell.Remove(at)),
 				Effect: "drops the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector " + next,
 			})
 		}

@@ -96,7 +96,7 @@ func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []F
 		if len(o.GetFinalizers()) > 1 {
 			end = "it goes when its other finalizers do"
 		}
-		c.Remedies = []Remedy{{Risk: Safe, Command: w.deleteRaw(id, `"propagationPolicy":"Background",`), Effect: blindly(end)}}
+		c.Remedies = []Remedy{{Risk: Safe, Action: w.delete(id, background), Effect: blindly(end)}}
 	})
 	return []Finding{{c, e.Chain}}
 }
@@ -172,7 +172,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 		}
 		c.Evidence = append(c.Evidence, w.readableVersions(at, definition)...)
 		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Dangerous, Command: w.saved(at, w.patchOf(at, shell.Replace("/spec/conversion", map[string]any{"strategy": "None"}))),
+			Risk: Dangerous, Action: w.saved(at, w.patchOf(at, shell.Replace("/spec/conversion", map[string]any{"strategy": "None"}))),
 			Effect: "makes the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway; the file allows to put it back",
 			Leaks:  "fields that the versions do not share are dropped from objects that are written",
 		})
@@ -233,10 +233,10 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 		c.Remedies = []Remedy{
 			{Risk: Safe, Effect: "give the API server back the encryption key that the objects were written with, or restore etcd from before they were damaged"},
 			{
-				Risk:    Dangerous,
-				Command: fmt.Sprintf("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
-				Effect:  "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one; with the feature gate AllowUnsafeMalformedObjectDeletion it can be deleted with ignoreStoreReadErrorWithClusterBreakingPotential, else only in etcd, after a snapshot of it",
-				Leaks:   "the object, and what its finalizers guard",
+				Risk:   Dangerous,
+				Action: shows("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
+				Effect: "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one; with the feature gate AllowUnsafeMalformedObjectDeletion it can be deleted with ignoreStoreReadErrorWithClusterBreakingPotential, else only in etcd, after a snapshot of it",
+				Leaks:  "the object, and what its finalizers guard",
 			},
 		}
 	})
@@ -347,7 +347,7 @@ func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
 // more rarely after failures. when ends the sentence.
 func (w *walker) nudge(n graph.Node, when string) Remedy {
 	return Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), shell.Target(n.Identity())),
+		Risk: Safe, Action: shows("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), shell.Target(n.Identity())),
 		Effect: "makes the API server look again at once" + when,
 	}
 }

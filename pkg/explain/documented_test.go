@@ -3,39 +3,74 @@
 package explain_test
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 )
 
-// TestCausesAreDocumented looks for every cause and step that the scenarios show
-// in the table of the documentation.
-func TestCausesAreDocumented(t *testing.T) {
+// TestKindsAreDocumentedAndShown: every kind of cause has a row in the documentation,
+// and every row is of one. Each is shown by a scenario of this package or a session on
+// a real control plane.
+func TestKindsAreDocumentedAndShown(t *testing.T) {
 	page, err := os.ReadFile("../../docs/explain-stuck.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var wants strings.Builder
-	for _, c := range cases {
-		wants.WriteString(c.want)
+	_, tables, _ := strings.Cut(string(page), "\n## Causes\n")
+	var rows []string
+	for _, match := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|").FindAllStringSubmatch(tables, -1) {
+		rows = append(rows, match[1])
 	}
-	for _, c := range probeCases {
-		wants.WriteString(c.want)
-	}
-	for _, c := range waiterCases {
-		wants.WriteString(c.want)
-	}
-	ids := map[string]bool{}
-	for _, match := range regexp.MustCompile(` ([a-z-]+)@`).FindAllStringSubmatch(wants.String(), -1) {
-		ids[match[1]] = true
-	}
-	if len(ids) < 40 {
-		t.Errorf("only %d identifiers in the scenarios", len(ids))
-	}
-	for id := range ids {
-		if !strings.Contains(string(page), "\n| `"+id+"` | ") {
-			t.Errorf("docs/explain-stuck.md has no row for %s", id)
+	shown := sessions(t)
+	for _, all := range [][]struct{ name, cluster, want string }{cases, probeCases, waiterCases, controllerCases} {
+		for _, c := range all {
+			shown += c.want
 		}
 	}
+	seen := map[string]bool{}
+	for _, k := range explain.Kinds() {
+		switch {
+		case seen[k.ID]:
+			t.Errorf("%s is declared twice", k.ID)
+		case k.Meaning == "":
+			t.Errorf("%s means nothing", k.ID)
+		case !slices.Contains(rows, k.ID):
+			t.Errorf("docs/explain-stuck.md has no row for %s", k.ID)
+		case !regexp.MustCompile(`(^|[^a-z-])` + k.ID + `([^a-z-]|$)`).MatchString(shown):
+			t.Errorf("no scenario and no session shows %s", k.ID)
+		}
+		seen[k.ID] = true
+	}
+	for _, id := range rows {
+		if !seen[id] {
+			t.Errorf("docs/explain-stuck.md has a row for %s, which is no kind", id)
+		}
+	}
+}
+
+// sessions returns the text of the sessions of explain-stuck on real control planes,
+// and of the tests in this package.
+func sessions(t *testing.T) string {
+	t.Helper()
+	var text strings.Builder
+	add := func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".txt") && !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		text.Write(data)
+		return err
+	}
+	for _, dir := range []string{"../../test/e2e/testdata/explain", "."} {
+		if err := filepath.WalkDir(dir, add); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return text.String()
 }

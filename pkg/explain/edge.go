@@ -74,7 +74,7 @@ func (e edge) afterwards() string {
 func (w *walker) release(e edge, ref graph.Reference) Remedy {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
 	return Remedy{
-		Risk: Disruptive, Command: w.patch(e.dependent, shell.Test(at+"/uid", ref.UID), shell.Replace(at+"/blockOwnerDeletion", false)),
+		Risk: Disruptive, Action: w.patch(e.dependent, shell.Test(at+"/uid", ref.UID), shell.Replace(at+"/blockOwnerDeletion", false)),
 		Effect: "lets the owner go without waiting for " + e.dependent.Identity().String() + "; " + e.afterwards(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -17,34 +16,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
-
-// finalizer returns what the object's finalizer waits for.
-func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
-	resource := n.Resource().GroupResource().String()
-	switch {
-	case finalizer == metav1.FinalizerDeleteDependents:
-		return w.foreground(n)
-	case finalizer == metav1.FinalizerOrphanDependents:
-		return w.orphan(n)
-	case finalizer == "customresourcecleanup.apiextensions.k8s.io" && n.Resource().IsCRD():
-		return w.instances(n)
-	case finalizer == "kubernetes.io/pvc-protection" && resource == "persistentvolumeclaims":
-		return w.claim(n)
-	case finalizer == "kubernetes.io/pv-protection" && resource == "persistentvolumes":
-		return w.volume(n)
-	}
-	if holds, known := w.waiter(n, index, finalizer); known {
-		return holds
-	}
-	h := w.foreign(n, index, finalizer, finalizers.Metadata)
-	switch {
-	case n.Resource().IsPod():
-		h.symptom = podFinalizer
-	case n.Resource().IsCRD():
-		h.symptom = crdFinalizer
-	}
-	return []hold{h}
-}
 
 // maxByHand is the number of objects for which a cause shows how to remove the
 // finalizer by hand.
@@ -190,7 +161,7 @@ func (w *walker) instances(n graph.Node) []hold {
 // turn, or whose instances could not be listed.
 func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
 	return w.cause(crdInstances, n.Identity(), "", func(c *Cause) {
-		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", "customresourcecleanup.apiextensions.k8s.io")}
+		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", crdCleanup)}
 		if full, err := w.evidence.Whole(n); err == nil {
 			if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {
 				c.Evidence = append(c.Evidence, condition.Fact(n.Identity().String()))

@@ -194,7 +194,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 
 func (w *walker) repairManager() []Remedy {
 	return []Remedy{{
-		Risk: Safe, Command: w.Kubectl + " -n kube-system get lease kube-controller-manager -o yaml",
+		Risk: Safe, Action: shows("%s", w.Kubectl+" -n kube-system get lease kube-controller-manager -o yaml"),
 		Effect: "shows who held the lease last: look there why kube-controller-manager does not run, and start it",
 	}}
 }
@@ -219,7 +219,7 @@ func (w *walker) collectRemedy(c *Cause, n graph.Node) {
 		return
 	}
 	c.Remedies = append(c.Remedies, Remedy{
-		Risk: Safe, Command: command,
+		Risk: Safe, Action: shows("%s", command),
 		Effect: "does the garbage collector's work there once, after showing what it will do and asking",
 	})
 }

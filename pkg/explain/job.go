@@ -68,11 +68,11 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
+				Risk: Safe, Action: shows("%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 				Effect: "shows the Job: make the controller that spec.managedBy names work, and it counts the pods and takes the finalizer off",
 			},
 			{
-				Risk: Disruptive, Command: w.deleteRaw(at, `"propagationPolicy":"Background",`),
+				Risk: Disruptive, Action: w.delete(at, background),
 				Effect: "deletes the Job: the job controller then takes the finalizer off its pods", Leaks: "the result of the Job",
 			},
 		}

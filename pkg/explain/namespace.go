@@ -55,7 +55,7 @@ func (w *walker) leftover(namespace string) *Cause {
 		c.Summary = "the namespace does not exist any more, and nothing in it can be changed: it was finalized while it had content"
 		c.Evidence = []Evidence{{Source: at.String(), Value: "does not exist"}}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: w.Kubectl + " create namespace " + shell.Quote(namespace),
+			Risk: Safe, Action: w.changes(Create, evidence.Identity(namespaces, "", namespace), "%s create namespace %s", w.Kubectl, shell.Quote(namespace)),
 			Effect: "makes changes possible again: let the controllers finish, then delete the namespace in the ordinary way",
 		}}
 	})
@@ -240,7 +240,7 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 		c.Verdict, c.Summary = Stuck, "an API of the server advertises a group version that cannot be parsed: an aggregated one, since the server's own never do"
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: w.Kubectl + " get apiservices -o wide",
+			Risk: Safe, Action: shows("%s", w.Kubectl+" get apiservices -o wide"),
 			Effect: "shows the aggregated APIs, those with a service: repair the one that the message names",
 		}}
 	})}}
@@ -266,7 +266,7 @@ func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouc
 			return
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
+			Risk: Safe, Action: shows("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
 			Effect: "shows what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
 		}}
 	})
@@ -369,7 +369,7 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.
 		c.Evidence = append(c.Evidence, s.Evidence...)
 		c.Summary += hopeless(s)
 		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
-			Risk: Dangerous, Command: w.saved(at, w.deleteRaw(at, "")),
+			Risk: Dangerous, Action: w.saved(at, w.delete(at, byPolicy)),
 			Effect: "unregisters the API, if its product was uninstalled; the file allows to register it again",
 			Leaks:  "what the API stored in the namespaces is left behind",
 		})

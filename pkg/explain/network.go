@@ -52,7 +52,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 		w.driverVerdict(c, n, w.lasting(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
+				Risk: Safe, Action: shows("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
 				Effect: "shows its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
 			},
 			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there"),
@@ -176,12 +176,12 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 			evidence.Field(n, "spec.cidrs", fmt.Sprint(prefixesOf(w.mustRead(n)))),
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: w.Kubectl + " get servicecidrs",
+			Risk: Safe, Action: shows("%s", w.Kubectl+" get servicecidrs"),
 			Effect: "shows the ranges: add one that has the address too, and this one goes within ten seconds",
 		}}
 		if err == nil {
 			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Disruptive, Command: w.deleteRaw(at, ""),
+				Risk: Disruptive, Action: w.delete(at, byPolicy),
 				Effect: "deletes the Service: made again it gets an address of another range", Leaks: "the address, for everybody who uses it",
 			})
 		}

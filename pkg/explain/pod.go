@@ -159,8 +159,8 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 func (w *walker) force(n graph.Node, leaks string) Remedy {
 	return Remedy{
 		Risk: Dangerous, Leaks: leaks,
-		Command: w.deleteRaw(n.Identity(), `"gracePeriodSeconds":0,`),
-		Effect:  "removes the pod from the API without asking its kubelet, once it is certain that nothing of it runs any more",
+		Action: w.delete(n.Identity(), atOnce),
+		Effect: "removes the pod from the API without asking its kubelet, once it is certain that nothing of it runs any more",
 	}
 }
 
@@ -198,12 +198,12 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			return
 		}
 		c.Remedies = []Remedy{
-			{Risk: Safe, Command: w.Kubectl + " describe node " + shell.Quote(name), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
+			{Risk: Safe, Action: shows("%s", w.Kubectl+" describe node "+shell.Quote(name)), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
 			{
-				Risk:    Dangerous,
-				Command: fmt.Sprintf("%s taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", w.Kubectl, shell.Quote(name)),
-				Effect:  "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
-				Leaks:   "data may be written twice if the machine still runs",
+				Risk:   Dangerous,
+				Action: shows("%s taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", w.Kubectl, shell.Quote(name)),
+				Effect: "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
+				Leaks:  "data may be written twice if the machine still runs",
 			},
 		}
 	})
@@ -218,7 +218,7 @@ func (w *walker) virtualDown(c *Cause, name, program string) {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: evidence.Nested(lease, "spec", "holderIdentity")}}
 	}
 	c.Remedies = []Remedy{{
-		Risk: Safe, Command: w.Kubectl + " describe node " + shell.Quote(name),
+		Risk: Safe, Action: shows("%s", w.Kubectl+" describe node "+shell.Quote(name)),
 		Effect: "shows the node's state: make " + program + " work, and its pods end",
 	}}
 }
@@ -265,7 +265,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		_, lease := w.evidence.Lease("kube-node-lease", evidence.Nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
-			{Risk: Safe, Command: w.Kubectl + " -n " + shell.Quote(n.Namespace()) + " describe pod " + shell.Quote(n.Object().Name), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
+			{Risk: Safe, Action: shows("%s", w.Kubectl+" -n "+shell.Quote(n.Namespace())+" describe pod "+shell.Quote(n.Object().Name)), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
 			w.force(n, "containers may run on and write, and mounts stay on the node"),
 		}
 	})}}

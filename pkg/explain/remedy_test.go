@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // told is what the report says of a cause: its summary, its evidence, and its
@@ -268,5 +269,57 @@ func TestRemedies(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestOperations: what a remedy says that a program would do is what its command
+// does, and it does that to no other object than the one that was looked at.
+func TestOperations(t *testing.T) {
+	verbs := map[explain.Verb]int{}
+	check := func(r explain.Remedy) {
+		o := r.Operation
+		if o == nil {
+			return
+		}
+		verbs[o.Verb]++
+		wrong := ""
+		switch uid := string(o.Object.UID); o.Verb {
+		case explain.Delete:
+			if o.Options == nil || o.Options.Preconditions == nil || string(*o.Options.Preconditions.UID) != uid || !strings.Contains(r.Command, `{"uid":"`+uid+`"}`) || !strings.Contains(r.Command, o.Object.URLPath()) {
+				wrong = "its UID is no precondition"
+			}
+		case explain.Patch:
+			if len(o.Patch) < 2 || o.Patch[0].Op != "test" || o.Patch[0].Path != "/metadata/uid" || !strings.HasSuffix(r.Command, shell.Patch("kubectl", o.Object, o.Patch[1:]...)) {
+				wrong = "the patch is another one"
+			}
+		case explain.Finalize:
+			if o.Value == "" || !strings.Contains(r.Command, "--arg uid "+uid) {
+				wrong = "it takes anything from anybody"
+			}
+		default:
+			if !strings.Contains(r.Command, o.Object.Name) {
+				wrong = "it is about something else"
+			}
+		}
+		if wrong == "" && o.Save != strings.HasPrefix(r.Command, "{ test -s ") {
+			wrong = "only one of them keeps the object"
+		}
+		if wrong != "" {
+			t.Errorf("%s: %+v\n%s", wrong, o, r.Command)
+		}
+	}
+	for _, all := range [][]struct{ name, cluster, want string }{cases, probeCases, waiterCases, controllerCases} {
+		for _, c := range all {
+			for _, cause := range parse(t, c.cluster).report(t).Causes {
+				for _, r := range cause.Remedies {
+					check(r)
+				}
+			}
+		}
+	}
+	for _, verb := range []explain.Verb{explain.Delete, explain.Patch, explain.Scale, explain.Restart, explain.Finalize} {
+		if verbs[verb] == 0 {
+			t.Errorf("no scenario has a remedy with %s", verb)
+		}
 	}
 }

@@ -3,9 +3,8 @@
 package explain
 
 import (
-	"fmt"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -26,22 +25,22 @@ func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
 		return nil
 	case s.Homeless:
 		return []Remedy{{
-			Risk: Safe, Command: w.Kubectl + " create namespace " + shell.Quote(s.Namespace),
+			Risk: Safe, Action: w.changes(Create, evidence.Identity(namespaces, "", s.Namespace), "%s create namespace %s", w.Kubectl, shell.Quote(s.Namespace)),
 			Effect: "makes the namespace again, which comes first: then install the service " + s.Name + " and its pods in it, and " + effect,
 		}}
 	case s.Uninstalled:
 		return []Remedy{{
-			Risk: Safe, Command: shell.In(w.Kubectl, s.Namespace) + " get service,endpointslices,pods,deployments",
+			Risk: Safe, Action: shows("%s", shell.In(w.Kubectl, s.Namespace)+" get service,endpointslices,pods,deployments"),
 			Effect: "shows what is left beside it: install the service " + s.Name + " and its pods again, and " + effect,
 		}}
-	case s.Idle != "":
+	case s.Idle != nil:
 		return []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, s.Namespace), shell.Quote(s.Idle)),
+			Risk: Safe, Action: w.scaleUp(s.Idle.ID, s.Idle.Ref()),
 			Effect: "starts what serves it, which is scaled to nothing; " + effect,
 		}}
 	default:
 		return []Remedy{{
-			Risk: Safe, Command: shell.In(w.Kubectl, s.Namespace) + " get service,endpointslices,pods,deployments",
+			Risk: Safe, Action: shows("%s", shell.In(w.Kubectl, s.Namespace)+" get service,endpointslices,pods,deployments"),
 			Effect: "shows what serves it: make the service " + s.Name + " and its pods work, and " + effect,
 		}}
 	}

@@ -55,11 +55,15 @@ type Evidence = evidence.Fact
 // Remedy is a way out.
 type Remedy struct {
 	Risk Risk
-	// Command can be pasted into a shell; it is empty for what no command does.
-	Command string
-	Effect  string
+	Action
+	Effect string
 	// Leaks says what is lost or left behind, empty for nothing.
 	Leaks string
+}
+
+// same reports whether another remedy does the same.
+func (r Remedy) same(other Remedy) bool {
+	return r.Risk == other.Risk && r.Command == other.Command && r.Effect == other.Effect && r.Leaks == other.Leaks
 }
 
 // Controller is who should act.

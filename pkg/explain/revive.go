@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -21,7 +22,7 @@ func (w *walker) logs(l *controllers.Workload, name string) string {
 }
 
 func (w *walker) readLogs(l *controllers.Workload, name string) Remedy {
-	return Remedy{Risk: Safe, Command: w.logs(l, name), Effect: "shows what " + l.ID.String() + " says about it"}
+	return Remedy{Risk: Safe, Action: shows("%s", w.logs(l, name)), Effect: "shows what " + l.ID.String() + " says about it"}
 }
 
 func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
@@ -30,14 +31,14 @@ func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
 		what = "pod/" + pod
 	}
 	return Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s describe %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(what)),
+		Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(what)),
 		Effect: "shows the events that say what is wrong: repair that, and the controller starts, cleans up and removes the finalizer",
 	}
 }
 
 func (w *walker) restart(l *controllers.Workload) Remedy {
 	return Remedy{
-		Risk: Disruptive, Command: fmt.Sprintf("%s rollout restart %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
+		Risk: Disruptive, Action: w.changes(Restart, l.ID, "%s rollout restart %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
 		Effect: "starts the controller anew, when its log shows that it hangs; what else it does is interrupted",
 	}
 }
@@ -57,11 +58,11 @@ func (w *walker) newToken(l *controllers.Workload) []Remedy {
 // with it.
 func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy {
 	scaled := Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
+		Risk: Safe, Action: w.scaleUp(l.ID, l.Ref()),
 		Effect: "starts the controller again: it cleans up and removes the finalizer. It does nothing if somebody has scaled it up meanwhile",
 	}
 	previous := Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote("pod/"+st.Pod)),
+		Risk: Safe, Action: shows("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote("pod/"+st.Pod)),
 		Effect: "shows what the controller said before it crashed: repair that, and it cleans up and removes the finalizer",
 	}
 	switch st.Trouble {
@@ -77,7 +78,8 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		}}
 	case controllers.NoAccount:
 		return append([]Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s create serviceaccount %s", shell.In(w.Kubectl, l.Account.Namespace), shell.Quote(l.Account.Name)),
+			Risk: Safe, Action: w.changes(Create, evidence.Identity(serviceAccounts, l.Account.Namespace, l.Account.Name),
+				"%s create serviceaccount %s", shell.In(w.Kubectl, l.Account.Namespace), shell.Quote(l.Account.Name)),
 			Effect: "makes the account again, to which its rights are still bound; or apply it from the product's chart or manifest",
 		}}, w.newToken(l)...)
 	case controllers.NewAccount:
@@ -86,7 +88,7 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		remedies := []Remedy{w.describe(l, "")}
 		if l.Paused {
 			remedies = append(remedies, Remedy{
-				Risk: Safe, Command: fmt.Sprintf("%s rollout resume %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
+				Risk: Safe, Action: shows("%s rollout resume %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
 				Effect: "ends the pause, if that is what keeps its pods from being made",
 			})
 		}

@@ -37,10 +37,10 @@ func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstruct
 		}
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Command: fmt.Sprintf("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
+				Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 				Effect: "shows its state and events: make the controller complete it, and the finalizer goes",
 			},
-			{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "gives it up: when it is gone, the finalizer goes"},
+			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "gives it up: when it is gone, the finalizer goes"},
 		}
 	})
 }
@@ -160,7 +160,7 @@ func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructu
 		lease := w.driver(c, driver, "external-snapshotter-leader-"+dashed(driver))
 		w.driverVerdict(c, n, failure, lease)
 		c.Remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s describe %s", w.Kubectl, shell.Target(at)),
+			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(at)),
 			Effect: "shows the messages: repair the controller of " + driver + ", or what its message names, and it deletes the snapshot",
 		}}
 	})
@@ -232,15 +232,15 @@ func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, n
 			if at.Namespace != "" {
 				describe = w.Kubectl + " -n " + shell.Quote(at.Namespace) + " describe " + shell.Target(at)
 			}
-			c.Remedies = []Remedy{{Risk: Safe, Command: describe, Effect: "shows how far its driver is with the change: when that is done, the class goes"}}
+			c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s", describe), Effect: "shows how far its driver is with the change: when that is done, the class goes"}}
 			return
 		}
 		remedy := Remedy{
-			Risk: Safe, Command: w.Kubectl + " get volumeattributesclasses",
+			Risk: Safe, Action: shows("%s", w.Kubectl+" get volumeattributesclasses"),
 			Effect: "shows the other classes: let the claim name one of them, and when its driver has changed the volume, the class goes",
 		}
 		if path[0] == "spec" && at.Resource.Resource == claims.Resource {
-			c.Remedies = append(c.Remedies, Remedy{Risk: Disruptive, Command: w.deleteRaw(at, ""), Effect: "deletes the claim, once no pod uses it; the class follows", Leaks: "the data, unless the volume's reclaim policy is Retain"})
+			c.Remedies = append(c.Remedies, Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "deletes the claim, once no pod uses it; the class follows", Leaks: "the data, unless the volume's reclaim policy is Retain"})
 		}
 		c.Remedies = append(c.Remedies, remedy)
 	})

@@ -197,7 +197,7 @@ func (w *walker) askRights(n graph.Node, c *controllers.Candidate) Remedy {
 	if id.Namespace != "" {
 		command += " -n " + shell.Quote(id.Namespace)
 	}
-	return Remedy{Risk: Safe, Command: command, Effect: "asks the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"}
+	return Remedy{Risk: Safe, Action: shows("%s", command), Effect: "asks the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"}
 }
 
 // judgeDead is a finalizer whose controller does not run. When it could not
@@ -268,7 +268,7 @@ func (w *walker) judgeAbsent(n graph.Node, a *controllers.Answer) ruling {
 		r.summary = fmt.Sprintf("somebody set the finalizer %s by hand or in a manifest, and nothing in the cluster serves it", s.Finalizer)
 		r.controller.Name = "whoever set it: " + strings.Join(s.Setters, ", ")
 		r.remedies = []Remedy{{
-			Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
+			Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
 			Effect: "shows when and with what it was set: ask who set it what it guards",
 		}}
 		return r
@@ -307,7 +307,7 @@ func (w *walker) judgeUnclear(n graph.Node, a *controllers.Answer) ruling {
 func (w *walker) tryCandidate(n graph.Node, k *controllers.Contender) []Remedy {
 	var remedies []Remedy
 	lease := func(effect string) Remedy {
-		return Remedy{Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml", shell.In(w.Kubectl, k.State.Lease.Namespace), shell.Target(k.State.Lease)), Effect: effect}
+		return Remedy{Risk: Safe, Action: shows("%s get %s -o yaml", shell.In(w.Kubectl, k.State.Lease.Namespace), shell.Target(k.State.Lease)), Effect: effect}
 	}
 	switch {
 	case k.State.Trouble == controllers.NotLeading:
@@ -344,7 +344,7 @@ func (w *walker) unsure(n graph.Node, a *controllers.Answer) ruling {
 		r.remedies = append(r.remedies, w.tryCandidate(n, k)...)
 	}
 	r.remedies = append(r.remedies, Remedy{
-		Risk: Safe, Command: fmt.Sprintf("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
+		Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
 		Effect: "shows the status that the controller of the finalizer has written, and who set it: make the controller work, or install it again, and it cleans up",
 	})
 	return r

@@ -92,13 +92,13 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 		}
 		c.Remedies = []Remedy{{
 			Risk: Disruptive, Effect: effect + w.lingers(c, pod), Leaks: "the data of the claim, unless its volume is retained",
-			Command: w.deleteRaw(at, ""),
+			Action: w.delete(at, byPolicy),
 		}}
 		if ref != nil && ref.Kind == "Job" && evidence.PodEnded(pod) {
 			job := evidence.Identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
 			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Disruptive, Command: w.deleteRaw(job, `"propagationPolicy":"Background",`),
+				Risk: Disruptive, Action: w.delete(job, background),
 				Effect: "deletes the finished Job/" + ref.Name + " with its pods, " + released(claim, "among ", len(users), endedOf(ref.UID, users)),
 				Leaks:  "the result of the Job, and the data of the claim, unless its volume is retained",
 			})
@@ -197,7 +197,7 @@ func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cau
 		}
 		c.Remedies = []Remedy{{
 			Risk: Disruptive, Effect: "deletes the claim, once no pod uses it; the volume follows", Leaks: "the data, unless the volume's reclaim policy is Retain",
-			Command: w.deleteRaw(at, ""),
+			Action: w.delete(at, byPolicy),
 		}}
 	})
 }

@@ -4,7 +4,6 @@ package explain
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,53 +19,6 @@ const (
 	protectionDelay = 15 * time.Second
 	driverDelay     = 10 * time.Minute
 )
-
-// waiter returns what a finalizer of Kubernetes or one of its storage, network
-// and device projects waits for; false when it is not one of them, or when what
-// it waits for cannot be told from the API, so that the question is who should
-// act.
-func (w *walker) waiter(n graph.Node, index int, finalizer string) ([]hold, bool) {
-	resource := n.Resource().GroupResource().String()
-	switch finalizer + " " + resource {
-	case "batch.kubernetes.io/job-tracking pods":
-		return w.jobTracking(n, index), true
-	case "kubernetes.io/vac-protection volumeattributesclasses.storage.k8s.io":
-		return w.attributesClass(n), true
-	case "external-provisioner.volume.kubernetes.io/finalizer persistentvolumes", "kubernetes.io/pv-controller persistentvolumes":
-		return w.provisioned(n, index, finalizer), true
-	case "snapshot.storage.kubernetes.io/pvc-as-source-protection persistentvolumeclaims":
-		return w.snapshotSource(n)
-	case "provisioner.storage.kubernetes.io/cloning-protection persistentvolumeclaims":
-		return w.cloneSource(n)
-	case "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection volumesnapshots.snapshot.storage.k8s.io":
-		return w.snapshotContent(n)
-	case "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection volumesnapshots.snapshot.storage.k8s.io",
-		"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection volumesnapshots.snapshot.storage.k8s.io":
-		return w.restoreSource(n)
-	case "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection volumesnapshotcontents.snapshot.storage.k8s.io":
-		return w.contentOfSnapshot(n)
-	case "service.kubernetes.io/load-balancer-cleanup services":
-		return w.loadBalancer(n, index), true
-	case "networking.k8s.io/service-cidr-finalizer servicecidrs.networking.k8s.io":
-		return w.serviceCIDR(n), true
-	case "resource.kubernetes.io/delete-protection resourceclaims.resource.k8s.io":
-		return w.deviceClaim(n), true
-	case "scheduling.k8s.io/podgroup-protection podgroups.scheduling.k8s.io":
-		return w.podGroup(n), true
-	}
-	if finalizer == "karpenter.sh/termination" {
-		return w.karpenter(n, index, resource)
-	}
-	if strings.HasPrefix(finalizer, "external-attacher/") {
-		switch resource {
-		case "volumeattachments.storage.k8s.io":
-			return w.attachment(n, index), true
-		case "persistentvolumes":
-			return w.attachedVolume(n)
-		}
-	}
-	return nil, false
-}
 
 // protection is a finalizer that a controller of kube-controller-manager takes
 // off within seconds, and for which nothing else is missing.

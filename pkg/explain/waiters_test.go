@@ -220,6 +220,8 @@ ConfigMap/s/a`, "Namespace/s ns-controller-absent -> Lease/kube-system/kube-cont
 CustomResourceDefinition/widgets.example.com deleted=60 finalizers=example.com/x`, "CustomResourceDefinition/widgets.example.com crd-finalizer"},
 		"a finalizer on a pod": {alive + `
 Pod/s/p deleted=60 finalizers=example.com/x`, "Pod/s/p pod-finalizer"},
+		"a pod on no node": {alive + `
+Pod/s/p deleted=60 grace=10`, "Pod/s/p pod-unscheduled"},
 		"a volume, its attachment": {alive + `
 PersistentVolume/pv deleted=60 finalizers=external-attacher/d
 VolumeAttachment/v deleted=60 finalizers=external-attacher/d {"spec":{"source":{"persistentVolumeName":"pv"}}}`,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // StuckReport is the document that explain-stuck prints.
@@ -70,8 +71,25 @@ type StuckEvidence struct {
 type StuckRemedy struct {
 	Risk    string `json:"risk"`
 	Command string `json:"command"`
-	Effect  string `json:"effect"`
-	Leaks   string `json:"leaks,omitempty"`
+	// Operation is what the command changes, nil for nothing or what only a person
+	// can change.
+	Operation *StuckOperation `json:"operation,omitempty"`
+	Effect    string          `json:"effect"`
+	Leaks     string          `json:"leaks,omitempty"`
+}
+
+// StuckOperation is a change of one object.
+type StuckOperation struct {
+	Verb   string          `json:"verb"`
+	Object ObjectReference `json:"object"`
+	// Options are those of a delete.
+	Options *metav1.DeleteOptions `json:"options,omitempty"`
+	// Patch is a JSON patch.
+	Patch []shell.Operation `json:"patch,omitempty"`
+	// Value is what finalize takes away.
+	Value string `json:"value,omitempty"`
+	// Save: the object is to be kept before.
+	Save bool `json:"save,omitempty"`
 }
 
 // NewStuckReport returns the document of an explanation.
@@ -118,9 +136,20 @@ func newStuckCause(c *explain.Cause) StuckCause {
 		cause.Controller = &StuckController{Name: c.Controller.Name, Liveness: c.Controller.Liveness, Evidence: newStuckEvidence(c.Controller.Evidence)}
 	}
 	for _, r := range c.Remedies {
-		cause.Remedies = append(cause.Remedies, StuckRemedy{Risk: string(r.Risk), Command: r.Command, Effect: r.Effect, Leaks: r.Leaks})
+		cause.Remedies = append(cause.Remedies, StuckRemedy{
+			Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Effect: r.Effect, Leaks: r.Leaks,
+		})
 	}
 	return cause
+}
+
+func newStuckOperation(o *explain.Operation) *StuckOperation {
+	if o == nil {
+		return nil
+	}
+	return &StuckOperation{
+		Verb: string(o.Verb), Object: NewObjectReference(o.Object), Options: o.Options, Patch: o.Patch, Value: o.Value, Save: o.Save,
+	}
 }
 
 func newStuckEvidence(evidence []explain.Evidence) []StuckEvidence {

@@ -130,7 +130,7 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 	var last explain.Remedy
 	for _, r := range c.Remedies {
 		command := r.Command
-		if r.Command = ""; r != last { // the same for another object needs no more words
+		if r.Action = (explain.Action{}); r != last { // the same for another object needs no more words
 			t.remedy(r)
 			last = r
 		}

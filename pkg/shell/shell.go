@@ -58,10 +58,16 @@ func Add(path string, value any) Operation { return Operation{"add", path, value
 // Remove is the Operation that takes away what is there.
 func Remove(path string) Operation { return Operation{Op: "remove", Path: path} }
 
+// Guarded returns the operations of a JSON patch that does nothing to an object with
+// another UID.
+func Guarded(id graph.Identity, operations ...Operation) []Operation {
+	return append([]Operation{Test("/metadata/uid", id.UID)}, operations...)
+}
+
 // Patch changes an object by a JSON patch that does nothing to one with another
 // UID. The values must be such that they can be marshalled.
 func Patch(kubectl string, id graph.Identity, operations ...Operation) string {
-	all := append([]Operation{Test("/metadata/uid", id.UID)}, operations...)
+	all := Guarded(id, operations...)
 	var data strings.Builder
 	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false)

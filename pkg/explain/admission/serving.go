@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 )
 
@@ -25,8 +26,8 @@ type Serving struct {
 	// deleted.
 	Homeless, Ending bool
 	Evidence         []evidence.Fact
-	// Idle names the workload behind the service that is scaled to nothing.
-	Idle string
+	// Idle is the workload behind the service that is scaled to nothing.
+	Idle *controllers.Workload
 }
 
 // Serving follows a service to its endpoints and the pods behind it.
@@ -121,7 +122,7 @@ func (a *Asker) silentPods(s *Serving, service *unstructured.Unstructured) {
 	for _, l := range a.finder.Behind(s.Namespace, s.Name) {
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "spec.replicas", Value: fmt.Sprint(l.Replicas)})
 		if l.Replicas == 0 {
-			s.Idle = l.Ref()
+			s.Idle = l
 		}
 	}
 }
