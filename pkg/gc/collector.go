@@ -63,7 +63,7 @@ type Collector struct {
 	snapshot *graph.Snapshot
 	queue    queue
 	report   *report
-	observe  sync.Mutex
+	writer   *writer
 	deletion DeleteOptions
 	// everything is set when all objects are the Collector's business, not only
 	// those that depend on the targets.
@@ -84,8 +84,6 @@ type Collector struct {
 	orphans memo
 	// turns says whose turn it is.
 	turns turns
-	// open are the objects that are on their way out.
-	open openSet
 	// resolved has the resolutions by apiVersion and kind.
 	resolved  map[[2]string]resolution
 	resolving sync.Mutex
@@ -93,17 +91,20 @@ type Collector struct {
 	applying sync.Mutex
 	// finished counts the tasks that runParallel has seen the end of.
 	finished atomic.Int64
-	// silence is why the run was given up, nil while it was not.
-	silence atomic.Pointer[error]
 }
 
 // New returns a Collector that starts from a graph of the server's objects.
 func New(server Server, g *graph.Graph, options Options) *Collector {
 	options.Workers = max(options.Workers, 1)
-	return &Collector{
+	c := &Collector{
 		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
 		report: newReport(), resolved: map[[2]string]resolution{}, blindSpots: map[string]string{},
 	}
+	c.writer = &writer{
+		server: server, state: c.state, report: c.report, apply: c.apply, told: c.told,
+		guard: options.Guard, observer: options.Observer,
+	}
+	return c
 }
 
 // DeleteOptions are what the user says of a deletion.
@@ -324,14 +325,14 @@ func (c *Collector) apply(e Event) {
 	defer c.settle(e.Object.UID)
 	change := c.state.apply(e)
 	if e.Lost {
-		c.open.set(change.uid, false)
+		c.writer.open.set(change.uid, false)
 	}
 	if change.late {
 		return
 	}
 	mine := c.mine(change.uid)
 	if mine && (change.removed || e.Object.BeingDeleted()) {
-		c.open.set(change.uid, !change.removed) // other changes may be older than a delete
+		c.writer.open.set(change.uid, !change.removed) // other changes may be older than a delete
 	}
 	if mine && (change.removed || change.found) {
 		c.enqueueDependents(change.uid)
@@ -468,11 +469,11 @@ func (c *Collector) runInOrder(ctx context.Context) error {
 			}
 			c.do(ctx, t)
 			c.done(t)
-			if err := cmp.Or(c.silent(), c.drain(ctx, false)); err != nil {
+			if err := cmp.Or(c.writer.silent(), c.drain(ctx, false)); err != nil {
 				return err
 			}
 		}
-		if c.open.empty() && !c.rest() {
+		if c.writer.open.empty() && !c.rest() {
 			return nil
 		}
 		if err := c.drain(ctx, true); errors.Is(err, ErrAtRest) {
@@ -529,7 +530,7 @@ func (c *Collector) runParallel(ctx context.Context) error {
 		case <-done:
 			inFlight--
 			c.finished.Add(1)
-			failure = cmp.Or(failure, c.silent())
+			failure = cmp.Or(failure, c.writer.silent())
 		case <-wake:
 		case v := <-rest:
 			if !errors.Is(v.err, ErrAtRest) {
@@ -546,7 +547,7 @@ func (c *Collector) runParallel(ctx context.Context) error {
 func (c *Collector) nothingOpen() bool {
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	return c.open.empty() && c.queue.empty()
+	return c.writer.open.empty() && c.queue.empty()
 }
 
 // verdict is an error of the server's events, with the number of tasks that
@@ -589,15 +590,5 @@ func (c *Collector) pump(ctx context.Context, rest chan<- verdict) {
 		if !errors.Is(err, ErrAtRest) {
 			return
 		}
-	}
-}
-
-// write tells the observer and the report what the server answered.
-func (c *Collector) write(s Step) {
-	c.observe.Lock()
-	defer c.observe.Unlock()
-	c.report.step(s)
-	if c.options.Observer != nil {
-		c.options.Observer(s)
 	}
 }

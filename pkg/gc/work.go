@@ -4,12 +4,9 @@ package gc
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,19 +14,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-)
-
-// maxConflicts is the number of conflicts after which a named target that somebody
-// keeps changing is deleted by UID alone, and any other object has to wait for
-// its next turn.
-const maxConflicts = 3
-
-// maxTurns is how often an object is decided about anew because of conflicts
-// before the conflict is the answer. After maxConflicts turns each takes a
-// turnPause longer than the one before.
-const (
-	maxTurns  = 20
-	turnPause = 10 * time.Millisecond
 )
 
 // do carries out one task.
@@ -90,24 +74,21 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	}
 	left := false
 	if t.Reselect == nil {
-		o = c.deleteNamed(ctx, o, deleteOptions)
+		o = c.writer.deleteNamed(ctx, o, deleteOptions)
 	} else {
-		o, left = c.deleteSelected(ctx, o, deleteOptions, t)
+		o, left = c.writer.deleteSelected(ctx, o, deleteOptions, t)
 	}
 	if o.BeingDeleted() && !left {
 		c.takeUp(ctx, o)
 	}
 }
 
-// byUser is the reason of the user's own deletes.
-const byUser = "named by the user"
-
 // takeUp goes on with a deletion that was begun before the user's delete, by
 // somebody else or by a request whose answer was lost: there may be no event. Whether
 // another policy took its place only the server knows: pods in their grace period
 // and terminating namespaces do not hear it.
 func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
-	if _, ok := c.read(ctx, o, nil); !ok {
+	if _, ok := c.writer.read(ctx, o, nil); !ok {
 		return
 	}
 	c.state.setDeleteSent(o.UID, false)
@@ -184,21 +165,9 @@ func (c *Collector) dependentsOf(v view) Dependents {
 	return d
 }
 
-// allowed asks the guard about a write to the object.
-func (c *Collector) allowed(o *graph.Object) bool {
-	if c.options.Guard == nil {
-		return true
-	}
-	err := c.options.Guard(*o)
-	if err != nil {
-		c.report.guarded(o.UID, err)
-	}
-	return err == nil
-}
-
 // collect deletes an object that no owner keeps.
 func (c *Collector) collect(ctx context.Context, o graph.Object, d Decision) {
-	if !c.allowed(&o) {
+	if !c.writer.allowed(&o) {
 		return
 	}
 	if d.UnblockFirst && hasBlocking(o.OwnerReferences) {
@@ -209,9 +178,12 @@ func (c *Collector) collect(ctx context.Context, o graph.Object, d Decision) {
 		}
 		o = patched
 	}
-	c.deleteDecided(ctx, o, metav1.DeleteOptions{PropagationPolicy: &d.Policy}, d.Reason, func(now graph.Object) bool {
+	anew := c.writer.deleteDecided(ctx, o, metav1.DeleteOptions{PropagationPolicy: &d.Policy}, d.Reason, func(now graph.Object) bool {
 		return equalOwners(now.OwnerReferences, o.OwnerReferences) && !now.BeingDeleted() && policyOf(&now) == policyOf(&o)
 	})
+	if anew {
+		c.enqueue(task{kind: attempt, uid: o.UID})
+	}
 }
 
 func hasBlocking(refs []metav1.OwnerReference) bool {
@@ -223,339 +195,15 @@ func hasBlocking(refs []metav1.OwnerReference) bool {
 	return false
 }
 
-// deleteDecided deletes an object that the Collector itself decided to delete.
-// After a conflict, or without an answer, it is read again: if it is as it was in
-// what led to the decision, which same tells, the delete is sent again, always
-// with the version that was read; otherwise the object is decided about anew
-// (garbagecollector/operations.go, deleteObject; that goes by UID alone after the
-// first conflict, and so may delete what has got another owner by then).
-func (c *Collector) deleteDecided(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) {
-	for conflicts, losses := 0, 0; ; {
-		t := c.tryDelete(ctx, o, options, reason, false, c.read)
-		if t.done {
-			return
-		}
-		t.count(&conflicts, &losses)
-		switch {
-		case losses > 1, conflicts >= maxConflicts && !moved(o, t.now):
-			c.deleted(ctx, t.step)
-			return
-		case conflicts >= maxConflicts, !same(t.now):
-			if !c.again(ctx, o.UID) {
-				c.deleted(ctx, t.step)
-				return
-			}
-			c.state.setDeleteSent(o.UID, false)
-			c.open.set(o.UID, t.now.BeingDeleted())
-			c.enqueue(task{kind: attempt, uid: o.UID})
-			return
-		}
-		o = t.now
-	}
-}
-
-// deleteNamed deletes an object that the user named, whatever becomes of it
-// meanwhile; in the end by UID alone. It returns the object as the last delete found
-// it.
-func (c *Collector) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions) graph.Object {
-	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := c.tryDelete(ctx, o, options, byUser, byUID, c.read)
-		if t.done {
-			return o
-		}
-		if t.count(&conflicts, &losses); losses > 1 || byUID {
-			c.deleted(ctx, t.step)
-			return o
-		}
-		byUID = conflicts >= maxConflicts || !t.lost && !moved(o, t.now)
-		o = t.now
-	}
-}
-
-// deleteSelected deletes an object that a selector chose, as long as the selector
-// has it. It returns the object as the last delete found it, and whether it was left
-// alone because the selector has it no more. Every delete states the version that
-// matched, but for one that the API server can only accept without (see moved); who
-// keeps changing the object keeps it in the end.
-func (c *Collector) deleteSelected(ctx context.Context, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
-	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
-		now, selected, err := target.Reselect(ctx, c.server)
-		if err == nil && (!selected || now.UID != o.UID) {
-			_, left = c.read(ctx, o, failure) // unless it is gone
-			return graph.Object{}, false
-		}
-		return c.take(ctx, o, now, err, failure)
-	}
-	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := c.tryDelete(ctx, o, options, byUser, byUID, look)
-		switch left = left && !c.carriedOut(&o); {
-		case left:
-			c.settled(o.UID, true)
-			if v, ok := c.state.view(o.UID); ok {
-				c.report.passed(&v.object, "it does not match the selector any more")
-			}
-			return o, true
-		case t.done:
-			return o, false
-		}
-		if t.count(&conflicts, &losses); losses > 1 || byUID || !c.again(ctx, o.UID) {
-			c.deleted(ctx, t.step)
-			return o, false
-		}
-		byUID = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
-		o = t.now
-	}
-}
-
-// dropsTheLast reports whether a delete takes the garbage collector's own
-// finalizers off an object that has no others.
-func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
-	foreign := func(f string) bool { return !graph.IsCollectorFinalizer(f) }
-	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, foreign)
-}
-
-// try is a delete that met with a conflict or was not answered, and the object as
-// it is now.
-type try struct {
-	step Step
-	now  graph.Object
-	lost bool // not answered
-	// done: there is nothing left to do; what became of the delete is recorded.
-	done bool
-}
-
-func (t *try) count(conflicts, losses *int) {
-	if t.lost {
-		*losses++
-	} else {
-		*conflicts++
-	}
-}
-
-// reader reads an object again after a failure, as Collector.read does.
-type reader func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool)
-
-// tryDelete sends one delete, and reads the object again unless the answer settles
-// it.
-func (c *Collector) tryDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reader) try {
-	t := try{step: c.sendDelete(ctx, o, options, byUID), done: true}
-	t.step.Reason = reason
-	t.lost = unanswered(ctx, t.step.Err)
-	if t.step.Err == nil || !t.lost && !apierrors.IsConflict(t.step.Err) {
-		c.deleted(ctx, t.step)
-		return t
-	}
-	now, ok := read(ctx, o, t.step.Err)
-	switch {
-	case t.lost && c.carriedOut(&o):
-		t.step.Err = nil
-		c.deleted(ctx, t.step)
-	case !ok && t.lost:
-		c.deleted(ctx, t.step)
-	case !ok:
-		c.settled(o.UID, true)
-	default:
-		t.now, t.done = now, false
-	}
-	return t
-}
-
-// sendDelete sends one delete, and returns what it was and the answer.
-func (c *Collector) sendDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
-	uid, version := o.UID, o.ResourceVersion // not &o.UID, which would keep all of it
-	options.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
-	if byUID {
-		options.Preconditions.ResourceVersion = nil
-	}
-	c.state.setDeleteSent(o.UID, true)
-	c.open.set(o.UID, true)
-	err := c.server.Delete(ctx, o.Identity(), options)
-	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
-}
-
-// settled records that a delete of the object is not on its way, if that is
-// certain.
-func (c *Collector) settled(uid types.UID, certain bool) {
-	if certain {
-		c.state.setDeleteSent(uid, false)
-		c.open.set(uid, false)
-	}
-}
-
-// carriedOut reports whether a delete of the object, as it was then, has had its
-// effect by now.
-func (c *Collector) carriedOut(o *graph.Object) bool {
-	v, ok := c.state.view(o.UID)
-	return ok && (v.gone || v.object.BeingDeleted() && !o.BeingDeleted())
-}
-
-// unanswered reports whether it is unknown what became of a write. To repeat it is
-// safe, because of its preconditions.
-func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && answer.Missing(err) }
-
-// again reports whether an object that met with a conflict may be decided about
-// once more. After some turns that takes a pause, and in the end it is refused.
-func (c *Collector) again(ctx context.Context, uid types.UID) bool {
-	turns := c.state.turn(uid)
-	if turns > maxTurns {
-		return false
-	}
-	if over := turns - maxConflicts; over > 0 {
-		select {
-		case <-time.After(time.Duration(over) * turnPause):
-		case <-ctx.Done():
-		}
-	}
-	return true
-}
-
-// moved reports whether an object is another version than it was. If it is not,
-// a conflict was not about what anybody else did. An admission webhook may
-// answer so; and the API server does, to every delete with a resourceVersion
-// that takes the garbage collector's own finalizers off and finds nothing left
-// to wait for (registry/generic/registry/store.go, Delete, with the empty result
-// of updateForGracefulDeletionAndFinalizers). Only the user's delete can ask for
-// that: the garbage collector's own policy keeps them.
-func moved(o, now graph.Object) bool { return now.ResourceVersion != o.ResourceVersion }
-
-// deleted takes the server's answer to a delete.
-func (c *Collector) deleted(ctx context.Context, s Step) {
-	uid := s.Object.UID
-	if isGone(s.Err, &s.Object) {
-		c.apply(Event{Object: s.Object, Removed: true})
-		return
-	}
-	c.settled(uid, s.Err != nil && !unanswered(ctx, s.Err))
-	if !unsent(ctx, s.Err) {
-		c.write(s)
-	}
-	if s.Err == nil && !c.told(&s.Object) {
-		c.look(ctx, s.Object)
-	}
-}
-
-// look reads an object of which a delete was accepted and of which no event will
-// tell.
-func (c *Collector) look(ctx context.Context, o graph.Object) {
-	if _, ok := c.read(ctx, o, nil); ok {
-		c.state.setDeleteSent(o.UID, false)
-	}
-}
-
-// unsent reports whether a request was not sent because the context has ended.
-func unsent(ctx context.Context, err error) bool {
-	return err != nil && err == ctx.Err() //nolint:errorlint // the error of a request whose own time is over wraps the same
-}
-
-// read reads an object, after a write that failed so unless that is nil, and
-// takes what it finds into the state. It returns false when the object is gone
-// or cannot be read.
-func (c *Collector) read(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
-	now, err := c.server.Get(ctx, *o.Resource, o.Namespace, o.Name)
-	return c.take(ctx, o, now, err, failure)
-}
-
-// take takes the answer to a read into the state, as read says.
-func (c *Collector) take(ctx context.Context, o, now graph.Object, err, failure error) (graph.Object, bool) {
-	switch {
-	case isGone(err, &o), err == nil && now.UID != o.UID:
-		c.apply(Event{Object: o, Removed: true})
-		return graph.Object{}, false
-	case unsent(ctx, err):
-		return graph.Object{}, false
-	case err == nil && (now.Name != o.Name || now.Namespace != o.Namespace):
-		c.report.failed(o.UID, fmt.Errorf("the server answers with %s when it is asked for %s", now.Identity(), o.Identity()))
-		return graph.Object{}, false
-	case err != nil:
-		if answer.Missing(failure) && answer.Missing(err) {
-			c.giveUp(err)
-		}
-		if failure != nil {
-			err = fmt.Errorf("%w, and reading it again: %w", failure, err)
-		}
-		c.report.failed(o.UID, err)
-		return graph.Object{}, false
-	}
-	if apierrors.IsConflict(failure) && older(&now, &o) {
-		c.state.refute(&o)
-	}
-	c.apply(Event{Object: now})
-	return now, true
-}
-
-// giveUp ends the run: neither a write nor the question what became of it was
-// answered, each of which the server has repeated for as long as it makes sense.
-func (c *Collector) giveUp(err error) {
-	c.silence.CompareAndSwap(nil, new(fmt.Errorf("the API server does not answer any more: %v", err))) //nolint:errorlint // its cause is not the run's
-}
-
-// silent returns the error of giveUp.
-func (c *Collector) silent() error {
-	if err := c.silence.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// patch changes an object. After a conflict it is read again and decided about
-// anew, maxTurns times at most. It returns the object as it is afterwards, and
-// whether the patch was accepted.
+// patch changes an object, and has what led to it decided about anew when it is
+// another by then. It returns the object as it is afterwards, and whether the patch was
+// accepted.
 func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p Patch, reason string) (graph.Object, bool) {
-	if !c.allowed(&o) {
-		return graph.Object{}, false
+	now, accepted, anew := c.writer.patch(ctx, o, action, p, reason)
+	if anew {
+		c.retry(o.UID, action, p)
 	}
-	patched, err := c.server.Patch(ctx, o, p)
-	if unanswered(ctx, err) {
-		now, ok := c.read(ctx, o, err)
-		switch {
-		case !ok:
-			if p.RemoveFinalizer != "" && c.removed(o.UID) {
-				err = nil // that is what it does
-			}
-			c.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
-			return graph.Object{}, false
-		case p.done(&now):
-			patched, err = now, nil
-		default:
-			patched, err = c.server.Patch(ctx, o, p)
-		}
-	}
-	switch {
-	case unsent(ctx, err):
-		return graph.Object{}, false
-	case isGone(err, &o):
-		c.apply(Event{Object: o, Removed: true})
-		return graph.Object{}, false
-	case apierrors.IsConflict(err):
-		now, ok := c.read(ctx, o, err)
-		retry := ok && moved(o, now) && c.again(ctx, o.UID)
-		if retry {
-			c.retry(o.UID, action, p)
-		}
-		if !ok || retry {
-			return graph.Object{}, false
-		}
-	}
-	c.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
-	if err != nil {
-		return graph.Object{}, false
-	}
-	// An object that a patch removes comes back with the version that it had.
-	if moved(o, patched) || p.RemoveFinalizer != "" {
-		c.applyOwn(patched)
-	}
-	return patched, true
-}
-
-// done reports whether an object is as the patch would make it.
-func (p Patch) done(o *graph.Object) bool {
-	return equalOwners(p.OwnerReferences(o.OwnerReferences), o.OwnerReferences) && len(p.Finalizers(o.Finalizers)) == len(o.Finalizers)
-}
-
-// applyOwn takes the result of a write into the state without waiting for its
-// event. An object whose last finalizer the patch took off is gone.
-func (c *Collector) applyOwn(o graph.Object) {
-	c.apply(Event{Object: o, Removed: free(&o)})
+	return now, accepted
 }
 
 // retry queues what led to a patch once more.
@@ -850,9 +498,4 @@ func (c *Collector) told(o *graph.Object) bool {
 
 func equalOwners(a, b []metav1.OwnerReference) bool {
 	return apiequality.Semantic.DeepEqual(a, b)
-}
-
-// isGone reports whether the error says that this object does not exist.
-func isGone(err error, o *graph.Object) bool {
-	return answer.NoSuchObject(err, o.Name, o.Resource.IsNamespace())
 }

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// maxConflicts is the number of conflicts after which a named target that somebody
+// keeps changing is deleted by UID alone, and any other object has to wait for
+// its next turn.
+const maxConflicts = 3
+
+// maxTurns is how often an object is decided about anew because of conflicts
+// before the conflict is the answer. After maxConflicts turns each takes a
+// turnPause longer than the one before.
+const (
+	maxTurns  = 20
+	turnPause = 10 * time.Millisecond
+)
+
+// byUser is the reason of the user's own deletes.
+const byUser = "named by the user"
+
+// writer sends writes, again where that is right, and takes what became of them into
+// the state and the report. It decides nothing: when an object is another than the one
+// that was decided about, it says so. It may be used by several goroutines.
+type writer struct {
+	server Server
+	state  *state
+	report *report
+	// open are the objects that are on their way out.
+	open openSet
+	// apply takes a change into the state, and does what it gives reason to.
+	apply func(Event)
+	// told reports whether the server's events tell what becomes of an object.
+	told func(*graph.Object) bool
+	// guard and observer are those of the Options.
+	guard     func(graph.Object) error
+	observer  Observer
+	observing sync.Mutex
+	// silence is why the run was given up, nil while it was not.
+	silence atomic.Pointer[error]
+}
+
+// deleteDecided deletes an object that the Collector itself decided to delete.
+// After a conflict, or without an answer, it is read again: if it is as it was in
+// what led to the decision, which same tells, the delete is sent again, always
+// with the version that was read; otherwise the object is decided about anew
+// (garbagecollector/operations.go, deleteObject; that goes by UID alone after the
+// first conflict, and so may delete what has got another owner by then), which it
+// returns.
+func (w *writer) deleteDecided(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) (anew bool) {
+	for conflicts, losses := 0, 0; ; {
+		t := w.tryDelete(ctx, o, options, reason, false, w.read)
+		if t.done {
+			return false
+		}
+		t.count(&conflicts, &losses)
+		switch {
+		case losses > 1, conflicts >= maxConflicts && !moved(o, t.now):
+			w.deleted(ctx, t.step)
+			return false
+		case conflicts >= maxConflicts, !same(t.now):
+			if !w.again(ctx, o.UID) {
+				w.deleted(ctx, t.step)
+				return false
+			}
+			w.state.setDeleteSent(o.UID, false)
+			w.open.set(o.UID, t.now.BeingDeleted())
+			return true
+		}
+		o = t.now
+	}
+}
+
+// deleteNamed deletes an object that the user named, whatever becomes of it
+// meanwhile; in the end by UID alone. It returns the object as the last delete found
+// it.
+func (w *writer) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions) graph.Object {
+	for conflicts, losses, byUID := 0, 0, false; ; {
+		t := w.tryDelete(ctx, o, options, byUser, byUID, w.read)
+		if t.done {
+			return o
+		}
+		if t.count(&conflicts, &losses); losses > 1 || byUID {
+			w.deleted(ctx, t.step)
+			return o
+		}
+		byUID = conflicts >= maxConflicts || !t.lost && !moved(o, t.now)
+		o = t.now
+	}
+}
+
+// deleteSelected deletes an object that a selector chose, as long as the selector
+// has it. It returns the object as the last delete found it, and whether it was left
+// alone because the selector has it no more. Every delete states the version that
+// matched, but for one that the API server can only accept without (see moved); who
+// keeps changing the object keeps it in the end.
+func (w *writer) deleteSelected(ctx context.Context, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
+	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
+		now, selected, err := target.Reselect(ctx, w.server)
+		if err == nil && (!selected || now.UID != o.UID) {
+			_, left = w.read(ctx, o, failure) // unless it is gone
+			return graph.Object{}, false
+		}
+		return w.take(ctx, o, now, err, failure)
+	}
+	for conflicts, losses, byUID := 0, 0, false; ; {
+		t := w.tryDelete(ctx, o, options, byUser, byUID, look)
+		switch left = left && !w.carriedOut(&o); {
+		case left:
+			w.settled(o.UID, true)
+			if v, ok := w.state.view(o.UID); ok {
+				w.report.passed(&v.object, "it does not match the selector any more")
+			}
+			return o, true
+		case t.done:
+			return o, false
+		}
+		if t.count(&conflicts, &losses); losses > 1 || byUID || !w.again(ctx, o.UID) {
+			w.deleted(ctx, t.step)
+			return o, false
+		}
+		byUID = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
+		o = t.now
+	}
+}
+
+// dropsTheLast reports whether a delete takes the garbage collector's own
+// finalizers off an object that has no others.
+func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
+	foreign := func(f string) bool { return !graph.IsCollectorFinalizer(f) }
+	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, foreign)
+}
+
+// try is a delete that met with a conflict or was not answered, and the object as
+// it is now.
+type try struct {
+	step Step
+	now  graph.Object
+	lost bool // not answered
+	// done: there is nothing left to do; what became of the delete is recorded.
+	done bool
+}
+
+func (t *try) count(conflicts, losses *int) {
+	if t.lost {
+		*losses++
+	} else {
+		*conflicts++
+	}
+}
+
+// reader reads an object again after a failure, as writer.read does.
+type reader func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool)
+
+// tryDelete sends one delete, and reads the object again unless the answer settles
+// it.
+func (w *writer) tryDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reader) try {
+	t := try{step: w.sendDelete(ctx, o, options, byUID), done: true}
+	t.step.Reason = reason
+	t.lost = unanswered(ctx, t.step.Err)
+	if t.step.Err == nil || !t.lost && !apierrors.IsConflict(t.step.Err) {
+		w.deleted(ctx, t.step)
+		return t
+	}
+	now, ok := read(ctx, o, t.step.Err)
+	switch {
+	case t.lost && w.carriedOut(&o):
+		t.step.Err = nil
+		w.deleted(ctx, t.step)
+	case !ok && t.lost:
+		w.deleted(ctx, t.step)
+	case !ok:
+		w.settled(o.UID, true)
+	default:
+		t.now, t.done = now, false
+	}
+	return t
+}
+
+// sendDelete sends one delete, and returns what it was and the answer.
+func (w *writer) sendDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
+	uid, version := o.UID, o.ResourceVersion // not &o.UID, which would keep all of it
+	options.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
+	if byUID {
+		options.Preconditions.ResourceVersion = nil
+	}
+	w.state.setDeleteSent(o.UID, true)
+	w.open.set(o.UID, true)
+	err := w.server.Delete(ctx, o.Identity(), options)
+	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
+}
+
+// settled records that a delete of the object is not on its way, if that is
+// certain.
+func (w *writer) settled(uid types.UID, certain bool) {
+	if certain {
+		w.state.setDeleteSent(uid, false)
+		w.open.set(uid, false)
+	}
+}
+
+// carriedOut reports whether a delete of the object, as it was then, has had its
+// effect by now.
+func (w *writer) carriedOut(o *graph.Object) bool {
+	v, ok := w.state.view(o.UID)
+	return ok && (v.gone || v.object.BeingDeleted() && !o.BeingDeleted())
+}
+
+// unanswered reports whether it is unknown what became of a write. To repeat it is
+// safe, because of its preconditions.
+func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && answer.Missing(err) }
+
+// again reports whether an object that met with a conflict may be decided about
+// once more. After some turns that takes a pause, and in the end it is refused.
+func (w *writer) again(ctx context.Context, uid types.UID) bool {
+	turns := w.state.turn(uid)
+	if turns > maxTurns {
+		return false
+	}
+	if over := turns - maxConflicts; over > 0 {
+		select {
+		case <-time.After(time.Duration(over) * turnPause):
+		case <-ctx.Done():
+		}
+	}
+	return true
+}
+
+// moved reports whether an object is another version than it was. If it is not,
+// a conflict was not about what anybody else did. An admission webhook may
+// answer so; and the API server does, to every delete with a resourceVersion
+// that takes the garbage collector's own finalizers off and finds nothing left
+// to wait for (registry/generic/registry/store.go, Delete, with the empty result
+// of updateForGracefulDeletionAndFinalizers). Only the user's delete can ask for
+// that: the garbage collector's own policy keeps them.
+func moved(o, now graph.Object) bool { return now.ResourceVersion != o.ResourceVersion }
+
+// deleted takes the server's answer to a delete.
+func (w *writer) deleted(ctx context.Context, s Step) {
+	uid := s.Object.UID
+	if isGone(s.Err, &s.Object) {
+		w.apply(Event{Object: s.Object, Removed: true})
+		return
+	}
+	w.settled(uid, s.Err != nil && !unanswered(ctx, s.Err))
+	if !unsent(ctx, s.Err) {
+		w.write(s)
+	}
+	if s.Err == nil && !w.told(&s.Object) {
+		w.look(ctx, s.Object)
+	}
+}
+
+// unsent reports whether a request was not sent because the context has ended.
+func unsent(ctx context.Context, err error) bool {
+	return err != nil && err == ctx.Err() //nolint:errorlint // the error of a request whose own time is over wraps the same
+}
+
+// read reads an object, after a write that failed so unless that is nil, and
+// takes what it finds into the state. It returns false when the object is gone
+// or cannot be read.
+func (w *writer) read(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
+	now, err := w.server.Get(ctx, *o.Resource, o.Namespace, o.Name)
+	return w.take(ctx, o, now, err, failure)
+}
+
+// take takes the answer to a read into the state, as read says.
+func (w *writer) take(ctx context.Context, o, now graph.Object, err, failure error) (graph.Object, bool) {
+	switch {
+	case isGone(err, &o), err == nil && now.UID != o.UID:
+		w.apply(Event{Object: o, Removed: true})
+		return graph.Object{}, false
+	case unsent(ctx, err):
+		return graph.Object{}, false
+	case err == nil && (now.Name != o.Name || now.Namespace != o.Namespace):
+		w.report.failed(o.UID, fmt.Errorf("the server answers with %s when it is asked for %s", now.Identity(), o.Identity()))
+		return graph.Object{}, false
+	case err != nil:
+		if answer.Missing(failure) && answer.Missing(err) {
+			w.giveUp(err)
+		}
+		if failure != nil {
+			err = fmt.Errorf("%w, and reading it again: %w", failure, err)
+		}
+		w.report.failed(o.UID, err)
+		return graph.Object{}, false
+	}
+	if apierrors.IsConflict(failure) && older(&now, &o) {
+		w.state.refute(&o)
+	}
+	w.apply(Event{Object: now})
+	return now, true
+}
+
+// giveUp ends the run: neither a write nor the question what became of it was
+// answered, each of which the server has repeated for as long as it makes sense.
+func (w *writer) giveUp(err error) {
+	w.silence.CompareAndSwap(nil, new(fmt.Errorf("the API server does not answer any more: %v", err))) //nolint:errorlint // its cause is not the run's
+}
+
+// silent returns the error of giveUp.
+func (w *writer) silent() error {
+	if err := w.silence.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// patch changes an object. It returns the object as it is afterwards, and whether the
+// patch was accepted; and after a conflict, maxTurns times at most, that what led to
+// the patch is to be decided about anew.
+func (w *writer) patch(ctx context.Context, o graph.Object, action Action, p Patch, reason string) (now graph.Object, accepted, anew bool) {
+	if !w.allowed(&o) {
+		return graph.Object{}, false, false
+	}
+	patched, err := w.server.Patch(ctx, o, p)
+	if unanswered(ctx, err) {
+		now, ok := w.read(ctx, o, err)
+		switch {
+		case !ok:
+			if v, known := w.state.view(o.UID); p.RemoveFinalizer != "" && known && v.gone {
+				err = nil // that is what it does
+			}
+			w.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
+			return graph.Object{}, false, false
+		case p.done(&now):
+			patched, err = now, nil
+		default:
+			patched, err = w.server.Patch(ctx, o, p)
+		}
+	}
+	switch {
+	case unsent(ctx, err):
+		return graph.Object{}, false, false
+	case isGone(err, &o):
+		w.apply(Event{Object: o, Removed: true})
+		return graph.Object{}, false, false
+	case apierrors.IsConflict(err):
+		now, ok := w.read(ctx, o, err)
+		anew = ok && moved(o, now) && w.again(ctx, o.UID)
+		if !ok || anew {
+			return graph.Object{}, false, anew
+		}
+	}
+	w.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
+	if err != nil {
+		return graph.Object{}, false, false
+	}
+	// An object that a patch removes comes back with the version that it had.
+	if moved(o, patched) || p.RemoveFinalizer != "" {
+		w.applyOwn(patched)
+	}
+	return patched, true, false
+}
+
+// done reports whether an object is as the patch would make it.
+func (p Patch) done(o *graph.Object) bool {
+	return equalOwners(p.OwnerReferences(o.OwnerReferences), o.OwnerReferences) && len(p.Finalizers(o.Finalizers)) == len(o.Finalizers)
+}
+
+// applyOwn takes the result of a write into the state without waiting for its
+// event. An object whose last finalizer the patch took off is gone.
+func (w *writer) applyOwn(o graph.Object) {
+	w.apply(Event{Object: o, Removed: free(&o)})
+}
+
+// isGone reports whether the error says that this object does not exist.
+func isGone(err error, o *graph.Object) bool {
+	return answer.NoSuchObject(err, o.Name, o.Resource.IsNamespace())
+}
+
+// look reads an object of which a delete was accepted and of which no event will
+// tell.
+func (w *writer) look(ctx context.Context, o graph.Object) {
+	if _, ok := w.read(ctx, o, nil); ok {
+		w.state.setDeleteSent(o.UID, false)
+	}
+}
+
+// allowed asks the guard about a write to the object.
+func (w *writer) allowed(o *graph.Object) bool {
+	if w.guard == nil {
+		return true
+	}
+	err := w.guard(*o)
+	if err != nil {
+		w.report.guarded(o.UID, err)
+	}
+	return err == nil
+}
+
+// write tells the observer and the report what the server answered.
+func (w *writer) write(s Step) {
+	w.observing.Lock()
+	defer w.observing.Unlock()
+	w.report.step(s)
+	if w.observer != nil {
+		w.observer(s)
+	}
+}
