@@ -36,11 +36,11 @@ var clusters = rapid.Custom(func(t *rapid.T) *cluster {
 			o.DeletionTimestamp = &metav1.Time{}
 			o.Finalizers = rapid.SampledFrom([][]string{{"x"}, {"foregroundDeletion"}}).Draw(t, "finalizers")
 		}
-		c.objects = append(c.objects, o)
+		c.Objects = append(c.Objects, o)
 	}
-	for i := range c.objects {
+	for i := range c.Objects {
 		for range rapid.IntRange(0, 3).Draw(t, "references") {
-			c.objects[i].OwnerReferences = append(c.objects[i].OwnerReferences, drawReference(t, c))
+			c.Objects[i].OwnerReferences = append(c.Objects[i].OwnerReferences, drawReference(t, c))
 		}
 	}
 	for _, r := range served {
@@ -54,7 +54,7 @@ var clusters = rapid.Custom(func(t *rapid.T) *cluster {
 // drawReference starts from a right reference to some object and may spoil any
 // part of it.
 func drawReference(t *rapid.T, c *cluster) metav1.OwnerReference {
-	o := rapid.SampledFrom(c.objects).Draw(t, "owner")
+	o := rapid.SampledFrom(c.Objects).Draw(t, "owner")
 	ref := metav1.OwnerReference{APIVersion: o.Resource.GroupVersion().String(), Kind: o.Resource.Kind, Name: o.Name, UID: o.UID}
 	switch rapid.IntRange(0, 8).Draw(t, "mistake") {
 	case 0:
@@ -76,7 +76,7 @@ func drawReference(t *rapid.T, c *cluster) metav1.OwnerReference {
 
 // read returns the objects that could be read.
 func (c *cluster) read() []graph.Object {
-	return slices.DeleteFunc(slices.Clone(c.objects), func(o graph.Object) bool { return c.unlisted[o.Resource.Resource] })
+	return slices.DeleteFunc(slices.Clone(c.Objects), func(o graph.Object) bool { return c.unlisted[o.Resource.Resource] })
 }
 
 // lookup restates where the garbage collector looks for an owner: what is at

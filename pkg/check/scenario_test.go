@@ -6,14 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -103,103 +98,58 @@ func text(r *check.Report) string {
 	return b.String()
 }
 
-// served are the types of the test cluster.
-var served = []*graph.Resource{
-	served1("v1", "Pod", "pods", true),
-	served1("v1", "Secret", "secrets", true),
-	served1("v1", "ConfigMap", "configmaps", true),
-	served1("v1", "Node", "nodes", false),
-	served1("apps/v1", "Deployment", "deployments", true),
-	served1("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true),
-	served1("example.com/v1", "Widget", "widgets", true),
-	served1("example.com/v1", "Gizmo", "gizmos", false),
-}
+// servedTypes are the types of the test cluster.
+const servedTypes = `
+v1             Pod                     pods                     namespaced
+v1             Secret                  secrets                  namespaced
+v1             ConfigMap               configmaps               namespaced
+v1             Node                    nodes                    cluster
+apps/v1        Deployment              deployments              namespaced
+autoscaling/v2 HorizontalPodAutoscaler horizontalpodautoscalers namespaced
+example.com/v1 Widget                  widgets                  namespaced
+example.com/v1 Gizmo                   gizmos                   cluster
+`
 
-func served1(groupVersion, kind, plural string, namespaced bool) *graph.Resource {
-	gv, err := schema.ParseGroupVersion(groupVersion)
-	if err != nil {
-		panic(err)
+var served = typesOf(servedTypes)
+
+func typesOf(table string) []*graph.Resource {
+	var all []*graph.Resource
+	for _, r := range testworld.Types(table) {
+		all = append(all, &r)
 	}
-	return &graph.Resource{GroupVersionResource: gv.WithResource(plural), Kind: kind, Namespaced: namespaced}
+	return all
 }
 
 // cluster is what was read.
 type cluster struct {
-	objects  []graph.Object
+	testworld.World
 	unlisted map[string]bool // by resource
 }
 
-func newCluster() *cluster { return &cluster{unlisted: map[string]bool{}} }
+func newCluster() *cluster {
+	return &cluster{World: testworld.World{Types: testworld.Types(servedTypes)}, unlisted: map[string]bool{}}
+}
 
 func (c *cluster) unlist(resource string) { c.unlisted[resource] = true }
 
 // add understands "Kind/namespace/name uid=...".
 func (c *cluster) add(words []string) error {
-	parts := strings.Split(words[0], "/")
-	o := graph.Object{Name: parts[len(parts)-1]}
-	if len(parts) == 3 {
-		o.Namespace = parts[1]
-	}
-	for _, r := range served {
-		if r.Kind == parts[0] && r.Namespaced == (o.Namespace != "") {
-			o.Resource = r
-		}
-	}
-	if o.Resource == nil {
-		return fmt.Errorf("no type %s of this scope", parts[0])
-	}
-	for _, word := range words[1:] {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
-		case "uid":
-			o.UID = types.UID(value)
-		case "owner":
-			o.OwnerReferences = append(o.OwnerReferences, parseOwner(value))
-		case "deleting":
-			o.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
-		case "finalizers":
-			o.Finalizers = strings.Split(value, ",")
-		default:
-			return fmt.Errorf("unknown word %q", word)
-		}
-	}
-	c.objects = append(c.objects, o)
-	return nil
+	_, err := c.Add(words, nil)
+	return err
 }
 
-// parseOwner understands apiVersion:Kind:name:uid, with ! behind if it blocks.
-func parseOwner(s string) metav1.OwnerReference {
-	s, blocks := strings.CutSuffix(s, "!")
-	f := strings.Split(s, ":")
-	ref := metav1.OwnerReference{APIVersion: f[0], Kind: f[1], Name: f[2], UID: types.UID(f[3])}
-	if blocks {
-		ref.BlockOwnerDeletion = &blocks
-	}
-	return ref
-}
-
-// snapshot returns what was read. An older version of autoscalers is served,
-// too.
+// snapshot returns what was read. An older version of autoscalers is served, too.
 func (c *cluster) snapshot() *graph.Snapshot {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	s := &graph.Snapshot{Mapper: mapper}
-	for _, r := range served {
-		scope := meta.RESTScopeRoot
-		if r.Namespaced {
-			scope = meta.RESTScopeNamespace
-		}
-		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersion().WithResource(strings.ToLower(r.Kind)), scope)
-		if r.Group == "autoscaling" {
-			older := schema.GroupVersion{Group: r.Group, Version: "v1"}
-			mapper.AddSpecific(older.WithKind(r.Kind), older.WithResource(r.Resource), older.WithResource(strings.ToLower(r.Kind)), scope)
-		}
+	older := testworld.Types("autoscaling/v1 HorizontalPodAutoscaler horizontalpodautoscalers namespaced")
+	s := &graph.Snapshot{Mapper: testworld.Mapper(append(older, c.Types...))}
+	for _, r := range c.Types {
 		if c.unlisted[r.Resource] {
 			s.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
 		} else {
 			s.MarkListed(r.GroupResource(), "", "")
 		}
 	}
-	for _, o := range c.objects {
+	for _, o := range c.Objects {
 		if !c.unlisted[o.Resource.Resource] {
 			s.Add(o)
 		}

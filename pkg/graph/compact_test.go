@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +47,7 @@ var anyTimes = rapid.Custom(func(t *rapid.T) metav1.Time {
 
 // anyObjects draws objects of which no part need make sense.
 var anyObjects = rapid.Custom(func(t *rapid.T) graph.Object {
-	kinds := parseServedTypes()
+	kinds := testworld.Types(servedTypes)
 	o := graph.Object{
 		Resource: &kinds[rapid.IntRange(0, 3).Draw(t, "type")], UID: anyUIDs.Draw(t, "uid"),
 		Namespace: rapid.SampledFrom([]string{"", "shop", "other"}).Draw(t, "namespace"),
@@ -133,7 +135,7 @@ func TestBatchesAreAdds(t *testing.T) {
 			o.UID, o.Name = few.Draw(t, "uid"), drawName(t)
 			return o
 		}), 0, 20).Draw(t, "objects")
-		one := graph.Snapshot{Mapper: newMapper(parseServedTypes())}
+		one := graph.Snapshot{Mapper: testworld.Mapper(testworld.Types(servedTypes))}
 		many := graph.Snapshot{Mapper: one.Mapper}
 		var packer graph.Packer
 		for _, o := range objects {
@@ -193,7 +195,7 @@ func TestPartsOfNodes(t *testing.T) {
 // An object that is replaced again and again stays one, whatever tables
 // overflow on the way.
 func TestReplacedOften(t *testing.T) {
-	kinds := parseServedTypes()
+	kinds := testworld.Types(servedTypes)
 	var s graph.Snapshot
 	s.Add(graph.Object{Resource: &kinds[0], Name: "before", UID: "before"})
 	for i := range 140_000 {
@@ -213,7 +215,7 @@ func TestReplacedOften(t *testing.T) {
 
 // The objects of a resource, in a namespace or in all.
 func TestObjectsOf(t *testing.T) {
-	kinds := parseServedTypes()
+	kinds := testworld.Types(servedTypes)
 	var s graph.Snapshot
 	for i, namespace := range []string{"shop", "other", "shop"} {
 		s.Add(graph.Object{Resource: &kinds[i%2], Namespace: namespace, Name: bigName(i), UID: types.UID(bigName(i))})
@@ -236,7 +238,7 @@ func TestObjectsOf(t *testing.T) {
 // realistic packs objects as lists bring them: for each ReplicaSet three Pods
 // and two ConfigMaps that nobody owns.
 func realistic(n int) []graph.Batch {
-	kinds := parseServedTypes()
+	kinds := testworld.Types(servedTypes)
 	yes := true
 	var packer graph.Packer
 	var batches []graph.Batch
@@ -300,7 +302,7 @@ func BenchmarkBuild(b *testing.B) {
 }
 
 func build(batches []graph.Batch) *graph.Graph {
-	s := &graph.Snapshot{Mapper: newMapper(parseServedTypes())}
+	s := &graph.Snapshot{Mapper: testworld.Mapper(testworld.Types(servedTypes))}
 	s.AddBatch(batches...)
 	return graph.New(s)
 }

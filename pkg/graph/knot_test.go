@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,7 +28,7 @@ type knot struct {
 // knots are drawn so that the order of identities has nothing to do with who
 // owns whom. Half of the references are right.
 var knots = rapid.Custom(func(t *rapid.T) knot {
-	kinds := parseServedTypes()[:3]
+	kinds := testworld.Types(servedTypes)[:3]
 	n := rapid.IntRange(1, 9).Draw(t, "objects")
 	objects := make([]graph.Object, n)
 	for i := range objects {
@@ -35,7 +37,7 @@ var knots = rapid.Custom(func(t *rapid.T) knot {
 			Name: fmt.Sprintf("n%d", i), UID: types.UID(fmt.Sprintf("u%d", i)),
 		}
 	}
-	s := &graph.Snapshot{Mapper: newMapper(parseServedTypes())}
+	s := &graph.Snapshot{Mapper: testworld.Mapper(testworld.Types(servedTypes))}
 	k := knot{edges: map[types.UID][]types.UID{}}
 	for i := range objects {
 		for range rapid.IntRange(0, 3).Draw(t, "owners") {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -41,8 +43,8 @@ var shapes = []struct {
 }
 
 func bigSnapshot(n int, ownersOf func(i int) []int) *graph.Snapshot {
-	s := &graph.Snapshot{Mapper: newMapper(parseServedTypes())}
-	configMaps := &parseServedTypes()[2]
+	s := &graph.Snapshot{Mapper: testworld.Mapper(testworld.Types(servedTypes))}
+	configMaps := &testworld.Types(servedTypes)[2]
 	for i := range n {
 		o := graph.Object{Resource: configMaps, Namespace: "shop", Name: bigName(i), UID: types.UID(bigName(i))}
 		for _, k := range ownersOf(i) {
@@ -205,10 +207,10 @@ func BenchmarkManyOwners(b *testing.B) {
 func BenchmarkUndecided(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := &graph.Snapshot{Mapper: newMapper(parseServedTypes())}
+			s := &graph.Snapshot{Mapper: testworld.Mapper(testworld.Types(servedTypes))}
 			for i := range n {
 				s.Add(graph.Object{
-					Resource: &parseServedTypes()[0], Namespace: "shop", Name: bigName(i), UID: types.UID(bigName(i)),
+					Resource: &testworld.Types(servedTypes)[0], Namespace: "shop", Name: bigName(i), UID: types.UID(bigName(i)),
 					OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: bigName(i), UID: types.UID("o" + bigName(i))}},
 				})
 			}

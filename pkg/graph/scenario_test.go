@@ -3,16 +3,14 @@
 package graph_test
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -77,15 +75,14 @@ func answer(t *testing.T, body string) string {
 
 // scenario is what the lines of a case say.
 type scenario struct {
-	types    []graph.Resource
-	objects  []graph.Object
+	testworld.World
 	unlisted []graph.Unlisted
 	listedIn map[schema.GroupResource][]string // only in these namespaces
 	absent   []graph.Unlisted
 }
 
 func newScenario() *scenario {
-	return &scenario{types: parseServedTypes(), listedIn: map[schema.GroupResource][]string{}}
+	return &scenario{World: testworld.World{Types: testworld.Types(servedTypes)}, listedIn: map[schema.GroupResource][]string{}}
 }
 
 func (sc *scenario) add(line string) error {
@@ -106,7 +103,8 @@ func (sc *scenario) add(line string) error {
 	case "unlisted":
 		return sc.addUnlisted(words[1:])
 	}
-	return sc.addObject(words)
+	_, err := sc.Add(words, nil)
+	return err
 }
 
 func unlistedObject(resource, name string) graph.Unlisted {
@@ -129,7 +127,7 @@ func (sc *scenario) addUnlisted(words []string) error {
 			return err
 		}
 		u.GroupVersionResource = gv.WithResource("")
-		sc.types = slices.DeleteFunc(sc.types, func(r graph.Resource) bool { return r.GroupVersion() == gv })
+		sc.Types = slices.DeleteFunc(sc.Types, func(r graph.Resource) bool { return r.GroupVersion() == gv })
 	case len(words) == 3:
 		u = unlistedObject(words[0], words[1])
 	default:
@@ -145,71 +143,12 @@ func (sc *scenario) addUnlisted(words []string) error {
 	return nil
 }
 
-// addObject understands "Kind/namespace/name uid=...".
-func (sc *scenario) addObject(words []string) error {
-	parts := strings.Split(words[0], "/")
-	o := graph.Object{Name: parts[len(parts)-1]}
-	if len(parts) == 3 {
-		o.Namespace = parts[1]
-	}
-	apiVersions := []string{""}
-	for _, word := range words[1:] {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
-		case "uid":
-			o.UID = types.UID(value)
-		case "owner":
-			o.OwnerReferences = append(o.OwnerReferences, parseOwner(value))
-		case "deleting":
-			o.DeletionTimestamp = &metav1.Time{Time: time.Unix(0, 0)}
-		case "finalizers":
-			o.Finalizers = strings.Split(value, ",")
-		case "as":
-			apiVersions = strings.Split(value, "+")
-		default:
-			return fmt.Errorf("unknown word %q", word)
-		}
-	}
-	for _, apiVersion := range apiVersions {
-		i := slices.IndexFunc(sc.types, func(r graph.Resource) bool {
-			return r.Kind == parts[0] && (apiVersion == "" || r.GroupVersion().String() == apiVersion)
-		})
-		if i < 0 || sc.types[i].Namespaced != (o.Namespace != "") {
-			return fmt.Errorf("no type %s %s of this scope", apiVersion, parts[0])
-		}
-		o.Resource = &sc.types[i]
-		sc.objects = append(sc.objects, o)
-	}
-	return nil
-}
-
-// parseOwner understands apiVersion:Kind:name:uid with flags behind. The name
-// may hold colons.
-func parseOwner(s string) metav1.OwnerReference {
-	yes, no := true, false
-	ref := metav1.OwnerReference{}
-	for ; strings.ContainsRune("!~*", rune(s[len(s)-1])); s = s[:len(s)-1] {
-		switch s[len(s)-1] {
-		case '!':
-			ref.BlockOwnerDeletion = &yes
-		case '~':
-			ref.BlockOwnerDeletion = &no
-		case '*':
-			ref.Controller = &yes
-		}
-	}
-	f := strings.Split(s, ":")
-	ref.APIVersion, ref.Kind = f[0], f[1]
-	ref.Name, ref.UID = strings.Join(f[2:len(f)-1], ":"), types.UID(f[len(f)-1])
-	return ref
-}
-
 func (sc *scenario) snapshot() *graph.Snapshot {
-	s := &graph.Snapshot{Mapper: newMapper(sc.types)}
-	for _, o := range sc.objects {
+	s := &graph.Snapshot{Mapper: testworld.Mapper(sc.Types)}
+	for _, o := range sc.Objects {
 		s.Add(o)
 	}
-	for _, r := range sc.types {
+	for _, r := range sc.Types {
 		if _, partly := sc.listedIn[r.GroupResource()]; !partly {
 			s.MarkListed(r.GroupResource(), "", "")
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +31,7 @@ func (l *lookupStub) Resolve(apiVersion, kind string) (*meta.RESTMapping, error)
 	if l.resolveErr != nil {
 		return nil, l.resolveErr
 	}
-	return newMapper(parseServedTypes()).RESTMapping(schema.GroupKind{Kind: kind}, apiVersion)
+	return testworld.Mapper(testworld.Types(servedTypes)).RESTMapping(schema.GroupKind{Kind: kind}, apiVersion)
 }
 
 func (l *lookupStub) Lookup(resource schema.GroupVersionResource, namespace, name string) (*graph.FoundOwner, error) {
@@ -123,7 +125,7 @@ func TestUnlistedIsSorted(t *testing.T) {
 
 // An object that is read again counts once, as it is last.
 func TestAddAgain(t *testing.T) {
-	r := parseServedTypes()[0]
+	r := testworld.Types(servedTypes)[0]
 	s := graph.Snapshot{}
 	s.Add(graph.Object{Resource: &r, Namespace: "shop", Name: "p", UID: "p", ResourceVersion: "1"})
 	s.Add(graph.Object{Resource: &r, Namespace: "shop", Name: "q", UID: "q"})
@@ -140,7 +142,7 @@ func TestAddAgain(t *testing.T) {
 // and proves nothing about where the others are. The same name under another group
 // is the same object.
 func TestAmbiguous(t *testing.T) {
-	kinds := parseServedTypes()
+	kinds := testworld.Types(servedTypes)
 	widget, gizmo, ingress, old := &kinds[13], &kinds[14], &kinds[10], &kinds[11]
 	stream := graph.Object{Resource: widget, Namespace: "shop", Name: "app", UID: "stream"}
 	tag := graph.Object{Resource: gizmo, Namespace: "shop", Name: "app:old", UID: "stream"}
@@ -178,7 +180,7 @@ func TestAmbiguous(t *testing.T) {
 }
 
 func TestNewObject(t *testing.T) {
-	r := parseServedTypes()[0]
+	r := testworld.Types(servedTypes)[0]
 	seconds, time := int64(30), metav1.Now()
 	meta := metav1.ObjectMeta{
 		Namespace: "shop", Name: "p", UID: "u", ResourceVersion: "7", CreationTimestamp: time,

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,7 +53,7 @@ type reading struct {
 
 // worlds draws small worlds in which most references go wrong in some way.
 var worlds = rapid.Custom(func(t *rapid.T) world {
-	w := world{types: parseServedTypes()}
+	w := world{types: testworld.Types(servedTypes)}
 	n := rapid.IntRange(1, 8).Draw(t, "objects")
 	taken := map[string]bool{}
 	for i := range n {
@@ -171,7 +173,7 @@ func (w world) known(r reading) []graph.Resource {
 // read makes the snapshot of a reading.
 func (w world) read(r reading) *graph.Snapshot {
 	known := w.known(r)
-	s := &graph.Snapshot{Mapper: newMapper(known)}
+	s := &graph.Snapshot{Mapper: testworld.Mapper(known)}
 	for _, gv := range r.failed {
 		s.MarkUnlisted(graph.Unlisted{GroupVersionResource: gv.WithResource(""), Reason: graph.DiscoveryFailed})
 	}

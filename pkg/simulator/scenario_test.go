@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,7 +77,7 @@ type player struct {
 
 func (w *world) player(t *testing.T) *player {
 	p := &player{t: t, world: w, server: simulator.New(w.snapshot(), w.options()), read: map[types.UID]graph.Object{}}
-	for _, o := range w.objects {
+	for _, o := range w.Objects {
 		p.read[o.UID] = o
 	}
 	return p
@@ -244,7 +246,7 @@ func (p *player) state(args []string) string {
 		text += fmt.Sprint(" ", o.Finalizers)
 	}
 	for _, ref := range o.OwnerReferences {
-		text += " owner=" + ref.Kind + "/" + ref.Name + flags(ref)
+		text += " owner=" + ref.Kind + "/" + ref.Name + testworld.Flags(ref)
 	}
 	for _, w := range fate.Waits {
 		text += "\n    waits " + waitText(w)

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -60,8 +60,7 @@ func since(t time.Time) string { return fmt.Sprintf("%+ds", int(t.Sub(start).Sec
 // world is what the lines of a case say is in the cluster. Everything is listed
 // and all facts are read unless a line says otherwise.
 type world struct {
-	types        []graph.Resource
-	objects      []graph.Object
+	testworld.World
 	facts        graph.Facts
 	actors       simulator.Actors
 	unlisted     []graph.Unlisted
@@ -70,23 +69,13 @@ type world struct {
 }
 
 func newWorld() *world {
-	w := &world{nodes: map[string]string{}, facts: graph.Facts{
+	w := &world{World: testworld.World{Types: testworld.Types(servedTypes), Now: start, UID: testworld.Path}, nodes: map[string]string{}, facts: graph.Facts{
 		Pods:       map[types.UID]graph.PodFacts{},
 		Namespaces: map[types.UID]graph.NamespaceFacts{},
 		CRDs:       map[types.UID]graph.CRDFacts{},
 		Nodes:      map[string]bool{},
 		NodesRead:  true,
 	}}
-	for line := range strings.Lines(strings.TrimSpace(servedTypes)) {
-		f := strings.Fields(line)
-		gv, err := schema.ParseGroupVersion(f[0])
-		if err != nil {
-			panic(err)
-		}
-		w.types = append(w.types, graph.Resource{
-			GroupVersionResource: gv.WithResource(f[2]), Kind: f[1], Namespaced: f[3] == "namespaced",
-		})
-	}
 	return w
 }
 
@@ -155,47 +144,20 @@ func (w *world) addActors(words []string) error {
 	return nil
 }
 
-// addObject understands Kind/namespace/name, or Kind/name, with
+// addObject understands what testworld.World does, and
 //
-//	uid=u          default is what stands before
-//	rv=7           default is 1
-//	finalizers=a,b
-//	owner=Kind/name!*         in the same namespace or none; ! blocks, * controls
-//	deleting=+30 dgps=30      being deleted, with the deletion timestamp in seconds from the start
-//	label=key=value
-//	as=extensions/v1beta1     in this version
 //	node=n1 phase=Failed grace=5 mirror        facts of a pod; default Running, 30
 //	spec=kubernetes,other                      facts of a namespace; default kubernetes, - for none
 //	not-established                            facts of a CustomResourceDefinition
 //	unread                                     the facts could not be read
 func (w *world) addObject(words []string) error {
-	id := w.identity(words[0])
-	o := graph.Object{Namespace: id.Namespace, Name: id.Name, UID: id.UID, ResourceVersion: "1"}
 	pod := graph.PodFacts{Phase: "Running", TerminationGracePeriodSeconds: 30}
 	namespace := graph.NamespaceFacts{Finalizers: []string{"kubernetes"}}
 	crd := graph.CRDFacts{Established: true}
-	apiVersion, read := "", true
-	for _, word := range words[1:] {
-		key, value, _ := strings.Cut(word, "=")
+	read := true
+	o, err := w.Add(words, func(_ *graph.Object, key, value string) error {
 		number, _ := strconv.ParseInt(value, 10, 64)
 		switch key {
-		case "uid":
-			o.UID = types.UID(value)
-		case "rv":
-			o.ResourceVersion = value
-		case "finalizers":
-			o.Finalizers = strings.Split(value, ",")
-		case "owner":
-			o.OwnerReferences = append(o.OwnerReferences, w.owner(value, o.Namespace))
-		case "deleting":
-			o.DeletionTimestamp = &metav1.Time{Time: start.Add(time.Duration(number) * time.Second)}
-		case "dgps":
-			o.DeletionGracePeriodSeconds = &number
-		case "label":
-			key, value, _ := strings.Cut(value, "=")
-			o.Labels = map[string]string{key: value}
-		case "as":
-			apiVersion = value
 		case "node":
 			pod.NodeName = value
 		case "phase":
@@ -211,32 +173,31 @@ func (w *world) addObject(words []string) error {
 		case "unread":
 			read = false
 		default:
-			return fmt.Errorf("unknown word %q", word)
+			return fmt.Errorf("unknown word %q", key)
 		}
+		return nil
+	})
+	if err != nil || !read {
+		return err
 	}
-	o.Resource = w.resource(id.Resource.Kind, apiVersion)
-	if read {
-		switch o.Resource.Kind {
-		case "Pod":
-			w.facts.Pods[o.UID] = pod
-		case "Namespace":
-			w.facts.Namespaces[o.UID] = namespace
-		case "CustomResourceDefinition":
-			crd.Plural, crd.Group, _ = strings.Cut(o.Name, ".")
-			w.facts.CRDs[o.UID] = crd
-		}
+	switch o.Resource.Kind {
+	case "Pod":
+		w.facts.Pods[o.UID] = pod
+	case "Namespace":
+		w.facts.Namespaces[o.UID] = namespace
+	case "CustomResourceDefinition":
+		crd.Plural, crd.Group, _ = strings.Cut(o.Name, ".")
+		w.facts.CRDs[o.UID] = crd
 	}
-	w.objects = append(w.objects, o)
 	return nil
 }
 
 func (w *world) resource(kind, apiVersion string) *graph.Resource {
-	for i := range w.types {
-		if r := &w.types[i]; r.Kind == kind && (apiVersion == "" || r.GroupVersion().String() == apiVersion) {
-			return r
-		}
+	r, err := w.Type(kind, apiVersion)
+	if err != nil {
+		panic(err)
 	}
-	panic("no type " + apiVersion + " " + kind)
+	return r
 }
 
 // identity understands Kind/namespace/name, Kind/name, and both with @apiVersion
@@ -251,7 +212,7 @@ func (w *world) identity(text string) graph.Identity {
 	if id.Resource.Namespaced != (id.Namespace != "") {
 		panic(text + " is of the other scope")
 	}
-	for _, o := range w.objects {
+	for _, o := range w.Objects {
 		if o.Resource.Kind == parts[0] && o.Namespace == id.Namespace && o.Name == id.Name {
 			id.UID = o.UID
 		}
@@ -260,40 +221,8 @@ func (w *world) identity(text string) graph.Identity {
 }
 
 func (w *world) first(uid types.UID) graph.Object {
-	i := slices.IndexFunc(w.objects, func(o graph.Object) bool { return o.UID == uid })
-	return w.objects[i]
-}
-
-func (w *world) owner(text, namespace string) metav1.OwnerReference {
-	yes := true
-	ref := metav1.OwnerReference{}
-	for ; strings.ContainsRune("!*", rune(text[len(text)-1])); text = text[:len(text)-1] {
-		if text[len(text)-1] == '!' {
-			ref.BlockOwnerDeletion = &yes
-		} else {
-			ref.Controller = &yes
-		}
-	}
-	kind, name, _ := strings.Cut(text, "/")
-	r := w.resource(kind, "")
-	path := text
-	if r.Namespaced {
-		path = kind + "/" + namespace + "/" + name
-	}
-	ref.APIVersion, ref.Kind, ref.Name, ref.UID = r.GroupVersion().String(), kind, name, types.UID(path)
-	return ref
-}
-
-// flags writes the flags of an owner reference as owner reads them.
-func flags(ref metav1.OwnerReference) string {
-	text := ""
-	if ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion {
-		text += "!"
-	}
-	if ref.Controller != nil && *ref.Controller {
-		text += "*"
-	}
-	return text
+	i := slices.IndexFunc(w.Objects, func(o graph.Object) bool { return o.UID == uid })
+	return w.Objects[i]
 }
 
 func (w *world) options() simulator.Options {
@@ -301,25 +230,17 @@ func (w *world) options() simulator.Options {
 }
 
 func (w *world) snapshot() *graph.Snapshot {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	s := &graph.Snapshot{Mapper: mapper, Facts: w.facts}
-	for _, r := range w.types {
-		scope := meta.RESTScopeRoot
-		if r.Namespaced {
-			scope = meta.RESTScopeNamespace
-		}
-		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
-	}
+	s := &graph.Snapshot{Mapper: testworld.Mapper(w.Types), Facts: w.facts}
 	w.addNamespaces()
 	for _, pod := range w.facts.Pods {
 		if w.facts.NodesRead && pod.NodeName != "" && w.nodes[pod.NodeName] != "absent" {
 			w.facts.Nodes[pod.NodeName] = w.nodes[pod.NodeName] == ""
 		}
 	}
-	for _, o := range w.objects {
+	for _, o := range w.Objects {
 		s.Add(o)
 	}
-	for _, r := range w.types {
+	for _, r := range w.Types {
 		unlisted := func(u graph.Unlisted) bool { return u.GroupResource() == r.GroupResource() }
 		if !slices.ContainsFunc(w.unlisted, unlisted) {
 			s.MarkListed(r.GroupResource(), "", "")
@@ -333,9 +254,9 @@ func (w *world) snapshot() *graph.Snapshot {
 
 // addNamespaces adds the namespaces that objects name.
 func (w *world) addNamespaces() {
-	for _, o := range w.objects {
+	for _, o := range w.Objects {
 		id := w.identity("Namespace/" + o.Namespace)
-		known := slices.ContainsFunc(w.objects, func(n graph.Object) bool { return n.UID == id.UID })
+		known := slices.ContainsFunc(w.Objects, func(n graph.Object) bool { return n.UID == id.UID })
 		if o.Namespace != "" && !known && !slices.Contains(w.noNamespaces, o.Namespace) {
 			_ = w.addObject([]string{"Namespace/" + o.Namespace})
 		}

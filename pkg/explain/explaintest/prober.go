@@ -19,9 +19,9 @@ import (
 // answer says what an Answer has for a write, or accepts it. It makes the error of "403 words", "422 field: words", "kept" or "".
 func (s *World) answer(write string, resource schema.GroupVersionResource, namespace, name string) (string, error) {
 	kind := ""
-	for k, r := range s.Resources {
+	for _, r := range s.objects.Types {
 		if r.GroupVersionResource == resource {
-			kind = k
+			kind = r.Kind
 		}
 	}
 	place := kind + "/" + name

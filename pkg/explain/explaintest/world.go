@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,21 +67,21 @@ apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions clust
 example.com/v1 Widget widgets namespaced
 `
 
-// World is a cluster of a few lines:
+// other is a type that the server does not have.
+var other = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"}, Kind: "Other", Namespaced: true}
+
+// World is a cluster of a few lines, in which testworld.World reads objects:
 //
-//	ConfigMap/shop/a deleted=60 finalizers=foregroundDeletion owners=b! grace=30 {"status": ...}
+//	ConfigMap/shop/a deleted=60 finalizers=foregroundDeletion owner=ConfigMap/b! grace=30 {"status": ...}
 //	lease kube-system/kube-controller-manager 5     renewed so many seconds ago
 //	unlisted configmaps                             everywhere; or: unreadable nodes
 //	unlisted configmaps shop                        everywhere but in that namespace
 //	failed widgets conversion webhook for ...       the list fails with these words
 //	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
 //
-// deleted is the age of the deletion request in seconds, ! a blocking
-// reference, * one to a controller. What follows an object is merged into the whole object. Namespaces
-// are there unless they are named with "no namespace shop".
+// The UID of an object is its name. What follows it is what the whole of it has
+// besides. Namespaces are there unless they are named with "no namespace shop".
 type World struct {
-	// Resources are the types by kind.
-	Resources map[string]graph.Resource
 	// Whole has the objects by resource/namespace/name.
 	Whole map[string]*unstructured.Unstructured
 	// Requests counts those that were answered.
@@ -88,7 +89,7 @@ type World struct {
 	// Answers are those to probes, by "WRITE Kind/namespace/name".
 	Answers map[string]string
 
-	objects    []graph.Object
+	objects    testworld.World
 	unlisted   map[string]bool
 	listedIn   map[string]string // the one namespace in which unlisted could be listed
 	unreadable map[string]bool
@@ -99,16 +100,11 @@ type World struct {
 // Parse makes the cluster that the text says.
 func Parse(t testing.TB, text string) *World {
 	s := &World{
-		Resources: map[string]graph.Resource{}, Whole: map[string]*unstructured.Unstructured{},
+		Whole:    map[string]*unstructured.Unstructured{},
+		objects:  testworld.World{Types: append(testworld.Types(served), other), Now: Now, UID: testworld.Name},
 		unlisted: map[string]bool{}, listedIn: map[string]string{}, unreadable: map[string]bool{}, absent: map[string]bool{},
 		failed: map[string]string{}, Answers: map[string]string{},
 	}
-	for line := range strings.Lines(strings.TrimSpace(served)) {
-		f := strings.Fields(line)
-		gv, _ := schema.ParseGroupVersion(f[0])
-		s.Resources[f[1]] = graph.Resource{GroupVersionResource: gv.WithResource(f[2]), Kind: f[1], Namespaced: f[3] == "namespaced"}
-	}
-	s.Resources["Other"] = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"}, Kind: "Other", Namespaced: true}
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		words, body, _ := strings.Cut(strings.TrimSpace(line), " {")
 		f := strings.Fields(words)
@@ -133,66 +129,46 @@ func Parse(t testing.TB, text string) *World {
 			namespace, name, _ := strings.Cut(f[1], "/")
 			age, _ := strconv.Atoi(f[2])
 			renewed := Now.Add(-time.Duration(age) * time.Second).Format(time.RFC3339Nano)
-			s.add(t, "Lease/"+namespace+"/"+name, nil, fmt.Sprintf(`{"spec":{"holderIdentity":"h","leaseDurationSeconds":15,"renewTime":%q}}`, renewed))
+			s.add(t, []string{"Lease/" + namespace + "/" + name}, fmt.Sprintf(`{"spec":{"holderIdentity":"h","leaseDurationSeconds":15,"renewTime":%q}}`, renewed))
 		default:
 			if body != "" {
 				body = "{" + body
 			}
-			s.add(t, f[0], f[1:], body)
+			s.add(t, f, body)
 		}
 	}
-	for _, o := range s.objects {
+	for _, o := range s.objects.Objects {
 		if o.Namespace != "" && !s.absent[o.Namespace] && s.Whole["namespaces//"+o.Namespace] == nil {
-			s.add(t, "Namespace/"+o.Namespace, nil, "")
+			s.add(t, []string{"Namespace/" + o.Namespace}, "")
 		}
 	}
 	return s
 }
 
-func (s *World) add(t testing.TB, name string, words []string, body string) {
-	parts := strings.Split(name, "/")
-	resource, ok := s.Resources[parts[0]]
-	if !ok {
-		t.Fatalf("unknown kind in %q", name)
-	}
-	o := graph.Object{Resource: &resource, Name: parts[len(parts)-1], UID: types.UID(parts[len(parts)-1]), ResourceVersion: "1"}
-	if len(parts) == 3 {
-		o.Namespace = parts[1]
-	}
-	for _, word := range words {
-		key, value, _ := strings.Cut(word, "=")
-		switch key {
-		case "deleted":
-			age, _ := strconv.Atoi(value)
-			o.DeletionTimestamp = &metav1.Time{Time: Now.Add(-time.Duration(age) * time.Second)}
-			o.DeletionGracePeriodSeconds = new(int64)
-		case "made":
-			age, _ := strconv.Atoi(value)
-			o.CreationTimestamp = metav1.Time{Time: Now.Add(-time.Duration(age) * time.Second)}
-		case "grace":
-			seconds, _ := strconv.ParseInt(value, 10, 64)
-			o.DeletionGracePeriodSeconds = &seconds
-			o.DeletionTimestamp = &metav1.Time{Time: o.DeletionTimestamp.Add(time.Duration(seconds) * time.Second)}
-		case "finalizers":
-			o.Finalizers = strings.Split(value, ",")
-		case "owners":
-			for _, owner := range strings.Split(value, ",") {
-				kind, name, _ := strings.Cut(owner, "/")
-				name, controller := strings.CutSuffix(name, "*")
-				plain, block := strings.CutSuffix(name, "!")
-				apiVersion, _ := s.Resources[kind].GroupVersionKind().ToAPIVersionAndKind()
-				o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
-					APIVersion: apiVersion, Kind: kind, Name: plain, UID: types.UID(plain), BlockOwnerDeletion: &block, Controller: &controller,
-				})
-			}
+// add reads an object, as testworld.World does, with
+//
+//	grace=30                        a grace period, over which its deletion takes longer
+//
+// and what is behind it merged into the whole object.
+func (s *World) add(t testing.TB, words []string, body string) {
+	t.Helper()
+	o, err := s.objects.Add(words, func(o *graph.Object, key, value string) error {
+		seconds, err := strconv.ParseInt(value, 10, 64)
+		if key != "grace" || err != nil || o.DeletionTimestamp == nil {
+			return fmt.Errorf("what is %s=%s?", key, value)
 		}
+		o.DeletionGracePeriodSeconds = &seconds
+		o.DeletionTimestamp = &metav1.Time{Time: o.DeletionTimestamp.Add(time.Duration(seconds) * time.Second)}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", words[0], err)
 	}
-	s.objects = append(s.objects, o)
 	whole := &unstructured.Unstructured{Object: map[string]any{}}
 	if body != "" {
 		// Numbers are int64, as they are in what the API server answers.
 		if err := utiljson.Unmarshal([]byte(body), &whole.Object); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: %v", words[0], err)
 		}
 	}
 	whole.SetName(o.Name)
@@ -202,7 +178,7 @@ func (s *World) add(t testing.TB, name string, words []string, body string) {
 	whole.SetDeletionTimestamp(o.DeletionTimestamp)
 	whole.SetDeletionGracePeriodSeconds(o.DeletionGracePeriodSeconds)
 	whole.SetFinalizers(o.Finalizers)
-	s.Whole[resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
+	s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
 }
 
 // Read implements evidence.Cluster.
@@ -237,17 +213,9 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 
 // Graph returns the graph of what can be listed.
 func (s *World) Graph() *graph.Graph {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	snapshot := &graph.Snapshot{Mapper: mapper}
-	for kind, r := range s.Resources {
-		scope := meta.RESTScopeRoot
-		if r.Namespaced {
-			scope = meta.RESTScopeNamespace
-		}
-		if kind == "Other" {
-			continue
-		}
-		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
+	types := testworld.Types(served)
+	snapshot := &graph.Snapshot{Mapper: testworld.Mapper(types)}
+	for _, r := range types {
 		if message, failed := s.failed[r.Resource]; failed {
 			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.ServerError, Message: message})
 		} else if s.unlisted[r.Resource] {
@@ -259,7 +227,7 @@ func (s *World) Graph() *graph.Graph {
 			snapshot.MarkListed(r.GroupResource(), "", "1")
 		}
 	}
-	for _, o := range s.objects {
+	for _, o := range s.objects.Objects {
 		snapshot.Add(o)
 	}
 	return graph.New(snapshot)
