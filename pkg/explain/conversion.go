@@ -21,6 +21,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Types that cannot be listed: apiextensions-apiserver/pkg/apiserver/conversion, and the
+// storage transformers of the API server.
+
 // Failed is an object that was asked for and could not be read.
 type Failed struct {
 	Object graph.Identity

@@ -12,6 +12,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
+// Devices and groups of pods: pkg/controller/resourceclaim and
+// scheduling/podgroupprotection.
+
 // deviceClaim is a ResourceClaim: the pods for which it is reserved go first
 // (pkg/controller/resourceclaim).
 func (w *walker) deviceClaim(n graph.Node) []hold {

@@ -16,6 +16,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Pods that a Job counts: pkg/controller/job, trackJobStatusAndRemoveFinalizers.
+
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 
 // builtinJobController is the value of spec.managedBy that means the job

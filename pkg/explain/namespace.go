@@ -17,6 +17,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Namespaces: pkg/controller/namespace/deletion, namespaced_resources_deleter.go.
+
 // How long the namespace controller may take: for its first pass, and after the
 // last thing that it waited for went.
 const (

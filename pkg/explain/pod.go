@@ -16,6 +16,10 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Pods past their deletion: pkg/kubelet (SyncTerminatingPod,
+// PodCouldHaveRunningContainers)
+// and pkg/controller/podgc.
+
 // How long a kubelet may take after the grace period, and how long it may take
 // to clean up when the containers have ended.
 const (

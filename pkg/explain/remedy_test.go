@@ -308,12 +308,10 @@ func TestOperations(t *testing.T) {
 			t.Errorf("%s: %+v\n%s", wrong, o, r.Command)
 		}
 	}
-	for _, all := range [][]struct{ name, cluster, want string }{cases, probeCases, waiterCases, controllerCases} {
-		for _, c := range all {
-			for _, cause := range parse(t, c.cluster).report(t).Causes {
-				for _, r := range cause.Remedies {
-					check(r)
-				}
+	for _, cluster := range clusters(t) {
+		for _, cause := range parse(t, cluster).report(t).Causes {
+			for _, r := range cause.Remedies {
+				check(r)
 			}
 		}
 	}

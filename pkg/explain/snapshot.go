@@ -14,6 +14,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Snapshots, copies and classes of volumes: kubernetes-csi/external-snapshotter and
+// external-provisioner, pkg/controller/volume/vacprotection.
+
 const snapshotGroup = "snapshot.storage.k8s.io"
 
 var (

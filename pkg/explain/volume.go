@@ -14,6 +14,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
+// Claims and volumes: pkg/controller/volume/pvcprotection and pvprotection.
+
 // claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use
 // the claim go first (pkg/controller/volume/pvcprotection).
 func (w *walker) claim(n graph.Node) []hold {

@@ -5,6 +5,7 @@ package explaintest
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -78,6 +79,7 @@ var other = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Gro
 //	unlisted configmaps shop                        everywhere but in that namespace
 //	failed widgets conversion webhook for ...       the list fails with these words
 //	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
+//	with operator                                   what parts.txt has under that name
 //
 // The UID of an object is its name. What follows it is what the whole of it has
 // besides. Namespaces are there unless they are named with "no namespace shop".
@@ -97,15 +99,46 @@ type World struct {
 	failed     map[string]string // lists, by resource
 }
 
+//go:embed parts.txt
+var partsText string
+
+// parts are what "with NAME" stands for.
+var parts = func() map[string]string {
+	all := map[string]string{}
+	for _, part := range strings.Split(partsText, "\n== ")[1:] {
+		name, lines, _ := strings.Cut(part, "\n")
+		all[name] = lines
+	}
+	return all
+}()
+
+// expand puts the parts in the place of their names.
+func expand(t testing.TB, text string) string {
+	t.Helper()
+	var lines strings.Builder
+	for line := range strings.Lines(text) {
+		name, is := strings.CutPrefix(strings.TrimSpace(line), "with ")
+		if is && parts[name] == "" {
+			t.Fatalf("there is no part %q", name)
+		}
+		if is {
+			line = parts[name] + "\n"
+		}
+		lines.WriteString(line)
+	}
+	return lines.String()
+}
+
 // Parse makes the cluster that the text says.
 func Parse(t testing.TB, text string) *World {
+	t.Helper()
 	s := &World{
 		Whole:    map[string]*unstructured.Unstructured{},
 		objects:  testworld.World{Types: append(testworld.Types(served), other), Now: Now, UID: testworld.Name},
 		unlisted: map[string]bool{}, listedIn: map[string]string{}, unreadable: map[string]bool{}, absent: map[string]bool{},
 		failed: map[string]string{}, Answers: map[string]string{},
 	}
-	for line := range strings.Lines(strings.TrimSpace(text)) {
+	for line := range strings.Lines(strings.TrimSpace(expand(t, text))) {
 		words, body, _ := strings.Cut(strings.TrimSpace(line), " {")
 		f := strings.Fields(words)
 		if len(f) == 0 {

@@ -18,6 +18,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// The finalizer foregroundDeletion: garbagecollector.go, processDeletingDependentsItem
+// and attemptToDeleteItem.
+
 // collectorDelay is how long the garbage collector may take for one step.
 const collectorDelay = 10 * time.Second
 
@@ -273,73 +276,4 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference, summa
 			})
 		}
 	})
-}
-
-// orphan is the finalizer orphan: the references to the object are removed from
-// its dependents first.
-func (w *walker) orphan(n graph.Node) []hold {
-	switch {
-	case w.evidence.NamespaceGone(n.Namespace()):
-		return nil
-	case w.pendingFinalizer(n, metav1.FinalizerOrphanDependents) || !n.HasDependents() && w.incomplete() == "":
-		if denied := w.orphanDenied(n); denied != nil {
-			return denied
-		}
-		return []hold{w.collector(n, gcOrphanPending, "the garbage collector has to orphan its dependents")}
-	}
-	return []hold{{because: "its dependents are not orphaned yet", cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
-		c.Summary = referencing(n) + "; why the references are not removed is not known"
-		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
-		if missing := w.incomplete(); missing != "" {
-			c.Evidence = append(c.Evidence, Evidence{Source: "the lists", Value: missing})
-		}
-	})}}
-}
-
-// referencing says how many dependents still reference an owner.
-func referencing(n graph.Node) string {
-	dependents := len(n.Dependents())
-	if dependents == 1 {
-		return "1 dependent still references it"
-	}
-	return evidence.Number(dependents, "dependent") + " still reference it"
-}
-
-// orphanDenied is an owner whose references may not be removed from a
-// dependent, or which may not be updated itself.
-func (w *walker) orphanDenied(n graph.Node) []hold {
-	if w.age(n) <= collectorDelay {
-		return nil
-	}
-	refusing, r := n, w.asker.TryRemoval(n, metav1.FinalizerOrphanDependents)
-	for i, d := range n.Dependents() {
-		if !r.OK() || i >= evidence.MaxShown {
-			break
-		}
-		refusing, r = d, w.asker.TryRelease(d, n.UID())
-	}
-	root := w.refusal(refusing, r, "UPDATE")
-	if root == nil {
-		return nil
-	}
-	because := "the garbage collector may not update " + refusing.Identity().String()
-	if root.Verdict != Stuck {
-		because = "the garbage collector may not be allowed to update " + refusing.Identity().String()
-	}
-	c := w.cause(gcOrphanPending, n.Identity(), "denied", func(c *Cause) {
-		c.Verdict = root.Verdict
-		c.Summary = "the finalizer orphan cannot be taken off it"
-		if n.HasDependents() {
-			c.Summary = referencing(n) + ", and the references cannot be removed: deleting it in another way now would delete what has no other owner"
-		}
-		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
-		for _, ref := range refusing.Owners() {
-			if ref.UID == n.UID() {
-				remedy := w.dropReference(refusing, ref.Index, ref.UID, "removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")
-				remedy.Risk, remedy.Leaks = Safe, "" // it is what the orphaning is for
-				c.Remedies = append(c.Remedies, remedy)
-			}
-		}
-	})
-	return []hold{{symptom: gcOrphanPending, because: because, cause: root}, {because: because, cause: c}}
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// kube-controller-manager: cmd/kube-controller-manager/app, whose leader runs the
+// garbage collector and the controllers beside it.
+
 // How long the controllers of kube-controller-manager may take before their
 // silence means something (docs/stuck-causes, thresholds).
 const (

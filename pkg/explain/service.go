@@ -16,6 +16,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Load balancers and service addresses: k8s.io/cloud-provider/controllers/service and
+// pkg/controller/servicecidrs.
+
 // cidrDelay is how long the controller of ServiceCIDRs may take: it waits ten
 // seconds for allocations that are under way.
 const cidrDelay = 30 * time.Second

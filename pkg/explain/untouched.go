@@ -16,6 +16,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
+// Objects that nobody is deleting.
+
 // remade is how young an object must be for its creation to be worth a word:
 // whoever deleted one of its name a moment ago is looking at another one.
 const remade = 5 * time.Minute

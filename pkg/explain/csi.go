@@ -18,6 +18,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Attachments and storage of CSI drivers: pkg/controller/volume/attachdetach, and
+// kubernetes-csi/external-attacher and external-provisioner.
+
 var (
 	attachments    = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "volumeattachments"}
 	csiDrivers     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}

@@ -14,6 +14,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Finalizers of controllers outside Kubernetes: what explain/controllers finds, in words.
+
 // ruling is what is found of one object's finalizer. Objects with the same
 // identifier and key share the cause.
 type ruling struct {

@@ -15,6 +15,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
+// Nodes that Karpenter drains: sigs.k8s.io/karpenter, controllers/node/termination.
+
 var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 
 // karpenter is a Node, or the NodeClaim behind it, that Karpenter drains before

@@ -17,6 +17,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
+// Writes that are refused: what explain/admission finds, in words.
+
 // refusals asks whether the finalizers of an object could be taken off at all:
 // a controller, dead or alive, needs that. The garbage collector's own are asked
 // about where its other work is done.

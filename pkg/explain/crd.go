@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// The instances of a CustomResourceDefinition:
+// apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go.
+
+// crdDelay is how long the API server may take to notice that a
+// CustomResourceDefinition has no instances any more.
+const crdDelay = 75 * time.Second
+
+// instances is the finalizer of a CustomResourceDefinition: its instances go
+// first. The API server deletes them.
+func (w *walker) instances(n graph.Node) []hold {
+	symptom := crdInstances
+	name := n.Object().Name
+	all, untouched := w.evidence.Instances(schema.ParseGroupResource(name)), 0
+	var holds []hold
+	for _, m := range all {
+		if m.BeingDeleted() {
+			holds = append(holds, hold{symptom: symptom, because: "waits for its " + count(len(all), "instance"), next: &m})
+		} else {
+			untouched++
+		}
+	}
+	plural, group, _ := strings.Cut(name, ".")
+	gr := schema.GroupResource{Group: group, Resource: plural}
+	unseen := !w.evidence.Covers(gr, "", "")
+	if refused := w.instancesRefused(n, gr); len(refused) > 0 {
+		holds = append(holds, refused...)
+	} else if unseen || untouched > 0 || len(all) == 0 {
+		holds = append(holds, hold{symptom: symptom, because: "the API server deletes its instances", cause: w.instancesLeft(n, untouched, unseen)})
+	}
+	return holds
+}
+
+// instancesLeft is a CustomResourceDefinition at which it is the API server's
+// turn, or whose instances could not be listed.
+func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
+	return w.cause(crdInstances, n.Identity(), "", func(c *Cause) {
+		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", crdCleanup)}
+		if full, err := w.evidence.Whole(n); err == nil {
+			if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {
+				c.Evidence = append(c.Evidence, condition.Fact(n.Identity().String()))
+			}
+		}
+		c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(crdDelay)
+		c.Summary = fmt.Sprintf("the API server has still to delete %d of its instances", untouched)
+		if untouched == 0 {
+			c.Summary = "its instances are gone; the API server notices it within a minute or so"
+		}
+		if unseen {
+			c.Verdict, c.Summary, c.Until = Unknown, "its instances could not be listed", time.Time{}
+		} else if w.evidence.Now.After(c.Until) {
+			c.Verdict, c.Until = Unknown, time.Time{}
+			c.Summary += ", and has not for longer than usual"
+		}
+		c.Remedies = []Remedy{w.nudge(n, "")}
+	})
+}

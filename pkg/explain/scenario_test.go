@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+)
+
+// TestScenarios runs the scenarios in testdata/*.txt, a file for each first cause. A
+// case is a cluster, as explaintest.World reads it, and after a line with -- what is
+// said of it:
+//
+//	ConfigMap/s/a: Stuck fin-absent@a*1        an object, its verdict, its causes: the kind, the
+//	                                           object's name, and how many objects that holds up
+//	fin-absent at ConfigMap/s/a: ...           a cause
+//	    safe: ...                              what can be done, at what risk
+//	        kubectl ...
+func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
+
+// answer returns the case with what is said.
+func answer(t *testing.T, body string) string {
+	given, _, ok := strings.Cut(body, "\n--\n")
+	if !ok {
+		t.Fatal("no line --")
+	}
+	s := parse(t, given)
+	report := s.report(t)
+	return given + "\n--\n" + verdicts(report) + causes(report) + body[len(strings.TrimRight(body, "\n")):]
+}
+
+// causes writes what is said of the causes of a report.
+func causes(report *explain.Report) string {
+	var text strings.Builder
+	for _, c := range report.Causes {
+		fmt.Fprintf(&text, "\n%s at %s: %s", c.ID, c.Object, c.Summary)
+		for _, r := range c.Remedies {
+			fmt.Fprintf(&text, "\n    %s: %s", r.Risk, r.Effect)
+			if r.Leaks != "" {
+				fmt.Fprintf(&text, "; leaves behind: %s", r.Leaks)
+			}
+			if r.Command != "" {
+				fmt.Fprintf(&text, "\n        %s", r.Command)
+			}
+		}
+	}
+	return text.String()
+}
+
+// clusters returns the clusters of all scenarios.
+func clusters(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range strings.Split(string(text), "\n== ")[1:] {
+			_, body, _ := strings.Cut(c, "\n")
+			given, _, _ := strings.Cut(body, "\n--\n")
+			all = append(all, given)
+		}
+	}
+	return all
+}
