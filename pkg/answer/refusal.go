@@ -130,6 +130,19 @@ func IsConversionFailure(message string) bool {
 	return strings.Contains(message, "conversion webhook for ")
 }
 
+// IsInitializing reports whether words of the API server say that the storage of a type
+// is not ready, as it also says for ever of one whose conversion does not work
+// (k8s.io/apiserver/pkg/storage/cacher).
+func IsInitializing(message string) bool {
+	return strings.Contains(message, "storage is (re)initializing")
+}
+
+// IsNoType reports whether words of the API server say that it does not serve what a
+// request is for (apimachinery/pkg/api/errors, NewGenericServerResponse).
+func IsNoType(message string) bool {
+	return strings.Contains(message, "the server could not find the requested resource")
+}
+
 // IsUndecodable reports whether words of the API server say that what etcd has of an
 // object cannot be decrypted or decoded.
 func IsUndecodable(message string) bool { return unreadable.MatchString(message) }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,7 +133,7 @@ func (w *walker) unlistedCauses(unlisted []graph.Unlisted) []*Cause {
 // typeGone reports whether a type could not be listed because it went away
 // between discovery and the list: then nothing is left of it.
 func (w *walker) typeGone(u graph.Unlisted) bool {
-	if u.Reason != graph.ServerError || !strings.Contains(u.Message, "the server could not find the requested resource") || graph.BuiltinGroup(u.Group) {
+	if u.Reason != graph.ServerError || !answer.IsNoType(u.Message) || graph.BuiltinGroup(u.Group) {
 		return false
 	}
 	_, err := w.evidence.Get(crds, "", u.GroupResource().String())
@@ -254,7 +253,7 @@ var convertedKind = regexp.MustCompile(`conversion webhook for ([^\s,/]+)/[^\s,/
 // being initialized, as it does to the namespace controller for types of which
 // it has no object, those that it cannot list in some version.
 func (w *walker) initializing(message string) []*Cause {
-	if !strings.Contains(message, "storage is (re)initializing") && !answer.IsConversionFailure(message) {
+	if !answer.IsInitializing(message) && !answer.IsConversionFailure(message) {
 		return nil
 	}
 	all, err := w.evidence.List(crds, "")

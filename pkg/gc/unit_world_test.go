@@ -18,33 +18,34 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // served are the types of these tests, by the names that worlds use.
-var served = map[string]*graph.Resource{
-	"configmap": {GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true},
-	"secret":    {GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, Kind: "Secret", Namespaced: true},
-	"pod":       {GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, Kind: "Pod", Namespaced: true},
-	"namespace": {GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"},
-	"node":      {GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, Kind: "Node"},
-	"crd": {
-		GroupVersionResource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-		Kind:                 "CustomResourceDefinition",
-	},
-	"widget": {GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}, Kind: "Widget", Namespaced: true},
-}
-
-func servedMapper() meta.RESTMapper {
-	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, r := range served {
-		scope := meta.RESTScopeRoot
-		if r.Namespaced {
-			scope = meta.RESTScopeNamespace
-		}
-		mapper.AddSpecific(r.GroupVersionKind(), r.GroupVersionResource, r.GroupVersionResource, scope)
+var served = func() map[string]*graph.Resource {
+	all := map[string]*graph.Resource{}
+	for _, r := range testworld.Types(`
+v1                      ConfigMap                configmaps                namespaced
+v1                      Secret                   secrets                   namespaced
+v1                      Pod                      pods                      namespaced
+v1                      Namespace                namespaces                cluster
+v1                      Node                     nodes                     cluster
+apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
+example.com/v1          Widget                   widgets                   namespaced`) {
+		all[strings.Replace(strings.ToLower(r.Kind), "customresourcedefinition", "crd", 1)] = &r
 	}
-	return mapper
+	return all
+}()
+
+func servedMapper() meta.RESTMapper { return testworld.Mapper(servedTypes()) }
+
+func servedTypes() []graph.Resource {
+	var types []graph.Resource
+	for _, r := range served {
+		types = append(types, *r)
+	}
+	return types
 }
 
 // fatal is what reading a world needs of a testing.TB or a rapid.T.
@@ -61,38 +62,37 @@ type fatal interface {
 // says.
 func parseWorld(t fatal, text string) []graph.Object {
 	t.Helper()
-	var objects []graph.Object
+	world := testworld.World{Types: servedTypes(), UID: testworld.Name}
 	for line := range strings.Lines(text) {
 		line, owners, _ := strings.Cut(strings.TrimSpace(line), " <")
-		fields := strings.Fields(line)
-		if len(fields) == 0 {
+		words := strings.Fields(line)
+		if len(words) == 0 {
 			continue
 		}
-		o := parseObject(t, fields[0])
-		for _, f := range fields[1:] {
-			switch key, value, _ := strings.Cut(f, "="); key {
-			case "finalizers":
-				o.Finalizers = strings.Split(value, ",")
+		stated := parseObject(t, words[0])
+		words[0] = stated.Identity().String()
+		o, err := world.Add(words, func(o *graph.Object, key, value string) (err error) {
+			var seconds int64
+			switch key {
 			case "version":
 				o.ResourceVersion = value
-			case "deleting":
-				o.DeletionTimestamp = &metav1.Time{}
 			case "grace":
-				seconds, err := strconv.ParseInt(value, 10, 64)
-				if err != nil {
-					t.Fatalf("%s: %v", line, err)
-				}
+				seconds, err = strconv.ParseInt(value, 10, 64)
 				o.DeletionGracePeriodSeconds = &seconds
 			default:
-				t.Fatalf("%s: what is %s?", line, f)
+				err = fmt.Errorf("what is %s?", key)
 			}
+			return err
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
 		}
+		o.Resource = stated.Resource
 		for _, owner := range strings.Fields(owners) {
 			o.OwnerReferences = append(o.OwnerReferences, parseOwner(t, owner))
 		}
-		objects = append(objects, o)
 	}
-	return objects
+	return world.Objects
 }
 
 func parseObject(t fatal, text string) graph.Object {
