@@ -29,6 +29,8 @@ type ruling struct {
 	shared, own []Evidence
 	controller  *Controller
 	remedies    []Remedy
+	// ownRemedies are for the object alone.
+	ownRemedies []Remedy
 	// byHand: removing the finalizer by hand is a way out, the last one.
 	byHand bool
 }
@@ -210,7 +212,7 @@ func (w *walker) judgeDead(n graph.Node, s *controllers.Search, c *controllers.C
 	if c.Named && w.finder.MayNotChange(c.Workload, n) {
 		resource := n.Resource().GroupResource().String()
 		r.own = []Evidence{{Source: "ServiceAccount/" + c.Account.Namespace + "/" + c.Account.Name, Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
-		r.remedies = append(r.remedies, w.askRights(n, c))
+		r.ownRemedies = append(r.ownRemedies, w.askRights(n, c))
 	}
 	return r
 }

@@ -5,6 +5,8 @@ package explain_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,8 @@ type scenario struct {
 	*explaintest.World
 	catalogue *finalizers.Catalogue
 	wait      func(time.Duration)
+	// shuffle has objects explained in another order.
+	shuffle *rand.Rand
 }
 
 func parse(t *testing.T, text string) *scenario {
@@ -76,7 +80,12 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 		in.Prober = s.World
 		asked = append(asked, s.named(g)...)
 	}
-	return explain.Explain(t.Context(), in, asked)
+	if s.shuffle != nil {
+		s.shuffle.Shuffle(len(asked), func(i, k int) { asked[i], asked[k] = asked[k], asked[i] })
+	}
+	report := explain.Explain(t.Context(), in, asked)
+	slices.SortFunc(report.Objects, func(a, b explain.Explanation) int { return a.Object.Compare(b.Object) })
+	return report
 }
 
 const (

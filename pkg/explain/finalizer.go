@@ -59,7 +59,11 @@ func (w *walker) takeIn(c *Cause, n graph.Node, index int, s *controllers.Search
 	if w.members[c] < evidence.MaxShown {
 		facts = slices.Concat([]Evidence{evidence.Field(n, fmt.Sprintf("%s[%d]", s.Field, index), s.Finalizer)}, w.author(n, s.Finalizer), r.own)
 	}
-	if w.join(c, facts...) <= maxByHand && r.byHand {
+	members := w.join(c, facts...)
+	for _, remedy := range r.ownRemedies {
+		w.offerOnce(c, remedy)
+	}
+	if members <= maxByHand && r.byHand {
 		w.offer(c, w.byHand(n, index, s, r))
 	}
 }

@@ -54,10 +54,8 @@ type Input struct {
 func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	w := newWalker(ctx, in)
 	report := &Report{Now: in.Now}
-	for _, uid := range objects {
-		if n, ok := in.Graph.Node(uid); ok {
-			report.Objects = append(report.Objects, w.explanation(n))
-		}
+	for _, n := range sortedNodes(in.Graph, objects) {
+		report.Objects = append(report.Objects, w.explanation(n))
 	}
 	for _, f := range in.Failed {
 		report.Objects = append(report.Objects, w.unreadableObject(f))
@@ -65,6 +63,13 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	for _, o := range report.Objects {
 		w.waysOut(o)
 	}
+	position := map[types.UID]int{}
+	for i, uid := range objects {
+		position[uid] = i
+	}
+	slices.SortStableFunc(report.Objects[:len(report.Objects)-len(in.Failed)], func(a, b Explanation) int {
+		return position[a.Object.UID] - position[b.Object.UID]
+	})
 	for _, a := range w.known {
 		for _, f := range a.found {
 			f.cause.Blocks++
@@ -88,6 +93,20 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	}
 	report.Unread = w.evidence.Unread()
 	return report
+}
+
+// sortedNodes returns the nodes in the order of their identities, in which they are
+// explained however they were asked for: which object stands for those that share a
+// cause, and which of many is asked about, must not depend on that.
+func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
+	var nodes []graph.Node
+	for _, uid := range objects {
+		if n, ok := g.Node(uid); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortStableFunc(nodes, graph.Node.Compare)
+	return nodes
 }
 
 // walker follows what holds objects. Every object is explained once.

@@ -69,7 +69,7 @@ func (s *Search) likelyOnes() []*Candidate {
 
 // choose finds the controller among the candidates, for one object.
 func (f *Finder) choose(n graph.Node, s *Search) Choice {
-	return pick(f.contenders(n, s), len(f.inventory().unread) == 0)
+	return pick(f.contenders(n, s), len(f.inventory().unread)+len(s.workloadsUnread) == 0)
 }
 
 // contenders returns the likely candidates as they stand for one object, the

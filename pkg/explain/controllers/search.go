@@ -80,7 +80,9 @@ type Search struct {
 	leases      []*unstructured.Unstructured
 	OrphanLease *evidence.Fact
 	unread      []string
-	Looked      evidence.Fact
+	// workloadsUnread says what could not be read of workloads beside the inventory.
+	workloadsUnread []string
+	Looked          evidence.Fact
 	// possible has by namespace what may serve the finalizer although nothing
 	// says so.
 	possible map[string]string
@@ -366,7 +368,7 @@ func (f *Finder) byRights(s *Search, add adder) {
 				continue
 			}
 			seen[g.subject.String()] = true
-			users := f.usersOf(Account{g.subject.Namespace, g.subject.Name})
+			users := f.usersOf(s, Account{g.subject.Namespace, g.subject.Name})
 			for _, l := range users {
 				add(l, goodSign, false, g.evidence())
 			}
@@ -396,8 +398,9 @@ func (f *Finder) accountUnlisted(a Account) bool {
 }
 
 // usersOf returns the workloads that run as an account, and pods that do and
-// belong to none.
-func (f *Finder) usersOf(a Account) []*Workload {
+// belong to none. That pods could not be read is noted in the search, and says nothing
+// of others.
+func (f *Finder) usersOf(s *Search, a Account) []*Workload {
 	var found []*Workload
 	for _, l := range f.inventory().workloads {
 		if l.Account == a {
@@ -408,8 +411,8 @@ func (f *Finder) usersOf(a Account) []*Workload {
 		return found
 	}
 	items, err := f.evidence.List(evidence.Pods, a.Namespace)
-	if err != nil && !slices.Contains(f.inventory().unread, "pods") {
-		f.running.unread = append(f.running.unread, "pods")
+	if err != nil && len(s.workloadsUnread) == 0 {
+		s.workloadsUnread = []string{"pods"}
 	}
 	for i := range items {
 		// An ended pod serves nothing any more, and what a Job runs comes and goes.
@@ -431,7 +434,8 @@ func (f *Finder) hasPods(namespace string) bool {
 
 // complete notes what absence cannot be told without, and what was looked at.
 func (f *Finder) complete(s *Search) {
-	s.unread = append(s.unread, f.inventory().unread...)
+	workloadsUnread := slices.Concat(f.inventory().unread, s.workloadsUnread)
+	s.unread = append(s.unread, workloadsUnread...)
 	s.unread = append(s.unread, f.rights().unread...)
 	for _, resource := range []schema.GroupResource{evidence.CRDs.GroupResource(), evidence.Leases.GroupResource(), evidence.Namespaces.GroupResource()} {
 		if !f.evidence.Covers(resource, "", "") {
@@ -442,7 +446,7 @@ func (f *Finder) complete(s *Search) {
 	s.unread = slices.Compact(s.unread)
 	s.Looked = evidence.Fact{Source: "searched", Value: strings.Join([]string{
 		f.groupsLooked(s),
-		looked(len(f.inventory().workloads), "workload", "workloads", f.inventory().unread),
+		looked(len(f.inventory().workloads), "workload", "workloads", workloadsUnread),
 		looked(len(f.rights().grants), "rule of RBAC", "rules of RBAC", f.rights().unread),
 		looked(len(f.evidence.Instances(evidence.Leases.GroupResource())), "lease", "leases", f.notListed(evidence.Leases)),
 	}, ", ")}

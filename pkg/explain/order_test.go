@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestOrder: what is said of objects does not depend on the order in which they are
+// explained.
+func TestOrder(t *testing.T) {
+	for i, cluster := range clusters(t) {
+		s := parse(t, cluster)
+		report := s.report(t)
+		if len(report.Objects) < 2 {
+			continue
+		}
+		want := verdicts(report) + causes(report)
+		for round := range 4 {
+			s := parse(t, cluster)
+			s.shuffle = rand.New(rand.NewPCG(uint64(i), uint64(round)))
+			again := s.report(t)
+			if diff := cmp.Diff(want, verdicts(again)+causes(again)); diff != "" {
+				t.Errorf("another order (-first +second):\n%s\n%s", cluster, diff)
+				break
+			}
+		}
+	}
+}
