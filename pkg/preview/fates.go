@@ -77,9 +77,23 @@ func addReasons(o *gc.Outcome, reasons []string) {
 	o.Reason = strings.Join(reasons, "; ")
 }
 
-// follow finds the objects that go with owners which remain for the time being: what
-// holds these may end while the job is done, or later. When it is not even sure that
-// an owner remains, it is not sure that they do.
+// emptied returns the namespaces, by their names, that are being deleted and not gone by
+// the plan. Everything in them is going: that the simulation did not get to it, because
+// something is held or it is not known who acts, keeps none of it.
+func (p *Plan) emptied() map[string]graph.Identity {
+	namespaces := map[string]graph.Identity{}
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		if o.Object.Resource.IsNamespace() && o.Object.BeingDeleted() && o.Result != gc.Deleted {
+			namespaces[o.Object.Name] = o.Object.Identity()
+		}
+	}
+	return namespaces
+}
+
+// follow finds the objects that go with their namespace, or with owners that remain for
+// the time being: what holds these may end while the job is done, or later. When it is
+// not even sure that an owner remains, it is not sure that they do.
 func (p *Plan) follow() {
 	p.followers = map[types.UID]bool{}
 	going, unsure := map[types.UID]bool{}, map[types.UID]bool{}
@@ -88,6 +102,14 @@ func (p *Plan) follow() {
 		held := o.Object.BeingDeleted() && (o.Result == gc.Remaining || o.Result == gc.Unknown)
 		going[o.Object.UID] = o.Result == gc.Deleted || held && !o.Object.HasFinalizer(metav1.FinalizerOrphanDependents)
 		unsure[o.Object.UID] = held && o.Result == gc.Unknown
+	}
+	for namespace, id := range p.emptied() {
+		for i := range p.Report.Outcomes {
+			if o := &p.Report.Outcomes[i]; o.Result == gc.Untouched && o.Object.Namespace == namespace {
+				p.followers[o.Object.UID], going[o.Object.UID], unsure[o.Object.UID] = true, true, true
+				o.Result, o.Reason = gc.Unknown, "goes with "+id.String()+", when the namespace controller gets to it"
+			}
+		}
 	}
 	for changed := true; changed; {
 		changed = false

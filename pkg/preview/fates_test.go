@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -135,6 +135,66 @@ func TestConcerned(t *testing.T) {
 	} {
 		if got := names(&test.job); !slices.Equal(got, test.want) {
 			t.Errorf("%+v: got %v", test.job, got)
+		}
+	}
+}
+
+// What a namespace holds is never said to stay: who empties it is not known, or is kept
+// from it for the time being, and that keeps nothing.
+func TestNamespaceIsEmptied(t *testing.T) {
+	const served = `
+v1 Namespace namespaces cluster
+v1 ConfigMap configmaps namespaced
+v1 Pod pods namespaced`
+	for name, test := range map[string]struct {
+		world   string
+		manager bool
+		want    string
+	}{
+		"nobody is known to empty it": {
+			"ConfigMap/shop/a\nConfigMap/shop/b owner=ConfigMap/a", false,
+			"ConfigMap/shop/a Unknown: goes with Namespace/shop, when the namespace controller gets to it\n" +
+				"ConfigMap/shop/b Unknown: goes with Namespace/shop, when the namespace controller gets to it",
+		},
+		"a pod is held, before which nothing else goes": {
+			"ConfigMap/shop/a\nPod/shop/p finalizers=example.com/x", true,
+			"ConfigMap/shop/a Unknown: goes with Namespace/shop, when the namespace controller gets to it\n" +
+				"Pod/shop/p Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
+		},
+		"it is emptied": {"ConfigMap/shop/a", true, "ConfigMap/shop/a Deleted: "},
+	} {
+		w := testworld.World{Types: testworld.Types(served), UID: testworld.Path}
+		for line := range strings.Lines("Namespace/shop\n" + test.world) {
+			if _, err := w.Add(strings.Fields(line), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &graph.Snapshot{Mapper: testworld.Mapper(w.Types), Facts: graph.Facts{
+			Pods:       map[types.UID]graph.PodFacts{"Pod/shop/p": {Phase: "Succeeded"}},
+			Namespaces: map[types.UID]graph.NamespaceFacts{"Namespace/shop": {Finalizers: []string{"kubernetes"}}},
+		}}
+		for _, r := range w.Types {
+			s.MarkListed(r.GroupResource(), "", "")
+		}
+		for _, o := range w.Objects {
+			s.Add(o)
+		}
+		target := w.Objects[0].Identity()
+		job := &Job{Policy: metav1.DeletePropagationBackground, Targets: []graph.Identity{target}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+			return c.Delete(ctx, []gc.Target{{Identity: target}}, gc.DeleteOptions{Policy: metav1.DeletePropagationBackground})
+		}}
+		p, err := Make(t.Context(), job, World{Graph: graph.New(s), Now: now, ControllerManager: test.manager})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range p.Report.Outcomes {
+			if !o.Object.Resource.IsNamespace() {
+				got = append(got, fmt.Sprintf("%s %s: %s", o.Object.Identity(), o.Result, o.Reason))
+			}
+		}
+		if diff := cmp.Diff(test.want, strings.Join(got, "\n")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
