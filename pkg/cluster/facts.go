@@ -101,12 +101,20 @@ func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *graph.Facts) 
 // cost little to decode.
 type pod struct {
 	Metadata struct {
+		Name        string            `json:"name"`
 		UID         types.UID         `json:"uid"`
 		Annotations map[string]string `json:"annotations"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeName                      string `json:"nodeName"`
 		TerminationGracePeriodSeconds int64  `json:"terminationGracePeriodSeconds"`
+		Volumes                       []struct {
+			Name  string `json:"name"`
+			Claim *struct {
+				Name string `json:"claimName"`
+			} `json:"persistentVolumeClaim"`
+			Ephemeral *struct{} `json:"ephemeral"`
+		} `json:"volumes"`
 	} `json:"spec"`
 	Status struct {
 		Phase string `json:"phase"`
@@ -117,8 +125,23 @@ func (p *pod) facts() graph.PodFacts {
 	_, mirror := p.Metadata.Annotations[corev1.MirrorPodAnnotationKey]
 	return graph.PodFacts{
 		NodeName: p.Spec.NodeName, Phase: p.Status.Phase, Mirror: mirror,
-		TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds,
+		TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds, Claims: p.claims(),
 	}
+}
+
+// claims returns the names of the claims that the pod uses. That of an ephemeral volume
+// is made for the pod (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
+func (p *pod) claims() []string {
+	var names []string
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.Claim != nil:
+			names = append(names, v.Claim.Name)
+		case v.Ephemeral != nil:
+			names = append(names, p.Metadata.Name+"-"+v.Name)
+		}
+	}
+	return names
 }
 
 func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Facts) {

@@ -137,7 +137,8 @@ func TestStatusRequests(t *testing.T) {
 
 const podBody = `{
 	"metadata": {"name": "%[1]s", "uid": "%[1]s", "annotations": {%[4]s}},
-	"spec": {"nodeName": "%[2]s", "terminationGracePeriodSeconds": 30, "containers": [{}]},
+	"spec": {"nodeName": "%[2]s", "terminationGracePeriodSeconds": 30, "containers": [{}],
+		"volumes": [{"name": "tmp", "emptyDir": {}}, {"name": "d", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "own", "ephemeral": {"volumeClaimTemplate": {}}}]},
 	"status": {"phase": "%[3]s"}}`
 
 func nodeBody(ready string) string {
@@ -177,9 +178,9 @@ func TestFacts(t *testing.T) {
 	before := len(s.log)
 	want := graph.Facts{
 		Pods: map[types.UID]graph.PodFacts{
-			"plain":   {NodeName: "ready", Phase: "Running", TerminationGracePeriodSeconds: 30},
-			"mirror":  {NodeName: "silent", Phase: "Failed", TerminationGracePeriodSeconds: 30, Mirror: true},
-			"pending": {Phase: "Pending", TerminationGracePeriodSeconds: 30},
+			"plain":   {NodeName: "ready", Phase: "Running", TerminationGracePeriodSeconds: 30, Claims: []string{"data", "plain-own"}},
+			"mirror":  {NodeName: "silent", Phase: "Failed", TerminationGracePeriodSeconds: 30, Mirror: true, Claims: []string{"data", "mirror-own"}},
+			"pending": {Phase: "Pending", TerminationGracePeriodSeconds: 30, Claims: []string{"data", "pending-own"}},
 		},
 		Namespaces: map[types.UID]graph.NamespaceFacts{"shop": {Finalizers: []string{"kubernetes", "example.com/x"}}},
 		CRDs:       map[types.UID]graph.CRDFacts{},

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -175,11 +176,23 @@ func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, error) {
 }
 
 // withFacts returns the concerned objects of which there is more to know than
-// metadata.
+// metadata, and the pods that may use a concerned PersistentVolumeClaim.
 func withFacts(j *job) []graph.Object {
 	var objects []graph.Object
+	claims, known := map[string]bool{}, map[types.UID]bool{}
 	for n := range j.Concerned(j.graph) {
+		if n.HasFinalizer(finalizers.ClaimProtection) {
+			claims[n.Namespace()] = true
+		}
 		if cluster.HasFacts(n.Resource()) {
+			objects, known[n.UID()] = append(objects, *n.Object()), true
+		}
+	}
+	if len(claims) == 0 {
+		return objects
+	}
+	for n := range j.graph.Nodes() {
+		if !n.Virtual() && n.Resource().IsPod() && claims[n.Namespace()] && !known[n.UID()] {
 			objects = append(objects, *n.Object())
 		}
 	}

@@ -27,6 +27,10 @@ const (
 	CloudControllerManager Component = "cloud-controller-manager"
 )
 
+// ClaimProtection is on PersistentVolumeClaims that a pod may use
+// (pkg/controller/volume/pvcprotection).
+const ClaimProtection = "kubernetes.io/pvc-protection"
+
 // ObjectNamespace stands in Workload.Namespace and Lease.Namespace for the
 // namespace of the object that has the finalizer. A controller there goes down
 // with the namespace.

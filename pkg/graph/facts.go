@@ -30,6 +30,9 @@ type PodFacts struct {
 	// Mirror: the pod is the mirror of a static pod, which the kubelet makes
 	// again.
 	Mirror bool
+	// Claims are the names of the PersistentVolumeClaims that it uses, those of its
+	// ephemeral volumes included.
+	Claims []string
 }
 
 // NamespaceFacts decide when a namespace is gone.

@@ -3,8 +3,12 @@
 package simulator
 
 import (
+	"cmp"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -29,8 +33,10 @@ var claimResource = schema.GroupResource{Resource: "persistentvolumeclaims"}
 var conditions = map[string]condition{
 	// pkg/controller/volume/pvcprotection, podUsesPVCForDeletion: any pod that
 	// is on a node counts, also one that has ended.
-	"kubernetes.io/pvc-protection": {
-		groups: inItsNamespace(group{resource: podResource, scheduled: true}),
+	finalizers.ClaimProtection: {
+		groups: func(o *graph.Object) []group {
+			return []group{{resource: podResource, namespace: o.Namespace, scheduled: true, claim: o.Name}}
+		},
 		reason: "whether a pod uses the claim is not known",
 	},
 	// pkg/controller/volume/pvprotection, isBeingUsed: not while it is bound.
@@ -138,7 +144,21 @@ func (s *Server) conditionUnknown(finalizer string, o *graph.Object) string {
 		}
 		if s.left(g) > 0 {
 			s.waitFor(g, controllerFinalizes, o.UID)
-			return c.reason
+			return cmp.Or(s.userOf(g), c.reason)
+		}
+	}
+	return ""
+}
+
+// userOf says which pod uses a claim, empty when that is not known of any.
+func (s *Server) userOf(g group) string {
+	if g.claim == "" {
+		return ""
+	}
+	for _, uid := range s.members(g) {
+		if facts, read := s.snapshot.Facts.Pods[uid]; read && slices.Contains(facts.Claims, g.claim) {
+			o, _, _ := s.look(uid)
+			return "it goes when Pod/" + o.Name + " has gone, which uses it"
 		}
 	}
 	return ""

@@ -3,6 +3,8 @@
 package simulator
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,6 +18,8 @@ type group struct {
 	namespace string               // empty for all
 	// scheduled leaves out pods that are known to be on no node.
 	scheduled bool
+	// claim leaves out pods that are known not to use the claim of that name.
+	claim string
 }
 
 func (s *Server) has(g group, o *graph.Object) bool {
@@ -24,11 +28,11 @@ func (s *Server) has(g group, o *graph.Object) bool {
 		return false
 	case g.resource != (schema.GroupResource{}) && !is(o, g.resource):
 		return false
-	case !g.scheduled:
+	case !g.scheduled && g.claim == "":
 		return true
 	}
 	facts, read := s.snapshot.Facts.Pods[o.UID]
-	return !read || facts.NodeName != ""
+	return !read || (!g.scheduled || facts.NodeName != "") && (g.claim == "" || slices.Contains(facts.Claims, g.claim))
 }
 
 // listed reports whether the snapshot holds all of the group.
@@ -67,6 +71,9 @@ func (s *Server) membership(g group) *membership {
 	if m == nil {
 		m = &membership{left: len(s.members(g)), known: map[task]bool{}}
 		s.groups[g] = m
+		if g.claim != "" {
+			s.claims = append(s.claims, g)
+		}
 	}
 	return m
 }
@@ -87,7 +94,13 @@ func (s *Server) leave(o *graph.Object) {
 	if o.Namespace != "" {
 		s.leaveGroup(group{namespace: o.Namespace}, o)
 		s.leaveGroup(group{resource: resource, namespace: o.Namespace}, o)
-		s.leaveGroup(group{resource: resource, namespace: o.Namespace, scheduled: true}, o)
+	}
+	if o.Resource.IsPod() {
+		for _, g := range s.claims {
+			if g.namespace == o.Namespace {
+				s.leaveGroup(g, o)
+			}
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ type Server struct {
 	agenda   agenda
 	podsOn   map[string][]types.UID        // for podgc, by node
 	groups   map[group]*membership         // those that were counted
+	claims   []group                       // those of pods that may use a claim
 	emptying map[string]types.UID          // namespaces that their controller empties
 	unserved map[schema.GroupResource]bool // types whose definition was removed
 	unread   map[string]string             // answers of unreadIn

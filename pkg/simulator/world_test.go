@@ -146,7 +146,7 @@ func (w *world) addActors(words []string) error {
 
 // addObject understands what testworld.World does, and
 //
-//	node=n1 phase=Failed grace=5 mirror        facts of a pod; default Running, 30
+//	node=n1 phase=Failed grace=5 mirror claims=c   facts of a pod; default Running, 30
 //	spec=kubernetes,other                      facts of a namespace; default kubernetes, - for none
 //	not-established                            facts of a CustomResourceDefinition
 //	unread                                     the facts could not be read
@@ -164,6 +164,8 @@ func (w *world) addObject(words []string) error {
 			pod.Phase = value
 		case "grace":
 			pod.TerminationGracePeriodSeconds = number
+		case "claims":
+			pod.Claims = strings.Split(value, ",")
 		case "mirror":
 			pod.Mirror = true
 		case "spec":
