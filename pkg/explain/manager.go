@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,8 @@ type health struct {
 	evidence Evidence
 	// idle are objects that a working controller would have handled long ago.
 	idle []Evidence
+	// looks counts the objects that were looked at twice besides.
+	looks int
 }
 
 // dead reports whether nothing shows that it lives.
@@ -77,6 +80,35 @@ func (w *walker) unmadePods() []Evidence {
 	return nil
 }
 
+// actsNot reports whether objects show that no controller manager acts, although it
+// renews no lease: those that its garbage collector leaves alone, or else this one, for
+// which only a controller in it is missing, when it does not change at a second look.
+func (w *walker) actsNot(n graph.Node, because string) bool {
+	h := w.health()
+	if len(h.idle) > 0 {
+		return true
+	}
+	// The garbage collector's own work is judged by idleObjects: it comes back to what
+	// was refused ever more rarely. Pod garbage collection looks every 20 seconds.
+	periodic := n.Resource().IsPod() && len(n.Finalizers()) == 0
+	collectors := slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
+	refused := func(f string) bool { return !w.asker.TryRemoval(n, f).OK() }
+	if h.looks++; h.looks > maxSuspects || periodic || collectors || slices.ContainsFunc(n.Finalizers(), refused) {
+		return false
+	}
+	w.evidence.Settle(secondLook)
+	if !w.unchanged(n) {
+		return false
+	}
+	h.idle = append(h.idle, w.idleFact(n, because))
+	return true
+}
+
+// idleFact says what a controller has not done, for how long.
+func (w *walker) idleFact(n graph.Node, what string) Evidence {
+	return evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", w.age(n).Round(time.Second), what))
+}
+
 type suspect struct {
 	node     graph.Node
 	evidence Evidence
@@ -97,7 +129,7 @@ func (w *walker) idleObjects() []suspect {
 			continue
 		}
 		if what := w.idle(n); what != "" {
-			suspects = append(suspects, suspect{n, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", w.age(n).Round(time.Second), what))})
+			suspects = append(suspects, suspect{n, w.idleFact(n, what)})
 		}
 	}
 	return suspects
@@ -164,7 +196,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	h := w.health()
 	at := evidence.Identity(leases, "kube-system", "kube-controller-manager")
 	switch {
-	case h.dead() && len(h.idle) > 0 && late:
+	case h.dead() && late && w.actsNot(n, because):
 		c := w.shared("", gcAbsent, at, func(c *Cause) {
 			c.Verdict = Stuck
 			c.Summary = "no garbage collector works: kube-controller-manager does not renew its lease and does not act"
