@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/duration"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -160,7 +162,7 @@ func (w *walker) judgeFailing(r ruling, p *controllers.Progress, name string) ru
 		r.remedies = append([]Remedy{{Risk: Safe, Effect: "raise the quota, or relax the level, that the message names; the controller tries again by itself"}}, r.remedies...)
 	case controllers.Failing:
 		r.id, r.verdict = finFailing, Progressing
-		r.summary = name + " works, and its clean-up fails: " + f.Message
+		r.summary = name + " works, and its clean-up " + w.fails(f) + ": " + f.Message
 		r.remedies = append([]Remedy{{Risk: Safe, Effect: "repair what the message names; the controller tries again by itself"}}, r.remedies...)
 	}
 	if f.Kind != controllers.NeedsCreate && stood > controllers.SameFailure {
@@ -168,6 +170,16 @@ func (w *walker) judgeFailing(r ruling, p *controllers.Progress, name string) ru
 	}
 	r.key = string(r.verdict) + " " + name
 	return r
+}
+
+// fails says that something fails, and for how long when that is known and more than a
+// moment.
+func (w *walker) fails(f *controllers.Failure) string {
+	stood := w.evidence.Now.Sub(f.Since)
+	if !f.Dated || stood < time.Minute {
+		return "fails"
+	}
+	return "has failed for " + duration.HumanDuration(stood)
 }
 
 // judgeDenied is an object that its controller may not change.

@@ -42,6 +42,9 @@ type Failure struct {
 	Evidence evidence.Fact
 	Message  string
 	Since    time.Time
+	// Dated: it says itself since when it stands; otherwise Since is when the
+	// deletion was asked for.
+	Dated bool
 }
 
 // Progress is what an object shows of the work on its deletion.
@@ -117,6 +120,7 @@ func statusFailure(n graph.Node, full *unstructured.Unstructured, asked time.Tim
 			continue
 		}
 		f := newFailure(c.Message+" "+c.Reason, c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
+		f.Dated = !c.Since.IsZero()
 		if found == nil || f.Kind > found.Kind {
 			found = f
 		}
@@ -171,7 +175,9 @@ func failureOf(e evidence.Event, asked time.Time) *Failure {
 	if e.Repeats(SameFailure) {
 		since = e.First
 	}
-	return newFailure(e.Message, e.Fact(), evidence.Latest(asked, since))
+	f := newFailure(e.Message, e.Fact(), evidence.Latest(asked, since))
+	f.Dated = true
+	return f
 }
 
 // eventsAbout reads the events about an object, and about its direct dependents,
