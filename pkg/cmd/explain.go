@@ -144,10 +144,20 @@ func (o *explainOptions) run(ctx context.Context) error {
 	return o.end(l, l.failed)
 }
 
-// nothingToExplain returns an error when nothing is being deleted because the
-// namespace does not exist.
+// nothingToExplain returns an error when nothing is seen to be deleted because nothing
+// could be read, or because the namespace does not exist.
 func (o *explainOptions) nothingToExplain(ctx context.Context, l *look) error {
-	if len(l.report.Objects) > 0 || o.allNamespaces || l.failed != nil {
+	if len(l.report.Objects) > 0 || l.failed != nil {
+		return nil
+	}
+	namespace := l.session.namespace
+	if o.allNamespaces {
+		namespace = ""
+	}
+	if !o.given() && !listedAny(l.session, l.snapshot, namespace) {
+		return errors.New("listing objects: nothing could be read")
+	}
+	if o.allNamespaces {
 		return nil
 	}
 	return missingNamespace(ctx, l.session)
