@@ -71,14 +71,27 @@ func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
 		evidence.Field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
 		evidence.Field(n, "metadata.uid", string(n.UID())),
 	}
-	c.Remedies = []Remedy{{Risk: Safe, Effect: "to be rid of objects of this name, stop what makes them: " + creator}}
+	switch {
+	case strings.HasPrefix(creator, "kube-"):
+		c.Remedies = []Remedy{{Risk: Safe, Effect: "leave it: " + creator + " makes it, and makes it again as long as what needs it is there"}}
+	case strings.Contains(creator, "/"):
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "to be rid of objects of this name, delete " + creator + ", or scale it down: as long as it wants one it makes another"}}
+	default:
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "to be rid of objects of this name, stop what makes them: " + creator}}
+	}
 }
 
-// creator names the controller that made an object, empty for a person.
+// creator names the controller that made an object, empty for a person, and when the
+// controller is an owner that is there no more.
 func (w *walker) creator(n graph.Node) string {
-	o := n.Object()
-	if ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences}); ref != nil {
-		return ref.Kind + "/" + ref.Name
+	for _, ref := range n.Owners() {
+		switch {
+		case ref.Controller == nil || !*ref.Controller:
+		case ref.State == graph.Dangling:
+			return ""
+		default:
+			return ref.Kind + "/" + ref.Name
+		}
 	}
 	full, err := w.evidence.Whole(n)
 	if err != nil {
