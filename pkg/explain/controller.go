@@ -263,15 +263,20 @@ func (w *walker) judgeInNamespace(n graph.Node, s *controllers.Search, c *contro
 		namespace = n.Namespace()
 	}
 	r.key = namespace + " " + s.Finalizer
-	condition := "does not exist any more"
-	if !w.evidence.NamespaceGone(namespace) {
-		condition = "is being deleted"
-	}
-	r.shared = append(r.shared, Evidence{Source: "Namespace/" + namespace, Value: condition}, s.Looked)
-	r.summary = fmt.Sprintf("the controller ran in the namespace %s, which %s: nothing can be started there", namespace, condition)
+	where := Evidence{Source: "Namespace/" + namespace, Value: "is being deleted"}
+	r.summary = fmt.Sprintf("the controller ran in the namespace %s, which is being deleted: nothing can be started there", namespace)
 	r.remedies = []Remedy{{
 		Risk: Safe, Effect: fmt.Sprintf("run the %s in another namespace, with rights in all of them, until it has removed its finalizers; nothing can be installed into %s", s.Whose(), namespace),
 	}}
+	if w.evidence.NamespaceGone(namespace) {
+		where.Value = "does not exist any more"
+		r.summary = fmt.Sprintf("the controller ran in the namespace %s, which does not exist any more", namespace)
+		r.remedies = []Remedy{{
+			Risk: Safe, Action: w.changes(Create, evidence.Identity(namespaces, "", namespace), "%s create namespace %s", w.Kubectl, shell.Quote(namespace)),
+			Effect: fmt.Sprintf("makes the namespace again: then install the %s in it, which cleans up and removes its finalizers", s.Whose()),
+		}}
+	}
+	r.shared = append(r.shared, where, s.Looked)
 	return r
 }
 
