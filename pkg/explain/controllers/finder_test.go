@@ -92,3 +92,19 @@ func TestFindInPartialView(t *testing.T) {
 		t.Errorf("a pod that is not ready: got %d: %s", got, a.Why)
 	}
 }
+
+// A role is not said to give more than it does.
+func TestGrantsAreSaid(t *testing.T) {
+	for rule, want := range map[string]string{
+		`{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["update","patch"]}`: "gives ServiceAccount/op/widget-operator update,patch of widgets",
+		`{"apiGroups":["example.com"],"resources":["*"],"verbs":["*"]}`:                    "gives ServiceAccount/op/widget-operator all verbs of everything in example.com",
+		`{"apiGroups":["","example.com"],"resources":["*"],"verbs":["patch"]}`:             "gives ServiceAccount/op/widget-operator patch of everything in the core group, example.com",
+	} {
+		cluster := strings.Replace(operator, `{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["update","patch"]}`, rule, 1)
+		_, a := without(t, cluster)
+		said := func(f evidence.Fact) bool { return strings.HasSuffix(f.Value, want) }
+		if a.By == nil || !slices.ContainsFunc(a.By.Signs, said) {
+			t.Errorf("%s is not said of %s", want, rule)
+		}
+	}
+}

@@ -277,9 +277,23 @@ func (r *rights) holders(resource schema.GroupResource) []grant {
 }
 
 func (g grant) evidence() evidence.Fact {
-	what := strings.Join(g.Resources, ",")
+	what, verbs := strings.Join(g.Resources, ","), strings.Join(g.Verbs, ",")
+	switch {
+	case !slices.Contains(g.Resources, "*"):
+	case slices.Contains(g.APIGroups, "*"):
+		what = "everything"
+	default:
+		groups := slices.Clone(g.APIGroups)
+		if core := slices.Index(groups, ""); core >= 0 {
+			groups[core] = "the core group"
+		}
+		what = "everything in " + strings.Join(groups, ", ")
+	}
+	if slices.Contains(g.Verbs, "*") {
+		verbs = "all verbs"
+	}
 	if len(g.ResourceNames) > 0 {
 		what += " named " + strings.Join(g.ResourceNames, ",")
 	}
-	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, strings.Join(g.Verbs, ","), what)}
+	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, verbs, what)}
 }
