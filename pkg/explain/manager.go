@@ -242,7 +242,8 @@ func (w *walker) collectRemedy(c *Cause, n graph.Node) {
 		return
 	}
 	command := w.Plugin + " collect -n " + shell.Quote(o.Namespace)
-	if o.Namespace == "" {
+	outside := func(d graph.Node) bool { return d.Namespace() != o.Namespace }
+	if o.Namespace == "" || slices.ContainsFunc(n.Dependents(), outside) {
 		command = w.Plugin + " collect -A"
 	}
 	for _, r := range c.Remedies {
