@@ -228,6 +228,12 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 }
 
 func (w *walker) repairManager() []Remedy {
+	if w.health().lease == evidence.LeaseMissing {
+		return []Remedy{{
+			Risk: Safe, Action: shows("%s -n kube-system get pods -l component=kube-controller-manager -o wide", w.Kubectl),
+			Effect: "shows kube-controller-manager if it runs as a pod: look there, or on the machines of the control plane, why it does not run, and start it",
+		}}
+	}
 	return []Remedy{{
 		Risk: Safe, Action: shows("%s", w.Kubectl+" -n kube-system get lease kube-controller-manager -o yaml"),
 		Effect: "shows who held the lease last: look there why kube-controller-manager does not run, and start it",
