@@ -149,6 +149,9 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 		c.Evidence = []Evidence{{Source: "Node/" + node, Value: "does not exist"}, h.evidence}
 	})
 	w.worsen(c, verdict, summary) // the one that has waited longest tells
+	if !idle {
+		w.offerOnce(c, Remedy{Risk: Safe, Effect: "wait: two minutes after its node has gone at the latest, pod garbage collection deletes the pod, if kube-controller-manager works"})
+	}
 	if w.join(c, evidence.Field(n, "spec.nodeName", node)) <= evidence.MaxShown {
 		w.offer(c, w.force(n, "the containers run on if the machine does"))
 	}
