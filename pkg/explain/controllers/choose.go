@@ -30,8 +30,9 @@ type Contender struct {
 	*Candidate
 	how   standing
 	State State
-	// may: its account may change the object, so far as is known.
-	may bool
+	// may: its account may change the object, so far as is known. knows: it may do
+	// anything at all with objects of the type, and be it to read them.
+	may, knows bool
 	// near: it is in the object's namespace. alike: it is called after the finalizer
 	// or the type. That only decides between equal candidates.
 	near, alike bool
@@ -82,6 +83,7 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			Candidate: c, how: unclear, State: f.stateFor(s, c),
 			near: id.Namespace != "" && c.ID.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
 		}
+		k.knows = f.rights().mayAnything(c.Account, id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		switch {
 		case !k.may && c.guessed():
@@ -96,7 +98,7 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		among = append(among, k)
 	}
 	slices.SortStableFunc(among, func(a, b Contender) int {
-		return cmp.Or(cmp.Compare(weight(b.strong), weight(a.strong)), b.score-a.score, b.kin()-a.kin())
+		return cmp.Or(cmp.Compare(weight(b.strong), weight(a.strong)), b.score-a.score, weight(b.knows)-weight(a.knows), b.kin()-a.kin())
 	})
 	return among
 }
@@ -156,7 +158,7 @@ func pick(among []Contender, all bool) Choice {
 	switch {
 	case alive != nil:
 		return pickAlive(alive, among)
-	case denied != nil && denied.Named && !denied.elsewhere && (dead == nil || !dead.beats(denied)):
+	case denied != nil && denied.Named && !denied.elsewhere && denied.stands(among):
 		return is(mayNot, denied)
 	case unknown != nil:
 		return is(unclear, unknown)
@@ -168,6 +170,16 @@ func pick(among []Contender, all bool) Choice {
 		return is(unclear, denied)
 	}
 	return Choice{Among: among}
+}
+
+// stands reports whether a candidate that may not change the object is the controller
+// for certain: whatever state another is in, it must not be the better one. Who may do
+// nothing at all with the type is somebody else's if there is one that may.
+func (a *Contender) stands(among []Contender) bool {
+	return !slices.ContainsFunc(among, func(k Contender) bool {
+		other := k.Candidate != a.Candidate
+		return other && (k.how == down && k.beats(a) || k.how == unclear && (k.may || k.Named) && !a.beats(&k) || k.knows && !a.knows && k.Named)
+	})
 }
 
 // pickAlive says whether the best of those that work is the controller.

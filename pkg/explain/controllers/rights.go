@@ -210,6 +210,14 @@ func (r *rights) states(a Account, resource schema.GroupResource) bool {
 	})
 }
 
+// mayAnything reports whether a rule lets the account do
+// something with objects of the type in the namespace.
+func (r *rights) mayAnything(a Account, resource schema.GroupResource, namespace string) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
+		return (g.namespace == "" || g.namespace == namespace) && g.covers(resource)
+	})
+}
+
 // mayAll reports whether the account may change objects of every type in the
 // namespace.
 func (r *rights) mayAll(a Account, namespace string) bool {
