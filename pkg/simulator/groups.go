@@ -43,7 +43,10 @@ func (s *Server) listed(g group) bool { return s.snapshot.Covers(g.resource, g.n
 func (s *Server) members(g group) []types.UID {
 	x := s.ensureIndex()
 	candidates := x.ofResource[g.resource]
-	if g.namespace != "" {
+	switch {
+	case g.claim != "":
+		candidates = s.mayUse(g)
+	case g.namespace != "":
 		candidates = x.inNamespace[g.namespace]
 	}
 	var left []types.UID
@@ -71,11 +74,40 @@ func (s *Server) membership(g group) *membership {
 	if m == nil {
 		m = &membership{left: len(s.members(g)), known: map[task]bool{}}
 		s.groups[g] = m
-		if g.claim != "" {
-			s.claims = append(s.claims, g)
-		}
 	}
 	return m
+}
+
+// claim is a PersistentVolumeClaim; one without a name stands for any.
+type claim struct{ namespace, name string }
+
+// mayUse returns the pods that use the claim, and those of which that is not known, in
+// the order of the snapshot.
+func (s *Server) mayUse(g group) []int32 {
+	x := s.ensureIndex()
+	if s.users == nil {
+		s.users = map[claim][]int32{}
+		for _, i := range x.ofResource[podResource] {
+			o, _, _ := s.look(x.uids[i])
+			for _, name := range s.claimsOf(&o) {
+				of := claim{o.Namespace, name}
+				s.users[of] = append(s.users[of], i)
+			}
+		}
+	}
+	users := slices.Concat(s.users[claim{g.namespace, g.claim}], s.users[claim{namespace: g.namespace}])
+	slices.Sort(users)
+	return users
+}
+
+// claimsOf returns the names of the claims that a pod uses, each once; one that is empty
+// when that is not known.
+func (s *Server) claimsOf(pod *graph.Object) []string {
+	facts, read := s.snapshot.Facts.Pods[pod.UID]
+	if !read {
+		return []string{""}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(facts.Claims)))
 }
 
 // waitFor puts work on the agenda for when nothing is left of the group.
@@ -96,11 +128,24 @@ func (s *Server) leave(o *graph.Object) {
 		s.leaveGroup(group{resource: resource, namespace: o.Namespace}, o)
 	}
 	if o.Resource.IsPod() {
-		for _, g := range s.claims {
-			if g.namespace == o.Namespace {
-				s.leaveGroup(g, o)
+		s.leaveClaims(o)
+	}
+}
+
+// leaveClaims is leave for the claims that a pod uses, or may use.
+func (s *Server) leaveClaims(pod *graph.Object) {
+	names := s.claimsOf(pod)
+	if len(names) == 1 && names[0] == "" {
+		names = nil
+		for g := range s.groups {
+			if g.claim != "" && g.namespace == pod.Namespace {
+				names = append(names, g.claim)
 			}
 		}
+		slices.Sort(names)
+	}
+	for _, name := range names {
+		s.leaveGroup(group{resource: podResource, namespace: pod.Namespace, scheduled: true, claim: name}, pod)
 	}
 }
 

@@ -47,7 +47,7 @@ type Server struct {
 	agenda   agenda
 	podsOn   map[string][]types.UID        // for podgc, by node
 	groups   map[group]*membership         // those that were counted
-	claims   []group                       // those of pods that may use a claim
+	users    map[claim][]int32             // pods by the claims that they use; nil until it is needed
 	emptying map[string]types.UID          // namespaces that their controller empties
 	unserved map[schema.GroupResource]bool // types whose definition was removed
 	unread   map[string]string             // answers of unreadIn

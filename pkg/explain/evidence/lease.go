@@ -132,6 +132,6 @@ func (r *Reader) pause(d time.Duration) bool {
 func (r *Reader) Settle(d time.Duration) {
 	if r.source.Wait != nil && r.waited < d {
 		r.source.Wait(r.ctx, d)
-		r.waited = d
+		r.waited += d
 	}
 }
