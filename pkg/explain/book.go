@@ -67,8 +67,8 @@ func (b *book) show(c *Cause, fact Evidence) {
 	}
 }
 
-// offer adds remedies for one of the objects.
-func (b *book) offer(c *Cause, remedies ...Remedy) { c.Remedies = append(c.Remedies, remedies...) }
+// offer adds a remedy for one of the objects.
+func (b *book) offer(c *Cause, r Remedy) { c.Remedies = append(c.Remedies, r) }
 
 // offerOnce adds a remedy that a shared cause does not have yet. One for each of
 // the first namespaces is enough.

@@ -130,7 +130,7 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 	case evidence.LeaseFresh:
 		c.Controller.Liveness = controllers.Alive
 	case evidence.LeaseStale:
-		holder, _, _ := strings.Cut(evidence.Nested(lease, "spec", "holderIdentity"), "_") // the pod
+		holder := controllers.PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
 		l := w.finder.WorkloadOfPod(lease.GetNamespace(), holder)
 		if l == nil {
 			c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Pod/" + lease.GetNamespace() + "/" + holder, Value: "does not exist; whether a driver without a lease runs is not known"})

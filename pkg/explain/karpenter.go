@@ -56,7 +56,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 		c.Controller = &Controller{Name: "Karpenter", Liveness: controllers.Unsure}
 		c.Remedies = []Remedy{
 			{
-				Risk: Safe, Action: shows("%s", w.Kubectl+" get poddisruptionbudgets -A"),
+				Risk: Safe, Action: shows("%s get poddisruptionbudgets -A", w.Kubectl),
 				Effect: "shows the budgets: make the workloads of the pods above whole, or give their budgets room, and they are evicted",
 			},
 			w.removeFinalizer(n, index, "karpenter.sh/termination", "the machine, which the provider goes on billing, and the pods on it"),

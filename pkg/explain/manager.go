@@ -235,7 +235,7 @@ func (w *walker) repairManager() []Remedy {
 		}}
 	}
 	return []Remedy{{
-		Risk: Safe, Action: shows("%s", w.Kubectl+" -n kube-system get lease kube-controller-manager -o yaml"),
+		Risk: Safe, Action: shows("%s -n kube-system get lease kube-controller-manager -o yaml", w.Kubectl),
 		Effect: "shows who held the lease last: look there why kube-controller-manager does not run, and start it",
 	}}
 }
@@ -252,16 +252,10 @@ func (w *walker) collectRemedy(c *Cause, n graph.Node) {
 	if o.Namespace == "" || slices.ContainsFunc(n.Dependents(), outside) {
 		command = w.Plugin + " collect -A"
 	}
-	for _, r := range c.Remedies {
-		if r.Command == command {
-			return
-		}
+	if len(c.Remedies) <= evidence.MaxShown {
+		w.offerOnce(c, Remedy{
+			Risk: Safe, Action: shows("%s", command),
+			Effect: "does the garbage collector's work there once, after showing what it will do and asking",
+		})
 	}
-	if len(c.Remedies) > evidence.MaxShown {
-		return
-	}
-	c.Remedies = append(c.Remedies, Remedy{
-		Risk: Safe, Action: shows("%s", command),
-		Effect: "does the garbage collector's work there once, after showing what it will do and asking",
-	})
 }

@@ -242,7 +242,7 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 		c.Verdict, c.Summary = Stuck, "an API of the server advertises a group version that cannot be parsed: an aggregated one, since the server's own never do"
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s", w.Kubectl+" get apiservices -o wide"),
+			Risk: Safe, Action: shows("%s get apiservices -o wide", w.Kubectl),
 			Effect: "shows the aggregated APIs, those with a service: repair the one that the message names",
 		}}
 	})}}

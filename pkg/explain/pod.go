@@ -205,7 +205,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			return
 		}
 		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s", w.Kubectl+" describe node "+shell.Quote(name)), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
+			{Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
 			{
 				Risk:   Dangerous,
 				Action: shows("%s taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", w.Kubectl, shell.Quote(name)),
@@ -225,7 +225,7 @@ func (w *walker) virtualDown(c *Cause, name, program string) {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: evidence.Nested(lease, "spec", "holderIdentity")}}
 	}
 	c.Remedies = []Remedy{{
-		Risk: Safe, Action: shows("%s", w.Kubectl+" describe node "+shell.Quote(name)),
+		Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)),
 		Effect: "shows the node's state: make " + program + " work, and its pods end",
 	}}
 }

@@ -30,7 +30,7 @@ func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
 		}}
 	case s.Uninstalled:
 		return []Remedy{{
-			Risk: Safe, Action: shows("%s", shell.In(w.Kubectl, s.Namespace)+" get service,endpointslices,pods,deployments"),
+			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
 			Effect: "shows what is left beside it: install the service " + s.Name + " and its pods again, and " + effect,
 		}}
 	case s.Idle != nil:
@@ -40,7 +40,7 @@ func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
 		}}
 	default:
 		return []Remedy{{
-			Risk: Safe, Action: shows("%s", shell.In(w.Kubectl, s.Namespace)+" get service,endpointslices,pods,deployments"),
+			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
 			Effect: "shows what serves it: make the service " + s.Name + " and its pods work, and " + effect,
 		}}
 	}

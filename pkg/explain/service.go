@@ -179,7 +179,7 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 			evidence.Field(n, "spec.cidrs", fmt.Sprint(prefixesOf(w.mustRead(n)))),
 		}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s", w.Kubectl+" get servicecidrs"),
+			Risk: Safe, Action: shows("%s get servicecidrs", w.Kubectl),
 			Effect: "shows the ranges: add one that has the address too, and this one goes within ten seconds",
 		}}
 		if err == nil {

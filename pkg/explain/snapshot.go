@@ -239,7 +239,7 @@ func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, n
 			return
 		}
 		remedy := Remedy{
-			Risk: Safe, Action: shows("%s", w.Kubectl+" get volumeattributesclasses"),
+			Risk: Safe, Action: shows("%s get volumeattributesclasses", w.Kubectl),
 			Effect: "shows the other classes: let the claim name one of them, and when its driver has changed the volume, the class goes",
 		}
 		if path[0] == "spec" && at.Resource.Resource == claims.Resource {

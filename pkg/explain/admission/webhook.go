@@ -76,7 +76,7 @@ func (r admissionRule) covers(operation string, resource graph.Resource, subreso
 	if r.Scope == "Namespaced" && !resource.Namespaced || r.Scope == "Cluster" && resource.Namespaced {
 		return false
 	}
-	return states(r.Operations, operation) && states(r.APIGroups, resource.Group) &&
+	return evidence.Lists(r.Operations, operation) && evidence.Lists(r.APIGroups, resource.Group) &&
 		slices.ContainsFunc(r.Resources, func(name string) bool {
 			name, sub, _ := strings.Cut(name, "/")
 			return (name == "*" || name == resource.Resource) && (sub == "*" || sub == subresource)
@@ -203,11 +203,6 @@ func JudgesUsers(expressions ...string) bool {
 
 // Path is where it stands in its configuration.
 func (h *Webhook) Path() string { return fmt.Sprintf("webhooks[%d]", h.Index) }
-
-// states reports whether a list of a rule has the word, or stands for all.
-func states(list []string, word string) bool {
-	return slices.Contains(list, word) || slices.Contains(list, "*")
-}
 
 // WebhooksNamed returns the webhooks of the name that the API server told: those
 // that are asked about such a write, and of several that cannot be called those

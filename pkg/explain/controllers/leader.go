@@ -205,11 +205,11 @@ func (f *Finder) stateByLeases(s *Search, c *Candidate) State {
 
 // workloadOfHolder returns the workload whose pod holds, or held, a lease.
 func (f *Finder) workloadOfHolder(lease *unstructured.Unstructured) *Workload {
-	return f.WorkloadOfPod(lease.GetNamespace(), podOfHolder(evidence.Nested(lease, "spec", "holderIdentity")))
+	return f.WorkloadOfPod(lease.GetNamespace(), PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity")))
 }
 
-// podOfHolder takes the name of a pod out of a lease's holder.
-func podOfHolder(identity string) string {
+// PodOfHolder takes the name of a pod out of a lease's holder.
+func PodOfHolder(identity string) string {
 	name, _, _ := strings.Cut(identity, "_")
 	return name
 }

@@ -255,20 +255,16 @@ func (r *rights) said(a Account, resource schema.GroupResource, namespace, name 
 
 // covers reports whether the rule is about objects of the type, all or some.
 func (p policyRule) covers(resource schema.GroupResource) bool {
-	return has(p.APIGroups, resource.Group) && has(p.Resources, resource.Resource)
+	return evidence.Lists(p.APIGroups, resource.Group) && evidence.Lists(p.Resources, resource.Resource)
 }
 
 // names reports whether the rule states the group, not "*", and the type.
 func (p policyRule) names(resource schema.GroupResource) bool {
-	return slices.Contains(p.APIGroups, resource.Group) && (resource.Resource == "" || has(p.Resources, resource.Resource))
+	return slices.Contains(p.APIGroups, resource.Group) && (resource.Resource == "" || evidence.Lists(p.Resources, resource.Resource))
 }
 
 func (p policyRule) allows(verbs ...string) bool {
-	return slices.ContainsFunc(verbs, func(verb string) bool { return has(p.Verbs, verb) })
-}
-
-func has(list []string, want string) bool {
-	return slices.Contains(list, want) || slices.Contains(list, "*")
+	return slices.ContainsFunc(verbs, func(verb string) bool { return evidence.Lists(p.Verbs, verb) })
 }
 
 // holders returns the grants that state the type and let their subject change

@@ -172,7 +172,7 @@ func (f *Finder) byLease(s *Search, namespace string, add adder) {
 			continue
 		}
 		state, e := f.evidence.Lease(o.Namespace, o.Name)
-		holder := podOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
+		holder := PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
 		if l := f.WorkloadOfPod(o.Namespace, holder); l != nil {
 			add(l, weakSign, true, e)
 			continue

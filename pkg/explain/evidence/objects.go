@@ -5,6 +5,7 @@ package evidence
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,4 +90,10 @@ func Number(n int, one string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// Lists reports whether a list of a rule, of RBAC or of admission, has the word or
+// stands for all.
+func Lists(list []string, word string) bool {
+	return slices.Contains(list, word) || slices.Contains(list, "*")
 }
