@@ -329,13 +329,16 @@ func (w *World) Plan(ctx context.Context, g *graph.Graph) gc.Server {
 	}})
 }
 
-// serve starts a server from a snapshot.
+// serve starts a server from a snapshot. Like a command it waits for its watches: of
+// a type that vanishes before its watch is connected nobody knows which objects
+// went.
 func (w *World) serve(ctx context.Context, reader *cluster.Reader, snapshot *graph.Snapshot, watched []*graph.Resource, settle time.Duration) (*cluster.Server, error) {
 	server, err := cluster.NewServer(reader, w.Config, cluster.ServerOptions{Settle: settle, IgnoreGrace: true, FieldManager: "gctest"})
 	if err != nil {
 		return nil, err
 	}
 	server.Watch(ctx, snapshot, watched)
+	server.AwaitWatches(ctx, patience)
 	return server, nil
 }
 
