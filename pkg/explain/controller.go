@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,8 @@ type ruling struct {
 	ownRemedies []Remedy
 	// byHand: removing the finalizer by hand is a way out, the last one.
 	byHand bool
+	// next is what has to go first and is being deleted; there is no cause then.
+	next *graph.Node
 }
 
 // judge says who should remove a finalizer from an object, and why it does not.
@@ -120,7 +123,7 @@ func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controller
 	}
 	p := w.finder.ProgressOf(n, full)
 	if p.Failure != nil {
-		return w.judgeFailing(r, &p, name)
+		return w.judgeFailing(n, r, &p, name)
 	}
 	idle := w.evidence.Now.Sub(evidence.Latest(evidence.Requested(n.Object()), p.Moved))
 	r.id, r.verdict = finWorking, Progressing
@@ -131,7 +134,12 @@ func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controller
 	if idle > controllers.Quiet {
 		r.verdict = Unknown
 		r.summary += fmt.Sprintf("; it has shown no progress for %s", roughly(idle))
-		if c != nil && c.Selector != nil {
+		switch {
+		case p.Pause != nil:
+			r.summary += "; " + p.Pause.String() + ", which may keep it from that"
+			r.own = append(r.own, p.Pause.Fact())
+			r.remedies = append(r.remedies, w.resume(p.Pause))
+		case c != nil && c.Selector != nil:
 			r.remedies = append(r.remedies, w.restart(c.Workload))
 		}
 	}
@@ -146,10 +154,14 @@ func roughly(d time.Duration) string {
 
 // judgeFailing is an object at which a working controller fails.
 // That counts as stuck when nothing else has moved for long.
-func (w *walker) judgeFailing(r ruling, p *controllers.Progress, name string) ruling {
+func (w *walker) judgeFailing(n graph.Node, r ruling, p *controllers.Progress, name string) ruling {
 	f := p.Failure
 	r.own = []Evidence{f.Evidence}
-	stood := w.evidence.Now.Sub(evidence.Latest(f.Since, p.Worked))
+	r.verdict = Progressing
+	if stood := w.evidence.Now.Sub(evidence.Latest(f.Since, p.Worked)); stood > f.Patience() {
+		r.verdict = Stuck
+	}
+	first := func(remedies ...Remedy) { r.remedies = append(remedies, r.remedies...) }
 	switch f.Kind {
 	case controllers.NeedsCreate:
 		r.id, r.verdict = finNeedsCreate, Stuck
@@ -157,19 +169,62 @@ func (w *walker) judgeFailing(r ruling, p *controllers.Progress, name string) ru
 		r.remedies = append(r.remedies, Remedy{Risk: Safe, Effect: "let the controller skip that step, by the switch that its product has for it, or do the step by hand"})
 		r.byHand = true
 	case controllers.OverQuota:
-		r.id, r.verdict = finQuota, Progressing
+		r.id = finQuota
 		r.summary = name + " works, and cannot create what its clean-up needs: " + f.Message
-		r.remedies = append([]Remedy{{Risk: Safe, Effect: "raise the quota, or relax the level, that the message names; the controller tries again by itself"}}, r.remedies...)
+		first(Remedy{Risk: Safe, Effect: "raise the quota, or relax the level, that the message names; the controller tries again by itself"})
+	case controllers.Paused:
+		r.id = finFailing
+		r.summary = name + " works, and leaves the object alone while it is told to: " + f.Message
+		r.remedies = []Remedy{w.resume(p.Pause)}
 	case controllers.Failing:
-		r.id, r.verdict = finFailing, Progressing
+		r.id = finFailing
 		r.summary = name + " works, and its clean-up " + w.fails(f) + ": " + f.Message
-		r.remedies = append([]Remedy{{Risk: Safe, Effect: "repair what the message names; the controller tries again by itself"}}, r.remedies...)
-	}
-	if f.Kind != controllers.NeedsCreate && stood > controllers.SameFailure {
-		r.verdict = Stuck
+		if w.waitsFor(n, &r, f, name) {
+			break
+		}
+		first(Remedy{Risk: Safe, Effect: "repair what the message names; the controller tries again by itself"})
 	}
 	r.key = string(r.verdict) + " " + name
 	return r
+}
+
+// resume ends a pause.
+func (w *walker) resume(p *controllers.Pause) Remedy {
+	change := shell.Replace("/"+strings.ReplaceAll(p.Field, ".", "/"), false)
+	if key := p.Annotation; key != "" {
+		change = shell.Remove("/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+	}
+	return Remedy{
+		Risk: Disruptive, Action: w.patchOf(p.Object, change),
+		Effect: "ends the pause, if whoever ordered it agrees: the controller goes on with all that it was kept from, this deletion among it",
+	}
+}
+
+// waitsFor is a controller that says that other objects have to go first: those of
+// its own API that its words name. It reports whether there are any. As long as one of
+// them stays, somebody has to delete that.
+func (w *walker) waitsFor(n graph.Node, r *ruling, f *controllers.Failure, name string) bool {
+	awaited := w.finder.Awaited(n, f.Message)
+	if len(awaited) == 0 {
+		return false
+	}
+	stays := slices.IndexFunc(awaited, func(m graph.Node) bool { return !m.BeingDeleted() })
+	if stays < 0 {
+		r.summary, r.next = name+" waits until "+awaited[0].Identity().String()+" is gone", &awaited[0]
+		return true
+	}
+	id := awaited[stays].Identity()
+	r.summary = fmt.Sprintf("%s works, and waits until %s is gone, which nobody is deleting: %s", name, id, f.Message)
+	for _, m := range awaited[:min(len(awaited), evidence.MaxShown)] {
+		if !m.BeingDeleted() {
+			r.own = append(r.own, evidence.Field(m, "metadata.deletionTimestamp", "not set"))
+		}
+	}
+	r.remedies = append([]Remedy{{
+		Risk: Safe, Action: shows("%s delete %s --dry-run", shell.In(w.Plugin, id.Namespace), shell.Target(id)),
+		Effect: "shows what would go with " + id.String() + ": delete it, if nothing needs it any more, and the controller goes on",
+	}}, r.remedies...)
+	return true
 }
 
 // fails says that something fails, and for how long when that is known and more than a
@@ -319,7 +374,7 @@ func (w *walker) judgeUnclear(n graph.Node, a *controllers.Answer) ruling {
 			names = append(names, k.ID.String())
 		}
 		r.controller.Name, r.controller.Liveness = strings.Join(names, " or "), controllers.Alive
-		return w.judgeFailing(r, &p, r.controller.Name)
+		return w.judgeFailing(n, r, &p, r.controller.Name)
 	}
 	return r
 }

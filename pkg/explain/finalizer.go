@@ -32,6 +32,9 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	}
 	a := w.finder.Find(n, finalizer, list)
 	s, r := a.Search, w.judge(n, a)
+	if r.next != nil {
+		return hold{symptom: r.id, because: because + ": " + r.summary, next: r.next}
+	}
 	key, at := r.id.ID+" "+r.key, n.Identity()
 	switch {
 	case n.Resource().IsNamespace():

@@ -42,6 +42,14 @@ func ConditionOf(o *unstructured.Unstructured, kind string) (Condition, bool) {
 	return Condition{Type: kind}, false
 }
 
+// Said is what the condition says in words, the reason first.
+func (c Condition) Said() string {
+	if c.Reason == "" || c.Message == "" {
+		return c.Reason + c.Message
+	}
+	return c.Reason + ": " + c.Message
+}
+
 // Fact is the condition as it was read from the source.
 func (c Condition) Fact(source string) Fact {
 	value := cmp.Or(c.Status, "not set")

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+const (
+	// SameFailure is for how long a controller must fail alike before that
+	// counts as stuck.
+	SameFailure = 10 * time.Minute
+	// lastingFailure is SameFailure for what does not pass by itself.
+	lastingFailure = time.Minute
+)
+
+// FailureKind tells the failures of a working controller apart.
+type FailureKind int
+
+const (
+	Failing FailureKind = iota
+	// Paused: it leaves the object alone, because it was told to.
+	Paused
+	// NeedsCreate: it has to create something in a namespace that is being
+	// deleted.
+	NeedsCreate
+	// OverQuota: a quota or a pod security level keeps it from creating
+	// something.
+	OverQuota
+)
+
+// Failure is something that a controller says about a clean-up that fails.
+type Failure struct {
+	Kind     FailureKind
+	Evidence evidence.Fact
+	Message  string
+	Since    time.Time
+	// Dated: it says itself since when it stands; otherwise Since is when the
+	// deletion was asked for.
+	Dated bool
+	// Lasting: what it says does not pass by itself, somebody has to act.
+	Lasting bool
+	// counts: it says how many are left, so that it may be another with each try.
+	counts bool
+	// once: it came once, and need not stand any more.
+	once bool
+}
+
+// Patience is how long the failure must stand before it counts as stuck.
+func (f *Failure) Patience() time.Duration {
+	if f.Lasting && !f.once {
+		return lastingFailure
+	}
+	return SameFailure
+}
+
+var (
+	failingType = regexp.MustCompile(`(?i)fail|error|degraded|stalled|blocked|terminal`)
+	failingText = regexp.MustCompile(`(?i)fail|error|denied|forbidden|unauthorized|cannot|could not|unable|refused|timed? ?out|not allowed|not permitted|conflict|invalid|exceeded|not empty|protect|in use|will not be deleted|` + missingText)
+	quotaText   = regexp.MustCompile(`(?i)exceeded quota|violates PodSecurity`)
+	lastingText = regexp.MustCompile(`(?i)denied|forbidden|unauthori[sz]ed|unauthenticated|not permitted|permission|credentials?\b|expired|exceeded|protection|x509|will not be deleted|` + missingText)
+	countText   = regexp.MustCompile(`(?i)\b\d+ ?(of|/) ?\d+\b|\b\d+ [a-z ]*(left|remain|still)|\b(left|remaining|still)\b.{0,20}\b\d+`)
+	// deletingType is a condition about the deletion itself.
+	deletingType = regexp.MustCompile(`(?i)delet|terminat|cleanup|finaliz`)
+	// telling are the fields of a status in which controllers say what is wrong.
+	telling = regexp.MustCompile(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage)$`)
+	// settled is a state beside which such a text speaks of the past.
+	settled = regexp.MustCompile(`(?i)^(true|ready|running|active|succeeded|complete(d)?|ok|healthy|bound|available)$`)
+)
+
+// missingText is something that a controller needs and that is not there.
+const missingText = `(secret|issuer|config|account|class|key|certificate|credentials?)\b[^.]{0,80}(not found|missing|does not exist)`
+
+const endingNamespace = "because it is being terminated"
+
+func newFailure(message string, e evidence.Fact, since time.Time) *Failure {
+	f := &Failure{
+		Message: strings.TrimSpace(message), Evidence: e, Since: since,
+		Lasting: lastingText.MatchString(message), counts: countText.MatchString(message),
+	}
+	switch {
+	case strings.Contains(message, endingNamespace):
+		f.Kind = NeedsCreate
+	case quotaText.MatchString(message):
+		f.Kind = OverQuota
+	}
+	return f
+}
+
+// explainsMore reports whether the failure says more than another one: what it is,
+// then that it lasts, then since when.
+func (f *Failure) explainsMore(other *Failure) bool {
+	switch {
+	case other == nil:
+		return true
+	case f.Kind != other.Kind:
+		return f.Kind > other.Kind
+	case f.Lasting != other.Lasting:
+		return f.Lasting
+	}
+	return f.Dated && !other.Dated
+}
+
+// statusFailures finds failures in the status: conditions that are about the
+// deletion, and texts.
+func statusFailures(n graph.Node, full *unstructured.Unstructured, asked time.Time) []*Failure {
+	var found []*Failure
+	for i, c := range evidence.Conditions(full) {
+		if c.Since.Before(asked) && !observed(full, i) || !fails(c) {
+			continue
+		}
+		f := newFailure(c.Said(), c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
+		f.Dated = !c.Since.IsZero()
+		found = append(found, f)
+	}
+	if len(found) > 0 {
+		return found
+	}
+	status, _ := full.Object["status"].(map[string]any)
+	for path, text := range tellingTexts("status", status, maxDepth) {
+		found = append(found, newFailure(text, evidence.Field(n, path, text), asked))
+	}
+	return found
+}
+
+// maxDepth is how deep a status is looked into for texts.
+const maxDepth = 4
+
+// tellingTexts goes over the texts of a status that say that something is wrong, in a
+// fixed order. Conditions, and what has been, are left out.
+func tellingTexts(path string, fields map[string]any, depth int) func(yield func(path, text string) bool) {
+	return func(yield func(path, text string) bool) { goOver(path, fields, depth, yield) }
+}
+
+func goOver(path string, fields map[string]any, depth int, yield func(path, text string) bool) bool {
+	var keys []string
+	for key, value := range fields {
+		if text := evidence.Text(value); (key == "state" || key == "phase" || key == "status") && settled.MatchString(text) {
+			return true
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		at := path + "." + key
+		switch value := fields[key].(type) {
+		case string:
+			if telling.MatchString(key) && failingText.MatchString(value) && !yield(at, value) {
+				return false
+			}
+		case map[string]any:
+			if depth > 0 && !past(key) && !goOver(at, value, depth-1, yield) {
+				return false
+			}
+		case []any:
+			for i, entry := range value {
+				inner, ok := entry.(map[string]any)
+				if !ok { // status.errors may be a list of texts
+					inner = map[string]any{key: entry}
+				}
+				if depth > 0 && key != "conditions" && !past(key) && !goOver(fmt.Sprintf("%s[%d]", at, i), inner, depth-1, yield) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// past reports whether a field of a status tells what has been.
+func past(key string) bool {
+	return strings.Contains(strings.ToLower(key), "history") || strings.HasPrefix(key, "previous")
+}
+
+// observed reports whether a condition is about the object as it is now: the
+// deletion of a custom resource gives it a new generation.
+func observed(full *unstructured.Unstructured, i int) bool {
+	entries, _, _ := unstructured.NestedSlice(full.Object, "status", "conditions")
+	entry, _ := entries[i].(map[string]any)
+	generation, _, _ := unstructured.NestedFieldNoCopy(entry, "observedGeneration")
+	return full.GetGeneration() > 1 && fmt.Sprint(generation) == fmt.Sprint(full.GetGeneration())
+}
+
+// fails reports whether a condition says that something goes wrong, and not
+// only that it is not done, or not so: False is what a condition like Paused
+// says when all is well, so its words decide. Some have no status at all.
+func fails(c evidence.Condition) bool {
+	words := c.Reason + " " + c.Message
+	switch {
+	case strings.Contains(c.Message, endingNamespace):
+		return true
+	case failingType.MatchString(c.Type):
+		return c.Status == "True" || c.Status == ""
+	case c.Status == "True":
+		return deletingType.MatchString(c.Type) && failingText.MatchString(words)
+	}
+	return failingText.MatchString(words)
+}
+
+// failureOf is what Warning events tell. One that came once stands since then.
+func failureOf(e evidence.Event, asked time.Time) *Failure {
+	since, repeats := e.Last, e.Repeats(SameFailure)
+	if repeats {
+		since = e.First
+	}
+	f := newFailure(e.Message, e.Fact(), evidence.Latest(asked, since))
+	f.Dated, f.once = true, !repeats
+	return f
+}
+
+// gist is what a message says but for what is another each time: numbers and
+// identifiers.
+func gist(message string) string {
+	words := strings.Fields(message)
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.ContainsAny(w, "0123456789") }), " ")
+}
+
+// merged takes events that say the same together, in the order of the first of each.
+func merged(events []unstructured.Unstructured) []evidence.Event {
+	var all []evidence.Event
+	for i := range events {
+		e := evidence.NewEvent(&events[i])
+		same := slices.IndexFunc(all, func(have evidence.Event) bool {
+			return have.About == e.About && have.Type == e.Type && have.Reason == e.Reason && gist(have.Message) == gist(e.Message)
+		})
+		if same < 0 {
+			all = append(all, e)
+			continue
+		}
+		have := &all[same]
+		if e.First.Before(have.First) {
+			have.First = e.First
+		}
+		if e.Last.After(have.Last) {
+			have.Last, have.Message = e.Last, e.Message
+		}
+		have.Count += e.Count
+	}
+	return all
+}

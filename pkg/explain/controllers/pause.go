@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Pause is a word to a controller to leave an object alone.
+type Pause struct {
+	// Object has it.
+	Object graph.Identity
+	// Annotation is its key; without one the Field, a path with dots, is true.
+	Annotation, Field string
+	value             string
+	// certain: the controller is known to leave deletions alone as well.
+	certain bool
+}
+
+// pauses are the annotations that are known to keep a controller from deletions, too.
+// The first counts with any value (cluster-api, util/annotations, HasPaused), the
+// second when it is true (crossplane-runtime, pkg/meta, IsPaused).
+var pauses = []string{clusterAPIPause, "crossplane.io/paused"}
+
+const (
+	clusterAPI      = "cluster.x-k8s.io"
+	clusterAPIPause = clusterAPI + "/paused"
+)
+
+// pauseKey is an annotation that by its name pauses some controller.
+var pauseKey = regexp.MustCompile(`(?i)(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$`)
+
+// pauseOf returns the word to leave an object alone, nil when there is none.
+func (f *Finder) pauseOf(n graph.Node, full *unstructured.Unstructured) *Pause {
+	var keys []string
+	for key := range full.GetAnnotations() {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		value := full.GetAnnotations()[key]
+		if key == clusterAPIPause || value == "true" && pauseKey.MatchString(key) {
+			return &Pause{Object: n.Identity(), Annotation: key, value: value, certain: slices.Contains(pauses, key)}
+		}
+	}
+	return f.pausedCluster(n, full)
+}
+
+// pausedCluster returns the pause of the cluster of Cluster API to which an object
+// belongs.
+func (f *Finder) pausedCluster(n graph.Node, full *unstructured.Unstructured) *Pause {
+	name := full.GetLabels()[clusterAPI+"/cluster-name"]
+	resource, served := f.evidence.Served(schema.GroupResource{Group: clusterAPI, Resource: "clusters"})
+	if name == "" || !served || !strings.HasSuffix(n.Resource().Group, clusterAPI) {
+		return nil
+	}
+	cluster, err := f.evidence.Get(resource, n.Namespace(), name)
+	if err != nil {
+		return nil
+	}
+	if paused, _, _ := unstructured.NestedBool(cluster.Object, "spec", "paused"); !paused {
+		return nil
+	}
+	return &Pause{Object: evidence.IdentityOf(resource, "Cluster", cluster), Field: "spec.paused", value: "true", certain: true}
+}
+
+// Fact is the pause as it was read.
+func (p *Pause) Fact() evidence.Fact {
+	if p.Annotation != "" {
+		return evidence.Fact{Source: p.Object.String(), Path: "metadata.annotations[" + p.Annotation + "]", Value: p.value}
+	}
+	return evidence.Fact{Source: p.Object.String(), Path: p.Field, Value: p.value}
+}
+
+// String says which pause it is.
+func (p *Pause) String() string {
+	if p.Annotation != "" {
+		return p.Object.String() + " has the annotation " + p.Annotation
+	}
+	return p.Object.String() + " has " + p.Field + " " + p.value
+}
+
+// failure is the pause as what keeps a controller from its work.
+func (p *Pause) failure(asked time.Time) *Failure {
+	return &Failure{Kind: Paused, Evidence: p.Fact(), Message: p.String(), Since: asked, Lasting: true}
+}
