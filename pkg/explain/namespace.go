@@ -200,8 +200,10 @@ func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouc
 		if i >= maxContentProbes {
 			break
 		}
-		if c := w.refusal(m, w.asker.TryDelete(m, ""), "DELETE"); c != nil && !slices.Contains(roots, c) {
-			roots = append(roots, c)
+		for _, c := range w.obstacles(m, w.asker.TryDelete(m, ""), "DELETE") {
+			if !slices.Contains(roots, c) {
+				roots = append(roots, c)
+			}
 		}
 	}
 	var holds []hold
@@ -372,7 +374,7 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.
 		c.Summary += hopeless(s)
 		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
 			Risk: Dangerous, Action: w.saved(at, w.delete(at, byPolicy)),
-			Effect: "unregisters the API, if its product was uninstalled; the file allows to register it again",
+			Effect: "unregisters the API, if its product was uninstalled",
 			Leaks:  "what the API stored in the namespaces is left behind",
 		})
 	})

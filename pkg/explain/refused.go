@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -36,18 +37,40 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 		if w.onlyYours(n, r, known) {
 			continue
 		}
-		if c := w.refusal(n, r, "UPDATE"); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
-			holds = append(holds, hold{because: "its finalizer " + finalizer + " cannot be taken off", cause: c})
+		for _, c := range w.obstacles(n, r, "UPDATE") {
+			if !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
+				holds = append(holds, hold{because: "its finalizer " + finalizer + " cannot be taken off", cause: c})
+			}
 		}
 	}
 	return holds
+}
+
+// obstacles returns all that is known to be in the way of a write. The API server
+// names the first that it meets; webhooks that must allow the write and cannot be
+// reached are in its way as well.
+func (w *walker) obstacles(n graph.Node, r admission.Reply, operation string) []*Cause {
+	var all []*Cause
+	if c := w.refusedBy(n, r, operation); c != nil {
+		all = append(all, c)
+	}
+	if r.Kind == answer.Accepted || r.Kind == answer.NamespaceMissing {
+		return all
+	}
+	for h, s := range w.asker.DeadWebhooks(n, operation, r.Subresource) {
+		c := w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: "the webhook is asked about a write to it, by its rules and selectors"}, "")
+		if !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // onlyYours reports whether a refusal says nothing of the object, since what
 // holds it comes to its end by itself, and nobody but the caller is seen to be
 // refused.
 func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
-	if r.Words() == "" {
+	if r.Words() == "" || misconfigured(r) {
 		return false
 	}
 	working, progresses := w.atWork(known)
@@ -84,8 +107,17 @@ func isCollectors(finalizer string) bool {
 	return graph.IsCollectorFinalizer(finalizer) || finalizer == crdCleanup
 }
 
-// refusal returns what refuses a write, nil when nothing is known to.
+// refusal returns the first of what is in the way of a write, nil when nothing is known
+// to be.
 func (w *walker) refusal(n graph.Node, r admission.Reply, operation string) *Cause {
+	for _, c := range w.obstacles(n, r, operation) {
+		return c
+	}
+	return nil
+}
+
+// refusedBy returns what the API server's answer names, nil when it names nothing.
+func (w *walker) refusedBy(n graph.Node, r admission.Reply, operation string) *Cause {
 	switch r.Kind {
 	case answer.WebhookFailed, answer.WebhookDenied:
 		return w.webhookRefuses(n, r, operation)
@@ -101,10 +133,6 @@ func (w *walker) refusal(n graph.Node, r admission.Reply, operation string) *Cau
 		return w.undecodable(n.Resource().GroupVersionResource, r.Message)
 	case answer.Refused:
 		return w.otherwiseRefused(n, r)
-	case answer.NoAnswer:
-		if h, s := w.asker.DeadWebhook(n, operation, r.Subresource); h != nil {
-			return w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: "the webhook is asked about a write to it, by its rules and selectors"})
-		}
 	}
 	return nil
 }
@@ -141,7 +169,7 @@ func (w *walker) webhookRefuses(n graph.Node, r admission.Reply, operation strin
 	case r.Kind == answer.WebhookDenied:
 		return w.webhookDenies(n, suspects[0], r)
 	}
-	return w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), asked(r))
+	return w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), asked(r), r.Message)
 }
 
 // webhookUnclear is a refusal by a webhook of which the configuration is not
@@ -172,8 +200,9 @@ func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*adm
 }
 
 // webhookDead is a webhook that must be asked and cannot be reached. The
-// service is nil for one that is called by a URL.
-func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Serving, first Evidence) *Cause {
+// service is nil for one that is called by a URL; message says how the call failed, and
+// is empty when none was made.
+func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Serving, first Evidence, message string) *Cause {
 	c := w.shared(string(h.Config.UID)+" "+h.Name, admWebhookDead, h.Config, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("its webhook %s cannot be reached, and while that is so every write that it must allow is refused", h.Name)
@@ -182,7 +211,7 @@ func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Se
 			c.Evidence = append(c.Evidence, s.Evidence...)
 			c.Summary += hopeless(s)
 		}
-		c.Remedies = w.deadWebhookRemedies(h, s)
+		c.Remedies = w.deadWebhookRemedies(h, s, message)
 	})
 	w.exception(c, n, h)
 	return c
@@ -199,12 +228,15 @@ func (w *walker) webhookEvidence(h *admission.Webhook) []Evidence {
 	}
 }
 
-func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving) []Remedy {
+func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving, message string) []Remedy {
 	const effect = "the writes that wait for the webhook go through"
 	var remedies []Remedy
-	if s != nil {
+	switch wrong := admission.CallError(message); {
+	case wrong != admission.OtherCall && (s == nil || !s.Dead):
+		remedies = []Remedy{w.correctCall(h, s, wrong, effect)}
+	case s != nil:
 		remedies = w.repair(s, effect)
-	} else {
+	default:
 		remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
 			Effect: "shows how the webhook is called, at a URL and not through a service: make that answer, and " + effect,
@@ -215,17 +247,33 @@ func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving)
 		Risk: Disruptive,
 		Action: w.saved(h.Config, w.patchOf(h.Config, shell.Test(at+"/name", h.Name),
 			shell.Replace(at+"/failurePolicy", "Ignore"))),
-		Effect: "lets writes pass while the webhook cannot be reached; the file allows to put it back",
+		Effect: "lets writes pass while the webhook cannot be reached",
 		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
 	})
 	if s == nil || s.Uninstalled {
 		remedies = append(remedies, Remedy{
 			Risk: Dangerous, Action: w.saved(h.Config, w.delete(h.Config, byPolicy)),
-			Effect: "removes the configuration with all its webhooks, if its product was uninstalled; the file allows to put it back",
+			Effect: "removes the configuration with all its webhooks, if its product was uninstalled",
 			Leaks:  "what the webhooks guard is not guarded any more",
 		})
 	}
 	return remedies
+}
+
+// correctCall is the way to correct how a webhook is called, when what should answer
+// is there.
+func (w *walker) correctCall(h *admission.Webhook, s *admission.Serving, wrong admission.WrongCall, effect string) Remedy {
+	show := shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config))
+	if s != nil && (wrong == admission.WrongPort || wrong == admission.NotListening) {
+		show = shows("%s get service,endpointslices -o wide", shell.In(w.Kubectl, s.Namespace))
+	}
+	return Remedy{Risk: Safe, Action: show, Effect: map[admission.WrongCall]string{
+		admission.WrongCertificate: "shows the webhook's clientConfig: its caBundle has to be the authority that signed the certificate with which the webhook answers, and that has to be valid for the service's name; make both anew, by the product's chart or its certificate manager, and ",
+		admission.WrongPort:        "shows the ports of the service: clientConfig.service.port has to be one of them; correct it in the configuration or the service, and ",
+		admission.NotListening:     "shows the service's ports and the addresses behind it, where nothing listens at the port that is called: correct the port, or make the pods listen there, and ",
+		admission.WrongPath:        "shows the webhook's clientConfig: at its path something else answers; correct the path, and ",
+		admission.Late:             "shows the webhook's clientConfig and timeoutSeconds: the call gets no answer in time, so look for a network policy between the API server and the pods, and at what the pods do; and ",
+	}[wrong] + effect}
 }
 
 // webhookDenies is a webhook that answers, and says no. Whom it listens to is in
@@ -255,7 +303,7 @@ func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
 	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.Whole, selector, namespace)...)
 	w.offerOnce(c, Remedy{
 		Risk: Disruptive, Action: w.saved(h.Config, w.patchOf(h.Config, operations...)),
-		Effect: "excepts the namespace " + namespace + " from the webhook; the file allows to put it back",
+		Effect: "excepts the namespace " + namespace + " from the webhook",
 		Leaks:  "what the webhook guards in that namespace is not guarded any more",
 	})
 }
@@ -269,6 +317,15 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 	}
 	c := w.shared(r.Name+" "+r.Binding, admVapDeny, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "the policy refuses the write that the deletion needs"
+		if misconfigured(r) {
+			c.Summary = "its binding " + r.Binding + " cannot be used, and while that is so the policy refuses every write that it is about, whoever sends it"
+			c.Evidence = append([]Evidence{asked(r)}, w.paramOf(r.Binding)...)
+			c.Remedies = []Remedy{{
+				Risk: Safe, Action: shows("%s get validatingadmissionpolicybinding %s -o yaml", w.Kubectl, shell.Quote(r.Binding)),
+				Effect: "shows the binding with its paramRef: make the object that it names again, or correct the reference, and the policy judges again",
+			}}
+			return
+		}
 		if err != nil || admission.JudgesUsers(specText(policy)) {
 			c.Verdict = Unknown
 			c.Summary += whenYou
@@ -282,6 +339,26 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 	w.met(c, n, r)
 	w.bindingException(c, n, r.Binding)
 	return c
+}
+
+// misconfigured reports whether a policy refuses because its binding cannot be used,
+// as when the object with its parameters is gone: who asks, and for what, does not
+// matter then (k8s.io/apiserver/pkg/admission/plugin/policy/generic, CollectParams).
+func misconfigured(r admission.Reply) bool {
+	return r.Kind == answer.PolicyDenied && strings.Contains(r.Message, "failed to configure binding: ")
+}
+
+// paramOf is where a binding has its parameters.
+func (w *walker) paramOf(binding string) []Evidence {
+	o, err := w.evidence.Get(admission.PolicyBindings, "", binding)
+	if err != nil {
+		return nil
+	}
+	name, namespace := evidence.Nested(o, "spec", "paramRef", "name"), evidence.Nested(o, "spec", "paramRef", "namespace")
+	return []Evidence{{
+		Source: "ValidatingAdmissionPolicyBinding/" + binding, Path: "spec.paramRef",
+		Value: strings.TrimSpace("name " + cmp.Or(name, "by a selector") + " namespace " + cmp.Or(namespace, "of the object, if it has one")),
+	}}
 }
 
 func specText(o *unstructured.Unstructured) string {
@@ -301,7 +378,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	if namespace == "" {
 		w.offerOnce(c, Remedy{
 			Risk: Disruptive, Action: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
-			Effect: "makes the binding note what it would refuse and let it pass; the file allows to put it back",
+			Effect: "makes the binding note what it would refuse and let it pass",
 			Leaks:  "what the policy guards is not guarded any more",
 		})
 		return
@@ -309,7 +386,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	operations := excludeNamespace(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespace)
 	w.offerOnce(c, Remedy{
 		Risk: Disruptive, Action: w.saved(at, w.patchOf(at, operations...)),
-		Effect: "excepts the namespace " + namespace + " from the policy; the file allows to put it back",
+		Effect: "excepts the namespace " + namespace + " from the policy",
 		Leaks:  "what the policy guards in that namespace is not guarded any more",
 	})
 }
@@ -366,7 +443,7 @@ func (w *walker) spare(m *admission.Mutator) Remedy {
 	}
 	return Remedy{
 		Risk: Disruptive, Action: w.saved(m.At, w.patchOf(m.At, operations...)),
-		Effect: "makes it leave alone what is being deleted; the file allows to put it back",
+		Effect: "makes it leave alone what is being deleted",
 	}
 }
 
@@ -394,7 +471,7 @@ func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 		c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.generation", Value: fmt.Sprint(definition.GetGeneration())})
 		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Disruptive, Action: w.saved(at, shows("%s edit %s", w.Kubectl, shell.Target(at))),
-			Effect: "opens its definition in an editor: relax the schema, so that the object is valid as it is; the file allows to put it back",
+			Effect: "opens its definition in an editor: relax the schema, so that the object is valid as it is",
 		})
 	})
 }

@@ -157,11 +157,11 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
-[disruptive] PATCH: lets writes pass while the webhook cannot be reached; the file allows to put it back
+[disruptive] PATCH: lets writes pass while the webhook cannot be reached
   loses: what the webhook guards is not guarded while it cannot be reached
-[disruptive] PATCH: excepts the namespace s from the webhook; the file allows to put it back
+[disruptive] PATCH: excepts the namespace s from the webhook
   loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled; the file allows to put it back
+[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled
   loses: what the webhooks guard is not guarded any more
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
@@ -172,11 +172,11 @@ ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
 [safe] create namespace x: makes the namespace again, which comes first: then install the service hook and its pods in it, and the writes that wait for the webhook go through
-[disruptive] PATCH: lets writes pass while the webhook cannot be reached; the file allows to put it back
+[disruptive] PATCH: lets writes pass while the webhook cannot be reached
   loses: what the webhook guards is not guarded while it cannot be reached
-[disruptive] PATCH: excepts the namespace s from the webhook; the file allows to put it back
+[disruptive] PATCH: excepts the namespace s from the webhook
   loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled; the file allows to put it back
+[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled
   loses: what the webhooks guard is not guarded any more
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
@@ -191,7 +191,7 @@ Namespace/s : is being deleted, so nothing can be created in it
 Pods in namespace s : none matches the selector app=svc
 Deployment/s/svc spec.replicas: 0
 Namespace/s status.conditions[NamespaceDeletionDiscoveryFailure]: True (DiscoveryFailed): m
-[dangerous] DELETE v1.m.example.com: unregisters the API, if its product was uninstalled; the file allows to register it again
+[dangerous] DELETE v1.m.example.com: unregisters the API, if its product was uninstalled
   loses: what the API stored in the namespaces is left behind
 `},
 

@@ -48,6 +48,9 @@ func causes(report *explain.Report) string {
 			if r.Command != "" {
 				fmt.Fprintf(&text, "\n        %s", r.Command)
 			}
+			if r.Undo != "" {
+				fmt.Fprintf(&text, "\n        undo: %s", r.Undo)
+			}
 		}
 	}
 	return text.String()

@@ -74,8 +74,10 @@ type StuckRemedy struct {
 	// Operation is what the command changes, nil for nothing or what only a person
 	// can change.
 	Operation *StuckOperation `json:"operation,omitempty"`
-	Effect    string          `json:"effect"`
-	Leaks     string          `json:"leaks,omitempty"`
+	// Undo puts the object back as it was.
+	Undo   string `json:"undo,omitempty"`
+	Effect string `json:"effect"`
+	Leaks  string `json:"leaks,omitempty"`
 }
 
 // StuckOperation is a change of one object.
@@ -137,7 +139,7 @@ func newStuckCause(c *explain.Cause) StuckCause {
 	}
 	for _, r := range c.Remedies {
 		cause.Remedies = append(cause.Remedies, StuckRemedy{
-			Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Effect: r.Effect, Leaks: r.Leaks,
+			Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect, Leaks: r.Leaks,
 		})
 	}
 	return cause

@@ -129,13 +129,16 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 	}
 	var last explain.Remedy
 	for _, r := range c.Remedies {
-		command := r.Command
+		command, undo := r.Command, r.Undo
 		if r.Action = (explain.Action{}); r != last { // the same for another object needs no more words
 			t.remedy(r)
 			last = r
 		}
 		if command != "" {
 			t.line("      %s", command)
+		}
+		if undo != "" {
+			t.line("      puts it back later: %s", undo)
 		}
 	}
 }

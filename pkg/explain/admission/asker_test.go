@@ -108,8 +108,12 @@ func TestDeadWebhook(t *testing.T) {
 		{"Fail", `,"namespaceSelector":{"matchLabels":{"a":"b"}}`, "UPDATE", false},
 	} {
 		a, nodes, _ := asker(t, held+fmt.Sprintf(hook, c.policy, c.more))
-		if h, s := a.DeadWebhook(nodes[0], c.operation, ""); (h != nil) != c.want || h != nil && !s.Uninstalled {
-			t.Errorf("%+v: got %v", c, h)
+		found, uninstalled := false, true
+		for _, s := range a.DeadWebhooks(nodes[0], c.operation, "") {
+			found, uninstalled = true, uninstalled && s.Uninstalled
+		}
+		if found != c.want || !uninstalled {
+			t.Errorf("%+v: found %v, uninstalled %v", c, found, uninstalled)
 		}
 	}
 }

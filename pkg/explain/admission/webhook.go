@@ -4,6 +4,7 @@ package admission
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -171,26 +172,24 @@ func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) b
 	return err == nil && Selects(selector, namespace.GetLabels())
 }
 
-// DeadWebhook finds a webhook that would be asked about an operation on the
-// object, or on a subresource of it, and provably cannot be reached. It takes
-// the place of a probe that could not be sent.
-func (a *Asker) DeadWebhook(n graph.Node, operation, subresource string) (*Webhook, *Serving) {
-	all, err := a.webhooks()
-	if err != nil {
-		return nil, nil
+// DeadWebhooks goes over the webhooks that would be asked about an operation on the
+// object, or on a subresource of it, and provably cannot be reached, with what should
+// serve them.
+func (a *Asker) DeadWebhooks(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, *Serving] {
+	return func(yield func(*Webhook, *Serving) bool) {
+		all, _ := a.webhooks() // what cannot be read is noted
+		for _, h := range all {
+			if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil {
+				continue
+			}
+			if matches, certain := a.matches(h, operation, subresource, n); !matches || !certain {
+				continue
+			}
+			if s := a.Serving(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name); s.Dead && !yield(h, s) {
+				return
+			}
+		}
 	}
-	for _, h := range all {
-		if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil {
-			continue
-		}
-		if matches, certain := a.matches(h, operation, subresource, n); !matches || !certain {
-			continue
-		}
-		if s := a.Serving(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name); s.Dead {
-			return h, s
-		}
-	}
-	return nil, nil
 }
 
 // JudgesUsers reports whether a policy's expressions ask who sends the request:
