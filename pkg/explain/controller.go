@@ -351,6 +351,9 @@ func (w *walker) judgeAbsent(n graph.Node, a *controllers.Answer) ruling {
 	}
 	r.id = finAbsent
 	r.summary = fmt.Sprintf("nothing in the cluster serves the finalizer %s", s.Finalizer)
+	if name := w.finder.Missing(s); name != "" {
+		r.summary += fmt.Sprintf("; %q set it, and no workload is called so", name)
+	}
 	r.remedies = []Remedy{{Risk: Safe, Effect: "install the " + s.Whose() + " again" + usually(s.Known) + ": it cleans up and removes the finalizer"}}
 	return r
 }

@@ -149,6 +149,7 @@ kubernetes-sigs/gateway-api@4564255a apis/v1/gatewayclass_types.go:46 | gateway-
 istio-ecosystem/sail-operator@328df99d pkg/constants/constants.go:47 | sailoperator.io/sail-operator
 knative/eventing@8cf4c4b6 pkg/client/injection/reconciler/eventing/v1/trigger/controller.go:47 | triggers.eventing.knative.dev brokers.eventing.knative.dev
 knative/operator@b4f2c254 pkg/client/injection/reconciler/operator/v1beta1/knativeserving/controller.go:47 | knativeservings.operator.knative.dev
+tektoncd/chains@e752b013 pkg/reconciler/taskrun/controller.go:76 | chains.tekton.dev chains.tekton.dev/pipelinerun
 tektoncd/operator@39014328 pkg/client/injection/reconciler/operator/v1alpha1/tektonaddon/controller.go:47 | tektonaddons.operator.tekton.dev tektonchains.operator.tekton.dev
 tigera/operator@40788b9b pkg/render/finalizers.go:21 | tigera.io/operator-cleanup operator.tigera.io/installation-controller
 tigera/operator@40788b9b pkg/render/node.go:64 | tigera.io/cni-protector

@@ -36,6 +36,8 @@ type Contender struct {
 	// near: it is in the object's namespace. alike: it is called after the finalizer
 	// or the type. That only decides between equal candidates.
 	near, alike bool
+	// misplaced: the catalogue has the controller where nobody is.
+	misplaced bool
 }
 
 // Choice is the controller of one object's finalizer, so far as the candidates
@@ -79,6 +81,9 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 	id := n.Identity()
 	var among []Contender
 	for _, c := range s.likelyOnes() {
+		if f.isAnother(s, c) {
+			continue
+		}
 		k := Contender{
 			Candidate: c, how: unclear, State: f.stateFor(s, c),
 			near: id.Namespace != "" && c.ID.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
@@ -94,6 +99,9 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			k.how = mayNot
 		case k.State.Liveness == Dead:
 			k.how = down
+		}
+		if k.how == works && !c.Named && s.vacant() {
+			k.how, k.misplaced = unclear, true
 		}
 		among = append(among, k)
 	}
@@ -207,6 +215,8 @@ func (ch *Choice) undecided() string {
 		names = append(names, fmt.Sprintf("%s (%s)", k.ID, k.State.Liveness))
 	}
 	switch {
+	case ch.best != nil && ch.best.misplaced:
+		return fmt.Sprintf("its controller is not where the catalogue of finalizers has it, and whether %s (%s), which may change the object, is the one is not certain", ch.best.ID, ch.best.State.Liveness)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure:
 		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.Among[0].ID, ch.Among[0].State.Because)
 	case len(names) == 1:
@@ -258,14 +268,14 @@ var (
 // sharesWord reports whether a word of the workload's name is one of the
 // finalizer, which may be short: "zb-operator" and "corp.example/zb-cleanup".
 func (c *Candidate) sharesWord(s *Search) bool {
-	wordsOf := func(text string) []string { return notWords.Split(strings.ToLower(text), -1) }
 	domain, rest, found := strings.Cut(s.Finalizer, "/")
 	if !found {
 		domain, rest = "", s.Finalizer
 	}
-	labels := wordsOf(domain)
-	words := slices.Concat(labels[:len(labels)-1], wordsOf(rest))
-	return slices.ContainsFunc(wordsOf(c.ID.Name), func(word string) bool {
-		return len(word) > 1 && !slices.Contains(controllerWords, word) && !slices.Contains(finalizerWords, word) && slices.Contains(words, word)
-	})
+	if last := strings.LastIndexByte(domain, '.'); last >= 0 {
+		domain = domain[:last]
+	} else {
+		domain = ""
+	}
+	return shareWord(c.ID.Name, domain+" "+rest)
 }

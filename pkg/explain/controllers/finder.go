@@ -173,7 +173,7 @@ func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
 
 // withoutCandidates is a finalizer for which no workload was found.
 func (f *Finder) withoutCandidates(n graph.Node, s *Search) (Situation, string) {
-	switch why := s.doubt(); {
+	switch why := f.doubt(s); {
 	case why != "":
 		return Unclear, why
 	case f.inEnding(n, s):
@@ -233,13 +233,15 @@ func (f *Finder) inEnding(n graph.Node, s *Search) bool {
 
 // doubt says why finding nothing does not show that nothing is there, empty if
 // it does.
-func (s *Search) doubt() string {
+func (f *Finder) doubt(s *Search) string {
 	for _, m := range s.Known {
 		if m.OffCluster != "" {
 			return "its controller may run where it cannot be seen from here: " + m.OffCluster
 		}
 	}
-	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool { return m == "kube-apiserver" || m == "kube-controller-manager" })
+	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool {
+		return m == "kube-apiserver" || m == "kube-controller-manager" || f.calledSo(m)
+	})
 	switch {
 	case len(s.unread) > 0:
 		return "whether its controller is there is not known: " + strings.Join(s.unread, ", ") + " could not be read"
@@ -268,7 +270,7 @@ func (f *Finder) possible(n graph.Node, s *Search) string {
 		// What a person set is nobody's by its name: whoever may change anything is
 		// asked, and not those who have a rule for the type, as many have.
 		stranger := s.byPerson() && !c.similar(s) && !f.rights().mayAll(l.Account, id.Namespace)
-		if !may || stranger || f.StateOf(l).Liveness == Dead {
+		if !may || stranger || f.isAnother(s, &c) || f.StateOf(l).Liveness == Dead {
 			continue
 		}
 		if names = append(names, l.ID.String()); len(names) == evidence.MaxShown {

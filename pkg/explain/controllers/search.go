@@ -69,8 +69,11 @@ type Search struct {
 	domainServed bool
 	// Setters are the managers that set it on the objects that were looked at,
 	// workers those that changed such an object after its deletion.
-	Setters, workers []string
-	candidates       []*Candidate // the best first
+	// writers are all that changed one, but for people.
+	Setters, workers, writers []string
+	candidates                []*Candidate // the best first
+	// placed: a workload is where the catalogue has the controller, or is called so.
+	placed bool
 	// lost are grants to accounts that are gone with their namespace, outside
 	// those to users and groups who may be the controller.
 	lost, outside []grant
@@ -200,18 +203,18 @@ func (f *Finder) sample(n graph.Node, finalizer string) []graph.Node {
 }
 
 // managers are the field managers of a few objects of a type.
-type managers struct{ setters, workers, unread []string }
+type managers struct{ setters, workers, writers, unread []string }
 
 // managersOf finds out who set the finalizer, and who has changed the objects
 // since they were deleted. A few objects are looked at, in whatever namespace.
 func (f *Finder) managersOf(s *Search, n graph.Node) {
 	key := s.Finalizer + " " + s.resource.GroupResource().String()
 	if known, done := f.managers[key]; done {
-		s.Setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
+		s.Setters, s.workers, s.writers, s.unread = known.setters, known.workers, known.writers, slices.Clone(known.unread)
 		return
 	}
 	f.readManagers(s, f.sample(n, s.Finalizer))
-	f.managers[key] = managers{s.Setters, s.workers, slices.Clone(s.unread)}
+	f.managers[key] = managers{s.Setters, s.workers, s.writers, slices.Clone(s.unread)}
 }
 
 func (f *Finder) readManagers(s *Search, sample []graph.Node) {
@@ -227,6 +230,9 @@ func (f *Finder) readManagers(s *Search, sample []graph.Node) {
 			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), s.Finalizer) {
 				s.Setters = append(s.Setters, entry.Manager)
 			}
+			if !isPerson(entry.Manager) {
+				s.writers = append(s.writers, entry.Manager)
+			}
 			if entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
 				s.workers = append(s.workers, entry.Manager)
 			}
@@ -236,6 +242,8 @@ func (f *Finder) readManagers(s *Search, sample []graph.Node) {
 	s.Setters = slices.Compact(s.Setters)
 	slices.Sort(s.workers)
 	s.workers = slices.Compact(s.workers)
+	slices.Sort(s.writers)
+	s.writers = slices.Compact(s.writers)
 }
 
 // isPerson reports whether a field manager is a tool with which people change
@@ -264,6 +272,7 @@ func (f *Finder) byCatalogue(s *Search, namespace string, add adder) {
 				where = namespace
 			}
 			for _, l := range f.loosePods(where, usual.Name) {
+				s.placed = true
 				add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
 			}
 		}
@@ -279,6 +288,9 @@ func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace s
 		switch {
 		case !usual.Is(kind, l.ID.Namespace, name, namespace):
 			continue
+		}
+		s.placed = true
+		switch {
 		case strings.Contains(usual.Name, "*"):
 			says.Value = "is called as the catalogue of finalizers has it for controllers of " + m.Product + ", of which there may be several"
 			weight := weakSign
@@ -295,6 +307,7 @@ func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace s
 		anywhere := usual
 		anywhere.Namespace = ""
 		if anywhere.Is(kind, l.ID.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
+			s.placed = true
 			says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
 			add(l, goodSign, false, says)
 			return

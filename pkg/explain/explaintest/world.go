@@ -66,6 +66,8 @@ coordination.k8s.io/v1 Lease leases namespaced
 apiregistration.k8s.io/v1 APIService apiservices cluster
 apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
 example.com/v1 Widget widgets namespaced
+kafka.strimzi.io/v1 KafkaTopic kafkatopics namespaced
+acme.cert-manager.io/v1 Challenge challenges namespaced
 cluster.x-k8s.io/v1beta1 Cluster clusters namespaced
 infrastructure.cluster.x-k8s.io/v1beta1 FakeMachine fakemachines namespaced
 `
