@@ -4,13 +4,16 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -103,13 +106,16 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	untouched := len(w.untouchedIn(n.Object().Name))
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
+	over := failed && w.overtaken(failure, n.Object().Name)
 	started := len(evidence.Conditions(full)) > 0
 	switch h := w.health(); {
 	case !started && (h.dead() || w.age(n) > namespaceStart):
 		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
-	case failed && (untouched > 0 || len(holds) == 0):
+	case over && len(holds) == 0:
+		holds = append(holds, w.backOff(n, failure))
+	case failed && !over && (untouched > 0 || len(holds) == 0):
 		holds = append(holds, w.contentRefused(n, failure, untouched)...)
 	case len(holds) == 0 || !started:
 		holds = append(holds, w.controllerTurn(n, full, untouched))
@@ -196,11 +202,16 @@ const maxContentProbes = 50
 func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouched int) []hold {
 	const because = "the namespace controller cannot delete its content"
 	roots := w.initializing(failure.Message)
+	accepted := 0
 	for i, m := range w.untouchedIn(n.Object().Name) {
 		if i >= maxContentProbes {
 			break
 		}
-		for _, c := range w.obstacles(m, w.asker.TryDelete(m, ""), "DELETE") {
+		r := w.asker.TryDelete(m, "")
+		if r.Kind == answer.Accepted {
+			accepted++
+		}
+		for _, c := range w.obstacles(m, r, "DELETE") {
 			if !slices.Contains(roots, c) {
 				roots = append(roots, c)
 			}
@@ -212,7 +223,7 @@ func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouc
 		holds = append(holds, hold{symptom: nsContentFailure, because: because, cause: c})
 	}
 	if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck }) {
-		holds = append(holds, hold{because: because, cause: w.contentFailure(n, failure, untouched)})
+		holds = append(holds, hold{because: because, cause: w.contentFailure(n, failure, untouched, untouched > 0 && accepted == untouched)})
 	}
 	return holds
 }
@@ -250,8 +261,40 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 	})}}
 }
 
-// contentFailure is content that the namespace controller fails to delete.
-func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouched int) *Cause {
+// remaining are the words of the namespace controller about what is left of one type
+// (pkg/controller/namespace/deletion, deleteAllContentForGroupVersionResource).
+var remaining = regexp.MustCompile(`^Failed to delete all resource types, \d+ remaining: |unexpected items still remain in namespace: \S+ for gvr: (\S*)/\S+, Resource=([a-z0-9]+)`)
+
+// overtaken reports whether a failure speaks of content that is gone: the condition
+// stays until the namespace controller looks again, up to a minute later.
+func (w *walker) overtaken(failure evidence.Condition, namespace string) bool {
+	said := slices.DeleteFunc(remaining.FindAllStringSubmatch(failure.Message, -1), func(words []string) bool { return words[2] == "" })
+	if len(said) == 0 || strings.Trim(remaining.ReplaceAllString(failure.Message, ""), " [],") != "" {
+		return false // it says something else as well
+	}
+	for _, words := range said {
+		resource := schema.GroupResource{Group: words[1], Resource: words[2]}
+		is := func(m graph.Node) bool { return m.Resource().GroupResource() == resource }
+		if !w.evidence.Covers(resource, namespace, "") || slices.ContainsFunc(w.evidence.In(namespace), is) {
+			return false
+		}
+	}
+	return true
+}
+
+// backOff is a namespace whose controller has still to see that what it failed at is
+// gone.
+func (w *walker) backOff(n graph.Node, failure evidence.Condition) hold {
+	const summary = "what the namespace controller failed at is gone; it looks again within a minute"
+	return hold{because: summary, cause: w.cause(nsContent, n.Identity(), "back-off", func(c *Cause) {
+		c.Verdict, c.Summary, c.Until = Progressing, summary, w.evidence.Now.Add(contentDelay)
+		c.Evidence = []Evidence{failure.Fact(n.Identity().String()), w.health().evidence}
+	})}
+}
+
+// contentFailure is content that the namespace controller fails to delete; accepted:
+// the API server would accept the deletion of all of it from whoever asks here.
+func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouched int, accepted bool) *Cause {
 	return w.cause(nsContentFailure, n.Identity(), "", func(c *Cause) {
 		c.Summary = "the namespace controller could not delete all content at its last try"
 		if untouched > 0 {
@@ -263,11 +306,15 @@ func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouc
 				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", "not set"))
 			}
 		}
-		if untouched > 0 && !failure.Since.IsZero() && w.evidence.Now.Sub(failure.Since) > contentDelay {
-			c.Verdict = Stuck
-		}
-		if untouched == 0 {
+		switch {
+		case untouched == 0:
 			return
+		case accepted:
+			c.Summary = "the namespace controller failed to delete " + evidence.Number(untouched, "object") + " at its last try; the API server would accept it now, so it goes on within a minute, unless only the controller is refused"
+			c.Evidence = append(c.Evidence, Evidence{Source: "a dry-run DELETE of each", Value: "accepted"})
+			return
+		case !failure.Since.IsZero() && w.evidence.Now.Sub(failure.Since) > contentDelay:
+			c.Verdict = Stuck
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
