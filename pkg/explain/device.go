@@ -74,7 +74,8 @@ func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, 
 			c.Summary = fmt.Sprintf("it uses %s until it has done its work, and nobody is deleting it", n.Identity())
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: evidence.Nested(pod, "spec", "restartPolicy")})
 		}
-		c.Remedies = []Remedy{{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "deletes the pod, after which " + n.Identity().String() + " goes", Leaks: leaks}}
+		after := "after which " + n.Identity().String() + " goes"
+		c.Remedies = w.endPod(c, pod, after, after, leaks)
 	})
 }
 

@@ -85,7 +85,8 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 	return w.cause(gcFgRecreated, n.Identity(), "", func(c *Cause) {
 		c.Summary = "after it was deleted, " + evidence.Number(len(late), "blocking dependent") + " came to be; whoever makes them may go on"
 		for _, d := range late[:min(len(late), evidence.MaxShown)] {
-			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(w.creator(d), "a person")))
+			creator, _ := w.creator(d)
+			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(creator, "a person")))
 		}
 		c.Remedies = w.freeOwner(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
 	})

@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,13 +39,15 @@ type health struct {
 	evidence Evidence
 	// idle are objects that a working controller would have handled long ago.
 	idle []Evidence
+	// acted is something that a controller of it did a moment ago, nil for nothing.
+	acted *Evidence
 	// looks counts the objects that were looked at twice besides.
 	looks int
 }
 
 // dead reports whether nothing shows that it lives.
 func (h *health) dead() bool {
-	return h.lease == evidence.LeaseStale || h.lease == evidence.LeaseMissing
+	return h.acted == nil && (h.lease == evidence.LeaseStale || h.lease == evidence.LeaseMissing)
 }
 
 // health finds out whether the garbage collector and the other controllers
@@ -59,6 +62,10 @@ func (w *walker) health() *health {
 	if !h.dead() {
 		return h
 	}
+	if h.acted = w.lastAct(); h.acted != nil {
+		h.evidence = *h.acted
+		return h
+	}
 	suspects := w.idleObjects()
 	if len(suspects) > 0 {
 		w.evidence.Settle(secondLook)
@@ -69,6 +76,46 @@ func (w *walker) health() *health {
 		}
 	}
 	return h
+}
+
+// recently is how long ago a controller of kube-controller-manager must have acted for
+// that to show that it works.
+const recently = time.Minute
+
+// lastAct returns the last thing that a controller of kube-controller-manager is seen to
+// have made, if that was a moment ago; nil otherwise. A manager that elects no leader
+// shows only by what it does that it runs.
+func (w *walker) lastAct() *Evidence {
+	var last graph.Node
+	var at time.Time
+	for n := range w.Graph.Nodes() {
+		if n.Virtual() || !madeByManager(n) {
+			continue
+		}
+		if made := n.Object().CreationTimestamp.Time; made.After(at) {
+			last, at = n, made
+		}
+	}
+	if ago := w.evidence.Now.Sub(at); ago <= recently {
+		fact := evidence.Field(last, "metadata.creationTimestamp", fmt.Sprintf("%s ago, made by a controller of kube-controller-manager", max(ago, 0).Round(time.Second)))
+		return &fact
+	}
+	return nil
+}
+
+// madeByManager reports whether nobody but a controller of kube-controller-manager makes
+// such an object: one that a workload of Kubernetes controls, or the certificate in
+// every namespace.
+func madeByManager(n graph.Node) bool {
+	if n.Resource().Group == "" && n.Resource().Resource == "configmaps" && n.Name() == "kube-root-ca.crt" {
+		return true
+	}
+	made := map[string]string{"Pod": "ReplicaSet StatefulSet DaemonSet Job", "ReplicaSet": "Deployment", "Job": "CronJob"}
+	kinds := strings.Fields(made[n.Resource().Kind])
+	return len(kinds) > 0 && graph.BuiltinGroup(n.Resource().Group) && slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
+		group, _, _ := strings.Cut(ref.APIVersion, "/")
+		return ref.Controller != nil && *ref.Controller && (group == "apps" || group == "batch") && slices.Contains(kinds, ref.Kind)
+	})
 }
 
 // unmadePods is what shows that no controller manager works that would make pods, nil when

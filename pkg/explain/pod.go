@@ -42,10 +42,12 @@ func (w *walker) pod(n graph.Node) []hold {
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
-	case w.evidence.Now.Before(end):
-		return []hold{{because: because, cause: w.grace(n, full, "it is in its grace period", end)}}
+	case err != nil && w.evidence.Now.Before(end):
+		return []hold{{because: because, cause: w.grace(n, nil, "it is in its grace period", end)}}
 	case err != nil:
 		return w.unread(n, because, "the pod", err)
+	case w.evidence.Now.Before(end):
+		return w.inGrace(n, full, end)
 	}
 	if _, mirror := full.GetAnnotations()["kubernetes.io/config.mirror"]; mirror {
 		return []hold{{because: "it is the mirror of a static pod", cause: w.mirror(n, full)}}
@@ -65,6 +67,26 @@ func (w *walker) pod(n graph.Node) []hold {
 		return []hold{{because: because + " on node " + node, cause: c}}
 	}
 	return append(w.kubelet(n, full, machine), w.kubeletRefused(n)...)
+}
+
+// inGrace is a pod whose grace period is not over. That its kubelet ends it then is
+// only so when there is one: without its node the pod garbage collector does not wait
+// for the end, and on one that does not report nothing ends it.
+func (w *walker) inGrace(n graph.Node, full *unstructured.Unstructured, end time.Time) []hold {
+	because := "waits for its kubelet"
+	name := evidence.Nested(full, "spec", "nodeName")
+	if name != "" {
+		node, err := w.evidence.Get(nodes, "", name)
+		if apierrors.IsNotFound(err) {
+			return w.nodeGone(n, name)
+		}
+		if err == nil {
+			if c := w.nodeDown(node); c != nil && c.Verdict == Stuck {
+				return []hold{{because: because + " on node " + name, cause: c}}
+			}
+		}
+	}
+	return []hold{{because: because, cause: w.grace(n, full, "it is in its grace period", end)}}
 }
 
 // kubeletRefused is a pod of which its kubelet may not write the status, or
@@ -134,7 +156,7 @@ func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary st
 // deletes it.
 func (w *walker) nodeGone(n graph.Node, node string) []hold {
 	because := "its node " + node + " does not exist"
-	overdue := w.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > podGCDelay
+	overdue := w.evidence.Now.Sub(evidence.Requested(n.Object())) > podGCDelay && w.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > podGCDelay
 	h := w.health()
 	idle := h.dead() && len(h.idle) > 0
 	verdict, summary := Progressing, "the node does not exist; the pod garbage collector deletes its pods within two minutes"
@@ -190,7 +212,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		switch {
 		case state == evidence.LeaseFresh:
 			c.Verdict = Unknown
-			c.Summary = "the node is not ready, but its kubelet renews its lease"
+			c.Summary = "the node is not ready, but its lease has not run out: its kubelet may run"
 		case state != evidence.LeaseStale && ready.Status != "Unknown":
 			c.Verdict = Unknown
 			c.Summary = "the node is not ready, and whether its kubelet reports is not known"
@@ -204,6 +226,10 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			w.virtualDown(c, name, program)
 			return
 		}
+		if outOfService(node) {
+			w.takenOut(c)
+			return
+		}
 		c.Remedies = []Remedy{
 			{Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
 			{
@@ -214,6 +240,29 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			},
 		}
 	})
+}
+
+// outOfService reports whether a node is marked so that its terminating pods are
+// deleted without it (pkg/controller/podgc, gcTerminating).
+func outOfService(node *unstructured.Unstructured) bool {
+	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
+	return slices.ContainsFunc(taints, func(entry any) bool {
+		taint, _ := entry.(map[string]any)
+		return evidence.Text(taint["key"]) == "node.kubernetes.io/out-of-service"
+	})
+}
+
+// takenOut is a node that does not report and is marked as out of service: pod
+// garbage collection deletes its terminating pods, which it looks for every 20
+// seconds.
+func (w *walker) takenOut(c *Cause) {
+	h := w.health()
+	c.Verdict, c.Summary = Progressing, "the node does not report, and is marked as out of service: pod garbage collection deletes its terminating pods within a minute"
+	c.Evidence = append(c.Evidence, Evidence{Source: c.Object.String(), Path: "spec.taints", Value: "node.kubernetes.io/out-of-service"}, h.evidence)
+	if h.lease != evidence.LeaseFresh {
+		c.Verdict = Unknown
+		c.Summary = "the node does not report, and is marked as out of service; whether pod garbage collection works, which deletes its terminating pods, is not known"
+	}
 }
 
 // virtualDown is a node that is no machine, and of which the program that plays

@@ -205,7 +205,7 @@ Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/dead status.conditions[Ready]: Unknown (NodeStatusUnknown)
-[disruptive] DELETE q: deletes the pod, one of 2 that hold the claim, which goes after the last of them; the pod stays until its node dead, which does not report, comes back, is deleted, or is marked as out of service
+[dangerous] DELETE q: deletes the pod, one of 2 that hold the claim, which goes after the last of them; the pod stays until its node dead, which does not report, comes back, is deleted, or is marked as out of service
   loses: the data of the claim, unless its volume is retained
 `},
 	{"a claim with a finalizer of another's, of a pod whose node does not exist", alive + `

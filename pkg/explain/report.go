@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -114,6 +115,12 @@ type Explanation struct {
 	Chain []Link
 	// Findings are the causes, the gravest first.
 	Findings []Finding
+}
+
+// Remade reports whether the object is so young that a DELETE may have been for another
+// of its name.
+func (e *Explanation) Remade() bool {
+	return slices.ContainsFunc(e.Findings, func(f Finding) bool { return f.Cause.Kind == recreated })
 }
 
 // Report is the answer for all objects that were asked for.

@@ -43,7 +43,7 @@ func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstruct
 				Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 				Effect: "shows its state and events: make the controller complete it, and the finalizer goes",
 			},
-			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "gives it up: when it is gone, the finalizer goes"},
+			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "gives it up: when it is gone, the controller that was making it takes the finalizer off, if it runs"},
 		}
 	})
 }

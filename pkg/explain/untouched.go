@@ -48,9 +48,11 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 		}))
 	}
 	if age := w.evidence.Now.Sub(n.Object().CreationTimestamp.Time); !n.Object().CreationTimestamp.IsZero() && age <= remade {
-		if creator := w.creator(n); creator != "" {
-			findings = append(findings, w.notStuck(n, recreated, func(c *Cause) { remadeBy(c, n, creator, age) }))
+		creator, garbage := w.creator(n)
+		if garbage {
+			return findings
 		}
+		findings = append(findings, w.notStuck(n, recreated, func(c *Cause) { remadeBy(c, n, creator, age) }))
 	}
 	return findings
 }
@@ -64,14 +66,20 @@ func (w *walker) notStuck(n graph.Node, id Kind, fill func(*Cause)) Finding {
 	return Finding{c, []Link{{Object: n.Identity()}}}
 }
 
-// remadeBy says who made an object that is very young.
+// remadeBy says who made an object that is very young; creator is empty for a person, or
+// somebody of whom nothing is known.
 func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
-	c.Summary = fmt.Sprintf("%s made it %s ago: if one of its name was deleted, that one is gone, and this is another", creator, max(age, 0).Round(time.Second))
+	made := max(age, 0).Round(time.Second)
+	c.Summary = fmt.Sprintf("it was made %s ago: if one of its name was deleted, that one is gone, and this is another", made)
+	if creator != "" {
+		c.Summary = fmt.Sprintf("%s made it %s ago: if one of its name was deleted, that one is gone, and this is another", creator, made)
+	}
 	c.Evidence = []Evidence{
 		evidence.Field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
 		evidence.Field(n, "metadata.uid", string(n.UID())),
 	}
 	switch {
+	case creator == "":
 	case strings.HasPrefix(creator, "kube-"):
 		c.Remedies = []Remedy{{Risk: Safe, Effect: "leave it: " + creator + " makes it, and makes it again as long as what needs it is there"}}
 	case strings.Contains(creator, "/"):
@@ -81,21 +89,21 @@ func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
 	}
 }
 
-// creator names the controller that made an object, empty for a person, and when the
-// controller is an owner that is there no more.
-func (w *walker) creator(n graph.Node) string {
+// creator names the controller that made an object, empty for a person. It is garbage
+// when the controller is an owner that is there no more.
+func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
 	for _, ref := range n.Owners() {
 		switch {
 		case ref.Controller == nil || !*ref.Controller:
 		case ref.State == graph.Dangling:
-			return ""
+			return "", true
 		default:
-			return ref.Kind + "/" + ref.Name
+			return ref.Kind + "/" + ref.Name, false
 		}
 	}
 	full, err := w.evidence.Whole(n)
 	if err != nil {
-		return ""
+		return "", false
 	}
 	first := ""
 	var when metav1.Time
@@ -105,9 +113,9 @@ func (w *walker) creator(n graph.Node) string {
 		}
 	}
 	if strings.HasPrefix(first, "kubectl") || first == "Mozilla" {
-		return ""
+		return "", false
 	}
-	return first
+	return first, false
 }
 
 // unasked adds the causes of objects that nobody is deleting, which hold

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -88,14 +87,11 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
 		ref := metav1.GetControllerOf(pod)
-		effect := "deletes the pod, " + released(claim, "one of ", len(users), 1)
-		if ref != nil {
-			effect += fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
+		all := len(users)
+		if maker, found := w.maker(pod); found {
+			all = w.madeBy(maker, users)
 		}
-		c.Remedies = []Remedy{{
-			Risk: Disruptive, Effect: effect + w.lingers(c, pod), Leaks: "the data of the claim, unless its volume is retained",
-			Action: w.delete(at, byPolicy),
-		}}
+		c.Remedies = w.endPod(c, pod, released(claim, "one of ", len(users), 1), released(claim, "among ", len(users), all), "the data of the claim, unless its volume is retained")
 		if ref != nil && ref.Kind == "Job" && evidence.PodEnded(pod) {
 			job := evidence.Identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
@@ -106,17 +102,6 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			})
 		}
 	})
-}
-
-// endedOf counts the pods of a controller that have ended.
-func endedOf(controller types.UID, users []*unstructured.Unstructured) int {
-	n := 0
-	for _, pod := range users {
-		if ref := metav1.GetControllerOf(pod); ref != nil && ref.UID == controller && evidence.PodEnded(pod) {
-			n++
-		}
-	}
-	return n
 }
 
 // released says what becomes of a claim when so many of the pods that use it
@@ -135,10 +120,10 @@ func released(claim graph.Node, which string, users, leaving int) string {
 // with evidence for that. A pod that has ended needs none: the API server gives
 // it no grace period.
 func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
-	if evidence.PodEnded(pod) {
+	name := evidence.Nested(pod, "spec", "nodeName")
+	if name == "" || evidence.PodEnded(pod) {
 		return ""
 	}
-	name := evidence.Nested(pod, "spec", "nodeName")
 	node, err := w.evidence.Get(nodes, "", name)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -123,7 +123,7 @@ Pod/s/p deleted=5 grace=30 {"spec":{"nodeName":"n"}}`
 		want string
 	}{
 		{"all of it", []string{"configmaps/s/a", "pods/s/p"}, "ConfigMap/s/a: Pending\nPod/s/p: Pending\n"},
-		{"all but one", []string{"configmaps/s/a"}, "ConfigMap/s/a: Pending\nPod/s/p: Stuck ns-forced-leftovers@s*1 pod-grace@p*1\n"},
+		{"all but one", []string{"configmaps/s/a"}, "ConfigMap/s/a: Pending\nPod/s/p: Stuck ns-forced-leftovers@s*1 pod-node-gone@n*1\n"},
 	} {
 		s := parse(t, cluster)
 		for _, key := range c.gone {

@@ -74,8 +74,10 @@ func colorOf(verdict explain.Verdict) color {
 func (t *StuckText) verdict(o explain.Explanation) {
 	fmt.Fprintf(t.out, "%s: %s\n", t.Style.paint(string(o.Verdict), colorOf(o.Verdict)), printable(o.Object.String()+t.since(o)))
 	switch {
-	case o.Verdict == explain.NotTerminating:
+	case o.Verdict == explain.NotTerminating && !o.Remade():
 		t.line("  it is not being deleted: no DELETE reached it, or it was refused")
+	case o.Verdict == explain.NotTerminating:
+		t.line("  it is not being deleted")
 	case len(o.Findings) == 0:
 		t.chain(o.Chain)
 	}

@@ -350,6 +350,9 @@ func (f *Finder) endingPod(p *unstructured.Unstructured, by time.Time) State {
 // readyState is a pod that says that it is ready. When its node does not report
 // that is an old word.
 func (f *Finder) readyState(p *unstructured.Unstructured, view podView, ready evidence.Fact) State {
+	if view.Spec.NodeName == "" {
+		return State{Liveness: Unsure, Because: "its pod says that it is ready, and is on no node", Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
+	}
 	node, lease := f.evidence.Lease("kube-node-lease", view.Spec.NodeName)
 	s := State{Liveness: Alive, Because: "its pod " + p.GetName() + " is ready", Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
 	if node == evidence.LeaseFresh || node != evidence.LeaseStale && f.managerLease() == evidence.LeaseFresh {

@@ -40,6 +40,7 @@ v1 Service services namespaced
 v1 Event events namespaced
 apps/v1 Deployment deployments namespaced
 apps/v1 StatefulSet statefulsets namespaced
+apps/v1 ReplicaSet replicasets namespaced
 rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster
 rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
 rbac.authorization.k8s.io/v1 Role roles namespaced

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+)
+
+// Pods that nobody is deleting, and that something waits for.
+
+// maker returns the workload that makes such a pod again as long as it is to have
+// any, the highest that is known: the Deployment of a ReplicaSet.
+func (w *walker) maker(pod *unstructured.Unstructured) (graph.Node, bool) {
+	var top graph.Node
+	n, known := w.Graph.Node(pod.GetUID())
+	found := false
+	for known {
+		ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
+		if ref == nil {
+			break
+		}
+		n, known = w.Graph.Node(ref.UID)
+		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"}, n.Resource().Kind) && n.Resource().Group == "apps" {
+			top, found = n, true
+		}
+	}
+	return top, found
+}
+
+// madeBy counts the pods that a workload makes.
+func (w *walker) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int {
+	count := 0
+	for _, pod := range pods {
+		if m, found := w.maker(pod); found && m.UID() == maker.UID() {
+			count++
+		}
+	}
+	return count
+}
+
+// endPod returns the ways to end a pod, with what becomes of what waits for it. One
+// that is made again is ended by its workload alone. What a running pod does is lost
+// with it.
+func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAll, leaks string) []Remedy {
+	at := evidence.IdentityOf(pods, "Pod", pod)
+	if maker, found := w.maker(pod); found {
+		id := maker.Identity()
+		return []Remedy{{
+			Risk: Disruptive, Leaks: leaks,
+			Action: shows("%s scale %s --replicas=0", shell.In(w.Kubectl, id.Namespace), shell.Target(id)),
+			Effect: fmt.Sprintf("ends the pods of %s, which makes each again that is only deleted: %s", id, afterAll),
+		}}
+	}
+	effect, risk := "deletes the pod, "+after, Dangerous
+	if evidence.PodEnded(pod) || !w.mayRun(pod) {
+		risk = Disruptive
+	}
+	if ref := metav1.GetControllerOf(pod); ref != nil {
+		effect += fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
+	}
+	return []Remedy{{Risk: risk, Effect: effect + w.lingers(c, pod), Leaks: leaks, Action: w.delete(at, byPolicy)}}
+}
+
+// mayRun reports whether something may run of a pod that has not ended: it is on a node
+// that is there, as far as is known.
+func (w *walker) mayRun(pod *unstructured.Unstructured) bool {
+	node := evidence.Nested(pod, "spec", "nodeName")
+	if node == "" {
+		return false
+	}
+	_, err := w.evidence.Get(nodes, "", node)
+	return !apierrors.IsNotFound(err)
+}
+
+// endedOf counts the pods of a controller that have ended.
+func endedOf(controller types.UID, users []*unstructured.Unstructured) int {
+	n := 0
+	for _, pod := range users {
+		if ref := metav1.GetControllerOf(pod); ref != nil && ref.UID == controller && evidence.PodEnded(pod) {
+			n++
+		}
+	}
+	return n
+}
