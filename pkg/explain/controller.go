@@ -246,7 +246,7 @@ func (w *walker) judgeDenied(n graph.Node, s *controllers.Search, c *controllers
 			at = m.Identity()
 		}
 	}
-	return ruling{
+	r := ruling{
 		id: finRBAC, key: c.Account.User() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,
 		summary: fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.ID, id.Resource.GroupResource()),
 		shared: []Evidence{{
@@ -254,11 +254,38 @@ func (w *walker) judgeDenied(n graph.Node, s *controllers.Search, c *controllers
 			Value: w.finder.Says(c.Workload, n),
 		}},
 		controller: w.actor(s, c, controllers.Denied),
-		remedies: []Remedy{
-			w.askRights(n, c),
-			w.readLogs(c.Workload, id.Name),
-		},
+		remedies:   []Remedy{w.askRights(n, c)},
 	}
+	for _, role := range w.finder.Emptied(c.Workload, n) {
+		r.shared = append(r.shared, role.Evidence)
+		r.remedies = append(r.remedies, Remedy{
+			Risk: Safe, Action: shows("%s get clusterroles -l %s", w.Kubectl, shell.Quote(role.Selector)),
+			Effect: "shows the roles that " + role.Name + " is put together from: apply the one again, with this label, that allows update or patch",
+		})
+	}
+	if id.Namespace != "" && w.evidence.Ending(id.Namespace) {
+		r.key += " ending"
+		r.remedies = append(r.remedies, w.grantEverywhere(n, c))
+	}
+	r.remedies = append(r.remedies, w.readLogs(c.Workload, id.Name))
+	return r
+}
+
+// grantEverywhere gives a controller the right to change objects of a type by a
+// ClusterRoleBinding, since a RoleBinding cannot be made in a namespace that is being
+// deleted.
+func (w *walker) grantEverywhere(n graph.Node, c *controllers.Candidate) Remedy {
+	remedy := Remedy{Risk: Disruptive, Effect: "a RoleBinding that went with its namespace cannot be made again there: "}
+	role := w.finder.RoleFor(n)
+	if role == "" {
+		remedy.Effect += "bind the rights to update or patch " + n.Resource().GroupResource().String() + " to " + c.Account.User() + " by a ClusterRole and a ClusterRoleBinding, and take that away when the object is gone"
+		return remedy
+	}
+	name := "kubectl-gc-" + c.Account.Name
+	remedy.Action = shows("%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s", w.Kubectl, shell.Quote(name), shell.Quote(role), shell.Quote(c.Account.Namespace+":"+c.Account.Name))
+	remedy.Effect += "binds ClusterRole/" + role + ", which allows the change, everywhere; delete the ClusterRoleBinding " + name + " when the object is gone"
+	remedy.Leaks = "until then the controller has the rights of that role in all namespaces"
+	return remedy
 }
 
 // askRights asks the API server whether the controller may remove the finalizer.

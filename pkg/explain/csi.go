@@ -56,10 +56,10 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		c.Evidence = append(c.Evidence, w.nodeEvidence(node)...)
 		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
 		w.driverVerdict(c, n, failure, fresh)
-		c.Remedies = []Remedy{
+		c.Remedies = append(c.Remedies, []Remedy{
 			{Risk: Safe, Action: shows("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "shows what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
 			w.removeFinalizer(n, index, n.Object().Finalizers[index], "the volume stays attached to the node; when it is attached elsewhere its data may be damaged: only when the storage shows that it is detached"),
-		}
+		}...)
 	})}}
 }
 
@@ -143,6 +143,7 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 			return evidence.LeaseUnread
 		}
 		c.Controller.Liveness = controllers.Dead
+		c.Remedies = append(c.Remedies, w.revive(l, st)...)
 	}
 	return state
 }
@@ -239,7 +240,7 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 		if policy == "Retain" {
 			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.persistentVolumeReclaimPolicy", "Retain: nothing has to be deleted, the driver only takes the finalizer off"))
 		}
-		c.Remedies = w.provisionerRemedies(n, index, finalizer, driver)
+		c.Remedies = append(c.Remedies, w.provisionerRemedies(n, index, finalizer, driver)...)
 	})}}
 }
 

@@ -4,10 +4,13 @@ package explain
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -19,8 +22,9 @@ import (
 const maxByHand = 3
 
 // foreign is a finalizer of a controller outside this program. Objects that
-// wait for the same share the cause.
-func (w *walker) foreign(n graph.Node, index int, finalizer string, list finalizers.Field) hold {
+// wait for the same share the cause. Behind it may be what keeps the controller from
+// running.
+func (w *walker) foreign(n graph.Node, index int, finalizer string, list finalizers.Field) []hold {
 	resource := n.Resource().GroupResource().String()
 	because := "finalizer " + finalizer
 	if list == finalizers.Spec {
@@ -28,12 +32,12 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	}
 	if h, is := w.component(n, finalizer, list); is {
 		h.because = because + ": " + h.because
-		return h
+		return []hold{h}
 	}
 	a := w.finder.Find(n, finalizer, list)
 	s, r := a.Search, w.judge(n, a)
 	if r.next != nil {
-		return hold{symptom: r.id, because: because + ": " + r.summary, next: r.next}
+		return []hold{{symptom: r.id, because: because + ": " + r.summary, next: r.next}}
 	}
 	key, at := r.id.ID+" "+r.key, n.Identity()
 	switch {
@@ -53,7 +57,30 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		c.Evidence, c.Remedies = r.shared, r.remedies
 	})
 	w.takeIn(c, n, index, s, r)
-	return hold{because: because, cause: c}
+	holds := []hold{{because: because, cause: c}}
+	if a.Is == controllers.Unserved {
+		if root := w.podsRefused(a.By.Workload); root != nil {
+			holds = append(holds, hold{because: because + ": the pods of its controller cannot be made", cause: root})
+		}
+	}
+	return holds
+}
+
+// podsRefused is the webhook that keeps the pods of a workload from being made, nil when
+// it is none, or not known which.
+func (w *walker) podsRefused(l *controllers.Workload) *Cause {
+	message := w.finder.StateOf(l).Obstacle
+	n, known := w.Graph.Node(l.ID.UID)
+	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: l.ID}
+	if message == "" || !known || r.Kind != answer.WebhookFailed {
+		return nil
+	}
+	suspects := w.asker.WebhooksNamed(n, r, "CREATE")
+	if len(suspects) != 1 {
+		return nil
+	}
+	fact := Evidence{Source: l.ID.String(), Path: "status.conditions[ReplicaFailure]", Value: message}
+	return w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), fact, message)
 }
 
 // takeIn adds an object to those that a cause holds up.

@@ -89,7 +89,7 @@ func (w *walker) namespace(n graph.Node) []hold {
 		if finalizer == "kubernetes" {
 			holds = append(holds, w.emptying(n, full)...)
 		} else {
-			holds = append(holds, w.foreign(n, i, finalizer, finalizers.Spec))
+			holds = append(holds, w.foreign(n, i, finalizer, finalizers.Spec)...)
 		}
 	}
 	return holds

@@ -84,8 +84,26 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		}}, w.newToken(l)...)
 	case controllers.NewAccount:
 		return w.newToken(l)
+	case controllers.LeavingAccount:
+		return append([]Remedy{{
+			Risk: Safe, Action: shows("%s explain-stuck serviceaccount/%s", shell.In(w.Plugin, l.Account.Namespace), shell.Quote(l.Account.Name)),
+			Effect: "shows what keeps the account from its end: when it is gone, make it again, from the product's chart or manifest, and then:",
+		}}, w.newToken(l)...)
+	case controllers.NotStarted:
+		return []Remedy{w.describe(l, st.Pod)}
+	case controllers.Suspended:
+		return []Remedy{{
+			Risk: Safe, Action: w.patchOf(l.ID, shell.Test("/spec/suspend", true), shell.Replace("/spec/suspend", false)),
+			Effect: "ends the suspension: at its next time it runs, cleans up and removes the finalizer",
+		}}
 	case controllers.NoPods:
 		remedies := []Remedy{w.describe(l, "")}
+		if controllers.OfQuota(st.Obstacle) {
+			remedies = append([]Remedy{{
+				Risk: Safe, Action: shows("%s get resourcequota", shell.In(w.Kubectl, l.ID.Namespace)),
+				Effect: "shows the quotas: raise the one that the message names, or make room in it, and the pods are made, some minutes later at most",
+			}}, remedies...)
+		}
 		if l.Paused {
 			remedies = append(remedies, Remedy{
 				Risk: Safe, Action: shows("%s rollout resume %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),

@@ -109,12 +109,14 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 			return holds
 		}
 	}
-	h := w.foreign(n, index, finalizer, finalizers.Metadata)
-	switch {
-	case n.Resource().IsPod():
-		h.symptom = podFinalizer
-	case n.Resource().IsCRD():
-		h.symptom = crdFinalizer
+	holds := w.foreign(n, index, finalizer, finalizers.Metadata)
+	for i := range holds {
+		switch {
+		case n.Resource().IsPod():
+			holds[i].symptom = podFinalizer
+		case n.Resource().IsCRD():
+			holds[i].symptom = crdFinalizer
+		}
 	}
-	return []hold{h}
+	return holds
 }

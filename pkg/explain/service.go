@@ -53,13 +53,13 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 		}
 		c.Evidence = append(c.Evidence, failures...)
 		w.driverVerdict(c, n, w.lasting(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
-		c.Remedies = []Remedy{
+		c.Remedies = append(c.Remedies, []Remedy{
 			{
 				Risk: Safe, Action: shows("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
 				Effect: "shows its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
 			},
 			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there"),
-		}
+		}...)
 	})}}
 }
 

@@ -38,14 +38,30 @@ func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstruct
 				c.Verdict = Stuck
 			}
 		}
-		c.Remedies = []Remedy{
+		if resource == claims && failure == "" {
+			w.filledBy(c, n, user)
+		}
+		c.Remedies = append(c.Remedies, []Remedy{
 			{
 				Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 				Effect: "shows its state and events: make the controller complete it, and the finalizer goes",
 			},
 			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "gives it up: when it is gone, the controller that was making it takes the finalizer off, if it runs"},
-		}
+		}...)
 	})
+}
+
+// filledBy follows a claim that is being filled to the driver that fills it.
+func (w *walker) filledBy(c *Cause, n graph.Node, claim *unstructured.Unstructured) {
+	driver := claim.GetAnnotations()["volume.kubernetes.io/storage-provisioner"]
+	if class, err := w.evidence.Get(storageClasses, "", evidence.Nested(claim, "spec", "storageClassName")); driver == "" && err == nil {
+		driver = evidence.Nested(class, "provisioner")
+	}
+	if driver == "" {
+		return
+	}
+	c.Summary += "; " + driver + " has to fill it"
+	w.driverVerdict(c, n, "", w.driver(c, driver, dashed(driver)))
 }
 
 // snapshotSource is a claim of which snapshots are being taken.
@@ -162,10 +178,10 @@ func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructu
 		}
 		lease := w.driver(c, driver, "external-snapshotter-leader-"+dashed(driver))
 		w.driverVerdict(c, n, failure, lease)
-		c.Remedies = []Remedy{{
+		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(at)),
 			Effect: "shows the messages: repair the controller of " + driver + ", or what its message names, and it deletes the snapshot",
-		}}
+		})
 	})
 }
 

@@ -140,9 +140,9 @@ func (a *Contender) beats(b *Contender) bool {
 func (a *Contender) rivals() bool {
 	switch a.how {
 	case down, unclear:
-		return a.may || a.Named || a.elsewhere
+		return a.may || a.Named || a.otherwise()
 	case mayNot:
-		return a.Named && !a.elsewhere
+		return a.Named && !a.otherwise()
 	}
 	return false
 }
@@ -156,7 +156,7 @@ func pick(among []Contender, all bool) Choice {
 	var first [unclear + 1]*Contender
 	for i := range among {
 		k := &among[i]
-		skipped := k.how == unclear && !k.may && !k.elsewhere
+		skipped := k.how == unclear && !k.may && !k.otherwise()
 		if first[k.how] == nil && !skipped {
 			first[k.how] = k
 		}
@@ -166,7 +166,7 @@ func pick(among []Contender, all bool) Choice {
 	switch {
 	case alive != nil:
 		return pickAlive(alive, among)
-	case denied != nil && denied.Named && !denied.elsewhere && denied.stands(among):
+	case denied != nil && denied.Named && !denied.otherwise() && denied.stands(among):
 		return is(mayNot, denied)
 	case unknown != nil:
 		return is(unclear, unknown)
@@ -230,7 +230,7 @@ func (ch *Choice) undecided() string {
 // Describe says of a candidate how it stands, and what points at it.
 func (k *Contender) Describe() evidence.Fact {
 	said := []string{k.State.Liveness + ": " + k.State.Because}
-	if !k.may && !k.elsewhere {
+	if !k.may && !k.otherwise() {
 		said = append(said, "RBAC does not let it change the object")
 	}
 	said = append(said, k.Signs[0].Value)

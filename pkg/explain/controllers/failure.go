@@ -217,6 +217,10 @@ func failureOf(e evidence.Event, asked time.Time) *Failure {
 	return f
 }
 
+// OfQuota reports whether a message says that a quota or a pod security level is against
+// something.
+func OfQuota(message string) bool { return quotaText.MatchString(message) }
+
 // gist is what a message says but for what is another each time: numbers and
 // identifiers.
 func gist(message string) string {

@@ -113,7 +113,7 @@ func (s *Search) Went() (namespace string, shown []evidence.Fact) {
 // an object.
 func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
 	id, rights := n.Identity(), f.rights()
-	return !l.elsewhere && len(rights.unread) == 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+	return !l.otherwise() && len(rights.unread) == 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
 }
 
 // Says says for people what RBAC lets a workload do with an object.

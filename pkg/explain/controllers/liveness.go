@@ -42,12 +42,15 @@ const (
 	noImage
 	NoPods
 	ended
-	Hung       // its leader does not renew its lease
-	NotLeading // its lease is somebody else's
-	Leaderless // nobody renews its lease
-	Leaving    // it, or its last pod, is being deleted
-	NoAccount  // its ServiceAccount does not exist
-	NewAccount // its ServiceAccount is newer than its pod
+	Hung           // its leader does not renew its lease
+	NotLeading     // its lease is somebody else's
+	Leaderless     // nobody renews its lease
+	Leaving        // it, or its last pod, is being deleted
+	NotStarted     // its containers cannot be started
+	Suspended      // it is a CronJob that is suspended
+	LeavingAccount // its ServiceAccount is being deleted
+	NoAccount      // its ServiceAccount does not exist
+	NewAccount     // its ServiceAccount is newer than its pod
 )
 
 // State is whether a workload works, and what shows it.
@@ -57,6 +60,8 @@ type State struct {
 	// Because says it in a few words.
 	Because  string
 	Evidence []evidence.Fact
+	// Obstacle is what the API server says against its pods, empty for nothing.
+	Obstacle string
 	// Pod is the pod that shows it, empty for none.
 	Pod string
 	// leads: a pod of it renews a lease. lease is the one for
@@ -122,6 +127,9 @@ func (f *Finder) StateOf(l *Workload) State {
 }
 
 func (f *Finder) look(l *Workload) State {
+	if l.ID.Resource.Kind == "CronJob" {
+		return l.scheduled()
+	}
 	own, err := f.podsOf(l)
 	if err != nil {
 		return State{Liveness: Unsure, Because: "its pods could not be read", Evidence: []evidence.Fact{{Source: "pods in namespace " + l.ID.Namespace, Value: err.Error()}}}
@@ -139,6 +147,22 @@ func (f *Finder) look(l *Workload) State {
 	best = f.accountState(l, best, own)
 	best.Evidence = append([]evidence.Fact{f.replicasOf(l, own)}, best.Evidence...)
 	return best
+}
+
+// scheduled is a CronJob, which works at its times.
+func (l *Workload) scheduled() State {
+	suspended, _, _ := unstructured.NestedBool(l.whole.Object, "spec", "suspend")
+	at := func(path, value string) []evidence.Fact {
+		return []evidence.Fact{{Source: l.ID.String(), Path: path, Value: value}}
+	}
+	if suspended {
+		return State{Liveness: Dead, Trouble: Suspended, Because: "it is suspended", Evidence: at("spec.suspend", "true")}
+	}
+	last := cmp.Or(evidence.Nested(l.whole, "status", "lastScheduleTime"), "never")
+	return State{
+		Liveness: Alive, Because: "it runs by the schedule " + evidence.Nested(l.whole, "spec", "schedule"),
+		Evidence: at("status.lastScheduleTime", last),
+	}
 }
 
 // leavingState corrects the state of a workload that is being deleted, or whose
@@ -176,6 +200,14 @@ func (f *Finder) accountState(l *Workload, s State, own []*unstructured.Unstruct
 	switch {
 	case s.Liveness == Dead || l.elsewhere:
 		return s
+	case f.accountLeft(l.Account):
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.deletionTimestamp", Value: "more than a minute ago: the API server refuses the tokens of an account that is being deleted"})
+		if s.leads {
+			s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, "it has renewed its lease, but its account "+at+" is being deleted"
+			return s
+		}
+		s.Liveness, s.Trouble, s.Because = Dead, LeavingAccount, "its account "+at+" is being deleted, so the API server refuses it"
+		return s
 	case f.accountAfter(l.Account, s.Pod, own) && !s.leads:
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.creationTimestamp", Value: "later than that of pod " + s.Pod})
 		s.Liveness, s.Trouble, s.Because = Unsure, NewAccount, "its account "+at+" was deleted and made again after its pod, whose token the API server refuses until the kubelet gets a new one"
@@ -190,6 +222,14 @@ func (f *Finder) accountState(l *Workload, s State, own []*unstructured.Unstruct
 	}
 	s.Liveness, s.Trouble, s.Because = Dead, NoAccount, "its account "+at+" does not exist, so the API server refuses it"
 	return s
+}
+
+// accountLeft reports whether an account has been in deletion for so long that its
+// tokens are refused: a minute (kubernetes/pkg/serviceaccount, Validate).
+func (f *Finder) accountLeft(a Account) bool {
+	return slices.ContainsFunc(f.evidence.Instances(evidence.ServiceAccounts.GroupResource()), func(n graph.Node) bool {
+		return n.Namespace() == a.Namespace && n.Name() == a.Name && n.BeingDeleted() && f.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > time.Minute
+	})
 }
 
 // tokenLife is how long the token of a pod is valid, after which the kubelet has
@@ -269,7 +309,8 @@ func (f *Finder) withoutPods(l *Workload) State {
 	case l.Replicas == 0:
 		s.Trouble, s.Because = ScaledDown, "it is scaled to 0"
 	case failed && failure.Status == "True":
-		s.Because = "its pods cannot be made"
+		s.Because = "its pods cannot be made: " + failure.Message
+		s.Obstacle = failure.Message
 		s.Evidence = append(s.Evidence, failure.Fact(l.ID.String()))
 	case l.whole.GetDeletionTimestamp() != nil:
 		s.Trouble, s.Because = Leaving, "it is being deleted, and has no pods any more"
@@ -323,6 +364,9 @@ func (f *Finder) podState(p *unstructured.Unstructured) State {
 			s.Liveness, s.Because = Unsure, "its pod waits for a node, and has not for long"
 		}
 	}
+	if s.Liveness == Unsure && s.Because == "" && p.GetDeletionTimestamp() == nil {
+		s = f.startState(p, s)
+	}
 	if d := p.GetDeletionTimestamp(); d != nil && s.Liveness != Dead {
 		s = f.endingPod(p, d.Time)
 	}
@@ -332,6 +376,26 @@ func (f *Finder) podState(p *unstructured.Unstructured) State {
 	}
 	return s
 }
+
+// startState is a pod that is on a node and not ready: when its kubelet says again and
+// again that something is missing, its containers do not start.
+func (f *Finder) startState(p *unstructured.Unstructured, s State) State {
+	if ready, _ := evidence.ConditionOf(p, "PodReadyToStartContainers"); ready.Status == "True" || f.evidence.Now.Sub(p.GetCreationTimestamp().Time) < startDelay {
+		return s
+	}
+	for _, e := range merged(f.evidence.Events(p.GetNamespace(), p.GetUID())) {
+		if e.Type == "Warning" && startFailures[e.Reason] && e.Repeats(startDelay) && f.evidence.Now.Sub(e.Last) <= SameFailure {
+			return State{
+				Liveness: Dead, Trouble: NotStarted, Pod: p.GetName(), Because: "its pod does not start: " + e.Message, Evidence: []evidence.Fact{e.Fact()},
+			}
+		}
+	}
+	return s
+}
+
+// startFailures are the reasons of events with which a kubelet says that it cannot start
+// a pod (kubernetes/pkg/kubelet/events).
+var startFailures = map[string]bool{"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true, "FailedCreatePodSandBox": true}
 
 // endingPod is a pod that is being deleted. Until it has ended it may still
 // work, but most controllers stop as soon as they are asked to.
@@ -368,7 +432,7 @@ func (f *Finder) readyState(p *unstructured.Unstructured, view podView, ready ev
 
 // waitingFor are the reasons for which a container does not start.
 var waitingFor = map[string]Trouble{
-	"CrashLoopBackOff": Crashing, "RunContainerError": Crashing, "CreateContainerError": Crashing, "CreateContainerConfigError": Crashing,
+	"CrashLoopBackOff": Crashing, "RunContainerError": Crashing, "CreateContainerError": NotStarted, "CreateContainerConfigError": NotStarted,
 	"ImagePullBackOff": noImage, "ErrImagePull": noImage, "InvalidImageName": noImage, "ErrImageNeverPull": noImage,
 }
 
@@ -393,6 +457,9 @@ func (v *podView) state(name string, now time.Time) State {
 		if c.State.Waiting != nil && waitingFor[c.State.Waiting.Reason] != noTrouble {
 			s := State{Liveness: Dead, Trouble: waitingFor[c.State.Waiting.Reason], Because: "its container " + c.Name + " is in " + c.State.Waiting.Reason,
 				Evidence: at("status.containerStatuses["+c.Name+"].state.waiting", c.describe())}
+			if s.Trouble == NotStarted && c.State.Waiting.Message != "" {
+				s.Because += ": " + c.State.Waiting.Message
+			}
 			if runs {
 				s.Liveness = Unsure
 			}

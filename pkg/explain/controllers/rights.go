@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -69,15 +71,31 @@ type grant struct {
 	everyday bool
 }
 
+// bound is who has a role, where.
+type bound struct {
+	subjects   []subject
+	namespace  string
+	kind, role string
+}
+
 // rights are what RBAC allows. Another authorizer may allow more; rules for
 // service accounts outside RBAC are rare.
 type rights struct {
 	grants []grant
+	// bound are the bindings, whatever their roles allow.
+	bound []bound
 	// of has the grants of a subject, by its name for the API server.
 	of map[string][]grant
 	// unread says what could not be read, empty when everything was.
 	unread []string
 	known  map[question]answerOf
+	// aggregated has the selectors of the ClusterRoles that are put together from
+	// others, by their names.
+	aggregated map[string][]metav1.LabelSelector
+	// labels are those of the ClusterRoles.
+	labels map[string]labels.Set
+	// rules are those of the ClusterRoles.
+	rules map[string][]policyRule
 }
 
 // question is whether an account may change objects of a type in a namespace.
@@ -98,16 +116,26 @@ func (f *Finder) rights() *rights {
 	if f.allowed != nil {
 		return f.allowed
 	}
-	r := &rights{of: map[string][]grant{}, known: map[question]answerOf{}}
+	r := &rights{
+		of: map[string][]grant{}, known: map[question]answerOf{},
+		aggregated: map[string][]metav1.LabelSelector{}, labels: map[string]labels.Set{}, rules: map[string][]policyRule{},
+	}
 	f.allowed = r
 	rules, everyday := map[string][]policyRule{}, map[string]bool{}
 	for _, resource := range []schema.GroupVersionResource{clusterRoles, roles} {
 		items := f.listFor(resource, &r.unread)
 		for i := range items {
 			var role struct {
-				Rules []policyRule `json:"rules"`
+				Rules           []policyRule `json:"rules"`
+				AggregationRule struct {
+					ClusterRoleSelectors []metav1.LabelSelector `json:"clusterRoleSelectors"`
+				} `json:"aggregationRule"`
 			}
 			if evidence.Decode(&items[i], &role) {
+				if resource == clusterRoles {
+					name := items[i].GetName()
+					r.aggregated[name], r.labels[name], r.rules[name] = role.AggregationRule.ClusterRoleSelectors, items[i].GetLabels(), role.Rules
+				}
 				key := items[i].GetNamespace() + "/" + items[i].GetName()
 				rules[key], everyday[key] = role.Rules, isEveryday(&items[i])
 			}
@@ -125,6 +153,7 @@ func (f *Finder) rights() *rights {
 				key, role = items[i].GetNamespace()+"/"+b.RoleRef.Name, "Role/"+items[i].GetNamespace()+"/"+b.RoleRef.Name
 			}
 			r.bind(&items[i], b.Subjects, rules[key], role, everyday[key])
+			r.bound = append(r.bound, bound{b.Subjects, items[i].GetNamespace(), b.RoleRef.Kind, b.RoleRef.Name})
 		}
 	}
 	return r
@@ -224,6 +253,15 @@ func (r *rights) mayAll(a Account, namespace string) bool {
 	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
 		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 &&
 			slices.Contains(g.APIGroups, "*") && slices.Contains(g.Resources, "*") && g.allows(changing...)
+	})
+}
+
+// mayImpersonate reports whether the account may send requests as somebody else
+// (k8s.io/apiserver/pkg/endpoints/filters/impersonation).
+func (r *rights) mayImpersonate(a Account) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
+		return evidence.Lists(g.APIGroups, "") && g.allows("impersonate") &&
+			(evidence.Lists(g.Resources, "users") || evidence.Lists(g.Resources, "serviceaccounts") || evidence.Lists(g.Resources, "groups"))
 	})
 }
 

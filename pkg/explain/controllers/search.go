@@ -322,6 +322,9 @@ func (f *Finder) byManagers(s *Search, add adder) {
 		if isCommon(manager) || isPerson(manager) {
 			continue
 		}
+		for _, l := range f.cronJobs(s, manager) {
+			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, which is a name of it", manager)})
+		}
 		for _, l := range f.loosePods("", manager) {
 			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, after which the pod is called", manager)})
 		}

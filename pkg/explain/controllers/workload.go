@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -20,6 +21,7 @@ import (
 var (
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	daemonSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 )
 
@@ -59,6 +61,8 @@ type Workload struct {
 	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
 	// of what it may.
 	elsewhere bool
+	// impersonates: its account may act as others, with whatever rights these have.
+	impersonates bool
 	// Selector chooses its pods; nil for a pod.
 	Selector labels.Selector
 	// podLabels are those of its pods.
@@ -66,6 +70,35 @@ type Workload struct {
 	// programs are the names that its containers, images and commands have: one
 	// of them is usually the manager in managed fields.
 	programs []string
+}
+
+// otherwise reports whether the workload may have other rights than those of its
+// account.
+func (l *Workload) otherwise() bool { return l.elsewhere || l.impersonates }
+
+// cronJobs returns those that are called after a program. They are looked for only when
+// something names one: most do not serve a finalizer, whatever they may.
+func (f *Finder) cronJobs(s *Search, program string) []*Workload {
+	if len(f.evidence.Instances(cronJobs.GroupResource())) == 0 && f.evidence.Covers(cronJobs.GroupResource(), "", "") {
+		return nil
+	}
+	var found []*Workload
+	items := f.listFor(cronJobs, &s.workloadsUnread)
+	for i := range items {
+		template, _, _ := unstructured.NestedMap(items[i].Object, "spec", "jobTemplate", "spec", "template", "spec")
+		var spec podSpec
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) != nil {
+			continue
+		}
+		l := &Workload{
+			ID: evidence.IdentityOf(cronJobs, "CronJob", &items[i]), whole: &items[i], Replicas: -1, Selector: labels.Nothing(),
+			Account: accountOf(&items[i], spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
+		}
+		if l.calledBy(program) {
+			found = append(found, l)
+		}
+	}
+	return found
 }
 
 // Ref names the workload for kubectl.
@@ -90,6 +123,7 @@ func (f *Finder) inventory() *inventory {
 		items := f.listFor(kind.resource, &f.running.unread)
 		for i := range items {
 			if l := newWorkload(kind.resource, kind.kind, &items[i]); l != nil {
+				l.impersonates = f.rights().mayImpersonate(l.Account)
 				f.running.workloads = append(f.running.workloads, l)
 			}
 		}

@@ -46,6 +46,7 @@ rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
 rbac.authorization.k8s.io/v1 Role roles namespaced
 rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced
 batch/v1 Job jobs namespaced
+batch/v1 CronJob cronjobs namespaced
 storage.k8s.io/v1 VolumeAttachment volumeattachments cluster
 storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses cluster
 storage.k8s.io/v1 CSIDriver csidrivers cluster
