@@ -79,6 +79,7 @@ type Server struct {
 	connected int                        // how often a watch was
 	inFlight  int
 	moved     time.Time // when something last happened
+	watches   int       // all there are
 	blind     int       // watches that are not connected
 	blindAt   time.Time // since when there is one
 	seeingAt  time.Time // since when there is none
@@ -282,6 +283,13 @@ func (s *Server) tells(place watchedPlace, is bool) {
 // off continues the outage before. It is the settling time if that is longer.
 const flapping = 5 * time.Second
 
+// watched notes that there is another watch.
+func (s *Server) watched() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watches++
+}
+
 // sees notes that a watch was connected, or broke off. After an outage the
 // cluster gets the time to settle anew, for what happened meanwhile comes now.
 // Watches that keep breaking off do not delay the rest for ever.
@@ -302,6 +310,17 @@ func (s *Server) sees(is bool) {
 		}
 		s.seeingAt = now
 	}
+}
+
+// Away implements what a gc.Collector asks for its report: for how long no watch at all
+// could be connected by now.
+func (s *Server) Away() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watches == 0 || s.blind < s.watches {
+		return 0
+	}
+	return time.Since(s.blindAt)
 }
 
 // AwaitWatches returns when all watches are connected, or after the time.

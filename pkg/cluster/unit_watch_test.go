@@ -574,3 +574,20 @@ func TestUnconnectedWatchesKeepFromResting(t *testing.T) {
 		t.Errorf("then: %v", err)
 	}
 }
+
+// A server is away while none of its watches is connected, and not because of one.
+func TestAway(t *testing.T) {
+	s := newAPIServer(t)
+	server := s.writer(rest.Config{}, ServerOptions{})
+	if server.Away() != 0 {
+		t.Error("without a watch")
+	}
+	server.watches, server.blind, server.blindAt = 2, 1, time.Now().Add(-time.Minute)
+	if server.Away() != 0 {
+		t.Error("one of two")
+	}
+	server.blind = 2
+	if away := server.Away(); away < time.Minute || away > 2*time.Minute {
+		t.Error(away)
+	}
+}

@@ -54,6 +54,7 @@ func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources 
 			}
 			s.tells(w.place(), true)
 			s.sees(false)
+			s.watched()
 			go w.run(ctx)
 		}
 	}

@@ -61,6 +61,8 @@ func init() {
 		{"networking.k8s.io/service-cidr-finalizer", "servicecidrs.networking.k8s.io", always((*walker).serviceCIDR)},
 		{"resource.kubernetes.io/delete-protection", "resourceclaims.resource.k8s.io", always((*walker).deviceClaim)},
 		{"scheduling.k8s.io/podgroup-protection", "podgroups.scheduling.k8s.io", always((*walker).podGroup)},
+		{"in-use.crossplane.io", "", maybe((*walker).providerConfig)},
+		{"usage.apiextensions.crossplane.io", "", maybe((*walker).usage)},
 		{"karpenter.sh/termination", "", func(w *walker, m mark) ([]hold, bool) {
 			return w.karpenter(m.node, m.index, m.node.Resource().GroupResource().String())
 		}},

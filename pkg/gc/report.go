@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -319,6 +320,25 @@ func (c *Collector) included() []types.UID {
 	return uids
 }
 
+// reachable is a Server that may be out of reach.
+type reachable interface {
+	// Away returns for how long the server could not be reached by now, 0 when it can be.
+	Away() time.Duration
+}
+
+// away is for how long the server could not be reached by now, in whole seconds; 0 for a
+// moment. What is known of objects is as old.
+func (c *Collector) away() time.Duration {
+	s, ok := c.server.(reachable)
+	if !ok || s.Away() < moment {
+		return 0
+	}
+	return s.Away().Round(time.Second)
+}
+
+// moment is how long a server may be out of reach without a word about that.
+const moment = 5 * time.Second
+
 // outcome says what became of an object: by the object as it is, where that tells,
 // and otherwise by what was noted last and still holds.
 func (c *Collector) outcome(v view, f fate) Outcome {
@@ -336,6 +356,8 @@ func (c *Collector) outcome(v view, f fate) Outcome {
 		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
 	case f.guarded != nil:
 		o.Result, o.Reason = Remaining, f.guarded.Error()
+	case c.away() > 0 && (v.object.BeingDeleted() || v.deleteSent):
+		o.Result, o.Reason = Remaining, fmt.Sprintf("its end was not seen: the API server could not be reached for %s", c.away())
 	case v.object.BeingDeleted():
 		o.Result = Remaining
 		c.explain(&o, v, f)

@@ -70,6 +70,10 @@ apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions clust
 example.com/v1 Widget widgets namespaced
 kafka.strimzi.io/v1 KafkaTopic kafkatopics namespaced
 acme.cert-manager.io/v1 Challenge challenges namespaced
+aws.crossplane.io/v1beta1 ProviderConfig providerconfigs cluster
+aws.crossplane.io/v1beta1 ProviderConfigUsage providerconfigusages cluster
+s3.aws.crossplane.io/v1beta1 Bucket buckets cluster
+protection.crossplane.io/v1beta1 ClusterUsage clusterusages cluster
 cluster.x-k8s.io/v1beta1 Cluster clusters namespaced
 infrastructure.cluster.x-k8s.io/v1beta1 FakeMachine fakemachines namespaced
 `

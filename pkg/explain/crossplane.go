@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+)
+
+// Crossplane's objects that others use: crossplane-runtime
+// pkg/reconciler/providerconfig, crossplane internal/controller/protection/usage.
+
+// providerConfigLabel is on the usages of a ProviderConfig, with its name.
+const providerConfigLabel = "crossplane.io/provider-config"
+
+// providerConfig is a ProviderConfig: the managed resources that use it go first. Each
+// owns a ProviderConfigUsage that names it.
+func (w *walker) providerConfig(n graph.Node) ([]hold, bool) {
+	var holds []hold
+	for usage := range w.Graph.Nodes() {
+		r := usage.Resource()
+		if usage.Virtual() || r.Group != n.Resource().Group || !strings.HasSuffix(r.Kind, "ProviderConfigUsage") || usage.Object().Labels[providerConfigLabel] != n.Name() {
+			continue
+		}
+		for _, ref := range usage.Owners() {
+			if user, known := w.Graph.Node(ref.UID); known && !user.Virtual() && ref.State != graph.Dangling {
+				holds = append(holds, w.inUse(n, user, usage.Identity().String()+" says so"))
+			}
+		}
+	}
+	return holds, len(holds) > 0
+}
+
+// usage is a Usage: what uses the other object goes first.
+func (w *walker) usage(n graph.Node) ([]hold, bool) {
+	full, err := w.evidence.Whole(n)
+	if err != nil {
+		return nil, false
+	}
+	name := evidence.Nested(full, "spec", "by", "resourceRef", "name")
+	gv, err := schema.ParseGroupVersion(evidence.Nested(full, "spec", "by", "apiVersion"))
+	if name == "" || err != nil {
+		return nil, false
+	}
+	mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(gv.WithKind(evidence.Nested(full, "spec", "by", "kind")).GroupKind(), gv.Version)
+	if err != nil {
+		return nil, false
+	}
+	namespace := ""
+	if mapping.Scope.Name() == "namespace" {
+		namespace = n.Namespace()
+	}
+	o, err := w.evidence.Get(mapping.Resource, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false
+	case err != nil:
+		return w.unread(n, "what uses the other object has to go first", mapping.Resource.GroupResource().String(), err), true
+	}
+	user, known := w.Graph.Node(o.GetUID())
+	if !known {
+		return nil, false
+	}
+	return []hold{w.inUse(n, user, "its spec.by says so")}, true
+}
+
+// inUse is an object that another uses, which has to go first.
+func (w *walker) inUse(n, user graph.Node, says string) hold {
+	id := user.Identity()
+	because := "waits until " + id.String() + " is gone, which uses it"
+	if user.BeingDeleted() {
+		return hold{because: because, next: &user}
+	}
+	return hold{because: because, cause: w.cause(finFailing, id, n.Identity().String(), func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = fmt.Sprintf("it uses %s, whose controller waits for that to end, and nobody is deleting it", n.Identity())
+		c.Evidence = []Evidence{evidence.Field(n, "", says), evidence.Field(user, "metadata.deletionTimestamp", "not set")}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Action: shows("%s delete %s --dry-run", shell.In(w.Plugin, id.Namespace), shell.Target(id)),
+			Effect: "shows what would go with it: delete it, if nothing needs it any more, or let it use another, and the finalizer goes",
+		}}
+	})}
+}
