@@ -19,10 +19,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apimachinery/pkg/util/version"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -199,12 +199,6 @@ func (r *Reader) choose(request *rest.Request, l *listing) {
 	}
 }
 
-// servesFromCache is the version since which an API server answers a list that
-// is not older than another one from its cache without fail (the feature
-// ConsistentListFromCache, 1.31), and sends it while it encodes it
-// (StreamingCollectionEncodingToProtobuf).
-var servesFromCache = version.MajorMinor(1, 33)
-
 // caches reports whether the listing, of which there is one page, had better be
 // read in one piece from the API server's cache. Its further pages may come from
 // etcd: a server has pages in its cache only if something of the type has changed
@@ -212,7 +206,7 @@ var servesFromCache = version.MajorMinor(1, 33)
 // Compact), and then goes over all that is left of the list for each
 // (store/store_btree.go, ListPrefix).
 func (r *Reader) caches(ctx context.Context, l *listing) bool {
-	return r.options.PageSize == AutoPageSize && l.version != "" && l.version != "0" && !l.json && !r.cacheFails(l) && r.hasCache(ctx)
+	return r.options.PageSize == AutoPageSize && l.version != "" && l.version != "0" && !l.json && !r.cacheFails(l) && r.Server(ctx).StreamsFromCache()
 }
 
 // cacheFails reports whether lists of the group could not be read from the cache
@@ -236,26 +230,25 @@ func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) {
 	}
 }
 
-// hasCache reports whether the server has lists in its cache. It is asked for its
-// version, once; what cannot be told is no.
-func (r *Reader) hasCache(ctx context.Context) bool {
-	r.askCache.Do(func() { r.cached = r.askHasCache(ctx) })
-	return r.cached
+// Server returns what is known of the API server by its version, for which it is asked
+// once.
+func (r *Reader) Server(ctx context.Context) answer.Server {
+	r.askServer.Do(func() { r.server = r.askVersion(ctx) })
+	return r.server
 }
 
-func (r *Reader) askHasCache(ctx context.Context) bool {
+func (r *Reader) askVersion(ctx context.Context) answer.Server {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	data, err := r.rest.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
-		return false
+		return answer.Server{}
 	}
 	var info apiversion.Info
 	if err := json.Unmarshal(data, &info); err != nil {
-		return false
+		return answer.Server{}
 	}
-	v, err := version.ParseGeneric(info.GitVersion)
-	return err == nil && v.AtLeast(servesFromCache)
+	return answer.ServerOf(info.GitVersion)
 }
 
 // stream sends the request, again while the connection breaks before the

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -59,10 +60,10 @@ type Reader struct {
 	catalog   *catalog
 	stats     *Stats
 	timeout   time.Duration // of a request, repetitions included
-	// askCache finds out whether the server has lists in its cache; slowCaches are
-	// the API groups of which it could not send them in time.
-	askCache   sync.Once
-	cached     bool
+	// server is what askServer has found out of it; slowCaches are the API groups of
+	// which it could not send lists from its cache in time.
+	askServer  sync.Once
+	server     answer.Server
 	slowCaches sync.Map
 }
 

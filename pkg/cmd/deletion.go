@@ -171,7 +171,7 @@ func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, error) {
 	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
 	now := j.session.reader.Now(ctx)
 	return preview.Make(ctx, &j.Job, preview.World{
-		Graph: j.graph, Now: now, ControllerManager: j.session.reader.ControllerManagerAlive(ctx, now),
+		Graph: j.graph, Now: now, ControllerManager: j.session.reader.ControllerManagerAlive(ctx, now), Server: j.session.reader.Server(ctx),
 	})
 }
 

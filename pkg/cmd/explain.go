@@ -280,7 +280,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	snapshot := g.Snapshot()
 	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
 	now := s.reader.Now(ctx)
-	server := simulator.New(snapshot, simulator.Options{Now: now})
+	server := simulator.New(snapshot, simulator.Options{Now: now, Server: s.reader.Server(ctx)})
 	outcome, err := gc.New(server, g, gc.Options{SeesAll: true}).Collect(ctx, "")
 	if err != nil {
 		return nil, err
@@ -291,7 +291,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	}
 	where := o.connection()
 	report := explain.Explain(ctx, explain.Input{
-		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Now: now,
+		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
 		Wait: wait, Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)

@@ -62,7 +62,7 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 	t.Helper()
 	g := s.Graph()
 	snapshot := g.Snapshot()
-	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now}), g, gc.Options{SeesAll: true}).Collect(t.Context(), "")
+	outcome, err := gc.New(simulator.New(snapshot, simulator.Options{Now: now, Server: s.Server}), g, gc.Options{SeesAll: true}).Collect(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 			asked = append(asked, n.Object().UID)
 		}
 	}
-	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.Events, Catalogue: s.catalogue, Now: now}
+	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.Events, Catalogue: s.catalogue, Now: now, Server: s.Server}
 	if s.wait != nil {
 		in.Wait = func(_ context.Context, d time.Duration) { s.wait(d) }
 	}

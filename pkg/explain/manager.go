@@ -187,7 +187,7 @@ func (w *walker) idleObjects() []suspect {
 func (w *walker) idle(n graph.Node) string {
 	o := n.Object()
 	switch {
-	case w.evidence.NamespaceGone(o.Namespace):
+	case w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n):
 	case o.Resource.IsNamespace():
 		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) {
 			return "the namespace controller has not set any condition"

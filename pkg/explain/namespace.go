@@ -49,7 +49,22 @@ func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
 		}
 		w.outlived[id.Namespace] = true
 	}
+	if w.changeable(n) {
+		return nil, false
+	}
 	return []hold{{because: because, cause: w.leftover(id.Namespace)}}, false
+}
+
+// changeable reports whether an object can be changed although its namespace does not
+// exist: the API server is asked, and where it may not be, its version tells.
+func (w *walker) changeable(n graph.Node) bool {
+	if w.Server.ChangesWithoutNamespace() {
+		return true
+	}
+	for _, finalizer := range n.Finalizers() {
+		return w.asker.TryRemoval(n, finalizer).Kind == answer.Accepted
+	}
+	return false
 }
 
 // leftover is a namespace that was removed from under its content.
@@ -124,7 +139,7 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 }
 
 // untouchedIn returns the content of a namespace whose turn it is and that is
-// not being deleted: while there are pods, the pods.
+// not being deleted: while there are pods, the pods, where these come first for certain.
 func (w *walker) untouchedIn(namespace string) []graph.Node {
 	var untouched, untouchedPods []graph.Node
 	anyPod := false
@@ -139,10 +154,13 @@ func (w *walker) untouchedIn(namespace string) []graph.Node {
 			untouched = append(untouched, m)
 		}
 	}
-	if anyPod {
+	switch {
+	case !anyPod:
+		return untouched
+	case w.Server.PodsFirst():
 		return untouchedPods
 	}
-	return untouched
+	return append(untouchedPods, untouched...)
 }
 
 // content returns what must go first of a namespace's content: its pods, then
@@ -161,7 +179,7 @@ func (w *walker) content(n graph.Node) []hold {
 			continue
 		}
 		h := hold{symptom: nsContent, because: "waits for its content: " + amount, next: &m}
-		if m.Resource().IsPod() {
+		if m.Resource().IsPod() && w.Server.PodsFirst() {
 			h.symptom, h.because = nsPodsFirst, "waits for its "+count(left, "pod")+", before all else in it"
 		}
 		holds = append(holds, h)

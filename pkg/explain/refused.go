@@ -25,7 +25,7 @@ import (
 // about where its other work is done.
 func (w *walker) refusals(n graph.Node, known []hold) []hold {
 	o := n.Object()
-	if w.evidence.NamespaceGone(o.Namespace) {
+	if w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n) {
 		return nil
 	}
 	var holds []hold

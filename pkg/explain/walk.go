@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -42,6 +43,8 @@ type Input struct {
 	Events func(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error)
 	// Now is the API server's time.
 	Now time.Time
+	// Server is what is known of the API server by its version.
+	Server answer.Server
 	// Catalogue says who removes which finalizer; nil stands for the built-in one.
 	Catalogue *finalizers.Catalogue
 	// Wait lets the time pass that a second look needs; nil does not wait.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
@@ -62,6 +63,8 @@ type World struct {
 	Now time.Time
 	// ControllerManager: kube-controller-manager is known to work.
 	ControllerManager bool
+	// Server is what is known of the API server.
+	Server answer.Server
 }
 
 // Plan is a job as it would be done now.
@@ -85,7 +88,7 @@ type Plan struct {
 // Make makes the plan of a job. The error is that of the context, or of the job.
 func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
 	server := simulator.New(w.Graph.Snapshot(), simulator.Options{
-		Now: w.Now,
+		Now: w.Now, Server: w.Server,
 		Actors: simulator.Actors{
 			NamespaceController: w.ControllerManager, PodGC: w.ControllerManager, Kubelets: true,
 			Finalizer: func(finalizer string) simulator.Actor { return finalizerActor(finalizer, w.ControllerManager) },

@@ -145,7 +145,7 @@ func (s *Server) waits(o *graph.Object) []Wait {
 func (s *Server) waitForFinalizer(o *graph.Object, finalizer string) Wait {
 	w := Wait{Kind: ForFinalizer, Finalizer: finalizer, Actor: s.actor(finalizer)}
 	switch {
-	case o.Namespace != "" && s.namespaceAbsent(o.Namespace):
+	case s.unchangeable(o):
 		w.Actor = Nobody // not even the caller: a PATCH is answered with 404
 	case finalizer == crdCleanup && is(o, crdResource):
 		d := s.define(o)

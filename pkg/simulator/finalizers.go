@@ -118,8 +118,8 @@ func (s *Server) planFinalizers(o *graph.Object) {
 // finalize removes the finalizers whose condition holds, each with a request of
 // its own.
 func (s *Server) finalize(o graph.Object) {
-	if !o.BeingDeleted() || o.Namespace != "" && s.namespaceAbsent(o.Namespace) {
-		return // nobody can change what is in a namespace that does not exist
+	if !o.BeingDeleted() || s.unchangeable(&o) {
+		return
 	}
 	for _, f := range o.Finalizers {
 		if !s.isControllers(f) || s.conditionUnknown(f, &o) != "" {

@@ -78,6 +78,12 @@ func (s *Server) namespaceAbsent(name string) bool {
 	return s.isGone(uid)
 }
 
+// unchangeable reports whether the server refuses to change an object, whoever asks,
+// because its namespace does not exist.
+func (s *Server) unchangeable(o *graph.Object) bool {
+	return o.Namespace != "" && !s.version.ChangesWithoutNamespace() && s.namespaceAbsent(o.Namespace)
+}
+
 // planNamespace lets the namespace controller see a terminating namespace.
 func (s *Server) planNamespace(o *graph.Object) {
 	s.planSpecFinalizers(o)

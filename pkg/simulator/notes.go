@@ -41,7 +41,7 @@ func (s *Server) notesOfGone(o *graph.Object) []string {
 
 func (s *Server) notesOfTerminating(o *graph.Object) []string {
 	notes := s.notesOfLive(o)
-	if o.Namespace != "" && s.namespaceAbsent(o.Namespace) {
+	if s.unchangeable(o) {
 		notes = append(notes, "its namespace does not exist, so that nobody can change it")
 	}
 	if spec, read := s.specFinalizers(o.UID); is(o, namespaceResource) && read && len(spec)+len(o.Finalizers) == 0 {

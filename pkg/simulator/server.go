@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -26,6 +27,8 @@ type Options struct {
 	Actors Actors
 	// Now is the time at which the simulation starts.
 	Now time.Time
+	// Server is what is known of the server that is simulated.
+	Server answer.Server
 }
 
 // Server is a gc.Server in memory. It is safe for concurrent use; the snapshot
@@ -33,6 +36,7 @@ type Options struct {
 type Server struct {
 	snapshot *graph.Snapshot
 	actors   Actors
+	version  answer.Server
 
 	began time.Time
 
@@ -74,6 +78,7 @@ func New(s *graph.Snapshot, o Options) *Server {
 	return &Server{
 		snapshot: s,
 		actors:   o.Actors,
+		version:  o.Server,
 		began:    o.Now.UTC(),
 		now:      o.Now.UTC(),
 		objects:  map[types.UID]*object{},
@@ -127,7 +132,7 @@ func (s *Server) Patch(ctx context.Context, base graph.Object, patch gc.Patch) (
 	if err != nil {
 		return graph.Object{}, err
 	}
-	if base.Namespace != "" && s.namespaceAbsent(base.Namespace) {
+	if s.unchangeable(&base) {
 		return graph.Object{}, apierrors.NewNotFound(namespaceResource, base.Namespace)
 	}
 	if current.UID != base.UID || current.ResourceVersion != base.ResourceVersion {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -89,6 +90,7 @@ var other = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Gro
 //	unlisted configmaps shop                        everywhere but in that namespace
 //	failed widgets conversion webhook for ...       the list fails with these words
 //	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
+//	server v1.30.14                                 its version, v1.36.3 without a word
 //	with operator                                   what parts.txt has under that name
 //
 // The UID of an object is its name. What follows it is what the whole of it has
@@ -98,6 +100,8 @@ type World struct {
 	Whole map[string]*unstructured.Unstructured
 	// Requests counts those that were answered.
 	Requests int
+	// Server is the API server's version.
+	Server answer.Server
 	// Answers are those to probes, by "WRITE Kind/namespace/name".
 	Answers map[string]string
 
@@ -146,7 +150,7 @@ func Parse(t testing.TB, text string) *World {
 		Whole:    map[string]*unstructured.Unstructured{},
 		objects:  testworld.World{Types: append(testworld.Types(served), other), Now: Now, UID: testworld.Name},
 		unlisted: map[string]bool{}, listedIn: map[string]string{}, unreadable: map[string]bool{}, absent: map[string]bool{},
-		failed: map[string]string{}, Answers: map[string]string{},
+		failed: map[string]string{}, Answers: map[string]string{}, Server: answer.ServerOf("v1.36.3"),
 	}
 	for line := range strings.Lines(strings.TrimSpace(expand(t, text))) {
 		words, body, _ := strings.Cut(strings.TrimSpace(line), " {")
@@ -155,6 +159,8 @@ func Parse(t testing.TB, text string) *World {
 			continue
 		}
 		switch f[0] {
+		case "server":
+			s.Server = answer.ServerOf(f[1])
 		case "unlisted":
 			s.unlisted[f[1]] = true
 			if len(f) > 2 {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package answer
+
+import "k8s.io/apimachinery/pkg/util/version"
+
+// Server is what is known of an API server by its version. What can be asked of the
+// server itself is asked: this is for the rest. The zero value is a server of which
+// nothing is known.
+type Server struct{ version *version.Version }
+
+// ServerOf is the server that says that it has the version, as in "v1.36.3"; of one that
+// cannot be read nothing is known.
+func ServerOf(gitVersion string) Server {
+	v, err := version.ParseGeneric(gitVersion)
+	if err != nil {
+		return Server{}
+	}
+	return Server{v}
+}
+
+// Known reports whether the version is known.
+func (s Server) Known() bool { return s.version != nil }
+
+func (s Server) atLeast(v string) bool {
+	return s.version != nil && s.version.AtLeast(version.MustParseGeneric(v))
+}
+
+// StreamsFromCache reports whether the server answers a list that is not older than
+// another one from its cache without fail (the feature ConsistentListFromCache, 1.31),
+// and sends it while it encodes it (StreamingCollectionEncodingToProtobuf, 1.33). What is
+// not known is no.
+func (s Server) StreamsFromCache() bool { return s.atLeast("1.33.0") }
+
+// PodsFirst reports whether a namespace is certain to be emptied of its pods before
+// anything else in it is deleted (KEP-5080: a feature gate that is off by default below
+// 1.33).
+func (s Server) PodsFirst() bool { return s.atLeast("1.33.0") }
+
+// ChangesWithoutNamespace reports whether objects can be changed whose namespace does
+// not exist: since 1.37; older servers answer that the namespace is not found
+// (apiserver/pkg/admission/plugin/namespace/lifecycle, Admit). What is not known is no.
+func (s Server) ChangesWithoutNamespace() bool { return s.atLeast("1.37.0") }
+
+// CollectsWithoutAll reports whether the garbage collector starts although a type can
+// not be listed: since 1.32 (kubernetes/kubernetes#125796). Below, one that was started
+// anew waits for that type for ever. What is not known is yes.
+func (s Server) CollectsWithoutAll() bool { return s.version == nil || s.atLeast("1.32.0") }
