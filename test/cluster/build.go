@@ -17,12 +17,19 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/version"
+
 	"github.com/kubectl-gc/kubectl-gc/test/cluster/internal/filelock"
 )
 
 // CacheEnv names the environment variable that replaces the directory
 // CacheDir returns.
 const CacheEnv = "KUBECTL_GC_TEST_CACHE"
+
+// VersionEnv names the environment variable with the version of kube-apiserver and
+// kube-controller-manager that Build returns in place of its module's, for example
+// 1.30.14: one of those in the directory versions.
+const VersionEnv = "KUBECTL_GC_TEST_KUBERNETES"
 
 // modulePath is the path of the module whose go.mod fixes what Build compiles.
 const modulePath = "github.com/kubectl-gc/kubectl-gc/test/cluster"
@@ -84,38 +91,101 @@ func CacheDir() (string, error) {
 //
 // Concurrent calls, in one process or several, build once: the others wait. An
 // interrupted build leaves nothing that a later call would take for complete.
+//
+// With VersionEnv the servers are of that version, and everything else is as without.
 func Build(ctx context.Context, moduleDir string, progress io.Writer) (Binaries, error) {
 	target, err := newTarget(ctx, moduleDir)
 	if err != nil {
 		return Binaries{}, err
 	}
-	if target.cached() {
-		return target.binaries, nil
+	built, err := target.buildOnce(ctx, progress)
+	wanted := "v" + strings.TrimPrefix(os.Getenv(VersionEnv), "v")
+	if err != nil || wanted == "v" || wanted == built.Version {
+		return built, err
 	}
-	if err := os.MkdirAll(filepath.Dir(target.binaries.Dir), 0o755); err != nil {
+	servers, err := newServersTarget(ctx, target.moduleDir, wanted, built)
+	if err != nil {
+		return Binaries{}, err
+	}
+	return servers.buildOnce(ctx, progress)
+}
+
+// Versions returns the versions, as in v1.30.14, that VersionEnv may name besides that of
+// the module, the oldest first.
+func Versions(moduleDir string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(moduleDir, versionsDir))
+	if err != nil {
+		return nil, fmt.Errorf("finding the versions of the control plane: %w", err)
+	}
+	var versions []string
+	for _, e := range entries {
+		versions = append(versions, e.Name())
+	}
+	slices.SortFunc(versions, func(a, b string) int {
+		if version.MustParseGeneric(a).LessThan(version.MustParseGeneric(b)) {
+			return -1
+		}
+		return 1
+	})
+	return versions, nil
+}
+
+// versionsDir has a module for each other version of the servers.
+const versionsDir = "versions"
+
+// buildOnce returns the target's programs, and builds them if the cache has none.
+func (t target) buildOnce(ctx context.Context, progress io.Writer) (Binaries, error) {
+	if t.cached() {
+		return t.binaries, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(t.binaries.Dir), 0o755); err != nil {
 		return Binaries{}, fmt.Errorf("creating the cache directory: %w", err)
 	}
-	lock, err := filelock.Acquire(ctx, target.binaries.Dir+".lock", func() {
+	lock, err := filelock.Acquire(ctx, t.binaries.Dir+".lock", func() {
 		fmt.Fprintln(progress, "control plane: waiting for another process that is building it")
 	})
 	if err != nil {
 		return Binaries{}, err
 	}
 	defer lock.Release()
-	if target.cached() {
-		return target.binaries, nil
+	if t.cached() {
+		return t.binaries, nil
 	}
-	if err := target.build(ctx, progress); err != nil {
+	if err := t.build(ctx, progress); err != nil {
 		return Binaries{}, err
 	}
-	return target.binaries, nil
+	return t.binaries, nil
 }
 
 // A target is one build: where its source is, and where its result goes.
 type target struct {
 	moduleDir string
 	binaries  Binaries
-	etcd      string // version of etcd
+	programs  map[string]string
+	etcd      string // version of etcd, empty when it is not built
+	// others has the programs that are not built.
+	others *Binaries
+}
+
+// newServersTarget is a build of the servers alone, of another version than the others.
+func newServersTarget(ctx context.Context, moduleDir, version string, others Binaries) (target, error) {
+	dir := filepath.Join(moduleDir, versionsDir, version)
+	if _, err := os.Stat(dir); err != nil {
+		known, _ := Versions(moduleDir)
+		return target{}, fmt.Errorf("finding Kubernetes %s, which %s names: there are %s and %s", version, VersionEnv, strings.Join(known, ", "), others.Version)
+	}
+	servers := map[string]string{}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager"} {
+		servers[name] = programs[name]
+	}
+	hash, err := hashInputs(ctx, dir, servers)
+	if err != nil {
+		return target{}, err
+	}
+	return target{
+		moduleDir: dir, programs: servers, others: &others,
+		binaries: Binaries{Dir: filepath.Join(filepath.Dir(others.Dir), version+"-servers-"+hash), Version: version},
+	}, nil
 }
 
 // newTarget reads the versions from the module and derives the cache key.
@@ -138,12 +208,13 @@ func newTarget(ctx context.Context, moduleDir string) (target, error) {
 	if len(versions) != 2 {
 		return target{}, fmt.Errorf("reading the versions of the control plane: unexpected answer %q", out)
 	}
-	hash, err := hashInputs(ctx, moduleDir)
+	hash, err := hashInputs(ctx, moduleDir, programs)
 	if err != nil {
 		return target{}, err
 	}
 	return target{
 		moduleDir: moduleDir,
+		programs:  programs,
 		etcd:      versions[1],
 		binaries:  Binaries{Dir: filepath.Join(cache, versions[0]+"-"+hash), Version: versions[0]},
 	}, nil
@@ -152,7 +223,7 @@ func newTarget(ctx context.Context, moduleDir string) (target, error) {
 // hashInputs returns a short hash of everything that decides what the compiled
 // programs are: which they are, the module's files, the Go version and the
 // platform.
-func hashInputs(ctx context.Context, moduleDir string) (string, error) {
+func hashInputs(ctx context.Context, moduleDir string, programs map[string]string) (string, error) {
 	env, err := goOutput(ctx, moduleDir, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
 		return "", fmt.Errorf("reading the Go version: %w", err)
@@ -188,15 +259,20 @@ func (t target) build(ctx context.Context, progress io.Writer) error {
 	if err := os.Mkdir(partial, 0o755); err != nil {
 		return fmt.Errorf("creating the build directory: %w", err)
 	}
-	fmt.Fprintf(progress, "control plane: building etcd %s and kube-apiserver, kube-controller-manager, kubectl, kubelet %s from source\n"+
-		"control plane: this takes about 5 minutes, once; the result is kept in %s\n",
-		t.etcd, t.binaries.Version, t.binaries.Dir)
+	fmt.Fprintf(progress, "control plane: building %s from source\n"+
+		"control plane: this takes about 5 minutes, once; the result is kept in %s\n", t.describe(), t.binaries.Dir)
 	if err := t.compile(ctx, partial, progress); err != nil {
 		return fmt.Errorf("building the control plane: %w", err)
 	}
-	// The main package of etcd is called server.
-	if err := os.Rename(filepath.Join(partial, "server"), filepath.Join(partial, "etcd")); err != nil {
-		return fmt.Errorf("naming the etcd program: %w", err)
+	if t.etcd != "" { // its main package is called server
+		if err := os.Rename(filepath.Join(partial, "server"), filepath.Join(partial, "etcd")); err != nil {
+			return fmt.Errorf("naming the etcd program: %w", err)
+		}
+	}
+	if t.others != nil {
+		if err := t.linkOthers(partial); err != nil {
+			return err
+		}
 	}
 	for name := range programs {
 		if _, err := os.Stat(filepath.Join(partial, name)); err != nil {
@@ -209,11 +285,34 @@ func (t target) build(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
+// describe names what is built.
+func (t target) describe() string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(t.programs)), func(name string) bool { return name == "etcd" })
+	said := strings.Join(names, ", ") + " " + t.binaries.Version
+	if t.etcd != "" {
+		said = "etcd " + t.etcd + " and " + said
+	}
+	return said
+}
+
+// linkOthers puts the programs that are not built beside those that are.
+func (t target) linkOthers(dir string) error {
+	for name := range programs {
+		if t.programs[name] != "" {
+			continue
+		}
+		if err := os.Symlink(t.others.Path(name), filepath.Join(dir, name)); err != nil {
+			return fmt.Errorf("putting %s beside the servers: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // compile runs one go build for all programs: they share most packages.
 func (t target) compile(ctx context.Context, outDir string, progress io.Writer) error {
 	args := []string{"build", "-v", "-trimpath", "-ldflags", linkerFlags(t.binaries.Version),
 		"-o", outDir + string(filepath.Separator)}
-	packages := slices.Sorted(maps.Values(programs))
+	packages := slices.Sorted(maps.Values(t.programs))
 	meter := newMeter(progress)
 	defer meter.stop()
 	ctx, cancel := context.WithCancel(ctx)
