@@ -4,6 +4,7 @@ package answer
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -54,7 +55,9 @@ var (
 		`invalid PKCS7 data|not a multiple of the block size|stored data was shorter than|output array was not large enough|` +
 		`identity transformer tried to read|does not match any of the supported transformers|missing the required info prefix|` +
 		`no matching key was found for|couldn't get version/kind|no kind .* is registered for|invalid character .* looking for|` +
-		`error decoding|unable to decode|unexpected end of JSON input|proto: `)
+		`error decoding|unable to decode|unexpected end of JSON input|proto: |failed to read one or more |unable to transform or decode`)
+	// storageKey is where an object is in etcd.
+	storageKey = regexp.MustCompile(`/registry/[^\s"':;,]+`)
 )
 
 // ErrKept stands for the answer to a patch that did not have the effect that it
@@ -118,7 +121,7 @@ func ToWrite(err error) Refusal {
 		}
 	case apierrors.IsForbidden(err):
 		r.Kind = Refused
-	case apierrors.IsInternalError(err) && IsUndecodable(r.Message):
+	case apierrors.IsInternalError(err) && IsUndecodable(r.Message), apierrors.IsStoreReadError(err):
 		r.Kind = Undecodable
 	}
 	return r
@@ -146,6 +149,35 @@ func IsNoType(message string) bool {
 // IsUndecodable reports whether words of the API server say that what etcd has of an
 // object cannot be decrypted or decoded.
 func IsUndecodable(message string) bool { return unreadable.MatchString(message) }
+
+// Words are what the API server says, with the causes of a failure to read from etcd, of
+// which older servers have no word in the message itself (k8s.io/apiserver/pkg/storage/
+// etcd3, NewAPIStatusError).
+func Words(err error) string {
+	words := err.Error()
+	var status apierrors.APIStatus
+	if !apierrors.IsStoreReadError(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return words
+	}
+	for i, cause := range status.Status().Details.Causes {
+		if i == maxCauses {
+			return words + fmt.Sprintf("; and %d more", len(status.Status().Details.Causes)-i)
+		}
+		words += "; " + strings.TrimPrefix(cause.Field+": "+cause.Message, ": ")
+	}
+	return words
+}
+
+// maxCauses is the number of causes that Words has.
+const maxCauses = 10
+
+// StorageKeys returns where the objects are in etcd that the words of the API server
+// name, each once.
+func StorageKeys(words string) []string {
+	keys := storageKey.FindAllString(words, -1)
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
 
 // invalidFields returns the fields that make the object Invalid, without those
 // that only say that it changed since it was read.

@@ -42,6 +42,10 @@ func (s Server) PodsFirst() bool { return s.atLeast("1.33.0") }
 // (apiserver/pkg/admission/plugin/namespace/lifecycle, Admit). What is not known is no.
 func (s Server) ChangesWithoutNamespace() bool { return s.atLeast("1.37.0") }
 
+// DeletesUnreadable reports whether the server deletes what it cannot read from etcd, if
+// it is asked to expressly (KEP-3926: a feature gate that is on since 1.37).
+func (s Server) DeletesUnreadable() bool { return s.atLeast("1.37.0") }
+
 // CollectsWithoutAll reports whether the garbage collector starts although a type can
 // not be listed: since 1.32 (kubernetes/kubernetes#125796). Below, one that was started
 // anew waits for that type for ever. What is not known is yes.

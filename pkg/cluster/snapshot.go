@@ -133,7 +133,7 @@ func (l *listing) ended(more bool, err error) []*listing {
 		GroupVersionResource: l.resource.GroupVersionResource,
 		Namespace:            l.namespace,
 		Reason:               unlistedReason(err),
-		Message:              err.Error(),
+		Message:              answer.Words(err),
 	}}
 	if l.fallback == nil || !apierrors.IsForbidden(err) {
 		return nil
@@ -227,7 +227,7 @@ func (r *Reader) decideAll(ctx context.Context, s *graph.Snapshot, undecided []g
 		default:
 			s.MarkUnlisted(graph.Unlisted{
 				GroupVersionResource: u.Resource.GroupVersionResource, Namespace: u.Namespace, Name: u.Name,
-				Reason: unlistedReason(err), Message: err.Error(),
+				Reason: unlistedReason(err), Message: answer.Words(err),
 			})
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -237,11 +239,48 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 			{
 				Risk:   Dangerous,
 				Action: shows("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
-				Effect: "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one; with the feature gate AllowUnsafeMalformedObjectDeletion it can be deleted with ignoreStoreReadErrorWithClusterBreakingPotential, else only in etcd, after a snapshot of it",
+				Effect: "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one, which can be deleted " + w.unsafely() + ", else only in etcd, after a snapshot of it",
 				Leaks:  "the object, and what its finalizers guard",
 			},
 		}
+		for _, id := range w.damaged(at, message) {
+			c.Remedies = append(c.Remedies, Remedy{
+				Risk: Dangerous,
+				Action: shows(`echo '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}' | %s delete --raw %s -f -`,
+					w.Kubectl, shell.Quote(id.URLPath())),
+				Effect: "removes " + id.String() + ", which cannot be read, without a look at its finalizers, owners or UID, once it is certain that nothing brings the key back; it needs the verb unsafe-delete-ignore-read-errors on " + resource.Resource + ", and works " + w.unsafely(),
+				Leaks:  "the object, and what its finalizers guard",
+			})
+		}
 	})
+}
+
+// unsafely says where the API server deletes what it cannot read (KEP-3926).
+func (w *walker) unsafely() string {
+	if w.Server.DeletesUnreadable() {
+		return "unless the feature gate AllowUnsafeMalformedObjectDeletion is off, which is on by default on this server"
+	}
+	return "with the feature gate AllowUnsafeMalformedObjectDeletion, off by default below 1.37 and there since 1.32"
+}
+
+// damaged returns the objects of a type that the API server says it cannot read, by
+// where they are in etcd: the namespace and the name come last.
+func (w *walker) damaged(of graph.Identity, message string) []graph.Identity {
+	var found []graph.Identity
+	for _, key := range answer.StorageKeys(message) {
+		parts := strings.Split(key, "/")
+		id := of
+		id.Name = parts[len(parts)-1]
+		if kind, err := w.Graph.Snapshot().Mapper.KindFor(of.Resource.GroupVersionResource); err == nil {
+			if mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+				id.Resource.Namespaced, id.Namespace = true, parts[len(parts)-2]
+			}
+		}
+		if len(parts) > 4 && id.Name != "" && len(found) < evidence.MaxShown {
+			found = append(found, id)
+		}
+	}
+	return found
 }
 
 // convertedKind matches the kind in the API server's words for a conversion that

@@ -56,6 +56,8 @@ func (w *walker) foreground(n graph.Node) []hold {
 	case w.evidence.NamespaceGone(n.Namespace()), blind:
 	case waiting:
 		holds = append(holds, w.collector(n, symptom, "the garbage collector has to delete its blocking dependents"))
+	case len(blocking) == 0 && w.late(n) && w.blindingType(n) != nil:
+		holds = append(holds, w.collector(n, symptom, "the garbage collector has to end its deletion"))
 	case len(blocking) == 0 && w.incomplete() != "":
 		holds = append(holds, hold{symptom: symptom, because: "may wait for blocking dependents that could not be listed", cause: w.blind(n)})
 	case len(blocking) == 0:

@@ -260,6 +260,8 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		})
 		w.collectRemedy(c, n)
 		return hold{because: because, cause: c}
+	case late && w.blindingType(n) != nil:
+		return hold{because: because + ": started anew, the garbage collector of this server waits for the list of a type that fails, before it does anything", cause: w.blindingType(n)}
 	case late:
 		c := w.shared("late", gcAbsent, at, func(c *Cause) {
 			c.Summary = "the controller manager has not acted for a while: a controller in it may be disabled, may have missed the object, or may be waiting after an error, for up to 17 minutes"
@@ -272,6 +274,18 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		return hold{because: because, cause: c}
 	}
 	return hold{because: because}
+}
+
+// blindingType is the cause for which a type cannot be listed, on a server whose garbage
+// collector does not start before it has listed all of them; nil for none.
+func (w *walker) blindingType(n graph.Node) *Cause {
+	if w.Server.CollectsWithoutAll() || !slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer) {
+		return nil
+	}
+	for _, c := range w.unlistedCauses(w.unlisted) {
+		return c
+	}
+	return nil
 }
 
 func (w *walker) repairManager() []Remedy {

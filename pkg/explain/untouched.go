@@ -140,7 +140,8 @@ func (w *walker) waysOut(e Explanation) {
 		}
 		owner, known := w.Graph.Node(f.Chain[0].Object.UID)
 		dependent, there := w.Graph.Node(f.Chain[1].Object.UID)
-		if !known || !there {
+		owns := func(ref graph.Reference) bool { return ref.UID == owner.UID() }
+		if !known || !there || !slices.ContainsFunc(dependent.Owners(), owns) {
 			continue
 		}
 		if !w.help(f.Cause) {
