@@ -183,7 +183,11 @@ func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*adm
 	}
 	c := w.cause(id, n.Identity(), r.Name, func(c *Cause) {
 		c.Verdict, c.Evidence = verdict, []Evidence{asked(r)}
-		c.Summary = summary + "; its configuration was not found or may not be read" + end
+		c.Summary = summary + "; its configuration may not be read" + end
+		if len(suspects) == 0 && w.asker.Configured() {
+			c.Summary = summary + "; no configuration in the API has one of that name: it comes from a file on the machines of the control plane, or was removed a moment ago" + end
+			c.Remedies = []Remedy{{Risk: Safe, Effect: fromFile}}
+		}
 		if len(suspects) > 0 {
 			c.Summary = summary + "; several configurations have one of that name" + end
 		}
@@ -198,6 +202,13 @@ func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*adm
 	w.met(c, n, r)
 	return c
 }
+
+// fromFile is what to do about admission that is configured by a file (KEP-5793).
+const fromFile = "look on the machines of the control plane, in the directory staticManifestsDir of the file that kube-apiserver gets by --admission-control-config-file: what is there cannot be changed through the API"
+
+// static reports whether an admission configuration comes from a file of the API server,
+// by its name (k8s.io/apiserver/pkg/admission/plugin/manifest, StaticConfigSuffix).
+func static(name string) bool { return strings.HasSuffix(name, ".static.k8s.io") }
 
 // webhookDead is a webhook that must be asked and cannot be reached. The
 // service is nil for one that is called by a URL; message says how the call failed, and
@@ -326,9 +337,17 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 			}}
 			return
 		}
+		if static(r.Name) {
+			c.Summary += "; it comes from a file on the machines of the control plane, and is not in the API"
+		}
 		if err != nil || admission.JudgesUsers(specText(policy)) {
 			c.Verdict = Unknown
 			c.Summary += whenYou
+		}
+		if static(r.Name) {
+			c.Evidence = []Evidence{asked(r)}
+			c.Remedies = []Remedy{{Risk: Safe, Effect: fromFile}}
+			return
 		}
 		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.Binding, Path: "spec.policyName", Value: r.Name}}
 		c.Remedies = []Remedy{{

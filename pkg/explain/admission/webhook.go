@@ -131,6 +131,13 @@ func (a *Asker) readWebhooks() ([]*Webhook, error) {
 	return all, nil
 }
 
+// Configured reports whether all webhook configurations that are in the API could be
+// read.
+func (a *Asker) Configured() bool {
+	_, err := a.webhooks()
+	return err == nil
+}
+
 // matches reports whether the API server asks the webhook about an operation on
 // the object, or on a subresource of it. certain is false where conditions in
 // CEL decide.
