@@ -78,6 +78,7 @@ func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
 // commands are those of the sessions, beside testscript's.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault, "meanwhile": meanwhile, "aggregated": aggregated,
+	"reports": reports,
 }
 
 func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
@@ -88,9 +89,19 @@ func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
 			return setup(env, cp)
 		},
 		Cmds:                maps.Clone(commands), // tests add their own
+		Condition:           since,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	}
+}
+
+// since is the condition [since:VERSION]: the servers have at least that version.
+func since(condition string) (bool, error) {
+	v, found := strings.CutPrefix(condition, "since:")
+	if !found {
+		return false, fmt.Errorf("unknown condition")
+	}
+	return controlplane.Since(v), nil
 }
 
 // setup gives the script a namespace and a kubeconfig whose context is in it.

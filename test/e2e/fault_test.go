@@ -66,6 +66,24 @@ func meanwhile(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
+// reports VERSION puts a proxy before the API server, for the rest of the script, with
+// which it says that it has the version.
+func reports(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: reports VERSION")
+	}
+	behindProxy(ts, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/version" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = fmt.Fprintf(w, `{"gitVersion":%q}`, args[0])
+		})
+	})
+}
+
 // behindProxy puts a proxy before the API server, for the rest of the script.
 func behindProxy(ts *testscript.TestScript, wrap func(http.Handler) http.Handler) {
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))

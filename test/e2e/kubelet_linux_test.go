@@ -33,6 +33,7 @@ func TestKubelet(t *testing.T) {
 	if missing := node.Missing(); missing != "" {
 		t.Skip(missing)
 	}
+	controlplane.Needs(t, "1.36", "the kubelet is of the newest version, and none works with an API server that is older")
 	cp := controlplane.Start(t, controlplane.Options{
 		Controllers: "all",
 		// A dead node shows after ten seconds instead of fifty.
