@@ -24,7 +24,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # the program; little of it ever runs.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e soak lint demo cluster-up cluster-down bench bench-go profile clean
+.PHONY: help build install image test test-unit test-e2e test-versions soak lint demo cluster-up cluster-down bench bench-go profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,12 @@ test-unit: ## Run the tests that need no control plane
 
 test-e2e: control-plane ## Run the tests of the binary on real control planes
 	go test -timeout 30m ./test/...
+
+# Those of which test/cluster/versions has a module, and that of test/cluster itself.
+VERSIONS = 1.30.14 1.33.13 1.35.4 1.36.3 1.37.0
+
+test-versions: control-plane ## Run those tests against servers of VERSIONS and write docs/compatibility.md; takes an hour
+	go run ./test/versions -versions="$(VERSIONS)" -out=docs/compatibility.md
 
 soak: control-plane ## Compare CASES generated graphs (default 2000) with the real garbage collector
 	go test -timeout 3h ./test/differential -run 'TestDifferential|TestVanishingLive' -v -seed=0 -cases=$(or $(CASES),2000) -vanishing=60 -vanishing-gc

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// result is what the tests said of a version.
+type result struct {
+	Version string
+	Passed  int
+	Failed  []string
+	// Skipped has the reasons by the names of tests.
+	Skipped map[string]string
+}
+
+// event is a line of go test -json (cmd/test2json).
+type event struct {
+	Action, Package, Test, Output string
+}
+
+// reason matches what t.Skip and the command skip of a session print.
+var reason = regexp.MustCompile(`^\s+\S+\.go:\d+: (?:SKIP: )?(.*)\n?$`)
+
+// read takes the events of a run in. Of a test with subtests only these count.
+func (r *result) read(stream io.Reader) error {
+	said, ended := map[string]string{}, map[string]string{}
+	lines := bufio.NewScanner(stream)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil || e.Test == "" {
+			continue
+		}
+		switch e.Action {
+		case "output":
+			if match := reason.FindStringSubmatch(e.Output); match != nil {
+				said[e.Test] = match[1]
+			}
+			if strings.Contains(e.Output, "--- FAIL") || strings.Contains(e.Output, "FAIL:") {
+				fmt.Fprint(os.Stderr, e.Output)
+			}
+		case "pass", "fail", "skip":
+			ended[e.Test] = e.Action
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading what go test says: %w", err)
+	}
+	for test, how := range ended {
+		if hasSubtests(test, ended) {
+			continue
+		}
+		switch how {
+		case "pass":
+			r.Passed++
+		case "fail":
+			r.Failed = append(r.Failed, test)
+		case "skip":
+			r.Skipped[test] = said[test]
+		}
+	}
+	slices.Sort(r.Failed)
+	return nil
+}
+
+func hasSubtests(test string, all map[string]string) bool {
+	for other := range all {
+		if strings.HasPrefix(other, test+"/") {
+			return true
+		}
+	}
+	return false
+}
