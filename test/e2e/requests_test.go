@@ -141,6 +141,9 @@ func cascadeRequests(t *testing.T, cp *controlplane.ControlPlane, wanted func(ag
 // it is now and nothing else, as in a cluster at rest.
 func TestLongListIsNotReadFromEtcd(t *testing.T) {
 	controlplane.Needs(t, "1.33", "older servers have no list in their cache that is sent in one piece, and pages are read from etcd")
+	if controlplane.Since("1.37") {
+		t.Skip("an API server of 1.37 does not count the objects that it reads from etcd")
+	}
 	cp := controlplane.Start(t, controlplane.Options{APIServerArgs: []string{"--feature-gates=ListFromCacheSnapshot=false"}})
 	const objects = 601
 	fan(t, cp, objects-1)

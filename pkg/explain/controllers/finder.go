@@ -231,6 +231,10 @@ func (f *Finder) inEnding(n graph.Node, s *Search) bool {
 	return local(s.Known) && n.Namespace() != "" && f.evidence.Ending(n.Namespace())
 }
 
+// components are those of Kubernetes that change objects and remove no finalizers of
+// others.
+var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "cloud-controller-manager"}
+
 // doubt says why finding nothing does not show that nothing is there, empty if
 // it does.
 func (f *Finder) doubt(s *Search) string {
@@ -240,7 +244,7 @@ func (f *Finder) doubt(s *Search) string {
 		}
 	}
 	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool {
-		return m == "kube-apiserver" || m == "kube-controller-manager" || f.calledSo(m)
+		return slices.Contains(components, m) || f.calledSo(m)
 	})
 	switch {
 	case len(s.unread) > 0:
