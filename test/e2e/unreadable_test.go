@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,25 +45,7 @@ spec:
 // cannot be read, and nothing above them can be deleted.
 func TestExplainUnreadable(t *testing.T) {
 	parallel(t)
-	config := filepath.Join(t.TempDir(), "encryption.yaml")
-	write := func(key string) {
-		if err := os.WriteFile(config, []byte(encryption(key)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("MDEyMzQ1Njc4OWFiY2RlZg==")
-	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", APIServerArgs: []string{"--encryption-provider-config=" + config}})
-	cp.Apply(t, sealed)
-	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s")
-	cp.Kubectl(t, "create", "namespace", "sealed")
-	cp.Kubectl(t, "create", "namespace", "other")
-	cp.Apply(t, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: sealed}\n")
-	write("ZmVkY2JhOTg3NjU0MzIxMA==")
-	for _, step := range []func(string) error{cp.Stop, cp.Start} {
-		if err := step("apiserver"); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cp := unreadable(t)
 	cp.Kubectl(t, "delete", "namespace", "sealed", "--wait=false")
 	cp.Kubectl(t, "delete", "crd", "widgets.example.com", "--wait=false")
 	for _, object := range []string{"namespace/sealed", "crd/widgets.example.com", "-n sealed widgets.example.com/w"} {
@@ -74,6 +57,62 @@ func TestExplainUnreadable(t *testing.T) {
 	if !strings.Contains(stdout.String(), "Widget [val-unreadable]") {
 		t.Errorf("the type that cannot be read is not named:\n%s", &stdout)
 	}
+}
+
+// TestDeleteUnreadable carries out what is shown for an object that cannot be read, on an
+// API server that deletes such.
+func TestDeleteUnreadable(t *testing.T) {
+	controlplane.Needs(t, "1.32", "older servers have no way to delete what they cannot read")
+	parallel(t)
+	cp := unreadable(t, "--feature-gates=AllowUnsafeMalformedObjectDeletion=true")
+	cp.Kubectl(t, "delete", "namespace", "sealed", "--wait=false")
+	explained(t, cp, "namespace/sealed", "val-unreadable", "Stuck")
+	var stdout bytes.Buffer
+	gccmd.Run(t.Context(), []string{
+		"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "namespace/sealed",
+		"-o", `jsonpath={range .objects[0].causes[0].remedies[*]}{.command}{"\n"}{end}`,
+	}, genericiooptions.IOStreams{Out: &stdout, ErrOut: io.Discard})
+	var command string
+	for line := range strings.Lines(stdout.String()) {
+		if strings.Contains(line, "namespaces/sealed/widgets/w") {
+			command = line
+		}
+	}
+	if command == "" {
+		t.Fatalf("the object that cannot be read is not named:\n%s", &stdout)
+	}
+	shell := exec.Command("sh", "-c", command)
+	shell.Env = append(os.Environ(), "KUBECONFIG="+cp.Kubeconfig, "PATH="+cp.Bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if out, err := shell.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	cp.Kubectl(t, "wait", "namespace/sealed", "--for=delete", "--timeout=120s")
+}
+
+// unreadable starts a control plane on which the one Widget, in namespace sealed, cannot
+// be read.
+func unreadable(t *testing.T, args ...string) *controlplane.ControlPlane {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "encryption.yaml")
+	write := func(key string) {
+		if err := os.WriteFile(config, []byte(encryption(key)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("MDEyMzQ1Njc4OWFiY2RlZg==")
+	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", APIServerArgs: append(args, "--encryption-provider-config="+config)})
+	cp.Apply(t, sealed)
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s")
+	cp.Kubectl(t, "create", "namespace", "sealed")
+	cp.Kubectl(t, "create", "namespace", "other")
+	cp.Apply(t, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: sealed}\n")
+	write("ZmVkY2JhOTg3NjU0MzIxMA==")
+	for _, step := range []func(string) error{cp.Stop, cp.Start} {
+		if err := step("apiserver"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cp
 }
 
 // explained waits until what is said of an object names a cause with a verdict.
