@@ -3,10 +3,12 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	stdjson "encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,14 +58,23 @@ func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource,
 }
 
 // List returns all whole objects of a resource, as Read does, in the namespace or, when that
-// is empty, everywhere.
+// is empty, everywhere. What no explanation looks at is left out (see reduce).
 func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	return r.listWhole(ctx, resource, namespace, "")
+	return r.listWhole(ctx, resource, namespace, "", nil)
 }
 
-// listWhole lists the whole objects that a field selector matches; an empty one
-// matches all.
-func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string) ([]unstructured.Unstructured, error) {
+// ListTerminating is List for the objects that are being deleted. The others are not
+// even decoded.
+func (r *Reader) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	items, err := r.listWhole(ctx, resource, namespace, "", func(item []byte) bool { return bytes.Contains(item, deletionTimestamp) })
+	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil }), err
+}
+
+var deletionTimestamp = []byte(`"deletionTimestamp"`)
+
+// listWhole lists the whole objects that a field selector matches and of whose JSON that
+// is wanted; an empty selector matches all, and nil wants all.
+func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string, wanted func([]byte) bool) ([]unstructured.Unstructured, error) {
 	r.stats.lists.Add(1)
 	var items []unstructured.Unstructured
 	for token := ""; ; {
@@ -86,10 +97,14 @@ func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionReso
 			return nil, err
 		}
 		for _, item := range page.Items {
+			if wanted != nil && !wanted(item) {
+				continue
+			}
 			var o unstructured.Unstructured
 			if err := json.Unmarshal(item, &o.Object); err != nil {
 				return nil, err
 			}
+			reduce(resource, &o)
 			items = append(items, o)
 		}
 		if token = page.Metadata.Continue; token == "" {
@@ -128,5 +143,5 @@ func (r *Reader) Events(ctx context.Context, namespace string, uid types.UID) ([
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // where those about cluster-scoped objects are
 	}
-	return r.listWhole(ctx, schema.GroupVersionResource{Version: "v1", Resource: "events"}, namespace, "involvedObject.uid="+string(uid))
+	return r.listWhole(ctx, schema.GroupVersionResource{Version: "v1", Resource: "events"}, namespace, "involvedObject.uid="+string(uid), nil)
 }

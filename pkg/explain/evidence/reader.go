@@ -27,6 +27,8 @@ type Cluster interface {
 	Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
 	// List returns all objects of a resource, in the namespace or everywhere.
 	List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
+	// ListTerminating is List for the objects that are being deleted alone.
+	ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
 }
 
 // Source is what a Reader works with.
@@ -56,13 +58,13 @@ type Reader struct {
 	objects map[place]reading
 	lists   map[place]listing
 	// indexes finds objects in lists.
-	indexes map[place]map[types.UID]*unstructured.Unstructured
+	indexes map[place]found
 	events  map[types.UID][]unstructured.Unstructured
 	unread  []string
 	nodes   *index
-	// terminating counts the objects that are being deleted, by resource, and of
-	// pods by namespace.
-	terminating map[place]int
+	// terminating counts the objects that are being deleted, total all, by resource,
+	// and of pods by namespace.
+	terminating, total map[place]int
 
 	// leases is what a second look at leases told. waited is how long the run has
 	// paused for leases, sinceLook how long since they were first read.
@@ -74,7 +76,7 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, lists: map[place]listing{}, indexes: map[place]map[types.UID]*unstructured.Unstructured{},
+		objects: map[place]reading{}, lists: map[place]listing{}, indexes: map[place]found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -99,6 +101,12 @@ func (p place) String() string {
 type reading struct {
 	object *unstructured.Unstructured
 	err    error
+}
+
+// found is what a list has by UID, or why it could not be read.
+type found struct {
+	byUID map[types.UID]*unstructured.Unstructured
+	err   error
 }
 
 type listing struct {
@@ -143,8 +151,12 @@ func (r *Reader) ListAnew(resource schema.GroupVersionResource) ([]unstructured.
 }
 
 // maxAlike is the number of terminating objects of a type, of pods those in a
-// namespace, up to which each is read by itself; of more they are listed.
-const maxAlike = 20
+// namespace, up to which each is read by itself. Of more they are listed, unless there
+// are so many others of the type, perTerminating for each, that the requests cost less.
+const (
+	maxAlike       = 20
+	perTerminating = 50
+)
 
 // Whole reads the whole of a node. Another object of its name is an error: the node
 // is gone.
@@ -170,41 +182,48 @@ func (r *Reader) Whole(n graph.Node) (*unstructured.Unstructured, error) {
 // many reports whether there are so many terminating objects that they are listed,
 // or that they were.
 func (r *Reader) many(p place) bool {
-	if _, listed := r.lists[p]; listed && p.namespace != "" {
+	if _, listed := r.lists[p]; listed {
 		return true
 	}
 	if r.terminating == nil {
-		r.terminating = map[place]int{}
+		r.terminating, r.total = map[place]int{}, map[place]int{}
 		for n := range r.source.Graph.Nodes() {
-			if n.Virtual() || !n.BeingDeleted() {
+			if n.Virtual() {
 				continue
 			}
 			of := place{resource: n.Resource().GroupVersionResource}
 			if n.Resource().IsPod() {
 				of.namespace = n.Namespace()
 			}
-			r.terminating[of]++
+			r.total[of]++
+			if n.BeingDeleted() {
+				r.terminating[of]++
+			}
 		}
 	}
-	return r.terminating[p] > maxAlike
+	return r.terminating[p] > maxAlike && r.total[p] <= r.terminating[p]*perTerminating
 }
 
-// inList finds the whole of a node in a list.
+// inList finds the whole of a node in a list: that of all objects if there is one, and
+// otherwise that of those that are being deleted.
 func (r *Reader) inList(n graph.Node, p place) (*unstructured.Unstructured, error) {
-	items, err := r.List(p.resource, p.namespace)
-	if err != nil {
-		return nil, err
-	}
-	index := r.indexes[p]
-	if index == nil {
-		index = map[types.UID]*unstructured.Unstructured{}
-		for i := range items {
-			index[items[i].GetUID()] = &items[i]
+	of, known := r.indexes[p]
+	if !known {
+		l, listed := r.lists[p]
+		if !listed {
+			l.items, l.err = r.source.Cluster.ListTerminating(r.ctx, p.resource, p.namespace)
+			r.note(p, l.err)
 		}
-		r.indexes[p] = index
+		of = found{byUID: map[types.UID]*unstructured.Unstructured{}, err: l.err}
+		for i := range l.items {
+			if uid := l.items[i].GetUID(); !r.gone(uid) {
+				of.byUID[uid] = &l.items[i]
+			}
+		}
+		r.indexes[p] = of
 	}
-	if full := index[n.UID()]; full != nil {
-		return full, nil
+	if full := of.byUID[n.UID()]; full != nil || of.err != nil {
+		return full, of.err
 	}
 	return nil, apierrors.NewNotFound(p.resource.GroupResource(), n.Name())
 }

@@ -54,6 +54,12 @@ func (w *world) List(_ context.Context, resource schema.GroupVersionResource, na
 	return items, nil
 }
 
+func (w *world) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	items, err := w.List(ctx, resource, namespace)
+	w.asked[len(w.asked)-1] += " terminating"
+	return items, err
+}
+
 var configMaps = &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
 
 // crowd returns a cluster with so many terminating objects of the resource in the
@@ -82,8 +88,8 @@ func TestWhole(t *testing.T) {
 		asked    []string
 	}{
 		"a few":           {configMaps, 3, []string{"get configmaps/shop/o0", "get configmaps/shop/o1", "get configmaps/shop/o2"}},
-		"many":            {configMaps, 30, []string{"list configmaps/"}},
-		"a crowd of pods": {pods, 30, []string{"list pods/shop"}},
+		"many":            {configMaps, 30, []string{"list configmaps/ terminating"}},
+		"a crowd of pods": {pods, 30, []string{"list pods/shop terminating"}},
 	} {
 		w, g := crowd(test.resource, test.objects)
 		r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Now: now})
@@ -96,6 +102,30 @@ func TestWhole(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.asked, w.asked); diff != "" {
 			t.Errorf("%s: asked (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Of a type with very many objects a few dozen are read one by one.
+func TestWholeAmongMany(t *testing.T) {
+	w, s := &world{objects: map[string]*unstructured.Unstructured{}}, &graph.Snapshot{}
+	for i := range 3000 {
+		o := graph.Object{Resource: configMaps, Namespace: "shop", Name: fmt.Sprint("o", i), UID: types.UID(fmt.Sprint("o", i))}
+		if i < 30 {
+			o.DeletionTimestamp = &metav1.Time{Time: now}
+			full := &unstructured.Unstructured{}
+			full.SetUID(o.UID)
+			w.objects["configmaps/shop/"+o.Name] = full
+		}
+		s.Add(o)
+	}
+	r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: graph.New(s), Now: now})
+	for n := range graph.New(s).Nodes() {
+		if _, err := r.Whole(n); n.BeingDeleted() && err != nil {
+			t.Error(err)
+		}
+		if n.BeingDeleted() && !strings.HasPrefix(w.asked[len(w.asked)-1], "get ") {
+			t.Fatalf("asked %s", w.asked[len(w.asked)-1])
 		}
 	}
 }

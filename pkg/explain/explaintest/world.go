@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -258,6 +259,12 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 		}
 	}
 	return items, nil
+}
+
+// ListTerminating implements evidence.Cluster.
+func (s *World) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	items, err := s.List(ctx, resource, namespace)
+	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil }), err
 }
 
 // Graph returns the graph of what can be listed.

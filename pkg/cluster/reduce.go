@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// heavy are the fields of a pod's spec, and of its containers, that say nothing of
+// whether it runs, what it holds, or who it is.
+var (
+	heavySpec       = []string{"affinity", "tolerations", "topologySpreadConstraints", "dnsConfig", "hostAliases", "securityContext", "imagePullSecrets"}
+	heavyContainers = []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "securityContext", "volumeMounts", "ports", "envFrom"}
+)
+
+// reduce takes out of an object of a list what no explanation looks at, which is most of
+// it: who has set which field of an object that nobody deletes, unless that may tell who
+// made it, schemas, and what containers are given.
+func reduce(resource schema.GroupVersionResource, o *unstructured.Unstructured) {
+	made := resource.Resource == "pods" && metav1.GetControllerOfNoCopy(o) == nil
+	if o.GetDeletionTimestamp() == nil && !made {
+		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
+	}
+	if annotations := o.GetAnnotations(); annotations[lastApplied] != "" {
+		unstructured.RemoveNestedField(o.Object, "metadata", "annotations", lastApplied)
+	}
+	switch resource.Resource {
+	case "customresourcedefinitions":
+		versions, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "versions")
+		dropFromEach(versions, []string{"schema"})
+	case "pods":
+		reducePod(o.Object, "spec")
+	case "deployments", "statefulsets", "daemonsets":
+		reducePod(o.Object, "spec", "template", "spec")
+	}
+}
+
+// lastApplied is the annotation of kubectl apply, a copy of the object.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// reducePod reduces the pod's spec at the path.
+func reducePod(object map[string]any, path ...string) {
+	value, _, _ := unstructured.NestedFieldNoCopy(object, path...)
+	spec, ok := value.(map[string]any)
+	if !ok {
+		return
+	}
+	for _, field := range heavySpec {
+		delete(spec, field)
+	}
+	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
+		dropFromEach(spec[list], heavyContainers)
+		containers, _ := spec[list].([]any)
+		for _, c := range containers {
+			container, _ := c.(map[string]any)
+			keepNames(container["env"])
+		}
+	}
+}
+
+// dropFromEach deletes fields from each object of a list.
+func dropFromEach(list any, fields []string) {
+	entries, _ := list.([]any)
+	for _, entry := range entries {
+		object, _ := entry.(map[string]any)
+		for _, field := range fields {
+			delete(object, field)
+		}
+	}
+}
+
+// keepNames deletes all but the name from each object of a list.
+func keepNames(list any) {
+	entries, _ := list.([]any)
+	for _, entry := range entries {
+		object, _ := entry.(map[string]any)
+		var others []string
+		for field := range object {
+			if field != "name" {
+				others = append(others, field)
+			}
+		}
+		dropFromEach([]any{object}, slices.Clip(others))
+	}
+}
