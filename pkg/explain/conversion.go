@@ -176,7 +176,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 		}
 		c.Evidence = append(c.Evidence, w.readableVersions(at, definition)...)
 		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Dangerous, Action: w.saved(at, w.patchOf(at, shell.Replace("/spec/conversion", map[string]any{"strategy": "None"}))),
+			Risk: Dangerous, Action: w.change(at, definition, shell.Replace("/spec/conversion", map[string]any{"strategy": "None"})),
 			Effect: "makes the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway",
 			Leaks:  "fields that the versions do not share are dropped from objects that are written",
 		})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -20,8 +21,8 @@ type Action struct {
 	// Operation is what the command changes in the cluster, nil when it changes
 	// nothing or leaves that to a person.
 	Operation *Operation
-	// Undo is a command that puts the object back as it was before, empty where there
-	// is nothing to put back or no such command.
+	// Undo is a command that takes back what the other changed, empty where there is
+	// nothing to take back or no such command.
 	Undo string
 }
 
@@ -119,22 +120,25 @@ func (w *walker) scaleUp(id graph.Identity, ref string) Action {
 func (w *walker) saved(id graph.Identity, a Action) Action {
 	file := shell.Quote(fmt.Sprintf("%s-%s-%s.yaml", id.Resource.Resource, id.Name, w.evidence.Version(id)))
 	a.Command = fmt.Sprintf("{ test -s %s || %s get %s -o yaml > %s; } && %s", file, w.Kubectl, shell.Target(id), file, a.Command)
-	a.Undo = w.putBack(id, file)
-	if a.Operation != nil {
-		if a.Operation.Verb == Delete {
-			a.Undo = fmt.Sprintf("sed -e '/^  resourceVersion: /d' -e '/^  uid: /d' %s | %s create -f -", file, w.Kubectl)
-		}
-		saving := *a.Operation
-		saving.Save = true
-		a.Operation = &saving
+	if a.Operation == nil {
+		return a
 	}
+	if a.Operation.Verb == Delete {
+		a.Undo = fmt.Sprintf("sed -e '/^  resourceVersion: /d' -e '/^  uid: /d' %s | %s create -f -", file, w.Kubectl)
+	}
+	saving := *a.Operation
+	saving.Save = true
+	a.Operation = &saving
 	return a
 }
 
-// putBack has an object as it is in a file. Only the version is taken from what is
-// there, for the API server accepts no other; the UID in the file is the guard against
-// another object of the name.
-func (w *walker) putBack(id graph.Identity, file string) string {
-	return fmt.Sprintf(`version=$(%s get %s -o 'jsonpath={.metadata.resourceVersion}') && sed "s/^  resourceVersion: .*/  resourceVersion: \"$version\"/" %s | %s replace -f -`,
-		shell.In(w.Kubectl, id.Namespace), shell.Target(id), file, w.Kubectl)
+// change is patchOf for an object that was read whole, kept in a file before. What undoes
+// it takes back these values and no others, and nothing when they are not what this has
+// made of them.
+func (w *walker) change(id graph.Identity, whole *unstructured.Unstructured, operations ...shell.Operation) Action {
+	a := w.saved(id, w.patchOf(id, operations...))
+	if back, ok := shell.Inverse(whole.Object, operations); ok {
+		a.Undo = shell.Patch(w.Kubectl, id, back...)
+	}
+	return a
 }

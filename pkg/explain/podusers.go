@@ -54,12 +54,7 @@ func (w *walker) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int
 func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAll, leaks string) []Remedy {
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	if maker, found := w.maker(pod); found {
-		id := maker.Identity()
-		return []Remedy{{
-			Risk: Disruptive, Leaks: leaks,
-			Action: shows("%s scale %s --replicas=0", shell.In(w.Kubectl, id.Namespace), shell.Target(id)),
-			Effect: fmt.Sprintf("ends the pods of %s, which makes each again that is only deleted: %s", id, afterAll),
-		}}
+		return []Remedy{w.scaleDown(maker, afterAll, leaks)}
 	}
 	effect, risk := "deletes the pod, "+after, Dangerous
 	if evidence.PodEnded(pod) || !w.mayRun(pod) {
@@ -69,6 +64,37 @@ func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAl
 		effect += fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
 	}
 	return []Remedy{{Risk: risk, Effect: effect + w.lingers(c, pod), Leaks: leaks, Action: w.delete(at, byPolicy)}}
+}
+
+// scaleDown ends all pods of a workload, which is out of service then. A StatefulSet may
+// delete the claims of all of them with them.
+func (w *walker) scaleDown(maker graph.Node, afterAll, leaks string) Remedy {
+	id := maker.Identity()
+	remedy := Remedy{
+		Risk: Disruptive, Leaks: leaks,
+		Effect: fmt.Sprintf("ends all pods of %s, which makes each again that is only deleted, and what they serve: %s", id, afterAll),
+	}
+	scale := fmt.Sprintf("%s scale %s", shell.In(w.Kubectl, id.Namespace), shell.Target(id))
+	full, err := w.evidence.Whole(maker)
+	if err != nil {
+		remedy.Risk = Dangerous // what else goes with its pods could not be read
+		remedy.Action = shows("%s --replicas=0", scale)
+		return remedy
+	}
+	replicas, stated, _ := unstructured.NestedInt64(full.Object, "spec", "replicas")
+	if !stated {
+		replicas = 1
+	}
+	remedy.Action = shows("%s --current-replicas=%d --replicas=0", scale, replicas)
+	remedy.Undo = fmt.Sprintf("%s --current-replicas=0 --replicas=%d", scale, replicas)
+	if evidence.Nested(full, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete" {
+		remedy.Risk, remedy.Undo = Dangerous, ""
+		remedy.Leaks = "the claims of all its pods, which it deletes when it is scaled (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"
+	}
+	if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: maker.Object().OwnerReferences}); owner != nil {
+		remedy.Effect += fmt.Sprintf("; its controller %s/%s may scale it up again", owner.Kind, owner.Name)
+	}
+	return remedy
 }
 
 // mayRun reports whether something may run of a pod that has not ended: it is on a node

@@ -217,6 +217,10 @@ func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Se
 	c := w.shared(string(h.Config.UID)+" "+h.Name, admWebhookDead, h.Config, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("its webhook %s cannot be reached, and while that is so every write that it must allow is refused", h.Name)
+		if h.JudgesUsers() {
+			c.Verdict = Unknown
+			c.Summary += "; its conditions ask who sends the write, so the controller's may pass"
+		}
 		c.Evidence = append([]Evidence{first}, w.webhookEvidence(h)...)
 		if s != nil {
 			c.Evidence = append(c.Evidence, s.Evidence...)
@@ -224,6 +228,9 @@ func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Se
 		}
 		c.Remedies = w.deadWebhookRemedies(h, s, message)
 	})
+	if e, seen := w.asker.SeenFailing(n, `failed calling webhook "`+h.Name+`"`); seen {
+		w.worsen(c, Stuck, c.Summary, e)
+	}
 	w.exception(c, n, h)
 	return c
 }
@@ -255,9 +262,8 @@ func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving,
 	}
 	at := fmt.Sprintf("/webhooks/%d", h.Index)
 	remedies = append(remedies, Remedy{
-		Risk: Disruptive,
-		Action: w.saved(h.Config, w.patchOf(h.Config, shell.Test(at+"/name", h.Name),
-			shell.Replace(at+"/failurePolicy", "Ignore"))),
+		Risk:   Disruptive,
+		Action: w.change(h.Config, h.Whole, shell.Test(at+"/name", h.Name), shell.Replace(at+"/failurePolicy", "Ignore")),
 		Effect: "lets writes pass while the webhook cannot be reached",
 		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
 	})
@@ -313,7 +319,7 @@ func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
 	selector := []string{"webhooks", fmt.Sprint(h.Index), "namespaceSelector"}
 	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.Whole, selector, namespace)...)
 	w.offerOnce(c, Remedy{
-		Risk: Disruptive, Action: w.saved(h.Config, w.patchOf(h.Config, operations...)),
+		Risk: Disruptive, Action: w.change(h.Config, h.Whole, operations...),
 		Effect: "excepts the namespace " + namespace + " from the webhook",
 		Leaks:  "what the webhook guards in that namespace is not guarded any more",
 	})
@@ -396,7 +402,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if namespace == "" {
 		w.offerOnce(c, Remedy{
-			Risk: Disruptive, Action: w.saved(at, w.patchOf(at, shell.Replace("/spec/validationActions", []string{"Audit"}))),
+			Risk: Disruptive, Action: w.change(at, binding, shell.Replace("/spec/validationActions", []string{"Audit"})),
 			Effect: "makes the binding note what it would refuse and let it pass",
 			Leaks:  "what the policy guards is not guarded any more",
 		})
@@ -404,7 +410,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	}
 	operations := excludeNamespace(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespace)
 	w.offerOnce(c, Remedy{
-		Risk: Disruptive, Action: w.saved(at, w.patchOf(at, operations...)),
+		Risk: Disruptive, Action: w.change(at, binding, operations...),
 		Effect: "excepts the namespace " + namespace + " from the policy",
 		Leaks:  "what the policy guards in that namespace is not guarded any more",
 	})
@@ -461,7 +467,7 @@ func (w *walker) spare(m *admission.Mutator) Remedy {
 		operations = []shell.Operation{shell.Test(at+"/name", h.Name), addTo(h.Whole, at+"/matchConditions")}
 	}
 	return Remedy{
-		Risk: Disruptive, Action: w.saved(m.At, w.patchOf(m.At, operations...)),
+		Risk: Disruptive, Action: w.change(m.At, m.Whole, operations...),
 		Effect: "makes it leave alone what is being deleted",
 	}
 }

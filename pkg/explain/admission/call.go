@@ -33,7 +33,7 @@ var callErrors = []struct {
 	{regexp.MustCompile(`x509: |tls: `), WrongCertificate},
 	{regexp.MustCompile(`no service port \S+ found`), WrongPort},
 	{regexp.MustCompile(`connection refused`), NotListening},
-	{regexp.MustCompile(`could not find the requested resource|expected webhook response|unknown object type|couldn't get version/kind`), WrongPath},
+	{regexp.MustCompile(`could not find the requested resource|cannot post path|expected webhook response|unknown object type|couldn't get version/kind`), WrongPath},
 	{regexp.MustCompile(`deadline exceeded|i/o timeout|Client\.Timeout`), Late},
 }
 

@@ -207,6 +207,12 @@ func JudgesUsers(expressions ...string) bool {
 	})
 }
 
+// JudgesUsers reports whether it depends on who sends the request whether the webhook
+// is asked.
+func (h *Webhook) JudgesUsers() bool {
+	return slices.ContainsFunc(h.MatchConditions, func(c matchCondition) bool { return JudgesUsers(c.Expression) })
+}
+
 // Path is where it stands in its configuration.
 func (h *Webhook) Path() string { return fmt.Sprintf("webhooks[%d]", h.Index) }
 
