@@ -36,6 +36,8 @@ type ruling struct {
 	ownRemedies []Remedy
 	// byHand: removing the finalizer by hand is a way out, the last one.
 	byHand bool
+	// about is an object that the cause is about besides.
+	about string
 	// next is what has to go first and is being deleted; there is no cause then.
 	next *graph.Node
 }
@@ -134,16 +136,26 @@ func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controller
 	if idle > controllers.Quiet {
 		r.verdict = Unknown
 		r.summary += fmt.Sprintf("; it has shown no progress for %s", roughly(idle))
+		if p.Says != nil {
+			r.summary += "; it says: " + p.Says.Message
+			r.own = append(r.own, p.Says.Evidence)
+		}
 		switch {
 		case p.Pause != nil:
 			r.summary += "; " + p.Pause.String() + ", which may keep it from that"
 			r.own = append(r.own, p.Pause.Fact())
 			r.remedies = append(r.remedies, w.resume(p.Pause))
-		case c != nil && c.Selector != nil:
+		case p.Says == nil && c != nil && c.Selector != nil:
 			r.remedies = append(r.remedies, w.restart(c.Workload))
 		}
 	}
 	r.key = string(r.verdict) + " " + name + " " + s.Finalizer
+	if r.verdict == Unknown && p.Says != nil {
+		r.key += " " + p.Says.Gist(n.Object().Name)
+	}
+	if r.verdict == Unknown && p.Pause != nil {
+		r.key += " " + p.Pause.String()
+	}
 	return r
 }
 
@@ -158,8 +170,14 @@ func (w *walker) judgeFailing(n graph.Node, r ruling, p *controllers.Progress, n
 	f := p.Failure
 	r.own = []Evidence{f.Evidence}
 	r.verdict = Progressing
+	unsure := ""
 	if stood := w.evidence.Now.Sub(evidence.Latest(f.Since, p.Worked)); stood > f.Patience() {
 		r.verdict = Stuck
+		if ago := w.evidence.Now.Sub(p.Moved); !f.Dated && f.Kind != controllers.Paused && ago <= controllers.Quiet {
+			r.verdict = Unknown
+			unsure = fmt.Sprintf("; it does not say since when, and something has changed %s ago", duration.HumanDuration(ago))
+			r.own = append(r.own, p.Evidence)
+		}
 	}
 	first := func(remedies ...Remedy) { r.remedies = append(remedies, r.remedies...) }
 	switch f.Kind {
@@ -178,13 +196,13 @@ func (w *walker) judgeFailing(n graph.Node, r ruling, p *controllers.Progress, n
 		r.remedies = []Remedy{w.resume(p.Pause)}
 	case controllers.Failing:
 		r.id = finFailing
-		r.summary = name + " works, and its clean-up " + w.fails(f) + ": " + f.Message
+		r.summary = name + " works, and its clean-up " + w.fails(f) + ": " + f.Message + unsure
 		if w.waitsFor(n, &r, f, name) {
 			break
 		}
 		first(Remedy{Risk: Safe, Effect: "repair what the message names; the controller tries again by itself"})
 	}
-	r.key = string(r.verdict) + " " + name
+	r.key = strings.Join([]string{string(r.verdict), name, r.about, f.Gist(n.Object().Name)}, " ")
 	return r
 }
 
@@ -214,6 +232,7 @@ func (w *walker) waitsFor(n graph.Node, r *ruling, f *controllers.Failure, name 
 		return true
 	}
 	id := awaited[stays].Identity()
+	r.about = id.String()
 	r.summary = fmt.Sprintf("%s works, and waits until %s is gone, which nobody is deleting: %s", name, id, f.Message)
 	for _, m := range awaited[:min(len(awaited), evidence.MaxShown)] {
 		if !m.BeingDeleted() {

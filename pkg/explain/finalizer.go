@@ -40,6 +40,7 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		return []hold{{symptom: r.id, because: because + ": " + r.summary, next: r.next}}
 	}
 	key, at := r.id.ID+" "+r.key, n.Identity()
+	alike := r.at == nil && !n.Resource().IsNamespace()
 	switch {
 	case n.Resource().IsNamespace():
 		key += " " + resource
@@ -57,30 +58,37 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		c.Evidence, c.Remedies = r.shared, r.remedies
 	})
 	w.takeIn(c, n, index, s, r)
-	holds := []hold{{because: because, cause: c}}
+	holds := []hold{{because: because, cause: c, alike: alike}}
 	if a.Is == controllers.Unserved {
-		if root := w.podsRefused(a.By.Workload); root != nil {
+		for _, root := range w.podsRefused(a.By.Workload) {
 			holds = append(holds, hold{because: because + ": the pods of its controller cannot be made", cause: root})
 		}
 	}
 	return holds
 }
 
-// podsRefused is the webhook that keeps the pods of a workload from being made, nil when
-// it is none, or not known which.
-func (w *walker) podsRefused(l *controllers.Workload) *Cause {
+// podsRefused are the webhooks that keep the pods of a workload from being made: the one
+// that the API server names, if it is known which, and all others that must allow them
+// and cannot be reached.
+func (w *walker) podsRefused(l *controllers.Workload) []*Cause {
 	message := w.finder.StateOf(l).Obstacle
 	n, known := w.Graph.Node(l.ID.UID)
 	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: l.ID}
 	if message == "" || !known || r.Kind != answer.WebhookFailed {
 		return nil
 	}
-	suspects := w.asker.WebhooksNamed(n, r, "CREATE")
-	if len(suspects) != 1 {
-		return nil
-	}
 	fact := Evidence{Source: l.ID.String(), Path: "status.conditions[ReplicaFailure]", Value: message}
-	return w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), fact, message)
+	var all []*Cause
+	if suspects := w.asker.WebhooksNamed(n, r, "CREATE"); len(suspects) == 1 {
+		all = append(all, w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), fact, message))
+	}
+	for h, s := range w.asker.DeadForPods(n) {
+		must := Evidence{Source: l.ID.String(), Value: "the webhook is asked about each of its pods, by its rules and selectors"}
+		if c := w.webhookDead(n, h, s, must, ""); !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // takeIn adds an object to those that a cause holds up.

@@ -208,6 +208,9 @@ type hold struct {
 	because string
 	cause   *Cause
 	next    *graph.Node
+	// alike: the cause is named after the first of several objects that it holds up in
+	// the same way, and none of them waits for that one.
+	alike bool
 }
 
 // explain finds everything that holds a terminating object, directly or further
@@ -233,7 +236,7 @@ func (w *walker) add(a *known, n graph.Node, h hold) {
 	switch {
 	case h.cause != nil:
 		way := &step{link: link}
-		if h.cause.Object != n.Identity() {
+		if h.cause.Object != n.Identity() && !h.alike {
 			way.next = &step{link: Link{Object: h.cause.Object, Because: h.cause.Summary}}
 		}
 		a.take(found{h.cause, way})

@@ -199,6 +199,25 @@ func (a *Asker) DeadWebhooks(n graph.Node, operation, subresource string) iter.S
 	}
 }
 
+// DeadForPods goes over the webhooks that must allow every pod that is made in the
+// namespace of an object, and provably cannot be reached.
+func (a *Asker) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
+	pods := graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
+	return func(yield func(*Webhook, *Serving) bool) {
+		all, _ := a.webhooks() // what cannot be read is noted
+		for _, h := range all {
+			covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers("CREATE", pods, "") })
+			every := h.ObjectSelector == nil || len(h.ObjectSelector.MatchLabels)+len(h.ObjectSelector.MatchExpressions) == 0
+			if !covered || !every || h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil || len(h.MatchConditions) > 0 || !a.selectsNamespace(h.NamespaceSelector, n) {
+				continue
+			}
+			if s := a.ServingOf(h); s.Dead && !yield(h, s) {
+				return
+			}
+		}
+	}
+}
+
 // JudgesUsers reports whether a policy's expressions ask who sends the request:
 // what it answers to one says nothing about another.
 func JudgesUsers(expressions ...string) bool {

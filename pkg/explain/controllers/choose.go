@@ -38,6 +38,9 @@ type Contender struct {
 	near, alike bool
 	// misplaced: the catalogue has the controller where nobody is.
 	misplaced bool
+	// besides: a person set the finalizer, on an object on which the candidate has set
+	// its own finalizer itself.
+	besides bool
 }
 
 // Choice is the controller of one object's finalizer, so far as the candidates
@@ -81,7 +84,7 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 	id := n.Identity()
 	var among []Contender
 	for _, c := range s.likelyOnes() {
-		if f.isAnother(s, c) {
+		if f.isAnother(n, s, c) {
 			continue
 		}
 		k := Contender{
@@ -102,6 +105,8 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		}
 		if k.how == works && !c.Named && s.vacant() {
 			k.how, k.misplaced = unclear, true
+		} else if k.how == works && f.setBesides(n, s, c) {
+			k.how, k.besides = unclear, true
 		}
 		among = append(among, k)
 	}
@@ -217,6 +222,8 @@ func (ch *Choice) undecided() string {
 	switch {
 	case ch.best != nil && ch.best.misplaced:
 		return fmt.Sprintf("its controller is not where the catalogue of finalizers has it, and whether %s (%s), which may change the object, is the one is not certain", ch.best.ID, ch.best.State.Liveness)
+	case ch.best != nil && ch.best.besides:
+		return fmt.Sprintf("a person set it, and whether %s (%s), which sets its own finalizers itself, removes it is not certain", ch.best.ID, ch.best.State.Liveness)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure:
 		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.Among[0].ID, ch.Among[0].State.Because)
 	case len(names) == 1:

@@ -49,6 +49,9 @@ type Failure struct {
 	Dated bool
 	// Lasting: what it says does not pass by itself, somebody has to act.
 	Lasting bool
+	// weak: only words say so, beside a reason that says something else, or none. What is
+	// told in whole sentences has such words of what is being removed, or is over.
+	weak bool
 	// counts: it says how many are left, so that it may be another with each try.
 	counts bool
 	// once: it came once, and need not stand any more.
@@ -73,6 +76,13 @@ var (
 	deletingType = regexp.MustCompile(`(?i)delet|terminat|cleanup|finaliz`)
 	// telling are the fields of a status in which controllers say what is wrong.
 	telling = regexp.MustCompile(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage)$`)
+	// erring are those among them that are for errors alone.
+	erring = regexp.MustCompile(`(?i)error|failure`)
+	// failingReason is a reason, in one word, that says that something goes wrong.
+	failingReason = regexp.MustCompile(`(?i)fail|error|denied|forbidden|unauthori|refused|invalid|missing|notfound|exceeded|blocked|conflict|timeout|timedout|unable|cannot|backoff|inuse|haddependents|hasdependents|notempty`)
+	// notSo takes back what the words beside it say; over says that it has been.
+	notSo = regexp.MustCompile(`(?i)\b(no|0|zero|nothing|without|not)\b( \w+)? ?(fail\w*|errors?|missing|denied|conflicts?|times?)\b`)
+	over  = regexp.MustCompile(`(?i)\b(previous(ly)?|earlier|was fixed|were fixed|succeeded|recovered|resolved)\b`)
 	// settled is a state beside which such a text speaks of the past.
 	settled = regexp.MustCompile(`(?i)^(true|ready|running|active|succeeded|complete(d)?|ok|healthy|bound|available)$`)
 )
@@ -115,19 +125,22 @@ func (f *Failure) explainsMore(other *Failure) bool {
 func statusFailures(n graph.Node, full *unstructured.Unstructured, asked time.Time) []*Failure {
 	var found []*Failure
 	for i, c := range evidence.Conditions(full) {
-		if c.Since.Before(asked) && !observed(full, i) || !fails(c) {
+		failing, strong := fails(c)
+		if !c.Since.IsZero() && c.Since.Before(asked) && !observed(full, i) || !failing {
 			continue
 		}
 		f := newFailure(c.Said(), c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
-		f.Dated = !c.Since.IsZero()
+		f.Dated, f.weak = !c.Since.IsZero(), !strong
 		found = append(found, f)
 	}
-	if len(found) > 0 {
+	if slices.ContainsFunc(found, func(f *Failure) bool { return !f.weak }) {
 		return found
 	}
 	status, _ := full.Object["status"].(map[string]any)
 	for path, text := range tellingTexts("status", status, maxDepth) {
-		found = append(found, newFailure(text, evidence.Field(n, path, text), asked))
+		f := newFailure(text, evidence.Field(n, path, text), asked)
+		f.weak = !erring.MatchString(path[strings.LastIndexByte(path, '.')+1:])
+		found = append(found, f)
 	}
 	return found
 }
@@ -154,7 +167,7 @@ func goOver(path string, fields map[string]any, depth int, yield func(path, text
 		at := path + "." + key
 		switch value := fields[key].(type) {
 		case string:
-			if telling.MatchString(key) && failingText.MatchString(value) && !yield(at, value) {
+			if telling.MatchString(key) && says(value) && !yield(at, value) {
 				return false
 			}
 		case map[string]any:
@@ -190,20 +203,27 @@ func observed(full *unstructured.Unstructured, i int) bool {
 	return full.GetGeneration() > 1 && fmt.Sprint(generation) == fmt.Sprint(full.GetGeneration())
 }
 
+// says reports whether a text says that something goes wrong.
+func says(text string) bool {
+	return !over.MatchString(text) && failingText.MatchString(notSo.ReplaceAllString(text, ""))
+}
+
 // fails reports whether a condition says that something goes wrong, and not
 // only that it is not done, or not so: False is what a condition like Paused
-// says when all is well, so its words decide. Some have no status at all.
-func fails(c evidence.Condition) bool {
-	words := c.Reason + " " + c.Message
+// says when all is well. Some have no status at all. It is strong when the type or the
+// reason says so; words alone may be about what is being removed.
+func fails(c evidence.Condition) (failing, strong bool) {
+	aboutDeletion := c.Status != "True" || deletingType.MatchString(c.Type)
 	switch {
 	case strings.Contains(c.Message, endingNamespace):
-		return true
+		return true, true
 	case failingType.MatchString(c.Type):
-		return c.Status == "True" || c.Status == ""
-	case c.Status == "True":
-		return deletingType.MatchString(c.Type) && failingText.MatchString(words)
+		bad := c.Status == "True" || c.Status == ""
+		return bad, bad
+	case aboutDeletion && failingReason.MatchString(c.Reason):
+		return true, true
 	}
-	return failingText.MatchString(words)
+	return aboutDeletion && says(c.Said()), false
 }
 
 // failureOf is what Warning events tell. One that came once stands since then.
@@ -220,6 +240,12 @@ func failureOf(e evidence.Event, asked time.Time) *Failure {
 // OfQuota reports whether a message says that a quota or a pod security level is against
 // something.
 func OfQuota(message string) bool { return quotaText.MatchString(message) }
+
+// Gist is what the failure of an object of the name says but for what is another with
+// each object and each try: objects whose failures have the same share the cause.
+func (f *Failure) Gist(name string) string {
+	return gist(regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(f.Message, "1"))
+}
 
 // gist is what a message says but for what is another each time: numbers and
 // identifiers.

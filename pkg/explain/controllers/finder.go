@@ -250,7 +250,7 @@ func (f *Finder) doubt(s *Search) string {
 	case len(s.unread) > 0:
 		return "whether its controller is there is not known: " + strings.Join(s.unread, ", ") + " could not be read"
 	case len(working) > 0:
-		return fmt.Sprintf("%q has changed the object since its deletion, and where that runs is not known", working[0])
+		return fmt.Sprintf("%q has changed %s since its deletion, and where that runs is not known", working[0], s.workedOn[working[0]])
 	case len(s.outside) > 0:
 		return fmt.Sprintf("%s may change such objects by a rule of its own (%s), and where it runs is not known", s.outside[0].subject, s.outside[0].role)
 	}
@@ -264,7 +264,9 @@ func (f *Finder) possible(n graph.Node, s *Search) string {
 	if len(s.Known) > 0 {
 		return ""
 	}
-	if said, known := s.possible[id.Namespace]; known {
+	setters, _ := f.managersIn(n, s.Finalizer)
+	key := id.Namespace + " " + strings.Join(setters, " ")
+	if said, known := s.possible[key]; known {
 		return said
 	}
 	var names []string
@@ -274,13 +276,13 @@ func (f *Finder) possible(n graph.Node, s *Search) string {
 		// What a person set is nobody's by its name: whoever may change anything is
 		// asked, and not those who have a rule for the type, as many have.
 		stranger := s.byPerson() && !c.similar(s) && !f.rights().mayAll(l.Account, id.Namespace)
-		if !may || stranger || f.isAnother(s, &c) || f.StateOf(l).Liveness == Dead {
+		if !may || stranger || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
 			continue
 		}
 		if names = append(names, l.ID.String()); len(names) == evidence.MaxShown {
 			break
 		}
 	}
-	s.possible[id.Namespace] = strings.Join(names, ", ")
-	return s.possible[id.Namespace]
+	s.possible[key] = strings.Join(names, ", ")
+	return s.possible[key]
 }

@@ -26,10 +26,14 @@ type Pause struct {
 	certain bool
 }
 
-// pauses are the annotations that are known to keep a controller from deletions, too.
-// The first counts with any value (cluster-api, util/annotations, HasPaused), the
-// second when it is true (crossplane-runtime, pkg/meta, IsPaused).
-var pauses = []string{clusterAPIPause, "crossplane.io/paused"}
+// pauses are the annotations that are known to keep a controller from deletions, too,
+// with the API groups whose controllers look at them. The first counts with any value
+// (cluster-api, util/annotations, HasPaused), the second when it is true
+// (crossplane-runtime, pkg/meta, IsPaused).
+var pauses = map[string][]string{
+	clusterAPIPause:        {clusterAPI},
+	"crossplane.io/paused": {"crossplane.io", "upbound.io"},
+}
 
 const (
 	clusterAPI      = "cluster.x-k8s.io"
@@ -49,7 +53,9 @@ func (f *Finder) pauseOf(n graph.Node, full *unstructured.Unstructured) *Pause {
 	for _, key := range keys {
 		value := full.GetAnnotations()[key]
 		if key == clusterAPIPause || value == "true" && pauseKey.MatchString(key) {
-			return &Pause{Object: n.Identity(), Annotation: key, value: value, certain: slices.Contains(pauses, key)}
+			of := n.Resource().Group
+			certain := slices.ContainsFunc(pauses[key], func(group string) bool { return of == group || strings.HasSuffix(of, "."+group) })
+			return &Pause{Object: n.Identity(), Annotation: key, value: value, certain: certain}
 		}
 	}
 	return f.pausedCluster(n, full)

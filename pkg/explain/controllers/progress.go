@@ -19,6 +19,8 @@ const Quiet = 10 * time.Minute
 // Progress is what an object shows of the work on its deletion.
 type Progress struct {
 	Failure *Failure
+	// Says is what may be a failure, by words alone; nil for none.
+	Says *Failure
 	// Pause may be why nothing moves; nil for none.
 	Pause *Pause
 	// Worked is when something last changed since the deletion that is not the
@@ -49,30 +51,38 @@ func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured) Progr
 	}
 	written = p.Moved
 	for _, failure := range statusFailures(n, full, asked) {
-		p.take(failure)
-	}
-	p.Pause = f.pauseOf(n, full)
-	if p.Pause != nil && p.Pause.certain {
-		p.take(p.Pause.failure(asked))
+		if failure.weak {
+			p.Says = failure
+		} else {
+			p.take(failure)
+		}
 	}
 	for _, c := range evidence.Conditions(full) {
 		move(c.Since, c.Fact(n.Identity().String()))
-		if !fails(c) {
+		if failing, _ := fails(c); !failing {
 			worked = evidence.Latest(worked, c.Since)
 		}
 	}
-	for _, e := range merged(f.eventsAbout(n)) {
+	events := merged(f.eventsAbout(n))
+	var news time.Time
+	for _, e := range events {
 		move(e.Last, e.Fact())
-		switch {
-		case e.Last.Before(asked):
-		case e.Type != "Warning": // what is said again with every try is nothing new
-			worked = evidence.Latest(worked, e.First)
-		case f.evidence.Now.Sub(e.Last) <= SameFailure:
+		if e.Type != "Warning" && !e.Last.Before(asked) { // what is said again with every try is nothing new
+			news = evidence.Latest(news, e.First)
+		}
+	}
+	worked = evidence.Latest(worked, news)
+	for _, e := range events {
+		if e.Type == "Warning" && !e.Last.Before(asked) && f.evidence.Now.Sub(e.Last) <= SameFailure && !news.After(e.Last) {
 			p.take(failureOf(e, asked))
 		}
 	}
+	p.Pause = f.pauseOf(n, full)
+	if p.Pause != nil && p.Pause.certain && f.evidence.Now.Sub(p.Moved) > lastingFailure {
+		p.take(p.Pause.failure(asked))
+	}
 	p.Worked = evidence.Latest(worked, written)
-	if failure := p.Failure; failure != nil && failure.Lasting {
+	if failure := p.Failure; failure != nil && failure.Lasting && !failure.counts {
 		p.Worked = time.Time{}
 	} else if failure != nil && failure.Dated && !failure.counts {
 		p.Worked = worked

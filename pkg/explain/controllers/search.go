@@ -69,9 +69,10 @@ type Search struct {
 	domainServed bool
 	// Setters are the managers that set it on the objects that were looked at,
 	// workers those that changed such an object after its deletion.
-	// writers are all that changed one, but for people.
-	Setters, workers, writers []string
-	candidates                []*Candidate // the best first
+	Setters, workers []string
+	// setOn and workedOn name the first object on which each of them did.
+	setOn, workedOn map[string]graph.Identity
+	candidates      []*Candidate // the best first
 	// placed: a workload is where the catalogue has the controller, or is called so.
 	placed bool
 	// lost are grants to accounts that are gone with their namespace, outside
@@ -203,21 +204,31 @@ func (f *Finder) sample(n graph.Node, finalizer string) []graph.Node {
 }
 
 // managers are the field managers of a few objects of a type.
-type managers struct{ setters, workers, writers, unread []string }
+type managers struct {
+	setters, workers, unread []string
+	setOn, workedOn          map[string]graph.Identity
+}
 
 // managersOf finds out who set the finalizer, and who has changed the objects
 // since they were deleted. A few objects are looked at, in whatever namespace.
 func (f *Finder) managersOf(s *Search, n graph.Node) {
 	key := s.Finalizer + " " + s.resource.GroupResource().String()
 	if known, done := f.managers[key]; done {
-		s.Setters, s.workers, s.writers, s.unread = known.setters, known.workers, known.writers, slices.Clone(known.unread)
+		s.Setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
+		s.setOn, s.workedOn = known.setOn, known.workedOn
 		return
 	}
 	f.readManagers(s, f.sample(n, s.Finalizer))
-	f.managers[key] = managers{s.Setters, s.workers, s.writers, slices.Clone(s.unread)}
+	f.managers[key] = managers{s.Setters, s.workers, slices.Clone(s.unread), s.setOn, s.workedOn}
 }
 
 func (f *Finder) readManagers(s *Search, sample []graph.Node) {
+	s.setOn, s.workedOn = map[string]graph.Identity{}, map[string]graph.Identity{}
+	first := func(on map[string]graph.Identity, manager string, n graph.Node) {
+		if _, known := on[manager]; !known {
+			on[manager] = n.Identity()
+		}
+	}
 	for _, n := range sample {
 		full, err := f.evidence.Whole(n)
 		if err != nil {
@@ -229,12 +240,11 @@ func (f *Finder) readManagers(s *Search, sample []graph.Node) {
 		for _, entry := range full.GetManagedFields() {
 			if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), s.Finalizer) {
 				s.Setters = append(s.Setters, entry.Manager)
-			}
-			if !isPerson(entry.Manager) {
-				s.writers = append(s.writers, entry.Manager)
+				first(s.setOn, entry.Manager, n)
 			}
 			if entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
 				s.workers = append(s.workers, entry.Manager)
+				first(s.workedOn, entry.Manager, n)
 			}
 		}
 	}
@@ -242,8 +252,6 @@ func (f *Finder) readManagers(s *Search, sample []graph.Node) {
 	s.Setters = slices.Compact(s.Setters)
 	slices.Sort(s.workers)
 	s.workers = slices.Compact(s.workers)
-	slices.Sort(s.writers)
-	s.writers = slices.Compact(s.writers)
 }
 
 // isPerson reports whether a field manager is a tool with which people change
@@ -323,21 +331,21 @@ func (f *Finder) byManagers(s *Search, add adder) {
 			continue
 		}
 		for _, l := range f.cronJobs(s, manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, which is a name of it", manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
 		}
 		for _, l := range f.loosePods("", manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, after which the pod is called", manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, after which the pod is called", s.setOn[manager], manager)})
 		}
 	}
 	for _, l := range f.inventory().workloads {
 		for _, manager := range s.Setters {
 			if l.calledBy(manager) {
-				add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set by %q, which is a name of it", manager)})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
 			}
 		}
 		for _, manager := range s.workers {
 			if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
-				add(l, weakSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed the object since its deletion", manager)})
+				add(l, weakSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed %s since its deletion", manager, s.workedOn[manager])})
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // Who is not the controller of a finalizer, although he works and may change the
@@ -17,13 +18,19 @@ import (
 // isAnother reports whether a workload is somebody else for certain: it writes to the
 // objects under a name of its own, and the finalizer was set under another; or nothing
 // but rights, or what it was installed with, points at it, and it is the controller of
-// other finalizers, by the catalogue, or the controller is made beside the object, and is
-// not there.
-func (f *Finder) isAnother(s *Search, c *Candidate) bool {
-	if c.strong || len(f.inventory().unread) > 0 {
+// other finalizers, by the catalogue.
+func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
+	if c.strong && f.setBy(n, s, c) || len(f.inventory().unread) > 0 {
 		return false
 	}
-	return f.writesOtherwise(s, c) || !c.Named && s.vacant() && (local(s.Known) || f.livesElsewhere(s, c.Workload))
+	return f.writesOtherwise(n, s, c) || !c.Named && s.vacant() && f.livesElsewhere(s, c.Workload)
+}
+
+// setBy reports whether the workload has set the finalizer on the object itself, as far
+// as can be told.
+func (f *Finder) setBy(n graph.Node, s *Search, c *Candidate) bool {
+	setters, _ := f.managersIn(n, s.Finalizer)
+	return len(setters) == 0 || slices.ContainsFunc(setters, c.calledBy) || !slices.ContainsFunc(s.Setters, c.calledBy)
 }
 
 // vacant reports whether the catalogue has places for the controller, and nobody is in
@@ -36,20 +43,53 @@ func (s *Search) vacant() bool {
 
 // ownNames returns the names under which the finalizer was set that are somebody's: those
 // of programs, and not common ones or people's tools.
-func (s *Search) ownNames() []string {
-	return slices.DeleteFunc(slices.Clone(s.Setters), func(m string) bool { return isCommon(m) || isPerson(m) })
+func ownNames(setters []string) []string {
+	return slices.DeleteFunc(slices.Clone(setters), func(m string) bool { return isCommon(m) || isPerson(m) })
 }
 
-// writesOtherwise reports whether the workload has written to the objects under a name
-// of its own, and the finalizer was set under names that have nothing of it: not even a
-// word, as the names of one program's parts have.
-func (f *Finder) writesOtherwise(s *Search, c *Candidate) bool {
-	names := s.ownNames()
+// writesOtherwise reports whether the workload has written to the object under a name
+// of its own, and the finalizer was set there under names that have nothing of it: not
+// even a word, as the names of one program's parts have.
+func (f *Finder) writesOtherwise(n graph.Node, s *Search, c *Candidate) bool {
+	setters, writers := f.managersIn(n, s.Finalizer)
+	names := ownNames(setters)
 	leads := slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return strings.HasPrefix(e.Source, "Lease/") })
 	akin := func(name string) bool {
 		return c.calledBy(name) || slices.ContainsFunc(append(c.programs, c.ID.Name), func(program string) bool { return shareWord(name, program) })
 	}
-	return !leads && len(names) > 0 && len(names) == len(s.Setters) && !slices.ContainsFunc(names, akin) && slices.ContainsFunc(s.writers, c.calledBy)
+	return !leads && len(names) > 0 && len(names) == len(setters) && !slices.ContainsFunc(names, akin) && slices.ContainsFunc(writers, c.calledBy)
+}
+
+// setBesides reports whether nobody but people set the finalizer on an object, and the
+// workload has set another one there under a name of its own: what it sets itself is its
+// own, and this need not be.
+func (f *Finder) setBesides(n graph.Node, s *Search, c *Candidate) bool {
+	setters, _ := f.managersIn(n, s.Finalizer)
+	if len(s.Known) > 0 || len(setters) == 0 || slices.ContainsFunc(setters, func(m string) bool { return !isPerson(m) }) {
+		return false
+	}
+	return slices.ContainsFunc(n.Finalizers(), func(other string) bool {
+		others, _ := f.managersIn(n, other)
+		return other != s.Finalizer && slices.ContainsFunc(others, c.calledBy)
+	})
+}
+
+// managersIn returns the field managers that have set a finalizer on an object, and all
+// that have written to it but for people.
+func (f *Finder) managersIn(n graph.Node, finalizer string) (setters, writers []string) {
+	full, err := f.evidence.Whole(n)
+	if err != nil {
+		return nil, nil
+	}
+	for _, entry := range full.GetManagedFields() {
+		if entry.FieldsV1 != nil && evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
+			setters = append(setters, entry.Manager)
+		}
+		if !isPerson(entry.Manager) {
+			writers = append(writers, entry.Manager)
+		}
+	}
+	return setters, writers
 }
 
 // shareWord reports whether two names have a word in common that tells something.
@@ -85,7 +125,7 @@ func (f *Finder) calledSo(manager string) bool {
 // Missing returns the name under which the finalizer was set when it is a program's and
 // no workload has it, empty otherwise.
 func (f *Finder) Missing(s *Search) string {
-	names := s.ownNames()
+	names := ownNames(s.Setters)
 	if len(names) != 1 || len(s.Setters) != 1 || f.calledSo(names[0]) {
 		return ""
 	}
