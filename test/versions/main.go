@@ -6,7 +6,8 @@
 //
 //	go run ./test/versions -versions "1.30.14 1.33.13" -out docs/compatibility.md
 //
-// It builds the servers of a version that it has not built yet, which takes about five
+// What the tests say of a version is kept in a file for each below test/versions/results,
+// so that the page has all that were ever run, each with its day. It builds the servers of a version that it has not built yet, which takes about five
 // minutes each. A failed test fails the command, after the page is written.
 package main
 
@@ -47,34 +48,50 @@ func run(ctx context.Context, versions []string, out string) error {
 	if len(versions) == 0 {
 		return fmt.Errorf("no versions: name them with -versions, as in 1.30.14")
 	}
-	page := &page{When: time.Now().UTC().Format(time.DateOnly)}
+	var failed []string
 	for _, version := range versions {
 		r, err := test(ctx, strings.TrimPrefix(version, "v"))
+		if err == nil {
+			err = r.save(resultsDir)
+		}
+		if err == nil {
+			err = write(out)
+		}
 		if err != nil {
 			return err
 		}
-		page.Results = append(page.Results, r)
+		for _, name := range r.Failed {
+			failed = append(failed, r.Version+" "+name)
+		}
 	}
-	var err error
-	if page.Differences, err = differences("test/e2e/testdata"); err != nil {
+	if len(failed) > 0 {
+		return fmt.Errorf("failed: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// resultsDir has what the tests said of each version.
+const resultsDir = "test/versions/results"
+
+// write writes the page from all results.
+func write(out string) error {
+	results, err := load(resultsDir)
+	if err != nil {
 		return err
 	}
-	if out != "" {
-		if err := os.WriteFile(out, []byte(page.String()), 0o644); err != nil {
-			return fmt.Errorf("writing the page: %w", err)
-		}
+	page := &page{Results: results}
+	if page.Differences, err = differences("test/e2e/testdata"); err != nil || out == "" {
+		return err
 	}
-	for _, r := range page.Results {
-		if len(r.Failed) > 0 {
-			return fmt.Errorf("Kubernetes %s: %d failed: %s", r.Version, len(r.Failed), strings.Join(r.Failed, ", "))
-		}
+	if err := os.WriteFile(out, []byte(page.String()), 0o644); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil
 }
 
 // test runs the tests against servers of a version.
 func test(ctx context.Context, version string) (*result, error) {
-	r := &result{Version: version, Skipped: map[string]string{}}
+	r := &result{Version: version, When: time.Now().UTC().Format(time.DateOnly), Skipped: map[string]string{}}
 	for _, arguments := range packages {
 		fmt.Fprintf(os.Stderr, "versions: Kubernetes %s: go test %s\n", version, strings.Join(arguments, " "))
 		command := exec.CommandContext(ctx, "go", append([]string{"test", "-json", "-count=1", "-timeout=60m"}, arguments...)...)

@@ -15,7 +15,6 @@ import (
 
 // page is docs/compatibility.md.
 type page struct {
-	When        string
 	Results     []*result
 	Differences []difference
 }
@@ -40,7 +39,7 @@ func (p *page) String() string {
 	var b strings.Builder
 	b.WriteString(head)
 	for _, r := range p.Results {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %s |\n", r.Version, r.Passed, len(r.Skipped), len(r.Failed), p.When)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %s |\n", r.Version, r.Passed, len(r.Skipped), len(r.Failed), r.When)
 	}
 	b.WriteString("\n## What differs\n\nThese sessions expect something else of a server from a version on, or below it.\n\n| since | session | what it is about |\n|---|---|---|\n")
 	for _, d := range p.Differences {

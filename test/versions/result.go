@@ -8,18 +8,62 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // result is what the tests said of a version.
 type result struct {
 	Version string
-	Passed  int
-	Failed  []string
+	// When is the day.
+	When   string
+	Passed int
+	Failed []string
 	// Skipped has the reasons by the names of tests.
 	Skipped map[string]string
+}
+
+// save writes the result into a file of its own.
+func (r *result) save(dir string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, r.Version+".json"), append(data, '\n'), 0o644)
+}
+
+// load reads all results, the oldest version first.
+func load(dir string) ([]*result, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var all []*result
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		r := &result{}
+		if err := json.Unmarshal(data, r); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b *result) int {
+		if version.MustParseGeneric(a.Version).LessThan(version.MustParseGeneric(b.Version)) {
+			return -1
+		}
+		return 1
+	})
+	return all, nil
 }
 
 // event is a line of go test -json (cmd/test2json).
