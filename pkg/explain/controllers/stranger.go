@@ -55,7 +55,7 @@ func (f *Finder) writesOtherwise(n graph.Node, s *Search, c *Candidate) bool {
 	names := ownNames(setters)
 	leads := slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return strings.HasPrefix(e.Source, "Lease/") })
 	akin := func(name string) bool {
-		return c.calledBy(name) || slices.ContainsFunc(append(c.programs, c.ID.Name), func(program string) bool { return shareWord(name, program) })
+		return c.calledBy(name) || slices.ContainsFunc(slices.Concat(c.programs, []string{c.ID.Name}), func(program string) bool { return shareWord(name, program) })
 	}
 	return !leads && len(names) > 0 && len(names) == len(setters) && !slices.ContainsFunc(names, akin) && slices.ContainsFunc(writers, c.calledBy)
 }
