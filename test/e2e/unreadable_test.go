@@ -86,7 +86,7 @@ func TestDeleteUnreadable(t *testing.T) {
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", command, err, out)
 	}
-	cp.Kubectl(t, "wait", "namespace/sealed", "--for=delete", "--timeout=120s")
+	cp.Kubectl(t, "wait", "namespace/sealed", "--for=delete", "--timeout=300s")
 }
 
 // unreadable starts a control plane on which the one Widget, in namespace sealed, cannot
