@@ -107,8 +107,12 @@ func unreadable(t *testing.T, args ...string) *controlplane.ControlPlane {
 	cp.Kubectl(t, "create", "namespace", "other")
 	cp.Apply(t, "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w, namespace: sealed}\n")
 	write("ZmVkY2JhOTg3NjU0MzIxMA==")
-	for _, step := range []func(string) error{cp.Stop, cp.Start} {
-		if err := step("apiserver"); err != nil {
+	// A controller manager that is without an API server for ten seconds ends by itself.
+	for _, step := range []struct {
+		do   func(string) error
+		what string
+	}{{cp.Stop, "controller-manager"}, {cp.Stop, "apiserver"}, {cp.Start, "apiserver"}, {cp.Start, "controller-manager"}} {
+		if err := step.do(step.what); err != nil {
 			t.Fatal(err)
 		}
 	}
