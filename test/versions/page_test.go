@@ -17,6 +17,7 @@ const events = `{"Action":"run","Test":"TestA"}
 {"Action":"output","Test":"TestA/two","Output":"    a_test.go:7: needs Kubernetes 1.36: the kubelet\n"}
 {"Action":"skip","Test":"TestA/two"}
 {"Action":"output","Test":"TestA/three","Output":"        testscript.go:558: SKIP: not served\n"}
+{"Action":"output","Test":"TestA/three","Output":"        testscript.go:609: WORK=$WORK\n"}
 {"Action":"skip","Test":"TestA/three"}
 {"Action":"fail","Test":"TestA/four"}
 {"Action":"fail","Test":"TestA"}

@@ -86,7 +86,8 @@ func (r *result) read(stream io.Reader) error {
 		}
 		switch e.Action {
 		case "output":
-			if match := reason.FindStringSubmatch(e.Output); match != nil {
+			// The reason comes first; a session logs what it did after that.
+			if match := reason.FindStringSubmatch(e.Output); match != nil && said[e.Test] == "" {
 				said[e.Test] = match[1]
 			}
 			if strings.Contains(e.Output, "--- FAIL") || strings.Contains(e.Output, "FAIL:") {
