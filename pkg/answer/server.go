@@ -19,9 +19,6 @@ func ServerOf(gitVersion string) Server {
 	return Server{v}
 }
 
-// Known reports whether the version is known.
-func (s Server) Known() bool { return s.version != nil }
-
 func (s Server) atLeast(v string) bool {
 	return s.version != nil && s.version.AtLeast(version.MustParseGeneric(v))
 }

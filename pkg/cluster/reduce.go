@@ -3,7 +3,7 @@
 package cluster
 
 import (
-	"slices"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,12 +78,6 @@ func keepNames(list any) {
 	entries, _ := list.([]any)
 	for _, entry := range entries {
 		object, _ := entry.(map[string]any)
-		var others []string
-		for field := range object {
-			if field != "name" {
-				others = append(others, field)
-			}
-		}
-		dropFromEach([]any{object}, slices.Clip(others))
+		maps.DeleteFunc(object, func(field string, _ any) bool { return field != "name" })
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -267,14 +266,13 @@ func (w *walker) unsafely() string {
 // where they are in etcd: the namespace and the name come last.
 func (w *walker) damaged(of graph.Identity, message string) []graph.Identity {
 	var found []graph.Identity
+	namespaced, _ := w.namespaced(of.Resource.GroupVersionResource)
 	for _, key := range answer.StorageKeys(message) {
 		parts := strings.Split(key, "/")
 		id := of
 		id.Name = parts[len(parts)-1]
-		if kind, err := w.Graph.Snapshot().Mapper.KindFor(of.Resource.GroupVersionResource); err == nil {
-			if mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version); err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-				id.Resource.Namespaced, id.Namespace = true, parts[len(parts)-2]
-			}
+		if namespaced {
+			id.Resource.Namespaced, id.Namespace = true, parts[len(parts)-2]
 		}
 		if len(parts) > 4 && id.Name != "" && len(found) < evidence.MaxShown {
 			found = append(found, id)

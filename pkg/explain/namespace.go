@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -371,12 +372,21 @@ func (w *walker) unlistedIn(namespace string) []graph.Unlisted {
 
 // mayBeNamespaced reports whether objects of the type may be in a namespace.
 func (w *walker) mayBeNamespaced(u graph.Unlisted) bool {
-	kind, err := w.Graph.Snapshot().Mapper.KindFor(u.GroupVersionResource)
+	namespaced, known := w.namespaced(u.GroupVersionResource)
+	return namespaced || !known
+}
+
+// namespaced reports whether objects of a type are in namespaces, if that is known.
+func (w *walker) namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
+	kind, err := w.Graph.Snapshot().Mapper.KindFor(resource)
 	if err != nil {
-		return true
+		return false, false
 	}
 	mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	return err != nil || mapping.Scope.Name() == "namespace"
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 func (w *walker) unlistedContent(n graph.Node, missing string) *Cause {

@@ -183,32 +183,30 @@ func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) b
 // object, or on a subresource of it, and provably cannot be reached, with what should
 // serve them.
 func (a *Asker) DeadWebhooks(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, *Serving] {
-	return func(yield func(*Webhook, *Serving) bool) {
-		all, _ := a.webhooks() // what cannot be read is noted
-		for _, h := range all {
-			if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil {
-				continue
-			}
-			if matches, certain := a.matches(h, operation, subresource, n); !matches || !certain {
-				continue
-			}
-			if s := a.Serving(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name); s.Dead && !yield(h, s) {
-				return
-			}
-		}
-	}
+	return a.dead(func(h *Webhook) bool {
+		matches, certain := a.matches(h, operation, subresource, n)
+		return matches && certain
+	})
 }
 
 // DeadForPods goes over the webhooks that must allow every pod that is made in the
 // namespace of an object, and provably cannot be reached.
 func (a *Asker) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
 	pods := graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
+	return a.dead(func(h *Webhook) bool {
+		covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers("CREATE", pods, "") })
+		every := h.ObjectSelector == nil || len(h.ObjectSelector.MatchLabels)+len(h.ObjectSelector.MatchExpressions) == 0
+		return covered && every && len(h.MatchConditions) == 0 && a.selectsNamespace(h.NamespaceSelector, n)
+	})
+}
+
+// dead goes over the webhooks that are asked, must allow what they are asked about, and
+// provably cannot be reached.
+func (a *Asker) dead(asked func(*Webhook) bool) iter.Seq2[*Webhook, *Serving] {
 	return func(yield func(*Webhook, *Serving) bool) {
 		all, _ := a.webhooks() // what cannot be read is noted
 		for _, h := range all {
-			covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers("CREATE", pods, "") })
-			every := h.ObjectSelector == nil || len(h.ObjectSelector.MatchLabels)+len(h.ObjectSelector.MatchExpressions) == 0
-			if !covered || !every || h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil || len(h.MatchConditions) > 0 || !a.selectsNamespace(h.NamespaceSelector, n) {
+			if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil || !asked(h) {
 				continue
 			}
 			if s := a.ServingOf(h); s.Dead && !yield(h, s) {
