@@ -35,7 +35,8 @@ const (
 	Delete Verb = "delete"
 	// Patch sends a JSON patch (RFC 6902), which tests what it must not change.
 	Patch Verb = "patch"
-	// Scale sets the number of replicas to 1 when it is 0.
+	// Scale sets the number of replicas, by the subresource scale, when it is the
+	// current one.
 	Scale Verb = "scale"
 	// Restart has all pods of a workload made anew.
 	Restart Verb = "restart"
@@ -57,8 +58,16 @@ type Operation struct {
 	Patch []shell.Operation
 	// Value is that of Finalize.
 	Value string
+	// Replicas is that of Scale, nil for all others.
+	Replicas *Replicas
 	// Save: the object is kept in a file before, so that it can be put back.
 	Save bool
+}
+
+// Replicas are how many a workload is to have, and has now.
+type Replicas struct {
+	Current int64 `json:"current"`
+	Wanted  int64 `json:"wanted"`
 }
 
 // shows is a command that changes nothing, or that leaves it to a person what it
@@ -106,12 +115,26 @@ func (w *walker) changes(verb Verb, id graph.Identity, format string, args ...an
 	return Action{Command: fmt.Sprintf(format, args...), Operation: &Operation{Verb: verb, Object: id}}
 }
 
+// scale gives a workload another number of replicas. The target is what kubectl calls it,
+// quoted.
+func (w *walker) scale(id graph.Identity, target string, r Replicas) Action {
+	return Action{
+		Command: fmt.Sprintf("%s scale %s --current-replicas=%d --replicas=%d",
+			shell.In(w.Kubectl, id.Namespace), target, r.Current, r.Wanted),
+		Operation: &Operation{Verb: Scale, Object: id, Replicas: &r},
+	}
+}
+
 // scaleUp starts a workload that is scaled to nothing, which kubectl calls so.
 func (w *walker) scaleUp(id graph.Identity, ref string) Action {
-	return Action{
-		Command:   fmt.Sprintf("%s scale %s --current-replicas=0 --replicas=1", shell.In(w.Kubectl, id.Namespace), shell.Quote(ref)),
-		Operation: &Operation{Verb: Scale, Object: id},
-	}
+	return w.scale(id, shell.Quote(ref), Replicas{Wanted: 1})
+}
+
+// scaleToNone stops a workload, which can be undone.
+func (w *walker) scaleToNone(id graph.Identity, current int64) Action {
+	a := w.scale(id, shell.Target(id), Replicas{Current: current})
+	a.Undo = w.scale(id, shell.Target(id), Replicas{Wanted: current}).Command
+	return a
 }
 
 // saved puts a command that writes an object to a file before one that changes

@@ -74,19 +74,17 @@ func (w *walker) scaleDown(maker graph.Node, afterAll, leaks string) Remedy {
 		Risk: Disruptive, Leaks: leaks,
 		Effect: fmt.Sprintf("ends all pods of %s, which makes each again that is only deleted, and what they serve: %s", id, afterAll),
 	}
-	scale := fmt.Sprintf("%s scale %s", shell.In(w.Kubectl, id.Namespace), shell.Target(id))
 	full, err := w.evidence.Whole(maker)
 	if err != nil {
 		remedy.Risk = Dangerous // what else goes with its pods could not be read
-		remedy.Action = shows("%s --replicas=0", scale)
+		remedy.Action = shows("%s scale %s --replicas=0", shell.In(w.Kubectl, id.Namespace), shell.Target(id))
 		return remedy
 	}
 	replicas, stated, _ := unstructured.NestedInt64(full.Object, "spec", "replicas")
 	if !stated {
 		replicas = 1
 	}
-	remedy.Action = shows("%s --current-replicas=%d --replicas=0", scale, replicas)
-	remedy.Undo = fmt.Sprintf("%s --current-replicas=0 --replicas=%d", scale, replicas)
+	remedy.Action = w.scaleToNone(id, replicas)
 	if evidence.Nested(full, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete" {
 		remedy.Risk, remedy.Undo = Dangerous, ""
 		remedy.Leaks = "the claims of all its pods, which it deletes when it is scaled (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"

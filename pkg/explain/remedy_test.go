@@ -3,6 +3,7 @@
 package explain_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -295,6 +296,10 @@ func TestOperations(t *testing.T) {
 		case explain.Finalize:
 			if o.Value == "" || !strings.Contains(r.Command, "--arg uid "+uid) {
 				wrong = "it takes anything from anybody"
+			}
+		case explain.Scale:
+			if o.Replicas == nil || !strings.HasSuffix(r.Command, fmt.Sprintf("/%s --current-replicas=%d --replicas=%d", o.Object.Name, o.Replicas.Current, o.Replicas.Wanted)) {
+				wrong = "it scales otherwise"
 			}
 		default:
 			if !strings.Contains(r.Command, o.Object.Name) {

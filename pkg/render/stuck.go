@@ -90,6 +90,8 @@ type StuckOperation struct {
 	Patch []shell.Operation `json:"patch,omitempty"`
 	// Value is what finalize takes away.
 	Value string `json:"value,omitempty"`
+	// Replicas are those of a scale.
+	Replicas *explain.Replicas `json:"replicas,omitempty"`
 	// Save: the object is to be kept before.
 	Save bool `json:"save,omitempty"`
 }
@@ -150,7 +152,7 @@ func newStuckOperation(o *explain.Operation) *StuckOperation {
 		return nil
 	}
 	return &StuckOperation{
-		Verb: string(o.Verb), Object: NewObjectReference(o.Object), Options: o.Options, Patch: o.Patch, Value: o.Value, Save: o.Save,
+		Verb: string(o.Verb), Object: NewObjectReference(o.Object), Options: o.Options, Patch: o.Patch, Value: o.Value, Replicas: o.Replicas, Save: o.Save,
 	}
 }
 
