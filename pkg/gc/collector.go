@@ -84,6 +84,8 @@ type Collector struct {
 	orphans memo
 	// turns says whose turn it is.
 	turns turns
+	// waves are the targets that are still to be deleted, the next first.
+	waves [][]*Target
 	// resolved has the resolutions by apiVersion and kind.
 	resolved  map[[2]string]resolution
 	resolving sync.Mutex
@@ -127,6 +129,12 @@ type Target struct {
 	// when a delete met with a conflict or was not answered. What it returns is what
 	// the next delete states, so what is deleted matched in that very version.
 	Reselect func(context.Context, Server) (o graph.Object, selected bool, err error)
+	// Wave is whose turn it is: the targets of a wave are deleted when all those of
+	// lower ones have gone, and everything is at rest. When one of them stays, the
+	// run ends without.
+	Wave int
+	// Policy takes the place of that of the options, if it is not empty.
+	Policy metav1.DeletionPropagation
 }
 
 // Delete deletes the targets with the policy and then does what the garbage
@@ -144,19 +152,14 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 	concerned := Concerned(c.state.graph, uids)
 	c.report.expect(concerned, uids)
 	c.state.expect(concerned.Len())
-	for i, uid := range uids {
-		if uid == "" {
-			c.report.nameless = append(c.report.nameless, objectOf(targets[i].Identity))
-			continue
-		}
-		if v, ok := c.state.view(uid); !ok || v.gone {
-			c.enqueueDependents(uid)
-			continue
-		}
-		c.queue.push(task{kind: deleteTarget, uid: uid, target: &targets[i]})
-		c.turns.targets = append(c.turns.targets, uid)
+	c.waves = wavesOf(targets)
+	var err error
+	for err == nil && c.nextWave() {
+		err = c.run(ctx)
 	}
-	err := c.run(ctx)
+	if err != nil {
+		c.holdBack(errors.New("it was not reached"))
+	}
 	return c.conclude(), err
 }
 

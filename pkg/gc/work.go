@@ -3,6 +3,7 @@
 package gc
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -68,6 +69,7 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	if t.Resource.GroupResource() != o.Resource.GroupResource() {
 		o.Resource = &t.Resource
 	}
+	options.Policy = cmp.Or(t.Policy, options.Policy)
 	deleteOptions := metav1.DeleteOptions{PropagationPolicy: &options.Policy, GracePeriodSeconds: options.GracePeriodSeconds}
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(o.UID)

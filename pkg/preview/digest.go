@@ -32,6 +32,42 @@ func (p *Plan) digest() string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
+// inOrder is the digest of a plan of which the order is part.
+func inOrder(digest string, waves []Wave) string {
+	if len(waves) == 0 {
+		return digest
+	}
+	hash := sha256.New()
+	encoder := json.NewEncoder(hash)
+	_ = encoder.Encode(digest) // as in digest
+	for _, wave := range waves {
+		_ = encoder.Encode(uidsOf(wave.Objects))
+	}
+	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
+// Going returns the objects that the plan takes away, whatever holds them for the time
+// being: those that it deletes, those that go with a namespace, a definition or an owner
+// that goes, and those that go already.
+func (p *Plan) Going() map[types.UID]bool {
+	going := map[types.UID]bool{}
+	var nodes []graph.Node
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		if o.Result != gc.Deleted && !o.Object.BeingDeleted() && !p.followers[o.Object.UID] {
+			continue
+		}
+		going[o.Object.UID] = true
+		if n, ok := p.Graph.Node(o.Object.UID); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	for _, n := range gc.Contents(p.Graph, nodes...) {
+		going[n.UID()] = true
+	}
+	return going
+}
+
 // covered returns the UIDs of the objects that a plan speaks for, in their order: of
 // all but those that stay as they are, of those that follow an owner which is held
 // for the time being, and of everything that goes with a Namespace

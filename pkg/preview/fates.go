@@ -16,28 +16,36 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
-// finalizerActor says who removes a finalizer: a controller of
-// kube-controller-manager, if that is known to run, or one of which nothing is
-// known.
-func finalizerActor(finalizer string, controllerManager bool) simulator.Actor {
+// actor says who removes a finalizer: a controller of kube-controller-manager, if that
+// is known to run, or one of which something may be known.
+func (w *World) actor(o *graph.Object, finalizer string) (simulator.Actor, string) {
 	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
-	if controllerManager && len(known) > 0 && known[0].Builtin == finalizers.ControllerManager {
-		return simulator.Acts
+	switch {
+	case len(known) > 0 && known[0].Builtin == finalizers.ControllerManager:
+		if w.ControllerManager {
+			return simulator.Acts, ""
+		}
+	case w.Serves != nil:
+		return w.Serves(o, finalizer)
 	}
-	return simulator.Unknown
+	return simulator.Unknown, ""
 }
 
-// foretell adds to the outcomes what the simulation is not sure of. What waits
+// foretell adds to the outcomes what the simulation says beside the engine, and is not sure of. What waits
 // for things that may come, such as a finalizer whose controller is not known,
 // is Unknown, and so is what waits for nothing but that.
-func foretell(server *simulator.Server, report *gc.Report) {
-	unsure := map[types.UID]bool{}
+func (p *Plan) foretell(server *simulator.Server) {
+	report, unsure := p.Report, map[types.UID]bool{}
+	p.ComeBack = map[types.UID]string{}
 	for i := range report.Outcomes {
 		o := &report.Outcomes[i]
 		_, fate := server.Object(o.Object.UID)
 		if o.Result == gc.Remaining && len(o.WaitingFor) == 0 {
 			addReasons(o, fate.Unknown)
 			unsure[o.Object.UID] = mayEnd(fate)
+		}
+		if fate.ComesBack != "" {
+			p.ComeBack[o.Object.UID] = fate.ComesBack
 		}
 		addReasons(o, fate.Notes)
 	}

@@ -27,8 +27,49 @@ type Job struct {
 	Targets []graph.Identity
 	// Namespace is the one that is collected, empty for all.
 	Namespace string
+	// Waves are the objects that are deleted one after the other, when the order is
+	// to be safe; Targets are among them.
+	Waves []Wave
 	// Run lets a collector do the job, on a simulation or on the cluster.
 	Run func(context.Context, *gc.Collector) (*gc.Report, error)
+}
+
+// Wave is deleted when all before it have gone.
+type Wave struct {
+	Objects []graph.Identity
+	// Why says what it has to be over for.
+	Why string
+}
+
+// InOrder returns the targets of the job as a Collector takes them, in the waves in which
+// they are to be deleted, if there are any. Those of the job itself are as named has them,
+// which may be nil.
+func (j *Job) InOrder(named []gc.Target) []gc.Target {
+	targets := named
+	if targets == nil {
+		for _, id := range j.Targets {
+			targets = append(targets, gc.Target{Identity: id})
+		}
+	}
+	if len(j.Waves) == 0 {
+		return targets
+	}
+	own := map[types.UID]gc.Target{}
+	for _, t := range targets {
+		own[t.UID] = t
+	}
+	var all []gc.Target
+	for number, wave := range j.Waves {
+		for _, id := range wave.Objects {
+			t, is := own[id.UID]
+			if !is { // it would go with a target
+				t = gc.Target{Identity: id, Policy: metav1.DeletePropagationBackground}
+			}
+			t.Wave = number
+			all = append(all, t)
+		}
+	}
+	return all
 }
 
 // Concerned returns the objects that the job may change, as far as the graph tells.
@@ -65,6 +106,9 @@ type World struct {
 	ControllerManager bool
 	// Server is what is known of the API server.
 	Server answer.Server
+	// Serves says who removes a finalizer that is none of Kubernetes' own from an
+	// object, as simulator.Actors has it. nil stands for Unknown.
+	Serves func(o *graph.Object, finalizer string) (simulator.Actor, string)
 }
 
 // Plan is a job as it would be done now.
@@ -80,6 +124,11 @@ type Plan struct {
 	// Takes is how long the job has to wait for others: grace periods, the namespace
 	// controller, pod garbage collection.
 	Takes time.Duration
+	// Expected are objects that go if the controllers of their finalizers, which work
+	// now, do their part.
+	Expected map[types.UID]bool
+	// ComeBack says of objects that go who makes them again.
+	ComeBack map[types.UID]string
 	// followers are objects that the job does not reach, and that go with their
 	// owners if these, which remain by the plan, go after all.
 	followers map[types.UID]bool
@@ -91,17 +140,40 @@ func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
 		Now: w.Now, Server: w.Server,
 		Actors: simulator.Actors{
 			NamespaceController: w.ControllerManager, PodGC: w.ControllerManager, Kubelets: true,
-			Finalizer: func(finalizer string) simulator.Actor { return finalizerActor(finalizer, w.ControllerManager) },
+			Finalizer: w.actor,
 		},
 	})
 	report, err := j.Run(ctx, gc.New(server, w.Graph, gc.Options{}))
 	if err != nil {
 		return nil, err
 	}
-	foretell(server, report)
 	p := &Plan{Job: j, Graph: w.Graph, Report: report, Takes: server.Now().Sub(w.Now)}
+	p.foretell(server)
 	p.follow()
 	p.Digest = p.digest()
+	return p, nil
+}
+
+// Again makes the plan of a job for which another was made before, when more is known
+// of who removes finalizers, or in which order it is best done. What the user consents to
+// is what the first says that the job may take away, whatever is known of controllers,
+// and the order.
+func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
+	p, err := Make(ctx, j, w)
+	if err != nil {
+		return nil, err
+	}
+	before := map[types.UID]gc.Result{}
+	for i := range first.Report.Outcomes {
+		before[first.Report.Outcomes[i].Object.UID] = first.Report.Outcomes[i].Result
+	}
+	p.Expected = map[types.UID]bool{}
+	for i := range p.Report.Outcomes {
+		if o := &p.Report.Outcomes[i]; o.Result == gc.Deleted && before[o.Object.UID] != gc.Deleted {
+			p.Expected[o.Object.UID] = true
+		}
+	}
+	p.Digest = inOrder(first.Digest, j.Waves)
 	return p, nil
 }
 

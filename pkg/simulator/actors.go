@@ -23,10 +23,11 @@ type Actors struct {
 	Kubelets bool
 	// PodGC deletes pods whose node does not exist.
 	PodGC bool
-	// Finalizer says who removes a finalizer. The garbage collector's are the
-	// caller's and the clean-up of custom resources is the API server's, so it
-	// is asked of the others alone; nil stands for Unknown.
-	Finalizer func(finalizer string) Actor
+	// Finalizer says who removes a finalizer from an object, and for Unknown why that
+	// is so, if there is more to say than that. The garbage collector's are the
+	// caller's and the clean-up of custom resources is the API server's, so it is
+	// asked of the others alone; nil stands for Unknown.
+	Finalizer func(o *graph.Object, finalizer string) (who Actor, why string)
 }
 
 // Actor says whether there is somebody for a task.

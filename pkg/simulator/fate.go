@@ -40,6 +40,9 @@ type Fate struct {
 	// with foregroundDeletion and orphan depends on other objects and is the
 	// caller's to know: they never make a fate unknown.
 	Unknown []string
+	// ComesBack says who creates a removed object anew, empty for nobody. It is among
+	// the Notes.
+	ComesBack string
 	// Notes are what else there is to say, such as who creates a removed object
 	// anew.
 	Notes []string
@@ -103,7 +106,7 @@ func (s *Server) Object(uid types.UID) (graph.Object, Fate) {
 	case !known:
 		return o, Fate{}
 	case gone:
-		return o, Fate{State: Gone, Notes: s.notesOfGone(&o)}
+		return o, Fate{State: Gone, ComesBack: s.comesBack(&o), Notes: s.notesOfGone(&o)}
 	case o.BeingDeleted():
 		waits := s.waits(&o)
 		return o, Fate{State: Terminating, Waits: waits, Unknown: unknowns(waits), Notes: s.notesOfTerminating(&o)}
@@ -143,7 +146,7 @@ func (s *Server) waits(o *graph.Object) []Wait {
 }
 
 func (s *Server) waitForFinalizer(o *graph.Object, finalizer string) Wait {
-	w := Wait{Kind: ForFinalizer, Finalizer: finalizer, Actor: s.actor(finalizer)}
+	w := Wait{Kind: ForFinalizer, Finalizer: finalizer, Actor: s.actor(o, finalizer)}
 	switch {
 	case s.unchangeable(o):
 		w.Actor = Nobody // not even the caller: a PATCH is answered with 404
@@ -157,7 +160,7 @@ func (s *Server) waitForFinalizer(o *graph.Object, finalizer string) Wait {
 	case w.Actor == Acts && !w.isCallers():
 		w.Unknown = s.conditionUnknown(finalizer, o)
 	case w.Actor == Unknown:
-		w.Unknown = "whether a controller removes the finalizer " + finalizer + " is not known"
+		w.Unknown = s.unsure(o, finalizer)
 	}
 	return w
 }
@@ -171,7 +174,7 @@ func (s *Server) waitsForSpec(o *graph.Object) []Wait {
 	}
 	var waits []Wait
 	for _, f := range spec {
-		w := Wait{Kind: ForSpecFinalizer, Finalizer: f, Actor: s.actor(f)}
+		w := Wait{Kind: ForSpecFinalizer, Finalizer: f, Actor: s.actor(o, f)}
 		switch {
 		case f == namespaceFinalizer:
 			w = s.waitForContent(o)

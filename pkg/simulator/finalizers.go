@@ -87,28 +87,38 @@ func everywhere(resources ...schema.GroupResource) func(*graph.Object) []group {
 	return func(*graph.Object) []group { return groups }
 }
 
-// actor says who removes the finalizer.
-func (s *Server) actor(finalizer string) Actor {
+// actor says who removes the finalizer from the object.
+func (s *Server) actor(o *graph.Object, finalizer string) Actor {
 	switch {
 	case graph.IsCollectorFinalizer(finalizer), finalizer == crdCleanup:
 		return Acts
 	case s.actors.Finalizer == nil:
 		return Unknown
 	}
-	return s.actors.Finalizer(finalizer)
+	who, _ := s.actors.Finalizer(o, finalizer)
+	return who
+}
+
+// unsure says why it is not known who removes the finalizer from the object.
+func (s *Server) unsure(o *graph.Object, finalizer string) string {
+	why := ""
+	if s.actors.Finalizer != nil {
+		_, why = s.actors.Finalizer(o, finalizer)
+	}
+	return cmp.Or(why, "whether a controller removes the finalizer "+finalizer+" is not known")
 }
 
 // isControllers reports whether the finalizer is one that a controller of the
 // simulation removes.
-func (s *Server) isControllers(finalizer string) bool {
-	return !graph.IsCollectorFinalizer(finalizer) && finalizer != crdCleanup && s.actor(finalizer) == Acts
+func (s *Server) isControllers(o *graph.Object, finalizer string) bool {
+	return !graph.IsCollectorFinalizer(finalizer) && finalizer != crdCleanup && s.actor(o, finalizer) == Acts
 }
 
 // planFinalizers plans the work of those who act on a terminating object's
 // finalizers.
 func (s *Server) planFinalizers(o *graph.Object) {
 	for _, f := range o.Finalizers {
-		if s.isControllers(f) {
+		if s.isControllers(o, f) {
 			s.plan(controllerFinalizes, o.UID, s.now.Add(controllerDelay))
 			return
 		}
@@ -122,7 +132,7 @@ func (s *Server) finalize(o graph.Object) {
 		return
 	}
 	for _, f := range o.Finalizers {
-		if !s.isControllers(f) || s.conditionUnknown(f, &o) != "" {
+		if !s.isControllers(&o, f) || s.conditionUnknown(f, &o) != "" {
 			continue
 		}
 		after := o

@@ -153,7 +153,7 @@ func (s *Server) finalizeNamespace(o graph.Object, spec []string) {
 func (s *Server) planSpecFinalizers(o *graph.Object) {
 	spec, _ := s.specFinalizers(o.UID)
 	for _, f := range spec {
-		if f != namespaceFinalizer && s.isControllers(f) {
+		if f != namespaceFinalizer && s.isControllers(o, f) {
 			s.plan(specIsFinalized, o.UID, s.now.Add(controllerDelay))
 			return
 		}
@@ -165,7 +165,7 @@ func (s *Server) planSpecFinalizers(o *graph.Object) {
 func (s *Server) finalizeSpec(o graph.Object) {
 	spec, _ := s.specFinalizers(o.UID)
 	rest := slices.DeleteFunc(slices.Clone(spec), func(f string) bool {
-		return f != namespaceFinalizer && s.isControllers(f)
+		return f != namespaceFinalizer && s.isControllers(&o, f)
 	})
 	if o.BeingDeleted() && len(rest) < len(spec) {
 		s.finalizeNamespace(o, rest)

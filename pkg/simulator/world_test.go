@@ -139,7 +139,7 @@ func (w *world) addActors(words []string) error {
 		}
 	}
 	if len(finalizers) > 0 {
-		w.actors.Finalizer = func(f string) simulator.Actor { return finalizers[f] }
+		w.actors.Finalizer = func(_ *graph.Object, f string) (simulator.Actor, string) { return finalizers[f], "" }
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -54,7 +55,7 @@ func (a *Asker) Serving(namespace, name string) *Serving {
 		s.Evidence = []evidence.Fact{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
 		return s
 	}
-	ready := readyEndpoints(list, name)
+	ready := a.readyEndpoints(list, name)
 	s.Dead = ready == 0
 	s.Evidence = []evidence.Fact{{Source: source, Value: "exists, with " + evidence.Number(ready, "ready endpoint")}}
 	if s.Dead {
@@ -76,7 +77,8 @@ func (a *Asker) missingNamespace(s *Serving) {
 	}
 }
 
-func readyEndpoints(list []unstructured.Unstructured, service string) int {
+// readyEndpoints counts those of a service whose pods do not count as gone.
+func (a *Asker) readyEndpoints(list []unstructured.Unstructured, service string) int {
 	ready := 0
 	for i := range list {
 		if list[i].GetLabels()["kubernetes.io/service-name"] != service {
@@ -85,6 +87,9 @@ func readyEndpoints(list []unstructured.Unstructured, service string) int {
 		endpoints, _, _ := unstructured.NestedSlice(list[i].Object, "endpoints")
 		for _, e := range endpoints {
 			endpoint, _ := e.(map[string]any)
+			if pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "uid"); a.evidence.CountsAsGone(types.UID(pod)) {
+				continue
+			}
 			if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {
 				ready++
 			}

@@ -179,6 +179,25 @@ func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) b
 	return err == nil && Selects(selector, namespace.GetLabels())
 }
 
+// Webhooks returns the entries of all webhook configurations that could be read.
+func (a *Asker) Webhooks() []*Webhook {
+	all, _ := a.webhooks() // what cannot be read is noted
+	return all
+}
+
+// About says for people what requests the API server asks the webhook about.
+func (h *Webhook) About() string {
+	var said []string
+	for _, r := range h.Rules {
+		about := strings.Join(r.Operations, ", ") + " of " + strings.Join(r.Resources, ", ")
+		if groups := strings.Trim(strings.Join(r.APIGroups, ", "), ", "); groups != "" {
+			about += " in " + groups
+		}
+		said = append(said, strings.ReplaceAll(about, "*", "all"))
+	}
+	return strings.Join(said, "; ")
+}
+
 // DeadWebhooks goes over the webhooks that would be asked about an operation on the
 // object, or on a subresource of it, and provably cannot be reached, with what should
 // serve them.

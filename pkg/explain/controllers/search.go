@@ -210,7 +210,7 @@ type managers struct {
 }
 
 // managersOf finds out who set the finalizer, and who has changed the objects
-// since they were deleted. A few objects are looked at, in whatever namespace.
+// since they were deleted, if they are. A few objects are looked at, in whatever namespace.
 func (f *Finder) managersOf(s *Search, n graph.Node) {
 	key := s.Finalizer + " " + s.resource.GroupResource().String()
 	if known, done := f.managers[key]; done {
@@ -242,7 +242,7 @@ func (f *Finder) readManagers(s *Search, sample []graph.Node) {
 				s.Setters = append(s.Setters, entry.Manager)
 				first(s.setOn, entry.Manager, n)
 			}
-			if entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
+			if n.BeingDeleted() && entry.Time != nil && entry.Time.After(evidence.Requested(n.Object())) && !isPerson(entry.Manager) {
 				s.workers = append(s.workers, entry.Manager)
 				first(s.workedOn, entry.Manager, n)
 			}
@@ -354,6 +354,9 @@ func (f *Finder) byManagers(s *Search, add adder) {
 // byEvents finds the workloads that have reported events about the object since
 // its deletion.
 func (f *Finder) byEvents(s *Search, n graph.Node, add adder) {
+	if !n.BeingDeleted() {
+		return
+	}
 	reporters := map[string]evidence.Fact{}
 	for _, o := range f.evidence.Events(n.Identity().Namespace, n.UID()) {
 		if e := evidence.NewEvent(&o); !e.Last.Before(evidence.Requested(n.Object())) && e.Reporter != "" {

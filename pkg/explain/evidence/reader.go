@@ -131,6 +131,9 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 
 func (r *Reader) gone(uid types.UID) bool { return r.source.Gone != nil && r.source.Gone(uid) }
 
+// CountsAsGone reports whether an object counts as gone although it may be there.
+func (r *Reader) CountsAsGone(uid types.UID) bool { return uid != "" && r.gone(uid) }
+
 // Known reports that an object was read by other means than Get, which returns it
 // from now on.
 func (r *Reader) Known(resource schema.GroupVersionResource, o *unstructured.Unstructured) {

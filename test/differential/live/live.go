@@ -325,7 +325,7 @@ func (w *World) readFacts(ctx context.Context, snapshot *graph.Snapshot) {
 // Plan returns a server in memory that holds what the graph was made of.
 func (w *World) Plan(ctx context.Context, g *graph.Graph) gc.Server {
 	return simulator.New(g.Snapshot(), simulator.Options{Now: w.Reader.Now(ctx), Actors: simulator.Actors{
-		Finalizer: func(string) simulator.Actor { return simulator.Nobody },
+		Finalizer: func(*graph.Object, string) (simulator.Actor, string) { return simulator.Nobody, "" },
 	}})
 }
 

@@ -248,7 +248,7 @@ func (p *play) simulate() *simulator.Server {
 	has := func(need string) bool { _, ok := needs[need]; return ok }
 	p.server = simulator.New(p.snapshot(everything, ""), simulator.Options{Now: p.now, Actors: simulator.Actors{
 		NamespaceController: has("namespace-controller"), Kubelets: has("kubelets"), PodGC: has("podgc"),
-		Finalizer: func(string) simulator.Actor { return simulator.Nobody },
+		Finalizer: func(*graph.Object, string) (simulator.Actor, string) { return simulator.Nobody, "" },
 	}})
 	return p.server
 }

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// What a workload needs besides its pods, for those who ask what becomes of it without.
+
+// Mounts returns the Secrets and ConfigMaps that the containers of a workload are given,
+// as Kind/namespace/name. Those that it does without if they are missing are left out.
+func (l *Workload) Mounts() []string {
+	spec, _, _ := unstructured.NestedMap(l.whole.Object, "spec", "template", "spec")
+	if l.Selector == nil { // a pod
+		spec, _, _ = unstructured.NestedMap(l.whole.Object, "spec")
+	}
+	var names []string
+	note := func(kind, name string, optional bool) {
+		if full := kind + "/" + l.ID.Namespace + "/" + name; name != "" && !optional && !slices.Contains(names, full) {
+			names = append(names, full)
+		}
+	}
+	volumes, _, _ := unstructured.NestedSlice(spec, "volumes")
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		for _, source := range []struct{ kind, field, name string }{{"Secret", "secret", "secretName"}, {"ConfigMap", "configMap", "name"}} {
+			name, _, _ := unstructured.NestedString(volume, source.field, source.name)
+			optional, _, _ := unstructured.NestedBool(volume, source.field, "optional")
+			note(source.kind, name, optional)
+		}
+	}
+	containers, _, _ := unstructured.NestedSlice(spec, "containers")
+	for _, c := range containers {
+		container, _ := c.(map[string]any)
+		environmentOf(container, note)
+	}
+	return names
+}
+
+// environmentOf notes what the environment of a container is taken from.
+func environmentOf(container map[string]any, note func(kind, name string, optional bool)) {
+	whole, _, _ := unstructured.NestedSlice(container, "envFrom")
+	for _, f := range whole {
+		from, _ := f.(map[string]any)
+		for kind, field := range map[string]string{"Secret": "secretRef", "ConfigMap": "configMapRef"} {
+			name, _, _ := unstructured.NestedString(from, field, "name")
+			optional, _, _ := unstructured.NestedBool(from, field, "optional")
+			note(kind, name, optional)
+		}
+	}
+	single, _, _ := unstructured.NestedSlice(container, "env")
+	for _, e := range single {
+		variable, _ := e.(map[string]any)
+		for kind, field := range map[string]string{"Secret": "secretKeyRef", "ConfigMap": "configMapKeyRef"} {
+			name, _, _ := unstructured.NestedString(variable, "valueFrom", field, "name")
+			optional, _, _ := unstructured.NestedBool(variable, "valueFrom", field, "optional")
+			note(kind, name, optional)
+		}
+	}
+}
+
+// GrantedBy names the bindings and the roles, as Kind/name or Kind/namespace/name, that
+// let a workload's account update or patch an object.
+func (f *Finder) GrantedBy(l *Workload, n graph.Node) []string {
+	id := n.Identity()
+	var names []string
+	for _, g := range f.rights().grantsOf(l.Account) {
+		if (g.namespace == "" || g.namespace == id.Namespace) && g.covers(id.Resource.GroupResource()) && g.allows(changing...) {
+			names = append(names, g.binding, g.role)
+		}
+	}
+	return names
+}
+
+// NodesOf returns the names of the nodes on which a workload has pods; none when that is
+// not known.
+func (f *Finder) NodesOf(l *Workload) []string {
+	own, err := f.podsOf(l)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, pod := range own {
+		name, _, _ := unstructured.NestedString(pod.Object, "spec", "nodeName")
+		if name == "" {
+			return nil
+		}
+		names = append(names, name)
+	}
+	return names
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Break is something outside a plan that stops working with it.
+type Break struct {
+	// Object is what breaks: it stays.
+	Object graph.Identity
+	// Says says what happens then.
+	Says string
+	// Certain is unset when it depends on what could not be read, or on who comes first.
+	Certain bool
+}
+
+// breaks finds what stops working outside the plan.
+func (l *looker) breaks() []Break {
+	var all []Break
+	if l.goes("services", "pods", "namespaces", "endpointslices") {
+		all = slices.Concat(l.webhooks(), l.apis(), l.conversions())
+	}
+	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
+		all = append(all, l.unserved()...)
+	}
+	return append(all, l.drivers()...)
+}
+
+// goes reports whether an object of one of the resources goes.
+func (l *looker) goes(resources ...string) bool {
+	for _, id := range l.named {
+		if slices.Contains(resources, id.Resource.Resource) {
+			return true
+		}
+	}
+	return false
+}
+
+// silenced says that what answers at a service goes by the plan, and answers now. certain
+// is false when that could not be read.
+func (l *looker) silenced(namespace, name string) (silenced, certain bool) {
+	then := l.then.asker.Serving(namespace, name)
+	if !then.Dead {
+		return false, true
+	}
+	return !l.now.asker.Serving(namespace, name).Dead, true
+}
+
+// webhooks are those that stay, fail closed, and lose what answers them.
+func (l *looker) webhooks() []Break {
+	var all []Break
+	for _, h := range l.then.asker.Webhooks() {
+		service := h.ClientConfig.Service
+		if service == nil || h.FailurePolicy == "Ignore" {
+			continue
+		}
+		if silenced, certain := l.silenced(service.Namespace, service.Name); silenced {
+			all = append(all, Break{h.Config, fmt.Sprintf(
+				"stays, and its webhook %s fails closed: what answers it, Service/%s/%s, goes. From then on it is refused to %s; that a controller removes a finalizer from such an object is an UPDATE",
+				h.Name, service.Namespace, service.Name, h.About()), certain})
+		}
+	}
+	return all
+}
+
+// apis are the aggregated APIs that stay without what serves them.
+func (l *looker) apis() []Break {
+	var all []Break
+	registered, err := l.then.evidence.List(evidence.APIServices, "")
+	if err != nil {
+		return nil // it is noted as unread
+	}
+	for i := range registered {
+		namespace, name := evidence.Nested(&registered[i], "spec", "service", "namespace"), evidence.Nested(&registered[i], "spec", "service", "name")
+		if name == "" {
+			continue
+		}
+		if silenced, certain := l.silenced(namespace, name); silenced {
+			all = append(all, Break{evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i]), fmt.Sprintf(
+				"stays, and what serves it, Service/%s/%s, goes: no namespace can be deleted to its end any more, and the garbage collector does not see its types", namespace, name), certain})
+		}
+	}
+	return all
+}
+
+// conversions are the definitions that stay without what converts their instances.
+func (l *looker) conversions() []Break {
+	var all []Break
+	definitions, err := l.then.evidence.List(evidence.CRDs, "")
+	if err != nil {
+		return nil
+	}
+	for i := range definitions {
+		d := &definitions[i]
+		at := func(field string) string {
+			return evidence.Nested(d, "spec", "conversion", "webhook", "clientConfig", "service", field)
+		}
+		if at("name") == "" || l.going[d.GetUID()] {
+			continue
+		}
+		if silenced, certain := l.silenced(at("namespace"), at("name")); silenced {
+			all = append(all, Break{evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d), fmt.Sprintf(
+				"stays, and what converts its objects between versions, Service/%s/%s, goes: those that are stored in another version can neither be read nor deleted, nor can their namespaces, and the garbage collector does not see them", at("namespace"), at("name")), certain})
+		}
+	}
+	return all
+}
+
+// maxKinds is the number of kinds of finalizers on what stays that are looked at.
+const maxKinds = 100
+
+// unserved are the finalizers on objects that stay whose controllers go.
+func (l *looker) unserved() []Break {
+	type kind struct {
+		resource  schema.GroupResource
+		finalizer string
+	}
+	counts, samples := map[kind]int{}, map[kind]graph.Node{}
+	var kinds []kind
+	for n := range l.graph.Nodes() {
+		if n.Virtual() || l.going[n.UID()] {
+			continue
+		}
+		for _, finalizer := range n.Object().Finalizers {
+			k := kind{n.Resource().GroupResource(), finalizer}
+			switch _, known := samples[k]; {
+			case known:
+				counts[k]++
+			case isForeign(finalizer):
+				counts[k], samples[k], kinds = 1, n, append(kinds, k)
+			}
+		}
+	}
+	slices.SortFunc(kinds, func(a, b kind) int { return samples[a].Compare(samples[b]) })
+	var all []Break
+	for _, k := range kinds[:min(len(kinds), maxKinds)] {
+		n := samples[k]
+		a := l.now.finder.Find(n, k.finalizer, finalizers.Metadata)
+		if a.Is != controllers.Served || a.By == nil {
+			continue
+		}
+		if loss := l.loses(n, a.By.Workload); loss != "" {
+			all = append(all, Break{a.By.ID, fmt.Sprintf("%s: %s that stay have its finalizer %s, and are stuck when they are deleted later", loss, evidence.Number(counts[k], n.Resource().Kind), k.finalizer), true})
+		}
+	}
+	return all
+}
+
+var (
+	csiDrivers = schema.GroupResource{Group: "storage.k8s.io", Resource: "csidrivers"}
+	volumes    = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+)
+
+// drivers are the storage drivers that go while there are volumes of theirs.
+func (l *looker) drivers() []Break {
+	var all []Break
+	for _, id := range l.named {
+		if id.Resource.GroupResource() != csiDrivers {
+			continue
+		}
+		items, err := l.now.evidence.List(volumes, "")
+		if err != nil {
+			continue
+		}
+		left := 0
+		for i := range items {
+			if driver, _, _ := unstructured.NestedString(items[i].Object, "spec", "csi", "driver"); driver == id.Name && !l.going[items[i].GetUID()] {
+				left++
+			}
+		}
+		if left > 0 {
+			all = append(all, Break{id, fmt.Sprintf("goes, and %s of it stay: they can be neither attached, detached nor deleted without their driver", evidence.Number(left, "PersistentVolume")), true})
+		}
+	}
+	slices.SortFunc(all, func(a, b Break) int { return a.Object.Compare(b.Object) })
+	return all
+}

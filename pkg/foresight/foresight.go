@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// Input is what foresight is about, and with what it looks.
+type Input struct {
+	// Plan was made with nothing known of who removes finalizers.
+	Plan *preview.Plan
+	// Source reads the cluster. Its graph is of everything that may be read.
+	Source evidence.Source
+	// Catalogue is the built-in one when it is nil.
+	Catalogue *finalizers.Catalogue
+	// Server is what is known of the API server.
+	Server answer.Server
+	// Safe: what needs a controller that goes is deleted before that.
+	Safe bool
+}
+
+// Sight is what is foreseen of a plan.
+type Sight struct {
+	// Services are the finalizers of others on what goes, in the order of the objects.
+	Services []Service
+	// Breaks is what stops working outside the plan, Lost what is lost with it or stays
+	// of it, Returns what comes back.
+	Breaks  []Break
+	Lost    []Loss
+	Returns []Return
+	// Waves are in which order to delete, when some order is better than any. When
+	// it was asked for they are those of the plan.
+	Waves []preview.Wave
+	// Unread says what could not be read, sorted.
+	Unread []string
+
+	of   map[types.UID][]*Service
+	safe bool
+}
+
+// looker looks at the cluster now, and as it will be.
+type looker struct {
+	Input
+	graph *graph.Graph
+	going map[types.UID]bool
+	// named are those of going, by their names.
+	named map[string]graph.Identity
+	now   view
+	then  view
+}
+
+// view is the cluster at one time.
+type view struct {
+	evidence *evidence.Reader
+	finder   *controllers.Finder
+	asker    *admission.Asker
+}
+
+func newView(ctx context.Context, source evidence.Source, catalogue *finalizers.Catalogue) view {
+	v := view{evidence: evidence.New(ctx, source)}
+	v.finder = controllers.New(v.evidence, catalogue, func() []evidence.Fact { return nil })
+	v.asker = admission.New(ctx, nil, v.evidence, v.finder)
+	return v
+}
+
+// Needed reports whether there is anything in a plan that foresight has more to say
+// about than the plan itself.
+func Needed(p *preview.Plan) bool {
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i].Object
+		if slices.Contains(serving, o.Resource.GroupResource()) || slices.ContainsFunc(o.Finalizers, isForeign) {
+			return true
+		}
+	}
+	return false
+}
+
+// serving are the types of which an object may keep others from their end when it goes,
+// or take something with it that is not in the cluster.
+var serving = []schema.GroupResource{
+	{Resource: "namespaces"}, {Resource: "services"}, {Resource: "serviceaccounts"}, {Resource: "persistentvolumeclaims"},
+	{Resource: "persistentvolumes"}, {Group: "apps", Resource: "statefulsets"}, csiDrivers,
+	{Group: "rbac.authorization.k8s.io", Resource: "roles"}, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}, {Group: "apiregistration.k8s.io", Resource: "apiservices"},
+	{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Resource: "mutatingwebhookconfigurations"},
+}
+
+// isForeign reports whether a finalizer is of a controller that somebody installed.
+func isForeign(finalizer string) bool {
+	if graph.IsCollectorFinalizer(finalizer) {
+		return false
+	}
+	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
+	return len(known) == 0 || known[0].Builtin == "" || known[0].Builtin == finalizers.CloudControllerManager
+}
+
+// Look finds out what a plan does not tell by itself. What cannot be read makes things
+// uncertain, and is no error.
+func Look(ctx context.Context, in Input) *Sight {
+	if in.Catalogue == nil {
+		in.Catalogue = finalizers.Builtin()
+	}
+	l := &looker{Input: in, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok {
+			l.named[n.Identity().String()] = n.Identity()
+		}
+	}
+	then := in.Source
+	then.Gone = func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) }
+	l.now, l.then = newView(ctx, in.Source, in.Catalogue), newView(ctx, then, in.Catalogue)
+	s := &Sight{of: map[types.UID][]*Service{}, safe: in.Safe}
+	s.Services = l.services()
+	for i := range s.Services {
+		service := &s.Services[i]
+		s.of[service.Object.UID] = append(s.of[service.Object.UID], service)
+	}
+	s.Waves, s.Breaks, s.Lost, s.Returns = l.waves(s), l.breaks(), l.lost(), l.returns()
+	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
+	return s
+}
+
+// node finds an object in the graph of everything, or else in that of the plan.
+func (l *looker) node(uid types.UID) (graph.Node, bool) {
+	if n, ok := l.graph.Node(uid); ok && !n.Virtual() {
+		return n, true
+	}
+	n, ok := l.Plan.Graph.Node(uid)
+	return n, ok && !n.Virtual()
+}
+
+// remade reports whether something that goes comes back at once: a pod whose maker
+// stays. A definition stays as long as it has instances.
+func (l *looker) remade(uid types.UID) bool {
+	n, ok := l.node(uid)
+	if !ok {
+		return false
+	}
+	if n.Resource().IsCRD() {
+		return true
+	}
+	if !n.Resource().IsPod() {
+		return false
+	}
+	return slices.ContainsFunc(n.Object().OwnerReferences, func(ref ownerReference) bool {
+		return ref.Controller != nil && *ref.Controller && !l.going[ref.UID]
+	})
+}
+
+// Serves says who removes a finalizer from an object, as preview.World asks.
+func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, why string) {
+	for _, service := range s.of[o.UID] {
+		if service.Finalizer != finalizer {
+			continue
+		}
+		switch service.outlook(s.safe) {
+		case Expected:
+			return simulator.Acts, ""
+		case Stuck:
+			return simulator.Nobody, ""
+		}
+		return simulator.Unknown, service.words(s.safe)
+	}
+	return simulator.Unknown, ""
+}
+
+// Tell adds to the outcomes of a plan, which was made with what Serves says, why.
+func (s *Sight) Tell(p *preview.Plan) {
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		services := s.of[o.Object.UID]
+		if len(services) == 0 || o.Result != gc.Deleted && o.Result != gc.Remaining {
+			continue
+		}
+		var worst *Service
+		for _, service := range services {
+			if worst == nil || service.outlook(s.safe) > worst.outlook(s.safe) {
+				worst = service
+			}
+		}
+		switch outlook := worst.outlook(s.safe); {
+		case outlook == Expected && o.Result == gc.Deleted:
+			o.Reason = join(o.Reason, worst.words(s.safe))
+		case outlook == Stuck && o.Result == gc.Remaining:
+			o.Reason = worst.words(s.safe)
+		}
+	}
+}
+
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return cmp.Or(a, b)
+	}
+	return a + "; " + b
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Loss is something that goes with an object of the plan and is worth more than that, or
+// that stays although one might think that it goes.
+type Loss struct {
+	// Object is what goes.
+	Object graph.Identity
+	// Says says what goes, or stays, with it.
+	Says string
+	// Stays: it does.
+	Stays bool
+	// Certain is unset when it depends on what could not be read.
+	Certain bool
+}
+
+// lost finds what is lost with what goes, and what stays of it.
+func (l *looker) lost() []Loss {
+	var nodes []graph.Node
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortFunc(nodes, graph.Node.Compare)
+	var all []Loss
+	for _, n := range nodes {
+		switch n.Resource().GroupResource() {
+		case evidence.Claims.GroupResource():
+			all = append(all, l.volumeOf(n)...)
+		case statefulSets.GroupResource():
+			all = append(all, l.claimsOf(n)...)
+		}
+		all = append(all, l.guarded(n)...)
+	}
+	return all
+}
+
+// volumeOf says what becomes of the volume of a claim.
+func (l *looker) volumeOf(n graph.Node) []Loss {
+	id := n.Identity()
+	claim, err := l.now.evidence.Whole(n)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	unknown := func(what string, err error) []Loss {
+		return []Loss{{Object: id, Says: fmt.Sprintf("what becomes of its volume is not known: %s could not be read: %v", what, err)}}
+	}
+	if err != nil {
+		return unknown("it", err)
+	}
+	name := evidence.Nested(claim, "spec", "volumeName")
+	if name == "" {
+		return nil
+	}
+	volume, err := l.now.evidence.Get(volumes, "", name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return unknown("PersistentVolume/"+name, err)
+	}
+	size := cmp.Or(evidence.Nested(volume, "spec", "capacity", "storage"), "of unknown size")
+	if policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy != "Delete" {
+		return []Loss{{Object: id, Says: fmt.Sprintf("PersistentVolume/%s (%s) and its data stay: its reclaim policy is %s", name, size, policy), Stays: true, Certain: true}}
+	}
+	return []Loss{{Object: id, Says: fmt.Sprintf("PersistentVolume/%s (%s) goes with its data: its reclaim policy is Delete", name, size), Certain: true}}
+}
+
+var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+
+// claimsOf says which claims of a StatefulSet stay.
+func (l *looker) claimsOf(n graph.Node) []Loss {
+	id := n.Identity()
+	set, err := l.now.evidence.Whole(n)
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return []Loss{{Object: id, Says: fmt.Sprintf("whether its claims stay is not known: it could not be read: %v", err), Stays: true}}
+	}
+	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	var stay []graph.Identity
+	for _, t := range templates {
+		template, _ := t.(map[string]any)
+		name, _, _ := unstructured.NestedString(template, "metadata", "name")
+		claims := regexp.MustCompile("^" + regexp.QuoteMeta(name+"-"+id.Name) + "-[0-9]+$")
+		for _, m := range l.now.evidence.In(id.Namespace) {
+			if m.Resource().GroupResource() == evidence.Claims.GroupResource() && claims.MatchString(m.Name()) && !l.going[m.UID()] {
+				stay = append(stay, m.Identity())
+			}
+		}
+	}
+	if len(stay) == 0 {
+		return nil
+	}
+	return []Loss{{Object: id, Says: fmt.Sprintf("%s of it with their data stay: %s (persistentVolumeClaimRetentionPolicy)", evidence.Number(len(stay), "PersistentVolumeClaim"), some(stay)), Stays: true, Certain: true}}
+}
+
+// some names the first of several objects.
+func some(ids []graph.Identity) string {
+	said := ""
+	for i, id := range ids[:min(len(ids), evidence.MaxShown)] {
+		if i > 0 {
+			said += ", "
+		}
+		said += id.String()
+	}
+	if more := len(ids) - evidence.MaxShown; more > 0 {
+		said += fmt.Sprintf(" and %d more", more)
+	}
+	return said
+}
+
+// guarded says what the finalizers of an object stand for, where the catalogue knows it:
+// that is done before the object is gone.
+func (l *looker) guarded(n graph.Node) []Loss {
+	var all []Loss
+	for _, finalizer := range n.Object().Finalizers {
+		if !isForeign(finalizer) || isHeldByOthers(finalizer) {
+			continue
+		}
+		for _, m := range l.now.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata) {
+			if m.WaitsFor != "" && !m.Harmless {
+				all = append(all, Loss{Object: n.Identity(), Says: fmt.Sprintf("before it goes, %s (finalizer %s of %s)", m.WaitsFor, finalizer, m.Product)})
+			}
+		}
+	}
+	return all
+}

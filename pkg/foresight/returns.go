@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Return is an object that comes back after the plan.
+type Return struct {
+	Object graph.Identity
+	// By is who makes it again, in words.
+	By string
+	// Certain is unset where it takes somebody's next action, or depends on settings.
+	Certain bool
+}
+
+// returns finds what comes back: what the plan itself knows of controllers that stay, and
+// what is kept in Git or a release.
+func (l *looker) returns() []Return {
+	var all []Return
+	for uid, by := range l.Plan.ComeBack {
+		if n, ok := l.node(uid); ok {
+			all = append(all, Return{Object: n.Identity(), By: by, Certain: !strings.Contains(by, " if ")})
+		}
+	}
+	for _, id := range l.Plan.Job.Targets[:min(len(l.Plan.Job.Targets), maxRead)] {
+		if n, ok := l.node(id.UID); ok {
+			if r, is := l.delivered(n); is {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Return) int { return a.Object.Compare(b.Object) })
+	return all
+}
+
+// maxRead is the number of targets of which is read who delivered them.
+const maxRead = 50
+
+var (
+	applications   = schema.GroupResource{Group: "argoproj.io", Resource: "applications"}
+	kustomizations = schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"}
+	helmReleases   = schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
+)
+
+// delivered says who delivered an object from Git, or with a release, and makes it again:
+// the tracking of Argo CD (util/argo/resource_tracking.go), the labels of Flux's
+// kustomize-controller and helm-controller, and the annotations of Helm
+// (pkg/action/validate.go).
+func (l *looker) delivered(n graph.Node) (Return, bool) {
+	o, err := l.now.evidence.Whole(n)
+	if err != nil {
+		return Return{}, false
+	}
+	r := Return{Object: n.Identity()}
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	switch {
+	case annotations["argocd.argoproj.io/tracking-id"] != "":
+		app, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
+		return l.byArgo(r, app[strings.LastIndex(app, "_")+1:])
+	case labels["argocd.argoproj.io/instance"] != "":
+		return l.byArgo(r, labels["argocd.argoproj.io/instance"])
+	case labels["kustomize.toolkit.fluxcd.io/name"] != "":
+		return l.byFlux(r, kustomizations, "Kustomization", labels["kustomize.toolkit.fluxcd.io/namespace"], labels["kustomize.toolkit.fluxcd.io/name"])
+	case labels["helm.toolkit.fluxcd.io/name"] != "":
+		return l.byFlux(r, helmReleases, "HelmRelease", labels["helm.toolkit.fluxcd.io/namespace"], labels["helm.toolkit.fluxcd.io/name"])
+	case labels["app.kubernetes.io/managed-by"] == "Helm" && annotations["meta.helm.sh/release-name"] != "":
+		r.By = "the next helm upgrade of release " + annotations["meta.helm.sh/release-namespace"] + "/" + annotations["meta.helm.sh/release-name"]
+		return r, true
+	}
+	return l.byLabel(r, o)
+}
+
+// byLabel is an object that has the usual label of an instance, as Argo CD sets it by
+// default: that says something only when there is such an Application.
+func (l *looker) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) {
+	instance := o.GetLabels()["app.kubernetes.io/instance"]
+	if instance == "" || !l.exists(applications, "", instance) {
+		return r, false
+	}
+	r.By = "perhaps Application " + instance + " of Argo CD, after which its label app.kubernetes.io/instance is called, if that syncs by itself"
+	return r, true
+}
+
+func (l *looker) byArgo(r Return, app string) (Return, bool) {
+	r.By = "Application " + app + " of Argo CD, if it syncs by itself, or with its next sync"
+	if !l.exists(applications, "", app) {
+		r.By = "Application " + app + " of Argo CD, which was not found here, if it is in another cluster"
+	}
+	return r, true
+}
+
+func (l *looker) byFlux(r Return, resource schema.GroupResource, kind, namespace, name string) (Return, bool) {
+	r.By, r.Certain = "Flux, with "+kind+"/"+namespace+"/"+name+", at its next reconciliation", true
+	if !l.exists(resource, namespace, name) {
+		if l.graph.Snapshot().Covers(resource, namespace, name) {
+			return r, false // a label that was left
+		}
+		r.By, r.Certain = r.By+", if that is still there", false
+	}
+	return r, true
+}
+
+// exists reports whether there is an object of that name that stays. An empty namespace
+// stands for any.
+func (l *looker) exists(resource schema.GroupResource, namespace, name string) bool {
+	return slices.ContainsFunc(l.then.evidence.Instances(resource), func(n graph.Node) bool {
+		return n.Name() == name && (namespace == "" || n.Namespace() == namespace)
+	})
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+)
+
+// TestScenarios runs the scenarios in testdata/*.txt. The first line of a case says what
+// is deleted; with "safe" before it the order is to be safe. Then comes a cluster, as
+// explaintest.World reads it, and after a line with -- what is foreseen: what becomes of
+// each object, and the waves.
+func TestScenarios(t *testing.T) {
+	scenarios.Run(t, func(t *testing.T, body string) string {
+		given, _, ok := strings.Cut(body, "\n--\n")
+		if !ok {
+			t.Fatal("no line --")
+		}
+		return given + "\n--\n" + foreseen(t, given) + body[len(strings.TrimRight(body, "\n")):]
+	})
+}
+
+func foreseen(t *testing.T, given string) string {
+	order, text, _ := strings.Cut(given, "\n")
+	words := strings.Fields(order)
+	safe := words[0] == "safe"
+	if safe {
+		words = words[1:]
+	}
+	w := explaintest.Parse(t, text)
+	g := w.Graph()
+	g.Snapshot().Facts = facts(w)
+	job := &preview.Job{Policy: metav1.DeletePropagationBackground}
+	for _, name := range words[1:] {
+		job.Targets = append(job.Targets, named(t, g, name))
+	}
+	run(job)
+	world := preview.World{Graph: g, Now: explaintest.Now, ControllerManager: true, Server: w.Server}
+	first, err := preview.Make(t.Context(), job, world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !foresight.Needed(first) {
+		return "nothing needs to be looked at"
+	}
+	source := evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: explaintest.Now}
+	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server, Safe: safe})
+	if safe {
+		job.Waves = sight.Waves
+	}
+	world.Serves = sight.Serves
+	p, err := preview.Again(t.Context(), first, job, world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sight.Tell(p)
+	return told(p, sight)
+}
+
+// run has a job delete its targets, in the order of its waves if it has any.
+func run(job *preview.Job) {
+	job.Run = func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+		return c.Delete(ctx, job.InOrder(nil), gc.DeleteOptions{Policy: job.Policy})
+	}
+}
+
+func named(t *testing.T, g *graph.Graph, name string) graph.Identity {
+	t.Helper()
+	for n := range g.Nodes() {
+		if n.Identity().String() == name {
+			return n.Identity()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return graph.Identity{}
+}
+
+// facts are what the metadata of a world does not tell.
+func facts(w *explaintest.World) graph.Facts {
+	f := graph.Facts{
+		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{}, CRDs: map[types.UID]graph.CRDFacts{},
+		Nodes: map[string]bool{}, NodesRead: true,
+	}
+	for key, o := range w.Whole {
+		switch resource, _, _ := strings.Cut(key, "/"); resource {
+		case "pods":
+			node, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName")
+			f.Pods[o.GetUID()] = graph.PodFacts{NodeName: node, Phase: "Running"}
+		case "namespaces":
+			f.Namespaces[o.GetUID()] = graph.NamespaceFacts{Finalizers: []string{"kubernetes"}}
+		case "customresourcedefinitions":
+			plural, group, _ := strings.Cut(o.GetName(), ".")
+			f.CRDs[o.GetUID()] = graph.CRDFacts{Group: group, Plural: plural, Established: true}
+		case "nodes":
+			f.Nodes[o.GetName()] = true
+		}
+	}
+	return f
+}
+
+func unsure(certain bool) string {
+	if certain {
+		return ""
+	}
+	return " (not certain)"
+}
+
+func told(p *preview.Plan, s *foresight.Sight) string {
+	var lines []string
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		line := fmt.Sprintf("%s: %s", o.Object.Identity(), o.Result)
+		if p.Expected[o.Object.UID] {
+			line += " (expected)"
+		}
+		if o.Reason != "" {
+			line += ": " + o.Reason
+		}
+		lines = append(lines, line)
+	}
+	for _, b := range s.Breaks {
+		lines = append(lines, fmt.Sprintf("breaks: %s: %s%s", b.Object, b.Says, unsure(b.Certain)))
+	}
+	for _, loss := range s.Lost {
+		word := "lost"
+		if loss.Stays {
+			word = "stays"
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s: %s%s", word, loss.Object, loss.Says, unsure(loss.Certain)))
+	}
+	for _, r := range s.Returns {
+		lines = append(lines, fmt.Sprintf("returns: %s: by %s%s", r.Object, r.By, unsure(r.Certain)))
+	}
+	for i, wave := range s.Waves {
+		var names []string
+		for _, id := range wave.Objects {
+			names = append(names, id.String())
+		}
+		lines = append(lines, fmt.Sprintf("wave %d: %s: %s", i+1, strings.Join(names, ", "), wave.Why))
+	}
+	for _, unread := range s.Unread {
+		lines = append(lines, "unread: "+unread)
+	}
+	return strings.Join(lines, "\n")
+}

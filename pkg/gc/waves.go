@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc
+
+import (
+	"errors"
+	"maps"
+	"slices"
+)
+
+// wavesOf returns the targets by their waves, the first first.
+func wavesOf(targets []Target) [][]*Target {
+	byNumber := map[int][]*Target{}
+	for i := range targets {
+		t := &targets[i]
+		byNumber[t.Wave] = append(byNumber[t.Wave], t)
+	}
+	var waves [][]*Target
+	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
+		waves = append(waves, byNumber[number])
+	}
+	return waves
+}
+
+// nextWave queues the next targets, if all that were to go before them have gone, and
+// reports whether there are any. What is not deleted because of one that is still
+// there remains for that reason.
+func (c *Collector) nextWave() bool {
+	if len(c.waves) == 0 {
+		return false
+	}
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	for _, uid := range c.turns.targets {
+		if v, ok := c.state.view(uid); ok && !v.gone {
+			c.holdBack(errors.New("not deleted, because what was to go before it is still there: " + v.object.Identity().String()))
+			return false
+		}
+	}
+	wave := c.waves[0]
+	c.waves, c.turns.rested = c.waves[1:], false
+	for _, t := range wave {
+		if t.UID == "" {
+			c.report.nameless = append(c.report.nameless, objectOf(t.Identity))
+			continue
+		}
+		if v, ok := c.state.view(t.UID); !ok || v.gone {
+			c.enqueueDependents(t.UID)
+			continue
+		}
+		c.queue.push(task{kind: deleteTarget, uid: t.UID, target: t})
+		c.turns.targets = append(c.turns.targets, t.UID)
+	}
+	return true
+}
+
+// holdBack says of the targets whose turn does not come why.
+func (c *Collector) holdBack(why error) {
+	for _, wave := range c.waves {
+		for _, t := range wave {
+			if v, ok := c.state.view(t.UID); ok && !v.gone && !v.object.BeingDeleted() {
+				c.report.guarded(t.UID, why)
+			}
+		}
+	}
+	c.waves = nil
+}
