@@ -94,9 +94,10 @@ func newDelete(g *globals) *cobra.Command {
 	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Seconds that the named pods get to end; negative leaves it to them. Without --force 0 is 1")
 	flags.BoolVar(&o.now, "now", false, "Give the named pods a second to end, as --grace-period=1 does")
 	flags.BoolVar(&o.force, "force", false, "Remove the named pods at once, without waiting for their kubelets: their containers may go on. No finalizer is removed")
+	flags.StringVar(&o.order, "order", "default", `In which order: "default" deletes what was named at once, "safe" first what needs a controller that goes as well, and waits until it is gone`)
 	flags.BoolVar(&o.all, "all", false, "Delete all objects of the named types in the namespace")
 	flags.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "Treat an object that does not exist as deleted")
-	g.completeValues(cmd, map[string][]string{"cascade": {"background", "foreground", "orphan"}})
+	g.completeValues(cmd, map[string][]string{"cascade": {"background", "foreground", "orphan"}, "order": orders})
 	return cmd
 }
 
@@ -160,13 +161,15 @@ func (o *deleteOptions) run(ctx context.Context) error {
 		return o.nothing(s, g)
 	}
 	options := gc.DeleteOptions{Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds()}
-	return o.execute(ctx, &job{
+	j := &job{
 		session: s, snapshot: snapshot, graph: g, dangers: o.dangers(g, ids),
 		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
-		Job: preview.Job{Policy: options.Policy, Targets: ids, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Delete(ctx, o.chosen(ids), options)
-		}},
-	})
+		Job:      preview.Job{Policy: options.Policy, Targets: ids},
+	}
+	j.Run = func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+		return c.Delete(ctx, j.InOrder(o.chosen(ids)), options)
+	}
+	return o.execute(ctx, j)
 }
 
 // identifiable refuses objects of which no write can say that it is for them: they

@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -39,6 +40,7 @@ type deletion struct {
 	concurrency     int
 	allowIncomplete bool
 	scope           string
+	order           string
 	flags           *pflag.FlagSet
 	output          output[*deletionAnswer]
 }
@@ -78,6 +80,8 @@ func (d *deletion) validateDeletion() error {
 		return usageError{fmt.Errorf(`invalid --dry-run %q: must be "none", "client" or "server"`, d.dryRun)}
 	case !slices.Contains(scopes, d.scope):
 		return usageError{fmt.Errorf(`invalid --scope %q: must be "auto", "namespace" or "cluster"`, d.scope)}
+	case d.order != "" && !slices.Contains(orders, d.order):
+		return usageError{fmt.Errorf(`invalid --order %q: must be "default" or "safe"`, d.order)}
 	case d.concurrency < 1:
 		return usageError{errors.New("--concurrency must be at least 1")}
 	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
@@ -104,11 +108,12 @@ type job struct {
 
 // execute previews a job, and unless it is a dry run asks and does it.
 func (d *deletion) execute(ctx context.Context, j *job) error {
-	p, err := d.preview(ctx, j)
+	p, sight, err := d.preview(ctx, j)
 	if err != nil {
 		return err
 	}
 	plan, report := render.NewDeletionPlan(p), p.Report
+	plan.Foresee(sight, d.order == orderSafe)
 	for _, danger := range j.dangers {
 		fmt.Fprintln(d.ErrOut, "Warning: "+danger)
 	}
@@ -118,13 +123,16 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 		}
 	}
 	if d.dryRun != "none" {
-		if err := d.printPlan(j, plan, report); err != nil {
+		if err := d.printPlan(j, plan, report, sight); err != nil {
 			return err
+		}
+		if better := d.betterOrder(sight); better != "" {
+			fmt.Fprintln(d.ErrOut, "hint: in this order something may get stuck that need not: "+better)
 		}
 		if err := d.finish(j.session, j.snapshot); err != nil {
 			return err
 		}
-		return d.refusals(plan)
+		return cmp.Or(d.refusals(plan), d.wouldStick(report, sight))
 	}
 	if err := d.refuseIncomplete(j); err != nil {
 		return err
@@ -132,7 +140,7 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	if len(plan.Steps) == 0 {
 		return d.withoutSteps(j, report)
 	}
-	if err := d.consent(ctx, j, p); err != nil {
+	if err := d.consent(ctx, j, p, sight); err != nil {
 		return err
 	}
 	return d.perform(ctx, j, p)
@@ -167,12 +175,30 @@ func remains(report *gc.Report) error {
 
 // preview reads what there is to know of the concerned objects beyond metadata, and
 // makes the plan.
-func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, error) {
+func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresight.Sight, error) {
 	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
 	now := j.session.reader.Now(ctx)
-	return preview.Make(ctx, &j.Job, preview.World{
+	world := preview.World{
 		Graph: j.graph, Now: now, ControllerManager: j.session.reader.ControllerManagerAlive(ctx, now), Server: j.session.reader.Server(ctx),
-	})
+	}
+	p, err := preview.Make(ctx, &j.Job, world)
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.foresee(ctx, j, p, world)
+}
+
+// wouldStick is the exit code of a dry run with --strict: something would remain, or may
+// because its controller goes as well.
+func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
+	if !d.strict {
+		return nil
+	}
+	remains := slices.ContainsFunc(report.Outcomes, func(o gc.Outcome) bool { return o.Result == gc.Remaining })
+	if remains || d.order != orderSafe && sight != nil && len(sight.Waves) > 0 {
+		return errRemaining
+	}
+	return nil
 }
 
 // withFacts returns the concerned objects of which there is more to know than
@@ -227,6 +253,8 @@ type deletionAnswer struct {
 	// plan is that of a preview, nil for a run. events are the writes of a run.
 	plan   *render.DeletionPlan
 	events []render.Event
+	// sight is what is foreseen of a preview, nil when there is nothing to foresee.
+	sight *foresight.Sight
 }
 
 func (a *deletionAnswer) document() runtime.Object {
@@ -241,11 +269,13 @@ func (d *deletion) writeText(w io.Writer, style render.Style, a *deletionAnswer)
 		return render.Summary(w, style, render.Past, a.report.Outcomes)
 	}
 	fmt.Fprintf(w, "%s (%s):\n", a.job.sentence, d.dryRunWords())
-	return render.Plan(w, style, a.plan, a.report)
+	return render.Plan(w, style, a.plan, a.report, func(w io.Writer) error {
+		return render.Foresight(w, style, a.sight, d.order == orderSafe)
+	})
 }
 
-func (d *deletion) printPlan(j *job, plan *render.DeletionPlan, report *gc.Report) error {
-	return d.output.print(d.globals, &deletionAnswer{job: j, report: report, plan: plan})
+func (d *deletion) printPlan(j *job, plan *render.DeletionPlan, report *gc.Report, sight *foresight.Sight) error {
+	return d.output.print(d.globals, &deletionAnswer{job: j, report: report, plan: plan, sight: sight})
 }
 
 func (d *deletion) dryRunWords() string {
@@ -304,7 +334,7 @@ func (d *deletion) refuseIncomplete(j *job) error {
 
 // consent shows the summary and asks, or finds out why the job must not be
 // done.
-func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan) error {
+func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *foresight.Sight) error {
 	style, err := d.style(d.ErrOut)
 	if err != nil {
 		return err
@@ -312,6 +342,12 @@ func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan) error {
 	fmt.Fprintln(d.ErrOut, j.sentence+":")
 	if err := render.Summary(d.ErrOut, style, render.Future, p.Report.Outcomes); err != nil {
 		return err
+	}
+	if err := render.Foresight(d.ErrOut, style, sight, d.order == orderSafe); err != nil {
+		return err
+	}
+	if better := d.betterOrder(sight); better != "" {
+		fmt.Fprintln(d.ErrOut, "hint: in this order something may get stuck that need not: "+better)
 	}
 	if p.Takes >= time.Second && d.wait {
 		fmt.Fprintf(d.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(p.Takes))
@@ -471,7 +507,7 @@ func (d *deletion) printNothing(j *job) error {
 	case d.output.name == "":
 		return nil
 	case d.dryRun != "none":
-		return d.printPlan(j, render.NewDeletionPlan(preview.Nothing(j.graph)), report)
+		return d.printPlan(j, render.NewDeletionPlan(preview.Nothing(j.graph)), report, nil)
 	}
 	return d.printReport(j, []render.Event{}, report)
 }

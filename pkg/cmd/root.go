@@ -55,7 +55,7 @@ var errRemaining = errors.New("something remains")
 func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams) int {
 	// client-go logs errors that it also returns; the user gets them once.
 	utilruntime.ErrorHandlers = nil
-	root := newRoot(argv[0], streams)
+	root := newRoot(argv, streams)
 	root.SetArgs(arguments(argv))
 	command, err := root.ExecuteContextC(ctx)
 	switch {
@@ -143,6 +143,8 @@ type globals struct {
 	color  string
 	// verbosity is the value of -v.
 	verbosity int
+	// argv are the words of the command line after the program's name.
+	argv []string
 }
 
 // example returns the examples of a command, in whose text NAME stands where
@@ -164,13 +166,13 @@ func (g *globals) logRequests() {
 // documentation. program is the name of the plugin's file, which the texts
 // follow.
 func Command(program string) *cobra.Command {
-	return newRoot(program, genericiooptions.NewTestIOStreamsDiscard())
+	return newRoot([]string{program}, genericiooptions.NewTestIOStreamsDiscard())
 }
 
-func newRoot(argv0 string, streams genericiooptions.IOStreams) *cobra.Command {
-	program := programName(argv0)
+func newRoot(argv []string, streams genericiooptions.IOStreams) *cobra.Command {
+	program := programName(argv[0])
 	name := displayName(program)
-	g := &globals{IOStreams: streams, name: name, config: genericclioptions.NewConfigFlags(true)}
+	g := &globals{IOStreams: streams, name: name, argv: argv[1:], config: genericclioptions.NewConfigFlags(true)}
 	root := &cobra.Command{
 		Use:   program,
 		Short: "Show, preview and drive garbage collection",

@@ -4,6 +4,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -133,10 +134,10 @@ func NoSteps(report *gc.Report) string {
 	return "Nothing to do."
 }
 
-// Plan writes a preview: what becomes of the objects, then the steps in order,
-// then the digest that confirms them. Without steps it says that there are none.
-func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report) error {
-	if err := Summary(w, style, Future, report.Outcomes); err != nil {
+// Plan writes a preview: what becomes of the objects, what else is foreseen, then the
+// steps in order, then the digest that confirms them. Without steps it says that there are none.
+func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report, foreseen func(io.Writer) error) error {
+	if err := cmp.Or(Summary(w, style, Future, report.Outcomes), foreseen(w)); err != nil {
 		return err
 	}
 	if len(report.Outcomes) > 0 || len(plan.Steps) > 0 {

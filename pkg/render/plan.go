@@ -26,6 +26,15 @@ type DeletionPlan struct {
 	Targets           []ObjectReference          `json:"targets"`
 	Steps             []PlanStep                 `json:"steps"`
 	Outcome           []Outcome                  `json:"outcome"`
+	// WouldBreak is what stops working outside the plan, Lost what is lost with it or
+	// stays of it, Returns what comes back.
+	WouldBreak []Broken    `json:"wouldBreak,omitempty"`
+	Lost       []Lost      `json:"lost,omitempty"`
+	Returns    []Returning `json:"returns,omitempty"`
+	// Waves are in which order the targets, and what has to go before them, are deleted.
+	Waves []Wave `json:"waves,omitempty"`
+	// Unread is what could not be read to find that out.
+	Unread []string `json:"unread,omitempty"`
 	// Digest is the same as long as the same writes would be made to the same
 	// versions of the same objects, and the same objects would go with them.
 	Digest string `json:"digest"`
@@ -76,6 +85,8 @@ type Outcome struct {
 	Reason     string            `json:"reason"`
 	WaitingFor []ObjectReference `json:"waitingFor,omitempty"`
 	Finalizers []string          `json:"finalizers,omitempty"`
+	// Expected: a controller that works has to do its part for it.
+	Expected bool `json:"expected,omitempty"`
 }
 
 // DeletionReport is the document of a run.
@@ -118,6 +129,9 @@ func NewDeletionPlan(p *preview.Plan) *DeletionPlan {
 	}
 	for i := range p.Report.Steps {
 		plan.Steps = append(plan.Steps, newPlanStep(p, i))
+	}
+	for i := range plan.Outcome {
+		plan.Outcome[i].Expected = p.Expected[p.Report.Outcomes[i].Object.UID]
 	}
 	return plan
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+)
+
+// orderSafe is the value of --order with which what needs a controller that goes is
+// deleted before that.
+const orderSafe = "safe"
+
+// orders are the values of --order.
+var orders = []string{"default", orderSafe}
+
+// foresee makes a plan anew with what can be found out about who removes the finalizers
+// of what goes, and says what else the deletion means. A plan that goes without saying
+// costs nothing. What controllers do depends on the whole cluster, so that is read, as
+// far as it may be.
+func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world preview.World) (*preview.Plan, *foresight.Sight, error) {
+	if !foresight.Needed(p) {
+		return p, nil, nil
+	}
+	s := j.session
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	if err != nil {
+		return nil, nil, err
+	}
+	sight := foresight.Look(ctx, foresight.Input{
+		Plan: p, Server: world.Server, Safe: d.order == orderSafe,
+		Source: evidence.Source{Cluster: s.reader, Graph: graph.New(snapshot), Events: s.reader.Events, Now: world.Now, Wait: wait},
+	})
+	if ctx.Err() != nil {
+		return nil, nil, ctx.Err()
+	}
+	if d.order == orderSafe {
+		j.Waves = sight.Waves
+	}
+	world.Serves = sight.Serves
+	again, err := preview.Again(ctx, p, &j.Job, world)
+	if err != nil {
+		return nil, nil, err
+	}
+	sight.Tell(again)
+	return again, sight, nil
+}
+
+// betterOrder is the command with which nothing of a plan gets stuck that would not have
+// to, empty when there is none.
+func (d *deletion) betterOrder(s *foresight.Sight) string {
+	if s == nil || d.order == orderSafe || len(s.Waves) == 0 {
+		return ""
+	}
+	words := []string{d.name}
+	for _, word := range d.argv {
+		words = append(words, shell.Quote(word))
+	}
+	return strings.Join(words, " ") + " --order=safe"
+}
