@@ -5,6 +5,7 @@ package foresight
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -151,7 +152,7 @@ func (l *looker) unserved() []Break {
 			continue
 		}
 		if loss := l.loses(n, a.By.Workload); loss != "" {
-			all = append(all, Break{a.By.ID, fmt.Sprintf("%s: %s that stay have its finalizer %s, and are stuck when they are deleted later", loss, evidence.Number(counts[k], n.Resource().Kind), k.finalizer), true})
+			all = append(all, Break{a.By.ID, fmt.Sprintf("serves the finalizer %s, %s; what stays with it, %s, gets stuck when it is deleted later", k.finalizer, andIts(loss), evidence.Number(counts[k], n.Resource().Kind)), true})
 		}
 	}
 	return all
@@ -185,4 +186,9 @@ func (l *looker) drivers() []Break {
 	}
 	slices.SortFunc(all, func(a, b Break) int { return a.Object.Compare(b.Object) })
 	return all
+}
+
+// andIts makes a clause about a controller one of a list.
+func andIts(clause string) string {
+	return strings.NewReplacer("which ", "and ", "whose ", "and its ").Replace(clause)
 }

@@ -133,8 +133,10 @@ type Target struct {
 	// lower ones have gone, and everything is at rest. When one of them stays, the
 	// run ends without.
 	Wave int
-	// Policy takes the place of that of the options, if it is not empty.
+	// Policy takes the place of that of the options, if it is not empty, and Reason that
+	// of an object that the user named.
 	Policy metav1.DeletionPropagation
+	Reason string
 }
 
 // Delete deletes the targets with the policy and then does what the garbage

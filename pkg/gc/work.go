@@ -76,7 +76,7 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	}
 	left := false
 	if t.Reselect == nil {
-		o = c.writer.deleteNamed(ctx, o, deleteOptions)
+		o = c.writer.deleteNamed(ctx, o, deleteOptions, cmp.Or(t.Reason, byUser))
 	} else {
 		o, left = c.writer.deleteSelected(ctx, o, deleteOptions, t)
 	}

@@ -90,9 +90,9 @@ func (w *writer) deleteDecided(ctx context.Context, o graph.Object, options meta
 // deleteNamed deletes an object that the user named, whatever becomes of it
 // meanwhile; in the end by UID alone. It returns the object as the last delete found
 // it.
-func (w *writer) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions) graph.Object {
+func (w *writer) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string) graph.Object {
 	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, o, options, byUser, byUID, w.read)
+		t := w.tryDelete(ctx, o, options, reason, byUID, w.read)
 		if t.done {
 			return o
 		}

@@ -411,6 +411,8 @@ func (p *parser) actionWord(a *Action, word string) error {
 		if p.Object(path) == nil {
 			return fmt.Errorf("there is no object %s", path)
 		}
+	case word == "then" && a.Verb == Delete:
+		a.Then = append(a.Then, len(a.Paths))
 	case word == "uid=nobody":
 		a.OtherUID = true
 	case word == "version=stale":

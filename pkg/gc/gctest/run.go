@@ -198,8 +198,12 @@ func Act(ctx context.Context, collector *gc.Collector, stage *Stage, a Action) (
 		return collector.Collect(ctx, stage.Namespace(a.In))
 	}
 	var targets []gc.Target
-	for _, p := range a.Paths {
-		targets = append(targets, gc.Target{Identity: stage.Identity(p)})
+	wave := 0
+	for i, p := range a.Paths {
+		if slices.Contains(a.Then, i) {
+			wave++
+		}
+		targets = append(targets, gc.Target{Identity: stage.Identity(p), Wave: wave})
 	}
 	return collector.Delete(ctx, targets, gc.DeleteOptions{Policy: a.Policy, GracePeriodSeconds: a.Grace})
 }

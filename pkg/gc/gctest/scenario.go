@@ -179,6 +179,8 @@ const Here = "."
 type Action struct {
 	Verb  Verb
 	Paths []Path
+	// Then are the places in Paths at which the next wave of a delete begins.
+	Then []int
 	// Policy is that of a delete; empty for none.
 	Policy metav1.DeletionPropagation
 	Grace  *int64
@@ -200,7 +202,10 @@ type Action struct {
 // String returns the action as scenarios write it.
 func (a Action) String() string {
 	words := []string{string(a.Verb)}
-	for _, p := range a.Paths {
+	for i, p := range a.Paths {
+		if slices.Contains(a.Then, i) {
+			words = append(words, "then")
+		}
 		words = append(words, p.String())
 	}
 	if a.In != "" {
