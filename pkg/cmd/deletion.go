@@ -431,6 +431,9 @@ func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 	if err != nil {
 		return err
 	}
+	if err := d.acceptable(ctx, j, p); err != nil {
+		return err
+	}
 	watchContext, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	server.Concern(awaited(j))

@@ -4,11 +4,15 @@ package cmd
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -51,6 +55,32 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 	}
 	sight.Tell(again)
 	return again, sight, nil
+}
+
+// acceptable asks the API server, before the first wave is deleted, whether it would
+// accept the deletes of the targets that come later: what goes first goes for their sake.
+// What cannot be asked is taken to be accepted.
+func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) error {
+	if len(j.Waves) == 0 {
+		return nil
+	}
+	server, err := j.session.dryRunner()
+	if err != nil {
+		return err
+	}
+	for _, step := range p.Report.Steps {
+		named := slices.ContainsFunc(j.Targets, func(id graph.Identity) bool { return id.UID == step.Object.UID })
+		if step.Action != gc.ActionDelete || !named {
+			continue
+		}
+		if err := server.Ask(ctx, step, j.snapshot); err != nil && !errors.As(err, new(cluster.NotAskedError)) {
+			return hintedError{
+				fmt.Errorf("deleting %s: the API server would not accept that: %w", step.Object.Identity(), err),
+				"nothing was changed: what has to go before it is deleted only when it can go itself",
+			}
+		}
+	}
+	return nil
 }
 
 // betterOrder is the command with which nothing of a plan gets stuck that would not have

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -68,11 +69,19 @@ func (l *looker) webhooks() []Break {
 		}
 		if silenced, certain := l.silenced(service.Namespace, service.Name); silenced {
 			all = append(all, Break{h.Config, fmt.Sprintf(
-				"stays, and its webhook %s fails closed: what answers it, Service/%s/%s, goes. From then on it is refused to %s; that a controller removes a finalizer from such an object is an UPDATE",
-				h.Name, service.Namespace, service.Name, h.About()), certain})
+				"stays, and its webhook %s fails closed: what answers it, Service/%s/%s, goes. From then on %s is refused%s",
+				h.Name, service.Namespace, service.Name, h.About(), finalizersToo(h)), certain})
 		}
 	}
 	return all
+}
+
+// finalizersToo says what people forget of a webhook that is asked about updates.
+func finalizersToo(h *admission.Webhook) string {
+	if h.Asked("UPDATE") {
+		return ", and with it the removal of finalizers"
+	}
+	return ""
 }
 
 // apis are the aggregated APIs that stay without what serves them.
@@ -181,7 +190,7 @@ func (l *looker) drivers() []Break {
 			}
 		}
 		if left > 0 {
-			all = append(all, Break{id, fmt.Sprintf("goes, and %s of it stay: they can be neither attached, detached nor deleted without their driver", evidence.Number(left, "PersistentVolume")), true})
+			all = append(all, Break{id, fmt.Sprintf("goes, and leaves %s that can be neither attached, detached nor deleted without it", evidence.Number(left, "PersistentVolume")), true})
 		}
 	}
 	slices.SortFunc(all, func(a, b Break) int { return a.Object.Compare(b.Object) })

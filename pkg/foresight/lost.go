@@ -110,7 +110,7 @@ func (l *looker) claimsOf(n graph.Node) []Loss {
 	if len(stay) == 0 {
 		return nil
 	}
-	return []Loss{{Object: id, Says: fmt.Sprintf("%s of it with their data stay: %s (persistentVolumeClaimRetentionPolicy)", evidence.Number(len(stay), "PersistentVolumeClaim"), some(stay)), Stays: true, Certain: true}}
+	return []Loss{{Object: id, Says: fmt.Sprintf("its claims stay with their data: %s (persistentVolumeClaimRetentionPolicy)", some(stay)), Stays: true, Certain: true}}
 }
 
 // some names the first of several objects.

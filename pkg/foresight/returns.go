@@ -15,10 +15,12 @@ import (
 // Return is an object that comes back after the plan.
 type Return struct {
 	Object graph.Identity
-	// By is who makes it again, in words.
-	By string
+	// Says says who makes it again.
+	Says string
 	// Certain is unset where it takes somebody's next action, or depends on settings.
 	Certain bool
+	// Told: the outcome of the object says so, too.
+	Told bool
 }
 
 // returns finds what comes back: what the plan itself knows of controllers that stay, and
@@ -27,7 +29,7 @@ func (l *looker) returns() []Return {
 	var all []Return
 	for uid, by := range l.Plan.ComeBack {
 		if n, ok := l.node(uid); ok {
-			all = append(all, Return{Object: n.Identity(), By: by, Certain: !strings.Contains(by, " if ")})
+			all = append(all, Return{Object: n.Identity(), Says: by, Certain: !strings.Contains(by, " if "), Told: true})
 		}
 	}
 	for _, id := range l.Plan.Job.Targets[:min(len(l.Plan.Job.Targets), maxRead)] {
@@ -72,7 +74,7 @@ func (l *looker) delivered(n graph.Node) (Return, bool) {
 	case labels["helm.toolkit.fluxcd.io/name"] != "":
 		return l.byFlux(r, helmReleases, "HelmRelease", labels["helm.toolkit.fluxcd.io/namespace"], labels["helm.toolkit.fluxcd.io/name"])
 	case labels["app.kubernetes.io/managed-by"] == "Helm" && annotations["meta.helm.sh/release-name"] != "":
-		r.By = "the next helm upgrade of release " + annotations["meta.helm.sh/release-namespace"] + "/" + annotations["meta.helm.sh/release-name"]
+		r.Says = "recreated by the next helm upgrade of release " + annotations["meta.helm.sh/release-namespace"] + "/" + annotations["meta.helm.sh/release-name"]
 		return r, true
 	}
 	return l.byLabel(r, o)
@@ -85,25 +87,25 @@ func (l *looker) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) 
 	if instance == "" || !l.exists(applications, "", instance) {
 		return r, false
 	}
-	r.By = "perhaps Application " + instance + " of Argo CD, after which its label app.kubernetes.io/instance is called, if that syncs by itself"
+	r.Says = "recreated by Application " + instance + " of Argo CD, if its label app.kubernetes.io/instance means that one, and it syncs by itself"
 	return r, true
 }
 
 func (l *looker) byArgo(r Return, app string) (Return, bool) {
-	r.By = "Application " + app + " of Argo CD, if it syncs by itself, or with its next sync"
+	r.Says = "recreated by Application " + app + " of Argo CD, at once if it heals itself, and otherwise with its next sync"
 	if !l.exists(applications, "", app) {
-		r.By = "Application " + app + " of Argo CD, which was not found here, if it is in another cluster"
+		r.Says = "recreated by Application " + app + " of Argo CD, which was not found here, if it is in another cluster"
 	}
 	return r, true
 }
 
 func (l *looker) byFlux(r Return, resource schema.GroupResource, kind, namespace, name string) (Return, bool) {
-	r.By, r.Certain = "Flux, with "+kind+"/"+namespace+"/"+name+", at its next reconciliation", true
+	r.Says, r.Certain = "recreated by "+kind+"/"+namespace+"/"+name+" of Flux, at its next reconciliation", true
 	if !l.exists(resource, namespace, name) {
 		if l.graph.Snapshot().Covers(resource, namespace, name) {
 			return r, false // a label that was left
 		}
-		r.By, r.Certain = r.By+", if that is still there", false
+		r.Says, r.Certain = r.Says+", if that is still there", false
 	}
 	return r, true
 }

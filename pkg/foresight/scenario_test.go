@@ -144,7 +144,7 @@ func told(p *preview.Plan, s *foresight.Sight) string {
 		lines = append(lines, fmt.Sprintf("%s: %s: %s%s", word, loss.Object, loss.Says, unsure(loss.Certain)))
 	}
 	for _, r := range s.Returns {
-		lines = append(lines, fmt.Sprintf("returns: %s: by %s%s", r.Object, r.By, unsure(r.Certain)))
+		lines = append(lines, fmt.Sprintf("returns: %s: %s%s", r.Object, r.Says, unsure(r.Certain)))
 	}
 	for i, wave := range s.Waves {
 		var names []string

@@ -28,7 +28,7 @@ type Lost struct {
 // Returning is an object that comes back.
 type Returning struct {
 	Object  ObjectReference `json:"object"`
-	By      string          `json:"by"`
+	Message string          `json:"message"`
 	Certain bool            `json:"certain"`
 }
 
@@ -52,7 +52,7 @@ func (p *DeletionPlan) Foresee(s *foresight.Sight, safe bool) {
 		p.Lost = append(p.Lost, Lost{NewObjectReference(l.Object), l.Says, l.Stays, l.Certain})
 	}
 	for _, r := range s.Returns {
-		p.Returns = append(p.Returns, Returning{NewObjectReference(r.Object), r.By, r.Certain})
+		p.Returns = append(p.Returns, Returning{NewObjectReference(r.Object), r.Says, r.Certain})
 	}
 	for i, wave := range s.Waves {
 		if safe {
@@ -79,7 +79,9 @@ func Foresight(w io.Writer, style Style, s *foresight.Sight, safe bool) error {
 		}
 	}
 	for _, r := range s.Returns {
-		out.add("would come back", yellow, r.Object, "made again by "+r.By, r.Certain)
+		if !r.Told {
+			out.add("would come back", yellow, r.Object, r.Says, r.Certain)
+		}
 	}
 	if safe {
 		for i, wave := range s.Waves {

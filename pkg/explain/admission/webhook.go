@@ -185,6 +185,11 @@ func (a *Asker) Webhooks() []*Webhook {
 	return all
 }
 
+// Asked reports whether it is asked about an operation on objects of any type.
+func (h *Webhook) Asked(operation string) bool {
+	return slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return evidence.Lists(r.Operations, operation) })
+}
+
 // About says for people what requests the API server asks the webhook about.
 func (h *Webhook) About() string {
 	var said []string
