@@ -47,3 +47,8 @@ func (s Server) DeletesUnreadable() bool { return s.atLeast("1.37.0") }
 // not be listed: since 1.32 (kubernetes/kubernetes#125796). Below, one that was started
 // anew waits for that type for ever. What is not known is yes.
 func (s Server) CollectsWithoutAll() bool { return s.version == nil || s.atLeast("1.32.0") }
+
+// TakesEndpoints reports whether the server deletes the Endpoints of a Service with it:
+// below 1.37 (registry/core/service/storage, afterDelete). Since then that is left to the
+// endpoints controller. What is not known is yes.
+func (s Server) TakesEndpoints() bool { return !s.atLeast("1.37.0") }

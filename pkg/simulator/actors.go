@@ -217,7 +217,7 @@ func (s *Server) written(o *graph.Object) {
 func (s *Server) removed(o *graph.Object) {
 	s.leave(o)
 	switch {
-	case is(o, serviceResource):
+	case is(o, serviceResource) && (s.version.TakesEndpoints() || s.actors.NamespaceController):
 		s.deleteEndpoints(o)
 	case is(o, nodeResource):
 		s.planPodsOf(o.Name)
@@ -227,7 +227,8 @@ func (s *Server) removed(o *graph.Object) {
 }
 
 // deleteEndpoints deletes the Endpoints of a Service that is gone
-// (registry/core/service/storage, afterDelete).
+// (registry/core/service/storage, afterDelete; pkg/controller/endpoint, syncService, which
+// is in kube-controller-manager like the namespace controller).
 func (s *Server) deleteEndpoints(service *graph.Object) {
 	where := location{endpointsResource, service.Namespace, service.Name}
 	if endpoints, err := s.find(where); err == nil {

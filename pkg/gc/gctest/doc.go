@@ -98,5 +98,6 @@
 //
 // A line "needs namespace-controller" before the objects, or kubelets, podgc,
 // or simulation, says that the scenario has someone who works besides the API
-// server, or cannot happen elsewhere; what follows on the line says why.
+// server, or cannot happen elsewhere; endpoints-storage, that the API server is one that
+// deletes Endpoints itself. What follows on the line says why.
 package gctest
