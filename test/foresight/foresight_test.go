@@ -107,7 +107,7 @@ func play(t *testing.T, all []layout, safe bool) []*result {
 			defer common[own].close()
 		}
 	}
-	places, planes := make(chan struct{}, *copies), make(chan struct{}, 2)
+	places, planes := make(chan struct{}, *copies), make(chan struct{}, 1)
 	run := func(l layout, letter string, do func(context.Context, *copied)) {
 		i := slices.IndexFunc(layouts, func(other layout) bool { return other.name == l.name })
 		c := &copied{arena: common[l.removesType()], layout: l.defaults(), id: fmt.Sprintf("t%02d%s", i+1, letter), authority: authority}
@@ -270,14 +270,29 @@ func (r *result) check(t *testing.T) {
 	if r.safeError != nil {
 		t.Error(r.safeError)
 	}
-	if r.safe != nil && r.layout.possible {
-		for _, s := range r.safe.sayings {
-			if s.goes() && r.safe.there[s.Object.UID] {
-				t.Errorf("--order=safe left %s", s.Object)
-			}
-		}
-		if t.Failed() {
-			t.Logf("exit code %d\n%s", r.safe.code, r.safe.output)
-		}
+	if r.safe != nil {
+		r.checkSafe(t)
 	}
 }
+
+// checkSafe says what is wrong with what --order=safe did.
+func (r *result) checkSafe(t *testing.T) {
+	remain := left(r.safe.sayings, r.safe.there)
+	if done := remain == allGone; done != (r.safe.code == 0) {
+		t.Errorf("--order=safe: exit code %d, and %s", r.safe.code, remain)
+	}
+	if r.layout.possible && remain != allGone {
+		t.Errorf("--order=safe: an order exists in which all goes, and %s", remain)
+	}
+	for _, s := range r.safe.sayings {
+		if r.layout.kept && slices.Contains(operatorKinds, s.Object.Kind) && !r.safe.there[s.Object.UID] {
+			t.Errorf("--order=safe destroyed %s, though what needs it was not gone", s.Object)
+		}
+	}
+	if t.Failed() {
+		t.Logf("--order=safe: exit code %d\n%s", r.safe.code, r.safe.output)
+	}
+}
+
+// operatorKinds are the kinds of what an operator consists of.
+var operatorKinds = []string{"Deployment", "ServiceAccount", "Role", "RoleBinding", "CustomResourceDefinition", "Namespace"}

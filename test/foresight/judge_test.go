@@ -100,6 +100,8 @@ func told(sayings []saying) string {
 	return strings.Join(parts, "; ")
 }
 
+const allGone = "all gone"
+
 // left says in a few words what was there in the end, of what was to go.
 func left(sayings []saying, there map[string]bool) string {
 	var refs []ref
@@ -109,7 +111,7 @@ func left(sayings []saying, there map[string]bool) string {
 		}
 	}
 	if len(refs) == 0 {
-		return "all gone"
+		return allGone
 	}
 	return "stays: " + count(refs)
 }

@@ -30,6 +30,8 @@ type layout struct {
 	plan string
 	// possible: there is an order in which nothing is left.
 	possible bool
+	// kept: --order=safe ends before it destroys the operator, or its rights.
+	kept bool
 	// alone: it harms the whole cluster.
 	alone bool
 	// short: it is part of the short form.

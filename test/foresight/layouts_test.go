@@ -79,7 +79,7 @@ var layouts = []layout{
 	// Nobody takes the finalizer off.
 	{name: "scaled-down", about: "objects of an operator scaled to 0", before: []string{"scale toy 0"}, plan: "-n $A toys.$GROUP --all", short: true},
 	{name: "scaled-down-type", about: "the type of an operator scaled to 0", before: []string{"scale toy 0"}, plan: "$TOYS"},
-	{name: "scaled-down-all", about: "an operator scaled to 0, with its namespace and its objects", operators: inOwn, objects: own, before: []string{"scale toy 0"}, plan: "namespace/$S"},
+	{name: "scaled-down-all", about: "an operator scaled to 0, with its namespace and its objects", operators: inOwn, objects: own, before: []string{"scale toy 0"}, plan: "namespace/$S", kept: true},
 	{name: "crash-looping", about: "objects of an operator whose pod does not get ready", before: []string{"crash toy"}, plan: "-n $A toys.$GROUP --all"},
 	{name: "crash-looping-namespace", about: "a namespace with such objects", before: []string{"crash toy"}, plan: "namespace/$A"},
 	{name: "uninstalled", about: "objects whose operator's Deployment was deleted before", before: []string{"kubectl -n $S delete deployment/toy-$X"}, plan: "-n $A toys.$GROUP --all"},
@@ -92,6 +92,8 @@ var layouts = []layout{
 	{name: "person-for-operator", about: "a person set the operator's finalizer", operators: []operator{{args: []string{"--adopt=false"}}},
 		objects: []objects{{in: "$A", finalizer: "$GROUP/cleanup"}}, plan: "-n $A toys.$GROUP --all", possible: true},
 	{name: "suspended", about: "objects that the operator leaves alone, as they say", objects: []objects{{in: "$A", suspend: true, finalizer: "$GROUP/cleanup"}}, plan: "-n $A toys.$GROUP --all"},
+	{name: "suspended-namespace", about: "the operator's namespace with such objects", operators: inOwn, objects: []objects{{in: "$S", suspend: true, finalizer: "$GROUP/cleanup"}}, plan: "namespace/$S", kept: true},
+	{name: "person-beside-namespace", about: "the operator's namespace with objects that have a person's finalizer, too", operators: inOwn, objects: []objects{{in: "$S", finalizer: "example.com/hold"}}, plan: "namespace/$S", kept: true},
 
 	// Only managedFields name the operator.
 	{name: "unlikely-name", about: "objects of an operator with rights to everything, without a Lease", operators: []operator{{name: "robot", grants: "admin", args: []string{"--leader-elect=false"}}},

@@ -155,7 +155,7 @@ func (n *Nodes) once(ctx context.Context, o Options, pod *corev1.Pod, p *running
 	if err != nil {
 		return err
 	}
-	if o.Serve != "" {
+	if o.Serve != "" && n.network != nil {
 		server, address, err := serve(o, certificate)
 		if err != nil {
 			return err
