@@ -24,7 +24,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # the program; little of it ever runs.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e test-versions soak lint demo cluster-up cluster-down bench bench-go profile clean
+.PHONY: help build install image test test-unit test-e2e test-versions soak foresight lint demo cluster-up cluster-down bench bench-go profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ test-versions: control-plane ## Run those tests against servers of VERSIONS and 
 
 soak: control-plane ## Compare CASES generated graphs (default 2000) with the real garbage collector
 	go test -timeout 3h ./test/differential -run 'TestDifferential|TestVanishingLive' -v -seed=0 -cases=$(or $(CASES),2000) -vanishing=60 -vanishing-gc
+
+foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
+	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md
 
 lint: ## Run the linters
 	go run $(GOLANGCI_LINT) run ./...
