@@ -96,12 +96,38 @@ func (l *looker) apis() []Break {
 		if name == "" {
 			continue
 		}
-		if silenced, certain := l.silenced(namespace, name); silenced {
+		if silenced, certain := l.silenced(namespace, name); silenced && !l.going[registered[i].GetUID()] {
 			all = append(all, Break{evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i]), fmt.Sprintf(
 				"stays, and what serves it, Service/%s/%s, goes: no namespace can be deleted to its end any more, and the garbage collector does not see its types", namespace, name), certain})
 		}
 	}
 	return all
+}
+
+// blinded says why no namespace can be emptied any more when the plan is carried out: an
+// aggregated API stays whose backend goes, or goes as well.
+func (l *looker) blinded() (why string, sure bool) {
+	if !l.goes("services", "pods", "namespaces", "endpointslices") {
+		return "", false
+	}
+	registered, err := l.now.evidence.List(evidence.APIServices, "")
+	if err != nil {
+		return "", false
+	}
+	for i := range registered {
+		namespace, name := evidence.Nested(&registered[i], "spec", "service", "namespace"), evidence.Nested(&registered[i], "spec", "service", "name")
+		if name == "" {
+			continue
+		}
+		if silenced, _ := l.silenced(namespace, name); !silenced {
+			continue
+		}
+		id := evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i])
+		if why = fmt.Sprintf("%s is served by Service/%s/%s, which goes, and without it nobody knows what is in a namespace", id, namespace, name); !l.going[id.UID] {
+			return why, true
+		}
+	}
+	return why, false
 }
 
 // conversions are the definitions that stay without what converts their instances.

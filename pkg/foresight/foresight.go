@@ -52,6 +52,10 @@ type Sight struct {
 
 	of   map[types.UID][]*Service
 	safe bool
+	// blind says why no namespace can be emptied when the plan is carried out, and is
+	// empty when they can; sure is unset when it depends on who is faster.
+	blind string
+	sure  bool
 }
 
 // looker looks at the cluster now, and as it will be.
@@ -63,6 +67,9 @@ type looker struct {
 	named map[string]graph.Identity
 	now   view
 	then  view
+	// held counts by type the objects that go and have foreign finalizers, nil until that
+	// is asked.
+	held map[schema.GroupVersionResource]int
 }
 
 // view is the cluster at one time.
@@ -133,6 +140,7 @@ func Look(ctx context.Context, in Input) *Sight {
 		service := &s.Services[i]
 		s.of[service.Object.UID] = append(s.of[service.Object.UID], service)
 	}
+	s.blind, s.sure = l.blinded()
 	s.Waves, s.Breaks, s.Lost, s.Returns = l.waves(s), l.breaks(), l.lost(), l.returns()
 	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
 	return s
@@ -186,6 +194,14 @@ func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, 
 func (s *Sight) Tell(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
+		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && s.blind != "" && !(s.safe && !s.sure) {
+			o.Result, o.Reason = gc.Remaining, "stuck: "+s.blind
+			if !s.sure {
+				o.Result, o.Reason = gc.Unknown, "gets stuck unless it is gone first: "+s.blind
+			}
+			delete(p.Expected, o.Object.UID)
+			continue
+		}
 		services := s.of[o.Object.UID]
 		if len(services) == 0 || o.Result != gc.Deleted && o.Result != gc.Remaining {
 			continue

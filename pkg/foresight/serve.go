@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -43,20 +45,22 @@ type Service struct {
 	// Doomed: its controller works, and goes, or loses what it needs, by the plan. It
 	// can do its work when the object is deleted first.
 	Doomed bool
+	// Paused: the object says that it is to be left alone, and its controller may obey.
+	Paused bool
 	// first is Because for when it is.
 	first string
 }
 
 // outlook is that of a plan in the usual order, or in a safe one.
 func (s *Service) outlook(safe bool) Outlook {
-	if safe && s.Doomed {
+	if safe && s.Doomed && !s.Paused {
 		return Expected
 	}
 	return s.Outlook
 }
 
 func (s *Service) words(safe bool) string {
-	if safe && s.Doomed {
+	if safe && s.Doomed && !s.Paused {
 		return s.first
 	}
 	return s.Because
@@ -92,6 +96,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	switch a.Is {
 	case controllers.Served:
 		l.served(&s, n, a)
+		l.paused(&s, n)
 		l.admitted(&s, n)
 	case controllers.Unserved:
 		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, does not work: %s", a.By.ID, finalizer, l.now.finder.StateOf(a.By.Workload).Because)
@@ -144,6 +149,46 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer) {
 		s.Doomed, s.Outlook = true, Racing
 		s.Because = fmt.Sprintf("gets stuck unless it is gone first: its finalizer %s is served by %s, %s", s.Finalizer, by, loss)
 	}
+}
+
+// paused looks for a word to leave the object alone: its controller may obey.
+func (l *looker) paused(s *Service, n graph.Node) {
+	full, err := l.whole(n)
+	if err != nil {
+		return // it is noted as unread
+	}
+	p, certain := l.now.finder.PauseOf(n, full)
+	switch {
+	case p == nil:
+	case certain:
+		s.Doomed = false
+		s.worsen(Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, leaves it alone while it is told to: %s", s.By, s.Finalizer, p))
+	default:
+		s.worsen(Racing, fmt.Sprintf("gets stuck if %s, which has to remove its finalizer %s, leaves it alone: %s", s.By, s.Finalizer, p))
+		s.Paused = true
+	}
+}
+
+// maxWhole is the number of objects of a type up to which each is read by itself.
+const maxWhole = 20
+
+// whole reads the whole of an object: of many of a type all at once.
+func (l *looker) whole(n graph.Node) (*unstructured.Unstructured, error) {
+	resource := n.Resource().GroupVersionResource
+	if l.held == nil {
+		l.held = map[schema.GroupVersionResource]int{}
+		for uid := range l.going {
+			if m, ok := l.node(uid); ok && slices.ContainsFunc(m.Object().Finalizers, isForeign) {
+				l.held[m.Resource().GroupVersionResource]++
+			}
+		}
+	}
+	if l.held[resource] > maxWhole {
+		if _, err := l.now.evidence.List(resource, ""); err != nil {
+			return nil, err
+		}
+	}
+	return l.now.evidence.Whole(n)
 }
 
 // loses says what of a controller goes by the plan, empty for nothing that it needs.

@@ -19,11 +19,14 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	if len(l.Plan.Job.Targets) == 0 {
 		return nil
 	}
-	first := l.early(s)
-	if len(first) == 0 {
+	first, callers := l.early(s), l.callers()
+	if len(first) == 0 && (s.blind == "" || len(callers) == 0) {
 		return nil
 	}
-	waves := []preview.Wave{{Objects: first, Why: "their controllers go by this plan, too, and have to be there to remove their finalizers"}}
+	var waves []preview.Wave
+	if len(first) > 0 {
+		waves = []preview.Wave{{Objects: first, Why: "their controllers go by this plan, too, and have to be there to remove their finalizers"}}
+	}
 	in := map[types.UID]bool{}
 	for _, id := range first {
 		in[id.UID] = true
@@ -39,7 +42,7 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 			waves = append(waves, preview.Wave{Objects: taken, Why: why})
 		}
 	}
-	take("what answers their requests goes by this plan, and without it they refuse", l.callers(), func(graph.Identity) bool { return true })
+	take("what answers their requests goes by this plan, and without it they refuse", callers, func(graph.Identity) bool { return true })
 	take("their instances have to be gone before what serves them is", l.Plan.Job.Targets, func(id graph.Identity) bool { return id.Resource.IsCRD() })
 	take("nothing that is left needs them", l.Plan.Job.Targets, func(graph.Identity) bool { return true })
 	return waves

@@ -43,6 +43,20 @@ const (
 // pauseKey is an annotation that by its name pauses some controller.
 var pauseKey = regexp.MustCompile(`(?i)(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$`)
 
+// PauseOf returns the word to leave an object alone that it carries itself, or its cluster
+// does, nil when there is none. certain says that it is known to hold for deletions, too.
+func (f *Finder) PauseOf(n graph.Node, full *unstructured.Unstructured) (p *Pause, certain bool) {
+	if p := f.pauseOf(n, full); p != nil {
+		return p, p.certain
+	}
+	for _, field := range []string{"suspend", "suspended", "paused", "pause"} {
+		if is, _, _ := unstructured.NestedBool(full.Object, "spec", field); is {
+			return &Pause{Object: n.Identity(), Field: "spec." + field, value: "true"}, false
+		}
+	}
+	return nil, false
+}
+
 // pauseOf returns the word to leave an object alone, nil when there is none.
 func (f *Finder) pauseOf(n graph.Node, full *unstructured.Unstructured) *Pause {
 	var keys []string
