@@ -163,14 +163,19 @@ func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := map[types.UID]gc.Result{}
+	before := map[types.UID]*gc.Outcome{}
 	for i := range first.Report.Outcomes {
-		before[first.Report.Outcomes[i].Object.UID] = first.Report.Outcomes[i].Result
+		before[first.Report.Outcomes[i].Object.UID] = &first.Report.Outcomes[i]
 	}
 	p.Expected = map[types.UID]bool{}
 	for i := range p.Report.Outcomes {
-		if o := &p.Report.Outcomes[i]; o.Result == gc.Deleted && before[o.Object.UID] != gc.Deleted {
+		o := &p.Report.Outcomes[i]
+		switch was := before[o.Object.UID]; {
+		case o.Result == gc.Deleted && (was == nil || was.Result != gc.Deleted):
 			p.Expected[o.Object.UID] = true
+		case o.Result == gc.Untouched && was != nil && was.Result == gc.Unknown && first.followers[o.Object.UID]:
+			o.Result, o.Reason = was.Result, was.Reason // whoever frees its owner takes it along
+			p.followers[o.Object.UID] = true
 		}
 	}
 	p.Digest = inOrder(first.Digest, j.Waves)
