@@ -104,6 +104,9 @@ func newExplain(g *globals) *cobra.Command {
 		stuckReport,
 		format[*look]{"", o.writeText},
 		format[*look]{"dot", func(w io.Writer, _ render.Style, l *look) error { return draw.DOT(w, o.picture(l)) }},
+		format[*look]{"prometheus", func(w io.Writer, _ render.Style, l *look) error {
+			return render.StuckMetrics(w, l.graph, l.report, l.managerHeld)
+		}},
 		format[*look]{"html", func(w io.Writer, _ render.Style, l *look) error { return draw.HTML(w, o.picture(l)) }},
 	)
 	o.output.addFlags(g, cmd)
@@ -120,8 +123,13 @@ func (o *explainOptions) validate() error {
 	if !o.given() && (o.selector != "" || o.fieldSelector != "") {
 		return usageError{errors.New("a selector needs a type")}
 	}
-	if o.watch && (o.output.name == "dot" || o.output.name == "html") {
-		return usageError{fmt.Errorf("--watch does not go together with -o %s, which draws one picture", o.output.name)}
+	switch name := o.output.name; {
+	case o.watch && (name == "dot" || name == "html"):
+		return usageError{fmt.Errorf("--watch does not go together with -o %s, which draws one picture", name)}
+	case o.watch && name == "prometheus":
+		return usageError{errors.New("--watch does not go together with -o prometheus, which is about one moment")}
+	case name == "prometheus" && (o.given() || !o.allNamespaces):
+		return usageError{errors.New("-o prometheus is about the whole cluster: it goes with -A alone")}
 	}
 	return o.output.validate(o.globals)
 }
@@ -180,7 +188,10 @@ func (o *explainOptions) end(l *look, failed error) error {
 type look struct {
 	session  *session
 	snapshot *graph.Snapshot
+	graph    *graph.Graph
 	report   *explain.Report
+	// managerHeld: a kube-controller-manager holds its lease, if that was asked for.
+	managerHeld bool
 	// failed are the errors about what was named: objects that do not exist, and
 	// what is not in the report.
 	failed error
@@ -233,7 +244,11 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	for _, id := range absent {
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.NotFound})
 	}
-	return &look{s, snapshot, report, failed, unresolved}, nil
+	l := &look{session: s, snapshot: snapshot, graph: g, report: report, failed: failed, unresolved: unresolved}
+	if o.output.name == "prometheus" {
+		l.managerHeld = s.reader.ControllerManagerAlive(ctx, report.Now)
+	}
+	return l, nil
 }
 
 // missingObjects takes the objects that do not exist out of an error.

@@ -192,6 +192,20 @@ func TestPageOfManyObjects(t *testing.T) {
 	keep(t, p, "large-dark")
 }
 
+// TestPageOfANamespace: in a large namespace what something is to be said of is
+// open, and everything else is closed below its second row.
+func TestPageOfANamespace(t *testing.T) {
+	picture := draw.Ownership(large(5_000).selection())
+	picture.Title, picture.Subtitle = "Ownership in namespace large", "5027 objects, 4429 references"
+	p := browse(t, text(t, draw.HTML, picture), "namespace.html", ready)
+	want(t, p, open, "2721 of 5027 objects open")
+	keep(t, p, "namespace")
+	p.Click(`[data-mark=terminating]`)
+	want(t, p, open, "42 found")
+	p.Dark(true)
+	keep(t, p, "namespace-dark")
+}
+
 // TestSVGInBrowser: no text of an image leaves its box, whatever letters it has.
 func TestSVGInBrowser(t *testing.T) {
 	w := shop()

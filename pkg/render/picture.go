@@ -150,11 +150,20 @@ func (s *stuckPicture) collect() {
 	for i := range s.report.Objects {
 		s.object(&s.report.Objects[i])
 	}
+	for id, i := range s.at {
+		s.picture.Nodes[i].Details = append(s.picture.Nodes[i].Details, identityDetails(id)...)
+	}
+}
+
+// identityDetails say which object it is.
+func identityDetails(id graph.Identity) []draw.Detail {
+	apiVersion, _ := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
+	details := []draw.Detail{{Label: "apiVersion", Value: apiVersion}, {Label: "namespace", Value: id.Namespace}, {Label: "uid", Value: string(id.UID)}}
+	return slices.DeleteFunc(details, func(d draw.Detail) bool { return d.Value == "" })
 }
 
 func stuckNode(id graph.Identity) draw.Node {
-	apiVersion, _ := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
-	n := draw.Node{
+	return draw.Node{
 		// What is no object in the cluster has no UID.
 		ID: cmp.Or(string(id.UID), id.String()), Kind: id.Resource.Kind, Name: id.Name, Namespace: id.Namespace, Count: 1, Under: -1,
 		Attributes: []draw.Attribute{
@@ -162,12 +171,6 @@ func stuckNode(id graph.Identity) draw.Node {
 			{Name: "kind", Value: id.Resource.Kind}, {Name: "group", Value: id.Resource.Group}, {Name: "version", Value: id.Resource.Version},
 		},
 	}
-	for _, d := range []draw.Detail{{Label: "apiVersion", Value: apiVersion}, {Label: "namespace", Value: id.Namespace}, {Label: "uid", Value: string(id.UID)}} {
-		if d.Value != "" {
-			n.Details = append(n.Details, d)
-		}
-	}
-	return n
 }
 
 // cause says on a node what it is the cause of, and what to do.
