@@ -213,12 +213,11 @@
       if (marked && words.every((w) => texts[i].includes(w))) hits.add(i);
     });
   }
-  // Opens what hides a match.
-  function reveal(all = true) {
+  // Opens what hides a match, unless there are so many that nothing would stand out.
+  function reveal() {
     let opened = false;
-    const list = hits ? [...hits] : [];
-    for (const i of all ? list : list.slice(0, 1)) for (let u = nodes[i].under; u >= 0; u = nodes[u].under) opened = closed.delete(u) || opened;
-    if (opened) layout();
+    if (hits && hits.size <= 1000) for (const i of hits) for (let u = nodes[i].under; u >= 0; u = nodes[u].under) opened = closed.delete(u) || opened;
+    if (opened) relayout();
   }
   function lineage(i) {
     const found = { nodes: new Set([i]), edges: new Set() };
@@ -436,7 +435,7 @@
 
   // Keyboard.
   let match = -1;
-  search.addEventListener("input", () => { match = -1; ask(); if (hits && hits.size <= 1000) reveal(); relayout(); });
+  search.addEventListener("input", () => { match = -1; ask(); reveal(); draw(); });
   search.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && hits && hits.size) {
       const list = [...hits];
