@@ -93,9 +93,8 @@ const checkExample = `  # The namespace at hand
   # For code scanning
   NAME check -A -o sarif
 
-  # Write down what is wrong now, and report only what is new from then on
-  NAME check -A -o json > known.json
-  NAME check -A --baseline=known.json`
+  # Write down what is wrong, and report only what is new from then on
+  NAME check -A -o json > known.json; NAME check -A --baseline=known.json`
 
 func newCheck(g *globals) *cobra.Command {
 	o := &checkOptions{globals: g}
