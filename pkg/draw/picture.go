@@ -232,6 +232,9 @@ func (p *Picture) label(n *Node) []string {
 // visible escapes what would not be seen, or would change how its neighbours
 // are: control characters, and those that change the direction of text.
 func visible(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return s // as nearly all names are
+	}
 	unseen := func(r rune) bool {
 		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) ||
 			r == unicode.ReplacementChar || r >= 0xFFFE && r&0xFFFE == 0xFFFE
