@@ -45,7 +45,7 @@ func writeMetrics(w io.Writer, metrics ...*metric) error {
 	for _, m := range metrics {
 		fmt.Fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", m.name, helpEscaper.Replace(m.help), m.name)
 		for _, s := range m.samples {
-			out.WriteString(m.name)
+			fmt.Fprint(out, m.name)
 			for i, l := range s.labels {
 				lead := ","
 				if i == 0 {
@@ -54,7 +54,7 @@ func writeMetrics(w io.Writer, metrics ...*metric) error {
 				fmt.Fprintf(out, `%s%s="%s"`, lead, l.name, labelEscaper.Replace(strings.ToValidUTF8(l.value, "\uFFFD")))
 			}
 			if len(s.labels) > 0 {
-				out.WriteString("}")
+				fmt.Fprint(out, "}")
 			}
 			fmt.Fprintln(out, " "+strconv.FormatFloat(s.value, 'f', -1, 64))
 		}
