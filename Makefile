@@ -105,11 +105,16 @@ profile: ## Profile the reading of 1,000,000 objects into .bench
 control-plane:
 	@$(CONTROL_PLANE) build >/dev/null
 
-.PHONY: uninstall docs release-files licenses vulncheck release-check release-snapshot test-release
+.PHONY: uninstall docs pictures release-files licenses vulncheck release-check release-snapshot test-release
 
 docs: ## Write docs/commands from the commands
 	rm -rf docs/commands
 	go run ./internal/gendocs markdown docs/commands
+
+pictures: control-plane ## Draw the pictures of the documentation, of the demo's shop and of a large namespace, in Chromium
+	mkdir -p docs/pictures
+	go test ./test/e2e -run 'TestDocs/pictures' -count=1 -pictures=$(CURDIR)/docs/pictures
+	go test ./pkg/draw -run TestPageOfANamespace -count=1 -shots=$(CURDIR)/docs/pictures
 
 # What an archive contains beside the program, under the published name.
 release-files:

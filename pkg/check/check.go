@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,6 +52,9 @@ type Finding struct {
 	Sentences []string
 	// Members are the objects of a circle, in their order; nil for other rules.
 	Members []graph.Identity
+	// Created is when the object was made, or the last of a circle's; zero when that
+	// is not known.
+	Created time.Time
 	// Remedy is nil when there is none.
 	Remedy *Remedy
 }
@@ -254,6 +258,7 @@ func (c *checker) add(s *subject, rule string, severity Severity, sentences []st
 	c.report.Findings = append(c.report.Findings, Finding{
 		Rule: rule, Severity: severity, Object: detached(s.node.Identity()),
 		Reference: reference, Index: s.ref.Index, Sentences: sentences, Remedy: remedy,
+		Created: s.node.Object().CreationTimestamp.Time,
 	})
 }
 

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +37,12 @@ type checkOptions struct {
 	rules    []string
 	severity string
 	settle   time.Duration
-	output   output[*checkAnswer]
+	// olderThan leaves young objects out, and baseline, a file, what is known.
+	olderThan time.Duration
+	baseline  string
+	known     *check.Baseline // nil for none
+	flags     *pflag.FlagSet
+	output    output[*checkAnswer]
 }
 
 const checkLong = `Find owner references that are wrong, and say what the garbage collector does
@@ -57,6 +64,10 @@ what is not there any more is not reported. That includes what the garbage
 collector has deleted meanwhile; --settle=0 shows what is wrong at this moment.
 An owner that could not be looked for is no finding; the answer says that it is
 incomplete.
+
+With --baseline only what an earlier report, of -o json, does not have is
+reported: it knows objects and owners by their names. --older-than leaves out
+objects that were made only just now.
 
 Exit codes:
   0    nothing is wrong, as far as could be read
@@ -80,7 +91,10 @@ const checkExample = `  # The namespace at hand
   NAME check -A --severity=error
 
   # For code scanning
-  NAME check -A -o sarif`
+  NAME check -A -o sarif
+
+  # Write down what is wrong, and report only what is new from then on
+  NAME check -A -o json > known.json; NAME check -A --baseline=known.json`
 
 func newCheck(g *globals) *cobra.Command {
 	o := &checkOptions{globals: g}
@@ -93,10 +107,13 @@ func newCheck(g *globals) *cobra.Command {
 		RunE:              runs(o, &o.args),
 	}
 	flags := cmd.Flags()
+	o.flags = flags
 	o.addTargetFlags(flags)
 	flags.StringSliceVar(&o.rules, "rule", nil, "Apply only these rules: "+strings.Join(check.RuleIDs(), ", "))
 	flags.StringVar(&o.severity, "severity", check.Info.String(), "Report only what is at least as bad: "+strings.Join(check.Severities(), ", "))
 	flags.DurationVar(&o.settle, "settle", 5*time.Second, "After this time look again at what is wrong, and report what still is; 0 looks once, and so shows what the garbage collector is about to delete, too")
+	flags.StringVar(&o.baseline, "baseline", "", "Report only what this report, written by -o json or yaml, does not have; - reads standard input")
+	flags.DurationVar(&o.olderThan, "older-than", 0, "Report only what is wrong with objects that were made at least so long ago")
 	o.output = newOutput(
 		func(a *checkAnswer) runtime.Object { return render.NewCheckReport(a.snapshot, a.report) },
 		format[*checkAnswer]{"", func(w io.Writer, style render.Style, a *checkAnswer) error {
@@ -106,6 +123,9 @@ func newCheck(g *globals) *cobra.Command {
 		format[*checkAnswer]{"sarif", func(w io.Writer, _ render.Style, a *checkAnswer) error {
 			build, _ := debug.ReadBuildInfo() // nil without one
 			return render.SARIF(w, clientVersion(build).GitVersion, a.snapshot, a.report)
+		}},
+		format[*checkAnswer]{"prometheus", func(w io.Writer, _ render.Style, a *checkAnswer) error {
+			return render.CheckMetrics(w, a.snapshot, a.report, a.now)
 		}},
 	)
 	o.output.addFlags(g, cmd)
@@ -132,6 +152,7 @@ func completeList(words []string) cobra.CompletionFunc {
 type checkAnswer struct {
 	snapshot *graph.Snapshot
 	report   *check.Report
+	now      time.Time // by the server's clock
 }
 
 func (o *checkOptions) validate() error {
@@ -146,8 +167,13 @@ func (o *checkOptions) validate() error {
 			return usageError{fmt.Errorf("unknown --rule %q: must be one of %s", rule, strings.Join(check.RuleIDs(), ", "))}
 		}
 	}
-	if o.settle < 0 {
+	switch {
+	case o.settle < 0:
 		return usageError{errors.New("--settle must not be negative")}
+	case o.olderThan < 0:
+		return usageError{errors.New("--older-than must not be negative")}
+	case o.baseline == "" && o.flags.Changed("baseline"): // an empty variable of a script
+		return usageError{errors.New("--baseline needs a file")}
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}
@@ -156,6 +182,9 @@ func (o *checkOptions) validate() error {
 }
 
 func (o *checkOptions) run(ctx context.Context) error {
+	if err := o.readBaseline(); err != nil {
+		return err
+	}
 	l, err := o.look(ctx, true)
 	if err != nil {
 		return err
@@ -166,15 +195,18 @@ func (o *checkOptions) run(ctx context.Context) error {
 		}
 		fmt.Fprintln(o.ErrOut, "No objects were checked: there are none here, or none of these.")
 	}
-	if o.settle > 0 && wrong(o.filtered(l.report)) {
+	if first, _ := o.filtered(l); o.settle > 0 && wrong(first) {
 		// What was read first is not kept.
 		if l, err = o.lookAgain(ctx, &earlier{l.report, l.graph.Snapshot().Unlisted(), l.failed}); err != nil {
 			return err
 		}
 	}
-	report := o.filtered(l.report)
+	report, known := o.filtered(l)
 	if err := o.print(l, report); err != nil {
 		return err
+	}
+	if known > 0 {
+		fmt.Fprintf(o.ErrOut, "Not shown, because the baseline has them: %s.\n", counted(known, "finding"))
 	}
 	if err := o.finish(l.session, l.graph.Snapshot()); err != nil || l.failed != nil {
 		return errors.Join(l.failed, err)
@@ -185,10 +217,46 @@ func (o *checkOptions) run(ctx context.Context) error {
 	return nil
 }
 
-// filtered returns the findings that were asked for.
-func (o *checkOptions) filtered(r *check.Report) *check.Report {
+// readBaseline reads what is known already.
+func (o *checkOptions) readBaseline() error {
+	if o.baseline == "" {
+		return nil
+	}
+	data, err := readFile(o.baseline, o.In)
+	if err == nil {
+		var findings []check.Finding
+		if findings, err = render.ParseCheckReport(data); err == nil {
+			o.known = check.NewBaseline(findings)
+		}
+	}
+	if err != nil {
+		return hintedError{fmt.Errorf("reading the baseline %s: %w", o.baseline, err), "'" + o.name + " check -o json' writes one"}
+	}
+	return nil
+}
+
+// readFile reads a file, or standard input for a dash.
+func readFile(name string, in io.Reader) ([]byte, error) {
+	if name == "-" {
+		return io.ReadAll(in)
+	}
+	return os.ReadFile(name)
+}
+
+// filtered returns the findings that were asked for, without those of the
+// baseline, and how many these are.
+func (o *checkOptions) filtered(l *checked) (report *check.Report, known int) {
 	least, _ := check.ParseSeverity(o.severity) // was validated
-	return r.Filtered(o.rules, least)
+	report = l.report.Filtered(o.rules, least)
+	if o.olderThan > 0 {
+		report = report.OlderThan(l.now.Add(-o.olderThan))
+	}
+	if o.known == nil {
+		return report, 0
+	}
+	all := len(report.Findings)
+	report = report.New(o.known)
+	return report, all - len(report.Findings)
 }
 
 // wrong reports whether there is a finding for the exit code.
@@ -214,6 +282,7 @@ type checked struct {
 	session *session
 	graph   *graph.Graph
 	report  *check.Report // of all rules
+	now     time.Time     // by the server's clock, if that was asked for
 	// failed are the errors about objects that were named.
 	failed error
 }
@@ -297,7 +366,11 @@ func (o *checkOptions) look(ctx context.Context, first bool) (*checked, error) {
 		Select: o.selected(s, g, named), Partial: scope.Namespace != "",
 		Kubectl: "kubectl" + where, Plugin: o.name + where,
 	})
-	return &checked{s, g, report, failed}, nil
+	l := &checked{session: s, graph: g, report: report, failed: failed}
+	if o.olderThan > 0 || o.output.name == "prometheus" {
+		l.now = s.reader.Now(ctx)
+	}
+	return l, nil
 }
 
 // read reads what the answer needs. The owners of a few objects are read one by
@@ -430,5 +503,5 @@ func (o *checkOptions) unhandled(s *session, named []graph.Object, warn bool) []
 
 // print writes the answer in the format asked for.
 func (o *checkOptions) print(l *checked, report *check.Report) error {
-	return o.output.print(o.globals, &checkAnswer{l.graph.Snapshot(), report})
+	return o.output.print(o.globals, &checkAnswer{l.graph.Snapshot(), report, l.now})
 }

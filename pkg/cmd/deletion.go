@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -63,9 +64,8 @@ func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 		format[*deletionAnswer]{"name", func(w io.Writer, _ render.Style, a *deletionAnswer) error {
 			return render.DeletedNames(w, a.report.Outcomes)
 		}},
-		format[*deletionAnswer]{"dot", func(w io.Writer, _ render.Style, a *deletionAnswer) error {
-			return render.OutcomeDOT(w, a.job.graph, a.report.Outcomes)
-		}},
+		format[*deletionAnswer]{"dot", func(w io.Writer, _ render.Style, a *deletionAnswer) error { return draw.DOT(w, a.picture()) }},
+		format[*deletionAnswer]{"html", func(w io.Writer, _ render.Style, a *deletionAnswer) error { return draw.HTML(w, a.picture()) }},
 	)
 	d.output.addFlags(d.globals, cmd)
 	d.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "scope": scopes})
@@ -88,8 +88,8 @@ func (d *deletion) validateDeletion() error {
 		return usageError{errors.New("--confirm needs the digest of a dry run")}
 	case d.timeout < 0:
 		return usageError{errors.New("--timeout must not be negative")}
-	case d.dryRun == "none" && d.output.name == "dot":
-		return usageError{errors.New("-o dot draws a preview: it needs --dry-run")}
+	case d.dryRun == "none" && (d.output.name == "dot" || d.output.name == "html"):
+		return usageError{fmt.Errorf("-o %s draws a preview: it needs --dry-run", d.output.name)}
 	}
 	return d.output.validate(d.globals)
 }
@@ -262,6 +262,17 @@ func (a *deletionAnswer) document() runtime.Object {
 		return a.plan
 	}
 	return render.NewDeletionReport(a.job.snapshot, a.events, a.report)
+}
+
+// picture draws a preview.
+func (a *deletionAnswer) picture() *draw.Picture {
+	p := render.OutcomePicture(a.job.graph, a.report.Outcomes)
+	p.Title = cmp.Or(a.job.sentence, "Nothing to delete") + " (dry run)"
+	if steps := len(a.plan.Steps); steps > 0 {
+		p.Subtitle = counted(len(p.Nodes), "object") + ", " + counted(steps, "write") + ", " + a.plan.Digest
+	}
+	p.Notes = incomplete(a.job.snapshot)
+	return p
 }
 
 func (d *deletion) writeText(w io.Writer, style render.Style, a *deletionAnswer) error {

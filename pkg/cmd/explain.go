@@ -16,6 +16,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -102,7 +103,11 @@ func newExplain(g *globals) *cobra.Command {
 	o.output = newOutput(
 		stuckReport,
 		format[*look]{"", o.writeText},
-		format[*look]{"dot", func(w io.Writer, _ render.Style, l *look) error { return render.StuckDOT(w, l.report) }},
+		format[*look]{"dot", func(w io.Writer, _ render.Style, l *look) error { return draw.DOT(w, o.picture(l)) }},
+		format[*look]{"prometheus", func(w io.Writer, _ render.Style, l *look) error {
+			return render.StuckMetrics(w, l.graph, l.report, l.managerHeld)
+		}},
+		format[*look]{"html", func(w io.Writer, _ render.Style, l *look) error { return draw.HTML(w, o.picture(l)) }},
 	)
 	o.output.addFlags(g, cmd)
 	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be taken off and objects be deleted")
@@ -118,8 +123,13 @@ func (o *explainOptions) validate() error {
 	if !o.given() && (o.selector != "" || o.fieldSelector != "") {
 		return usageError{errors.New("a selector needs a type")}
 	}
-	if o.watch && o.output.name == "dot" {
-		return usageError{errors.New("--watch does not go together with -o dot, which draws one picture")}
+	switch name := o.output.name; {
+	case o.watch && (name == "dot" || name == "html"):
+		return usageError{fmt.Errorf("--watch does not go together with -o %s, which draws one picture", name)}
+	case o.watch && name == "prometheus":
+		return usageError{errors.New("--watch does not go together with -o prometheus, which is about one moment")}
+	case name == "prometheus" && (o.given() || !o.allNamespaces):
+		return usageError{errors.New("-o prometheus is about the whole cluster: it goes with -A alone")}
 	}
 	return o.output.validate(o.globals)
 }
@@ -178,7 +188,10 @@ func (o *explainOptions) end(l *look, failed error) error {
 type look struct {
 	session  *session
 	snapshot *graph.Snapshot
+	graph    *graph.Graph
 	report   *explain.Report
+	// managerHeld: a kube-controller-manager holds its lease, if that was asked for.
+	managerHeld bool
 	// failed are the errors about what was named: objects that do not exist, and
 	// what is not in the report.
 	failed error
@@ -231,7 +244,11 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	for _, id := range absent {
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.NotFound})
 	}
-	return &look{s, snapshot, report, failed, unresolved}, nil
+	l := &look{session: s, snapshot: snapshot, graph: g, report: report, failed: failed, unresolved: unresolved}
+	if o.output.name == "prometheus" {
+		l.managerHeld = s.reader.ControllerManagerAlive(ctx, report.Now)
+	}
+	return l, nil
 }
 
 // missingObjects takes the objects that do not exist out of an error.
@@ -344,6 +361,25 @@ func stuckReport(l *look) runtime.Object {
 	report := *l.report
 	report.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(report.Unread, l.unresolved))))
 	return render.NewStuckReport(l.snapshot, &report)
+}
+
+// picture draws the chains of a look.
+func (o *explainOptions) picture(l *look) *draw.Picture {
+	p := render.StuckPicture(l.report)
+	p.Notes = incomplete(l.snapshot)
+	switch {
+	case o.given():
+		var ids []graph.Identity
+		for i := range l.report.Objects {
+			ids = append(ids, l.report.Objects[i].Object)
+		}
+		p.Title = "What holds " + describe(ids)
+	case o.allNamespaces:
+		p.Title = "What holds terminating objects in the cluster"
+	default:
+		p.Title = "What holds terminating objects in namespace " + l.session.namespace
+	}
+	return p
 }
 
 func (o *explainOptions) writeText(w io.Writer, style render.Style, l *look) error {

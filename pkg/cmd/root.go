@@ -207,7 +207,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
 	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
 	root.PersistentPreRun = func(*cobra.Command, []string) { g.logRequests() }
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newVersion(g))
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newGraph(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
 	completeOthers(root)

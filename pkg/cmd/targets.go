@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -129,6 +131,42 @@ func (t *targets) builder(s *session) *resource.Builder {
 	return builder.DefaultNamespace().TransformRequests(func(r *rest.Request) {
 		r.SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json")
 	})
+}
+
+// nodesIn returns the nodes that the arguments, or a selector alone, name.
+func (t *targets) nodesIn(g *graph.Graph, named []graph.Object) ([]graph.Node, error) {
+	var nodes []graph.Node
+	for _, object := range nodesOf(named) {
+		if n, ok := g.Node(object.UID); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	if t.given() || t.selector == "" {
+		return nodes, nil
+	}
+	selector, err := labels.Parse(t.selector)
+	if err != nil {
+		return nil, err
+	}
+	for n := range g.Nodes() {
+		if !n.Virtual() && selector.Matches(labels.Set(n.Object().Labels)) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// nothingFound ends a command whose arguments led to no object.
+func (t *targets) nothingFound(w io.Writer, s *session, err error) error {
+	if err != nil {
+		return err
+	}
+	where := " in namespace " + s.namespace
+	if t.allNamespaces {
+		where = ""
+	}
+	fmt.Fprintf(w, "No resources found%s.\n", where)
+	return nil
 }
 
 // place puts an object of a file that states no namespace into the current one.

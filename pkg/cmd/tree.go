@@ -20,6 +20,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
@@ -103,7 +104,7 @@ func newTree(g *globals) *cobra.Command {
 		format[*treeAnswer]{"wide", o.writeTree(true)},
 		format[*treeAnswer]{"name", func(w io.Writer, _ render.Style, a *treeAnswer) error { return render.Names(w, a.forest) }},
 		format[*treeAnswer]{"dot", func(w io.Writer, _ render.Style, a *treeAnswer) error {
-			return render.DOT(w, a.selection.Nodes.Sorted())
+			return draw.DOT(w, draw.Ownership(a.selection))
 		}},
 	)
 	o.output.addFlags(g, cmd)
@@ -150,7 +151,7 @@ func (o *treeOptions) run(ctx context.Context) error {
 	var failed error
 	if o.given() {
 		if named, failed = o.resolve(ctx, s); len(named) == 0 {
-			return o.nothingFound(s, failed)
+			return o.nothingFound(o.ErrOut, s, failed)
 		}
 	}
 	g, err := o.read(ctx, s, named)
@@ -178,19 +179,6 @@ func (o *treeOptions) run(ctx context.Context) error {
 		return errors.Join(failed, err)
 	}
 	return failed
-}
-
-// nothingFound ends a command whose arguments led to no object.
-func (o *treeOptions) nothingFound(s *session, err error) error {
-	if err != nil {
-		return err
-	}
-	where := " in namespace " + s.namespace
-	if o.allNamespaces {
-		where = ""
-	}
-	fmt.Fprintf(o.ErrOut, "No resources found%s.\n", where)
-	return nil
 }
 
 // read reads what the answer needs. For the owners of a few objects no lists
@@ -236,7 +224,7 @@ func (o *treeOptions) snapshotScope(s *session, named []graph.Object) cluster.Sc
 
 // selection decides which nodes are shown.
 func (o *treeOptions) selection(s *session, g *graph.Graph, named []graph.Object) (graph.Selection, error) {
-	nodes, err := o.named(g, named)
+	nodes, err := o.nodesIn(g, named)
 	if err != nil {
 		return graph.Selection{}, err
 	}
@@ -255,29 +243,6 @@ func (o *treeOptions) selection(s *session, g *graph.Graph, named []graph.Object
 		return sel, nil
 	}
 	return sel.Filter(o.matches), nil
-}
-
-// named returns the nodes that the arguments, or a selector alone, name.
-func (o *treeOptions) named(g *graph.Graph, named []graph.Object) ([]graph.Node, error) {
-	var nodes []graph.Node
-	for _, object := range nodesOf(named) {
-		if n, ok := g.Node(object.UID); ok {
-			nodes = append(nodes, n)
-		}
-	}
-	if o.given() || o.selector == "" {
-		return nodes, nil
-	}
-	selector, err := labels.Parse(o.selector)
-	if err != nil {
-		return nil, err
-	}
-	for n := range g.Nodes() {
-		if !n.Virtual() && selector.Matches(labels.Set(n.Object().Labels)) {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes, nil
 }
 
 // everything selects what owns or is owned, and with --isolated the rest.

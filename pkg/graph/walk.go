@@ -240,6 +240,20 @@ func Descendants(nodes ...Node) Set {
 	})
 }
 
+// Component returns the nodes that can be reached from the given ones, which are
+// included, over owners and dependents alike: what the garbage collector's debug
+// graph shows for a UID (garbagecollector/dump.go, ToGonumGraphForObj).
+func Component(nodes ...Node) Set {
+	return reach(nodes, func(n Node, add func(int32)) {
+		for _, e := range n.graph.owners(n.index) {
+			add(e.owner)
+		}
+		for _, i := range n.graph.dependentsOf(n.index) {
+			add(i)
+		}
+	})
+}
+
 func reach(nodes []Node, next func(n Node, add func(int32))) Set {
 	set := NewSet(nodes...)
 	queue := slices.Clone(nodes)

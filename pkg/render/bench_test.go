@@ -34,7 +34,6 @@ func BenchmarkRender(b *testing.B) {
 		for name, write := range map[string]func() error{
 			"tree":     func() error { return tree.Write(io.Discard, forest) },
 			"names":    func() error { return render.Names(io.Discard, forest) },
-			"dot":      func() error { return render.DOT(io.Discard, sel.Nodes.Sorted()) },
 			"document": func() error { render.NewGraph(s, forest); return nil },
 		} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {

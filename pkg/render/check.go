@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -81,6 +82,43 @@ func newCheckFinding(f *check.Finding) CheckFinding {
 		finding.Remedy = &CheckRemedy{Effect: f.Remedy.Effect, Command: f.Remedy.Command}
 	}
 	return finding
+}
+
+// ParseCheckReport reads the findings of a CheckReport, in JSON or YAML, as far as
+// a check.Baseline needs them. It returns an error for anything else.
+func ParseCheckReport(data []byte) ([]check.Finding, error) {
+	var document CheckReport
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		return nil, err
+	}
+	if document.APIVersion != APIVersion || document.Kind != "CheckReport" {
+		return nil, fmt.Errorf("it is no %s CheckReport, which check -o json writes", APIVersion)
+	}
+	findings := make([]check.Finding, len(document.Findings))
+	for i := range document.Findings {
+		f := &document.Findings[i]
+		severity, known := check.ParseSeverity(f.Severity)
+		if !known {
+			return nil, fmt.Errorf("findings[%d] has the unknown severity %q", i, f.Severity)
+		}
+		findings[i] = check.Finding{
+			Rule: f.Rule, Severity: severity, Object: f.Object.identity(),
+			Index: f.OwnerReference.Index, Reference: f.OwnerReference.OwnerReference,
+		}
+		for _, m := range f.Members {
+			findings[i].Members = append(findings[i].Members, m.identity())
+		}
+	}
+	return findings, nil
+}
+
+// identity is what the reference was made of, but whether the type is namespaced.
+func (r ObjectReference) identity() graph.Identity {
+	gvk := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+	return graph.Identity{
+		Resource:  graph.Resource{GroupVersionResource: gvk.GroupVersion().WithResource(r.Resource), Kind: gvk.Kind},
+		Namespace: r.Namespace, Name: r.Name, UID: r.UID,
+	}
 }
 
 // DeepCopyObject implements runtime.Object, which the printers of cli-runtime

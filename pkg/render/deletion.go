@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/awalterschulze/gographviz"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -190,28 +188,6 @@ func kubectlName(id graph.Identity) string {
 		kind += "." + id.Resource.Group
 	}
 	return kind + "/" + id.Name
-}
-
-var resultColors = map[gc.Result]string{
-	gc.Deleted: "red", gc.Orphaned: "green", gc.OwnerReferenceRemoved: "green",
-	gc.Remaining: "orange", gc.Unknown: "gold", gc.Untouched: "black",
-}
-
-// OutcomeDOT draws the objects of a deletion with what becomes of them, and the
-// references between them.
-func OutcomeDOT(w io.Writer, g *graph.Graph, all []gc.Outcome) error {
-	var nodes []graph.Node
-	results := map[graph.Node]gc.Outcome{}
-	for _, o := range all {
-		if n, ok := g.Node(o.Object.UID); ok {
-			nodes = append(nodes, n)
-			results[n] = o
-		}
-	}
-	return writeGraph(w, nodes, func(n graph.Node, attrs gographviz.Attrs) {
-		o := results[n]
-		setAttributes(attrs, map[string]string{"result": string(o.Result), "reason": o.Reason, "color": resultColors[o.Result]})
-	})
 }
 
 // DeletedNames prints the objects that are deleted as kubectl's -o name does.

@@ -234,7 +234,6 @@ func TestWriteErrors(t *testing.T) {
 	for name, err := range map[string]error{
 		"Tree":     tree.Write(fullDisk{}, forest),
 		"Names":    render.Names(fullDisk{}, forest),
-		"DOT":      render.DOT(fullDisk{}, everything(g).Nodes.Sorted()),
 		"Warnings": render.Warnings(fullDisk{}, g.Snapshot()),
 	} {
 		if !errors.Is(err, errFull) {

@@ -75,11 +75,17 @@ func TestDocs(t *testing.T) {
 			}
 		})
 	}
+	if checkPictures != nil {
+		t.Run("pictures", func(t *testing.T) { checkPictures(t, cp) })
+	}
 	t.Run("schema", func(t *testing.T) { checkSchema(t, cp) })
 	t.Run("deletion-schemas", func(t *testing.T) { checkDeletionSchemas(t, cp) })
 	t.Run("stuck-schema", func(t *testing.T) { checkStuckSchema(t, cp) })
 	t.Run("check-schema", func(t *testing.T) { checkCheckSchema(t, bare) })
 }
+
+// checkPictures opens the pages of the shop in a browser, where there may be one.
+var checkPictures func(t *testing.T, cp *controlplane.ControlPlane)
 
 // TestDocsBlocks checks what can be said of the pages without running them.
 func TestDocsBlocks(t *testing.T) {
@@ -373,7 +379,7 @@ func (s *shell) run(t *testing.T, text string) (string, int) {
 // A command that only reads is repeated for a while.
 func (s *shell) check(t *testing.T, c command) string {
 	t.Helper()
-	reads := regexp.MustCompile(`^kubectl[ -]gc (tree|explain-stuck|check|delete .*--dry-run|collect .*--dry-run)|^kubectl auth can-i`).MatchString(c.text)
+	reads := regexp.MustCompile(`^kubectl[ -]gc (tree|graph|explain-stuck|check|delete .*--dry-run|collect .*--dry-run)|^kubectl auth can-i`).MatchString(c.text)
 	for deadline := time.Now().Add(settling); ; time.Sleep(time.Second) {
 		output, code := s.run(t, c.text)
 		problem := ""
@@ -452,9 +458,14 @@ func checkSchema(t *testing.T, cp *controlplane.ControlPlane) {
 		{"-n", "shop", "configmap/lost", "configmap/coupon", "--owners"},
 		{"-n", "shop", "cart/basket", "--dependents", "--depth=0"},
 		{"-A", "--isolated"},
+		{"graph", "-A"},
+		{"graph", "-n", "shop", "cart/basket"},
 	} {
 		var stdout, stderr bytes.Buffer
 		argv := append([]string{"kubectl-gc", "tree", config, "-o", "json"}, args...)
+		if args[0] == "graph" {
+			argv = append([]string{"kubectl-gc", "graph", config, "-o", "json"}, args[1:]...)
+		}
 		if code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr}); code != 0 {
 			t.Errorf("%s: exit code %d: %s", strings.Join(args, " "), code, stderr.String())
 			continue

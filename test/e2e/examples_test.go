@@ -85,7 +85,7 @@ func runExample(t *testing.T, cp *controlplane.ControlPlane, line string) {
 		line += " --yes"
 	}
 	if _, err := exec.LookPath("dot"); err != nil {
-		line = strings.ReplaceAll(line, "| dot -Tsvg", "| cat")
+		line = regexp.MustCompile(`\| dot -T(svg|png)`).ReplaceAllString(line, "| cat")
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = t.TempDir()

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// outline writes what a picture shows of nodes and edges.
+func outline(p *draw.Picture) []string {
+	var lines []string
+	for _, n := range p.Nodes {
+		under := "-"
+		if n.Under >= 0 {
+			under = p.Nodes[n.Under].Name
+		}
+		lines = append(lines, fmt.Sprintf("%s/%s %v %q under %s", n.Kind, n.Name, n.Marks, n.Note, under))
+	}
+	for _, e := range p.Edges {
+		lines = append(lines, fmt.Sprintf("%s -> %s %s %q", p.Nodes[e.From].Name, p.Nodes[e.To].Name, e.Mark, e.Label))
+	}
+	return lines
+}
+
+func detail(n draw.Node, label string) string {
+	for _, d := range n.Details {
+		if d.Label == label {
+			return d.Value
+		}
+	}
+	return ""
+}
+
+func TestOutcomePicture(t *testing.T) {
+	s := newSnapshot()
+	owner := graph.Object{Resource: resources["Deployment"], Namespace: "shop", Name: "web", UID: "1"}
+	dependent := graph.Object{
+		Resource: resources["Pod"], Namespace: "shop", Name: "p", UID: "2", DeletionTimestamp: &metav1.Time{Time: now},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "1"}},
+	}
+	s.Add(owner)
+	s.Add(dependent)
+	stranger := graph.Object{Resource: resources["Pod"], Namespace: "shop", Name: "new", UID: "3"}
+	p := render.OutcomePicture(graph.New(s), []gc.Outcome{
+		{Object: dependent, Result: gc.Remaining, Reason: "finalizer x", WaitingFor: []graph.Identity{owner.Identity()}},
+		{Object: owner, Result: gc.Deleted}, {Object: stranger, Result: gc.Deleted}, // the graph does not know it
+	})
+	want := []string{
+		`Deployment/web [deleted] "would be deleted" under -`,
+		`Pod/p [remaining terminating] "would remain" under web`,
+		`p -> web solid ""`,
+	}
+	if diff := cmp.Diff(want, outline(p)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := detail(p.Nodes[1], "why") + "; " + detail(p.Nodes[1], "waits for"); got != "finalizer x; Deployment/shop/web" {
+		t.Errorf("details: %s", got)
+	}
+	var dot bytes.Buffer
+	if err := draw.DOT(&dot, p); err != nil || !strings.Contains(dot.String(), `reason="finalizer x"`) || !strings.Contains(dot.String(), `result="Remaining"`) {
+		t.Errorf("%v in:\n%s", err, dot.String())
+	}
+	for result := range map[gc.Result]bool{gc.Deleted: true, gc.Orphaned: true, gc.OwnerReferenceRemoved: true, gc.Remaining: true, gc.Unknown: true, gc.Untouched: true} {
+		if p := render.OutcomePicture(graph.New(s), []gc.Outcome{{Object: owner, Result: result}}); len(p.Nodes[0].Marks) != 1 {
+			t.Errorf("%s has no mark", result)
+		}
+	}
+}
+
+func TestStuckPicture(t *testing.T) {
+	id := func(kind, name string) graph.Identity {
+		return graph.Identity{Resource: graph.Resource{Kind: kind}, Namespace: "shop", Name: name}
+	}
+	cart, invoice, missing := id("Cart", "basket"), id("ConfigMap", "invoice"), id("Pod", "gone")
+	cause := &explain.Cause{
+		Kind: explain.Kind{ID: "fin-absent"}, Object: invoice, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2, Until: now,
+		Evidence:   []explain.Evidence{{Source: "ConfigMap/shop/invoice", Path: "metadata.finalizers[0]", Value: "x"}, {Source: "searched", Value: "leases"}},
+		Controller: &explain.Controller{Name: "nobody", Liveness: "absent"},
+		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: "takes it off", Leaks: "a bill"}},
+	}
+	chain := []explain.Link{{Object: cart, Because: "waits for its blocking dependent", Symptom: "gc-fg-blocking"}, {Object: invoice}}
+	report := &explain.Report{
+		Now: now, Causes: []*explain.Cause{cause},
+		Objects: []explain.Explanation{
+			{Object: cart, Verdict: explain.Stuck, Since: now.Add(-time.Hour), Findings: []explain.Finding{{Cause: cause, Chain: chain}, {Cause: cause, Chain: chain}}},
+			{Object: invoice, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: cause, Chain: chain[1:]}}},
+			{Object: missing, Verdict: explain.NotFound},
+		},
+	}
+	p := render.StuckPicture(report)
+	want := []string{
+		`Cart/basket [asked] "Stuck" under invoice`,
+		`ConfigMap/invoice [stuck asked] "fin-absent" under -`,
+		`Pod/gone [asked] "NotFound" under -`,
+		`basket -> invoice waits "waits for its blocking dependent"`,
+	}
+	if diff := cmp.Diff(want, outline(p)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if p.Subtitle != "Stuck: 2, NotFound: 1" {
+		t.Errorf("subtitle: %s", p.Subtitle)
+	}
+	n := p.Nodes[1]
+	for label, want := range map[string]string{
+		"cause (Stuck): fin-absent": "nothing serves it", "evidence": "ConfigMap/shop/invoice metadata.finalizers[0]: x\nsearched: leases",
+		"who should act": "nobody; whether it works: absent", "what to do (dangerous)": "takes it off\nleaves behind or loses: a bill",
+		"command": "kubectl patch", "puts it back later": "kubectl undo", "holds up": "2 terminating objects", "until": "2026-01-02T03:04:05Z",
+	} {
+		if got := detail(n, label); got != want {
+			t.Errorf("%s: got %q, want %q", label, got, want)
+		}
+	}
+	if got := detail(p.Nodes[0], "terminating for"); got != "60m" {
+		t.Errorf("terminating for %s", got)
+	}
+}
