@@ -144,6 +144,7 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 	concerned := Concerned(c.state.graph, uids)
 	c.report.expect(concerned, uids)
 	c.state.expect(concerned.Len())
+	c.queue.expect(concerned.Len())
 	for i, uid := range uids {
 		if uid == "" {
 			c.report.nameless = append(c.report.nameless, objectOf(targets[i].Identity))
@@ -234,9 +235,9 @@ func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 func namespacesOf(set graph.Set) map[string]bool {
 	namespaces := map[string]bool{}
 	for n := range set.All() {
-		for _, ref := range n.Owners() {
-			if ref.Blocking() && ref.Owner.DeletingDependents() {
-				namespaces[ref.Owner.Namespace()] = true
+		for o := range n.Blocks() {
+			if o.DeletingDependents() {
+				namespaces[o.Namespace()] = true
 			}
 		}
 	}
@@ -249,10 +250,9 @@ func namespacesOf(set graph.Set) map[string]bool {
 func waitingFor(set graph.Set, blind map[string]bool) []graph.Node {
 	var owners []graph.Node
 	for n := range set.All() {
-		for _, ref := range n.Owners() {
-			o := ref.Owner
+		for o := range n.Blocks() {
 			outside := func(d graph.Node) bool { return !set.Has(d) }
-			if ref.Blocking() && !set.Has(o) && o.DeletingDependents() && !blind[o.Namespace()] && !slices.ContainsFunc(o.BlockingDependents(), outside) {
+			if !set.Has(o) && o.DeletingDependents() && !blind[o.Namespace()] && !slices.ContainsFunc(o.BlockingDependents(), outside) {
 				owners = append(owners, o)
 			}
 		}

@@ -80,10 +80,25 @@ func (i Identity) Compare(j Identity) int {
 
 // URLPath returns the path of the object's URL, or without a name that of the list
 // of its type.
-func (i Identity) URLPath() string {
-	path := ""
-	for _, segment := range i.Resource.Path(i.Namespace, i.Name) {
-		path += "/" + url.PathEscape(segment)
+func (i Identity) URLPath() string { return string(i.AppendURLPath(nil)) }
+
+// AppendURLPath appends what URLPath returns.
+func (i *Identity) AppendURLPath(path []byte) []byte {
+	add := func(segment string) { path = append(append(path, '/'), url.PathEscape(segment)...) }
+	if i.Resource.Group == "" {
+		add("api")
+	} else {
+		add("apis")
+		add(i.Resource.Group)
+	}
+	add(i.Resource.Version)
+	if i.Namespace != "" {
+		add("namespaces")
+		add(i.Namespace)
+	}
+	add(i.Resource.Resource)
+	if i.Name != "" {
+		add(i.Name)
 	}
 	return path
 }

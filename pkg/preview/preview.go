@@ -115,8 +115,8 @@ func Nothing(g *graph.Graph) *Plan {
 // Version returns the resourceVersion that a write of the plan finds, empty when an
 // earlier one changes it.
 func (p *Plan) Version(step *gc.Step) string {
-	if o, ok := p.Graph.Snapshot().Object(step.Object.UID); ok && o.ResourceVersion == step.Object.ResourceVersion {
-		return o.ResourceVersion
+	if version, ok := p.Graph.Snapshot().ResourceVersion(step.Object.UID); ok && version == step.Object.ResourceVersion {
+		return version
 	}
 	return ""
 }
