@@ -274,6 +274,17 @@ func (b *block) addExtra(o *Object, x extra) {
 	}
 }
 
+// creation returns the creation timestamp of an object.
+func (b *block) creation(slot int) metav1.Time {
+	r := &b.records[slot]
+	if r.extra != 0 {
+		if x := b.extras[r.extra-1]; x.details != 0 && b.details[x.details-1].creation != nil {
+			return *b.details[x.details-1].creation
+		}
+	}
+	return r.creation()
+}
+
 func (r *record) creation() metav1.Time {
 	switch {
 	case r.flags&created == 0:

@@ -350,6 +350,15 @@ func (n Node) Finalizers() []string {
 	return b.finalizers[b.records[slot].finalizers]
 }
 
+// CreationTimestamp returns that of the object.
+func (n Node) CreationTimestamp() metav1.Time {
+	if n.Virtual() {
+		return metav1.Time{}
+	}
+	b, slot := n.place()
+	return b.creation(slot)
+}
+
 // HasFinalizer reports whether the object carries the finalizer.
 func (n Node) HasFinalizer(finalizer string) bool { return slices.Contains(n.Finalizers(), finalizer) }
 
