@@ -178,7 +178,7 @@ func (c *Collector) Collect(ctx context.Context, namespace string) (*Report, err
 			c.orphan(uid)
 		case n.DeletingDependents():
 			c.enqueueForeground(uid)
-		case !n.BeingDeleted() && !allSolid(n):
+		case !n.BeingDeleted() && !n.AllSolid():
 			c.enqueue(task{kind: attempt, uid: uid})
 		}
 	}
@@ -195,15 +195,6 @@ func (c *Collector) within(namespace string) bool {
 // whose deletion was begun.
 func (c *Collector) ownsWithin(n graph.Node) bool {
 	return n.BeingDeleted() && slices.ContainsFunc(n.Dependents(), func(d graph.Node) bool { return c.within(d.Namespace()) })
-}
-
-func allSolid(n graph.Node) bool {
-	for _, ref := range n.Owners() {
-		if ref.State != graph.Solid {
-			return false
-		}
-	}
-	return true
 }
 
 // Concerned returns the nodes that the deletion of the targets concerns: what

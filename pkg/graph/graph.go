@@ -365,6 +365,12 @@ func (n Node) HasFinalizer(finalizer string) bool { return slices.Contains(n.Fin
 // HasOwners reports whether the object has owner references.
 func (n Node) HasOwners() bool { return len(n.graph.owners(n.index)) > 0 }
 
+// AllSolid reports whether all owner references of the object are Solid, as those of an
+// object without any.
+func (n Node) AllSolid() bool {
+	return !slices.ContainsFunc(n.graph.owners(n.index), func(e edge) bool { return e.state != Solid })
+}
+
 // Owners returns the owner references in the order in which the object has
 // them.
 func (n Node) Owners() []Reference {

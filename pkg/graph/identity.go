@@ -32,6 +32,9 @@ func (r Resource) IsNamespace() bool {
 // IsPod reports whether the resource is that of Pods.
 func (r Resource) IsPod() bool { return r.GroupResource() == schema.GroupResource{Resource: "pods"} }
 
+// IsNode reports whether the resource is that of Nodes.
+func (r Resource) IsNode() bool { return r.GroupResource() == schema.GroupResource{Resource: "nodes"} }
+
 // IsCRD reports whether the resource is that of CustomResourceDefinitions.
 func (r Resource) IsCRD() bool {
 	return r.GroupResource() == schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
