@@ -6,6 +6,7 @@ GORELEASER = github.com/goreleaser/goreleaser/v2@v2.12.0
 GO_LICENSES = github.com/google/go-licenses@v1.6.0
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 CONTROL_PLANE = CGO_ENABLED=0 go -C test/cluster run -trimpath ./cmd/control-plane
 
 # What "version" says of a build, as .goreleaser.yaml has it for a release. All
@@ -24,7 +25,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # the program; little of it ever runs.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e test-versions soak foresight lint demo cluster-up cluster-down bench bench-go profile clean
+.PHONY: help build install image test test-unit test-e2e test-versions soak foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +95,14 @@ bench: control-plane ## Compare with other tools and write docs/benchmarks.md; t
 bench-go: ## Run the Go benchmarks into .bench/new.txt, for benchstat
 	mkdir -p .bench
 	go test -run='^$$' -bench=. -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... | tee .bench/new.txt
+
+bench-compare: ## Compare the Go benchmarks of commit BASE with those of the working tree
+	@test -n "$(BASE)" || { echo 'usage: make bench-compare BASE=commit' >&2; exit 2; }
+	rm -rf .bench/base && mkdir -p .bench/base
+	git archive $(BASE) | tar -x -C .bench/base
+	cd .bench/base && go test -run='^$$' -bench='$(or $(BENCH),.)' -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... >../base.txt
+	go test -run='^$$' -bench='$(or $(BENCH),.)' -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... >.bench/new.txt
+	go run $(BENCHSTAT) .bench/base.txt .bench/new.txt
 
 profile: ## Profile the reading of 1,000,000 objects into .bench
 	mkdir -p .bench

@@ -31,6 +31,9 @@ func NoSuchObject(err error, name string, isNamespace bool) bool {
 
 // absent returns the details of a NotFound that names an object.
 func absent(err error) *metav1.StatusDetails {
+	if err == nil {
+		return nil
+	}
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
 		return nil
@@ -62,9 +65,12 @@ func WrongUID(err error) bool {
 // answer that its own time or that of etcd was over, or that of a proxy which got
 // none (502). A write may have been carried out then.
 func Missing(err error) bool {
+	if err == nil {
+		return false
+	}
 	var status apierrors.APIStatus
-	return err != nil && (!errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
-		status.Status().Code == http.StatusBadGateway || ofEtcd(status.Status()))
+	return !errors.As(err, &status) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		status.Status().Code == http.StatusBadGateway || ofEtcd(status.Status())
 }
 
 // ofEtcd reports whether an error is one of etcd's own, such as a timeout or a

@@ -66,17 +66,54 @@ func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource,
 // ListTerminating is List for the objects that are being deleted. The others are not
 // even decoded.
 func (r *Reader) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	items, err := r.listWhole(ctx, resource, namespace, "", func(item []byte) bool { return bytes.Contains(item, deletionTimestamp) })
+	items, err := r.ListMentioning(ctx, resource, namespace, "deletionTimestamp")
 	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil }), err
 }
 
-var deletionTimestamp = []byte(`"deletionTimestamp"`)
+// ListMentioning is List for the objects that have a field of one of the names, wherever.
+// The others are not even decoded.
+func (r *Reader) ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields ...string) ([]unstructured.Unstructured, error) {
+	quoted := make([][]byte, len(fields))
+	for i, field := range fields {
+		quoted[i] = []byte(`"` + field + `"`)
+	}
+	return r.listWhole(ctx, resource, namespace, "", func(item []byte) bool {
+		return slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(item, name) })
+	})
+}
+
+// Each calls yield with the JSON of each object of a List, as the server sends it, and
+// keeps none of them. yield must not keep it, either. Its error ends the list, and so
+// does any of the server: then not all objects were seen.
+func (r *Reader) Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func(item []byte) error) error {
+	return r.eachWhole(ctx, resource, namespace, "", yield)
+}
 
 // listWhole lists the whole objects that a field selector matches and of whose JSON that
 // is wanted; an empty selector matches all, and nil wants all.
 func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string, wanted func([]byte) bool) ([]unstructured.Unstructured, error) {
-	r.stats.lists.Add(1)
 	var items []unstructured.Unstructured
+	err := r.eachWhole(ctx, resource, namespace, fields, func(item []byte) error {
+		if wanted != nil && !wanted(item) {
+			return nil
+		}
+		var o unstructured.Unstructured
+		if err := json.Unmarshal(item, &o.Object); err != nil {
+			return err
+		}
+		reduce(resource, &o)
+		items = append(items, o)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+// eachWhole is Each for the objects that a field selector matches.
+func (r *Reader) eachWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string, yield func([]byte) error) error {
+	r.stats.lists.Add(1)
 	for token := ""; ; {
 		var page struct {
 			Metadata metav1.ListMeta      `json:"metadata"`
@@ -91,24 +128,18 @@ func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionReso
 		}
 		data, err := raw(ctx, request)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if err := json.Unmarshal(data, &page); err != nil {
-			return nil, err
+			return err
 		}
 		for _, item := range page.Items {
-			if wanted != nil && !wanted(item) {
-				continue
+			if err := yield(item); err != nil {
+				return err
 			}
-			var o unstructured.Unstructured
-			if err := json.Unmarshal(item, &o.Object); err != nil {
-				return nil, err
-			}
-			reduce(resource, &o)
-			items = append(items, o)
 		}
 		if token = page.Metadata.Continue; token == "" {
-			return items, nil
+			return nil
 		}
 	}
 }

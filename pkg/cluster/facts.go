@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +20,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 )
 
-// maxPodGets is the number of pods up to which each is read by itself; of more,
-// their namespaces are listed.
+// maxPodGets is the number of pods of a namespace up to which each is read by itself; of
+// more they are listed.
 const maxPodGets = 50
 
 // HasFacts reports whether Facts reads anything of objects of the resource.
@@ -145,16 +146,16 @@ func (p *pod) claims() []string {
 }
 
 func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Facts) {
-	if len(pods) > maxPodGets {
-		namespaces := map[string]bool{}
-		for _, o := range pods {
-			if !namespaces[o.Namespace] {
-				namespaces[o.Namespace] = true
-				r.listPodFacts(ctx, o.Namespace, f)
-			}
-		}
-		return
+	in := map[string]int{}
+	for i := range pods {
+		in[pods[i].Namespace]++
 	}
+	for namespace, wanted := range in {
+		if wanted > maxPodGets {
+			r.listPodFacts(ctx, namespace, f)
+		}
+	}
+	pods = slices.DeleteFunc(pods, func(o graph.Object) bool { return in[o.Namespace] > maxPodGets })
 	found := make([]pod, len(pods))
 	var group errgroup.Group
 	group.SetLimit(getsInFlight)

@@ -201,12 +201,12 @@ func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 	return nil
 }
 
-// withFacts returns the concerned objects of which there is more to know than
-// metadata, and the pods that may use a concerned PersistentVolumeClaim.
+// withFacts returns the objects of which the preview needs to know more than
+// metadata, and the pods that may use a PersistentVolumeClaim among them.
 func withFacts(j *job) []graph.Object {
 	var objects []graph.Object
 	claims, known := map[string]bool{}, map[types.UID]bool{}
-	for n := range j.Concerned(j.graph) {
+	for n := range j.Decisive(j.graph) {
 		if n.HasFinalizer(finalizers.ClaimProtection) {
 			claims[n.Namespace()] = true
 		}

@@ -260,10 +260,8 @@ func (w *walker) fails(f *controllers.Failure) string {
 func (w *walker) judgeDenied(n graph.Node, s *controllers.Search, c *controllers.Candidate) ruling {
 	id := n.Identity()
 	at := evidence.Identity(serviceAccounts, c.Account.Namespace, c.Account.Name)
-	for _, m := range w.evidence.Instances(serviceAccounts.GroupResource()) {
-		if m.Namespace() == at.Namespace && m.Object().Name == at.Name {
-			at = m.Identity()
-		}
+	for _, m := range w.evidence.Named(serviceAccounts.GroupResource(), at.Namespace, at.Name) {
+		at = m.Identity()
 	}
 	r := ruling{
 		id: finRBAC, key: c.Account.User() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,

@@ -24,9 +24,10 @@ const providerConfigLabel = "crossplane.io/provider-config"
 // owns a ProviderConfigUsage that names it.
 func (w *walker) providerConfig(n graph.Node) ([]hold, bool) {
 	var holds []hold
-	for usage := range w.Graph.Nodes() {
-		r := usage.Resource()
-		if usage.Virtual() || r.Group != n.Resource().Group || !strings.HasSuffix(r.Kind, "ProviderConfigUsage") || usage.Object().Labels[providerConfigLabel] != n.Name() {
+	for _, usage := range w.evidence.OfTypes(func(r *graph.Resource) bool {
+		return r.Group == n.Resource().Group && strings.HasSuffix(r.Kind, "ProviderConfigUsage")
+	}) {
+		if usage.Object().Labels[providerConfigLabel] != n.Name() {
 			continue
 		}
 		for _, ref := range usage.Owners() {

@@ -291,10 +291,8 @@ func (w *walker) missingParts(volume *unstructured.Unstructured) []Evidence {
 // secretGone reports whether a Secret provably does not exist, by the lists of
 // metadata: its data is never read.
 func (w *walker) secretGone(namespace, name string) bool {
-	for _, m := range w.evidence.In(namespace) {
-		if m.Resource().GroupResource() == secrets.GroupResource() && m.Object().Name == name {
-			return false
-		}
+	if len(w.evidence.Named(secrets.GroupResource(), namespace, name)) > 0 {
+		return false
 	}
 	return w.evidence.Covers(secrets.GroupResource(), namespace, name)
 }

@@ -89,10 +89,10 @@ func (w *walker) lastAct() *Evidence {
 	var last graph.Node
 	var at time.Time
 	for n := range w.Graph.Nodes() {
-		if n.Virtual() || !madeByManager(n) {
+		if n.Virtual() {
 			continue
 		}
-		if made := n.Object().CreationTimestamp.Time; made.After(at) {
+		if made := n.CreationTimestamp().Time; made.After(at) && madeByManager(n) {
 			last, at = n, made
 		}
 	}
@@ -103,6 +103,9 @@ func (w *walker) lastAct() *Evidence {
 	return nil
 }
 
+// madeOf are the kinds of which controllers make objects of a kind.
+var madeOf = map[string][]string{"Pod": {"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, "ReplicaSet": {"Deployment"}, "Job": {"CronJob"}}
+
 // madeByManager reports whether nobody but a controller of kube-controller-manager makes
 // such an object: one that a workload of Kubernetes controls, or the certificate in
 // every namespace.
@@ -110,8 +113,7 @@ func madeByManager(n graph.Node) bool {
 	if n.Resource().Group == "" && n.Resource().Resource == "configmaps" && n.Name() == "kube-root-ca.crt" {
 		return true
 	}
-	made := map[string]string{"Pod": "ReplicaSet StatefulSet DaemonSet Job", "ReplicaSet": "Deployment", "Job": "CronJob"}
-	kinds := strings.Fields(made[n.Resource().Kind])
+	kinds := madeOf[n.Resource().Kind]
 	return len(kinds) > 0 && graph.BuiltinGroup(n.Resource().Group) && slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
 		group, _, _ := strings.Cut(ref.APIVersion, "/")
 		return ref.Controller != nil && *ref.Controller && (group == "apps" || group == "batch") && slices.Contains(kinds, ref.Kind)

@@ -20,7 +20,7 @@ import (
 func (w *walker) claim(n graph.Node) []hold {
 	symptom := pvcInUse
 	o := n.Object()
-	list, err := w.evidence.List(pods, o.Namespace)
+	list, err := w.evidence.PodsWithClaims(o.Namespace)
 	if err != nil {
 		return w.unread(n, "may wait for pods that use it", "pods in namespace "+o.Namespace, err)
 	}

@@ -154,6 +154,7 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 	concerned := Concerned(c.state.graph, uids)
 	c.report.expect(concerned, uids)
 	c.state.expect(concerned.Len())
+	c.queue.expect(concerned.Len())
 	c.waves = wavesOf(targets)
 	var err error
 	for err == nil && c.nextWave() {
@@ -182,7 +183,7 @@ func (c *Collector) Collect(ctx context.Context, namespace string) (*Report, err
 			c.orphan(uid)
 		case n.DeletingDependents():
 			c.enqueueForeground(uid)
-		case !n.BeingDeleted() && !allSolid(n):
+		case !n.BeingDeleted() && !n.AllSolid():
 			c.enqueue(task{kind: attempt, uid: uid})
 		}
 	}
@@ -199,15 +200,6 @@ func (c *Collector) within(namespace string) bool {
 // whose deletion was begun.
 func (c *Collector) ownsWithin(n graph.Node) bool {
 	return n.BeingDeleted() && slices.ContainsFunc(n.Dependents(), func(d graph.Node) bool { return c.within(d.Namespace()) })
-}
-
-func allSolid(n graph.Node) bool {
-	for _, ref := range n.Owners() {
-		if ref.State != graph.Solid {
-			return false
-		}
-	}
-	return true
 }
 
 // Concerned returns the nodes that the deletion of the targets concerns: what
@@ -239,9 +231,9 @@ func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
 func namespacesOf(set graph.Set) map[string]bool {
 	namespaces := map[string]bool{}
 	for n := range set.All() {
-		for _, ref := range n.Owners() {
-			if ref.Blocking() && ref.Owner.DeletingDependents() {
-				namespaces[ref.Owner.Namespace()] = true
+		for o := range n.Blocks() {
+			if o.DeletingDependents() {
+				namespaces[o.Namespace()] = true
 			}
 		}
 	}
@@ -254,10 +246,9 @@ func namespacesOf(set graph.Set) map[string]bool {
 func waitingFor(set graph.Set, blind map[string]bool) []graph.Node {
 	var owners []graph.Node
 	for n := range set.All() {
-		for _, ref := range n.Owners() {
-			o := ref.Owner
+		for o := range n.Blocks() {
 			outside := func(d graph.Node) bool { return !set.Has(d) }
-			if ref.Blocking() && !set.Has(o) && o.DeletingDependents() && !blind[o.Namespace()] && !slices.ContainsFunc(o.BlockingDependents(), outside) {
+			if !set.Has(o) && o.DeletingDependents() && !blind[o.Namespace()] && !slices.ContainsFunc(o.BlockingDependents(), outside) {
 				owners = append(owners, o)
 			}
 		}

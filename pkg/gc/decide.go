@@ -15,7 +15,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// References are the owner references of an object by what they mean.
+// References are the owner references of an object by what they mean. They may be those of
+// the object, and must not be changed.
 type References struct {
 	Solid                        []metav1.OwnerReference
 	Dangling                     []metav1.OwnerReference
@@ -62,28 +63,35 @@ func Classify(refs []metav1.OwnerReference, namespace string, isAbsent func(meta
 	lookup func(metav1.OwnerReference) graph.OwnerLookup,
 ) References {
 	var r References
+	put := func(list *[]metav1.OwnerReference, i int) {
+		if *list == nil { // mostly there is one
+			*list = refs[i : i+1 : i+1]
+		} else {
+			*list = append(*list, refs[i])
+		}
+	}
 	states := make([]graph.State, len(refs))
-	asked := &remembering{}
 	for i, ref := range refs {
-		reason := graph.NoReason
+		reason, err := graph.NoReason, error(nil)
 		switch same := indexOfOwner(refs[:i], ref); {
 		case same >= 0 && states[same] != graph.Unknown && resolves(lookup(ref), ref):
 			states[i] = states[same]
 		case isAbsent(ref):
 			states[i] = graph.Dangling
 		default:
-			asked.OwnerLookup, asked.err = lookup(ref), nil
+			asked := &remembering{OwnerLookup: lookup(ref)}
 			states[i], reason = graph.Classify(ref, namespace, asked)
+			err = asked.err
 		}
 		switch states[i] {
 		case graph.Solid:
-			r.Solid = append(r.Solid, ref)
+			put(&r.Solid, i)
 		case graph.Dangling:
-			r.Dangling = append(r.Dangling, ref)
+			put(&r.Dangling, i)
 		case graph.WaitingForDependentsDeletion:
-			r.WaitingForDependentsDeletion = append(r.WaitingForDependentsDeletion, ref)
+			put(&r.WaitingForDependentsDeletion, i)
 		case graph.Unknown:
-			r.Unknown = append(r.Unknown, UnknownReference{ref, reason, asked.err})
+			r.Unknown = append(r.Unknown, UnknownReference{ref, reason, err})
 		}
 	}
 	return r

@@ -65,7 +65,7 @@ func (q *queue) push(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.waiting == nil {
-		q.waiting, q.undecided, q.releases = map[taskKey]bool{}, map[types.UID]int{}, map[types.UID]int{}
+		q.expectLocked(0)
 	}
 	if q.waiting[t.key()] {
 		return
@@ -74,6 +74,20 @@ func (q *queue) push(t task) {
 	q.countLocked(t, 1)
 	q.tasks = append(q.tasks, t)
 	q.notifyLocked()
+}
+
+// expect makes room for a task about each of that many objects.
+func (q *queue) expect(objects int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.waiting == nil {
+		q.expectLocked(objects)
+	}
+}
+
+func (q *queue) expectLocked(objects int) {
+	q.waiting, q.undecided, q.releases = make(map[taskKey]bool, objects), make(map[types.UID]int, objects), map[types.UID]int{}
+	q.tasks = make([]task, 0, objects)
 }
 
 // countLocked counts a task that decides, in or out.

@@ -268,7 +268,7 @@ func (c *Collector) nameless() []Outcome {
 	objects := c.report.nameless
 	if c.everything && c.report.included[""] {
 		for n := range c.state.graph.Nodes() {
-			if n.UID() == "" && !n.Virtual() && !allSolid(n) {
+			if n.UID() == "" && !n.Virtual() && !n.AllSolid() {
 				objects = append(objects, *n.Object())
 			}
 		}

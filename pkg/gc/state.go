@@ -28,6 +28,10 @@ type state struct {
 	unreadable map[coordinates][]error
 	// early holds dependents that were seen before their owner.
 	early map[types.UID][]types.UID
+	// distinct are the distinct owners that distinctOf states, which are the references
+	// that were asked about last.
+	distinctOf []metav1.OwnerReference
+	distinct   []types.UID
 }
 
 // item is an object that was touched. Its flags are those of
@@ -114,7 +118,7 @@ func (s *state) item(uid types.UID) *item {
 	o := n.Object()
 	it := &item{
 		object: *o, beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
-		orphaned: o.OrphaningDependents(), had: distinctOwners(o.OwnerReferences),
+		orphaned: o.OrphaningDependents(), had: s.distinctOwners(o.OwnerReferences),
 	}
 	if names := s.graph.Snapshot().Ambiguous(uid); names != nil {
 		it.also = names[1].String()
@@ -451,7 +455,7 @@ func (s *state) appear(uid types.UID) *item {
 }
 
 func (s *state) remove(it *item, o *graph.Object) change {
-	owners := distinctOwners(it.object.OwnerReferences)
+	owners := s.distinctOwners(it.object.OwnerReferences)
 	c := change{uid: o.UID, removed: true, released: owners, unreferenced: owners}
 	for _, owner := range owners {
 		s.dropEdge(it, owner)
@@ -463,14 +467,15 @@ func (s *state) remove(it *item, o *graph.Object) change {
 func (s *state) update(it *item, o *graph.Object) change {
 	c := change{uid: o.UID, found: it.lost}
 	before := it.object
-	for _, owner := range distinctOwners(before.OwnerReferences) {
+	owners := s.distinctOwners(before.OwnerReferences)
+	for i, owner := range owners {
 		_, blocked := edgeOf(before.OwnerReferences, owner)
 		references, blocks := edgeOf(o.OwnerReferences, owner)
 		if blocked && !blocks {
-			c.released = append(c.released, owner)
+			c.released = takeNext(c.released, owners, i)
 		}
 		if !references {
-			c.unreferenced = append(c.unreferenced, owner)
+			c.unreferenced = takeNext(c.unreferenced, owners, i)
 		}
 		s.dropEdge(it, owner)
 	}
@@ -478,7 +483,7 @@ func (s *state) update(it *item, o *graph.Object) change {
 		c.ownersBefore = before.OwnerReferences
 	}
 	it.object, it.deleteSent, it.refuted, it.lost = *o, false, false, false
-	for _, owner := range distinctOwners(o.OwnerReferences) {
+	for _, owner := range s.distinctOwners(o.OwnerReferences) {
 		known, _ := edgeOf(before.OwnerReferences, owner)
 		if !known {
 			c.added = append(c.added, owner)
@@ -493,6 +498,15 @@ func (s *state) update(it *item, o *graph.Object) change {
 	it.deletingDependents = it.deletingDependents || o.DeletingDependents()
 	it.orphaned = it.orphaned || o.OrphaningDependents()
 	return c
+}
+
+// takeNext appends the i-th owner to those that were taken, and without a copy when these
+// are all before it: mostly there is one.
+func takeNext(taken, owners []types.UID, i int) []types.UID {
+	if len(taken) == i && (i == 0 || &taken[0] == &owners[0]) {
+		return owners[: i+1 : i+1]
+	}
+	return append(taken, owners[i])
 }
 
 // lostReferences reports whether the object has lost an owner since it was first
@@ -545,10 +559,20 @@ func (s *state) addEdge(it *item, owner types.UID, fresh bool) {
 	}
 }
 
-func distinctOwners(refs []metav1.OwnerReference) []types.UID {
+// distinctOwners returns the UIDs that references state, each once. Objects of one owner
+// mostly share their references, and what this makes of them.
+func (s *state) distinctOwners(refs []metav1.OwnerReference) []types.UID {
 	if len(refs) == 0 {
 		return nil
 	}
+	if len(refs) == len(s.distinctOf) && &refs[0] == &s.distinctOf[0] {
+		return s.distinct
+	}
+	s.distinctOf, s.distinct = refs, slices.Clip(distinctOwners(refs))
+	return s.distinct
+}
+
+func distinctOwners(refs []metav1.OwnerReference) []types.UID {
 	owners := make([]types.UID, 0, len(refs))
 	for _, ref := range refs { // there are few
 		if !slices.Contains(owners, ref.UID) {

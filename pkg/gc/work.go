@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -180,12 +179,19 @@ func (c *Collector) collect(ctx context.Context, o graph.Object, d Decision) {
 		}
 		o = patched
 	}
-	anew := c.writer.deleteDecided(ctx, o, metav1.DeleteOptions{PropagationPolicy: &d.Policy}, d.Reason, func(now graph.Object) bool {
+	anew := c.writer.deleteDecided(ctx, o, metav1.DeleteOptions{PropagationPolicy: policies[d.Policy]}, d.Reason, func(now graph.Object) bool {
 		return equalOwners(now.OwnerReferences, o.OwnerReferences) && !now.BeingDeleted() && policyOf(&now) == policyOf(&o)
 	})
 	if anew {
 		c.enqueue(task{kind: attempt, uid: o.UID})
 	}
+}
+
+// policies are what the options of deletes point to. They must not be changed.
+var policies = map[metav1.DeletionPropagation]*metav1.DeletionPropagation{
+	metav1.DeletePropagationBackground: new(metav1.DeletePropagationBackground),
+	metav1.DeletePropagationForeground: new(metav1.DeletePropagationForeground),
+	metav1.DeletePropagationOrphan:     new(metav1.DeletePropagationOrphan),
 }
 
 func hasBlocking(refs []metav1.OwnerReference) bool {
@@ -380,7 +386,7 @@ func (c *Collector) orphanWhenReleased(owner types.UID) {
 func (c *Collector) classify(ctx context.Context, o *graph.Object) References {
 	return Classify(o.OwnerReferences, o.Namespace,
 		func(ref metav1.OwnerReference) bool { return c.state.isAbsent(ref, o.Namespace) },
-		func(ref metav1.OwnerReference) graph.OwnerLookup { return &ownerLookup{c, ctx, ref} })
+		func(ref metav1.OwnerReference) graph.OwnerLookup { return &ownerLookup{c: c, ctx: ctx, ref: ref} })
 }
 
 // withoutOrphaned leaves out the dangling references that state the UID of an owner
@@ -388,7 +394,10 @@ func (c *Collector) classify(ctx context.Context, o *graph.Object) References {
 // then say nothing: the garbage collector deletes such an object because of them or
 // releases it, by who comes first.
 func (c *Collector) withoutOrphaned(refs References) References {
-	refs.Dangling = slices.DeleteFunc(refs.Dangling, func(ref metav1.OwnerReference) bool { return c.isOrphaning(ref.UID) })
+	orphaned := func(ref metav1.OwnerReference) bool { return c.isOrphaning(ref.UID) }
+	if slices.ContainsFunc(refs.Dangling, orphaned) {
+		refs.Dangling = slices.DeleteFunc(slices.Clone(refs.Dangling), orphaned)
+	}
 	return refs
 }
 
@@ -401,6 +410,8 @@ type ownerLookup struct {
 	c   *Collector
 	ctx context.Context
 	ref metav1.OwnerReference
+	// found is what Lookup found last.
+	found graph.FoundOwner
 }
 
 // Resolve implements graph.OwnerLookup.
@@ -442,7 +453,8 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	}
 	since := l.c.followed(resource.GroupResource(), namespace)
 	if here && (!v.object.DeletingDependents() || l.c.verified.is(l.ref.UID, since)) {
-		return &graph.FoundOwner{UID: v.object.UID, DeletingDependents: v.object.DeletingDependents()}, nil
+		l.found = graph.FoundOwner{UID: v.object.UID, DeletingDependents: v.object.DeletingDependents()}
+		return &l.found, nil
 	}
 	if err := l.c.state.readError(l.ref, namespace); err != nil {
 		return nil, err
@@ -465,7 +477,8 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	case owner.DeletingDependents():
 		l.c.verified.set(l.ref.UID, since)
 	}
-	return &graph.FoundOwner{UID: owner.UID, DeletingDependents: owner.DeletingDependents()}, nil
+	l.found = graph.FoundOwner{UID: owner.UID, DeletingDependents: owner.DeletingDependents()}
+	return &l.found, nil
 }
 
 // partial is a Server whose events do not always tell of every object.
@@ -492,12 +505,18 @@ func (c *Collector) followed(resource schema.GroupResource, namespace string) in
 	return p.Follows(resource, namespace)
 }
 
-// told reports whether the server's events tell what becomes of the object.
-func (c *Collector) told(o *graph.Object) bool {
+// told reports whether the server's events tell what becomes of the resource's objects in
+// the namespace, empty for cluster-scoped ones.
+func (c *Collector) told(resource *graph.Resource, namespace string) bool {
 	p, ok := c.server.(partial)
-	return c.snapshot.ListedIn(o.Resource.GroupResource(), o.Namespace) && (!ok || p.Tells(o.Resource.GroupResource(), o.Namespace))
+	return c.snapshot.ListedIn(resource.GroupResource(), namespace) && (!ok || p.Tells(resource.GroupResource(), namespace))
 }
 
-func equalOwners(a, b []metav1.OwnerReference) bool {
-	return apiequality.Semantic.DeepEqual(a, b)
+func equalOwners(a, b []metav1.OwnerReference) bool { return slices.EqualFunc(a, b, sameReference) }
+
+func sameReference(a, b metav1.OwnerReference) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
+		equalFlags(a.Controller, b.Controller) && equalFlags(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
 }
+
+func equalFlags(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }

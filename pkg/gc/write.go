@@ -47,7 +47,7 @@ type writer struct {
 	// apply takes a change into the state, and does what it gives reason to.
 	apply func(Event)
 	// told reports whether the server's events tell what becomes of an object.
-	told func(*graph.Object) bool
+	told func(resource *graph.Resource, namespace string) bool
 	// guard and observer are those of the Options.
 	guard     func(graph.Object) error
 	observer  Observer
@@ -195,8 +195,9 @@ func (w *writer) tryDelete(ctx context.Context, o graph.Object, options metav1.D
 
 // sendDelete sends one delete, and returns what it was and the answer.
 func (w *writer) sendDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
-	uid, version := o.UID, o.ResourceVersion // not &o.UID, which would keep all of it
-	options.Preconditions = &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
+	p := &preconditions{uid: o.UID, version: o.ResourceVersion} // not &o.UID, which would keep all of it
+	p.UID, p.ResourceVersion = &p.uid, &p.version
+	options.Preconditions = &p.Preconditions
 	if byUID {
 		options.Preconditions.ResourceVersion = nil
 	}
@@ -204,6 +205,13 @@ func (w *writer) sendDelete(ctx context.Context, o graph.Object, options metav1.
 	w.open.set(o.UID, true)
 	err := w.server.Delete(ctx, o.Identity(), options)
 	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
+}
+
+// preconditions are those of a delete with what they point to.
+type preconditions struct {
+	metav1.Preconditions
+	uid     types.UID
+	version string
 }
 
 // settled records that a delete of the object is not on its way, if that is
@@ -254,7 +262,7 @@ func moved(o, now graph.Object) bool { return now.ResourceVersion != o.ResourceV
 // deleted takes the server's answer to a delete.
 func (w *writer) deleted(ctx context.Context, s Step) {
 	uid := s.Object.UID
-	if isGone(s.Err, &s.Object) {
+	if s.Err != nil && isGone(s.Err, &s.Object) {
 		w.apply(Event{Object: s.Object, Removed: true})
 		return
 	}
@@ -262,7 +270,7 @@ func (w *writer) deleted(ctx context.Context, s Step) {
 	if !unsent(ctx, s.Err) {
 		w.write(s)
 	}
-	if s.Err == nil && !w.told(&s.Object) {
+	if s.Err == nil && !w.told(s.Object.Resource, s.Object.Namespace) {
 		w.look(ctx, s.Object)
 	}
 }
@@ -348,6 +356,7 @@ func (w *writer) patch(ctx context.Context, o graph.Object, action Action, p Pat
 	switch {
 	case unsent(ctx, err):
 		return graph.Object{}, false, false
+	case err == nil:
 	case isGone(err, &o):
 		w.apply(Event{Object: o, Removed: true})
 		return graph.Object{}, false, false

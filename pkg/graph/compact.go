@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"maps"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -55,6 +56,15 @@ type block struct {
 	// block grows.
 	strings []string
 	known   map[string]uint32
+	// latest is the list of owner references that was made last: dependents of one
+	// owner stand together, and share it.
+	latest atomic.Pointer[madeOwners]
+}
+
+// madeOwners is the list of owner references that begins at a number.
+type madeOwners struct {
+	first uint32
+	refs  []metav1.OwnerReference
 }
 
 // record is one object. Its text is the name, the resourceVersion and, if it is
@@ -212,21 +222,33 @@ func (b *block) ownerKey(w *ownerRecord) key {
 	return key{text: b.slice(binary.NativeEndian.Uint32(w.id[:]), binary.NativeEndian.Uint32(w.id[4:]))}
 }
 
+func (b *block) identity(slot int) Identity {
+	return Identity{Resource: *b.resource(slot), Namespace: b.namespace(slot), Name: b.name(slot), UID: b.key(slot).uid()}
+}
+
+// version returns the resourceVersion.
+func (b *block) version(slot int) string {
+	r := &b.records[slot]
+	if r.extra != 0 {
+		if x := b.extras[r.extra-1]; x.details != 0 && b.details[x.details-1].version != "" {
+			return b.details[x.details-1].version
+		}
+	}
+	return b.slice(r.text+r.name, uint32(r.version))
+}
+
 // object makes an Object of a record. Its text is shared with the block.
 func (b *block) object(slot int) Object {
 	r := &b.records[slot]
-	var uids uidText
-	n := b.countOwners(slot)
-	uids.Grow((1 + n) * uuidLength)
 	o := Object{
 		Resource:          b.resource(slot),
 		Namespace:         b.namespace(slot),
 		Name:              b.name(slot),
-		UID:               uids.of(b.key(slot)),
+		UID:               b.key(slot).uid(),
 		ResourceVersion:   b.slice(r.text+r.name, uint32(r.version)),
 		CreationTimestamp: r.creation(),
 		Finalizers:        b.finalizers[r.finalizers],
-		OwnerReferences:   b.ownerReferences(slot, n, &uids),
+		OwnerReferences:   b.ownerReferences(slot),
 	}
 	if r.extra == 0 {
 		return o
@@ -252,6 +274,17 @@ func (b *block) addExtra(o *Object, x extra) {
 	}
 }
 
+// creation returns the creation timestamp of an object.
+func (b *block) creation(slot int) metav1.Time {
+	r := &b.records[slot]
+	if r.extra != 0 {
+		if x := b.extras[r.extra-1]; x.details != 0 && b.details[x.details-1].creation != nil {
+			return *b.details[x.details-1].creation
+		}
+	}
+	return r.creation()
+}
+
 func (r *record) creation() metav1.Time {
 	switch {
 	case r.flags&created == 0:
@@ -262,7 +295,7 @@ func (r *record) creation() metav1.Time {
 	return metav1.Unix(r.created, 0)
 }
 
-func (b *block) ownerReferences(slot, n int, uids *uidText) []metav1.OwnerReference {
+func (b *block) ownerReferences(slot int) []metav1.OwnerReference {
 	r := &b.records[slot]
 	if r.owners == 0 {
 		if r.flags&noOwners != 0 {
@@ -270,10 +303,17 @@ func (b *block) ownerReferences(slot, n int, uids *uidText) []metav1.OwnerRefere
 		}
 		return nil
 	}
+	if made := b.latest.Load(); made != nil && made.first == r.owners {
+		return made.refs
+	}
+	n := b.countOwners(slot)
+	var uids uidText
+	uids.Grow(n * uuidLength)
 	refs := make([]metav1.OwnerReference, 0, n)
 	for _, w := range b.ownersFrom(r.owners) {
-		refs = append(refs, b.ownerReference(w, uids))
+		refs = append(refs, b.ownerReference(w, &uids))
 	}
+	b.latest.Store(&madeOwners{r.owners, refs})
 	return refs
 }
 

@@ -254,7 +254,7 @@ func (n Node) Identity() Identity {
 		return n.virtual().Identity()
 	}
 	b, slot := n.place()
-	return Identity{Resource: *b.resource(slot), Namespace: b.namespace(slot), Name: b.name(slot), UID: b.key(slot).uid()}
+	return b.identity(slot)
 }
 
 // UID returns the node's UID.
@@ -305,13 +305,16 @@ func (n Node) Compare(m Node) int {
 // changed. That of a virtual node has nothing but an identity. The object is
 // made anew for each call; who needs no more than a part of it asks for that.
 func (n Node) Object() *Object {
+	o := n.object() // inlined, this is on the stack of who only looks at it
+	return &o
+}
+
+func (n Node) object() Object {
 	if n.Virtual() {
-		o := *n.virtual()
-		return &o
+		return *n.virtual()
 	}
 	b, slot := n.place()
-	o := b.object(slot)
-	return &o
+	return b.object(slot)
 }
 
 // Virtual reports whether the node is known from owner references alone.
@@ -347,16 +350,48 @@ func (n Node) Finalizers() []string {
 	return b.finalizers[b.records[slot].finalizers]
 }
 
+// CreationTimestamp returns that of the object.
+func (n Node) CreationTimestamp() metav1.Time {
+	if n.Virtual() {
+		return metav1.Time{}
+	}
+	b, slot := n.place()
+	return b.creation(slot)
+}
+
 // HasFinalizer reports whether the object carries the finalizer.
 func (n Node) HasFinalizer(finalizer string) bool { return slices.Contains(n.Finalizers(), finalizer) }
 
 // HasOwners reports whether the object has owner references.
 func (n Node) HasOwners() bool { return len(n.graph.owners(n.index)) > 0 }
 
+// AllSolid reports whether all owner references of the object are Solid, as those of an
+// object without any.
+func (n Node) AllSolid() bool {
+	return !slices.ContainsFunc(n.graph.owners(n.index), func(e edge) bool { return e.state != Solid })
+}
+
 // Owners returns the owner references in the order in which the object has
 // them.
 func (n Node) Owners() []Reference {
 	return n.references(func(edge) bool { return true })
+}
+
+// Blocks returns the owners that the object keeps in foreground deletion until it is
+// gone, if they come to be in it: those of references that block. One may come twice.
+func (n Node) Blocks() iter.Seq[Node] {
+	return func(yield func(Node) bool) {
+		edges := n.graph.owners(n.index)
+		if len(edges) == 0 {
+			return
+		}
+		b, slot := n.place()
+		for k, w := range b.ownersFrom(b.records[slot].owners) {
+			if w.is(blockTrue) && !yield(Node{n.graph, edges[k].owner}) {
+				return
+			}
+		}
+	}
 }
 
 // references returns those owner references whose edge is wanted.

@@ -32,6 +32,9 @@ func (r Resource) IsNamespace() bool {
 // IsPod reports whether the resource is that of Pods.
 func (r Resource) IsPod() bool { return r.GroupResource() == schema.GroupResource{Resource: "pods"} }
 
+// IsNode reports whether the resource is that of Nodes.
+func (r Resource) IsNode() bool { return r.GroupResource() == schema.GroupResource{Resource: "nodes"} }
+
 // IsCRD reports whether the resource is that of CustomResourceDefinitions.
 func (r Resource) IsCRD() bool {
 	return r.GroupResource() == schema.GroupResource{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"}
@@ -80,10 +83,25 @@ func (i Identity) Compare(j Identity) int {
 
 // URLPath returns the path of the object's URL, or without a name that of the list
 // of its type.
-func (i Identity) URLPath() string {
-	path := ""
-	for _, segment := range i.Resource.Path(i.Namespace, i.Name) {
-		path += "/" + url.PathEscape(segment)
+func (i Identity) URLPath() string { return string(i.AppendURLPath(nil)) }
+
+// AppendURLPath appends what URLPath returns.
+func (i *Identity) AppendURLPath(path []byte) []byte {
+	add := func(segment string) { path = append(append(path, '/'), url.PathEscape(segment)...) }
+	if i.Resource.Group == "" {
+		add("api")
+	} else {
+		add("apis")
+		add(i.Resource.Group)
+	}
+	add(i.Resource.Version)
+	if i.Namespace != "" {
+		add("namespaces")
+		add(i.Namespace)
+	}
+	add(i.Resource.Resource)
+	if i.Name != "" {
+		add(i.Name)
 	}
 	return path
 }

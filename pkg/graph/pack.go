@@ -292,4 +292,5 @@ func (b *block) empty() {
 	b.resources, b.namespaces, b.finalizers, b.kinds = b.resources[:0], b.namespaces[:0], b.finalizers[:0], b.kinds[:0]
 	b.extras, b.details, b.labels, b.strings = b.extras[:0], b.details[:0], b.labels[:0], b.strings[:0]
 	clear(b.known)
+	b.latest.Store(nil)
 }

@@ -259,6 +259,27 @@ func (s *Snapshot) Object(uid types.UID) (Object, bool) {
 	return s.object(h), true
 }
 
+// ResourceVersion returns that of the object with the UID, as Object has it.
+func (s *Snapshot) ResourceVersion(uid types.UID) (string, bool) {
+	k := keyOf(uid)
+	h, ok := s.byUID.find(s, &k)
+	if !ok {
+		return "", false
+	}
+	return s.blocks[h.block()].version(h.slot()), true
+}
+
+// Heads returns the identities of the objects, in the order in which they were added,
+// and whether each is being deleted. They cost less than Objects.
+func (s *Snapshot) Heads() iter.Seq2[Identity, bool] {
+	return func(yield func(Identity, bool) bool) {
+		s.handles(func(h handle) bool {
+			b, slot := s.blocks[h.block()], h.slot()
+			return yield(b.identity(slot), b.is(slot, terminating))
+		})
+	}
+}
+
 // MarkListed records that all objects of the resource in the namespace were
 // added, as they were at the list's resourceVersion; an empty namespace means
 // everywhere. From then on an object of it that was not added is absent.

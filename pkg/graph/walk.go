@@ -257,14 +257,16 @@ func Component(nodes ...Node) Set {
 func reach(nodes []Node, next func(n Node, add func(int32))) Set {
 	set := NewSet(nodes...)
 	queue := slices.Clone(nodes)
+	var n Node
+	add := func(i int32) {
+		if m := (Node{n.graph, i}); set.Add(m) {
+			queue = append(queue, m)
+		}
+	}
 	for len(queue) > 0 {
-		n := queue[len(queue)-1]
+		n = queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		next(n, func(i int32) {
-			if m := (Node{n.graph, i}); set.Add(m) {
-				queue = append(queue, m)
-			}
-		})
+		next(n, add)
 	}
 	return set
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,17 +19,21 @@ import (
 // the objects that the plan speaks for, in whatever version they are.
 func (p *Plan) digest() string {
 	hash := sha256.New()
-	encoder := json.NewEncoder(hash)
+	var line []byte
 	for i := range p.Report.Steps {
-		s := &p.Report.Steps[i]
-		id := s.Object.Identity()
-		// Encoding strings, numbers and structs of them into a hash cannot fail.
-		_ = encoder.Encode([]any{
-			s.Action, id.URLPath(), id.UID, p.Version(s), s.Options.PropagationPolicy, s.Options.GracePeriodSeconds,
-			s.Patch.RemoveOwners, s.Patch.Unblock, s.Patch.RemoveFinalizer,
-		})
+		line = append(p.appendStep(line[:0], &p.Report.Steps[i]), '\n')
+		hash.Write(line)
 	}
-	_ = encoder.Encode(p.covered())
+	line = append(line[:0], '[')
+	for i, uid := range p.covered() {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = appendString(line, string(uid))
+		hash.Write(line)
+		line = line[:0]
+	}
+	hash.Write(append(line, "]\n"...))
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
@@ -66,6 +71,73 @@ func (p *Plan) Going() map[types.UID]bool {
 		going[n.UID()] = true
 	}
 	return going
+}
+
+// appendStep appends what a digest has of a write, as JSON.
+func (p *Plan) appendStep(line []byte, s *gc.Step) []byte {
+	line = appendString(append(line, '['), string(s.Action))
+	line = appendPath(append(line, ','), s.Object.Identity())
+	line = appendString(append(line, ','), string(s.Object.UID))
+	line = appendString(append(line, ','), p.Version(s))
+	line = append(line, ',')
+	if policy := s.Options.PropagationPolicy; policy != nil {
+		line = appendString(line, string(*policy))
+	} else {
+		line = append(line, "null"...)
+	}
+	line = append(line, ',')
+	if grace := s.Options.GracePeriodSeconds; grace != nil {
+		line = strconv.AppendInt(line, *grace, 10)
+	} else {
+		line = append(line, "null"...)
+	}
+	line = appendUIDs(append(line, ','), s.Patch.RemoveOwners)
+	line = strconv.AppendBool(append(line, ','), s.Patch.Unblock)
+	return append(appendString(append(line, ','), s.Patch.RemoveFinalizer), ']')
+}
+
+// appendPath appends the path of an object's URL as a JSON string.
+func appendPath(line []byte, id graph.Identity) []byte {
+	start := len(line)
+	line = id.AppendURLPath(append(line, '"'))
+	if path := line[start+1:]; !plain(path) {
+		return appendString(line[:start], string(path))
+	}
+	return append(line, '"')
+}
+
+// appendUIDs appends a list of UIDs as JSON, which is null for nil.
+func appendUIDs(line []byte, uids []types.UID) []byte {
+	if uids == nil {
+		return append(line, "null"...)
+	}
+	line = append(line, '[')
+	for i, uid := range uids {
+		if i > 0 {
+			line = append(line, ',')
+		}
+		line = appendString(line, string(uid))
+	}
+	return append(line, ']')
+}
+
+// appendString appends a string as encoding/json writes it.
+func appendString(line []byte, s string) []byte {
+	if plain(s) {
+		return append(append(append(line, '"'), s...), '"')
+	}
+	quoted, _ := json.Marshal(s) // strings can always be encoded
+	return append(line, quoted...)
+}
+
+// plain reports whether encoding/json writes the text as it is.
+func plain[T string | []byte](text T) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }
 
 // covered returns the UIDs of the objects that a plan speaks for, in their order: of

@@ -3,6 +3,7 @@
 package preview
 
 import (
+	"encoding/json"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,5 +85,35 @@ func TestDigestCovers(t *testing.T) {
 	if digestOf([]gc.Outcome{{Object: inShop, Result: gc.Deleted}, {Object: elsewhere, Result: gc.Deleted}}) !=
 		digestOf([]gc.Outcome{{Object: elsewhere, Result: gc.Unknown}, {Object: inShop, Result: gc.Deleted}}) {
 		t.Error("the digest depends on more than which objects there are")
+	}
+}
+
+// What goes into a digest is the JSON of the writes, one a line, whatever is in them, and
+// a list of the covered UIDs: a digest that was noted yesterday must hold today.
+func TestDigestIsOfJSON(t *testing.T) {
+	ugly := "a\"b\\c<d>&e\u2028\x01é\xff/%"
+	grace, policy := int64(30), metav1.DeletePropagationForeground
+	for _, step := range []gc.Step{
+		{Action: gc.ActionDelete, Object: graph.Object{Resource: planConfigMaps, Namespace: "shop", Name: "a", UID: "u", ResourceVersion: "1"}},
+		{Action: gc.ActionDelete, Object: graph.Object{Resource: planWidgets, Namespace: ugly, Name: ugly, UID: types.UID(ugly), ResourceVersion: ugly},
+			Options: metav1.DeleteOptions{PropagationPolicy: &policy, GracePeriodSeconds: &grace}},
+		{Action: gc.ActionRemoveOwnerReferences, Object: graph.Object{Resource: planNamespaces, Name: "x & y", UID: "v", ResourceVersion: "2"},
+			Patch: gc.Patch{RemoveOwners: []types.UID{"o", types.UID(ugly)}, Unblock: true, RemoveFinalizer: ugly}},
+		{Action: gc.ActionRemoveOwnerReferences, Object: graph.Object{Resource: planNamespaces, Name: "y", UID: "w"}, Patch: gc.Patch{RemoveOwners: []types.UID{}}},
+	} {
+		s := &graph.Snapshot{}
+		s.Add(step.Object)
+		p := &Plan{Job: &Job{}, Graph: graph.New(s), Report: &gc.Report{Steps: []gc.Step{step}}}
+		id := step.Object.Identity()
+		want, err := json.Marshal([]any{
+			step.Action, id.URLPath(), id.UID, step.Object.ResourceVersion, step.Options.PropagationPolicy, step.Options.GracePeriodSeconds,
+			step.Patch.RemoveOwners, step.Patch.Unblock, step.Patch.RemoveFinalizer,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(p.appendStep(nil, &step)); got != string(want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }

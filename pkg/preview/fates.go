@@ -104,12 +104,16 @@ func (p *Plan) emptied() map[string]graph.Identity {
 // not even sure that an owner remains, it is not sure that they do.
 func (p *Plan) follow() {
 	p.followers = map[types.UID]bool{}
-	going, unsure := map[types.UID]bool{}, map[types.UID]bool{}
+	going, unsure := make(map[types.UID]bool, len(p.Report.Outcomes)), map[types.UID]bool{}
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		held := o.Object.BeingDeleted() && (o.Result == gc.Remaining || o.Result == gc.Unknown)
-		going[o.Object.UID] = o.Result == gc.Deleted || held && !o.Object.HasFinalizer(metav1.FinalizerOrphanDependents)
-		unsure[o.Object.UID] = held && o.Result == gc.Unknown
+		if o.Result == gc.Deleted || held && !o.Object.HasFinalizer(metav1.FinalizerOrphanDependents) {
+			going[o.Object.UID] = true
+		}
+		if held && o.Result == gc.Unknown {
+			unsure[o.Object.UID] = true
+		}
 	}
 	for namespace, id := range p.emptied() {
 		for i := range p.Report.Outcomes {

@@ -198,3 +198,54 @@ v1 Pod pods namespaced`
 		}
 	}
 }
+
+// A collection has to know more than metadata of what may go: what has references that
+// are not solid, what is being deleted, and all that goes with these; of pods that own
+// something, too, and of every pod when a node goes.
+func TestDecisive(t *testing.T) {
+	const served = `
+v1 Namespace namespaces cluster
+v1 Node nodes cluster
+v1 ConfigMap configmaps namespaced
+v1 Pod pods namespaced`
+	const world = `
+Namespace/shop
+Namespace/closed deleting finalizers=example.com/x
+ConfigMap/closed/inside
+ConfigMap/shop/garbage owner=ConfigMap/absent
+Pod/shop/follows owner=ConfigMap/garbage
+ConfigMap/shop/fine
+Pod/shop/kept owner=ConfigMap/fine
+Pod/shop/alone
+Pod/shop/owns
+ConfigMap/shop/owned owner=Pod/owns`
+	decisive := func(text, namespace string) string {
+		w := testworld.World{Types: testworld.Types(served), UID: testworld.Path}
+		for line := range strings.Lines(strings.TrimSpace(text)) {
+			if _, err := w.Add(strings.Fields(line), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &graph.Snapshot{Mapper: testworld.Mapper(w.Types)}
+		for _, r := range w.Types {
+			s.MarkListed(r.GroupResource(), "", "")
+		}
+		for _, o := range w.Objects {
+			s.Add(o)
+		}
+		var names []string
+		for n := range (&Job{Namespace: namespace}).Decisive(graph.New(s)) {
+			names = append(names, n.Name())
+		}
+		return strings.Join(names, " ")
+	}
+	for _, test := range []struct{ more, namespace, want string }{
+		{"", "", "inside garbage closed follows owns"},
+		{"", "shop", "garbage closed follows owns"},
+		{"\nNode/n owner=Node/absent", "", "inside garbage closed n alone follows kept owns"},
+	} {
+		if got := decisive(world+test.more, test.namespace); got != test.want {
+			t.Errorf("%q: got %s, want %s", test.more, got, test.want)
+		}
+	}
+}

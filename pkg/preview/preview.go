@@ -88,6 +88,35 @@ func (j *Job) Concerned(g *graph.Graph) iter.Seq[graph.Node] {
 	}
 }
 
+// Decisive returns those of the concerned objects of which the preview may have to know
+// more than metadata: what the job deletes, or others meanwhile. Of a collection these are
+// the objects that are being deleted or whose references are not all solid, with all that
+// goes with them, and pods that own something: these may be deleted because their node is
+// gone. When it may delete a node that holds for every pod.
+func (j *Job) Decisive(g *graph.Graph) iter.Seq[graph.Node] {
+	if len(j.Targets) > 0 {
+		return j.Concerned(g)
+	}
+	var roots []types.UID
+	for n := range g.Nodes() {
+		if !n.Virtual() && (n.BeingDeleted() || !n.AllSolid()) {
+			roots = append(roots, n.UID())
+		}
+	}
+	going, nodeGoes := gc.Concerned(g, roots), false
+	for n := range going.All() {
+		nodeGoes = nodeGoes || n.Resource().IsNode()
+	}
+	return func(yield func(graph.Node) bool) {
+		for n := range j.Concerned(g) {
+			mayGo := going.Has(n) || n.Resource().IsPod() && (nodeGoes || n.HasDependents())
+			if mayGo && !yield(n) {
+				return
+			}
+		}
+	}
+}
+
 func uidsOf(ids []graph.Identity) []types.UID {
 	uids := make([]types.UID, len(ids))
 	for i := range ids {
@@ -192,8 +221,8 @@ func Nothing(g *graph.Graph) *Plan {
 // Version returns the resourceVersion that a write of the plan finds, empty when an
 // earlier one changes it.
 func (p *Plan) Version(step *gc.Step) string {
-	if o, ok := p.Graph.Snapshot().Object(step.Object.UID); ok && o.ResourceVersion == step.Object.ResourceVersion {
-		return o.ResourceVersion
+	if version, ok := p.Graph.Snapshot().ResourceVersion(step.Object.UID); ok && version == step.Object.ResourceVersion {
+		return version
 	}
 	return ""
 }

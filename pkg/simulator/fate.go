@@ -101,17 +101,25 @@ func (w Wait) isCallers() bool {
 func (s *Server) Object(uid types.UID) (graph.Object, Fate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o, gone, known := s.look(uid)
-	switch {
-	case !known:
-		return o, Fate{}
-	case gone:
-		return o, Fate{State: Gone, ComesBack: s.comesBack(&o), Notes: s.notesOfGone(&o)}
-	case o.BeingDeleted():
-		waits := s.waits(&o)
-		return o, Fate{State: Terminating, Waits: waits, Unknown: unknowns(waits), Notes: s.notesOfTerminating(&o)}
+	if t := s.objects[uid]; t != nil { // without a copy: of most objects there is nothing to say
+		return t.Object, s.fate(&t.Object, t.gone)
 	}
-	return o, Fate{State: Live, Unknown: s.unknownsOfLive(&o), Notes: s.notesOfLive(&o)}
+	o, known := s.snapshot.Object(uid)
+	if !known {
+		return o, Fate{}
+	}
+	return o, s.fate(&o, false)
+}
+
+func (s *Server) fate(o *graph.Object, gone bool) Fate {
+	switch {
+	case gone:
+		return Fate{State: Gone, ComesBack: s.comesBack(o), Notes: s.notesOfGone(o)}
+	case o.BeingDeleted():
+		waits := s.waits(o)
+		return Fate{State: Terminating, Waits: waits, Unknown: unknowns(waits), Notes: s.notesOfTerminating(o)}
+	}
+	return Fate{State: Live, Unknown: s.unknownsOfLive(o), Notes: s.notesOfLive(o)}
 }
 
 // unknowns says why an object that waits for all this may go. It surely stays

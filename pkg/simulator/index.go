@@ -53,28 +53,28 @@ func newIndex(s *graph.Snapshot) *index {
 		inNamespace: map[string][]int32{},
 		ofResource:  map[schema.GroupResource][]int32{},
 	}
-	for o := range s.Objects() {
-		if o.UID != "" { // nobody could say which one is meant
-			x.add(&o)
+	for id, isTerminating := range s.Heads() {
+		if id.UID != "" { // nobody could say which one is meant
+			x.add(&id, isTerminating)
 		}
 	}
 	return x
 }
 
-func (x *index) add(o *graph.Object) {
+func (x *index) add(id *graph.Identity, isTerminating bool) {
 	i := int32(len(x.uids))
-	x.uids = append(x.uids, o.UID)
-	where := locationOf(o)
+	x.uids = append(x.uids, id.UID)
+	where := location{id.Resource.GroupResource(), id.Namespace, id.Name}
 	slot := where.hash() & uint64(len(x.slots)-1)
 	for x.slots[slot] != 0 {
 		slot = (slot + 1) & uint64(len(x.slots)-1)
 	}
 	x.slots[slot] = i + 1
-	if o.Namespace != "" {
-		x.inNamespace[o.Namespace] = append(x.inNamespace[o.Namespace], i)
+	if id.Namespace != "" {
+		x.inNamespace[id.Namespace] = append(x.inNamespace[id.Namespace], i)
 	}
 	x.ofResource[where.resource] = append(x.ofResource[where.resource], i)
-	if o.BeingDeleted() {
+	if isTerminating {
 		x.terminating = append(x.terminating, i)
 	}
 }

@@ -4,6 +4,7 @@ package simulator
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,12 +86,13 @@ func (s *Server) comesBack(o *graph.Object) string {
 	case !s.namespaceActive(o.Namespace):
 		return "" // nothing is created in a terminating namespace
 	}
-	for _, maker := range [...]func(*graph.Object) string{s.systemMakes, s.kubeletMakes, s.controllerMakes} {
-		if note := maker(o); note != "" {
-			return note
-		}
+	if note := s.systemMakes(o); note != "" {
+		return note
 	}
-	return ""
+	if note := s.kubeletMakes(o); note != "" {
+		return note
+	}
+	return s.controllerMakes(o)
 }
 
 // namespaceActive reports whether objects can be created in the namespace, as
@@ -154,11 +156,11 @@ var makers = map[[2]schema.GroupKind]bool{
 // controllerMakes knows controllers: one that is there and not terminating
 // replaces what it lacks.
 func (s *Server) controllerMakes(o *graph.Object) string {
-	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences})
-	if ref == nil {
+	i := slices.IndexFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller })
+	if i < 0 {
 		return ""
 	}
-	controller, gone, known := s.look(ref.UID)
+	controller, gone, known := s.look(o.OwnerReferences[i].UID)
 	if !known || gone || controller.BeingDeleted() {
 		return ""
 	}

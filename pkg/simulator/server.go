@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -108,7 +109,7 @@ func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.D
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if errs := validation.ValidateDeleteOptions(&options); len(errs) > 0 {
+	if errs := validate(&options); len(errs) > 0 {
 		kind := schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}
 		return apierrors.NewInvalid(kind, "", errs)
 	}
@@ -116,6 +117,20 @@ func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.D
 	defer s.mu.Unlock()
 	s.start()
 	return s.delete(request{id.Resource, id.Namespace, id.Name, options})
+}
+
+// validate is ValidateDeleteOptions, for which it has an answer without allocating: of
+// options with no more than a policy that exists.
+func validate(options *metav1.DeleteOptions) field.ErrorList {
+	//nolint:staticcheck // SA1019: orphanDependents is deprecated, and served
+	plain := options.OrphanDependents == nil && len(options.DryRun) == 0 && options.IgnoreStoreReadErrorWithClusterBreakingPotential == nil
+	if plain && options.PropagationPolicy != nil {
+		switch *options.PropagationPolicy {
+		case metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan:
+			return nil
+		}
+	}
+	return validation.ValidateDeleteOptions(options)
 }
 
 // Patch implements gc.Server (apiserver/pkg/registry/generic/registry/store.go,
@@ -245,7 +260,7 @@ func (s *Server) write(before, after graph.Object) graph.Object {
 // store stores the new state of an object under a new resourceVersion.
 func (s *Server) store(o graph.Object) graph.Object {
 	s.writes++
-	o.ResourceVersion = FirstVersion[:len(FirstVersion)-9] + fmt.Sprintf("%09d", s.writes)
+	o.ResourceVersion = versionOf(s.writes)
 	s.changes++
 	s.touched(o).Object = o
 	s.pending = append(s.pending, gc.Event{Object: o})
@@ -253,12 +268,24 @@ func (s *Server) store(o graph.Object) graph.Object {
 	return o
 }
 
+// versionOf returns the resourceVersion of a write, of which there are less than a
+// thousand million.
+func versionOf(write int) string {
+	version := []byte(FirstVersion)
+	for i := len(version) - 1; write > 0; i-- {
+		version[i] = byte('0' + write%10)
+		write /= 10
+	}
+	return string(version)
+}
+
 // remove removes an object.
 func (s *Server) remove(o graph.Object) {
 	s.changes++
-	s.touched(o).gone = true
+	t := s.touched(o)
+	t.gone = true
 	s.pending = append(s.pending, gc.Event{Object: o, Removed: true})
-	s.removed(&o)
+	s.removed(&t.Object)
 }
 
 // touched returns the object's entry among those that changed.

@@ -78,6 +78,8 @@ type contender struct {
 	env  []string
 	// silent: it prints no Answer.
 	silent bool
+	// finds: that it ends with exit code 2, because it has found something, is no failure.
+	finds bool
 }
 
 // measure runs the contenders in turn, so often, after one run each that does
@@ -110,17 +112,17 @@ func (c *contender) run(ctx context.Context) (Sample, error) {
 	start := time.Now()
 	err := cmd.Run()
 	s := Sample{Wall: time.Since(start)}
-	if err != nil {
+	if err != nil && !(c.finds && cmd.ProcessState.ExitCode() == 2) {
 		return s, fmt.Errorf("%s: %w\n%s", strings.Join(c.args, " "), err, errOut.String())
 	}
 	s.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		s.RSS = usage.Maxrss * 1024
 	}
-	if !c.silent {
-		err = json.Unmarshal(out.Bytes(), &s.Answer)
+	if c.silent {
+		return s, nil
 	}
-	return s, err
+	return s, json.Unmarshal(out.Bytes(), &s.Answer)
 }
 
 // ratio returns how the medians compare.

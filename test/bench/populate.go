@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -32,6 +34,11 @@ func populate(ctx context.Context, args []string) error {
 	kubeconfig := flags.String("kubeconfig", "", "the cluster")
 	objects := flags.Int("objects", 10_000, "how many objects there are to be, about")
 	dependents := flags.Int("dependents", 0, "create one owner with that many dependents instead")
+	var u ugliness
+	flags.IntVar(&u.types, "types", 0, "how many types are defined beside those of Kubernetes")
+	flags.IntVar(&u.wrong, "wrong", 0, "how many owner references are wrong")
+	flags.IntVar(&u.terminating, "terminating", 0, "how many objects are in deletion for ever; needs types")
+	there := flags.Int("there", 0, "how many of the objects are there already, about")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,8 +49,15 @@ func populate(ctx context.Context, args []string) error {
 	if *dependents > 0 {
 		return c.fan(ctx, *dependents)
 	}
-	return c.applications(ctx, *objects/canned.PerApplication)
+	u.namespaces = max(1, *objects/canned.PerApplication/perNamespace)
+	if err := c.applications(ctx, *there/canned.PerApplication, *objects/canned.PerApplication); err != nil {
+		return err
+	}
+	return c.spoil(ctx, u)
 }
+
+// perNamespace is the number of applications in a namespace.
+const perNamespace = 100
 
 // creator creates objects from their JSON.
 type creator struct{ client rest.Interface }
@@ -73,6 +87,15 @@ func (c *creator) create(ctx context.Context, path, body string) (string, error)
 	return string(o.UID), nil
 }
 
+// createServed is create for an object whose type has been defined a moment ago.
+func (c *creator) createServed(ctx context.Context, path, body string) (uid string, err error) {
+	poll := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		uid, err = c.create(ctx, path, body)
+		return !apierrors.IsNotFound(err), nil
+	})
+	return uid, cmp.Or(err, poll)
+}
+
 const (
 	labels = `"labels":{"app.kubernetes.io/name":"shop","app.kubernetes.io/instance":"shop-production","app.kubernetes.io/version":"1.42.0",` +
 		`"app.kubernetes.io/managed-by":"Helm","helm.sh/chart":"shop-1.42.0","app":"shop"},` +
@@ -97,12 +120,11 @@ func ownedBy(apiVersion, kind, name, uid string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"controller":true,"blockOwnerDeletion":true}`, apiVersion, kind, name, uid)
 }
 
-// applications creates them, a hundred in a namespace.
-func (c *creator) applications(ctx context.Context, n int) error {
-	const perNamespace = 100
+// applications creates those from one number to another, a hundred in a namespace.
+func (c *creator) applications(ctx context.Context, from, to int) error {
 	var group errgroup.Group
 	group.SetLimit(writers)
-	for i := range n {
+	for i := from; i < to; i++ {
 		namespace := fmt.Sprintf("team-%05d", i/perNamespace)
 		if i%perNamespace == 0 {
 			if _, err := c.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"`+namespace+`"}}`); err != nil {

@@ -131,6 +131,9 @@ func (b *bench) startUp(ctx context.Context) error {
 const (
 	ourGraph    = "graph"
 	ourTree     = "kubectl gc tree -A -o name"
+	ourCheck    = "kubectl gc check -A --settle=0 -o name"
+	ourExplain  = "kubectl gc explain-stuck -A"
+	ourCollect  = "kubectl gc collect -A --dry-run"
 	inPages     = "graph --chunk-size=500"
 	bare        = "bare download"
 	metadataAll = "client-go metadata client"
@@ -140,10 +143,14 @@ func (b *bench) contenders(kubeconfig string) []contender {
 	client := func(name, command string) contender {
 		return contender{name: name, args: []string{b.self, command, "-kubeconfig", kubeconfig}}
 	}
+	plugin := func(name string) contender {
+		words := strings.Fields(strings.TrimPrefix(name, "kubectl gc "))
+		return contender{name: name, args: slices.Concat([]string{b.plugin}, words, []string{"--kubeconfig", kubeconfig}), silent: true, finds: true}
+	}
 	return []contender{
 		client(ourGraph, "graph"),
-		{name: ourTree, args: []string{b.plugin, "tree", "-A", "-o", "name", "--kubeconfig", kubeconfig}, silent: true},
 		client(bare, "download"),
+		plugin(ourTree), plugin(ourCheck), plugin(ourExplain), plugin(ourCollect),
 		client(metadataAll, "metadata"),
 		{name: inPages, args: []string{b.self, "graph", "-chunk-size", "500", "-kubeconfig", kubeconfig}},
 	}
@@ -167,10 +174,15 @@ func (b *bench) madeUpOf(ctx context.Context, n int) error {
 	}
 	defer stop()
 	contenders := b.contenders(kubeconfig)
-	contenders = []contender{contenders[0], contenders[2]}
+	contenders = contenders[:2]
 	results, err := measure(ctx, b.rounds, contenders...)
 	if err != nil {
 		return err
+	}
+	for _, s := range results[ourGraph] {
+		if s.Answer.Findings > 0 {
+			return fmt.Errorf("%d owner references are wrong", s.Answer.Findings)
+		}
 	}
 	contenders[0].args = append(contenders[0].args, "-heap")
 	heap, err := contenders[0].run(ctx)
@@ -258,7 +270,7 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Close()) }()
-	fill := contender{args: []string{b.self, "populate", "-kubeconfig", cp.Kubeconfig, "-objects", strconv.Itoa(n)}, silent: true}
+	fill := contender{args: slices.Concat([]string{b.self, "populate", "-kubeconfig", cp.Kubeconfig, "-objects", strconv.Itoa(n)}, ugly(n)), silent: true}
 	filled, err := fill.run(ctx)
 	if err != nil {
 		return err
@@ -290,6 +302,15 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	}
 	b.report.real(results, server)
 	return b.root(ctx, cp, n)
+}
+
+// ugly returns how a cluster of that many objects is spoilt: as those are that have been
+// in use for years.
+func ugly(objects int) []string {
+	const types, wrongOf, terminatingOf = 60, 300, 700
+	return []string{
+		"-types", strconv.Itoa(types), "-wrong", strconv.Itoa(max(1, objects/wrongOf)), "-terminating", strconv.Itoa(max(len(stuckKinds), objects/terminatingOf)),
+	}
 }
 
 // compaction is how often etcd is compacted, to what there was that long before

@@ -170,10 +170,8 @@ func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) b
 	if o.Namespace == "" {
 		return true
 	}
-	for _, m := range a.evidence.Instances(evidence.Namespaces.GroupResource()) {
-		if m.Object().Name == o.Namespace {
-			return Selects(selector, m.Object().Labels)
-		}
+	for _, m := range a.evidence.Named(evidence.Namespaces.GroupResource(), "", o.Namespace) {
+		return Selects(selector, m.Object().Labels)
 	}
 	namespace, err := a.evidence.Get(evidence.Namespaces, "", o.Namespace)
 	return err == nil && Selects(selector, namespace.GetLabels())

@@ -66,12 +66,7 @@ func (f *Finder) heldLease(l *Workload, own []*unstructured.Unstructured, dead b
 }
 
 func (f *Finder) hasLeases(namespace string) bool {
-	for _, n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
-		if n.Namespace() == namespace {
-			return true
-		}
-	}
-	return false
+	return len(f.evidence.Within(evidence.Leases.GroupResource(), namespace)) > 0
 }
 
 // leaseOf tells how a lease of the workload stands that is held in such a way,

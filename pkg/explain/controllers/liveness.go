@@ -169,7 +169,7 @@ func (l *Workload) scheduled() State {
 // best pod is: until that has ended it may still work, and after it no other
 // comes.
 func (f *Finder) leavingState(l *Workload, s State) State {
-	deleted := l.whole.GetDeletionTimestamp()
+	deleted := l.deleted
 	last := deleted != nil || l.Replicas == 0 || f.evidence.Ending(l.ID.Namespace)
 	if l.Selector == nil { // the owner of a pod may make another
 		last = metav1.GetControllerOf(l.whole) == nil
@@ -227,8 +227,8 @@ func (f *Finder) accountState(l *Workload, s State, own []*unstructured.Unstruct
 // accountLeft reports whether an account has been in deletion for so long that its
 // tokens are refused: a minute (kubernetes/pkg/serviceaccount, Validate).
 func (f *Finder) accountLeft(a Account) bool {
-	return slices.ContainsFunc(f.evidence.Instances(evidence.ServiceAccounts.GroupResource()), func(n graph.Node) bool {
-		return n.Namespace() == a.Namespace && n.Name() == a.Name && n.BeingDeleted() && f.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > time.Minute
+	return slices.ContainsFunc(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name), func(n graph.Node) bool {
+		return n.BeingDeleted() && f.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > time.Minute
 	})
 }
 
@@ -244,9 +244,9 @@ func (f *Finder) accountAfter(a Account, pod string, own []*unstructured.Unstruc
 	if i < 0 || made(own[i]).IsZero() {
 		return false
 	}
-	return slices.ContainsFunc(f.evidence.Instances(evidence.ServiceAccounts.GroupResource()), func(n graph.Node) bool {
-		o := n.Object()
-		return o.Namespace == a.Namespace && o.Name == a.Name && o.CreationTimestamp.After(made(own[i])) && f.evidence.Now.Sub(o.CreationTimestamp.Time) < tokenLife
+	return slices.ContainsFunc(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name), func(n graph.Node) bool {
+		created := n.CreationTimestamp()
+		return created.After(made(own[i])) && f.evidence.Now.Sub(created.Time) < tokenLife
 	})
 }
 
@@ -304,25 +304,24 @@ func (f *Finder) replicasOf(l *Workload, own []*unstructured.Unstructured) evide
 // may be just about to be made.
 func (f *Finder) withoutPods(l *Workload) State {
 	s := State{Liveness: Dead, Trouble: NoPods, Because: "it has no pods", Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
-	failure, failed := evidence.ConditionOf(l.whole, "ReplicaFailure")
-	switch {
+	switch failure := l.failure; {
 	case l.Replicas == 0:
 		s.Trouble, s.Because = ScaledDown, "it is scaled to 0"
-	case failed && failure.Status == "True":
+	case failure != nil && failure.Status == "True":
 		s.Because = "its pods cannot be made: " + failure.Message
 		s.Obstacle = failure.Message
 		s.Evidence = append(s.Evidence, failure.Fact(l.ID.String()))
-	case l.whole.GetDeletionTimestamp() != nil:
+	case l.deleted != nil:
 		s.Trouble, s.Because = Leaving, "it is being deleted, and has no pods any more"
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "metadata.deletionTimestamp", Value: l.whole.GetDeletionTimestamp().UTC().Format(time.RFC3339)})
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "metadata.deletionTimestamp", Value: l.deleted.UTC().Format(time.RFC3339)})
 	case f.evidence.Ending(l.ID.Namespace):
 		s.Because = "its namespace is being deleted, in which no pods can be made"
 	case len(f.unmade()) > 0:
 		s.Because = "it has no pods, and no controller manager works that would make them"
 		s.Evidence = append(s.Evidence, f.unmade()...)
-	case f.evidence.Now.Sub(l.whole.GetCreationTimestamp().Time) < startDelay:
+	case f.evidence.Now.Sub(l.made) < startDelay:
 		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, "it is new and has no pods yet"
-	case l.matchesNoNode():
+	case l.nowhere: // its controller has found no node for it
 		s.Because = "no node matches it"
 	case l.Paused:
 		s.Because = "it is paused and has no pods"
@@ -330,14 +329,6 @@ func (f *Finder) withoutPods(l *Workload) State {
 		s.Liveness, s.Trouble = Unsure, noTrouble
 	}
 	return s
-}
-
-// matchesNoNode reports whether a DaemonSet's controller has found no node for
-// it.
-func (l *Workload) matchesNoNode() bool {
-	wanted, stated, _ := unstructured.NestedInt64(l.whole.Object, "status", "desiredNumberScheduled")
-	seen, _, _ := unstructured.NestedInt64(l.whole.Object, "status", "observedGeneration")
-	return l.ID.Resource.Kind == "DaemonSet" && stated && wanted == 0 && seen == l.whole.GetGeneration()
 }
 
 // managerLease is how the lease of kube-controller-manager stands.

@@ -169,7 +169,7 @@ func (f *Finder) groupsOf(s *Search) (groups []schema.GroupResource, own bool) {
 		s.domainServed = domain != ""
 	}
 	for _, n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
-		_, group, _ := strings.Cut(n.Object().Name, ".")
+		_, group, _ := strings.Cut(n.Name(), ".")
 		whole := schema.GroupResource{Group: group}
 		if domain != "" && related(domain, group) && !slices.Contains(groups, whole) && (!own || group != s.resource.Group) {
 			groups, s.domainServed = append(groups, whole), true
@@ -196,7 +196,7 @@ func (f *Finder) sample(n graph.Node, finalizer string) []graph.Node {
 		if len(few) == evidence.MaxShown {
 			break
 		}
-		if m.BeingDeleted() && m.UID() != n.UID() && m.Object().HasFinalizer(finalizer) {
+		if m.BeingDeleted() && m.UID() != n.UID() && m.HasFinalizer(finalizer) {
 			few = append(few, m)
 		}
 	}
@@ -420,8 +420,7 @@ func (f *Finder) accountGone(s subject) bool {
 // accountUnlisted reports whether a ServiceAccount was not there when all were
 // listed.
 func (f *Finder) accountUnlisted(a Account) bool {
-	is := func(n graph.Node) bool { return n.Namespace() == a.Namespace && n.Name() == a.Name }
-	return !slices.ContainsFunc(f.evidence.Instances(evidence.ServiceAccounts.GroupResource()), is) && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
+	return len(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)) == 0 && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
 }
 
 // usersOf returns the workloads that run as an account, and pods that do and
@@ -456,7 +455,7 @@ func (f *Finder) usersOf(s *Search, a Account) []*Workload {
 // hasPods reports whether pods may be in the namespace.
 func (f *Finder) hasPods(namespace string) bool {
 	return !f.evidence.Covers(evidence.Pods.GroupResource(), namespace, "") ||
-		slices.ContainsFunc(f.evidence.In(namespace), func(n graph.Node) bool { return n.Resource().GroupResource() == evidence.Pods.GroupResource() })
+		len(f.evidence.Within(evidence.Pods.GroupResource(), namespace)) > 0
 }
 
 // complete notes what absence cannot be told without, and what was looked at.

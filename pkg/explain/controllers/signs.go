@@ -14,7 +14,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // byDefinition finds the workloads that were installed together with the
@@ -31,8 +30,10 @@ func (f *Finder) byDefinition(s *Search, add adder) {
 			}
 		default:
 			source := "CustomResourceDefinition/" + definition.GetName()
+			annotations := definition.GetAnnotations()
+			from := originOf(annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"], definition.GetLabels(), interner{})
 			for _, l := range f.inventory().workloads {
-				if what := installedWith(definition, l.whole); what != "" {
+				if what := from.installedWith(&l.origin); what != "" {
 					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID.String() + " has the same " + what})
 				}
 			}
@@ -50,8 +51,8 @@ func (f *Finder) definition(resource schema.GroupResource) (*unstructured.Unstru
 	if resource.Resource == "" {
 		name = ""
 		for _, n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
-			if _, group, _ := strings.Cut(n.Object().Name, "."); group == resource.Group {
-				name = n.Object().Name
+			if _, group, _ := strings.Cut(n.Name(), "."); group == resource.Group {
+				name = n.Name()
 				break
 			}
 		}
@@ -62,20 +63,44 @@ func (f *Finder) definition(resource schema.GroupResource) (*unstructured.Unstru
 	return f.evidence.Get(evidence.CRDs, "", name)
 }
 
+// origin is what an object shows of what it was installed with.
+type origin struct {
+	release, releaseNamespace string
+	// labels are the values of originLabels, operators the keys of OLM's labels.
+	labels    [3]string
+	operators []string
+}
+
+var originLabels = [3]string{"app.kubernetes.io/part-of", "app.kubernetes.io/instance", "olm.owner"}
+
+// originOf takes the release of Helm from annotations, and all else from labels.
+func originOf(release, releaseNamespace string, labels map[string]string, words interner) origin {
+	o := origin{release: words.one(release), releaseNamespace: words.one(releaseNamespace)}
+	for i, key := range originLabels {
+		o.labels[i] = words.one(labels[key])
+	}
+	for key := range labels {
+		if strings.HasPrefix(key, "operators.coreos.com/") {
+			o.operators = append(o.operators, words.one(key))
+		}
+	}
+	slices.Sort(o.operators)
+	return o
+}
+
 // installedWith says what two objects have in common that were installed
 // together, empty for nothing.
-func installedWith(a, b *unstructured.Unstructured) string {
-	release, namespace := a.GetAnnotations()["meta.helm.sh/release-name"], a.GetAnnotations()["meta.helm.sh/release-namespace"]
-	if release != "" && release == b.GetAnnotations()["meta.helm.sh/release-name"] && namespace == b.GetAnnotations()["meta.helm.sh/release-namespace"] {
-		return "Helm release " + namespace + "/" + release
+func (o *origin) installedWith(other *origin) string {
+	if o.release != "" && o.release == other.release && o.releaseNamespace == other.releaseNamespace {
+		return "Helm release " + o.releaseNamespace + "/" + o.release
 	}
-	for _, key := range []string{"app.kubernetes.io/part-of", "app.kubernetes.io/instance", "olm.owner"} {
-		if value := a.GetLabels()[key]; value != "" && value == b.GetLabels()[key] {
+	for i, key := range originLabels {
+		if value := o.labels[i]; value != "" && value == other.labels[i] {
 			return "label " + key + "=" + value
 		}
 	}
-	for key := range a.GetLabels() {
-		if _, too := b.GetLabels()[key]; too && strings.HasPrefix(key, "operators.coreos.com/") {
+	for _, key := range o.operators {
+		if slices.Contains(other.operators, key) {
 			return "label " + key
 		}
 	}
@@ -158,11 +183,11 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 func (f *Finder) byLease(s *Search, namespace string, add adder) {
 	domain := finalizers.Domain(s.Finalizer)
 	for _, n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
-		o := n.Object()
-		_, rest, _ := strings.Cut(o.Name, ".")
-		ours := domain != "" && (o.Name == domain || related(domain, rest)) || s.own && related(s.resource.Group, rest)
+		in, name := n.Namespace(), n.Name()
+		_, rest, _ := strings.Cut(name, ".")
+		ours := domain != "" && (name == domain || related(domain, rest)) || s.own && related(s.resource.Group, rest)
 		for _, m := range s.Known {
-			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(o.Namespace, o.Name, namespace) })
+			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(in, name, namespace) })
 		}
 		if !ours {
 			continue
@@ -171,9 +196,9 @@ func (f *Finder) byLease(s *Search, namespace string, add adder) {
 		if err != nil {
 			continue
 		}
-		state, e := f.evidence.Lease(o.Namespace, o.Name)
+		state, e := f.evidence.Lease(in, name)
 		holder := PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
-		if l := f.WorkloadOfPod(o.Namespace, holder); l != nil {
+		if l := f.WorkloadOfPod(in, holder); l != nil {
 			add(l, weakSign, true, e)
 			continue
 		}
@@ -192,9 +217,7 @@ func (f *Finder) WorkloadOfPod(namespace, name string) *Workload {
 			return l
 		}
 	}
-	if !slices.ContainsFunc(f.evidence.In(namespace), func(n graph.Node) bool {
-		return n.Object().Name == name && n.Resource().GroupResource() == evidence.Pods.GroupResource()
-	}) {
+	if len(f.evidence.Named(evidence.Pods.GroupResource(), namespace, name)) == 0 {
 		return nil
 	}
 	for _, l := range f.inventory().workloads {

@@ -7,12 +7,15 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -52,8 +55,17 @@ type container struct {
 // Workload is a Deployment, StatefulSet or DaemonSet, or a pod that belongs to
 // none.
 type Workload struct {
-	ID    graph.Identity
+	ID graph.Identity
+	// whole is that of a pod or CronJob.
 	whole *unstructured.Unstructured
+	// made is when it was, and deleted when it is to be gone, nil when nobody deleted it.
+	made    time.Time
+	deleted *metav1.Time
+	origin  origin
+	// failure is its condition ReplicaFailure, nil when it has none. nowhere: it is a
+	// DaemonSet that fits no node.
+	failure *evidence.Condition
+	nowhere bool
 	// Replicas is the number that is wanted, -1 when it is not stated.
 	Replicas int64
 	Paused   bool
@@ -92,7 +104,7 @@ func (f *Finder) cronJobs(s *Search, program string) []*Workload {
 		}
 		l := &Workload{
 			ID: evidence.IdentityOf(cronJobs, "CronJob", &items[i]), whole: &items[i], Replicas: -1, Selector: labels.Nothing(),
-			Account: accountOf(&items[i], spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
+			Account: accountIn(items[i].GetNamespace(), spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
 		}
 		if l.calledBy(program) {
 			found = append(found, l)
@@ -113,51 +125,114 @@ type inventory struct {
 	unread []string
 }
 
-// inventory lists the workloads, once: three lists.
+// inventory lists the workloads, once: three lists. Of each it keeps what may be asked of
+// any, and no more: there may be tens of thousands.
 func (f *Finder) inventory() *inventory {
 	if f.running != nil {
 		return f.running
 	}
 	f.running = &inventory{}
 	for _, kind := range workloadKinds {
-		items := f.listFor(kind.resource, &f.running.unread)
-		for i := range items {
-			if l := newWorkload(kind.resource, kind.kind, &items[i]); l != nil {
+		var found []*Workload
+		words := interner{}
+		err := f.evidence.Each(kind.resource, func(item []byte) error {
+			if l := newWorkload(kind.resource, kind.kind, item, words); l != nil && !f.evidence.IsGone(l.ID.UID) {
 				l.impersonates = f.rights().mayImpersonate(l.Account)
-				f.running.workloads = append(f.running.workloads, l)
+				found = append(found, l)
 			}
+			return nil
+		})
+		if err != nil {
+			found = nil // a part of a list is none
+			f.running.unread = append(f.running.unread, kind.resource.GroupResource().String())
 		}
+		f.running.workloads = append(f.running.workloads, found...)
 	}
 	slices.SortFunc(f.running.workloads, func(a, b *Workload) int { return a.ID.Compare(b.ID) })
 	return f.running
 }
 
-func newWorkload(resource schema.GroupVersionResource, kind string, o *unstructured.Unstructured) *Workload {
-	var view struct {
-		Spec struct {
-			Replicas *int64                `json:"replicas"`
-			Paused   bool                  `json:"paused"`
-			Selector *metav1.LabelSelector `json:"selector"`
-			Template struct {
-				Metadata struct {
-					Labels map[string]string `json:"labels"`
-				} `json:"metadata"`
-				Spec podSpec `json:"spec"`
-			} `json:"template"`
-		} `json:"spec"`
+// interner keeps one of each of the strings that repeat.
+type interner map[string]string
+
+func (in interner) one(s string) string {
+	if known, ok := in[s]; ok {
+		return known
 	}
-	if !evidence.Decode(o, &view) {
+	in[s] = s
+	return s
+}
+
+// workloadView is what is needed of a Deployment, StatefulSet or DaemonSet.
+type workloadView struct {
+	Metadata struct {
+		Name              string            `json:"name"`
+		Namespace         string            `json:"namespace"`
+		UID               types.UID         `json:"uid"`
+		Generation        int64             `json:"generation"`
+		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
+		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
+		Labels            map[string]string `json:"labels"`
+		Annotations       struct {
+			Release          string `json:"meta.helm.sh/release-name"`
+			ReleaseNamespace string `json:"meta.helm.sh/release-namespace"`
+		} `json:"annotations"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas *int64                `json:"replicas"`
+		Paused   bool                  `json:"paused"`
+		Selector *metav1.LabelSelector `json:"selector"`
+		Template struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Spec podSpec `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type    string `json:"type"`
+			Status  string `json:"status"`
+			Reason  string `json:"reason"`
+			Message string `json:"message"`
+		} `json:"conditions"`
+		DesiredNumberScheduled *int64 `json:"desiredNumberScheduled"`
+		ObservedGeneration     int64  `json:"observedGeneration"`
+	} `json:"status"`
+}
+
+// newWorkload takes what is needed from the JSON of a workload. It returns nil when that
+// has another form.
+func newWorkload(resource schema.GroupVersionResource, kind string, item []byte, words interner) *Workload {
+	var view workloadView
+	if json.Unmarshal(item, &view) != nil {
 		return nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(view.Spec.Selector)
 	if err != nil {
 		selector = labels.Nothing()
 	}
+	m, template := &view.Metadata, &view.Spec.Template
 	l := &Workload{
-		ID: evidence.IdentityOf(resource, kind, o), whole: o, Replicas: -1, Paused: view.Spec.Paused, Selector: selector,
-		podLabels: view.Spec.Template.Metadata.Labels, Account: accountOf(o, view.Spec.Template.Spec), programs: programs(view.Spec.Template.Spec),
-		elsewhere: hasKubeconfig(view.Spec.Template.Spec),
+		ID: graph.Identity{
+			Resource:  graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: m.Namespace != ""},
+			Namespace: words.one(m.Namespace), Name: m.Name, UID: m.UID,
+		},
+		Replicas: -1, Paused: view.Spec.Paused, Selector: selector, made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
+		origin: originOf(m.Annotations.Release, m.Annotations.ReleaseNamespace, m.Labels, words), podLabels: template.Metadata.Labels, Account: accountIn(words.one(m.Namespace), template.Spec),
+		programs: programs(template.Spec), elsewhere: hasKubeconfig(template.Spec),
 	}
+	l.Account.Name = words.one(l.Account.Name)
+	for i, name := range l.programs {
+		l.programs[i] = words.one(name)
+	}
+	for i := range view.Status.Conditions {
+		if c := &view.Status.Conditions[i]; c.Type == "ReplicaFailure" && l.failure == nil {
+			l.failure = &evidence.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
+		}
+	}
+	desired := view.Status.DesiredNumberScheduled
+	l.nowhere = kind == "DaemonSet" && desired != nil && *desired == 0 && view.Status.ObservedGeneration == m.Generation
 	if kind != "DaemonSet" {
 		l.Replicas = 1
 		if view.Spec.Replicas != nil {
@@ -176,14 +251,14 @@ func newPodWorkload(o *unstructured.Unstructured) *Workload {
 		return nil
 	}
 	return &Workload{
-		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, podLabels: o.GetLabels(),
-		Account: accountOf(o, view.Spec), programs: programs(view.Spec),
+		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, podLabels: o.GetLabels(), deleted: o.GetDeletionTimestamp(),
+		Account: accountIn(o.GetNamespace(), view.Spec), programs: programs(view.Spec),
 		elsewhere: hasKubeconfig(view.Spec),
 	}
 }
 
-func accountOf(o *unstructured.Unstructured, spec podSpec) Account {
-	return Account{o.GetNamespace(), cmp.Or(spec.ServiceAccount, "default")}
+func accountIn(namespace string, spec podSpec) Account {
+	return Account{namespace, cmp.Or(spec.ServiceAccount, "default")}
 }
 
 // programs returns the names by which the containers may call themselves.
@@ -252,12 +327,15 @@ func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 // workloads. An empty namespace stands for all.
 func (f *Finder) loosePods(namespace, program string) []*Workload {
 	var found []*Workload
-	for _, n := range f.evidence.Instances(evidence.Pods.GroupResource()) {
-		o := n.Object()
-		inIt := namespace == "" || o.Namespace == namespace
-		if !inIt || o.Name != program && !strings.HasPrefix(o.Name, program+"-") || len(found) == evidence.MaxShown {
+	all := f.evidence.Instances(evidence.Pods.GroupResource())
+	if namespace != "" {
+		all = f.evidence.Within(evidence.Pods.GroupResource(), namespace)
+	}
+	for _, n := range all {
+		if rest, called := strings.CutPrefix(n.Name(), program); !called || rest != "" && rest[0] != '-' || len(found) == evidence.MaxShown {
 			continue
 		}
+		o := n.Object()
 		owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences})
 		if owner != nil && slices.Contains([]string{"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, owner.Kind) && f.ownerKnown(o.Namespace, owner) {
 			continue

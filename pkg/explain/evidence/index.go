@@ -3,6 +3,10 @@
 package evidence
 
 import (
+	"cmp"
+	"slices"
+	"sort"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -13,15 +17,20 @@ import (
 type index struct {
 	ofType      map[schema.GroupResource][]graph.Node
 	inNamespace map[string][]graph.Node
+	// byName has those of types that were looked for by name, sorted by namespace and
+	// name.
+	byName map[schema.GroupResource][]graph.Node
 }
 
 func (r *Reader) index() *index {
 	if r.nodes != nil {
 		return r.nodes
 	}
-	r.nodes = &index{ofType: map[schema.GroupResource][]graph.Node{}, inNamespace: map[string][]graph.Node{}}
+	r.nodes = &index{
+		ofType: map[schema.GroupResource][]graph.Node{}, inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]graph.Node{},
+	}
 	for n := range r.source.Graph.Nodes() {
-		if n.Virtual() || r.gone(n.UID()) {
+		if n.Virtual() || r.source.Gone != nil && r.gone(n.UID()) {
 			continue
 		}
 		if namespace := n.Namespace(); namespace != "" {
@@ -37,6 +46,51 @@ func (r *Reader) index() *index {
 // left out.
 func (r *Reader) Instances(resource schema.GroupResource) []graph.Node {
 	return r.index().ofType[resource]
+}
+
+// OfTypes returns the objects of the types that are wanted, as Instances does, in the order
+// of the graph.
+func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
+	var found []graph.Node
+	for _, all := range r.index().ofType {
+		if len(all) > 0 && wanted(all[0].Resource()) {
+			found = append(found, all...)
+		}
+	}
+	slices.SortFunc(found, graph.Node.Compare)
+	return found
+}
+
+// Within returns the objects of a type in a namespace, as Instances does.
+func (r *Reader) Within(resource schema.GroupResource, namespace string) []graph.Node {
+	return r.between(resource, func(n graph.Node) int { return cmp.Compare(n.Namespace(), namespace) })
+}
+
+// Named returns the objects of a type with the name in the namespace, as Instances does:
+// more than one if it was deleted and made anew while it was listed.
+func (r *Reader) Named(resource schema.GroupResource, namespace, name string) []graph.Node {
+	return r.between(resource, func(n graph.Node) int {
+		return cmp.Or(cmp.Compare(n.Namespace(), namespace), cmp.Compare(n.Name(), name))
+	})
+}
+
+// between returns the objects of a type that are equal to what is looked for.
+func (r *Reader) between(resource schema.GroupResource, compare func(graph.Node) int) []graph.Node {
+	all, known := r.index().byName[resource]
+	if !known {
+		all = r.Instances(resource)
+		order := func(a, b graph.Node) int {
+			return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
+		}
+		if !slices.IsSortedFunc(all, order) { // it is, but for types with two kinds
+			all = slices.Clone(all)
+			slices.SortStableFunc(all, order)
+		}
+		r.index().byName[resource] = all
+	}
+	from := sort.Search(len(all), func(i int) bool { return compare(all[i]) >= 0 })
+	to := from + sort.Search(len(all)-from, func(i int) bool { return compare(all[from+i]) > 0 })
+	return all[from:to]
 }
 
 // In returns what is in a namespace, as Instances does.
@@ -69,10 +123,8 @@ func (r *Reader) Ending(name string) bool {
 }
 
 func (r *Reader) namespace(name string) (graph.Node, bool) {
-	for _, n := range r.Instances(Namespaces.GroupResource()) {
-		if n.Name() == name {
-			return n, true
-		}
+	if found := r.Named(Namespaces.GroupResource(), "", name); len(found) > 0 {
+		return found[0], true
 	}
 	return graph.Node{}, false
 }

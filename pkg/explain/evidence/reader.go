@@ -29,6 +29,12 @@ type Cluster interface {
 	List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
 	// ListTerminating is List for the objects that are being deleted alone.
 	ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
+	// ListMentioning is List for the objects that have a field of one of the names,
+	// wherever.
+	ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields ...string) ([]unstructured.Unstructured, error)
+	// Each calls yield with the JSON of each object of a List, which it keeps for the
+	// time of the call alone.
+	Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func(item []byte) error) error
 }
 
 // Source is what a Reader works with.
@@ -57,6 +63,8 @@ type Reader struct {
 
 	objects map[place]reading
 	lists   map[place]listing
+	// claimants are the pods with claims, by namespace.
+	claimants map[string]listing
 	// indexes finds objects in lists.
 	indexes map[place]found
 	events  map[types.UID][]unstructured.Unstructured
@@ -76,7 +84,7 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, lists: map[place]listing{}, indexes: map[place]found{},
+		objects: map[place]reading{}, lists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -246,6 +254,34 @@ func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([
 	return l.items, l.err
 }
 
+// PodsWithClaims lists the pods of a namespace that have volumes which are claims, and
+// maybe some others. Of most pods nobody asks that.
+func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {
+	all := place{Pods, namespace, ""}
+	if _, known := r.lists[all]; known {
+		return r.List(Pods, namespace)
+	}
+	l, known := r.claimants[namespace]
+	if !known {
+		l.items, l.err = r.source.Cluster.ListMentioning(r.ctx, Pods, namespace, "persistentVolumeClaim", "ephemeral")
+		l.items = slices.DeleteFunc(l.items, func(o unstructured.Unstructured) bool { return r.gone(o.GetUID()) })
+		r.claimants[namespace] = l
+		r.note(all, l.err)
+	}
+	return l.items, l.err
+}
+
+// Each calls yield with the JSON of each object of a List everywhere, which must not be
+// kept, and remembers nothing of them. Those that are gone are among them: see IsGone.
+func (r *Reader) Each(resource schema.GroupVersionResource, yield func(item []byte) error) error {
+	err := r.source.Cluster.Each(r.ctx, resource, "", yield)
+	r.note(place{resource: resource}, err)
+	return err
+}
+
+// IsGone reports whether an object of the graph counts as gone.
+func (r *Reader) IsGone(uid types.UID) bool { return r.gone(uid) }
+
 // Version returns the resourceVersion of an object as it was read, or its UID when
 // it was not.
 func (r *Reader) Version(id graph.Identity) string {
@@ -258,6 +294,9 @@ func (r *Reader) Version(id graph.Identity) string {
 		if items[i].GetUID() == id.UID {
 			return items[i].GetResourceVersion()
 		}
+	}
+	if o := r.indexes[place{resource, "", ""}].byUID[id.UID]; o != nil {
+		return o.GetResourceVersion()
 	}
 	return string(id.UID)
 }

@@ -4,6 +4,7 @@ package evidence_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,6 +59,21 @@ func (w *world) ListTerminating(ctx context.Context, resource schema.GroupVersio
 	items, err := w.List(ctx, resource, namespace)
 	w.asked[len(w.asked)-1] += " terminating"
 	return items, err
+}
+
+func (w *world) ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, _ ...string) ([]unstructured.Unstructured, error) {
+	return w.List(ctx, resource, namespace)
+}
+
+func (w *world) Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func([]byte) error) error {
+	items, err := w.List(ctx, resource, namespace)
+	for i := range items {
+		text, encodingErr := json.Marshal(items[i].Object)
+		if err = errors.Join(err, encodingErr); err == nil {
+			err = yield(text)
+		}
+	}
+	return err
 }
 
 var configMaps = &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}

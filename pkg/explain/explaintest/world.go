@@ -4,8 +4,10 @@
 package explaintest
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -265,6 +267,27 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 func (s *World) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
 	items, err := s.List(ctx, resource, namespace)
 	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil }), err
+}
+
+// ListMentioning implements evidence.Cluster.
+func (s *World) ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields ...string) ([]unstructured.Unstructured, error) {
+	items, err := s.List(ctx, resource, namespace)
+	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool {
+		text, err := json.Marshal(o.Object)
+		return err == nil && !slices.ContainsFunc(fields, func(f string) bool { return strings.Contains(string(text), `"`+f+`"`) })
+	}), err
+}
+
+// Each implements evidence.Cluster.
+func (s *World) Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func([]byte) error) error {
+	items, err := s.List(ctx, resource, namespace)
+	for i := range items {
+		text, encodingErr := json.Marshal(items[i].Object) // objects of tests have no kind
+		if err = cmp.Or(err, encodingErr); err == nil {
+			err = yield(text)
+		}
+	}
+	return err
 }
 
 // Graph returns the graph of what can be listed.
