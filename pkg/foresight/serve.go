@@ -203,7 +203,7 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 	if !l.now.finder.MayNotChange(w, n) && l.then.finder.MayNotChange(w, n) {
 		return "whose rights go with " + strings.Join(l.grantsThatGo(w, n), ", ")
 	}
-	for _, need := range w.Mounts() {
+	for _, need := range l.now.finder.Mounts(w) {
 		if id, goes := l.named[need]; goes {
 			return "whose " + need + " goes" + l.with(id)
 		}

@@ -87,7 +87,7 @@ func (a *Asker) readyEndpoints(list []unstructured.Unstructured, service string)
 		endpoints, _, _ := unstructured.NestedSlice(list[i].Object, "endpoints")
 		for _, e := range endpoints {
 			endpoint, _ := e.(map[string]any)
-			if pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "uid"); a.evidence.CountsAsGone(types.UID(pod)) {
+			if pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "uid"); a.evidence.IsGone(types.UID(pod)) {
 				continue
 			}
 			if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {

@@ -14,10 +14,15 @@ import (
 
 // Mounts returns the Secrets and ConfigMaps that the containers of a workload are given,
 // as Kind/namespace/name. Those that it does without if they are missing are left out.
-func (l *Workload) Mounts() []string {
-	spec, _, _ := unstructured.NestedMap(l.whole.Object, "spec", "template", "spec")
+// There are none when the workload cannot be read, which is noted.
+func (f *Finder) Mounts(l *Workload) []string {
+	whole, err := f.evidence.Get(l.ID.Resource.GroupVersionResource, l.ID.Namespace, l.ID.Name)
+	if err != nil {
+		return nil
+	}
+	spec, _, _ := unstructured.NestedMap(whole.Object, "spec", "template", "spec")
 	if l.Selector == nil { // a pod
-		spec, _, _ = unstructured.NestedMap(l.whole.Object, "spec")
+		spec, _, _ = unstructured.NestedMap(whole.Object, "spec")
 	}
 	var names []string
 	note := func(kind, name string, optional bool) {

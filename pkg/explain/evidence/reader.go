@@ -139,9 +139,6 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 
 func (r *Reader) gone(uid types.UID) bool { return r.source.Gone != nil && r.source.Gone(uid) }
 
-// CountsAsGone reports whether an object counts as gone although it may be there.
-func (r *Reader) CountsAsGone(uid types.UID) bool { return uid != "" && r.gone(uid) }
-
 // Known reports that an object was read by other means than Get, which returns it
 // from now on.
 func (r *Reader) Known(resource schema.GroupVersionResource, o *unstructured.Unstructured) {
@@ -280,7 +277,7 @@ func (r *Reader) Each(resource schema.GroupVersionResource, yield func(item []by
 }
 
 // IsGone reports whether an object of the graph counts as gone.
-func (r *Reader) IsGone(uid types.UID) bool { return r.gone(uid) }
+func (r *Reader) IsGone(uid types.UID) bool { return uid != "" && r.gone(uid) }
 
 // Version returns the resourceVersion of an object as it was read, or its UID when
 // it was not.
