@@ -118,6 +118,9 @@ func (o *explainOptions) validate() error {
 	if !o.given() && (o.selector != "" || o.fieldSelector != "") {
 		return usageError{errors.New("a selector needs a type")}
 	}
+	if o.watch && len(o.from) > 0 {
+		return usageError{errors.New("--watch does not go together with --from: nothing happens in a file")}
+	}
 	if o.watch && o.output.name == "dot" {
 		return usageError{errors.New("--watch does not go together with -o dot, which draws one picture")}
 	}
@@ -293,7 +296,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	report := explain.Explain(ctx, explain.Input{
 		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
-		Wait: wait, Kubectl: "kubectl" + where, Plugin: o.name + where,
+		Wait: s.waiting(), Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)
 	return report, ctx.Err()
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // credential plugins, as kubectl has them
 	"k8s.io/klog/v2"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
 // The exit codes of every command.
@@ -143,6 +145,9 @@ type globals struct {
 	color  string
 	// verbosity is the value of -v.
 	verbosity int
+	// from names files to read instead of a cluster, files what they hold.
+	from  []string
+	files *offline.Server
 }
 
 // example returns the examples of a command, in whose text NAME stands where
@@ -204,8 +209,12 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
 	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
-	root.PersistentPreRun = func(*cobra.Command, []string) { g.logRequests() }
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newVersion(g))
+	g.addFrom(flags)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		g.logRequests()
+		return g.refuseFrom(cmd)
+	}
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newSnapshot(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
 	completeOthers(root)
