@@ -182,6 +182,9 @@ func (s *saver) saveList(resource *graph.Resource, namespace string) (failed, er
 			return nil, err
 		}
 		end := offline.End{ResourceVersion: version}
+		if resource.Resource == "events" {
+			end.Partial = "the snapshot has only warnings, and events about what was being deleted"
+		}
 		if failed != nil {
 			end.Error = offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout)
 		}

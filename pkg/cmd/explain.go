@@ -374,6 +374,9 @@ func (o *explainOptions) conclude(l *look) error {
 	if err := render.Unread(o.ErrOut, l.report); err != nil {
 		return err
 	}
+	if l.session.files != nil && o.probe && len(l.report.Causes) > 0 {
+		fmt.Fprintln(o.ErrOut, "note: a file cannot be asked by dry runs; whether finalizers may be taken off and objects be deleted is not known")
+	}
 	switch {
 	case o.strict && len(l.report.Unread)+len(l.unresolved) > 0:
 		return errIncomplete

@@ -83,7 +83,7 @@ func (g *globals) open(paths []string) (*offline.File, error) {
 func (g *globals) printed(sources []offline.Source) (*offline.File, error) {
 	file, err := offline.FromPrinted(sources, time.Now())
 	if err != nil {
-		return nil, hintedError{fmt.Errorf("reading --from: %w", err), "--from takes a file of kubectl gc snapshot, or what kubectl get -o json or yaml printed"}
+		return nil, hintedError{fmt.Errorf("reading %w", err), "--from takes a file of kubectl gc snapshot, or what kubectl get -o json or yaml printed"}
 	}
 	return file, nil
 }
@@ -99,7 +99,7 @@ func (g *globals) sources(paths []string) ([]offline.Source, error) {
 		case in == nil:
 			more, err := offline.Directory(path)
 			if err != nil {
-				return nil, fmt.Errorf("reading --from: %w", err)
+				return nil, fmt.Errorf("reading a file: %w", err)
 			}
 			sources = append(sources, more...)
 		case offline.IsCompressed(in):
@@ -133,19 +133,19 @@ func (g *globals) random(path string) (io.ReaderAt, int64, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading --from: %w", err)
+		return nil, 0, fmt.Errorf("reading a file: %w", err)
 	}
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return nil, 0, fmt.Errorf("reading --from: %w", err)
+		return nil, 0, fmt.Errorf("reading a file: %w", err)
 	case info.IsDir():
 		return nil, 0, file.Close()
 	case !info.Mode().IsRegular(): // a pipe, as of <(...)
 		defer func() { _ = file.Close() }() // it was read
 		text, err := io.ReadAll(io.LimitReader(file, maxStdin))
 		if err != nil {
-			return nil, 0, fmt.Errorf("reading --from: %w", err)
+			return nil, 0, fmt.Errorf("reading a file: %w", err)
 		}
 		return bytes.NewReader(text), int64(len(text)), nil
 	}
@@ -162,7 +162,7 @@ func (g *globals) connectFile(ctx context.Context, files *offline.Server, pageSi
 	namespace = cmp.Or(namespace, files.Header().ContextNamespace, metav1.NamespaceDefault)
 	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
 	if err != nil {
-		return nil, fmt.Errorf("reading --from: %w", err)
+		return nil, fmt.Errorf("reading a file: %w", err)
 	}
 	return &session{ConfigFlags: g.config, reader: reader, config: config, namespace: namespace, enforced: enforced, files: files}, nil
 }

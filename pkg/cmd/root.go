@@ -34,7 +34,7 @@ const (
 
 const exitCodeHelp = `Exit codes:
   0    done, nothing to report
-  1    error
+  1    error; diff: something differs, and 2 is an error
   2    delete, collect: something remains; explain-stuck: something is stuck;
        check: an owner reference is wrong
   3    with --strict: the answer is incomplete, because something could not be read
@@ -67,8 +67,13 @@ func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams)
 		return exitInterrupted
 	case errors.Is(err, errRemaining):
 		return exitFindings
+	case errors.Is(err, errDifferent):
+		return exitError
 	}
 	printError(streams.ErrOut, err, command.CommandPath())
+	if errors.As(err, new(troubleError)) {
+		return exitTrouble
+	}
 	if errors.Is(err, errIncomplete) || errors.Is(err, errRefusedIncomplete) {
 		return exitIncomplete
 	}
@@ -214,7 +219,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 		g.logRequests()
 		return g.refuseFrom(cmd)
 	}
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newSnapshot(g), newVersion(g))
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newSnapshot(g), newDiff(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
 	completeOthers(root)

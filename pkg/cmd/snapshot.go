@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -43,17 +44,17 @@ Exit codes:
   3    with --strict: something could not be read; the file says what
   130  interrupted`
 
-const snapshotExample = `  # The whole cluster, as far as you may read it
-  NAME snapshot -o cluster.snapshot
+const snapshotExample = `  # The whole cluster, as far as you may read it; then look at it, anywhere
+  NAME snapshot -o cluster.snapshot && NAME explain-stuck -A --from cluster.snapshot
 
-  # Look at it, anywhere
-  NAME explain-stuck -A --from cluster.snapshot
+  # One namespace
+  NAME snapshot -n default -o default.snapshot
 
   # For somebody outside: with other names
   NAME snapshot --redact -o report.snapshot
 
-  # On the way to another machine
-  NAME snapshot -o - | ssh host 'cat > cluster.snapshot'`
+  # Without a file
+  NAME snapshot -o - | NAME tree -A --from -`
 
 func newSnapshot(g *globals) *cobra.Command {
 	o := &snapshotOptions{globals: g}
@@ -184,9 +185,18 @@ func createFile(path string, stdout io.Writer) (*newFile, error) {
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return nil, fmt.Errorf("writing the snapshot: %w", err)
+		return nil, fmt.Errorf("writing the snapshot %s: %w", path, reason(err))
 	}
 	return &newFile{Writer: file, path: path, file: file}, nil
+}
+
+// reason is an error of a file without its name, which is one for the time being.
+func reason(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
 }
 
 // Write implements io.Writer.

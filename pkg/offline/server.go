@@ -434,7 +434,7 @@ func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, 
 			return place{at.chunk, next}, nil
 		}
 	}
-	if l.End.Partial != "" {
+	if l.End.Partial != "" && !q.about {
 		return place{len(l.chunks), 0}, nil
 	}
 	return place{}, nil

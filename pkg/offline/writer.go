@@ -27,6 +27,7 @@ type Writer struct {
 	list    *List
 	objects int // of the list
 	trailer Trailer
+	shown   int
 	redact  *redactor // nil when names stay
 	failed  []string
 	err     error
@@ -109,6 +110,9 @@ func (w *Writer) Add(e *Entry) error {
 	}
 	w.objects++
 	w.trailer.Objects++
+	if !w.list.Single && !w.list.Again && w.list.Resource != "events" {
+		w.shown++
+	}
 	if w.redact != nil {
 		other, err := w.redact.entry(w.list, e)
 		if err != nil {
@@ -140,8 +144,9 @@ func (w *Writer) End(e End) error {
 	return w.write(line{End: &e})
 }
 
-// Objects returns how many objects were added so far.
-func (w *Writer) Objects() int { return w.trailer.Objects }
+// Objects returns how many objects were added so far, but for events and those that are
+// there again.
+func (w *Writer) Objects() int { return w.shown }
 
 // Close writes the trailer, with the time of the snapshot. It does not close what is
 // written to.

@@ -43,7 +43,7 @@ func Warnings(w io.Writer, s *graph.Snapshot) error {
 	}
 	writeForbidden(out, forbidden)
 	for _, why := range slices.Sorted(maps.Keys(absent)) {
-		fmt.Fprintf(out, "warning: %s: %s\n", why, strings.Join(atMost(absent[why], maxForbidden), ", "))
+		fmt.Fprintf(out, "warning: %s: %s\n", why, strings.Join(atMost(absent[why], maxOutside), ", "))
 	}
 	if !s.Complete() {
 		fmt.Fprintln(out, "warning: the answer is incomplete; what depends on the above is shown as Unknown, and objects may be missing")

@@ -75,6 +75,7 @@ func TestDocs(t *testing.T) {
 			}
 		})
 	}
+	t.Run("shop.snapshot", func(t *testing.T) { checkShopSnapshot(t, cp) })
 	t.Run("schema", func(t *testing.T) { checkSchema(t, cp) })
 	t.Run("deletion-schemas", func(t *testing.T) { checkDeletionSchemas(t, cp) })
 	t.Run("stuck-schema", func(t *testing.T) { checkStuckSchema(t, cp) })

@@ -12,13 +12,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
 // compareDir names, to the program in a session, the directory for what a snapshot
@@ -106,7 +109,7 @@ func onlyReads(args []string) bool {
 		})
 	}
 	// A server that is far away, or slow, is no matter of files; -f - can be read once.
-	if has("--from", "--watch", "-w", "--help", "-h", "--request-timeout", "--server", "-s", "--chunk-size", "-") {
+	if has("--from", "--watch", "-w", "--help", "-h", "--request-timeout", "--server", "-s", "--chunk-size", "-", "events") { // of events a file has some
 		return false
 	}
 	switch args[0] {
@@ -181,4 +184,37 @@ func runNormal(ctx context.Context, args []string) result {
 		return spaces.ReplaceAllString(durations.ReplaceAllString(counted.ReplaceAllString(text, ""), "AGE"), " ")
 	}
 	return result{code, normal(out.String()), normal(errOut.String())}
+}
+
+// checkShopSnapshot holds examples/shop.snapshot to the shop: everything in it is in the
+// cluster, in the same state, and the other way around; and the document that says so to
+// its schema.
+func checkShopSnapshot(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	file := filepath.Join(root, "examples", "shop.snapshot")
+	for _, args := range []string{"tree -n shop", "tree -n shop -o wide", "check -n shop --settle=0", "delete -n shop deployment/web --dry-run"} {
+		words := append([]string{"kubectl-gc"}, strings.Fields(args)...)
+		live := runNormal(t.Context(), append(slices.Clone(words), "--kubeconfig="+cp.Kubeconfig))
+		held := runNormal(t.Context(), append(slices.Clone(words), "--from", file))
+		live.Out, held.Out = inOrder(live.Out), inOrder(held.Out)
+		if diff := cmp.Diff(live, held); diff != "" {
+			t.Errorf("%s (-cluster +examples/shop.snapshot, which make shop-snapshot takes anew):\n%s", args, diff)
+		}
+	}
+	document := runNormal(t.Context(), []string{"kubectl-gc", "diff", file, "live", "-o", "json", "--kubeconfig=" + cp.Kubeconfig})
+	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(document.Out))
+	if err != nil || document.Code != 1 {
+		t.Fatal(document, err)
+	}
+	if err := strictSchema(t, "diff").Validate(parsed); err != nil {
+		t.Error(err)
+	}
+}
+
+// inOrder is an output without generated names, with its lines sorted: those names order
+// them.
+func inOrder(output string) string {
+	lines := strings.Split(uids.ReplaceAllString(normalise(output), "UID"), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
 }
