@@ -211,9 +211,13 @@ func checkShopSnapshot(t *testing.T, cp *controlplane.ControlPlane) {
 	}
 }
 
+// besides is what the cluster of the pages has besides the shop, and where it is.
+var besides = regexp.MustCompile(` in \d+ objects| --kubeconfig=\S+`)
+
 // inOrder is an output without generated names, with its lines sorted: those names order
 // them.
 func inOrder(output string) string {
+	output = besides.ReplaceAllString(output, "")
 	lines := strings.Split(uids.ReplaceAllString(normalise(output), "UID"), "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
