@@ -80,8 +80,17 @@ foresight: control-plane ## Compare previews with what happens, in all layouts o
 lint: ## Run the linters
 	go run $(GOLANGCI_LINT) run ./...
 
-demo: build control-plane ## Show what the plugin does on a control plane of its own
-	@PATH="$(CURDIR)/bin:$$PATH" $(CONTROL_PLANE) exec --controllers=all --fake-nodes=2 --grace-cap=1s -- sh $(CURDIR)/examples/demo.sh
+DEMO_PLANE = $(CONTROL_PLANE) exec --controllers=all --fake-nodes=2 --grace-cap=1s -- sh $(CURDIR)/examples/demo.sh
+
+# The first part needs no cluster; meanwhile one is compiled for the second.
+demo: build ## Show what the plugin does, on a file, then on a control plane of its own
+	@$(CONTROL_PLANE) build >/dev/null & building=$$!; \
+	PATH="$(CURDIR)/bin:$$PATH" sh examples/demo.sh offline; \
+	echo; echo "# The same on a real cluster, which is compiled first if that was not done before:"; \
+	wait $$building && PATH="$(CURDIR)/bin:$$PATH" $(DEMO_PLANE)
+
+shop-snapshot: build control-plane ## Take the snapshot that the demo begins with
+	@PATH="$(CURDIR)/bin:$$PATH" $(DEMO_PLANE) snapshot $(CURDIR)/examples/shop.snapshot
 
 cluster-up: control-plane ## Start a control plane and print the KUBECONFIG to export
 	@$(CONTROL_PLANE) up --controllers=all --fake-nodes=2
@@ -114,7 +123,7 @@ profile: ## Profile the reading of 1,000,000 objects into .bench
 control-plane:
 	@$(CONTROL_PLANE) build >/dev/null
 
-.PHONY: uninstall docs pictures release-files licenses vulncheck release-check release-snapshot test-release
+.PHONY: shop-snapshot uninstall docs pictures release-files licenses vulncheck release-check release-snapshot test-release
 
 docs: ## Write docs/commands from the commands
 	rm -rf docs/commands

@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
 const (
@@ -65,6 +66,9 @@ type Reader struct {
 	askServer  sync.Once
 	server     answer.Server
 	slowCaches sync.Map
+	// fallbacks are the namespaces that are listed where not all may be.
+	askNamespaces sync.Once
+	fallbacks     []string
 }
 
 // NewReader connects to the cluster that the config names and asks it which
@@ -145,6 +149,8 @@ func (r *Reader) Get(ctx context.Context, resource graph.Resource, namespace, na
 func unlistedReason(err error) graph.UnlistedReason {
 	var timeout interface{ Timeout() bool }
 	switch {
+	case offline.IsNotHeld(err):
+		return graph.NotInSnapshot
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		return graph.Forbidden
 	case apierrors.IsTimeout(err), errors.Is(err, context.DeadlineExceeded):

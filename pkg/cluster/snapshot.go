@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
 // maxFallbackNamespaces bounds the lists that replace one forbidden list of
@@ -75,7 +76,7 @@ func (r *Reader) work(ctx context.Context, scope Scope) []*listing {
 	if scope.OwnersOnly {
 		return nil
 	}
-	fallback := sync.OnceValue(func() []string { return r.namespaces(ctx) })
+	fallback := func() []string { return r.fallbackNamespaces(ctx) }
 	var work []*listing
 	for _, resource := range r.catalog.resources {
 		switch {
@@ -125,7 +126,9 @@ func (l *listing) ended(more bool, err error) []*listing {
 		l.complete = !more
 		return nil
 	}
-	l.pages = nil
+	if !offline.IsPartial(err) { // what a file has is there, whatever else may be
+		l.pages = nil
+	}
 	if l.widened && apierrors.IsForbidden(err) {
 		return l.narrow()
 	}

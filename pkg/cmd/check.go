@@ -195,7 +195,7 @@ func (o *checkOptions) run(ctx context.Context) error {
 		}
 		fmt.Fprintln(o.ErrOut, "No objects were checked: there are none here, or none of these.")
 	}
-	if first, _ := o.filtered(l); o.settle > 0 && wrong(first) {
+	if first, _ := o.filtered(l); o.settle > 0 && l.session.files == nil && wrong(first) {
 		// What was read first is not kept.
 		if l, err = o.lookAgain(ctx, &earlier{l.report, l.graph.Snapshot().Unlisted(), l.failed}); err != nil {
 			return err

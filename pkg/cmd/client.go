@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -31,15 +32,29 @@ type session struct {
 	writable  *rest.Config // nil for read commands
 	namespace string       // the current one, of --namespace or the context
 	enforced  bool         // it is that of --namespace
+	// files is what stands for the cluster, nil when that is read itself.
+	files *offline.Server
 }
 
-// connect reads the kubeconfig and the server's types.
+// connect reads the kubeconfig and the server's types, or what --from names.
 func (g *globals) connect(ctx context.Context, pageSize int64) (*session, error) {
-	namespace, enforced, err := g.config.ToRawKubeConfigLoader().Namespace()
+	files, err := g.opened()
+	if err != nil {
+		return nil, err
+	}
+	if files != nil {
+		return g.connectFile(ctx, files, pageSize)
+	}
+	config, err := g.config.ToRESTConfig()
 	if err != nil {
 		return nil, kubeconfigError(err)
 	}
-	config, err := g.config.ToRESTConfig()
+	return g.connectWith(ctx, config, pageSize)
+}
+
+// connectWith is connect with a configuration that was read.
+func (g *globals) connectWith(ctx context.Context, config *rest.Config, pageSize int64) (*session, error) {
+	namespace, enforced, err := g.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, kubeconfigError(err)
 	}
@@ -54,8 +69,8 @@ func (g *globals) connect(ctx context.Context, pageSize int64) (*session, error)
 // connectToWrite is connect for the commands that change something.
 func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session, error) {
 	s, err := g.connect(ctx, pageSize)
-	if err != nil {
-		return nil, err
+	if err != nil || s.files != nil {
+		return s, err
 	}
 	if s.writable, err = g.config.ToRESTConfig(); err != nil {
 		return nil, kubeconfigError(err)

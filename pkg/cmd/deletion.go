@@ -86,6 +86,8 @@ func (d *deletion) validateDeletion() error {
 		return usageError{errors.New("--concurrency must be at least 1")}
 	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
 		return usageError{errors.New("--confirm needs the digest of a dry run")}
+	case len(d.from) > 0 && d.dryRun != "client":
+		return usageError{errors.New("--from goes together with --dry-run=client alone: a file cannot be changed, nor asked")}
 	case d.timeout < 0:
 		return usageError{errors.New("--timeout must not be negative")}
 	case d.dryRun == "none" && (d.output.name == "dot" || d.output.name == "html"):

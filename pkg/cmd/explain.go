@@ -124,6 +124,8 @@ func (o *explainOptions) validate() error {
 		return usageError{errors.New("a selector needs a type")}
 	}
 	switch name := o.output.name; {
+	case o.watch && len(o.from) > 0:
+		return usageError{errors.New("--watch does not go together with --from: nothing happens in a file")}
 	case o.watch && (name == "dot" || name == "html"):
 		return usageError{fmt.Errorf("--watch does not go together with -o %s, which draws one picture", name)}
 	case o.watch && name == "prometheus":
@@ -310,7 +312,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	report := explain.Explain(ctx, explain.Input{
 		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
-		Wait: wait, Kubectl: "kubectl" + where, Plugin: o.name + where,
+		Wait: s.waiting(), Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)
 	return report, ctx.Err()
 }
@@ -406,6 +408,9 @@ func (o *explainOptions) conclude(l *look) error {
 	}
 	if err := render.Unread(o.ErrOut, l.report); err != nil {
 		return err
+	}
+	if l.session.files != nil && o.probe && len(l.report.Causes) > 0 {
+		fmt.Fprintln(o.ErrOut, "note: a file cannot be asked by dry runs; whether finalizers may be taken off and objects be deleted is not known")
 	}
 	switch {
 	case o.strict && len(l.report.Unread)+len(l.unresolved) > 0:

@@ -42,7 +42,7 @@ func unreadableObjects(err error) ([]explain.Failed, error) {
 
 // prober returns a client for dry runs, nil when none are to be sent.
 func (o *explainOptions) prober(s *session) (explain.Prober, error) {
-	if !o.probe {
+	if !o.probe || s.files != nil {
 		return nil, nil
 	}
 	config, err := s.ConfigFlags.ToRESTConfig() // s.config only reads

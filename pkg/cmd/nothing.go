@@ -32,6 +32,9 @@ func (g *globals) emptyHanded(ctx context.Context, s *session, snapshot *graph.S
 // listedAny reports whether any type was listed in the namespace, or everywhere
 // when that is empty.
 func listedAny(s *session, snapshot *graph.Snapshot, namespace string) bool {
+	if s.files != nil && snapshot.Len() > 0 {
+		return true // files of kubectl's have objects, and never all
+	}
 	for _, resource := range s.reader.Resources() {
 		gr := resource.GroupResource()
 		if resource.Namespaced && snapshot.ListedIn(gr, namespace) || namespace == "" && len(snapshot.Listed(gr)) > 0 {

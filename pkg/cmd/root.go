@@ -19,6 +19,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // credential plugins, as kubectl has them
 	"k8s.io/klog/v2"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
 // The exit codes of every command.
@@ -32,7 +34,7 @@ const (
 
 const exitCodeHelp = `Exit codes:
   0    done, nothing to report
-  1    error
+  1    error; diff: something differs, and 2 is an error
   2    delete, collect: something remains; explain-stuck: something is stuck;
        check: an owner reference is wrong
   3    with --strict: the answer is incomplete, because something could not be read
@@ -65,8 +67,13 @@ func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams)
 		return exitInterrupted
 	case errors.Is(err, errRemaining):
 		return exitFindings
+	case errors.Is(err, errDifferent):
+		return exitError
 	}
 	printError(streams.ErrOut, err, command.CommandPath())
+	if errors.As(err, new(troubleError)) {
+		return exitTrouble
+	}
 	if errors.Is(err, errIncomplete) || errors.Is(err, errRefusedIncomplete) {
 		return exitIncomplete
 	}
@@ -145,6 +152,9 @@ type globals struct {
 	verbosity int
 	// argv are the words of the command line after the program's name.
 	argv []string
+	// from names files to read instead of a cluster, files what they hold.
+	from  []string
+	files *offline.Server
 }
 
 // example returns the examples of a command, in whose text NAME stands where
@@ -206,8 +216,12 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
 	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
-	root.PersistentPreRun = func(*cobra.Command, []string) { g.logRequests() }
-	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newGraph(g), newVersion(g))
+	g.addFrom(flags)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		g.logRequests()
+		return g.refuseFrom(cmd)
+	}
+	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
 	completeOthers(root)

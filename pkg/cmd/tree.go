@@ -11,7 +11,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
@@ -320,7 +319,7 @@ func (o *treeOptions) writeTree(wide bool) func(io.Writer, render.Style, *treeAn
 			}
 			return nil
 		}
-		tree := render.Tree{Style: style, Wide: wide, Now: time.Now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection)}
+		tree := render.Tree{Style: style, Wide: wide, Now: a.session.now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection)}
 		return tree.Write(w, a.forest)
 	}
 }

@@ -59,6 +59,7 @@ func newVersion(g *globals) *cobra.Command {
 		Example:           g.example(versionExample),
 		Args:              func(_ *cobra.Command, args []string) error { return noArguments(args) },
 		ValidArgsFunction: cobra.NoFileCompletions,
+		Annotations:       map[string]string{needsCluster: "version asks a cluster"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.validate(); err != nil {
 				return err

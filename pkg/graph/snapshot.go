@@ -27,6 +27,8 @@ const (
 	Timeout UnlistedReason = "Timeout"
 	// ServerError: the server answered with another error.
 	ServerError UnlistedReason = "ServerError"
+	// NotInSnapshot: the file that stands for a cluster does not hold it.
+	NotInSnapshot UnlistedReason = "NotInSnapshot"
 )
 
 // Unlisted is something that could not be read. Resource is empty when a whole

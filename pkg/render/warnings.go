@@ -16,12 +16,13 @@ import (
 )
 
 // Warnings writes what a snapshot could not read: a line for all that was
-// refused for want of rights, and a line with the server's words for every
-// other failure; and a note about what lies outside a namespace. It writes
+// refused for want of rights, one for all that a file does not hold, and a line with
+// the server's words for every other failure; and a note about what lies outside a namespace. It writes
 // nothing for a complete snapshot of the cluster.
 func Warnings(w io.Writer, s *graph.Snapshot) error {
 	out := bufio.NewWriter(w)
 	forbidden := map[string][]string{} // by where that is, empty for everywhere
+	absent := map[string][]string{}    // from a file, by why and where
 	for _, u := range s.Unlisted() {
 		where := ""
 		if u.Namespace != "" {
@@ -33,9 +34,17 @@ func Warnings(w io.Writer, s *graph.Snapshot) error {
 			forbidden[where] = append(forbidden[where], unlistedName(u))
 			continue
 		}
+		if u.Reason == graph.NotInSnapshot && u.Name == "" {
+			why := printable(u.Message) + where
+			absent[why] = append(absent[why], unlistedName(u))
+			continue
+		}
 		fmt.Fprintf(out, "warning: could not read %s%s: %s: %s\n", unlistedName(u), where, u.Reason, printable(u.Message))
 	}
 	writeForbidden(out, forbidden)
+	for _, why := range slices.Sorted(maps.Keys(absent)) {
+		fmt.Fprintf(out, "warning: %s: %s\n", why, strings.Join(atMost(absent[why], maxOutside), ", "))
+	}
 	if !s.Complete() {
 		fmt.Fprintln(out, "warning: the answer is incomplete; what depends on the above is shown as Unknown, and objects may be missing")
 	}

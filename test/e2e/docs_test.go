@@ -78,6 +78,7 @@ func TestDocs(t *testing.T) {
 	if checkPictures != nil {
 		t.Run("pictures", func(t *testing.T) { checkPictures(t, cp) })
 	}
+	t.Run("shop.snapshot", func(t *testing.T) { checkShopSnapshot(t, cp) })
 	t.Run("schema", func(t *testing.T) { checkSchema(t, cp) })
 	t.Run("deletion-schemas", func(t *testing.T) { checkDeletionSchemas(t, cp) })
 	t.Run("stuck-schema", func(t *testing.T) { checkStuckSchema(t, cp) })

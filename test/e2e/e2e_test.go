@@ -22,7 +22,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 	program := func() {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		os.Exit(gccmd.Run(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
+		os.Exit(runCompared(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}))
 	}
 	// The others are names under which it may be published or linked.
 	testscript.Main(suite{m}, map[string]func(){
@@ -62,15 +61,17 @@ func TestSick(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
 			parallel(t)
-			params := scriptParams(controlplane.Start(t, controlplane.Options{}))
+			params := comparedAll(scriptParams(controlplane.Start(t, controlplane.Options{})))
 			params.Files = []string{script}
 			testscript.Run(t, params)
 		})
 	}
 }
 
+// runScripts runs the sessions of a directory, where every answer is compared with that
+// from a snapshot.
 func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
-	params := scriptParams(cp)
+	params := compared(scriptParams(cp))
 	params.Dir = dir
 	testscript.Run(t, params)
 }

@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
 		t.Run(world.name, func(t *testing.T) {
 			t.Parallel() // the sessions take long, and mostly sleep: they start at once
 			cp := controlplane.Start(t, world.options)
-			params := scriptParams(cp)
+			params := comparedAll(scriptParams(cp))
 			params.Dir = "testdata/explain/" + world.name
 			testscriptRun(t, params, cp)
 		})
@@ -40,7 +40,7 @@ func TestExplain(t *testing.T) {
 		t.Run("sick-"+strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
 			parallel(t)
 			cp := controlplane.Start(t, controlplane.Options{Controllers: "all"})
-			params := scriptParams(cp)
+			params := comparedAll(scriptParams(cp))
 			params.Files = []string{script}
 			params.Cmds["component"] = func(ts *testscript.TestScript, _ bool, args []string) { component(ts, cp, args) }
 			testscriptRun(t, params, cp)

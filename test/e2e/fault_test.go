@@ -86,6 +86,7 @@ func reports(ts *testscript.TestScript, neg bool, args []string) {
 
 // behindProxy puts a proxy before the API server, for the rest of the script.
 func behindProxy(ts *testscript.TestScript, wrap func(http.Handler) http.Handler) {
+	ts.Setenv(compareDir, "") // what the proxy does, it does to one command
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
 	ts.Check(err)
 	transport, err := rest.TransportFor(config)

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	stdjson "encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// acceptRows asks for the table that kubectl get prints, of which each row has its
+// object, and acceptWhole for the objects alone.
+const (
+	acceptRows  = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+	acceptWhole = "application/json"
+)
+
+// objects writes a list of whole objects, with READY and STATUS where the type has
+// them.
+func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) (version string, failed, err error) {
+	s.stats.lists.Add(1)
+	accept := acceptRows
+	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
+		accept = acceptWhole
+	}
+	for token := ""; ; {
+		parameters := pageParameters(token, inOne)
+		if accept == acceptRows {
+			parameters["includeObject"] = string(metav1.IncludeObject)
+		}
+		var list metav1.ListMeta
+		err := s.page(resource, namespace, accept, parameters, func(body io.Reader) (err error) {
+			list, err = eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error { return s.row(resource, table, object) })
+			return err
+		})
+		if err != nil {
+			failed, fatal := parted(err)
+			return "", failed, fatal
+		}
+		version = list.ResourceVersion
+		if token = list.Continue; token == "" {
+			return version, nil, nil
+		}
+	}
+}
+
+// row writes an object. table is its row, nil when there is none.
+func (s *saver) row(resource *graph.Resource, table *metav1.Table, object stdjson.RawMessage) error {
+	if resource.Resource == "events" && !s.wantedEvent(object) {
+		return nil
+	}
+	e, o, err := newEntry(resource, object)
+	if err != nil {
+		return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
+	}
+	var status Status
+	if table != nil {
+		status = rowStatus(table)
+	}
+	if status == (Status{}) && !withoutStatus[resource.GroupResource().String()] && !graph.BuiltinGroup(resource.Group) {
+		status = conditionStatus(object)
+	}
+	e.Ready, e.Status = status.Ready, status.Status
+	if resource.GroupResource() == leases.GroupResource() {
+		var view map[string]any
+		if stdjson.Unmarshal(object, &view) == nil {
+			s.noteLease(o, view)
+		}
+	}
+	return s.add(e, o)
+}
+
+// eachRow decodes a list while it streams in, and calls each for its objects: the
+// rows of a table, or items.
+func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMessage) error) (metav1.ListMeta, error) {
+	var list metav1.ListMeta
+	table := &metav1.Table{}
+	d := stdjson.NewDecoder(in)
+	if err := opens(d, '{'); err != nil {
+		return list, err
+	}
+	seen := false
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return list, err
+		}
+		switch name {
+		case "metadata":
+			err = d.Decode(&list)
+		case "columnDefinitions":
+			err = d.Decode(&table.ColumnDefinitions)
+		case "rows":
+			seen, err = true, eachOf(d, func() error { return row(d, table, each) })
+		case "items":
+			seen, err = true, eachOf(d, func() error {
+				var object stdjson.RawMessage
+				if err := d.Decode(&object); err != nil {
+					return err
+				}
+				return each(nil, object)
+			})
+		default:
+			var skipped stdjson.RawMessage
+			err = d.Decode(&skipped)
+		}
+		if err != nil {
+			return list, err
+		}
+	}
+	if err := opens(d, '}'); err != nil {
+		return list, err
+	}
+	if !seen {
+		return list, errors.New("the server sent neither a table nor a list")
+	}
+	return list, nil
+}
+
+// row decodes a row of a table.
+func row(d *stdjson.Decoder, table *metav1.Table, each func(*metav1.Table, stdjson.RawMessage) error) error {
+	var r struct {
+		Cells  []any              `json:"cells"`
+		Object stdjson.RawMessage `json:"object"`
+	}
+	if err := d.Decode(&r); err != nil {
+		return err
+	}
+	table.Rows = []metav1.TableRow{{Cells: r.Cells}}
+	return each(table, r.Object)
+}
+
+// opens reads a delimiter.
+func opens(d *stdjson.Decoder, want stdjson.Delim) error {
+	token, err := d.Token()
+	switch {
+	case err != nil:
+		return err
+	case token != want:
+		return fmt.Errorf("the server sent %v where a list has %v", token, want)
+	}
+	return nil
+}
+
+// eachOf calls each for the elements of an array, or not at all for null.
+func eachOf(d *stdjson.Decoder, each func() error) error {
+	token, err := d.Token()
+	if err != nil || token == nil {
+		return err
+	}
+	if token != stdjson.Delim('[') {
+		return fmt.Errorf("the server sent %v where a list has its objects", token)
+	}
+	for d.More() {
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	return opens(d, ']')
+}

@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	stdjson "encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+)
+
+// SaveOptions say what Save writes.
+type SaveOptions struct {
+	// Namespace limits types with namespaces to one, empty for all.
+	Namespace string
+	// Wait lets the time pass that a second look at leases needs; nil takes none.
+	Wait func(context.Context, time.Duration)
+	// Progress is told of each type before it is listed; nil is for nobody.
+	Progress func(resource string)
+}
+
+// Contents says what Save writes of each type.
+func (r *Reader) Contents() []offline.Content {
+	var contents []offline.Content
+	for _, resource := range r.saved() {
+		gr := resource.GroupResource()
+		contents = append(contents, offline.Content{Resource: gr.String(), Version: resource.Version, Holds: offline.HoldsOf(gr)})
+	}
+	return contents
+}
+
+// Save writes what all answers about the cluster rest on, list by list as it comes in;
+// no list is in memory. What cannot be read is written as that, and is no error; an
+// error means that nothing can be written, or that the context ended.
+func (r *Reader) Save(ctx context.Context, w *offline.Writer, options SaveOptions) error {
+	s := &saver{Reader: r, ctx: ctx, out: w, options: options, owners: map[graph.Undecided]bool{}, ending: map[types.UID]bool{}}
+	for _, resource := range r.saved() {
+		if options.Progress != nil {
+			options.Progress(resource.GroupResource().String())
+		}
+		if err := s.save(resource); err != nil {
+			return err
+		}
+	}
+	if err := s.saveOwners(); err != nil {
+		return err
+	}
+	if err := s.events(); err != nil {
+		return err
+	}
+	return s.again()
+}
+
+// saved returns the types to write: all that the garbage collector handles, those of
+// many objects and dependents late, so that few owners are open at a time, and the
+// leases at the end, whose age counts from then.
+func (r *Reader) saved() []*graph.Resource {
+	resources := slices.Clone(r.catalog.resources)
+	rank := func(resource *graph.Resource) int {
+		switch {
+		case resource.GroupResource() == leases.GroupResource():
+			return len(usuallyLarge) + 1
+		case slices.Contains(usuallyLarge, resource.GroupResource().String()):
+			return len(usuallyLarge) - slices.Index(usuallyLarge, resource.GroupResource().String())
+		}
+		return 0
+	}
+	slices.SortStableFunc(resources, func(a, b *graph.Resource) int { return cmp.Compare(rank(a), rank(b)) })
+	return resources
+}
+
+// saver is one run of Save.
+type saver struct {
+	*Reader
+	ctx     context.Context
+	out     *offline.Writer
+	options SaveOptions
+	// owners are those named by references that no list has shown or disproved yet.
+	owners map[graph.Undecided]bool
+	// complete are the types of which all objects were listed.
+	complete map[schema.GroupResource]bool
+	// ending are the objects that are being deleted.
+	ending map[types.UID]bool
+	// endingAt are the places of the first of them.
+	endingAt []graph.Object
+	// managed: a controller manager works, by its lease.
+	managed bool
+	// expired: a lease looks as if nobody renewed it.
+	expired bool
+	now     time.Time
+}
+
+// save writes the objects of a type: all, or those of the namespaces that may be
+// listed.
+func (s *saver) save(resource *graph.Resource) error {
+	namespace := ""
+	if resource.Namespaced {
+		namespace = s.options.Namespace
+	}
+	failed, err := s.saveList(resource, namespace)
+	switch {
+	case err != nil:
+		return err
+	case failed == nil && namespace == "":
+		s.decided(resource.GroupResource())
+		return nil
+	case failed == nil || !resource.Namespaced || namespace != "" || !apierrors.IsForbidden(failed):
+		return s.otherVersion(resource, failed)
+	}
+	for _, namespace := range s.fallback() {
+		if _, err := s.saveList(resource, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fallback returns the namespaces to list where not all may be.
+func (s *saver) fallback() []string { return s.fallbackNamespaces(s.ctx) }
+
+// otherVersion writes the objects of a type in another of its versions when they
+// cannot be listed in the preferred one, as when a conversion fails.
+func (s *saver) otherVersion(resource *graph.Resource, failed error) error {
+	if failed == nil || apierrors.IsForbidden(failed) || graph.BuiltinGroup(resource.Group) {
+		return nil
+	}
+	mappings, err := s.catalog.mapper.RESTMappings(resource.GroupVersionKind().GroupKind())
+	if err != nil {
+		return nil //nolint:nilerr // it has no other versions that are known
+	}
+	for _, mapping := range mappings {
+		if mapping.Resource.Version == resource.Version || mapping.Resource.Resource != resource.Resource {
+			continue
+		}
+		other := *resource
+		other.Version = mapping.Resource.Version
+		if _, err := s.saveList(&other, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// saveList writes one list. failed is why it could not be read.
+func (s *saver) saveList(resource *graph.Resource, namespace string) (failed, err error) {
+	holds := offline.HoldsOf(resource.GroupResource())
+	list := &offline.List{
+		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
+		Namespaced: resource.Namespaced, Namespace: namespace, Holds: holds,
+	}
+	for attempt := 0; ; attempt++ {
+		if err := s.out.Begin(list); err != nil {
+			return nil, err
+		}
+		var version string
+		var whole []graph.Object
+		switch {
+		case holds == offline.Metadata:
+			version, whole, failed, err = s.metadata(resource, namespace, attempt > 0)
+		default:
+			version, failed, err = s.objects(resource, namespace, attempt > 0)
+		}
+		if err = cmp.Or(err, s.ctx.Err()); err != nil {
+			return nil, err
+		}
+		end := offline.End{ResourceVersion: version}
+		if resource.Resource == "events" {
+			end.Partial = "the snapshot has only warnings, and events about what was being deleted"
+		}
+		if failed != nil {
+			end.Error = offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout)
+		}
+		if err := s.out.End(end); err != nil {
+			return nil, err
+		}
+		if failed == nil || attempt > 0 || !apierrors.IsResourceExpired(failed) {
+			return failed, s.byThemselves(list, whole)
+		}
+	}
+}
+
+// pageParameters are those of a page: of 500 objects, or of all when a token has
+// expired before.
+func pageParameters(token string, inOne bool) map[string]string {
+	parameters := map[string]string{}
+	if !inOne {
+		parameters["limit"] = strconv.Itoa(DefaultPageSize)
+	}
+	if token != "" {
+		parameters["continue"] = token
+	}
+	return parameters
+}
+
+// page asks for a page of a list.
+func (s *saver) page(resource *graph.Resource, namespace, accept string, parameters map[string]string, each func(io.Reader) error) error {
+	s.stats.pages.Add(1)
+	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
+	defer cancel()
+	request := s.bulk.Get().AbsPath(resource.Path(namespace, "")...).SetHeader("Accept", accept)
+	for name, value := range parameters {
+		request.Param(name, value)
+	}
+	body, err := stream(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	return each(body)
+}
+
+// writeError is an error of the file, not of the server.
+type writeError struct{ error }
+
+// Unwrap returns the file's error.
+func (e writeError) Unwrap() error { return e.error }
+
+// parted splits an error of a list into that of the server and that of the file.
+func parted(err error) (failed, fatal error) {
+	var w writeError
+	if errors.As(err, &w) {
+		return nil, w.error
+	}
+	return err, nil
+}
+
+// metadata writes a list of which only metadata is held. It returns the objects of
+// which more is to be read.
+func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool) (version string, whole []graph.Object, failed, err error) {
+	s.stats.lists.Add(1)
+	var decoder wire.Decoder
+	for token := ""; ; {
+		var list wire.List
+		err := s.page(resource, namespace, acceptLists, pageParameters(token, inOne), func(body io.Reader) (err error) {
+			list, err = decodeList(&decoder, body, func(o *graph.Object) error {
+				o.Resource = resource
+				if (o.BeingDeleted() || len(o.Finalizers) > 0) && len(whole) < maxSingles {
+					whole = append(whole, ownObject(o))
+				}
+				return s.add(metadataEntry(o), o)
+			})
+			return err
+		})
+		if err != nil {
+			failed, fatal := parted(err)
+			return "", nil, failed, fatal
+		}
+		version = list.ResourceVersion
+		if token = list.Continue; token == "" {
+			return version, whole, nil, nil
+		}
+	}
+}
+
+// ownObject is as much of an object as is needed to ask for it.
+func ownObject(o *graph.Object) graph.Object {
+	return graph.Object{Resource: o.Resource, Namespace: strings.Clone(o.Namespace), Name: strings.Clone(o.Name)}
+}
+
+// decodeList decodes a list of metadata in either encoding.
+func decodeList(decoder *wire.Decoder, body io.Reader, add func(*graph.Object) error) (wire.List, error) {
+	var start [4]byte
+	n, err := io.ReadFull(body, start[:])
+	whole := io.MultiReader(bytes.NewReader(start[:n]), body)
+	if err == nil && wire.Recognizes(start[:]) {
+		return decoder.Decode(whole, add)
+	}
+	return decodeJSON(whole, add)
+}
+
+// metadataEntry is the entry of an object of which only that is known.
+func metadataEntry(o *graph.Object) *offline.Entry {
+	m := metav1.ObjectMeta{
+		Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp,
+		DeletionTimestamp: o.DeletionTimestamp, DeletionGracePeriodSeconds: o.DeletionGracePeriodSeconds,
+		Finalizers: o.Finalizers, OwnerReferences: o.OwnerReferences, Labels: o.Labels,
+	}
+	text, _ := stdjson.Marshal(struct { // strings, numbers and times
+		Metadata *metav1.ObjectMeta `json:"metadata"`
+	}{&m})
+	return &offline.Entry{Object: text}
+}
+
+// add writes an object, and notes what is to be read for it later.
+func (s *saver) add(e *offline.Entry, o *graph.Object) error {
+	if o.BeingDeleted() {
+		s.ending[types.UID(strings.Clone(string(o.UID)))] = true
+		if len(s.endingAt) <= maxSingles {
+			s.endingAt = append(s.endingAt, ownObject(o))
+		}
+	}
+	for i := range o.OwnerReferences {
+		s.owner(o, &o.OwnerReferences[i])
+	}
+	if err := s.out.Add(e); err != nil {
+		return writeError{err}
+	}
+	return nil
+}
+
+// maxSingles is the number of objects that are read by themselves.
+const maxSingles = 1000
+
+// owner notes an owner that no list has decided yet.
+func (s *saver) owner(o *graph.Object, ref *metav1.OwnerReference) {
+	mapping, err := s.catalog.mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
+	if err != nil || s.complete[mapping.Resource.GroupResource()] {
+		return
+	}
+	u := graph.Undecided{Resource: graph.ResourceOf(mapping), Name: ref.Name}
+	if u.Resource.Namespaced {
+		u.Namespace = o.Namespace
+	}
+	if !s.owners[u] {
+		u.Name, u.Namespace = strings.Clone(u.Name), strings.Clone(u.Namespace)
+		s.owners[u] = true
+	}
+}
+
+// decided notes that all objects of a type were listed.
+func (s *saver) decided(resource schema.GroupResource) {
+	if s.complete == nil {
+		s.complete = map[schema.GroupResource]bool{}
+	}
+	s.complete[resource] = true
+	for u := range s.owners {
+		if u.Resource.GroupResource() == resource {
+			delete(s.owners, u)
+		}
+	}
+}
+
+// saveOwners writes the owners that no list has decided, a GET each, and their owners
+// in turn.
+func (s *saver) saveOwners() error {
+	done := map[graph.Undecided]bool{}
+	for {
+		var open []graph.Undecided
+		for u := range s.owners {
+			if !done[u] && len(done)+len(open) < maxSingles {
+				open = append(open, u)
+			}
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		slices.SortFunc(open, func(a, b graph.Undecided) int {
+			return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		for _, u := range open {
+			done[u] = true
+			if err := s.single(&u.Resource, u.Namespace, u.Name, singleDecides); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// byThemselves writes the objects of a list of which more than metadata is needed.
+func (s *saver) byThemselves(list *offline.List, objects []graph.Object) error {
+	for i := range objects {
+		o := &objects[i]
+		if err := s.single(o.Resource, o.Namespace, o.Name, singleWhole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purpose is why an object is read by itself.
+type purpose int
+
+const (
+	// singleWhole: its list has too little of it.
+	singleWhole purpose = iota
+	// singleDecides: no list has it. Why it could not be read is written.
+	singleDecides
+	// singleAgain: to see what has become of it. So is that it is gone.
+	singleAgain
+)
+
+// single writes an object that is read by itself.
+func (s *saver) single(resource *graph.Resource, namespace, name string, why purpose) error {
+	gr := resource.GroupResource()
+	if !graph.ValidName(name) {
+		return nil
+	}
+	s.stats.gets.Add(1)
+	accept := "application/json"
+	if offline.HoldsOf(gr) == offline.Metadata {
+		accept = metadataOnly
+	}
+	data, failed := raw(s.ctx, s.rest.Get().AbsPath(resource.Path(namespace, name)...).SetHeader("Accept", accept))
+	switch {
+	case s.ctx.Err() != nil:
+		return s.ctx.Err()
+	case failed != nil && why != singleWhole:
+		return s.out.One(&offline.One{
+			Group: gr.Group, Resource: gr.Resource, Namespace: namespace, Name: name,
+			Error: *offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout), Again: why == singleAgain,
+		})
+	case failed != nil:
+		return nil
+	}
+	e, o, err := newEntry(resource, data)
+	if err != nil {
+		return nil //nolint:nilerr // what cannot be decoded is not held
+	}
+	if err := s.out.Begin(&offline.List{
+		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
+		Namespaced: resource.Namespaced, Holds: offline.HoldsOf(gr), Single: true, Again: why == singleAgain,
+	}); err != nil {
+		return err
+	}
+	if why == singleDecides { // its owners are to be found, too
+		for i := range o.OwnerReferences {
+			s.owner(o, &o.OwnerReferences[i])
+		}
+	}
+	if err := s.out.Add(e); err != nil {
+		return err
+	}
+	return s.out.End(offline.End{})
+}
+
+// newEntry decodes a whole object.
+func newEntry(resource *graph.Resource, data []byte) (*offline.Entry, *graph.Object, error) {
+	var object map[string]any
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, nil, err
+	}
+	var meta metav1.PartialObjectMetadata
+	if err := json.Unmarshal(data, &meta); err != nil {
+		return nil, nil, err
+	}
+	o := graph.NewObject(resource, &meta)
+	e, err := offline.NewEntry(resource.GroupResource(), object)
+	return e, &o, err
+}
+
+// fallbackNamespaces is namespaces, asked once.
+func (r *Reader) fallbackNamespaces(ctx context.Context) []string {
+	r.askNamespaces.Do(func() { r.fallbacks = r.namespaces(ctx) })
+	return r.fallbacks
+}
+
+// events writes the events about objects that are being deleted, and all warnings.
+func (s *saver) events() error {
+	resource := &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "events"}, Kind: "Event", Namespaced: true}
+	if s.options.Progress != nil {
+		s.options.Progress("events")
+	}
+	failed, err := s.saveList(resource, s.options.Namespace)
+	if err != nil || failed == nil || s.options.Namespace != "" || !apierrors.IsForbidden(failed) {
+		return err
+	}
+	for _, namespace := range s.fallback() {
+		if _, err := s.saveList(resource, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantedEvent reports whether an event is about an object that is being deleted, or a
+// warning.
+func (s *saver) wantedEvent(data []byte) bool {
+	var event struct {
+		Type   string `json:"type"`
+		Object struct {
+			UID types.UID `json:"uid"`
+		} `json:"involvedObject"`
+	}
+	return stdjson.Unmarshal(data, &event) == nil && (event.Type == "Warning" || s.ending[event.Object.UID])
+}
+
+// secondLook is how long after the first look a second one shows whether leases are
+// renewed, and whether anybody works on what is being deleted.
+const secondLook = 12 * time.Second
+
+// again writes a second look at the leases, and at what is being deleted, when that
+// decides whether somebody works: a lease looks as if nobody renewed it, though its
+// holder's clock may lag, or no controller manager is seen to work.
+func (s *saver) again() error {
+	if s.options.Wait == nil || len(s.ending) == 0 || len(s.endingAt) > maxSingles || !s.expired && s.managed {
+		return nil
+	}
+	if s.options.Progress != nil {
+		s.options.Progress("what moves")
+	}
+	s.options.Wait(s.ctx, secondLook)
+	for i := range s.endingAt {
+		o := &s.endingAt[i]
+		if err := s.single(o.Resource, o.Namespace, o.Name, singleAgain); err != nil {
+			return err
+		}
+	}
+	return s.leasesAgain()
+}
+
+func (s *saver) leasesAgain() error {
+	i := slices.IndexFunc(s.catalog.resources, func(r *graph.Resource) bool { return r.GroupResource() == leases.GroupResource() })
+	if i < 0 {
+		return nil
+	}
+	if err := s.out.Begin(&offline.List{
+		Group: leases.Group, Version: leases.Version, Resource: leases.Resource, Kind: "Lease", Namespaced: true,
+		Namespace: s.options.Namespace, Holds: offline.Parts, Again: true,
+	}); err != nil {
+		return err
+	}
+	version, failed, err := s.objects(s.catalog.resources[i], s.options.Namespace, false)
+	if err = cmp.Or(err, s.ctx.Err()); err != nil {
+		return err
+	}
+	end := offline.End{ResourceVersion: version}
+	if failed != nil {
+		end.Error = offline.StatusOf(failed, answer.Words(failed), false)
+	}
+	return s.out.End(end)
+}
+
+// noteLease looks whether a second look is needed.
+func (s *saver) noteLease(o *graph.Object, object map[string]any) {
+	if s.now.IsZero() {
+		s.now = s.Now(s.ctx)
+	}
+	switch lease.Of(object).Judge(s.now) {
+	case lease.Expired, lease.Released:
+		s.expired = true
+	case lease.Held:
+		s.managed = s.managed || o.Namespace == metav1.NamespaceSystem && o.Name == "kube-controller-manager"
+	}
+}
+
+// isJSON reports whether a text is JSON.
+func isJSON(text []byte) bool { return stdjson.Valid(text) }

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+)
+
+// maxStdin bounds what is read of standard input, which is kept in memory.
+const maxStdin = 1 << 30
+
+// addFrom adds the flag that names files to read instead of the cluster.
+func (g *globals) addFrom(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&g.from, "from", nil, "Read this file instead of a cluster: a snapshot, what kubectl get -o json or yaml printed, or a directory of such; - is standard input. May be repeated for what kubectl printed")
+}
+
+// needsCluster annotates the commands that cannot read a file.
+const needsCluster = "needs-cluster"
+
+// refuseFrom returns an error when a file is to be read by a command that needs a
+// cluster.
+func (g *globals) refuseFrom(cmd *cobra.Command) error {
+	if why, needs := cmd.Annotations[needsCluster]; needs && len(g.from) > 0 {
+		return usageError{errors.New("--from reads files, and " + why)}
+	}
+	return nil
+}
+
+// opened returns what --from names, nil without it. The files stay open.
+func (g *globals) opened() (*offline.Server, error) {
+	if len(g.from) == 0 || g.files != nil {
+		return g.files, nil
+	}
+	file, err := g.open(g.from)
+	if err != nil {
+		return nil, err
+	}
+	g.files = offline.NewServer(file)
+	return g.files, nil
+}
+
+// open opens a snapshot, or files that kubectl printed.
+func (g *globals) open(paths []string) (*offline.File, error) {
+	if len(paths) == 1 {
+		in, size, err := g.random(paths[0])
+		if err != nil {
+			return nil, err
+		}
+		if in != nil && offline.IsCompressed(in) {
+			file, err := offline.Open(in, size)
+			if err != nil {
+				err = hintedError{fmt.Errorf("reading the snapshot %s: %w", calledFile(paths[0]), err), "kubectl gc snapshot -o FILE writes one; --from also takes what kubectl get -o json or yaml printed"}
+			}
+			return file, err
+		}
+		if in != nil {
+			return g.printed([]offline.Source{{Name: calledFile(paths[0]), In: io.NewSectionReader(in, 0, size)}})
+		}
+	}
+	sources, err := g.sources(paths)
+	if err != nil {
+		return nil, err
+	}
+	return g.printed(sources)
+}
+
+// printed reads what kubectl printed.
+func (g *globals) printed(sources []offline.Source) (*offline.File, error) {
+	file, err := offline.FromPrinted(sources, time.Now())
+	if err != nil {
+		return nil, hintedError{fmt.Errorf("reading %w", err), "--from takes a file of kubectl gc snapshot, or what kubectl get -o json or yaml printed"}
+	}
+	return file, nil
+}
+
+// sources opens files that kubectl printed, and those of directories.
+func (g *globals) sources(paths []string) ([]offline.Source, error) {
+	var sources []offline.Source
+	for _, path := range paths {
+		in, size, err := g.random(path)
+		switch {
+		case err != nil:
+			return nil, err
+		case in == nil:
+			more, err := offline.Directory(path)
+			if err != nil {
+				return nil, fmt.Errorf("reading a file: %w", err)
+			}
+			sources = append(sources, more...)
+		case offline.IsCompressed(in):
+			return nil, usageError{fmt.Errorf("--from %s is a snapshot, which stands alone: it says of a whole cluster what is there", path)}
+		default:
+			sources = append(sources, offline.Source{Name: calledFile(path), In: io.NewSectionReader(in, 0, size)})
+		}
+	}
+	return sources, nil
+}
+
+// calledFile is what messages call a file.
+func calledFile(path string) string {
+	if path == "-" {
+		return "standard input"
+	}
+	return path
+}
+
+// random opens a file for reading at any place. It returns nothing for a directory.
+func (g *globals) random(path string) (io.ReaderAt, int64, error) {
+	if path == "-" {
+		text, err := io.ReadAll(io.LimitReader(g.In, maxStdin+1))
+		if err == nil && len(text) > maxStdin {
+			err = errors.New("it is too long; write it to a file")
+		}
+		if err != nil {
+			return nil, 0, fmt.Errorf("reading standard input: %w", err)
+		}
+		return bytes.NewReader(text), int64(len(text)), nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading a file: %w", err)
+	}
+	info, err := file.Stat()
+	switch {
+	case err != nil:
+		return nil, 0, fmt.Errorf("reading a file: %w", err)
+	case info.IsDir():
+		return nil, 0, file.Close()
+	case !info.Mode().IsRegular(): // a pipe, as of <(...)
+		defer func() { _ = file.Close() }() // it was read
+		text, err := io.ReadAll(io.LimitReader(file, maxStdin))
+		if err != nil {
+			return nil, 0, fmt.Errorf("reading a file: %w", err)
+		}
+		return bytes.NewReader(text), int64(len(text)), nil
+	}
+	return file, info.Size(), nil
+}
+
+// connectFile is connect for a file.
+func (g *globals) connectFile(ctx context.Context, files *offline.Server, pageSize int64) (*session, error) {
+	config, stats := cluster.ReadOnly(&rest.Config{Host: "http://snapshot.invalid", Transport: files})
+	namespace, enforced := "", false
+	if value := g.config.Namespace; value != nil {
+		namespace, enforced = *value, *value != ""
+	}
+	namespace = cmp.Or(namespace, files.Header().ContextNamespace, metav1.NamespaceDefault)
+	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
+	if err != nil {
+		return nil, fmt.Errorf("reading a file: %w", err)
+	}
+	return &session{ConfigFlags: g.config, reader: reader, config: config, namespace: namespace, enforced: enforced, files: files}, nil
+}
+
+// now is the time that ages are counted to: that of a file is its own.
+func (s *session) now() time.Time {
+	if s.files != nil {
+		return s.files.Now()
+	}
+	return time.Now()
+}
+
+// waiting returns what lets time pass for a second look, nil when there is none.
+func (s *session) waiting() func(context.Context, time.Duration) {
+	switch {
+	case s.files == nil:
+		return wait
+	case s.files.LooksTwice():
+		return func(context.Context, time.Duration) { s.files.Pass() }
+	}
+	return nil
+}

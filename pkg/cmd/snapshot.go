@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+)
+
+// snapshotOptions are what the command line of snapshot says.
+type snapshotOptions struct {
+	*globals
+	output string
+	redact bool
+}
+
+const snapshotLong = `Write one file with everything that the other commands need to know of the
+cluster. They read it with --from FILE, without the cluster, and give the answers
+that they would have given at that moment.
+
+The file has the metadata of all objects, and of some types what explanations
+use beside it: the states of nodes, pods, volumes and workloads, rights,
+webhooks, leases, events. It never has the data of Secrets and ConfigMaps, nor the
+values of environment variables, nor the arguments of containers, nor annotations
+that say nothing of deletion. --redact replaces names, too. Its first line says
+what it has; zcat FILE | head -1 shows it.
+
+With -n only objects of that namespace are read, and those without a namespace.
+Nothing is changed.
+
+Exit codes:
+  0    done
+  1    error; there is no file then
+  3    with --strict: something could not be read; the file says what
+  130  interrupted`
+
+const snapshotExample = `  # The whole cluster, as far as you may read it; then look at it, anywhere
+  NAME snapshot -o cluster.snapshot && NAME explain-stuck -A --from cluster.snapshot
+
+  # One namespace
+  NAME snapshot -n default -o default.snapshot
+
+  # For somebody outside: with other names
+  NAME snapshot --redact -o report.snapshot
+
+  # Without a file
+  NAME snapshot -o - | NAME tree -A --from -`
+
+func newSnapshot(g *globals) *cobra.Command {
+	o := &snapshotOptions{globals: g}
+	cmd := &cobra.Command{
+		Use:               "snapshot -o FILE",
+		Short:             "Write everything that the other commands need into a file",
+		Long:              snapshotLong,
+		Example:           g.example(snapshotExample),
+		Args:              func(_ *cobra.Command, args []string) error { return noArguments(args) },
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              runs(o, nil),
+		Annotations:       map[string]string{needsCluster: "snapshot writes one"},
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "The file to write; - is standard output")
+	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, each everywhere by the same other one, and leave messages out")
+	return cmd
+}
+
+func (o *snapshotOptions) validate() error {
+	switch {
+	case o.output == "":
+		return usageError{errors.New("-o must name the file to write")}
+	case o.output == "-" && isTerminal(o.Out):
+		return usageError{errors.New("a snapshot is compressed; -o must name a file when standard output is a terminal")}
+	}
+	return nil
+}
+
+func (o *snapshotOptions) run(ctx context.Context) error {
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return kubeconfigError(err)
+	}
+	config, recording := cluster.Record(config)
+	s, err := o.connectWith(ctx, config, cluster.DefaultPageSize)
+	if err != nil {
+		return err
+	}
+	out, err := createFile(o.output, o.Out)
+	if err != nil {
+		return err
+	}
+	defer out.discard()
+	w, failed, err := o.write(ctx, s, recording, out)
+	if err != nil {
+		return err
+	}
+	if err := out.keep(); err != nil {
+		return err
+	}
+	return o.conclude(s, w, failed, out)
+}
+
+// write writes the snapshot. It returns what could not be read.
+func (o *snapshotOptions) write(ctx context.Context, s *session, recording *cluster.Recording, out io.Writer) (*offline.Writer, []string, error) {
+	begun := s.reader.Now(ctx)
+	header := offline.Header{
+		Begun: begun.UTC(), Server: recording.Version(), ContextNamespace: s.namespace, Redacted: o.redact, Contents: s.reader.Contents(),
+	}
+	options := cluster.SaveOptions{Wait: wait}
+	if s.enforced {
+		options.Namespace, header.Namespace = s.namespace, s.namespace
+	}
+	terminal := isTerminal(o.ErrOut)
+	if terminal {
+		options.Progress = func(resource string) { fmt.Fprintf(o.ErrOut, "\r\x1b[K%s", resource) }
+		defer fmt.Fprint(o.ErrOut, "\r\x1b[K")
+	}
+	w, err := offline.NewWriter(out, header)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, answer := range recording.Answers() {
+		if err := w.Answer(answer); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := s.reader.Save(ctx, w, options); err != nil {
+		return nil, nil, err
+	}
+	return w, w.Failed(), w.Close(s.reader.Now(ctx).UTC())
+}
+
+// conclude says what was written, and what could not be.
+func (o *snapshotOptions) conclude(s *session, w *offline.Writer, failed []string, out *newFile) error {
+	for _, what := range failed {
+		fmt.Fprintln(o.ErrOut, "warning: could not read "+what)
+	}
+	if len(failed) > 0 {
+		fmt.Fprintln(o.ErrOut, "warning: the snapshot is incomplete; what depends on the above is Unknown in its answers, too")
+	}
+	fmt.Fprintf(o.ErrOut, "%d objects in %s", w.Objects(), calledFile(o.output))
+	if out.written > 0 {
+		fmt.Fprintf(o.ErrOut, ", %.1f kB", float64(out.written)/1000)
+	}
+	fmt.Fprintln(o.ErrOut)
+	if o.verbosity >= 2 {
+		fmt.Fprintln(o.ErrOut, s.reader.Stats())
+	}
+	if o.strict && len(failed) > 0 {
+		return errIncomplete
+	}
+	return nil
+}
+
+// newFile is a file that is there under its name only when it is complete.
+type newFile struct {
+	io.Writer
+	path    string
+	file    *os.File // nil for standard output, and when it was kept
+	written int64
+}
+
+// createFile returns a file, or standard output for -.
+func createFile(path string, stdout io.Writer) (*newFile, error) {
+	if path == "-" {
+		return &newFile{Writer: stdout}, nil
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		if info.IsDir() {
+			return nil, fmt.Errorf("writing the snapshot: %s is a directory", path)
+		}
+		file, err := os.OpenFile(path, os.O_WRONLY, 0) // a device or a pipe
+		if err != nil {
+			return nil, fmt.Errorf("writing the snapshot: %w", err)
+		}
+		return &newFile{Writer: file}, nil
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return nil, fmt.Errorf("writing the snapshot %s: %w", path, reason(err))
+	}
+	return &newFile{Writer: file, path: path, file: file}, nil
+}
+
+// reason is an error of a file without its name, which is one for the time being.
+func reason(err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
+
+// Write implements io.Writer.
+func (f *newFile) Write(p []byte) (int, error) {
+	n, err := f.Writer.Write(p)
+	f.written += int64(n)
+	return n, err
+}
+
+// keep gives the file its name.
+func (f *newFile) keep() error {
+	if f.file == nil {
+		return nil
+	}
+	err := errors.Join(f.file.Close(), os.Rename(f.file.Name(), f.path))
+	if err != nil {
+		return fmt.Errorf("writing the snapshot: %w", err)
+	}
+	f.file = nil
+	return nil
+}
+
+// discard removes a file that was not kept.
+func (f *newFile) discard() {
+	if f.file != nil {
+		_ = f.file.Close()
+		_ = os.Remove(f.file.Name()) // there is nothing more to do about it
+	}
+}

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package offline_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+)
+
+var ended = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pods is a list of n pods in each of the namespaces a and ab.
+func addPods(t testing.TB, w *offline.Writer, n int) {
+	must(t, w.Begin(&offline.List{Version: "v1", Resource: "pods", Kind: "Pod", Namespaced: true, Holds: offline.Parts}))
+	for _, namespace := range []string{"a", "ab"} {
+		for i := range n {
+			e, err := offline.NewEntry(schema.GroupResource{Resource: "pods"}, map[string]any{
+				"metadata": map[string]any{
+					"name": fmt.Sprintf("p%05d", i), "namespace": namespace, "uid": fmt.Sprintf("%s-%d", namespace, i),
+					"labels": map[string]any{"odd": fmt.Sprint(i%2 == 1)},
+				},
+				"spec": map[string]any{"nodeName": fmt.Sprintf("node%d", i%3)},
+			})
+			must(t, err)
+			e.Ready, e.Status = "1/1", "Running"
+			must(t, w.Add(e))
+		}
+	}
+	must(t, w.End(offline.End{ResourceVersion: "7"}))
+}
+
+// snapshot writes a file: pods, a list that was refused, and one owner that was.
+func snapshot(t testing.TB, pods int) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{Begun: ended, Contents: []offline.Content{{Resource: "pods", Version: "v1", Holds: offline.Parts}}})
+	must(t, err)
+	must(t, w.Answer(&offline.Answer{Path: "/version", Code: 200, ContentType: "application/json", Body: []byte(`{"gitVersion":"v1.36.3"}`)}))
+	addPods(t, w, pods)
+	must(t, w.Begin(&offline.List{Version: "v1", Resource: "secrets", Kind: "Secret", Namespaced: true, Holds: offline.Metadata}))
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "", errors.New("no rights"))
+	must(t, w.End(offline.End{Error: offline.StatusOf(forbidden, "", false)}))
+	must(t, w.One(&offline.One{Resource: "secrets", Namespace: "a", Name: "gone", Error: apierrors.NewNotFound(schema.GroupResource{Resource: "secrets"}, "gone").ErrStatus}))
+	must(t, w.Close(ended))
+	return text.Bytes()
+}
+
+func open(t testing.TB, file []byte) *offline.Server {
+	t.Helper()
+	f, err := offline.Open(bytes.NewReader(file), int64(len(file)))
+	must(t, err)
+	return offline.NewServer(f)
+}
+
+const (
+	asMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	asTable    = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	asWhole    = "application/json"
+)
+
+// ask sends a GET and returns the code and the body.
+func ask(t testing.TB, s *offline.Server, path, accept string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://snapshot.invalid"+path, http.NoBody)
+	must(t, err)
+	request.Header.Set("Accept", accept)
+	response, err := s.RoundTrip(request)
+	must(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	if response.Header.Get("Date") != "Fri, 02 Jan 2026 03:04:05 GMT" && s.Now().Equal(ended) {
+		t.Errorf("GET %s: the time is %s", path, response.Header.Get("Date"))
+	}
+	return response.StatusCode, string(body)
+}
+
+// list follows the pages of a list and returns the names.
+func list(t testing.TB, s *offline.Server, path, accept string) []string {
+	t.Helper()
+	var names []string
+	for token := ""; ; {
+		code, body := ask(t, s, path+"&continue="+token, accept)
+		if code != http.StatusOK {
+			t.Fatalf("GET %s: %d: %s", path, code, body)
+		}
+		var page metav1.PartialObjectMetadataList
+		must(t, json.Unmarshal([]byte(body), &page))
+		for i := range page.Items {
+			names = append(names, page.Items[i].Namespace+"/"+page.Items[i].Name)
+		}
+		if token = page.Continue; token == "" {
+			return names
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	s := open(t, snapshot(t, 3000))
+	for path, want := range map[string]int{
+		"/api/v1/pods?limit=500":                                        6000,
+		"/api/v1/pods?limit=97":                                         6000,
+		"/api/v1/pods?":                                                 6000,
+		"/api/v1/namespaces/a/pods?limit=500":                           3000,
+		"/api/v1/namespaces/ab/pods?limit=500":                          3000,
+		"/api/v1/namespaces/b/pods?":                                    0,
+		"/api/v1/pods?labelSelector=odd%3Dtrue&limit=100":               3000,
+		"/api/v1/pods?fieldSelector=metadata.name%3Dp00042":             2,
+		"/api/v1/namespaces/a/pods?fieldSelector=spec.nodeName%3Dnode1": 1000,
+		"/api/v1/pods?fieldSelector=spec.nodeName%21%3Dnode1&limit=999": 4000,
+	} {
+		for _, accept := range []string{asMetadata} {
+			names := list(t, s, path, accept)
+			distinct := map[string]bool{}
+			for _, name := range names {
+				distinct[name] = true
+			}
+			if len(names) != want || len(distinct) != want {
+				t.Errorf("GET %s: %d objects, %d distinct, want %d", path, len(names), len(distinct), want)
+			}
+		}
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	s := open(t, snapshot(t, 10))
+	for _, test := range []struct {
+		path, accept string
+		code         int
+		has          string
+	}{
+		{"/version", asWhole, 200, "v1.36.3"},
+		{"/api/v1/namespaces/a/pods/p00003", asWhole, 200, `"nodeName":"node0"`},
+		{"/api/v1/namespaces/a/pods/p00003", asTable, 200, `"cells":["1/1","Running"]`},
+		{"/api/v1/namespaces/a/pods/p00003", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1", 200, `"kind":"PartialObjectMetadata"`},
+		{"/api/v1/namespaces/a/pods/p3", asWhole, 404, `"name":"p3"`},
+		{"/api/v1/namespaces/a/pods/p00003/log", asWhole, 503, "NotInSnapshot"},
+		{"/api/v1/nodes", asWhole, 503, "NotInSnapshot"},
+		{"/api/v1/nodes/n", asWhole, 503, "NotInSnapshot"},
+		{"/api/v1/secrets", asMetadata, 403, "no rights"},
+		{"/api/v1/namespaces/a/secrets/s", asMetadata, 403, "no rights"},
+		{"/api/v1/namespaces/a/secrets/gone", asMetadata, 404, "gone"},
+		{"/api/v1/pods?watch=true", asWhole, 503, "NotInSnapshot"},
+		{"/api/v1/pods?fieldSelector=spec.serviceAccount%3Dx", asWhole, 400, "field label not supported"},
+		{"/api/v1/pods?labelSelector=%3D%3D", asWhole, 400, "BadRequest"},
+		{"/api/v1/pods?continue=x", asWhole, 400, "continue"},
+		{"/healthz", asWhole, 503, "NotInSnapshot"},
+	} {
+		code, body := ask(t, s, test.path, test.accept)
+		if code != test.code || !strings.Contains(body, test.has) {
+			t.Errorf("GET %s: %d: %s", test.path, code, body)
+		}
+	}
+}
+
+// Nothing but a GET is answered.
+func TestWritesAreRefused(t *testing.T) {
+	s := open(t, snapshot(t, 1))
+	for _, method := range []string{http.MethodDelete, http.MethodPatch, http.MethodPost, http.MethodPut} {
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://snapshot.invalid/api/v1/namespaces/a/pods/p00000?dryRun=All", http.NoBody)
+		must(t, err)
+		response, err := s.RoundTrip(request)
+		must(t, err)
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%s: %s", method, response.Status)
+		}
+	}
+}
+
+// A second look counts once time has passed.
+func TestSecondLook(t *testing.T) {
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{})
+	must(t, err)
+	for _, again := range []bool{false, true} {
+		must(t, w.Begin(&offline.List{Group: "coordination.k8s.io", Version: "v1", Resource: "leases", Kind: "Lease", Namespaced: true, Again: again}))
+		must(t, w.Add(&offline.Entry{Object: []byte(fmt.Sprintf(`{"metadata":{"name":"l","namespace":"n","resourceVersion":"%v"}}`, again)), Whole: true}))
+		must(t, w.End(offline.End{}))
+	}
+	must(t, w.One(&offline.One{Resource: "pods", Namespace: "n", Name: "p", Again: true, Error: apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "p").ErrStatus}))
+	must(t, w.Close(ended))
+	s := open(t, text.Bytes())
+	const path = "/apis/coordination.k8s.io/v1/namespaces/n/leases/l"
+	if _, body := ask(t, s, path, asWhole); !strings.Contains(body, `"resourceVersion":"false"`) || !s.LooksTwice() {
+		t.Errorf("the first look: %s", body)
+	}
+	s.Pass()
+	if _, body := ask(t, s, path, asWhole); !strings.Contains(body, `"resourceVersion":"true"`) {
+		t.Errorf("the second look: %s", body)
+	}
+	if code, body := ask(t, s, "/api/v1/namespaces/n/pods/p", asWhole); code != http.StatusNotFound {
+		t.Errorf("what has gone: %d %s", code, body)
+	}
+}
+
+// zip compresses a text as it is.
+func zip(t testing.TB, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	_, err := io.WriteString(z, text)
+	must(t, err)
+	must(t, z.Close())
+	return out.Bytes()
+}
+
+const header = `{"apiVersion":"kubectl-gc/v1","kind":"Snapshot","format":1}` + "\n"
+
+// bulky is a line of n bytes that compress well.
+func bulky(n int) string {
+	return `{"answer":{"path":"` + strings.Repeat("a", n) + `"}}` + "\n"
+}
+
+// What is no complete snapshot is an error that says so.
+func TestOpenErrors(t *testing.T) {
+	file := snapshot(t, 3000)
+	flipped := bytes.Clone(file)
+	flipped[len(flipped)/2] ^= 0x10
+	for name, test := range map[string]struct {
+		file []byte
+		says string
+	}{
+		"empty":             {nil, "truncated"},
+		"no snapshot":       {zip(t, "hello\n"), "first line"},
+		"another kind":      {zip(t, `{"apiVersion":"v1","kind":"List"}`), "first line"},
+		"newer":             {zip(t, strings.Replace(header, `"format":1`, `"format":2`, 1)), "newer format"},
+		"newer API":         {zip(t, strings.Replace(header, "gc/v1", "gc/v2", 1)), "newer format"},
+		"header alone":      {zip(t, header), "truncated"},
+		"half of it":        {file[:len(file)/2], "truncated"},
+		"all but the end":   {file[:len(file)-1], "truncated"},
+		"flipped":           {flipped, "corrupted"},
+		"wrong count":       {zip(t, header+`{"trailer":{"objects":1,"lists":0}}`), "corrupted"},
+		"wrong list":        {zip(t, header+`{"list":{"resource":"pods"}}`+"\n"+`{"end":{"objects":3}}`), "corrupted"},
+		"a list in a list":  {zip(t, header+`{"list":{"resource":"pods"}}`+"\n"+`{"list":{"resource":"pods"}}`), "corrupted"},
+		"something after":   {zip(t, header+`{"trailer":{}}`+"\n{}"), "corrupted"},
+		"an unknown line":   {zip(t, header+`{"surprise":{}}`), "corrupted"},
+		"no object":         {zip(t, header+`{"list":{"resource":"pods"}}`+"\n"+`{"object":7}`), "corrupted"},
+		"a bomb of a line":  {zip(t, strings.Repeat("\x00", 64<<20)), "exhaust memory"},
+		"a bomb of lines":   {zip(t, header+strings.Repeat(bulky(1<<20), 20)), "exhaust memory"},
+		"a bomb of members": {append(zip(t, header), bytes.Repeat(zip(t, bulky(15<<20)), 5)...), "exhaust memory"},
+	} {
+		_, err := offline.Open(bytes.NewReader(test.file), int64(len(test.file)))
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: error %v, want %q", name, err, test.says)
+		}
+	}
+}
+
+// However a file is cut, that is noticed.
+func TestTruncated(t *testing.T) {
+	file := snapshot(t, 20)
+	for n := range file {
+		if _, err := offline.Open(bytes.NewReader(file[:n]), int64(n)); err == nil {
+			t.Fatalf("%d of %d bytes are taken for all", n, len(file))
+		}
+	}
+}
+
+// everything asks for whatever a file may have: nothing of it may panic.
+func everything(t *testing.T, s *offline.Server) {
+	for _, path := range []string{
+		"/api", "/apis", "/version", "/api/v1/pods?limit=2", "/api/v1/pods?fieldSelector=status.phase%3DRunning", "/api/v1/namespaces/a/pods",
+		"/api/v1/namespaces/a/pods/p00000", "/api/v1/secrets", "/api/v1/namespaces/a", "/api/v1/pods?continue=99.1&labelSelector=a",
+		"/apis/apps/v1/deployments", "/apis/apps/v1/namespaces/shop/deployments/web",
+	} {
+		for _, accept := range []string{asWhole, asMetadata, asTable} {
+			ask(t, s, path, accept)
+		}
+	}
+}
+
+// FuzzOpen reads bytes as a file.
+func FuzzOpen(f *testing.F) {
+	f.Add(snapshot(f, 3))
+	f.Add(zip(f, header))
+	f.Add([]byte{0x1f, 0x8b})
+	f.Fuzz(func(t *testing.T, file []byte) {
+		if opened, err := offline.Open(bytes.NewReader(file), int64(len(file))); err == nil {
+			everything(t, offline.NewServer(opened))
+		}
+	})
+}
+
+// FuzzText reads text as what a file holds.
+func FuzzText(f *testing.F) {
+	z, err := gzip.NewReader(bytes.NewReader(snapshot(f, 3)))
+	must(f, err)
+	text, err := io.ReadAll(z)
+	must(f, err)
+	f.Add(string(text))
+	f.Add(header + `{"trailer":{}}`)
+	f.Add(header + `{"list":{"version":"v1","resource":"pods","kind":"Pod"}}` + "\n" + `{"object":{"metadata":null}}` + "\n" + `{"end":{"objects":1}}` + "\n" + `{"trailer":{"objects":1,"lists":1}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		file := zip(t, text)
+		if opened, err := offline.Open(bytes.NewReader(file), int64(len(file))); err == nil {
+			everything(t, offline.NewServer(opened))
+		}
+	})
+}
+
+// FuzzPrinted reads text as what kubectl printed.
+func FuzzPrinted(f *testing.F) {
+	f.Add(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","uid":"1"}}]}`)
+	f.Add("apiVersion: v1\nkind: Pod\nmetadata: &m\n  name: p00000\n  namespace: a\nspec: *m\n---\n# nothing\n---\nkind: List\napiVersion: v1\nitems: []\n")
+	f.Add("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: [*c,*c,*c,*c,*c,*c,*c,*c]")
+	f.Fuzz(func(t *testing.T, text string) {
+		if opened, err := offline.FromPrinted([]offline.Source{{Name: "fuzz", In: strings.NewReader(text)}}, ended); err == nil {
+			everything(t, offline.NewServer(opened))
+		}
+	})
+}
+
+// What kubectl printed is what there is, and not all there is.
+func TestPrinted(t *testing.T) {
+	const text = `
+apiVersion: v1
+kind: List
+items:
+- apiVersion: apps/v1
+  kind: Deployment
+  metadata: {name: web, namespace: shop, uid: u1}
+- apiVersion: shop.example.com/v1
+  kind: Cart
+  metadata: {name: basket, namespace: shop, uid: u2, ownerReferences: [{apiVersion: other.example.com/v1, kind: Thing, name: t, uid: u9}]}
+---
+apiVersion: v1
+kind: PodList
+items:
+- metadata: {name: p, namespace: shop, uid: u3}
+`
+	file, err := offline.FromPrinted([]offline.Source{{Name: "x", In: strings.NewReader(text)}}, ended)
+	must(t, err)
+	s := offline.NewServer(file)
+	for _, test := range []struct {
+		path string
+		code int
+		has  string
+	}{
+		{"/apis", 200, `"version":"v1","freshness":"Stale"`},
+		{"/apis/apps/v1/namespaces/shop/deployments/web", 200, `"kind":"Deployment"`},
+		{"/apis/shop.example.com/v1/namespaces/shop/carts", 200, `"continue":"1.0"`},
+		{"/apis/shop.example.com/v1/namespaces/shop/carts?continue=1.0", 503, "PartialList"},
+		{"/api/v1/namespaces/shop/pods/p", 200, `"kind":"Pod"`},
+		{"/api/v1/namespaces/shop/pods/q", 503, "NotInSnapshot"},
+		{"/api/v1/namespaces/shop/secrets", 503, "NotInSnapshot"},
+	} {
+		if code, body := ask(t, s, test.path, asWhole); code != test.code || !strings.Contains(body, test.has) {
+			t.Errorf("GET %s: %d: %s", test.path, code, body)
+		}
+	}
+	if got := file.Header.ContextNamespace; got != "shop" {
+		t.Errorf("the namespace is %q", got)
+	}
+}
+
+func TestPrintedErrors(t *testing.T) {
+	for text, says := range map[string]string{
+		"":               "empty",
+		"# nothing\n":    "no object",
+		"hello":          "no object",
+		"- a\n- b":       "no object",
+		`{"kind":"Pod"}`: "without an apiVersion",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":7}}`: "metadata of Pod",
+		`{"apiVersion":`: "no JSON",
+		"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +
+			"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]": "excessive aliasing",
+	} {
+		_, err := offline.FromPrinted([]offline.Source{{Name: "x", In: strings.NewReader(text)}}, ended)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: error %v, want %q", text, err, says)
+		}
+	}
+}
+
+// secretive has a secret in every place where one may be.
+const secretive = `{
+	"apiVersion": "v1", "kind": "X", "data": {"k": "S3CRET"}, "stringData": {"k": "S3CRET"}, "binaryData": {"k": "S3CRET"},
+	"metadata": {"name": "x", "namespace": "n", "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "S3CRET", "vault/token": "S3CRET"},
+		"finalizers": ["a/b"], "managedFields": [{"manager": "m", "operation": "Update", "fieldsV1": {"f:metadata": {"f:annotations": {"f:S3CRET": {}}, "f:finalizers": {"v:\"a/b\"": {}}}, "f:data": {"f:S3CRET": {}}}}]},
+	"spec": {"password": "S3CRET", "csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"a": "S3CRET"}}, "nfs": {"path": "S3CRET"},
+		"containers": [{"name": "c", "image": "i", "command": ["run", "--password=S3CRET"], "args": ["S3CRET", "--kubeconfig=S3CRET"], "env": [{"name": "A", "value": "S3CRET"}]}],
+		"volumes": [{"name": "v", "configMap": {"name": "S3CRET"}}],
+		"template": {"metadata": {"annotations": {"a": "S3CRET"}}, "spec": {"containers": [{"name": "c", "env": [{"name": "A", "value": "S3CRET"}]}]}},
+		"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["S3CRET"]}]}}}}},
+	"status": {"password": "S3CRET", "conditions": [{"type": "Ready", "status": "False", "message": "broken"}]}
+}`
+
+// Nothing that may be a secret is held, of whatever type.
+func TestReduce(t *testing.T) {
+	for _, resource := range []string{"secrets", "configmaps", "pods", "deployments.apps", "statefulsets.apps", "cronjobs.batch", "jobs.batch", "persistentvolumes", "carts.shop.example.com", "widgets.example.com"} {
+		var object map[string]any
+		must(t, json.Unmarshal([]byte(secretive), &object))
+		switch resource { // of these the spec is held, and has no such field
+		case "pods", "deployments.apps", "statefulsets.apps", "cronjobs.batch", "jobs.batch", "persistentvolumes":
+			spec := object["spec"].(map[string]any)
+			delete(spec, "password")
+			delete(object["status"].(map[string]any), "password")
+			if resource != "persistentvolumes" {
+				delete(spec, "csi")
+				delete(spec, "nfs")
+			}
+			if resource != "pods" {
+				delete(spec, "containers")
+				delete(spec, "volumes")
+			}
+			if resource != "cronjobs.batch" {
+				delete(spec, "jobTemplate")
+			}
+			if resource == "persistentvolumes" || resource == "cronjobs.batch" {
+				delete(spec, "template")
+			}
+		}
+		e, err := offline.NewEntry(schema.ParseGroupResource(resource), object)
+		must(t, err)
+		if strings.Contains(string(e.Object), "S3CRET") {
+			t.Errorf("%s: %s", resource, e.Object)
+		}
+		if !strings.Contains(string(e.Object), `"v:\"a/b\""`) {
+			t.Errorf("%s: who set the finalizer is lost: %s", resource, e.Object)
+		}
+	}
+}
+
+// Redacted names are nowhere, and the same everywhere.
+func TestRedact(t *testing.T) {
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{Redacted: true, ContextNamespace: "acme"})
+	must(t, err)
+	add := func(l offline.List, object string) {
+		must(t, w.Begin(&l))
+		must(t, w.Add(&offline.Entry{Object: []byte(object), Whole: true}))
+		must(t, w.End(offline.End{}))
+	}
+	add(offline.List{Version: "v1", Resource: "nodes", Kind: "Node"}, `{"metadata":{"name":"acme-node","uid":"1"},"status":{"conditions":[{"type":"Ready","status":"True","message":"acme is fine"}]}}`)
+	add(offline.List{Version: "v1", Resource: "pods", Kind: "Pod", Namespaced: true},
+		`{"metadata":{"name":"acme-web","namespace":"acme","uid":"2","labels":{"app":"acme"},"finalizers":["acme.example.com/f"]},"spec":{"nodeName":"acme-node","containers":[{"name":"c","image":"registry.acme.com/acme/web:1"}]}}`)
+	must(t, w.Begin(&offline.List{Version: "v1", Resource: "secrets", Kind: "Secret", Namespaced: true, Namespace: "acme"}))
+	must(t, w.End(offline.End{Error: &metav1.Status{Message: "acme may not", Reason: "Forbidden", Code: 403}}))
+	must(t, w.Close(ended))
+	z, err := gzip.NewReader(bytes.NewReader(text.Bytes()))
+	must(t, err)
+	all, err := io.ReadAll(z)
+	must(t, err)
+	rest := strings.ReplaceAll(string(all), "acme.example.com/f", "")
+	if strings.Contains(rest, "acme") {
+		t.Errorf("a name is left:\n%s", rest)
+	}
+	s := open(t, text.Bytes())
+	names := list(t, s, "/api/v1/nodes?", asMetadata)
+	_, pods := ask(t, s, "/api/v1/pods", asWhole)
+	var got struct {
+		Items []struct {
+			Spec struct {
+				NodeName string `json:"nodeName"`
+			} `json:"spec"`
+		} `json:"items"`
+	}
+	must(t, json.Unmarshal([]byte(pods), &got))
+	if diff := cmp.Diff(names, []string{"/" + got.Items[0].Spec.NodeName}); diff != "" {
+		t.Errorf("the node of the pod has another name than the node:\n%s", diff)
+	}
+}
+
+// A file of 50,000 objects is written and read without most of it being in memory.
+func TestBoundedMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes 50,000 objects")
+	}
+	path := filepath.Join(t.TempDir(), "large.snapshot")
+	out, err := os.Create(path)
+	must(t, err)
+	w, err := offline.NewWriter(out, offline.Header{})
+	must(t, err)
+	must(t, w.Begin(&offline.List{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}))
+	most := newPeak()
+	for i := range 50_000 {
+		must(t, w.Add(&offline.Entry{Object: fmt.Appendf(nil, `{"metadata":{"name":"object-%06d","namespace":"n","uid":"%08x-0000-4000-8000-%012x","resourceVersion":"%d","creationTimestamp":"2026-01-02T03:04:05Z","labels":{"app":"a%d"}}}`, i, i*7919, i*104729, i, i%50)}))
+		if i%10_000 == 0 {
+			most.look()
+		}
+	}
+	must(t, w.End(offline.End{}))
+	must(t, w.Close(ended))
+	info, err := out.Stat()
+	must(t, err)
+	f, err := offline.Open(out, info.Size())
+	must(t, err)
+	s := offline.NewServer(f)
+	count := 0
+	for token := ""; ; {
+		_, body := ask(t, s, "/api/v1/configmaps?limit=500&continue="+token, asMetadata)
+		var page struct {
+			Metadata metav1.ListMeta   `json:"metadata"`
+			Items    []json.RawMessage `json:"items"`
+		}
+		must(t, json.Unmarshal([]byte(body), &page))
+		if count += len(page.Items); count%10_000 == 0 {
+			most.look()
+		}
+		if token = page.Metadata.Continue; token == "" {
+			break
+		}
+	}
+	must(t, out.Close())
+	t.Logf("%d objects in %d kB; at most %d kB of heap more", count, info.Size()/1000, most.more()/1000)
+	if count != 50_000 || most.more() > 20<<20 {
+		t.Errorf("%d objects; %d bytes of heap more", count, most.more())
+	}
+}
+
+// peak is the most heap that was in use.
+type peak struct{ base, most uint64 }
+
+func newPeak() *peak {
+	p := &peak{}
+	p.look()
+	p.base = p.most
+	return p
+}
+
+func (p *peak) look() {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	p.most = max(p.most, m.HeapAlloc)
+}
+
+func (p *peak) more() uint64 { return p.most - p.base }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+)
+
+// compareDir names, to the program in a session, the directory for what a snapshot
+// answers otherwise than the cluster: each command that only reads is run again from a
+// snapshot that is taken after it. Without it nothing is compared.
+const compareDir = "KUBECTL_GC_COMPARE"
+
+// compareAll is the variable with which all commands of all sessions are compared, those
+// of explain-stuck, too, which take minutes. Without it the first mostCompared of a session are.
+const (
+	compareAll   = "KUBECTL_GC_COMPARE_ALL"
+	mostCompared = 4
+)
+
+// compared makes sessions compare.
+func compared(params testscript.Params) testscript.Params {
+	begin := params.Setup
+	params.Setup = func(env *testscript.Env) error { return errors.Join(begin(env), comparing(env)) }
+	return params
+}
+
+// comparedAll is compared where compareAll is set.
+func comparedAll(params testscript.Params) testscript.Params {
+	if os.Getenv(compareAll) == "" {
+		return params
+	}
+	return compared(params)
+}
+
+// comparing makes a session compare, and fail when an answer differs.
+func comparing(env *testscript.Env) error {
+	dir := filepath.Join(env.WorkDir, ".compare")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	env.Setenv(compareDir, dir)
+	env.Setenv(compareAll, os.Getenv(compareAll))
+	env.Defer(func() {
+		found, err := filepath.Glob(filepath.Join(dir, "*.diff"))
+		if err != nil {
+			env.T().Fatal(err)
+		}
+		for _, file := range found {
+			text, err := os.ReadFile(file)
+			env.T().Log(string(text), err)
+		}
+		if len(found) > 0 {
+			env.T().Fatal(len(found), "answers from a snapshot differ from those of the cluster")
+		}
+	})
+	return nil
+}
+
+// runCompared runs the program, and once more from a snapshot if it only reads.
+func runCompared(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	code := gccmd.Run(ctx, args, streams)
+	dir := os.Getenv(compareDir)
+	if dir == "" || !onlyReads(args[1:]) || ctx.Err() != nil {
+		return code
+	}
+	done, err := filepath.Glob(filepath.Join(dir, "*.done"))
+	if err != nil || len(done) >= mostCompared && os.Getenv(compareAll) == "" {
+		return code
+	}
+	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.done", time.Now().UnixNano())), nil, 0o600); err != nil {
+		panic(err)
+	}
+	if difference := compareOffline(ctx, dir, args); difference != "" {
+		file := filepath.Join(dir, fmt.Sprintf("%d.diff", time.Now().UnixNano()))
+		if err := os.WriteFile(file, []byte(difference), 0o600); err != nil {
+			panic(err)
+		}
+	}
+	return code
+}
+
+// onlyReads reports whether a command reads, and answers from what it read alone.
+func onlyReads(args []string) bool {
+	if len(args) == 0 {
+		return false
+	}
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(args, func(arg string) bool {
+			return slices.ContainsFunc(words, func(w string) bool { return arg == w || strings.HasPrefix(arg, w+"=") })
+		})
+	}
+	// A server that is far away, or slow, is no matter of files; -f - can be read once.
+	if has("--from", "--watch", "-w", "--help", "-h", "--request-timeout", "--server", "-s", "--chunk-size", "-", "events") { // of events a file has some
+		return false
+	}
+	switch args[0] {
+	case "tree", "check", "explain-stuck":
+		return true
+	case "delete", "collect":
+		return has("--dry-run=client", "--dry-run") && !has("--dry-run=server", "--dry-run=none")
+	}
+	return false
+}
+
+// result is what a run of the program came to.
+type result struct {
+	Code     int
+	Out, Err string
+}
+
+// compareOffline returns how the answer from a snapshot differs from the live one, which
+// is asked before and after: when that changes nothing can be said.
+func compareOffline(ctx context.Context, dir string, args []string) string {
+	if args[1] == "explain-stuck" {
+		args = append(slices.Clone(args), "--probe=false") // a file cannot be asked
+	}
+	before := runNormal(ctx, args)
+	file := filepath.Join(dir, "cluster.snapshot")
+	if taken := runNormal(ctx, slices.Concat([]string{args[0], "snapshot", "-o", file}, connectionOf(args[1:]))); taken.Code != 0 {
+		if before.Code == 1 {
+			return "" // nothing can be asked
+		}
+		return fmt.Sprintf("%v: the snapshot failed: %v", args[1:], taken)
+	}
+	offline := runNormal(ctx, slices.Concat(args[:2], []string{"--from", file}, args[2:]))
+	switch after := runNormal(ctx, args); {
+	case after != before: // something moves
+		return ""
+	case before.Code == 1 && offline.Code == 1: // no answer, for reasons that are the server's own
+		return ""
+	}
+	if diff := cmp.Diff(before, offline); diff != "" {
+		return fmt.Sprintf("%v from a snapshot (-live +snapshot):\n%s", args[1:], diff)
+	}
+	return ""
+}
+
+// connectionOf returns the flags that say which cluster is meant, and as whom.
+func connectionOf(args []string) []string {
+	var flags []string
+	for i, arg := range args {
+		name, _, joined := strings.Cut(arg, "=")
+		if !slices.Contains([]string{"--kubeconfig", "--context", "--as", "--as-group", "--token", "--user", "--cluster"}, name) {
+			continue
+		}
+		flags = append(flags, arg)
+		if !joined && i+1 < len(args) {
+			flags = append(flags, args[i+1])
+		}
+	}
+	return flags
+}
+
+var (
+	durations = regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|m|s|ms|µs))+\b`)
+	spaces    = regexp.MustCompile(` +`)
+	counted   = regexp.MustCompile(`(?m)^\d+ requests: .*\n`)
+)
+
+// runNormal runs the program, and replaces what depends on the time.
+func runNormal(ctx context.Context, args []string) result {
+	var out, errOut bytes.Buffer
+	code := gccmd.Run(ctx, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
+	normal := func(text string) string {
+		return spaces.ReplaceAllString(durations.ReplaceAllString(counted.ReplaceAllString(text, ""), "AGE"), " ")
+	}
+	return result{code, normal(out.String()), normal(errOut.String())}
+}
+
+// checkShopSnapshot holds examples/shop.snapshot to the shop: everything in it is in the
+// cluster, in the same state, and the other way around; and the document that says so to
+// its schema.
+func checkShopSnapshot(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	file := filepath.Join(root, "examples", "shop.snapshot")
+	for _, args := range []string{"tree -n shop", "tree -n shop -o wide", "check -n shop --settle=0", "delete -n shop deployment/web --dry-run"} {
+		words := append([]string{"kubectl-gc"}, strings.Fields(args)...)
+		live := runNormal(t.Context(), append(slices.Clone(words), "--kubeconfig="+cp.Kubeconfig))
+		held := runNormal(t.Context(), append(slices.Clone(words), "--from", file))
+		live.Out, held.Out = inOrder(live.Out), inOrder(held.Out)
+		if diff := cmp.Diff(live, held); diff != "" {
+			t.Errorf("%s (-cluster +examples/shop.snapshot, which make shop-snapshot takes anew):\n%s", args, diff)
+		}
+	}
+	document := runNormal(t.Context(), []string{"kubectl-gc", "diff", file, "live", "-o", "json", "--kubeconfig=" + cp.Kubeconfig})
+	parsed, err := jsonschema.UnmarshalJSON(strings.NewReader(document.Out))
+	if err != nil || document.Code != 1 {
+		t.Fatal(document, err)
+	}
+	if err := strictSchema(t, "diff").Validate(parsed); err != nil {
+		t.Error(err)
+	}
+}
+
+// besides is what the cluster of the pages has besides the shop, and where it is.
+var besides = regexp.MustCompile(` in \d+ objects| --kubeconfig=\S+`)
+
+// inOrder is an output without generated names, with its lines sorted: those names order
+// them.
+func inOrder(output string) string {
+	output = besides.ReplaceAllString(output, "")
+	lines := strings.Split(uids.ReplaceAllString(normalise(output), "UID"), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
