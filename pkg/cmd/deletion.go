@@ -129,7 +129,7 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 			return err
 		}
 		if better := d.betterOrder(sight); better != "" {
-			fmt.Fprintln(d.ErrOut, "hint: in this order something may get stuck that need not: "+better)
+			fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+better)
 		}
 		if err := d.finish(j.session, j.snapshot); err != nil {
 			return err
@@ -360,7 +360,7 @@ func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *
 		return err
 	}
 	if better := d.betterOrder(sight); better != "" {
-		fmt.Fprintln(d.ErrOut, "hint: in this order something may get stuck that need not: "+better)
+		fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+better)
 	}
 	if p.Takes >= time.Second && d.wait {
 		fmt.Fprintf(d.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(p.Takes))

@@ -45,6 +45,9 @@ type Service struct {
 	// Doomed: its controller works, and goes, or loses what it needs, by the plan. It
 	// can do its work when the object is deleted first.
 	Doomed bool
+	// Early: its controller, in whatever state, goes or loses what it needs by the plan.
+	// As long as the object is there, that must not happen in a safe order.
+	Early bool
 	// Paused: the object says that it is to be left alone, and its controller may obey.
 	Paused bool
 	// first is Because for when it is.
@@ -113,6 +116,9 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		if a.Why != "" {
 			s.Because += ": " + a.Why
 		}
+	}
+	if a.By != nil && l.loses(n, a.By.Workload) != "" {
+		s.Early = true
 	}
 	return s
 }
@@ -290,7 +296,7 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 		return
 	}
 	for h, serving := range l.then.asker.DeadWebhooks(n, "UPDATE", "") {
-		s.Doomed = true
+		s.Doomed, s.Early = true, true
 		s.worsen(Racing, fmt.Sprintf("gets stuck unless it is gone first: %s must allow every change of it, and what answers at Service/%s/%s goes", h.Config, serving.Namespace, serving.Name))
 		return
 	}

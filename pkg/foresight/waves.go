@@ -48,17 +48,15 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	return waves
 }
 
-// early returns what has to be deleted first, in the order of its identities.
+// early returns what has to be deleted first, in the order of its identities. Some of it
+// may stay in any order: then nothing is destroyed that could still free it.
 func (l *looker) early(s *Sight) []graph.Identity {
 	var first []graph.Identity
 	for i := range s.Services {
 		service := &s.Services[i]
 		n, known := l.node(service.Object.UID)
-		if !service.Doomed || !known || n.BeingDeleted() || slices.ContainsFunc(first, func(id graph.Identity) bool { return id.UID == service.Object.UID }) {
+		if !service.Early || !known || n.BeingDeleted() || slices.ContainsFunc(first, func(id graph.Identity) bool { return id.UID == service.Object.UID }) {
 			continue
-		}
-		if slices.ContainsFunc(s.of[service.Object.UID], func(other *Service) bool { return other.outlook(true) == Stuck }) {
-			continue // it stays in any order
 		}
 		first = append(first, service.Object)
 	}
