@@ -308,15 +308,18 @@ func (p *planter) place(n Node) bool {
 func (p *planter) placeCycle(cycle []Node) []Node {
 	members, candidates := NewSet(cycle...), slices.Clone(cycle)
 	var roots []Node
+	var done Set // those whose dependents are candidates; others were placed along with an owner
 	for {
 		for len(candidates) > 0 {
 			n := candidates[0]
 			candidates = candidates[1:]
-			if p.placeUnderAny(n) {
-				for _, d := range n.Dependents() {
-					if members.Has(d) && !p.placed[d.index] {
-						candidates = append(candidates, d)
-					}
+			if done.Has(n) || !p.placeUnderAny(n) {
+				continue
+			}
+			done.Add(n)
+			for _, d := range n.Dependents() {
+				if members.Has(d) && !done.Has(d) {
+					candidates = append(candidates, d)
 				}
 			}
 		}
