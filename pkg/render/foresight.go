@@ -72,10 +72,13 @@ func Foresight(w io.Writer, style Style, s *foresight.Sight, safe bool) error {
 		out.add("would break", red, b.Object, b.Says, b.Certain)
 	}
 	for _, l := range s.Lost {
+		if !l.Stays {
+			out.add("would be lost", yellow, l.Object, l.Says, l.Certain)
+		}
+	}
+	for _, l := range s.Lost {
 		if l.Stays {
 			out.add("would stay of it", noColor, l.Object, l.Says, l.Certain)
-		} else {
-			out.add("would be lost", yellow, l.Object, l.Says, l.Certain)
 		}
 	}
 	for _, r := range s.Returns {

@@ -173,6 +173,7 @@ func connectionOf(args []string) []string {
 var (
 	durations = regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|m|s|ms|µs))+\b`)
 	spaces    = regexp.MustCompile(` +`)
+	upperUIDs = regexp.MustCompile(`\b[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}\b`)
 	counted   = regexp.MustCompile(`(?m)^\d+ requests: .*\n`)
 )
 
@@ -181,7 +182,9 @@ func runNormal(ctx context.Context, args []string) result {
 	var out, errOut bytes.Buffer
 	code := gccmd.Run(ctx, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
 	normal := func(text string) string {
-		return spaces.ReplaceAllString(durations.ReplaceAllString(counted.ReplaceAllString(text, ""), "AGE"), " ")
+		text = uids.ReplaceAllStringFunc(counted.ReplaceAllString(text, ""), strings.ToUpper) // parts of UIDs may look like ages
+		text = spaces.ReplaceAllString(durations.ReplaceAllString(text, "AGE"), " ")
+		return upperUIDs.ReplaceAllStringFunc(text, strings.ToLower)
 	}
 	return result{code, normal(out.String()), normal(errOut.String())}
 }
