@@ -68,9 +68,12 @@ func TestDocs(t *testing.T) {
 	bare := controlplane.Start(t, controlplane.Options{})
 	for _, page := range pages(t) {
 		t.Run(strings.TrimSuffix(page.name, ".md"), func(t *testing.T) {
-			if page.bare {
+			switch {
+			case page.bare:
 				runPage(t, bare, page)
-			} else {
+			case page.alone:
+				runPage(t, controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second}), page)
+			default:
 				runPage(t, cp, page)
 			}
 		})
@@ -138,6 +141,7 @@ func isSetUp(line, makefile string) bool {
 type page struct {
 	name     string // from the root of the repository
 	bare     bool   // its commands run on a control plane without controllers
+	alone    bool   // its commands run on a control plane of its own
 	blocks   []block
 	problems []string // "line: what is wrong"
 }
@@ -188,11 +192,15 @@ func pages(t *testing.T) []page {
 // control plane without controllers, and without the shop.
 const withoutControllers = "<!-- cluster: without controllers -->"
 
+// ofItsOwn is that of a page that has a control plane for itself, without the shop, and
+// on which it can be told whether kube-controller-manager works.
+const ofItsOwn = "<!-- cluster: of its own -->"
+
 var link = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 
 // parse splits a page into its blocks, and checks what is outside them.
 func parse(name, text string) page {
-	p := page{name: name, bare: strings.HasPrefix(text, withoutControllers+"\n")}
+	p := page{name: name, bare: strings.HasPrefix(text, withoutControllers+"\n"), alone: strings.HasPrefix(text, ofItsOwn+"\n")}
 	var open *block
 	for i, line := range strings.Split(text, "\n") {
 		fence, isFence := strings.CutPrefix(line, "```")
