@@ -34,7 +34,11 @@ func (c *copied) make(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := c.kubectl(ctx, types, "wait", "--for=condition=Established", "--timeout=60s", "-f", "-"); err != nil {
+	// A wait fails at once for a definition that has no conditions yet.
+	if err := until(ctx, "the types are established", func() (bool, error) {
+		_, err := c.kubectl(ctx, types, "wait", "--for=condition=Established", "--timeout=60s", "-f", "-")
+		return err == nil, nil
+	}); err != nil {
 		return err
 	}
 	if operators != "" {

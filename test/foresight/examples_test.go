@@ -39,7 +39,10 @@ func TestExamples(t *testing.T) {
 	for _, name := range []string{"toy-operator.yaml", "gate.yaml", "store.yaml"} {
 		apply(name)
 	}
-	if _, err := a.kubectl(t.Context(), "", "wait", "--for=condition=Established", "--timeout=60s", "crd/toys.foresight.test"); err != nil {
+	if err := until(t.Context(), "the type is established", func() (bool, error) {
+		_, err := a.kubectl(t.Context(), "", "wait", "--for=condition=Established", "--timeout=60s", "crd/toys.foresight.test")
+		return err == nil, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	apply("toys.yaml")
