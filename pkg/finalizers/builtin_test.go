@@ -88,6 +88,7 @@ func TestFlags(t *testing.T) {
 		add("off cluster", e.OffCluster != "")
 		add("own namespace", slices.ContainsFunc(e.Workloads, func(w finalizers.Workload) bool { return w.Namespace == finalizers.ObjectNamespace }))
 		add("helpers", len(e.Helpers) > 0)
+		add("while used", e.WhileUsed == finalizers.OnlyWaits)
 		add("spec", e.Field == finalizers.Spec)
 		add(string(e.Builtin), e.Builtin != "")
 	}
@@ -105,6 +106,10 @@ func TestFlags(t *testing.T) {
 			"Percona Server for MongoDB",
 		},
 		"helpers":                  {"MinIO DirectPV", "Rancher Fleet", "Chaos Mesh", "KubeVirt"},
+		"while used": {
+			"CSI external-provisioner", "CSI external-snapshotter", "JuiceFS CSI driver", "Crossplane", "AWS App Mesh", "Karmada", "Clusternet",
+			"Hierarchical Namespace Controller", "Gateway API", "Calico", "External Secrets Operator", "logging-operator", "Kueue", "Argo Events",
+		},
 		"spec":                     {"Kubernetes"},
 		"kube-controller-manager":  {"Kubernetes"},
 		"kube-apiserver":           {"Kubernetes"},

@@ -27,6 +27,15 @@ const (
 	CloudControllerManager Component = "cloud-controller-manager"
 )
 
+// Use says what a controller does whose finalizer stays for as long as its object is used.
+type Use string
+
+// The uses.
+const (
+	OnlyWaits Use = "only" // it waits until the object is not used
+	AlsoEnds  Use = "also" // it ends something besides
+)
+
 // ClaimProtection is on PersistentVolumeClaims that a pod may use
 // (pkg/controller/volume/pvcprotection).
 const ClaimProtection = "kubernetes.io/pvc-protection"
@@ -61,6 +70,9 @@ type Entry struct {
 	// follows then from not finding it.
 	OffCluster string
 	WaitsFor   string
+	// WhileUsed is set when others have to bring that about: however well the
+	// controller works, the finalizer stays for as long as something uses the object.
+	WhileUsed Use
 	// Leaks is what is left behind when the finalizer is removed by hand.
 	Leaks string
 	// Harmless: that is nothing that matters. Removing the finalizer is safe if,

@@ -209,6 +209,7 @@ var fields = []fieldOf{
 	{"leases", "a list of mappings of namespace and name to text", func(e *Entry) any { return &e.Leases }},
 	{"offCluster", "text", func(e *Entry) any { return &e.OffCluster }},
 	{"waitsFor", "text", func(e *Entry) any { return &e.WaitsFor }},
+	{"whileUsed", "text", func(e *Entry) any { return &e.WhileUsed }},
 	{"leaks", "text", func(e *Entry) any { return &e.Leaks }},
 	{"harmless", "true or false", func(e *Entry) any { return &e.Harmless }},
 	{"note", "text", func(e *Entry) any { return &e.Note }},
@@ -231,6 +232,8 @@ func assign(field, value any) bool {
 	case *string:
 		return set(field, value)
 	case *Field:
+		return set((*string)(field), value)
+	case *Use:
 		return set((*string)(field), value)
 	case *Component:
 		return set((*string)(field), value)

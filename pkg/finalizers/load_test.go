@@ -36,6 +36,7 @@ finalizers:
     helpers: [{name: helper-<n>}]
     leases: [{namespace: <namespace>, name: lock}]
     harmless: true
+    whileUsed: only
     examples: [acme.com/3]
 - finalizer: acme.com/hold
   field: spec.finalizers
@@ -51,7 +52,7 @@ finalizers:
 		{
 			Finalizer: "acme.com/<n>", Field: finalizers.Metadata, Product: "Acme Plus", Builtin: finalizers.APIServer, Workloads: acme,
 			Helpers: []finalizers.Workload{{Name: "helper-<n>"}}, Leases: []finalizers.Lease{{Namespace: finalizers.ObjectNamespace, Name: "lock"}},
-			Harmless: true, Examples: []string{"acme.com/3"},
+			WhileUsed: finalizers.OnlyWaits, Harmless: true, Examples: []string{"acme.com/3"},
 		},
 		{
 			Finalizer: "acme.com/hold", Field: finalizers.Spec, Kinds: []string{"Namespace"}, Product: "Acme", Controller: "acme",
@@ -78,10 +79,10 @@ func TestLoadBadFiles(t *testing.T) {
 		{"text for an entry", "finalizers: [x]", "finalizers[0]: want a mapping with the fields of an entry"},
 		{"unknown field", "finalizers: [{finalizer: a.b/c, product: p, kind: Pod}]",
 			"finalizers[0] (a.b/c): kind: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, helpers, leases, " +
-				"offCluster, waitsFor, leaks, harmless, note, examples, source and finalizers"},
+				"offCluster, waitsFor, whileUsed, leaks, harmless, note, examples, source and finalizers"},
 		{"unknown field of a group", "finalizers: [{Product: p, finalizers: []}]",
 			"finalizers[0]: Product: no such field; there are finalizer, field, kinds, product, controller, builtin, workloads, helpers, leases, " +
-				"offCluster, waitsFor, leaks, harmless, note, examples, source and finalizers"},
+				"offCluster, waitsFor, whileUsed, leaks, harmless, note, examples, source and finalizers"},
 		{"a group with a finalizer", "finalizers: [{finalizer: a.b/c, finalizers: []}]",
 			`finalizers[0]: finalizer: with a list "finalizers" it has to be in the entries of that`},
 		{"a group without a list", "finalizers: [{product: p, finalizers: x}]", `finalizers[0]: want a mapping with a list "finalizers"`},
@@ -89,6 +90,7 @@ func TestLoadBadFiles(t *testing.T) {
 			"finalizers[0]: finalizer: Required value: a string or a pattern\nfinalizers[0]: product: Required value: what the finalizer belongs to"},
 		{"white space", "finalizers: [{finalizer: a b, product: p}]", `finalizers[0] (a b): finalizer: Invalid value: "a b": no finalizer has white space in it`},
 		{"number", "finalizers: [{finalizer: 1, product: p}]", "finalizers[0]: finalizer: want text"},
+		{"use", "finalizers: [{finalizer: a.b/c, product: p, whileUsed: sometimes}]", "finalizers[0] (a.b/c): whileUsed: Unsupported value: \"sometimes\": supported values: \"only\", \"also\""},
 		{"truth", "finalizers: [{finalizer: a.b/c, product: p, harmless: maybe}]", "finalizers[0] (a.b/c): harmless: want true or false"},
 		{"one kind", "finalizers: [{finalizer: a.b/c, product: p, kinds: Pod}]", "finalizers[0] (a.b/c): kinds: want a list of text"},
 		{"empty kind", "finalizers: [{finalizer: a.b/c, product: p, kinds: [~]}]", "finalizers[0] (a.b/c): kinds: want a list of text"},

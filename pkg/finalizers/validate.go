@@ -18,6 +18,7 @@ const (
 
 var (
 	allFields     = []Field{Metadata, Spec}
+	uses          = []Use{OnlyWaits, AlsoEnds}
 	components    = []Component{ControllerManager, APIServer, CloudControllerManager}
 	workloadKinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
 )
@@ -43,6 +44,9 @@ func (e *entry) validate() field.ErrorList {
 	}
 	if e.Builtin != "" && !slices.Contains(components, e.Builtin) {
 		errs = append(errs, field.NotSupported(field.NewPath("builtin"), e.Builtin, components))
+	}
+	if e.WhileUsed != "" && !slices.Contains(uses, e.WhileUsed) {
+		errs = append(errs, field.NotSupported(field.NewPath("whileUsed"), e.WhileUsed, uses))
 	}
 	errs = append(errs, e.validateKinds()...)
 	errs = append(errs, e.validateWorkloads("workloads", e.Workloads)...)

@@ -28,10 +28,10 @@ type Break struct {
 }
 
 // breaks finds what stops working outside the plan.
-func (l *looker) breaks() []Break {
+func (l *looker) breaks(silent []api) []Break {
 	var all []Break
-	if l.goes("services", "pods", "namespaces", "endpointslices") {
-		all = slices.Concat(l.webhooks(), l.apis(), l.conversions())
+	if l.goes(answering...) {
+		all = slices.Concat(l.webhooks(), l.apis(silent), l.conversions())
 	}
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
@@ -49,15 +49,30 @@ func (l *looker) goes(resources ...string) bool {
 	return false
 }
 
-// silenced says that what answers at a service goes by the plan, and answers now. certain
-// is false when that could not be read.
+// silenced reports whether what answers at a service goes by the plan, and answers now.
+// Where that could not be read it may, when anything of the namespace goes that could be
+// it, and certainly does when all of it goes.
 func (l *looker) silenced(namespace, name string) (silenced, certain bool) {
 	then := l.then.asker.Serving(namespace, name)
-	if !then.Dead {
+	if then.Dead {
+		return !l.now.asker.Serving(namespace, name).Dead, true
+	}
+	if !then.Unread {
 		return false, true
 	}
-	return !l.now.asker.Serving(namespace, name).Dead, true
+	if _, whole := l.named["Namespace/"+namespace]; whole {
+		return true, true
+	}
+	for _, id := range l.named {
+		if id.Namespace == namespace && slices.Contains(answering, id.Resource.Resource) {
+			return true, false
+		}
+	}
+	return false, true
 }
+
+// answering are the resources without which nothing answers at a service.
+var answering = []string{"services", "pods", "namespaces", "endpointslices"}
 
 // webhooks are those that stay, fail closed, and lose what answers them.
 func (l *looker) webhooks() []Break {
@@ -84,50 +99,63 @@ func finalizersToo(h *admission.Webhook) string {
 	return ""
 }
 
-// apis are the aggregated APIs that stay without what serves them.
-func (l *looker) apis() []Break {
-	var all []Break
-	registered, err := l.then.evidence.List(evidence.APIServices, "")
+// api is an aggregated API whose backend, a service, goes by the plan.
+type api struct {
+	id, backend graph.Identity
+	certain     bool
+}
+
+// silent returns the aggregated APIs that are there now, and whose backends go.
+func (l *looker) silent() []api {
+	if !l.goes(answering...) {
+		return nil
+	}
+	registered, err := l.now.evidence.List(evidence.APIServices, "")
 	if err != nil {
 		return nil // it is noted as unread
 	}
+	var all []api
 	for i := range registered {
 		namespace, name := evidence.Nested(&registered[i], "spec", "service", "namespace"), evidence.Nested(&registered[i], "spec", "service", "name")
 		if name == "" {
 			continue
 		}
-		if silenced, certain := l.silenced(namespace, name); silenced && !l.going[registered[i].GetUID()] {
-			all = append(all, Break{evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i]), fmt.Sprintf(
-				"stays, and what serves it, Service/%s/%s, goes: no namespace can be deleted to its end any more, and the garbage collector does not see its types", namespace, name), certain})
+		if silenced, certain := l.silenced(namespace, name); silenced {
+			all = append(all, api{evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i]), evidence.Identity(evidence.Services, namespace, name), certain})
 		}
 	}
 	return all
 }
 
-// blinded says why no namespace can be emptied any more when the plan is carried out: an
-// aggregated API stays whose backend goes, or goes as well.
-func (l *looker) blinded() (why string, sure bool) {
-	if !l.goes("services", "pods", "namespaces", "endpointslices") {
-		return "", false
-	}
-	registered, err := l.now.evidence.List(evidence.APIServices, "")
-	if err != nil {
-		return "", false
-	}
-	for i := range registered {
-		namespace, name := evidence.Nested(&registered[i], "spec", "service", "namespace"), evidence.Nested(&registered[i], "spec", "service", "name")
-		if name == "" {
-			continue
-		}
-		if silenced, _ := l.silenced(namespace, name); !silenced {
-			continue
-		}
-		id := evidence.IdentityOf(evidence.APIServices, "APIService", &registered[i])
-		if why = fmt.Sprintf("%s is served by Service/%s/%s, which goes, and without it nobody knows what is in a namespace", id, namespace, name); !l.going[id.UID] {
-			return why, true
+// apis are the aggregated APIs that stay without what serves them.
+func (l *looker) apis(silent []api) []Break {
+	var all []Break
+	for _, a := range silent {
+		if !l.going[a.id.UID] {
+			all = append(all, Break{a.id, fmt.Sprintf(
+				"stays, and what serves it, %s, goes: no namespace can be deleted to its end any more, and the garbage collector does not see its types", a.backend), a.certain})
 		}
 	}
-	return why, false
+	return all
+}
+
+// blinded says why no namespace can be emptied when the plan is carried out: an aggregated
+// API stays whose backend goes, which is Stuck, or Unclear if that could not be read, or
+// both go, which is Racing.
+func (l *looker) blinded(silent []api) (why string, is Outlook) {
+	for _, a := range silent {
+		outlook := Stuck
+		switch {
+		case l.going[a.id.UID]:
+			outlook = Racing
+		case !a.certain:
+			outlook = Unclear
+		}
+		if why == "" || outlook == Stuck || outlook == Unclear && is == Racing {
+			why, is = fmt.Sprintf("%s is served by %s, which goes, and without it nobody knows what is in a namespace", a.id, a.backend), outlook
+		}
+	}
+	return why, is
 }
 
 // conversions are the definitions that stay without what converts their instances.

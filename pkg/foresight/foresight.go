@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -53,9 +54,9 @@ type Sight struct {
 	of   map[types.UID][]*Service
 	safe bool
 	// blind says why no namespace can be emptied when the plan is carried out, and is
-	// empty when they can; sure is unset when it depends on who is faster.
-	blind string
-	sure  bool
+	// empty when they can; blinds is how that comes out.
+	blind  string
+	blinds Outlook
 }
 
 // looker looks at the cluster now, and as it will be.
@@ -140,8 +141,9 @@ func Look(ctx context.Context, in Input) *Sight {
 		service := &s.Services[i]
 		s.of[service.Object.UID] = append(s.of[service.Object.UID], service)
 	}
-	s.blind, s.sure = l.blinded()
-	s.Waves, s.Breaks, s.Lost, s.Returns = l.waves(s), l.breaks(), l.lost(), l.returns()
+	silent := l.silent()
+	s.blind, s.blinds = l.blinded(silent)
+	s.Waves, s.Breaks, s.Lost, s.Returns = l.waves(s), l.breaks(silent), l.lost(), l.returns()
 	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
 	return s
 }
@@ -168,7 +170,7 @@ func (l *looker) remade(uid types.UID) bool {
 	if !n.Resource().IsPod() {
 		return false
 	}
-	return slices.ContainsFunc(n.Object().OwnerReferences, func(ref ownerReference) bool {
+	return slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.Controller != nil && *ref.Controller && !l.going[ref.UID]
 	})
 }
@@ -194,11 +196,8 @@ func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, 
 func (s *Sight) Tell(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
-		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && s.blind != "" && !(s.safe && !s.sure) {
-			o.Result, o.Reason = gc.Remaining, "stuck: "+s.blind
-			if !s.sure {
-				o.Result, o.Reason = gc.Unknown, "gets stuck unless it is gone first: "+s.blind
-			}
+		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && s.blind != "" && !(s.safe && s.blinds == Racing) {
+			o.Result, o.Reason = s.blinded()
 			delete(p.Expected, o.Object.UID)
 			continue
 		}
@@ -219,6 +218,17 @@ func (s *Sight) Tell(p *preview.Plan) {
 			o.Reason = worst.words(s.safe)
 		}
 	}
+}
+
+// blinded is what becomes of a namespace that cannot be emptied.
+func (s *Sight) blinded() (gc.Result, string) {
+	switch s.blinds {
+	case Stuck:
+		return gc.Remaining, "stuck: " + s.blind
+	case Racing:
+		return gc.Unknown, "gets stuck unless it is gone first: " + s.blind
+	}
+	return gc.Unknown, "may get stuck: " + s.blind
 }
 
 func join(a, b string) string {

@@ -133,11 +133,11 @@ func some(ids []graph.Identity) string {
 func (l *looker) guarded(n graph.Node) []Loss {
 	var all []Loss
 	for _, finalizer := range n.Object().Finalizers {
-		if !isForeign(finalizer) || isHeldByOthers(finalizer) {
+		if !isForeign(finalizer) {
 			continue
 		}
 		for _, m := range l.now.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata) {
-			if m.WaitsFor != "" && !m.Harmless {
+			if m.WaitsFor != "" && m.WhileUsed != finalizers.OnlyWaits && !m.Harmless {
 				all = append(all, Loss{Object: n.Identity(), Says: fmt.Sprintf("before it goes, %s (finalizer %s of %s)", m.WaitsFor, finalizer, m.Product)})
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -15,8 +14,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
-
-type ownerReference = metav1.OwnerReference
 
 // Outlook is what is to be expected of a finalizer when its object is deleted.
 type Outlook int
@@ -129,14 +126,14 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer) {
 	if a.By != nil {
 		by = a.By.ID.String()
 	}
-	when := ""
+	when, used := "", false
 	for _, m := range a.Known {
 		if m.WaitsFor != "" {
-			when = ", when " + m.WaitsFor
+			when, used = ", when "+m.WaitsFor, m.WhileUsed != ""
 		}
 	}
 	s.first = fmt.Sprintf("its finalizer %s is removed by %s, which works%s", s.Finalizer, strings.TrimSuffix(by, ","), when)
-	if isHeldByOthers(s.Finalizer) {
+	if used {
 		s.Outlook, s.Because = Unclear, s.first+"; whether that is so was not looked at"
 		return
 	}
@@ -268,18 +265,6 @@ func (l *looker) podsFirst(n graph.Node, w *controllers.Workload) bool {
 		}
 	}
 	return l.Server.PodsFirst() && len(l.Plan.Job.Targets) > 0 && l.going[w.ID.UID] && n.Namespace() != "" && n.Namespace() == w.ID.Namespace && !n.BeingDeleted()
-}
-
-// heldByOthers are finalizers that stay as long as other objects use theirs.
-var heldByOthers = []string{
-	"snapshot.storage.kubernetes.io/pvc-as-source-protection", "provisioner.storage.kubernetes.io/cloning-protection",
-	"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection",
-	"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection", "snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection",
-	"in-use.crossplane.io", "usage.apiextensions.crossplane.io", "karpenter.sh/termination",
-}
-
-func isHeldByOthers(finalizer string) bool {
-	return slices.Contains(heldByOthers, finalizer) || strings.HasPrefix(finalizer, "external-attacher/")
 }
 
 // admitted looks at the webhooks that have to allow that the finalizer is removed: one

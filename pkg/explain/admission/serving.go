@@ -21,6 +21,8 @@ type Serving struct {
 	Namespace, Name string
 	// Dead is set when nothing can answer there.
 	Dead bool
+	// Unread is set when what answers there could not be read.
+	Unread bool
 	// Uninstalled is set when the namespace or the service does not exist.
 	Uninstalled bool
 	// Homeless is set when the namespace does not exist, ending when it is being
@@ -43,6 +45,7 @@ func (a *Asker) Serving(namespace, name string) *Serving {
 		a.missingNamespace(s)
 		return s
 	case err != nil:
+		s.Unread = true
 		s.Evidence = []evidence.Fact{{Source: source, Value: "could not be read: " + err.Error()}}
 		return s
 	}
@@ -52,6 +55,7 @@ func (a *Asker) Serving(namespace, name string) *Serving {
 	}
 	list, err := a.evidence.List(evidence.EndpointSlices, namespace)
 	if err != nil {
+		s.Unread = true
 		s.Evidence = []evidence.Fact{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
 		return s
 	}
