@@ -105,7 +105,7 @@ func TestFlags(t *testing.T) {
 			"Argo CD", "Hierarchical Namespace Controller", "Strimzi", "CloudNativePG", "Percona XtraDB Cluster",
 			"Percona Server for MongoDB",
 		},
-		"helpers":                  {"MinIO DirectPV", "Rancher Fleet", "Chaos Mesh", "KubeVirt"},
+		"helpers": {"MinIO DirectPV", "Rancher Fleet", "Chaos Mesh", "KubeVirt"},
 		"while used": {
 			"CSI external-provisioner", "CSI external-snapshotter", "JuiceFS CSI driver", "Crossplane", "AWS App Mesh", "Karmada", "Clusternet",
 			"Hierarchical Namespace Controller", "Gateway API", "Calico", "External Secrets Operator", "logging-operator", "Kueue", "Argo Events",

@@ -64,7 +64,7 @@ type looker struct {
 	Input
 	graph *graph.Graph
 	going map[types.UID]bool
-	// named are those of going, by their names.
+	// named are those of going that Kubernetes defines, by their names.
 	named map[string]graph.Identity
 	now   view
 	then  view
@@ -80,8 +80,8 @@ type view struct {
 	asker    *admission.Asker
 }
 
-func newView(ctx context.Context, source evidence.Source, catalogue *finalizers.Catalogue) view {
-	v := view{evidence: evidence.New(ctx, source)}
+func newView(ctx context.Context, reader *evidence.Reader, catalogue *finalizers.Catalogue) view {
+	v := view{evidence: reader}
 	v.finder = controllers.New(v.evidence, catalogue, func() []evidence.Fact { return nil })
 	v.asker = admission.New(ctx, nil, v.evidence, v.finder)
 	return v
@@ -128,13 +128,13 @@ func Look(ctx context.Context, in Input) *Sight {
 	}
 	l := &looker{Input: in, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}
 	for uid := range l.going {
-		if n, ok := l.node(uid); ok {
+		if n, ok := l.node(uid); ok && graph.BuiltinGroup(n.Resource().Group) { // others have kinds of the same names
 			l.named[n.Identity().String()] = n.Identity()
 		}
 	}
-	then := in.Source
-	then.Gone = func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) }
-	l.now, l.then = newView(ctx, in.Source, in.Catalogue), newView(ctx, then, in.Catalogue)
+	now := evidence.New(ctx, in.Source)
+	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
+	l.now, l.then = newView(ctx, now, in.Catalogue), newView(ctx, then, in.Catalogue)
 	s := &Sight{of: map[types.UID][]*Service{}, safe: in.Safe}
 	s.Services = l.services()
 	for i := range s.Services {
@@ -226,7 +226,7 @@ func (s *Sight) blinded() (gc.Result, string) {
 	case Stuck:
 		return gc.Remaining, "stuck: " + s.blind
 	case Racing:
-		return gc.Unknown, "gets stuck unless it is gone first: " + s.blind
+		return gc.Unknown, unlessFirst + s.blind
 	}
 	return gc.Unknown, "may get stuck: " + s.blind
 }

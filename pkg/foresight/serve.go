@@ -9,11 +9,16 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
+
+// unlessFirst begins what is said of an object that goes only before something else.
+const unlessFirst = "gets stuck unless it is gone first: "
 
 // Outlook is what is to be expected of a finalizer when its object is deleted.
 type Outlook int
@@ -49,19 +54,30 @@ type Service struct {
 	Paused bool
 	// first is Because for when it is.
 	first string
+	// needs are objects that go and that have to be there as long as the object is, if
+	// it is Early.
+	needs []types.UID
+	// tangled: in no order are they.
+	tangled bool
 }
 
 // outlook is that of a plan in the usual order, or in a safe one.
 func (s *Service) outlook(safe bool) Outlook {
-	if safe && s.Doomed && !s.Paused {
+	if safe && s.firstIsEnough() {
 		return Expected
 	}
 	return s.Outlook
 }
 
+// firstIsEnough: the object goes when it is deleted before what its controller needs.
+func (s *Service) firstIsEnough() bool { return s.Doomed && !s.Paused && !s.tangled }
+
 func (s *Service) words(safe bool) string {
-	if safe && s.Doomed && !s.Paused {
+	switch {
+	case safe && s.firstIsEnough():
 		return s.first
+	case safe && s.tangled:
+		return strings.Replace(s.Because, unlessFirst, "may get stuck in any order: ", 1)
 	}
 	return s.Because
 }
@@ -115,7 +131,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		}
 	}
 	if a.By != nil && l.loses(n, a.By.Workload) != "" {
-		s.Early = true
+		s.Early, s.needs = true, append(s.needs, l.needs(n, a.By.Workload)...)
 	}
 	return s
 }
@@ -150,7 +166,7 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer) {
 		s.Because = fmt.Sprintf("stuck: its finalizer %s is served by %s, %s before it", s.Finalizer, by, loss)
 	default:
 		s.Doomed, s.Outlook = true, Racing
-		s.Because = fmt.Sprintf("gets stuck unless it is gone first: its finalizer %s is served by %s, %s", s.Finalizer, by, loss)
+		s.Because = fmt.Sprintf(unlessFirst+"its finalizer %s is served by %s, %s", s.Finalizer, by, loss)
 	}
 }
 
@@ -194,20 +210,25 @@ func (l *looker) whole(n graph.Node) (*unstructured.Unstructured, error) {
 	return l.now.evidence.Whole(n)
 }
 
-// loses says what of a controller goes by the plan, empty for nothing that it needs.
+// loses says what of a controller goes by the plan while the object still needs it, empty
+// for nothing.
 func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
-	if l.going[w.ID.UID] {
+	goes := func(name string) (graph.Identity, bool) {
+		id, is := l.named[name]
+		return id, is && !l.goesAfter(id.UID, n.UID())
+	}
+	if l.going[w.ID.UID] && !l.goesAfter(w.ID.UID, n.UID()) {
 		return "which goes" + l.with(w.ID)
 	}
-	account := "ServiceAccount/" + w.Account.Namespace + "/" + w.Account.Name
-	if id, goes := l.named[account]; goes {
+	account := accountOf(w)
+	if id, is := goes(account); is {
 		return "whose " + account + " goes" + l.with(id)
 	}
 	if !l.now.finder.MayNotChange(w, n) && l.then.finder.MayNotChange(w, n) {
 		return "whose rights go with " + strings.Join(l.grantsThatGo(w, n), ", ")
 	}
 	for _, need := range l.now.finder.Mounts(w) {
-		if id, goes := l.named[need]; goes {
+		if id, is := goes(need); is {
 			return "whose " + need + " goes" + l.with(id)
 		}
 	}
@@ -215,6 +236,26 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 		return "whose last pod is on " + id.String() + ", which goes"
 	}
 	return ""
+}
+
+func accountOf(w *controllers.Workload) string {
+	return "ServiceAccount/" + w.Account.Namespace + "/" + w.Account.Name
+}
+
+// needs are the objects that go by the plan and without which a controller cannot, or may
+// not be able to, change an object.
+func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
+	needs := []types.UID{w.ID.UID}
+	names := slices.Concat([]string{accountOf(w)}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
+	for _, node := range l.now.finder.NodesOf(w) {
+		names = append(names, "Node/"+node)
+	}
+	for _, name := range names {
+		if id, goes := l.named[name]; goes {
+			needs = append(needs, id.UID)
+		}
+	}
+	return needs
 }
 
 // with says with what an object goes that no write of the plan is for.
@@ -270,20 +311,40 @@ func (l *looker) podsFirst(n graph.Node, w *controllers.Workload) bool {
 // admitted looks at the webhooks that have to allow that the finalizer is removed: one
 // that nothing serves then refuses it.
 func (l *looker) admitted(s *Service, n graph.Node) {
-	for h, serving := range l.now.asker.DeadWebhooks(n, "UPDATE", "") {
-		where := fmt.Sprintf("%s must allow every change of it, and nothing answers at Service/%s/%s", h.Config, serving.Namespace, serving.Name)
-		if l.going[h.Config.UID] {
-			s.worsen(Racing, "gets stuck unless that goes first: "+where)
-		} else {
-			s.Doomed = false
-			s.worsen(Stuck, "stuck: "+where)
+	for h, certain := range l.now.asker.Refusing(n, "UPDATE", "") {
+		at := h.ClientConfig.Service
+		service := evidence.Identity(evidence.Services, at.Namespace, at.Name).String()
+		outlook, must := Racing, "must"
+		if !certain {
+			outlook, must = Unclear, "may have to"
 		}
-		return
+		goes := l.going[h.Config.UID]
+		switch dead := l.now.asker.ServingOf(h).Dead; {
+		case dead && goes:
+			s.worsen(outlook, fmt.Sprintf("gets stuck unless that goes first: %s %s allow every change of it, and nothing answers at %s", h.Config, must, service))
+		case dead && certain:
+			s.Doomed = false
+			s.worsen(Stuck, fmt.Sprintf("stuck: %s must allow every change of it, and nothing answers at %s", h.Config, service))
+		case dead:
+			s.worsen(Unclear, fmt.Sprintf("gets stuck if %s has to allow every change of it: nothing answers at %s", h.Config, service))
+		case !goes:
+			if silenced, sure := l.silenced(at.Namespace, at.Name); silenced {
+				l.refused(s, service, at.Namespace, at.Name)
+				if !sure {
+					outlook = Unclear
+				}
+				s.worsen(outlook, fmt.Sprintf(unlessFirst+"%s %s allow every change of it, and what answers at %s goes", h.Config, must, service))
+			}
+		}
 	}
-	for h, serving := range l.then.asker.DeadWebhooks(n, "UPDATE", "") {
-		s.Doomed, s.Early = true, true
-		s.worsen(Racing, fmt.Sprintf("gets stuck unless it is gone first: %s must allow every change of it, and what answers at Service/%s/%s goes", h.Config, serving.Namespace, serving.Name))
-		return
+}
+
+// refused notes that the object has to go before what answers at a service.
+func (l *looker) refused(s *Service, service, namespace, name string) {
+	s.Doomed, s.Early = true, true
+	s.needs = append(s.needs, l.now.asker.Behind(namespace, name)...)
+	if id, goes := l.named[service]; goes {
+		s.needs = append(s.needs, id.UID)
 	}
 }
 

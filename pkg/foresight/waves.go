@@ -5,6 +5,7 @@ package foresight
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -24,12 +25,12 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 		return nil
 	}
 	var waves []preview.Wave
-	if len(first) > 0 {
-		waves = []preview.Wave{{Objects: first, Why: "their controllers go by this plan, too, and have to be there to remove their finalizers"}}
-	}
 	in := map[types.UID]bool{}
-	for _, id := range first {
-		in[id.UID] = true
+	for _, turn := range l.turns(s, first) {
+		waves = append(waves, preview.Wave{Objects: turn, Why: "their controllers go by this plan, too, and have to be there to remove their finalizers"})
+		for _, id := range turn {
+			in[id.UID] = true
+		}
 	}
 	take := func(why string, ids []graph.Identity, is func(graph.Identity) bool) {
 		var taken []graph.Identity
@@ -48,19 +49,117 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	return waves
 }
 
-// early returns what has to be deleted first, in the order of its identities. Some of it
+// early returns what has to be gone first, in the order of its identities. Some of it
 // may stay in any order: then nothing is destroyed that could still free it.
 func (l *looker) early(s *Sight) []graph.Identity {
 	var first []graph.Identity
 	for i := range s.Services {
 		service := &s.Services[i]
-		n, known := l.node(service.Object.UID)
-		if !service.Early || !known || n.BeingDeleted() || slices.ContainsFunc(first, func(id graph.Identity) bool { return id.UID == service.Object.UID }) {
-			continue
+		if known := len(first) > 0 && first[len(first)-1].UID == service.Object.UID; service.Early && !known {
+			first = append(first, service.Object)
 		}
-		first = append(first, service.Object)
 	}
 	return first
+}
+
+// turns puts what has to go first into an order in which nothing takes away what the
+// controller of another one needs. Where there is none, that is noted of the services.
+func (l *looker) turns(s *Sight, first []graph.Identity) [][]graph.Identity {
+	taken := l.takers(s, first)
+	breaks := func(id graph.Identity, service *Service) bool {
+		return slices.ContainsFunc(service.needs, func(need types.UID) bool {
+			return taken[id.UID][need] && !l.goesAfter(need, service.Object.UID)
+		})
+	}
+	var turns [][]graph.Identity
+	left := slices.Clone(first)
+	for len(left) > 0 {
+		var turn, later []graph.Identity
+		for _, id := range left {
+			waits := taken[id.UID] != nil && slices.ContainsFunc(left, func(o graph.Identity) bool {
+				return o.UID != id.UID && slices.ContainsFunc(s.of[o.UID], func(service *Service) bool { return service.Early && breaks(id, service) })
+			})
+			if waits {
+				later = append(later, id)
+			} else {
+				turn = append(turn, id)
+			}
+		}
+		if len(turn) == 0 {
+			turn, later = left, nil
+		}
+		for _, id := range turn {
+			for _, service := range s.of[id.UID] {
+				service.tangled = slices.ContainsFunc(turn, func(other graph.Identity) bool { return breaks(other, service) })
+			}
+		}
+		turns, left = append(turns, turn), later
+	}
+	return turns
+}
+
+// takers returns what goes with each of those that take something away which a controller
+// needs.
+func (l *looker) takers(s *Sight, first []graph.Identity) map[types.UID]map[types.UID]bool {
+	needed, takers := map[types.UID]bool{}, map[types.UID]map[types.UID]bool{}
+	for i := range s.Services {
+		for _, need := range s.Services[i].needs {
+			needed[need] = true
+		}
+	}
+	for _, id := range first {
+		taken := l.takes(id.UID)
+		for uid := range taken {
+			if needed[uid] {
+				takers[id.UID] = taken
+			}
+		}
+	}
+	return takers
+}
+
+// takes returns the objects of the plan that go when one is deleted: itself, and what
+// depends on it.
+func (l *looker) takes(uid types.UID) map[types.UID]bool {
+	taken := map[types.UID]bool{uid: true}
+	if n, ok := l.graph.Node(uid); ok {
+		for d := range graph.Descendants(n).All() {
+			if l.going[d.UID()] {
+				taken[d.UID()] = true
+			}
+		}
+	}
+	return taken
+}
+
+// goesAfter reports whether something goes by the plan when an object is gone, and not
+// before: it is deleted because its owner, that object or what goes so as well, is absent.
+// What a workload that is deleted itself runs goes on until it is gone.
+func (l *looker) goesAfter(what, object types.UID) bool {
+	if l.Plan.Job.Policy == metav1.DeletePropagationForeground {
+		return false
+	}
+	return l.follows(what, object, map[types.UID]bool{})
+}
+
+func (l *looker) follows(what, object types.UID, seen map[types.UID]bool) bool {
+	n, ok := l.node(what)
+	if !ok || seen[what] || n.DeletingDependents() {
+		return false
+	}
+	seen[what] = true
+	if _, goes := l.named["Namespace/"+n.Namespace()]; goes {
+		return false
+	}
+	if what == object {
+		return true
+	}
+	if slices.ContainsFunc(l.Plan.Job.Targets, func(id graph.Identity) bool { return id.UID == what }) {
+		return false
+	}
+	return slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return l.follows(ref.UID, object, seen)
+	})
 }
 
 // callers returns the webhook configurations and APIServices among the targets whose

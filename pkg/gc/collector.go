@@ -86,6 +86,8 @@ type Collector struct {
 	turns turns
 	// waves are the targets that are still to be deleted, the next first.
 	waves [][]*Target
+	// awaited are objects of past waves that were in deletion before.
+	awaited []types.UID
 	// resolved has the resolutions by apiVersion and kind.
 	resolved  map[[2]string]resolution
 	resolving sync.Mutex
@@ -133,10 +135,9 @@ type Target struct {
 	// lower ones have gone, and everything is at rest. When one of them stays, the
 	// run ends without.
 	Wave int
-	// Policy takes the place of that of the options, if it is not empty, and Reason that
-	// of an object that the user named.
-	Policy metav1.DeletionPropagation
-	Reason string
+	// Early: the user named something else, with which it would go. It is deleted with
+	// Background, and when it is being deleted already nothing but its end is waited for.
+	Early bool
 }
 
 // Delete deletes the targets with the policy and then does what the garbage

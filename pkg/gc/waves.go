@@ -6,6 +6,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // wavesOf returns the targets by their waves, the first first.
@@ -31,7 +33,7 @@ func (c *Collector) nextWave() bool {
 	}
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	for _, uid := range c.turns.targets {
+	for _, uid := range slices.Concat(c.turns.targets, c.awaited) {
 		if v, ok := c.state.view(uid); ok && !v.gone {
 			c.holdBack(errors.New("not deleted, because what was to go before it is still there: " + v.object.Identity().String()))
 			return false
@@ -44,14 +46,30 @@ func (c *Collector) nextWave() bool {
 			c.report.nameless = append(c.report.nameless, objectOf(t.Identity))
 			continue
 		}
-		if v, ok := c.state.view(t.UID); !ok || v.gone {
+		switch v, ok := c.state.view(t.UID); {
+		case !ok || v.gone:
 			c.enqueueDependents(t.UID)
-			continue
+		case t.Early && v.object.BeingDeleted():
+			c.await(&v.object)
+		default:
+			c.queue.push(task{kind: deleteTarget, uid: t.UID, target: t})
+			c.turns.targets = append(c.turns.targets, t.UID)
 		}
-		c.queue.push(task{kind: deleteTarget, uid: t.UID, target: t})
-		c.turns.targets = append(c.turns.targets, t.UID)
 	}
 	return true
+}
+
+// await has a wave last until an object has gone that is being deleted already: another
+// delete could change how. The caller holds applying.
+func (c *Collector) await(o *graph.Object) {
+	c.awaited = append(c.awaited, o.UID)
+	c.writer.open.set(o.UID, true)
+	switch {
+	case o.OrphaningDependents():
+		c.orphan(o.UID)
+	case o.DeletingDependents():
+		c.enqueueForeground(o.UID)
+	}
 }
 
 // holdBack says of the targets whose turn does not come why.

@@ -3,7 +3,6 @@
 package gc
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -68,14 +67,17 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	if t.Resource.GroupResource() != o.Resource.GroupResource() {
 		o.Resource = &t.Resource
 	}
-	options.Policy = cmp.Or(t.Policy, options.Policy)
+	reason := byUser
+	if t.Early {
+		options.Policy, reason = metav1.DeletePropagationBackground, goesEarly
+	}
 	deleteOptions := metav1.DeleteOptions{PropagationPolicy: &options.Policy, GracePeriodSeconds: options.GracePeriodSeconds}
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(o.UID)
 	}
 	left := false
 	if t.Reselect == nil {
-		o = c.writer.deleteNamed(ctx, o, deleteOptions, cmp.Or(t.Reason, byUser))
+		o = c.writer.deleteNamed(ctx, o, deleteOptions, reason)
 	} else {
 		o, left = c.writer.deleteSelected(ctx, o, deleteOptions, t)
 	}

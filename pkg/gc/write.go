@@ -32,8 +32,11 @@ const (
 	turnPause = 10 * time.Millisecond
 )
 
-// byUser is the reason of the user's own deletes.
-const byUser = "named by the user"
+// The reasons of the user's own deletes, and of those that have to come before one.
+const (
+	byUser    = "named by the user"
+	goesEarly = "goes before what serves it"
+)
 
 // writer sends writes, again where that is right, and takes what became of them into
 // the state and the report. It decides nothing: when an object is another than the one

@@ -63,7 +63,7 @@ func (j *Job) InOrder(named []gc.Target) []gc.Target {
 		for _, id := range wave.Objects {
 			t, is := own[id.UID]
 			if !is { // it would go with a target
-				t = gc.Target{Identity: id, Policy: metav1.DeletePropagationBackground, Reason: "goes before what serves it"}
+				t = gc.Target{Identity: id, Early: true}
 			}
 			t.Wave = number
 			all = append(all, t)

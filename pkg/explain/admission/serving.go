@@ -4,6 +4,7 @@ package admission
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -81,22 +82,47 @@ func (a *Asker) missingNamespace(s *Serving) {
 	}
 }
 
+// Behind returns the pods that answer at a service, as far as they can be read.
+func (a *Asker) Behind(namespace, name string) []types.UID {
+	list, err := a.evidence.List(evidence.EndpointSlices, namespace)
+	if err != nil {
+		return nil // it is noted as unread
+	}
+	var pods []types.UID
+	for endpoint := range endpointsOf(list, name) {
+		if pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "uid"); pod != "" {
+			pods = append(pods, types.UID(pod))
+		}
+	}
+	return pods
+}
+
+// endpointsOf goes over the endpoints of a service.
+func endpointsOf(slices []unstructured.Unstructured, service string) iter.Seq[map[string]any] {
+	return func(yield func(map[string]any) bool) {
+		for i := range slices {
+			if slices[i].GetLabels()["kubernetes.io/service-name"] != service {
+				continue
+			}
+			endpoints, _, _ := unstructured.NestedSlice(slices[i].Object, "endpoints")
+			for _, e := range endpoints {
+				if endpoint, is := e.(map[string]any); is && !yield(endpoint) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // readyEndpoints counts those of a service whose pods do not count as gone.
 func (a *Asker) readyEndpoints(list []unstructured.Unstructured, service string) int {
 	ready := 0
-	for i := range list {
-		if list[i].GetLabels()["kubernetes.io/service-name"] != service {
+	for endpoint := range endpointsOf(list, service) {
+		if pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "uid"); a.evidence.IsGone(types.UID(pod)) {
 			continue
 		}
-		endpoints, _, _ := unstructured.NestedSlice(list[i].Object, "endpoints")
-		for _, e := range endpoints {
-			endpoint, _ := e.(map[string]any)
-			if pod, _, _ := unstructured.NestedString(endpoint, "targetRef", "uid"); a.evidence.IsGone(types.UID(pod)) {
-				continue
-			}
-			if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {
-				ready++
-			}
+		if isReady, stated, _ := unstructured.NestedBool(endpoint, "conditions", "ready"); isReady || !stated {
+			ready++
 		}
 	}
 	return ready

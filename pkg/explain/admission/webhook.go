@@ -201,34 +201,52 @@ func (h *Webhook) About() string {
 	return strings.Join(said, "; ")
 }
 
+// Refusing goes over the webhooks that are asked about an operation on the object, or on
+// a subresource of it, and refuse it when the service that is to answer does not. It says
+// whether it is certain that they are asked.
+func (a *Asker) Refusing(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, bool] {
+	return a.closed(func(h *Webhook) (bool, bool) { return a.matches(h, operation, subresource, n) })
+}
+
 // DeadWebhooks goes over the webhooks that would be asked about an operation on the
 // object, or on a subresource of it, and provably cannot be reached, with what should
 // serve them.
 func (a *Asker) DeadWebhooks(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, *Serving] {
-	return a.dead(func(h *Webhook) bool {
-		matches, certain := a.matches(h, operation, subresource, n)
-		return matches && certain
-	})
+	return a.dead(a.Refusing(n, operation, subresource))
 }
 
 // DeadForPods goes over the webhooks that must allow every pod that is made in the
 // namespace of an object, and provably cannot be reached.
 func (a *Asker) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
 	pods := graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
-	return a.dead(func(h *Webhook) bool {
+	return a.dead(a.closed(func(h *Webhook) (bool, bool) {
 		covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers("CREATE", pods, "") })
 		every := h.ObjectSelector == nil || len(h.ObjectSelector.MatchLabels)+len(h.ObjectSelector.MatchExpressions) == 0
-		return covered && every && len(h.MatchConditions) == 0 && a.selectsNamespace(h.NamespaceSelector, n)
-	})
+		return covered && every && len(h.MatchConditions) == 0 && a.selectsNamespace(h.NamespaceSelector, n), true
+	}))
 }
 
-// dead goes over the webhooks that are asked, must allow what they are asked about, and
-// provably cannot be reached.
-func (a *Asker) dead(asked func(*Webhook) bool) iter.Seq2[*Webhook, *Serving] {
-	return func(yield func(*Webhook, *Serving) bool) {
+// closed goes over the webhooks that are asked, certainly or maybe, and fail closed when a
+// service does not answer.
+func (a *Asker) closed(asked func(*Webhook) (asked, certain bool)) iter.Seq2[*Webhook, bool] {
+	return func(yield func(*Webhook, bool) bool) {
 		all, _ := a.webhooks() // what cannot be read is noted
 		for _, h := range all {
-			if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil || !asked(h) {
+			if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil {
+				continue
+			}
+			if asked, certain := asked(h); asked && !yield(h, certain) {
+				return
+			}
+		}
+	}
+}
+
+// dead goes over those that certainly are asked and provably cannot be reached.
+func (a *Asker) dead(closed iter.Seq2[*Webhook, bool]) iter.Seq2[*Webhook, *Serving] {
+	return func(yield func(*Webhook, *Serving) bool) {
+		for h, certain := range closed {
+			if !certain {
 				continue
 			}
 			if s := a.ServingOf(h); s.Dead && !yield(h, s) {

@@ -58,6 +58,8 @@ type Source struct {
 type Reader struct {
 	source Source
 	ctx    context.Context // of the run
+	// whole is the Reader that this one gets and lists by, nil for none.
+	whole *Reader
 	// Now is the API server's time, at which the run began.
 	Now time.Time
 
@@ -87,6 +89,16 @@ func New(ctx context.Context, source Source) *Reader {
 		objects: map[place]reading{}, lists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
+}
+
+// Without returns a Reader to which some objects of the graph count as gone. What it gets
+// and lists is read once for both.
+func (r *Reader) Without(gone func(types.UID) bool) *Reader {
+	source := r.source
+	source.Gone = gone
+	without := New(r.ctx, source)
+	without.whole = r
+	return without
 }
 
 // place is what a read asks for.
@@ -127,7 +139,11 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 	p := place{resource, namespace, name}
 	known, ok := r.objects[p]
 	if !ok {
-		known.object, known.err = r.source.Cluster.Read(r.ctx, resource, namespace, name)
+		if r.whole != nil {
+			known.object, known.err = r.whole.Get(resource, namespace, name)
+		} else {
+			known.object, known.err = r.source.Cluster.Read(r.ctx, resource, namespace, name)
+		}
 		if known.err == nil && r.gone(known.object.GetUID()) {
 			known = reading{err: apierrors.NewNotFound(resource.GroupResource(), name)}
 		}
@@ -241,7 +257,11 @@ func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([
 	p := place{resource, namespace, ""}
 	l, known := r.lists[p]
 	if !known {
-		l.items, l.err = r.source.Cluster.List(r.ctx, resource, namespace)
+		if r.whole != nil {
+			l.items, l.err = r.whole.List(resource, namespace)
+		} else {
+			l.items, l.err = r.source.Cluster.List(r.ctx, resource, namespace)
+		}
 		if r.source.Gone != nil {
 			l.items = slices.DeleteFunc(slices.Clone(l.items), func(o unstructured.Unstructured) bool { return r.gone(o.GetUID()) })
 		}

@@ -51,7 +51,8 @@
 // # Actions
 //
 //	delete PATH... POLICY [grace=0]      what the Collector is for; "then" between
-//	                                     paths begins the next wave
+//	                                     paths begins the next wave, "early" stands
+//	                                     before one that is no target of the user's
 //	collect                              a pass of the garbage collector
 //	collect in other [only]              one that is limited to a namespace
 //	user delete PATH [POLICY] [grace=0] [uid=nobody] [version=stale] [orphanDependents=true] [dryRun] [-> 409]

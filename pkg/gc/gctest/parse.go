@@ -413,6 +413,8 @@ func (p *parser) actionWord(a *Action, word string) error {
 		}
 	case word == "then" && a.Verb == Delete:
 		a.Then = append(a.Then, len(a.Paths))
+	case word == "early" && a.Verb == Delete:
+		a.Early = append(a.Early, len(a.Paths))
 	case word == "uid=nobody":
 		a.OtherUID = true
 	case word == "version=stale":

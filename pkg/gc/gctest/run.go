@@ -203,7 +203,7 @@ func Act(ctx context.Context, collector *gc.Collector, stage *Stage, a Action) (
 		if slices.Contains(a.Then, i) {
 			wave++
 		}
-		targets = append(targets, gc.Target{Identity: stage.Identity(p), Wave: wave})
+		targets = append(targets, gc.Target{Identity: stage.Identity(p), Wave: wave, Early: slices.Contains(a.Early, i)})
 	}
 	return collector.Delete(ctx, targets, gc.DeleteOptions{Policy: a.Policy, GracePeriodSeconds: a.Grace})
 }

@@ -181,6 +181,8 @@ type Action struct {
 	Paths []Path
 	// Then are the places in Paths at which the next wave of a delete begins.
 	Then []int
+	// Early are the places in Paths of those that the user did not name (gc.Target).
+	Early []int
 	// Policy is that of a delete; empty for none.
 	Policy metav1.DeletionPropagation
 	Grace  *int64
@@ -205,6 +207,9 @@ func (a Action) String() string {
 	for i, p := range a.Paths {
 		if slices.Contains(a.Then, i) {
 			words = append(words, "then")
+		}
+		if slices.Contains(a.Early, i) {
+			words = append(words, "early")
 		}
 		words = append(words, p.String())
 	}
