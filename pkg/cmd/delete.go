@@ -131,7 +131,7 @@ func (o *deleteOptions) run(ctx context.Context) error {
 		return err
 	}
 	found, failed := o.resolve(ctx, s)
-	g, err := o.read(ctx, s, found, missing(failed))
+	g, whole, err := o.read(ctx, s, found, missing(failed))
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	}
 	options := gc.DeleteOptions{Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds()}
 	j := &job{
-		session: s, snapshot: snapshot, graph: g, dangers: o.dangers(g, ids),
+		session: s, snapshot: snapshot, graph: g, whole: whole, dangers: o.dangers(g, ids),
 		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
 		Job:      preview.Job{Policy: options.Policy, Targets: ids},
 	}
@@ -207,29 +207,33 @@ var errTooLateToOrphan = hintedError{
 // background deletion of namespaced objects, whose dependents are all there. Where
 // an owner is to be finished, by the policy or because it is met in the middle of
 // a deletion, everything is read that the user may read: references lead by UID,
-// and so by mistake from anywhere.
-func (o *deleteOptions) read(ctx context.Context, s *session, found []graph.Object, missing []missingError) (*graph.Graph, error) {
+// and so by mistake from anywhere. whole is the graph that was read if it is of the
+// cluster with all labels, which foresight needs: most of what is deleted so needs it.
+func (o *deleteOptions) read(ctx context.Context, s *session, found []graph.Object, missing []missingError) (g, whole *graph.Graph, err error) {
 	namespace, one := o.namespaceOf(s, found, missing)
 	if o.scope == "namespace" && !one {
-		return nil, usageError{errors.New("--scope=namespace goes with objects of one namespace")}
+		return nil, nil, usageError{errors.New("--scope=namespace goes with objects of one namespace")}
 	}
-	scope := cluster.Scope{Labels: simulator.Labels()}
+	scope := cluster.Scope{}
 	if one && o.scope != "cluster" {
-		scope.Namespace, scope.Widened = namespace, o.scope == "auto" && o.cascade != "background"
+		scope = cluster.Scope{Namespace: namespace, Widened: o.scope == "auto" && o.cascade != "background", Labels: simulator.Labels()}
 	}
 	snapshot, err := s.reader.Snapshot(ctx, scope, found...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	g := graph.New(snapshot)
-	if o.scope != "auto" || scope.Namespace == "" || scope.Widened || !finishes(g, found) {
-		return g, nil
+	g = graph.New(snapshot)
+	if scope.Namespace == "" {
+		return g, g, nil
+	}
+	if o.scope != "auto" || scope.Widened || !finishes(g, found) {
+		return g, nil, nil
 	}
 	scope.Widened = true
 	if snapshot, err = s.reader.Snapshot(ctx, scope, found...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return graph.New(snapshot), nil
+	return graph.New(snapshot), nil, nil
 }
 
 // finishes reports whether the deletion of the objects meets an owner that it would

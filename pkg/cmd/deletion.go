@@ -102,6 +102,8 @@ type job struct {
 	session  *session
 	snapshot *graph.Snapshot
 	graph    *graph.Graph
+	// whole is the graph of the cluster with all labels, nil if it was not read.
+	whole *graph.Graph
 	// sentence opens the preview.
 	sentence string
 	// dangers are said before the preview, and so before the question.
@@ -128,9 +130,7 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 		if err := d.printPlan(j, plan, report, sight); err != nil {
 			return err
 		}
-		if better := d.betterOrder(sight); better != "" {
-			fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+better)
-		}
+		d.recommend(sight)
 		if err := d.finish(j.session, j.snapshot); err != nil {
 			return err
 		}
@@ -191,7 +191,7 @@ func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresig
 }
 
 // wouldStick is the exit code of a dry run with --strict: something would remain, or may
-// because its controller goes as well.
+// because its controller goes as well, or not all could be read that tells.
 func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 	if !d.strict {
 		return nil
@@ -199,6 +199,9 @@ func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 	remains := slices.ContainsFunc(report.Outcomes, func(o gc.Outcome) bool { return o.Result == gc.Remaining })
 	if remains || d.order != orderSafe && sight != nil && len(sight.Waves) > 0 {
 		return errRemaining
+	}
+	if sight != nil && len(sight.Unread) > 0 {
+		return errIncomplete
 	}
 	return nil
 }
@@ -359,9 +362,7 @@ func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *
 	if err := render.Foresight(d.ErrOut, style, sight, d.order == orderSafe); err != nil {
 		return err
 	}
-	if better := d.betterOrder(sight); better != "" {
-		fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+better)
-	}
+	d.recommend(sight)
 	if p.Takes >= time.Second && d.wait {
 		fmt.Fprintf(d.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(p.Takes))
 	}

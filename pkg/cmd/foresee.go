@@ -34,13 +34,17 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 		return p, nil, nil
 	}
 	s := j.session
-	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
-	if err != nil {
-		return nil, nil, err
+	whole := j.whole
+	if whole == nil {
+		snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+		if err != nil {
+			return nil, nil, err
+		}
+		whole = graph.New(snapshot)
 	}
 	sight := foresight.Look(ctx, foresight.Input{
 		Plan: p, Server: world.Server, Safe: d.order == orderSafe,
-		Source: evidence.Source{Cluster: s.reader, Graph: graph.New(snapshot), Events: s.reader.Events, Now: world.Now, Wait: wait},
+		Source: evidence.Source{Cluster: s.reader, Graph: whole, Events: s.reader.Events, Now: world.Now, Wait: wait},
 	})
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
@@ -83,15 +87,15 @@ func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) erro
 	return nil
 }
 
-// betterOrder is the command with which nothing of a plan gets stuck that would not have
-// to, empty when there is none.
-func (d *deletion) betterOrder(s *foresight.Sight) string {
+// recommend names the command with which nothing of a plan gets stuck that would not have
+// to, if there is one.
+func (d *deletion) recommend(s *foresight.Sight) {
 	if s == nil || d.order == orderSafe || len(s.Waves) == 0 {
-		return ""
+		return
 	}
 	words := []string{d.name}
 	for _, word := range d.argv {
 		words = append(words, shell.Quote(word))
 	}
-	return strings.Join(words, " ") + " --order=safe"
+	fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+strings.Join(words, " ")+" --order=safe")
 }

@@ -36,7 +36,7 @@ func (l *looker) breaks(silent []api) []Break {
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
 	}
-	return append(all, l.drivers()...)
+	return slices.Concat(all, l.policies(), l.drivers())
 }
 
 // goes reports whether an object of one of the resources goes.

@@ -71,6 +71,8 @@ type looker struct {
 	// held counts by type the objects that go and have foreign finalizers, nil until that
 	// is asked.
 	held map[schema.GroupVersionResource]int
+	// parameters are those of policies, nil until they are asked.
+	parameters []admission.Param
 }
 
 // view is the cluster at one time.

@@ -50,10 +50,9 @@ type Service struct {
 	// Early: its controller, in whatever state, goes or loses what it needs by the plan.
 	// As long as the object is there, that must not happen in a safe order.
 	Early bool
-	// Paused: the object says that it is to be left alone, and its controller may obey.
-	Paused bool
-	// first is Because for when it is.
-	first string
+	// asFirst and first are Outlook and Because for when it is.
+	asFirst Outlook
+	first   string
 	// needs are objects that go and that have to be there as long as the object is, if
 	// it is Early.
 	needs []types.UID
@@ -63,21 +62,18 @@ type Service struct {
 
 // outlook is that of a plan in the usual order, or in a safe one.
 func (s *Service) outlook(safe bool) Outlook {
-	if safe && s.firstIsEnough() {
-		return Expected
+	if safe && s.Doomed && !s.tangled {
+		return s.asFirst
 	}
 	return s.Outlook
 }
 
-// firstIsEnough: the object goes when it is deleted before what its controller needs.
-func (s *Service) firstIsEnough() bool { return s.Doomed && !s.Paused && !s.tangled }
-
 func (s *Service) words(safe bool) string {
 	switch {
-	case safe && s.firstIsEnough():
-		return s.first
-	case safe && s.tangled:
+	case safe && s.Doomed && s.tangled:
 		return strings.Replace(s.Because, unlessFirst, "may get stuck in any order: ", 1)
+	case safe && s.Doomed:
+		return s.first
 	}
 	return s.Because
 }
@@ -112,8 +108,10 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	switch a.Is {
 	case controllers.Served:
 		l.served(&s, n, a)
+		l.doubted(&s, n, a)
 		l.paused(&s, n)
 		l.admitted(&s, n)
+		l.judged(&s, n)
 	case controllers.Unserved:
 		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, does not work: %s", a.By.ID, finalizer, l.now.finder.StateOf(a.By.Workload).Because)
 	case controllers.NotAllowed:
@@ -149,24 +147,35 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer) {
 		}
 	}
 	s.first = fmt.Sprintf("its finalizer %s is removed by %s, which works%s", s.Finalizer, strings.TrimSuffix(by, ","), when)
+	s.Because = s.first
 	if used {
-		s.Outlook, s.Because = Unclear, s.first+"; whether that is so was not looked at"
+		s.whenever(Unclear, s.first+"; whether that is so was not looked at")
 		return
 	}
 	if a.By == nil {
-		s.Because = s.first
 		return
 	}
 	loss := l.loses(n, a.By.Workload)
 	switch {
 	case loss == "":
-		s.Because = s.first
 	case l.podsFirst(n, a.By.Workload):
 		s.Doomed, s.Outlook = true, Stuck
 		s.Because = fmt.Sprintf("stuck: its finalizer %s is served by %s, %s before it", s.Finalizer, by, loss)
 	default:
 		s.Doomed, s.Outlook = true, Racing
 		s.Because = fmt.Sprintf(unlessFirst+"its finalizer %s is served by %s, %s", s.Finalizer, by, loss)
+	}
+}
+
+// doubted notes what could not be read of a controller that works.
+func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
+	if a.By != nil {
+		for _, doubt := range l.now.finder.Doubts(a.By.Workload, n) {
+			s.whenever(Unclear, s.first+"; "+doubt)
+		}
+	}
+	if !l.now.asker.Configured() {
+		s.whenever(Unclear, s.first+"; whether a webhook has to allow that could not be read")
 	}
 }
 
@@ -180,11 +189,9 @@ func (l *looker) paused(s *Service, n graph.Node) {
 	switch {
 	case p == nil:
 	case certain:
-		s.Doomed = false
-		s.worsen(Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, leaves it alone while it is told to: %s", s.By, s.Finalizer, p))
+		s.whenever(Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, leaves it alone while it is told to: %s", s.By, s.Finalizer, p))
 	default:
-		s.worsen(Racing, fmt.Sprintf("gets stuck if %s, which has to remove its finalizer %s, leaves it alone: %s", s.By, s.Finalizer, p))
-		s.Paused = true
+		s.whenever(Racing, fmt.Sprintf("gets stuck if %s, which has to remove its finalizer %s, leaves it alone: %s", s.By, s.Finalizer, p))
 	}
 }
 
@@ -318,16 +325,19 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 		if !certain {
 			outlook, must = Unclear, "may have to"
 		}
-		goes := l.going[h.Config.UID]
-		switch dead := l.now.asker.ServingOf(h).Dead; {
+		goes, serving := l.going[h.Config.UID], l.now.asker.ServingOf(h)
+		switch dead := serving.Dead; {
 		case dead && goes:
 			s.worsen(outlook, fmt.Sprintf("gets stuck unless that goes first: %s %s allow every change of it, and nothing answers at %s", h.Config, must, service))
 		case dead && certain:
-			s.Doomed = false
-			s.worsen(Stuck, fmt.Sprintf("stuck: %s must allow every change of it, and nothing answers at %s", h.Config, service))
+			s.whenever(Stuck, fmt.Sprintf("stuck: %s must allow every change of it, and nothing answers at %s", h.Config, service))
 		case dead:
-			s.worsen(Unclear, fmt.Sprintf("gets stuck if %s has to allow every change of it: nothing answers at %s", h.Config, service))
-		case !goes:
+			s.whenever(Unclear, fmt.Sprintf("gets stuck if %s has to allow every change of it: nothing answers at %s", h.Config, service))
+		case goes:
+		case serving.Unread:
+			s.whenever(Unclear, fmt.Sprintf("gets stuck if %s has to allow every change of it, and nothing answers at %s, which could not be read", h.Config, service))
+			fallthrough
+		default:
 			if silenced, sure := l.silenced(at.Namespace, at.Name); silenced {
 				l.refused(s, service, at.Namespace, at.Name)
 				if !sure {
@@ -348,7 +358,15 @@ func (l *looker) refused(s *Service, service, namespace, name string) {
 	}
 }
 
-// worsen takes a worse outlook.
+// whenever takes a worse outlook that holds in whatever order.
+func (s *Service) whenever(o Outlook, because string) {
+	s.worsen(o, because)
+	if o > s.asFirst {
+		s.asFirst, s.first = o, because
+	}
+}
+
+// worsen takes a worse outlook that holds in the usual order.
 func (s *Service) worsen(o Outlook, because string) {
 	if o > s.Outlook {
 		s.Outlook, s.Because = o, because

@@ -27,7 +27,7 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	var waves []preview.Wave
 	in := map[types.UID]bool{}
 	for _, turn := range l.turns(s, first) {
-		waves = append(waves, preview.Wave{Objects: turn, Why: "their controllers go by this plan, too, and have to be there to remove their finalizers"})
+		waves = append(waves, preview.Wave{Objects: turn, Why: "what removes their finalizers, or has to allow that, goes by this plan, too"})
 		for _, id := range turn {
 			in[id.UID] = true
 		}

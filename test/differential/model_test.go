@@ -414,7 +414,7 @@ func (m *model) run(from []world) ([]world, bool) {
 				m.attempt(&next, i)
 				stack = append(stack, next)
 			}
-			if w.attempts&(1<<i) != 0 && !m.within(i) {
+			if w.attempts&(1<<i) != 0 && (!m.within(i) || m.isPromised(&w, i)) {
 				next := w
 				next.attempts &^= 1 << i
 				stack = append(stack, next)
@@ -434,6 +434,21 @@ func (m *model) within(i int) bool { return m.limits == nil || m.limits.inside&(
 // more.
 func (m *model) mayEnd(i int) bool {
 	return m.limits == nil || m.sees(i) && !(m.limits.only && m.objects[i].namespace == "")
+}
+
+// isPromised reports whether an owner orphans the object that may not be finished. The
+// garbage collector releases such an object or, if the reference leads elsewhere, may
+// delete it before; to leave it is in the spirit of who asked for its orphaning.
+func (m *model) isPromised(w *world, i int) bool {
+	for k, r := range m.objects[i].refs {
+		if w.objects[i].refs[k] == refGone || r.uid < 0 || !m.sees(r.uid) || m.mayEnd(r.uid) {
+			continue
+		}
+		if owner := w.objects[r.uid]; !owner.gone && owner.deleting && owner.orphan {
+			return true
+		}
+	}
+	return false
 }
 
 // dropped returns the model of what is without the definition of the instances.

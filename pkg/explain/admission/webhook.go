@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -140,14 +141,18 @@ func (a *Asker) Configured() bool {
 
 // matches reports whether the API server asks the webhook about an operation on
 // the object, or on a subresource of it. certain is false where conditions in
-// CEL decide.
+// CEL decide, or the labels of a namespace that could not be read.
 func (a *Asker) matches(h *Webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
 	o := n.Object()
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
 	}
 	covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers(operation, *o.Resource, subresource) })
-	return covered && Selects(h.ObjectSelector, o.Labels) && a.selectsNamespace(h.NamespaceSelector, n), len(h.MatchConditions) == 0
+	if !covered || !Selects(h.ObjectSelector, o.Labels) {
+		return false, true
+	}
+	selects, known := a.selectsNamespace(h.NamespaceSelector, n)
+	return selects, known && len(h.MatchConditions) == 0
 }
 
 // Selects reports whether a label selector matches; none matches everything.
@@ -159,22 +164,30 @@ func Selects(selector *metav1.LabelSelector, set map[string]string) bool {
 	return err == nil && s.Matches(labels.Set(set))
 }
 
+func selectsAll(selector *metav1.LabelSelector) bool {
+	return selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0
+}
+
 // selectsNamespace reports whether a namespace selector matches the object's
 // namespace, or the object itself when it is a namespace. Other cluster-scoped
 // objects always match (k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace).
-func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) bool {
+// It may match a namespace that could not be read.
+func (a *Asker) selectsNamespace(selector *metav1.LabelSelector, n graph.Node) (selects, known bool) {
 	o := n.Object()
 	if o.Resource.GroupResource() == evidence.Namespaces.GroupResource() {
-		return Selects(selector, o.Labels)
+		return Selects(selector, o.Labels), true
 	}
-	if o.Namespace == "" {
-		return true
+	if o.Namespace == "" || selectsAll(selector) {
+		return true, true
 	}
 	for _, m := range a.evidence.Named(evidence.Namespaces.GroupResource(), "", o.Namespace) {
-		return Selects(selector, m.Object().Labels)
+		return Selects(selector, m.Object().Labels), true
 	}
 	namespace, err := a.evidence.Get(evidence.Namespaces, "", o.Namespace)
-	return err == nil && Selects(selector, namespace.GetLabels())
+	if err != nil {
+		return !apierrors.IsNotFound(err), apierrors.IsNotFound(err)
+	}
+	return Selects(selector, namespace.GetLabels()), true
 }
 
 // Webhooks returns the entries of all webhook configurations that could be read.
@@ -221,8 +234,8 @@ func (a *Asker) DeadForPods(n graph.Node) iter.Seq2[*Webhook, *Serving] {
 	pods := graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
 	return a.dead(a.closed(func(h *Webhook) (bool, bool) {
 		covered := slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return r.covers("CREATE", pods, "") })
-		every := h.ObjectSelector == nil || len(h.ObjectSelector.MatchLabels)+len(h.ObjectSelector.MatchExpressions) == 0
-		return covered && every && len(h.MatchConditions) == 0 && a.selectsNamespace(h.NamespaceSelector, n), true
+		selects, known := a.selectsNamespace(h.NamespaceSelector, n)
+		return covered && selectsAll(h.ObjectSelector) && len(h.MatchConditions) == 0 && selects, known
 	}))
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -67,6 +68,24 @@ func environmentOf(container map[string]any, note func(kind, name string, option
 			note(kind, name, optional)
 		}
 	}
+}
+
+// Doubts says what could not be read of that which lets a workload, which works, change an
+// object: its rights, and its account. There are none where that does not matter.
+func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
+	var doubts []string
+	id, rights := n.Identity(), f.rights()
+	if !l.otherwise() && len(rights.unread) > 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name) {
+		doubts = append(doubts, "whether that may change it could not be read")
+	}
+	accounts, a := evidence.ServiceAccounts.GroupResource(), l.Account
+	known := a.Name == "default" || len(f.evidence.Named(accounts, a.Namespace, a.Name)) > 0 || f.evidence.Covers(accounts, a.Namespace, a.Name)
+	if !known && !l.elsewhere && !f.StateOf(l).leads {
+		account := evidence.Identity(evidence.ServiceAccounts, a.Namespace, a.Name).String()
+		f.evidence.NoteUnread(account + ": the type could not be listed")
+		doubts = append(doubts, "whether its account "+account+" is there could not be read")
+	}
+	return doubts
 }
 
 // GrantedBy names the bindings and the roles, as Kind/name or Kind/namespace/name, that

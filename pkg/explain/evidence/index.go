@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -140,4 +141,14 @@ func (r *Reader) Served(resource schema.GroupResource) (schema.GroupVersionResou
 		return schema.GroupVersionResource{}, false
 	}
 	return all[0], true
+}
+
+// ServedKind returns the type of a kind that the server has, and whether its objects are
+// in namespaces.
+func (r *Reader) ServedKind(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, served bool) {
+	mapping, err := r.source.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return schema.GroupVersionResource{}, false, false
+	}
+	return mapping.Resource, mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
