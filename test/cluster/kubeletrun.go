@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,10 @@ type kubeletRun struct {
 	binds int                  // pods bound so far
 	ips   int                  // pod IPs given so far
 	since map[moment]time.Time // when a moment was first seen
+
+	// forgetful: the API server does not keep the generation that a status is for, as
+	// 1.33 does with the feature gate PodObservedGenerationTracking off.
+	forgetful atomic.Bool
 }
 
 // A moment is a change in the life of a pod: that it runs, or that it is being
@@ -259,10 +264,15 @@ func (r *kubeletRun) runPod(ctx context.Context, pod *corev1.Pod) (time.Duration
 			return left, nil
 		}
 		return 0, r.updateStatus(ctx, pod, finishedStatus(pod))
-	case pod.Status.ObservedGeneration != pod.Generation:
+	case r.lags(pod):
 		return 0, r.updateStatus(ctx, pod, observedStatus(pod))
 	}
 	return 0, nil
+}
+
+// lags reports whether the status of a pod is for an older generation.
+func (r *kubeletRun) lags(pod *corev1.Pod) bool {
+	return pod.Status.ObservedGeneration != pod.Generation && !r.forgetful.Load()
 }
 
 // terminate shows that the kubelet has seen the deletion, waits for the grace
@@ -272,8 +282,10 @@ func (r *kubeletRun) terminate(ctx context.Context, pod *corev1.Pod) (time.Durat
 		return 0, r.remove(ctx, pod)
 	}
 	elapsed := r.elapsed(moment{uid: pod.UID, terminating: true})
-	if pod.Status.ObservedGeneration != pod.Generation {
-		return 0, r.updateStatus(ctx, pod, observedStatus(pod))
+	if r.lags(pod) {
+		if err := r.updateStatus(ctx, pod, observedStatus(pod)); err != nil || !r.forgetful.Load() {
+			return 0, err // the event of that update comes
+		}
 	}
 	if left := r.grace(pod) - elapsed; left > 0 {
 		return left, nil
@@ -307,7 +319,10 @@ func (r *kubeletRun) remove(ctx context.Context, pod *corev1.Pod) error {
 func (r *kubeletRun) updateStatus(ctx context.Context, pod *corev1.Pod, status corev1.PodStatus) error {
 	pod = pod.DeepCopy()
 	pod.Status = status
-	_, err := r.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	kept, err := r.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	if err == nil && status.ObservedGeneration != 0 && kept.Status.ObservedGeneration == 0 {
+		r.forgetful.Store(true)
+	}
 	return err
 }
 
