@@ -197,7 +197,7 @@ func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 		return nil
 	}
 	remains := slices.ContainsFunc(report.Outcomes, func(o gc.Outcome) bool { return o.Result == gc.Remaining })
-	if remains || d.order != orderSafe && sight != nil && len(sight.Waves) > 0 {
+	if remains || sight != nil && sight.Sticks(d.order == orderSafe) {
 		return errRemaining
 	}
 	if sight != nil && len(sight.Unread) > 0 {
@@ -276,7 +276,9 @@ func (a *deletionAnswer) picture() *draw.Picture {
 	if steps := len(a.plan.Steps); steps > 0 {
 		p.Subtitle = counted(len(p.Nodes), "object") + ", " + counted(steps, "write") + ", " + a.plan.Digest
 	}
-	p.Notes = incomplete(a.job.snapshot)
+	var foreseen strings.Builder // which cannot fail
+	_ = render.Foresight(&foreseen, render.Style{}, a.sight, len(a.plan.Waves) > 0)
+	p.Notes = slices.Concat(incomplete(a.job.snapshot), strings.FieldsFunc(foreseen.String(), func(r rune) bool { return r == '\n' }))
 	return p
 }
 
@@ -454,7 +456,9 @@ func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 	server.Watch(watchContext, j.snapshot, watched(j))
 	server.AwaitWatches(ctx, watchesTake)
 	progress := newProgress(d)
-	report, err := j.Run(ctx, gc.New(server, j.graph, gc.Options{Workers: d.concurrency, Observer: progress.observe, Guard: p.Guard()}))
+	report, err := j.Run(ctx, gc.New(server, j.graph, gc.Options{
+		Workers: d.concurrency, Observer: progress.observe, Guard: p.Guard(), Unforeseen: foresight.Unforeseen(j.graph),
+	}))
 	progress.end(d.ErrOut)
 	if printErr := d.printReport(j, progress.events, report); printErr != nil {
 		return printErr

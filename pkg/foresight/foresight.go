@@ -57,6 +57,8 @@ type Sight struct {
 	// empty when they can; blinds is how that comes out.
 	blind  string
 	blinds Outlook
+	// refused are the objects that may not be deleted.
+	refused map[types.UID]refusal
 }
 
 // looker looks at the cluster now, and as it will be.
@@ -122,6 +124,17 @@ func isForeign(finalizer string) bool {
 	return len(known) == 0 || known[0].Builtin == "" || known[0].Builtin == finalizers.CloudControllerManager
 }
 
+// Unforeseen returns a function that reports whether an object has a finalizer of somebody
+// which it did not have in the graph.
+func Unforeseen(g *graph.Graph) func(*graph.Object) bool {
+	return func(o *graph.Object) bool {
+		n, known := g.Node(o.UID)
+		return slices.ContainsFunc(o.Finalizers, func(finalizer string) bool {
+			return isForeign(finalizer) && !(known && n.HasFinalizer(finalizer))
+		})
+	}
+}
+
 // Look finds out what a plan does not tell by itself. What cannot be read makes things
 // uncertain, and is no error.
 func Look(ctx context.Context, in Input) *Sight {
@@ -145,6 +158,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	}
 	silent := l.silent()
 	s.blind, s.blinds = l.blinded(silent)
+	s.refused = l.refusals()
 	s.Waves, s.Breaks, s.Lost, s.Returns = l.waves(s), l.breaks(silent), l.lost(), l.returns()
 	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
 	return s
@@ -220,6 +234,7 @@ func (s *Sight) Tell(p *preview.Plan) {
 			o.Reason = worst.words(s.safe)
 		}
 	}
+	s.tellRefused(p)
 }
 
 // blinded is what becomes of a namespace that cannot be emptied.

@@ -96,6 +96,13 @@ func (l *looker) claimsOf(n graph.Node) []Loss {
 		return []Loss{{Object: id, Says: fmt.Sprintf("whether its claims stay is not known: it could not be read: %v", err), Stays: true}}
 	}
 	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	if len(templates) > 0 && !l.now.evidence.Covers(evidence.Claims.GroupResource(), id.Namespace, "") {
+		whenDeleted := cmp.Or(evidence.Nested(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"), "Retain")
+		return []Loss{{
+			Object: id, Stays: whenDeleted == "Retain",
+			Says: "what claims it has could not be read; its persistentVolumeClaimRetentionPolicy for when it is deleted is " + whenDeleted,
+		}}
+	}
 	var stay []graph.Identity
 	for _, t := range templates {
 		template, _ := t.(map[string]any)

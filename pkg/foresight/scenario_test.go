@@ -22,7 +22,7 @@ import (
 )
 
 // TestScenarios runs the scenarios in testdata/*.txt. The first line of a case says what
-// is deleted; with "safe" before it the order is to be safe. Then comes a cluster, as
+// is deleted; with "safe" before it the order is to be safe, and with "orphan" dependents stay. Then comes a cluster, as
 // explaintest.World reads it, and after a line with -- what is foreseen: what becomes of
 // each object, and the waves.
 func TestScenarios(t *testing.T) {
@@ -38,14 +38,17 @@ func TestScenarios(t *testing.T) {
 func foreseen(t *testing.T, given string) string {
 	order, text, _ := strings.Cut(given, "\n")
 	words := strings.Fields(order)
-	safe := words[0] == "safe"
-	if safe {
+	safe, policy := words[0] == "safe", metav1.DeletePropagationBackground
+	if words[0] == "orphan" {
+		policy = metav1.DeletePropagationOrphan
+	}
+	if words[0] != "delete" {
 		words = words[1:]
 	}
 	w := explaintest.Parse(t, text)
 	g := w.Graph()
 	g.Snapshot().Facts = facts(w)
-	job := &preview.Job{Policy: metav1.DeletePropagationBackground}
+	job := &preview.Job{Policy: policy}
 	for _, name := range words[1:] {
 		job.Targets = append(job.Targets, named(t, g, name))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -131,7 +132,24 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	if a.By != nil && l.loses(n, a.By.Workload) != "" {
 		s.Early, s.needs = true, append(s.needs, l.needs(n, a.By.Workload)...)
 	}
+	if a.Is == controllers.Unclear {
+		l.maybe(&s, n, a)
+	}
 	return s
+}
+
+// maybe notes that something goes which may be the controller of a finalizer of which that
+// is not known: as long as the object is there, it had better not.
+func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
+	var going []string
+	for _, w := range a.Maybe() {
+		if name := w.ID.String(); l.loses(n, w) != "" && !slices.Contains(going, name) {
+			s.Early, s.needs, going = true, append(s.needs, l.needs(n, w)...), append(going, name)
+		}
+	}
+	if len(going) > 0 {
+		s.Because += "; the plan takes away " + strings.Join(going, ", ") + ", or what that needs"
+	}
 }
 
 // served is a finalizer whose controller works now.
@@ -224,7 +242,7 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 		id, is := l.named[name]
 		return id, is && !l.goesAfter(id.UID, n.UID())
 	}
-	if l.going[w.ID.UID] && !l.goesAfter(w.ID.UID, n.UID()) {
+	if l.going[w.ID.UID] && !l.goesAfter(w.ID.UID, n.UID()) && !l.leavesPods(w) {
 		return "which goes" + l.with(w.ID)
 	}
 	account := accountOf(w)
@@ -243,6 +261,12 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 		return "whose last pod is on " + id.String() + ", which goes"
 	}
 	return ""
+}
+
+// leavesPods reports whether the pods of a workload that goes are orphaned, and work on.
+func (l *looker) leavesPods(w *controllers.Workload) bool {
+	_, namespace := l.named["Namespace/"+w.ID.Namespace]
+	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && w.Selector != nil
 }
 
 func accountOf(w *controllers.Workload) string {
@@ -265,10 +289,14 @@ func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	return needs
 }
 
-// with says with what an object goes that no write of the plan is for.
+// with says by which write of the plan an object goes, or with what if none is for it. The
+// writes of a safe order are not known yet.
 func (l *looker) with(id graph.Identity) string {
 	for i := range l.Plan.Report.Steps {
 		if l.Plan.Report.Steps[i].Object.UID == id.UID {
+			if l.Safe {
+				return ""
+			}
 			return fmt.Sprintf(" (step %d)", i+1)
 		}
 	}
@@ -307,12 +335,13 @@ func (l *looker) nodesGo(w *controllers.Workload) (first graph.Identity, all boo
 // deletion begins: nothing but namespaces is deleted by the plan itself, both are in one
 // of them, and it is emptied of its pods before all else.
 func (l *looker) podsFirst(n graph.Node, w *controllers.Workload) bool {
-	for i := range l.Plan.Job.Targets {
-		if !l.Plan.Job.Targets[i].Resource.IsNamespace() {
-			return false
-		}
-	}
-	return l.Server.PodsFirst() && len(l.Plan.Job.Targets) > 0 && l.going[w.ID.UID] && n.Namespace() != "" && n.Namespace() == w.ID.Namespace && !n.BeingDeleted()
+	return l.Server.PodsFirst() && l.onlyNamespaces() && l.going[w.ID.UID] && n.Namespace() != "" && n.Namespace() == w.ID.Namespace && !n.BeingDeleted()
+}
+
+// onlyNamespaces reports whether the plan itself deletes nothing else.
+func (l *looker) onlyNamespaces() bool {
+	targets := l.Plan.Job.Targets
+	return len(targets) > 0 && !slices.ContainsFunc(targets, func(id graph.Identity) bool { return !id.Resource.IsNamespace() })
 }
 
 // admitted looks at the webhooks that have to allow that the finalizer is removed: one

@@ -52,6 +52,10 @@ type Options struct {
 	// and remains with that as the reason. It may be called by several goroutines at
 	// once; nil allows everything.
 	Guard func(graph.Object) error
+	// Unforeseen reports whether an object of a wave that is to come needs something that
+	// nobody knew of when the waves were made: then that wave is not begun. It is called
+	// by one goroutine at a time; nil stands for never.
+	Unforeseen func(*graph.Object) bool
 }
 
 // Collector runs the algorithm. It is used once: for one Delete or one
@@ -88,6 +92,8 @@ type Collector struct {
 	waves [][]*Target
 	// awaited are objects of past waves that were in deletion before.
 	awaited []types.UID
+	// unforeseen are objects that were made or changed since the waves were.
+	unforeseen []types.UID
 	// resolved has the resolutions by apiVersion and kind.
 	resolved  map[[2]string]resolution
 	resolving sync.Mutex
@@ -326,6 +332,9 @@ func (c *Collector) apply(e Event) {
 	}
 	if change.late {
 		return
+	}
+	if !change.removed {
+		c.remember(&e.Object)
 	}
 	mine := c.mine(change.uid)
 	if mine && (change.removed || e.Object.BeingDeleted()) {

@@ -20,7 +20,7 @@ import (
 type session struct {
 	name string
 	// world is as parseWorld reads it, do "collect", "delete NAME ... POLICY" or, when
-	// a selector has chosen them, "select NAME ... POLICY".
+	// a selector has chosen them, "select NAME ... POLICY"; "then" begins the next wave.
 	world, do string
 	// script is what happens out of turn, as fake has it.
 	script string
@@ -43,7 +43,13 @@ func perform(t *testing.T, f *fake, g *graph.Graph, do string, options Options) 
 	if fields[0] == "collect" {
 		r, err = c.Collect(ctx, "")
 	} else {
-		targets := targetsOf(g, fields[1:len(fields)-1]...)
+		var targets []Target
+		for wave, names := range strings.Split(strings.Join(fields[1:len(fields)-1], " "), " then ") {
+			for _, target := range targetsOf(g, strings.Fields(names)...) {
+				target.Wave = wave
+				targets = append(targets, target)
+			}
+		}
 		if fields[0] == "select" {
 			targets = f.selects(targets)
 		}

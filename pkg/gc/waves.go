@@ -39,6 +39,12 @@ func (c *Collector) nextWave() bool {
 			return false
 		}
 	}
+	for _, uid := range c.unforeseen {
+		if v, ok := c.state.view(uid); ok && !v.gone && c.options.Unforeseen(&v.object) {
+			c.holdBack(errors.New("not deleted, because it would take along what was made or changed meanwhile: " + v.object.Identity().String()))
+			return false
+		}
+	}
 	wave := c.waves[0]
 	c.waves, c.turns.rested = c.waves[1:], false
 	for _, t := range wave {
@@ -57,6 +63,22 @@ func (c *Collector) nextWave() bool {
 		}
 	}
 	return true
+}
+
+// remember notes an object that goes with a wave which is to come, and of which that wave's
+// maker did not know all. The caller holds applying.
+func (c *Collector) remember(o *graph.Object) {
+	if len(c.waves) == 0 || c.options.Unforeseen == nil || !c.options.Unforeseen(o) || slices.Contains(c.unforeseen, o.UID) {
+		return
+	}
+	for _, t := range slices.Concat(c.waves...) {
+		inside := t.Resource.IsNamespace() && t.Name == o.Namespace
+		instance := t.Resource.IsCRD() && t.Name == o.Resource.GroupResource().String()
+		if inside || instance || c.report.includes(o.UID) {
+			c.unforeseen = append(c.unforeseen, o.UID)
+			return
+		}
+	}
 }
 
 // await has a wave last until an object has gone that is being deleted already: another

@@ -211,7 +211,18 @@ func (h *Webhook) About() string {
 		}
 		said = append(said, strings.ReplaceAll(about, "*", "all"))
 	}
-	return strings.Join(said, "; ")
+	about := strings.Join(said, "; ")
+	if !selectsAll(h.NamespaceSelector) || !selectsAll(h.ObjectSelector) || len(h.MatchConditions) > 0 {
+		about += ", as far as its selectors and conditions have it"
+	}
+	return about
+}
+
+// Matches reports whether the API server asks the webhook about an operation on the object.
+// certain is false where conditions in CEL decide, or the labels of a namespace that could
+// not be read.
+func (a *Asker) Matches(h *Webhook, operation string, n graph.Node) (matches, certain bool) {
+	return a.matches(h, operation, "", n)
 }
 
 // Refusing goes over the webhooks that are asked about an operation on the object, or on

@@ -23,6 +23,7 @@ type Finder struct {
 
 	allowed  *rights
 	running  *inventory
+	repeated []*Workload
 	states   map[graph.Identity]State
 	searches map[string]*Search
 	managers map[string]managers
@@ -70,6 +71,8 @@ type Answer struct {
 	Helped bool
 	// Why says what makes it unclear.
 	Why string
+	// might are those of which nothing tells but that they could.
+	might []*Workload
 }
 
 // Others returns the candidates that do not run either, and of which one may be the
@@ -149,7 +152,7 @@ func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, string) {
 		if s.OrphanLease != nil {
 			return Served, ""
 		}
-		return f.withoutCandidates(n, s)
+		return f.withoutCandidates(n, a)
 	}
 	return Unclear, a.undecided()
 }
@@ -161,8 +164,8 @@ func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
 		return Unclear, a.undecided() + "; somebody who is no workload here renews a lease for it"
 	}
 	if !c.Named && !c.similar(s) {
-		if possible := f.possible(n, s); possible != "" {
-			return Unclear, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.ID, Dead, possible)
+		if a.might = f.possible(n, s); len(a.might) > 0 {
+			return Unclear, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.ID, Dead, namesOf(a.might))
 		}
 	}
 	if f.evidence.Ending(c.ID.Namespace) {
@@ -172,16 +175,18 @@ func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
 }
 
 // withoutCandidates is a finalizer for which no workload was found.
-func (f *Finder) withoutCandidates(n graph.Node, s *Search) (Situation, string) {
+func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, string) {
+	s := a.Search
 	switch why := f.doubt(s); {
 	case why != "":
 		return Unclear, why
 	case f.inEnding(n, s):
 		return Displaced, ""
 	}
-	switch names := f.possible(n, s); {
-	case names != "":
-		return Unclear, "nothing says whose it is; what runs and could remove it: " + names
+	a.might = f.possible(n, s)
+	switch {
+	case len(a.might) > 0:
+		return Unclear, "nothing says whose it is; what runs and could remove it: " + namesOf(a.might)
 	case s.byPerson():
 		return Manual, ""
 	}
@@ -257,20 +262,20 @@ func (f *Finder) doubt(s *Search) string {
 	return ""
 }
 
-// possible names the workloads that work, could change the object, and may
+// possible returns the workloads that work, could change the object, and may
 // therefore serve a finalizer that nothing else tells anything about.
-func (f *Finder) possible(n graph.Node, s *Search) string {
+func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	id := n.Identity()
 	if len(s.Known) > 0 {
-		return ""
+		return nil
 	}
 	setters, _ := f.managersIn(n, s.Finalizer)
 	key := id.Namespace + " " + strings.Join(setters, " ")
-	if said, known := s.possible[key]; known {
-		return said
+	if found, known := s.possible[key]; known {
+		return found
 	}
-	var names []string
-	for _, l := range f.inventory().workloads {
+	var found []*Workload
+	for _, l := range slices.Concat(f.inventory().workloads, f.periodic(s)) {
 		may := !isPerson(l.ID.Name) && f.rights().mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
 		c := Candidate{Workload: l}
 		// What a person set is nobody's by its name: whoever may change anything is
@@ -279,10 +284,27 @@ func (f *Finder) possible(n graph.Node, s *Search) string {
 		if !may || stranger || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
 			continue
 		}
-		if names = append(names, l.ID.String()); len(names) == evidence.MaxShown {
+		if found = append(found, l); len(found) == evidence.MaxShown {
 			break
 		}
 	}
-	s.possible[key] = strings.Join(names, ", ")
-	return s.possible[key]
+	s.possible[key] = found
+	return found
+}
+
+func namesOf(workloads []*Workload) string {
+	var names []string
+	for _, l := range workloads {
+		names = append(names, l.ID.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// Maybe returns the workloads of which one may remove the finalizer, when that is Unclear.
+func (a *Answer) Maybe() []*Workload {
+	maybe := slices.Clone(a.might)
+	for i := range a.Among {
+		maybe = append(maybe, a.Among[i].Workload)
+	}
+	return maybe
 }

@@ -89,7 +89,7 @@ type Search struct {
 	Looked          evidence.Fact
 	// possible has by namespace what may serve the finalizer although nothing
 	// says so.
-	possible map[string]string
+	possible map[string][]*Workload
 	// states are those of the candidates, with the leases for the finalizer.
 	states map[graph.Identity]State
 }
@@ -106,7 +106,7 @@ func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) 
 	if s, done := f.searches[key]; done {
 		return s
 	}
-	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string]string{}, states: map[graph.Identity]State{}}
+	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string][]*Workload{}, states: map[graph.Identity]State{}}
 	f.searches[key] = s
 	s.groups, s.own = f.groupsOf(s)
 	f.managersOf(s, n)

@@ -91,26 +91,29 @@ func (l *Workload) otherwise() bool { return l.elsewhere || l.impersonates }
 // cronJobs returns those that are called after a program. They are looked for only when
 // something names one: most do not serve a finalizer, whatever they may.
 func (f *Finder) cronJobs(s *Search, program string) []*Workload {
+	return slices.DeleteFunc(slices.Clone(f.periodic(s)), func(l *Workload) bool { return !l.calledBy(program) })
+}
+
+// periodic returns all CronJobs.
+func (f *Finder) periodic(s *Search) []*Workload {
 	if len(f.evidence.Instances(cronJobs.GroupResource())) == 0 && f.evidence.Covers(cronJobs.GroupResource(), "", "") {
 		return nil
 	}
-	var found []*Workload
 	items := f.listFor(cronJobs, &s.workloadsUnread)
+	if len(f.repeated) == len(items) {
+		return f.repeated
+	}
+	f.repeated = nil
 	for i := range items {
 		template, _, _ := unstructured.NestedMap(items[i].Object, "spec", "jobTemplate", "spec", "template", "spec")
 		var spec podSpec
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) != nil {
-			continue
-		}
-		l := &Workload{
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) // one that cannot be read has no programs
+		f.repeated = append(f.repeated, &Workload{
 			ID: evidence.IdentityOf(cronJobs, "CronJob", &items[i]), whole: &items[i], Replicas: -1, Selector: labels.Nothing(),
 			Account: accountIn(items[i].GetNamespace(), spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
-		}
-		if l.calledBy(program) {
-			found = append(found, l)
-		}
+		})
 	}
-	return found
+	return f.repeated
 }
 
 // Ref names the workload for kubectl.

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+)
+
+// refusal says why an object of the plan may not be deleted.
+type refusal struct {
+	outlook Outlook
+	why     string
+}
+
+// refusals finds what a webhook has to allow the deletion of that nothing answers for, now
+// or when the plan takes that away: the namespace controller deletes one object after the
+// other, and what answers is among them.
+func (l *looker) refusals() map[types.UID]refusal {
+	refused := map[types.UID]refusal{}
+	for _, h := range l.now.asker.Webhooks() {
+		if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil || !h.Asked("DELETE") {
+			continue
+		}
+		for uid := range l.going {
+			n, ok := l.node(uid)
+			if !ok || n.BeingDeleted() {
+				continue
+			}
+			if r := l.refusal(h, n); r.outlook > refused[uid].outlook {
+				refused[uid] = r
+			}
+		}
+	}
+	return refused
+}
+
+// refusal is what one webhook means for the deletion of an object.
+func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
+	asked, certain := l.now.asker.Matches(h, "DELETE", n)
+	if !asked {
+		return refusal{}
+	}
+	at, goes := h.ClientConfig.Service, l.going[h.Config.UID]
+	service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
+	outlook, silence := Expected, "nothing answers at "
+	if l.now.asker.ServingOf(h).Dead {
+		if outlook = Stuck; goes {
+			outlook = Racing
+		}
+	} else if silenced, sure := l.silenced(at.Namespace, at.Name); silenced && !goes {
+		silence = "by the plan nothing answers any more at "
+		switch {
+		case !sure:
+			outlook = Unclear
+		case l.Server.PodsFirst() && n.Namespace() == at.Namespace && !n.Resource().IsPod() && l.onlyNamespaces() && l.podsGo(at.Namespace, at.Name):
+			outlook = Stuck
+		default:
+			outlook = Racing
+		}
+	}
+	if !certain {
+		outlook = min(outlook, Unclear)
+	}
+	word := "may get stuck"
+	if outlook == Stuck {
+		word = "stuck"
+	}
+	return refusal{outlook, fmt.Sprintf("%s: %s must allow its deletion, and %s%s", word, h.Config, silence, service)}
+}
+
+// podsGo reports whether all go that answers at a service, which are pods.
+func (l *looker) podsGo(namespace, name string) bool {
+	behind := l.now.asker.Behind(namespace, name)
+	return len(behind) > 0 && !slices.ContainsFunc(behind, func(pod types.UID) bool { return !l.going[pod] })
+}
+
+// tellRefused says of what may not be deleted, and of the namespaces in which that is, that
+// they stay or may stay.
+func (s *Sight) tellRefused(p *preview.Plan) {
+	inside := map[string]*gc.Outcome{}
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		r, is := s.refused[o.Object.UID]
+		if !is || o.Result != gc.Deleted {
+			continue
+		}
+		o.Reason, o.Result = r.why, gc.Unknown
+		if r.outlook == Stuck {
+			o.Result = gc.Remaining
+		}
+		delete(p.Expected, o.Object.UID)
+		if before := inside[o.Object.Namespace]; before == nil || before.Result == gc.Unknown && o.Result == gc.Remaining {
+			inside[o.Object.Namespace] = o
+		}
+	}
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		if in := inside[o.Object.Name]; in != nil && o.Object.Resource.IsNamespace() && o.Result == gc.Deleted {
+			o.Result, o.Reason = in.Result, "what is in it must go first: "+in.Object.Identity().String()
+			delete(p.Expected, o.Object.UID)
+		}
+	}
+}
+
+// Sticks reports whether something gets stuck, or may, by the order in which the plan is
+// carried out.
+func (s *Sight) Sticks(safe bool) bool {
+	if s.blind != "" && (s.blinds != Racing || !safe) {
+		return true
+	}
+	for _, r := range s.refused {
+		if r.outlook >= Racing {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Services, func(service Service) bool { return service.outlook(safe) >= Racing })
+}
