@@ -46,6 +46,8 @@ func (l *looker) lost() []Loss {
 			all = append(all, l.volumeOf(n)...)
 		case statefulSets.GroupResource():
 			all = append(all, l.claimsOf(n)...)
+		case evidence.ServiceAccounts.GroupResource():
+			all = append(all, l.tokensOf(n)...)
 		}
 		all = append(all, l.guarded(n)...)
 	}
@@ -145,9 +147,41 @@ func (l *looker) guarded(n graph.Node) []Loss {
 		}
 		for _, m := range l.now.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata) {
 			if m.WaitsFor != "" && m.WhileUsed != finalizers.OnlyWaits && !m.Harmless {
-				all = append(all, Loss{Object: n.Identity(), Says: fmt.Sprintf("before it goes, %s (finalizer %s of %s)", m.WaitsFor, finalizer, m.Product)})
+				all = append(all, Loss{Object: n.Identity(), Says: fmt.Sprintf("before it goes, %s%s (finalizer %s of %s)", m.WaitsFor, l.deployed(n), finalizer, m.Product)})
 			}
 		}
 	}
 	return all
+}
+
+// inventories are where the objects of a type have what they deployed.
+var inventories = map[schema.GroupResource][]string{
+	applications:   {"status", "resources"},
+	kustomizations: {"status", "inventory", "entries"},
+}
+
+// deployed counts what an object has deployed, where its status tells.
+func (l *looker) deployed(n graph.Node) string {
+	path, has := inventories[n.Resource().GroupResource()]
+	if !has {
+		return ""
+	}
+	full, err := l.whole(n)
+	if err != nil {
+		return "" // it is noted as unread
+	}
+	items, _, _ := unstructured.NestedSlice(full.Object, path...)
+	return ", by its status " + evidence.Number(len(items), "object")
+}
+
+var secrets = schema.GroupResource{Resource: "secrets"}
+
+// tokensOf says that the Secrets with tokens of an account go with it
+// (pkg/controller/serviceaccount/tokens_controller.go). Whose they are only the whole
+// Secrets tell, which are not read.
+func (l *looker) tokensOf(n graph.Node) []Loss {
+	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || len(l.now.evidence.Within(secrets, n.Namespace())) == 0 {
+		return nil
+	}
+	return []Loss{{Object: n.Identity(), Says: "Secrets with tokens for it, if there are any, go as well"}}
 }

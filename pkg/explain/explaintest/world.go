@@ -35,6 +35,7 @@ var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 const served = `
 v1 Pod pods namespaced
 v1 ConfigMap configmaps namespaced
+v1 Secret secrets namespaced
 v1 PersistentVolumeClaim persistentvolumeclaims namespaced
 v1 PersistentVolume persistentvolumes cluster
 v1 Namespace namespaces cluster
@@ -74,6 +75,7 @@ apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions clust
 example.com/v1 Widget widgets namespaced
 kafka.strimzi.io/v1 KafkaTopic kafkatopics namespaced
 acme.cert-manager.io/v1 Challenge challenges namespaced
+argoproj.io/v1alpha1 Application applications namespaced
 aws.crossplane.io/v1beta1 ProviderConfig providerconfigs cluster
 aws.crossplane.io/v1beta1 ProviderConfigUsage providerconfigusages cluster
 s3.aws.crossplane.io/v1beta1 Bucket buckets cluster
