@@ -163,8 +163,8 @@ func reduceParts(resource string, object map[string]any) {
 	}
 }
 
-// volumeSources are the fields of the spec of a PersistentVolume that say what it is,
-// and not how it is reached.
+// reduceVolume keeps of the spec of a PersistentVolume what it is, and not how it is
+// reached.
 func reduceVolume(spec map[string]any) {
 	if csi, ok := spec["csi"].(map[string]any); ok {
 		keep(csi, "driver", "volumeHandle")
@@ -359,19 +359,28 @@ func at(object map[string]any, path ...string) (map[string]any, bool) {
 
 // NewEntry is the entry of a whole object: reduced, with its metadata first.
 func NewEntry(resource schema.GroupResource, object map[string]any) (*Entry, error) {
-	kept := Reduce(resource, object)
-	metadata, err := json.Marshal(kept["metadata"])
+	text, err := metadataFirst(Reduce(resource, object))
 	if err != nil {
 		return nil, err
-	}
-	delete(kept, "metadata")
-	rest, err := json.Marshal(kept)
-	if err != nil {
-		return nil, err
-	}
-	text := slices.Concat([]byte(`{"metadata":`), metadata, []byte(`}`))
-	if len(kept) > 0 {
-		text = slices.Concat(text[:len(text)-1], []byte(`,`), rest[1:])
 	}
 	return &Entry{Object: text, Whole: true}, nil
+}
+
+// metadataFirst is the JSON of an object that begins with its metadata. These are taken
+// out of it.
+func metadataFirst(object map[string]any) ([]byte, error) {
+	metadata, err := json.Marshal(object["metadata"])
+	if err != nil {
+		return nil, err
+	}
+	delete(object, "metadata")
+	rest, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	text := slices.Concat([]byte(`{"metadata":`), metadata)
+	if len(object) == 0 {
+		return append(text, '}'), nil
+	}
+	return slices.Concat(text, []byte(`,`), rest[1:]), nil
 }

@@ -46,8 +46,6 @@ type File struct {
 	answers map[string]*Answer
 	lists   map[schema.GroupResource][]*list
 	ones    map[one]*One
-	// printed: it was made of what kubectl printed.
-	printed bool
 
 	mu    sync.Mutex
 	cache []member

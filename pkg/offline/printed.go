@@ -405,9 +405,5 @@ func (p *printed) file(now time.Time) (*File, error) {
 	if err := w.Close(now); err != nil {
 		return nil, err
 	}
-	f, err := Open(bytes.NewReader(text.Bytes()), int64(text.Len()))
-	if err == nil {
-		f.printed = true
-	}
-	return f, err
+	return Open(bytes.NewReader(text.Bytes()), int64(text.Len()))
 }

@@ -4,6 +4,7 @@ package offline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -429,7 +430,7 @@ func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, 
 		})
 		switch {
 		case err != nil || failed != nil:
-			return place{}, firstOf(err, failed)
+			return place{}, cmp.Or(err, failed)
 		case next >= 0:
 			return place{at.chunk, next}, nil
 		}
@@ -438,13 +439,6 @@ func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, 
 		return place{len(l.chunks), 0}, nil
 	}
 	return place{}, nil
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // place is where a page begins; the zero place is the beginning, and that of no page.
