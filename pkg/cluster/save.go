@@ -32,6 +32,8 @@ import (
 type SaveOptions struct {
 	// Namespace limits types with namespaces to one, empty for all.
 	Namespace string
+	// Begun is when reading begins, by the server's clock.
+	Begun time.Time
 	// Wait lets the time pass that a second look at leases needs; nil takes none.
 	Wait func(context.Context, time.Duration)
 	// Progress is told of each type before it is listed; nil is for nobody.
@@ -255,7 +257,7 @@ func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool)
 		err := s.page(resource, namespace, acceptLists, pageParameters(token, inOne), func(body io.Reader) (err error) {
 			list, err = decodeList(&decoder, body, func(o *graph.Object) error {
 				o.Resource = resource
-				if (o.BeingDeleted() || len(o.Finalizers) > 0) && len(whole) < maxSingles {
+				if len(whole) < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(o)) {
 					whole = append(whole, ownObject(o))
 				}
 				return s.add(metadataEntry(o), o)
@@ -271,6 +273,15 @@ func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool)
 			return version, whole, nil, nil
 		}
 	}
+}
+
+// young is how young an object without a controller is whose maker explanations name
+// (pkg/explain, remade).
+const young = 5 * time.Minute
+
+// justMade reports whether explanations ask who made an object.
+func (s *saver) justMade(o *graph.Object) bool {
+	return s.options.Begun.Sub(o.CreationTimestamp.Time) <= young && metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences}) == nil
 }
 
 // ownObject is as much of an object as is needed to ask for it.

@@ -114,7 +114,7 @@ func (o *snapshotOptions) write(ctx context.Context, s *session, recording *clus
 	header := offline.Header{
 		Begun: begun.UTC(), Server: recording.Version(), ContextNamespace: s.namespace, Redacted: o.redact, Contents: s.reader.Contents(),
 	}
-	options := cluster.SaveOptions{Wait: wait}
+	options := cluster.SaveOptions{Begun: begun, Wait: wait}
 	if s.enforced {
 		options.Namespace, header.Namespace = s.namespace, s.namespace
 	}

@@ -85,8 +85,8 @@ var keptAnnotation = regexp.MustCompile(`(?i)(^meta\.helm\.sh/release-name(space
 	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$)`)
 
 // reduceMetadata drops annotations but those that matter, and of managed fields all but
-// who set finalizers. Those of an object that is not being deleted and has no finalizers
-// go, unless it is a pod that nobody owns: they may tell who made it.
+// who wrote, when, and who set finalizers. Those of an object that is not being deleted,
+// has no finalizers and has a controller go: of others they tell who made them.
 func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 	for field := range metadata {
 		if !slices.Contains(keptMetadata, field) {
@@ -104,8 +104,7 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 		}
 	}
 	entries, _ := metadata["managedFields"].([]any)
-	made := resource.String() == "pods" && metadata["ownerReferences"] == nil
-	if metadata["deletionTimestamp"] == nil && metadata["finalizers"] == nil && !made {
+	if metadata["deletionTimestamp"] == nil && metadata["finalizers"] == nil && (controlled(metadata) || resource.Resource == "events") {
 		entries = nil
 	}
 	for _, entry := range entries {
@@ -116,6 +115,13 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 	if len(entries) == 0 {
 		delete(metadata, "managedFields")
 	}
+}
+
+// controlled reports whether an object has an owner that is its controller.
+func controlled(metadata map[string]any) bool {
+	found := false
+	eachOf(metadata["ownerReferences"], func(ref map[string]any) { found = found || ref["controller"] == true })
+	return found
 }
 
 // reduceManaged keeps of an entry of managed fields the manager, the time, and which
