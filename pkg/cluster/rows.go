@@ -9,6 +9,8 @@ import (
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -54,8 +56,8 @@ func (s *saver) row(resource *graph.Resource, table *metav1.Table, object stdjso
 	if resource.Resource == "events" && !s.wantedEvent(object) {
 		return nil
 	}
-	e, o, err := newEntry(resource, object)
-	if err != nil {
+	var whole unstructured.Unstructured
+	if err := json.Unmarshal(object, &whole.Object); err != nil {
 		return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
 	}
 	var status Status
@@ -63,15 +65,16 @@ func (s *saver) row(resource *graph.Resource, table *metav1.Table, object stdjso
 		status = rowStatus(table)
 	}
 	if status == (Status{}) && !withoutStatus[resource.GroupResource().String()] && !graph.BuiltinGroup(resource.Group) {
-		status = conditionStatus(object)
+		status = conditionStatus(whole.Object)
+	}
+	if resource.GroupResource() == leases.GroupResource() {
+		s.noteLease(&whole)
+	}
+	e, o, err := newEntry(resource, &whole)
+	if err != nil {
+		return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
 	}
 	e.Ready, e.Status = status.Ready, status.Status
-	if resource.GroupResource() == leases.GroupResource() {
-		var view map[string]any
-		if stdjson.Unmarshal(object, &view) == nil {
-			s.noteLease(o, view)
-		}
-	}
 	return s.add(e, o)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -31,6 +32,8 @@ import (
 type SaveOptions struct {
 	// Namespace limits types with namespaces to one, empty for all.
 	Namespace string
+	// Begun is when reading begins, by the server's clock.
+	Begun time.Time
 	// Wait lets the time pass that a second look at leases needs; nil takes none.
 	Wait func(context.Context, time.Duration)
 	// Progress is told of each type before it is listed; nil is for nobody.
@@ -115,7 +118,7 @@ func (s *saver) save(resource *graph.Resource) error {
 	if resource.Namespaced {
 		namespace = s.options.Namespace
 	}
-	failed, err := s.saveList(resource, namespace)
+	failed, err := s.saveList(resource, namespace, false)
 	switch {
 	case err != nil:
 		return err
@@ -125,16 +128,13 @@ func (s *saver) save(resource *graph.Resource) error {
 	case failed == nil || !resource.Namespaced || namespace != "" || !apierrors.IsForbidden(failed):
 		return s.otherVersion(resource, failed)
 	}
-	for _, namespace := range s.fallback() {
-		if _, err := s.saveList(resource, namespace); err != nil {
+	for _, namespace := range s.fallbackNamespaces(s.ctx) {
+		if _, err := s.saveList(resource, namespace, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// fallback returns the namespaces to list where not all may be.
-func (s *saver) fallback() []string { return s.fallbackNamespaces(s.ctx) }
 
 // otherVersion writes the objects of a type in another of its versions when they
 // cannot be listed in the preferred one, as when a conversion fails.
@@ -152,19 +152,19 @@ func (s *saver) otherVersion(resource *graph.Resource, failed error) error {
 		}
 		other := *resource
 		other.Version = mapping.Resource.Version
-		if _, err := s.saveList(&other, ""); err != nil {
+		if _, err := s.saveList(&other, "", false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// saveList writes one list. failed is why it could not be read.
-func (s *saver) saveList(resource *graph.Resource, namespace string) (failed, err error) {
+// saveList writes one list, or a second look at it. failed is why it could not be read.
+func (s *saver) saveList(resource *graph.Resource, namespace string, again bool) (failed, err error) {
 	holds := offline.HoldsOf(resource.GroupResource())
 	list := &offline.List{
 		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
-		Namespaced: resource.Namespaced, Namespace: namespace, Holds: holds,
+		Namespaced: resource.Namespaced, Namespace: namespace, Holds: holds, Again: again,
 	}
 	for attempt := 0; ; attempt++ {
 		if err := s.out.Begin(list); err != nil {
@@ -186,15 +186,20 @@ func (s *saver) saveList(resource *graph.Resource, namespace string) (failed, er
 			end.Partial = "the snapshot has only warnings, and events about what was being deleted"
 		}
 		if failed != nil {
-			end.Error = offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout)
+			end.Error = statusOf(failed)
 		}
 		if err := s.out.End(end); err != nil {
 			return nil, err
 		}
 		if failed == nil || attempt > 0 || !apierrors.IsResourceExpired(failed) {
-			return failed, s.byThemselves(list, whole)
+			return failed, s.byThemselves(whole)
 		}
 	}
+}
+
+// statusOf is what a file says of a failure to read.
+func statusOf(failed error) *metav1.Status {
+	return offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout)
 }
 
 // pageParameters are those of a page: of 500 objects, or of all when a token has
@@ -252,7 +257,7 @@ func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool)
 		err := s.page(resource, namespace, acceptLists, pageParameters(token, inOne), func(body io.Reader) (err error) {
 			list, err = decodeList(&decoder, body, func(o *graph.Object) error {
 				o.Resource = resource
-				if (o.BeingDeleted() || len(o.Finalizers) > 0) && len(whole) < maxSingles {
+				if len(whole) < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(o)) {
 					whole = append(whole, ownObject(o))
 				}
 				return s.add(metadataEntry(o), o)
@@ -268,6 +273,15 @@ func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool)
 			return version, whole, nil, nil
 		}
 	}
+}
+
+// young is how young an object without a controller is whose maker explanations name
+// (pkg/explain, remade).
+const young = 5 * time.Minute
+
+// justMade reports whether explanations ask who made an object.
+func (s *saver) justMade(o *graph.Object) bool {
+	return s.options.Begun.Sub(o.CreationTimestamp.Time) <= young && metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.OwnerReferences}) == nil
 }
 
 // ownObject is as much of an object as is needed to ask for it.
@@ -374,8 +388,8 @@ func (s *saver) saveOwners() error {
 	}
 }
 
-// byThemselves writes the objects of a list of which more than metadata is needed.
-func (s *saver) byThemselves(list *offline.List, objects []graph.Object) error {
+// byThemselves writes objects of a list of which more than metadata is needed.
+func (s *saver) byThemselves(objects []graph.Object) error {
 	for i := range objects {
 		o := &objects[i]
 		if err := s.single(o.Resource, o.Namespace, o.Name, singleWhole); err != nil {
@@ -415,14 +429,18 @@ func (s *saver) single(resource *graph.Resource, namespace, name string, why pur
 	case failed != nil && why != singleWhole:
 		return s.out.One(&offline.One{
 			Group: gr.Group, Resource: gr.Resource, Namespace: namespace, Name: name,
-			Error: *offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout), Again: why == singleAgain,
+			Error: *statusOf(failed), Again: why == singleAgain,
 		})
 	case failed != nil:
 		return nil
 	}
-	e, o, err := newEntry(resource, data)
+	var whole unstructured.Unstructured
+	if json.Unmarshal(data, &whole.Object) != nil {
+		return nil // what cannot be decoded is not held
+	}
+	e, o, err := newEntry(resource, &whole)
 	if err != nil {
-		return nil //nolint:nilerr // what cannot be decoded is not held
+		return nil //nolint:nilerr // nor is what cannot be encoded
 	}
 	if err := s.out.Begin(&offline.List{
 		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
@@ -441,18 +459,10 @@ func (s *saver) single(resource *graph.Resource, namespace, name string, why pur
 	return s.out.End(offline.End{})
 }
 
-// newEntry decodes a whole object.
-func newEntry(resource *graph.Resource, data []byte) (*offline.Entry, *graph.Object, error) {
-	var object map[string]any
-	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, nil, err
-	}
-	var meta metav1.PartialObjectMetadata
-	if err := json.Unmarshal(data, &meta); err != nil {
-		return nil, nil, err
-	}
-	o := graph.NewObject(resource, &meta)
-	e, err := offline.NewEntry(resource.GroupResource(), object)
+// newEntry makes the entry of a whole object, of which it takes out what is not held.
+func newEntry(resource *graph.Resource, whole *unstructured.Unstructured) (*offline.Entry, *graph.Object, error) {
+	o := graph.NewObject(resource, whole)
+	e, err := offline.NewEntry(resource.GroupResource(), whole.Object)
 	return e, &o, err
 }
 
@@ -468,16 +478,7 @@ func (s *saver) events() error {
 	if s.options.Progress != nil {
 		s.options.Progress("events")
 	}
-	failed, err := s.saveList(resource, s.options.Namespace)
-	if err != nil || failed == nil || s.options.Namespace != "" || !apierrors.IsForbidden(failed) {
-		return err
-	}
-	for _, namespace := range s.fallback() {
-		if _, err := s.saveList(resource, namespace); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.save(resource)
 }
 
 // wantedEvent reports whether an event is about an object that is being deleted, or a
@@ -521,35 +522,19 @@ func (s *saver) leasesAgain() error {
 	if i < 0 {
 		return nil
 	}
-	if err := s.out.Begin(&offline.List{
-		Group: leases.Group, Version: leases.Version, Resource: leases.Resource, Kind: "Lease", Namespaced: true,
-		Namespace: s.options.Namespace, Holds: offline.Parts, Again: true,
-	}); err != nil {
-		return err
-	}
-	version, failed, err := s.objects(s.catalog.resources[i], s.options.Namespace, false)
-	if err = cmp.Or(err, s.ctx.Err()); err != nil {
-		return err
-	}
-	end := offline.End{ResourceVersion: version}
-	if failed != nil {
-		end.Error = offline.StatusOf(failed, answer.Words(failed), false)
-	}
-	return s.out.End(end)
+	_, err := s.saveList(s.catalog.resources[i], s.options.Namespace, true)
+	return err
 }
 
 // noteLease looks whether a second look is needed.
-func (s *saver) noteLease(o *graph.Object, object map[string]any) {
+func (s *saver) noteLease(o *unstructured.Unstructured) {
 	if s.now.IsZero() {
 		s.now = s.Now(s.ctx)
 	}
-	switch lease.Of(object).Judge(s.now) {
+	switch lease.Of(o.Object).Judge(s.now) {
 	case lease.Expired, lease.Released:
 		s.expired = true
 	case lease.Held:
-		s.managed = s.managed || o.Namespace == metav1.NamespaceSystem && o.Name == "kube-controller-manager"
+		s.managed = s.managed || o.GetNamespace() == metav1.NamespaceSystem && o.GetName() == "kube-controller-manager"
 	}
 }
-
-// isJSON reports whether a text is JSON.
-func isJSON(text []byte) bool { return stdjson.Valid(text) }

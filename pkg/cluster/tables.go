@@ -82,14 +82,14 @@ func (r *Reader) status(ctx context.Context, o *graph.Object) (Status, error) {
 		return Status{}, fmt.Errorf("reading the table of %s: %w", o.Identity(), err)
 	}
 	if table.Kind != "Table" { // an old aggregated server that knows no tables
-		return conditionStatus(data), nil
+		return rawConditionStatus(data), nil
 	}
 	if len(table.Rows) == 0 {
 		return Status{}, nil
 	}
 	status := rowStatus(&table)
 	if status == (Status{}) {
-		status = conditionStatus(table.Rows[0].Object.Raw)
+		status = rawConditionStatus(table.Rows[0].Object.Raw)
 	}
 	return status, nil
 }
@@ -125,13 +125,16 @@ func rowStatus(table *metav1.Table) Status {
 	return status
 }
 
+// rawConditionStatus is conditionStatus of an object's JSON.
+func rawConditionStatus(raw []byte) Status {
+	var object map[string]any
+	_ = json.Unmarshal(raw, &object) // what is no object has no conditions
+	return conditionStatus(object)
+}
+
 // conditionStatus takes readiness from an object's Ready or Available
 // condition.
-func conditionStatus(raw []byte) Status {
-	var object map[string]any
-	if json.Unmarshal(raw, &object) != nil {
-		return Status{}
-	}
+func conditionStatus(object map[string]any) Status {
 	conditions, _, _ := unstructured.NestedSlice(object, "status", "conditions")
 	found := map[string]Status{}
 	for _, c := range conditions {

@@ -222,7 +222,7 @@ func (o *checkOptions) readBaseline() error {
 	if o.baseline == "" {
 		return nil
 	}
-	data, err := readFile(o.baseline, o.In)
+	data, err := readInput(o.baseline, o.In)
 	if err == nil {
 		var findings []check.Finding
 		if findings, err = render.ParseCheckReport(data); err == nil {
@@ -230,13 +230,13 @@ func (o *checkOptions) readBaseline() error {
 		}
 	}
 	if err != nil {
-		return hintedError{fmt.Errorf("reading the baseline %s: %w", o.baseline, err), "'" + o.name + " check -o json' writes one"}
+		return hintedError{fmt.Errorf("reading the baseline %s: %w", calledFile(o.baseline), reason(err)), "'" + o.name + " check -o json' writes one"}
 	}
 	return nil
 }
 
-// readFile reads a file, or standard input for a dash.
-func readFile(name string, in io.Reader) ([]byte, error) {
+// readInput reads a file, or standard input for a dash.
+func readInput(name string, in io.Reader) ([]byte, error) {
 	if name == "-" {
 		return io.ReadAll(in)
 	}

@@ -20,12 +20,9 @@ import (
 // errDifferent ends diff when something differs: with 1, as diff has it.
 var errDifferent = errors.New("something differs")
 
-// troubleError is an error of diff, which ends with exitTrouble: 1 says that something
-// differs.
-type troubleError struct{ error }
-
-// Unwrap returns the error.
-func (e troubleError) Unwrap() error { return e.error }
+// exitsAsDiff annotates the command whose errors end with exitTrouble: 1 says that
+// something differs.
+const exitsAsDiff = "exits-as-diff"
 
 // exitTrouble is the exit code for errors of diff.
 const exitTrouble = 2
@@ -71,11 +68,9 @@ func newDiff(g *globals) *cobra.Command {
 		Short:       "Compare two snapshots, or a snapshot with the cluster",
 		Long:        diffLong,
 		Example:     g.example(diffExample),
-		Annotations: map[string]string{needsCluster: "diff takes files as its arguments"},
+		RunE:        runs(o, &o.args),
+		Annotations: map[string]string{needsCluster: "diff takes files as its arguments", exitsAsDiff: ""},
 	}
-	run := runs(o, &o.args)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return trouble(run(cmd, args)) }
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return troubleError{usageError{err}} })
 	o.output = newOutput(
 		func(a *diffAnswer) runtime.Object { return render.NewDiff(a.before, a.after, a.report) },
 		format[*diffAnswer]{"", func(w io.Writer, style render.Style, a *diffAnswer) error {
@@ -87,14 +82,6 @@ func newDiff(g *globals) *cobra.Command {
 	)
 	o.output.addFlags(g, cmd)
 	return cmd
-}
-
-// trouble makes an error that is one for exitTrouble.
-func trouble(err error) error {
-	if err == nil || errors.Is(err, errDifferent) || errors.Is(err, errIncomplete) {
-		return err
-	}
-	return troubleError{err}
 }
 
 func (o *diffOptions) validate() error {

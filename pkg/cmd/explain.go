@@ -365,10 +365,21 @@ func stuckReport(l *look) runtime.Object {
 	return render.NewStuckReport(l.snapshot, &report)
 }
 
+// notAsked says what the answer from a file lacks.
+const notAsked = " cannot be asked by dry runs; whether finalizers may be taken off and objects be deleted is not known"
+
+// unasked reports whether dry runs were wanted that a file cannot answer.
+func (o *explainOptions) unasked(l *look) bool {
+	return l.session.files != nil && o.probe && len(l.report.Causes) > 0
+}
+
 // picture draws the chains of a look.
 func (o *explainOptions) picture(l *look) *draw.Picture {
 	p := render.StuckPicture(l.report)
 	p.Notes = incomplete(l.snapshot)
+	if o.unasked(l) {
+		p.Notes = append(p.Notes, "A file"+notAsked+".")
+	}
 	switch {
 	case o.given():
 		var ids []graph.Identity
@@ -409,8 +420,8 @@ func (o *explainOptions) conclude(l *look) error {
 	if err := render.Unread(o.ErrOut, l.report); err != nil {
 		return err
 	}
-	if l.session.files != nil && o.probe && len(l.report.Causes) > 0 {
-		fmt.Fprintln(o.ErrOut, "note: a file cannot be asked by dry runs; whether finalizers may be taken off and objects be deleted is not known")
+	if o.unasked(l) {
+		fmt.Fprintln(o.ErrOut, "note: a file"+notAsked)
 	}
 	switch {
 	case o.strict && len(l.report.Unread)+len(l.unresolved) > 0:

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
-// maxStdin bounds what is read of standard input, which is kept in memory.
+// maxStdin bounds what is read of standard input and of pipes, which is kept in memory.
 const maxStdin = 1 << 30
 
 // addFrom adds the flag that names files to read instead of the cluster.
@@ -32,13 +33,48 @@ func (g *globals) addFrom(flags *pflag.FlagSet) {
 // needsCluster annotates the commands that cannot read a file.
 const needsCluster = "needs-cluster"
 
-// refuseFrom returns an error when a file is to be read by a command that needs a
-// cluster.
-func (g *globals) refuseFrom(cmd *cobra.Command) error {
+// validateFiles returns an error when a file is to be read by a command that needs a
+// cluster, or when it has no name, as of an empty variable of a script, or when standard
+// input is to be read twice.
+func (g *globals) validateFiles(cmd *cobra.Command) error {
 	if why, needs := cmd.Annotations[needsCluster]; needs && len(g.from) > 0 {
 		return usageError{errors.New("--from reads files, and " + why)}
 	}
-	return nil
+	if slices.Contains(g.from, "") {
+		return usageError{errors.New("--from needs a file")}
+	}
+	switch reading := readingStdin(cmd.Flags()); {
+	case len(reading) < 2:
+		return nil
+	case reading[0] == reading[1]:
+		return usageError{fmt.Errorf("standard input can be read once, and %s names it twice", reading[0])}
+	default:
+		return usageError{fmt.Errorf("standard input can be read once, and %s and %s both name it", reading[0], reading[1])}
+	}
+}
+
+// inputFlags are the flags that name files to read, of which - is standard input.
+var inputFlags = []string{"from", "filename", "baseline", "finalizers"}
+
+// readingStdin returns the flags that name standard input, as often as they do.
+func readingStdin(flags *pflag.FlagSet) []string {
+	var reading []string
+	for _, name := range inputFlags {
+		flag := flags.Lookup(name)
+		if flag == nil {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, is := flag.Value.(pflag.SliceValue); is {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			if value == "-" {
+				reading = append(reading, "--"+name)
+			}
+		}
+	}
+	return reading
 }
 
 // opened returns what --from names, nil without it. The files stay open.
@@ -64,7 +100,7 @@ func (g *globals) open(paths []string) (*offline.File, error) {
 		if in != nil && offline.IsCompressed(in) {
 			file, err := offline.Open(in, size)
 			if err != nil {
-				err = hintedError{fmt.Errorf("reading the snapshot %s: %w", calledFile(paths[0]), err), "kubectl gc snapshot -o FILE writes one; --from also takes what kubectl get -o json or yaml printed"}
+				err = hintedError{fmt.Errorf("reading the snapshot %s: %w", calledFile(paths[0]), err), g.snapshotHint(err)}
 			}
 			return file, err
 		}
@@ -79,11 +115,19 @@ func (g *globals) open(paths []string) (*offline.File, error) {
 	return g.printed(sources)
 }
 
+// snapshotHint says what to do about a snapshot that cannot be read.
+func (g *globals) snapshotHint(err error) string {
+	if errors.Is(err, offline.ErrNewer) {
+		return "a newer release of the plugin wrote it, and reads it"
+	}
+	return "'" + g.name + " snapshot -o FILE' writes one; --from also takes what kubectl get -o json or yaml printed"
+}
+
 // printed reads what kubectl printed.
 func (g *globals) printed(sources []offline.Source) (*offline.File, error) {
 	file, err := offline.FromPrinted(sources, time.Now())
 	if err != nil {
-		return nil, hintedError{fmt.Errorf("reading %w", err), "--from takes a file of kubectl gc snapshot, or what kubectl get -o json or yaml printed"}
+		return nil, hintedError{fmt.Errorf("reading %w", err), "--from takes a file of '" + g.name + " snapshot', or what kubectl get -o json or yaml printed"}
 	}
 	return file, nil
 }
@@ -99,7 +143,7 @@ func (g *globals) sources(paths []string) ([]offline.Source, error) {
 		case in == nil:
 			more, err := offline.Directory(path)
 			if err != nil {
-				return nil, fmt.Errorf("reading a file: %w", err)
+				return nil, fmt.Errorf("reading the directory: %w", err)
 			}
 			sources = append(sources, more...)
 		case offline.IsCompressed(in):
@@ -122,34 +166,35 @@ func calledFile(path string) string {
 // random opens a file for reading at any place. It returns nothing for a directory.
 func (g *globals) random(path string) (io.ReaderAt, int64, error) {
 	if path == "-" {
-		text, err := io.ReadAll(io.LimitReader(g.In, maxStdin+1))
-		if err == nil && len(text) > maxStdin {
-			err = errors.New("it is too long; write it to a file")
-		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("reading standard input: %w", err)
-		}
-		return bytes.NewReader(text), int64(len(text)), nil
+		return inMemory(g.In, calledFile(path))
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, 0, fmt.Errorf("reading a file: %w", err)
+		return nil, 0, fmt.Errorf("reading %s: %w", path, reason(err))
 	}
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return nil, 0, fmt.Errorf("reading a file: %w", err)
+		return nil, 0, fmt.Errorf("reading %s: %w", path, reason(err))
 	case info.IsDir():
 		return nil, 0, file.Close()
 	case !info.Mode().IsRegular(): // a pipe, as of <(...)
 		defer func() { _ = file.Close() }() // it was read
-		text, err := io.ReadAll(io.LimitReader(file, maxStdin))
-		if err != nil {
-			return nil, 0, fmt.Errorf("reading a file: %w", err)
-		}
-		return bytes.NewReader(text), int64(len(text)), nil
+		return inMemory(file, path)
 	}
 	return file, info.Size(), nil
+}
+
+// inMemory reads what can be read only once, and returns it with its length.
+func inMemory(in io.Reader, name string) (io.ReaderAt, int64, error) {
+	text, err := io.ReadAll(io.LimitReader(in, maxStdin+1))
+	if err == nil && len(text) > maxStdin {
+		err = errors.New("it is too long; write it to a file")
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading %s: %w", name, reason(err))
+	}
+	return bytes.NewReader(text), int64(len(text)), nil
 }
 
 // connectFile is connect for a file.
@@ -162,7 +207,7 @@ func (g *globals) connectFile(ctx context.Context, files *offline.Server, pageSi
 	namespace = cmp.Or(namespace, files.Header().ContextNamespace, metav1.NamespaceDefault)
 	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
 	if err != nil {
-		return nil, fmt.Errorf("reading a file: %w", err)
+		return nil, fmt.Errorf("reading what --from names: %w", err)
 	}
 	return &session{ConfigFlags: g.config, reader: reader, config: config, namespace: namespace, enforced: enforced, files: files}, nil
 }

@@ -143,7 +143,7 @@ func (o *graphOptions) run(ctx context.Context) error {
 		if err := o.emptyHanded(ctx, s, a.graph.Snapshot(), namespace); err != nil {
 			return err
 		}
-		fmt.Fprintln(o.ErrOut, "No object here owns another or is owned.")
+		o.nothingShown(o.ErrOut)
 	}
 	if err := o.output.print(o.globals, a); err != nil {
 		return err

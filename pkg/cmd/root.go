@@ -71,11 +71,11 @@ func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams)
 		return exitError
 	}
 	printError(streams.ErrOut, err, command.CommandPath())
-	if errors.As(err, new(troubleError)) {
-		return exitTrouble
-	}
 	if errors.Is(err, errIncomplete) || errors.Is(err, errRefusedIncomplete) {
 		return exitIncomplete
+	}
+	if _, compares := command.Annotations[exitsAsDiff]; compares {
+		return exitTrouble
 	}
 	return exitError
 }
@@ -219,7 +219,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	g.addFrom(flags)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		g.logRequests()
-		return g.refuseFrom(cmd)
+		return g.validateFiles(cmd)
 	}
 	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newVersion(g))
 	g.registerCompletions(root)

@@ -98,48 +98,48 @@ func (o *snapshotOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer out.discard()
-	w, failed, err := o.write(ctx, s, recording, out)
+	w, err := o.write(ctx, s, recording, out)
 	if err != nil {
 		return err
 	}
 	if err := out.keep(); err != nil {
 		return err
 	}
-	return o.conclude(s, w, failed, out)
+	return o.conclude(s, w, out)
 }
 
-// write writes the snapshot. It returns what could not be read.
-func (o *snapshotOptions) write(ctx context.Context, s *session, recording *cluster.Recording, out io.Writer) (*offline.Writer, []string, error) {
+// write writes the snapshot. The writer tells what that came to.
+func (o *snapshotOptions) write(ctx context.Context, s *session, recording *cluster.Recording, out io.Writer) (*offline.Writer, error) {
 	begun := s.reader.Now(ctx)
 	header := offline.Header{
 		Begun: begun.UTC(), Server: recording.Version(), ContextNamespace: s.namespace, Redacted: o.redact, Contents: s.reader.Contents(),
 	}
-	options := cluster.SaveOptions{Wait: wait}
+	options := cluster.SaveOptions{Begun: begun, Wait: wait}
 	if s.enforced {
 		options.Namespace, header.Namespace = s.namespace, s.namespace
 	}
-	terminal := isTerminal(o.ErrOut)
-	if terminal {
+	if isTerminal(o.ErrOut) {
 		options.Progress = func(resource string) { fmt.Fprintf(o.ErrOut, "\r\x1b[K%s", resource) }
 		defer fmt.Fprint(o.ErrOut, "\r\x1b[K")
 	}
 	w, err := offline.NewWriter(out, header)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, answer := range recording.Answers() {
 		if err := w.Answer(answer); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	if err := s.reader.Save(ctx, w, options); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return w, w.Failed(), w.Close(s.reader.Now(ctx).UTC())
+	return w, w.Close(s.reader.Now(ctx).UTC())
 }
 
 // conclude says what was written, and what could not be.
-func (o *snapshotOptions) conclude(s *session, w *offline.Writer, failed []string, out *newFile) error {
+func (o *snapshotOptions) conclude(s *session, w *offline.Writer, out *newFile) error {
+	failed := w.Failed()
 	for _, what := range failed {
 		fmt.Fprintln(o.ErrOut, "warning: could not read "+what)
 	}

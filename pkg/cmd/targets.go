@@ -169,6 +169,15 @@ func (t *targets) nothingFound(w io.Writer, s *session, err error) error {
 	return nil
 }
 
+// nothingShown says why an answer has no objects.
+func (t *targets) nothingShown(w io.Writer) {
+	if t.selector != "" {
+		fmt.Fprintln(w, "No object here matches the selector.")
+		return
+	}
+	fmt.Fprintln(w, "No object here owns another or is owned.")
+}
+
 // place puts an object of a file that states no namespace into the current one.
 // A namespace of the command line is a guard: an object that states another is
 // refused, not looked for in either (cli-runtime, pkg/resource,

@@ -312,11 +312,7 @@ func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel
 func (o *treeOptions) writeTree(wide bool) func(io.Writer, render.Style, *treeAnswer) error {
 	return func(w io.Writer, style render.Style, a *treeAnswer) error {
 		if len(a.forest.Roots) == 0 {
-			if o.selector != "" {
-				fmt.Fprintln(o.ErrOut, "No object here matches the selector.")
-			} else {
-				fmt.Fprintln(o.ErrOut, "No object here owns another or is owned.")
-			}
+			o.nothingShown(o.ErrOut)
 			return nil
 		}
 		tree := render.Tree{Style: style, Wide: wide, Now: a.session.now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection)}

@@ -86,19 +86,16 @@ func dotNode(g *gographviz.Graph, p *Picture, parent string, n *Node) error {
 	if m.Dashed {
 		style += ",dashed"
 	}
-	attributes := map[string]string{
-		"label": strings.Join(p.label(n), "\n"), "tooltip": n.full(), "shape": "box", "style": style, "fontname": "Helvetica",
-		"color": light.shades[m.Tone].line, "fillcolor": light.shades[m.Tone].fill,
-	}
-	for _, a := range n.Attributes {
-		attributes[a.Name] = a.Value
-	}
-	if err := g.AddNode(parent, quote(n.ID), nil); err != nil {
+	id := quote(n.ID)
+	if err := g.AddNode(parent, id, nil); err != nil {
 		return fmt.Errorf("drawing %s: %w", n.full(), err)
 	}
 	// gographviz refuses attributes that Graphviz itself does not know, so they
 	// are set behind its back.
-	setAttributes(g.Nodes.Lookup[quote(n.ID)].Attrs, attributes)
+	attrs := g.Nodes.Lookup[id].Attrs
+	setAttributes(attrs, Attribute{"label", strings.Join(p.label(n), "\n")}, Attribute{"tooltip", n.full()}, Attribute{"shape", "box"},
+		Attribute{"style", style}, Attribute{"fontname", "Helvetica"}, Attribute{"color", light.shades[m.Tone].line}, Attribute{"fillcolor", light.shades[m.Tone].fill})
+	setAttributes(attrs, n.Attributes...)
 	return nil
 }
 
@@ -108,24 +105,22 @@ func dotEdge(g *gographviz.Graph, p *Picture, e *Edge) error {
 		return fmt.Errorf("drawing the edge from %s to %s: %w", from.full(), to.full(), err)
 	}
 	m := p.mark(e.Mark)
-	attributes := map[string]string{"color": light.shades[m.Tone].line}
+	attrs := g.Edges.Edges[len(g.Edges.Edges)-1].Attrs
+	setAttributes(attrs, Attribute{"color", light.shades[m.Tone].line})
 	if e.Label != "" {
-		attributes["label"], attributes["fontsize"], attributes["fontname"] = visible(e.Label), "10", "Helvetica"
-		attributes["fontcolor"] = light.shades[m.Tone].text
+		setAttributes(attrs, Attribute{"label", visible(e.Label)}, Attribute{"fontsize", "10"}, Attribute{"fontname", "Helvetica"},
+			Attribute{"fontcolor", light.shades[m.Tone].text})
 	}
 	if m.Dashed {
-		attributes["style"] = "dashed"
+		setAttributes(attrs, Attribute{"style", "dashed"})
 	}
-	for _, a := range e.Attributes {
-		attributes[a.Name] = a.Value
-	}
-	setAttributes(g.Edges.Edges[len(g.Edges.Edges)-1].Attrs, attributes)
+	setAttributes(attrs, e.Attributes...)
 	return nil
 }
 
-func setAttributes(attrs gographviz.Attrs, values map[string]string) {
-	for name, value := range values {
-		attrs[gographviz.Attr(name)] = quote(value)
+func setAttributes(attrs gographviz.Attrs, values ...Attribute) {
+	for _, a := range values {
+		attrs[gographviz.Attr(a.Name)] = quote(a.Value)
 	}
 }
 

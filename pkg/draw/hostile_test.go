@@ -237,7 +237,7 @@ func TestGraphMLRoundTrip(t *testing.T) {
 // quotes, and consist of letters and numbers of characters.
 var mermaidLine = func() *regexp.Regexp {
 	const text = `"((?:[a-zA-Z0-9 \-_.,:()/]|#\d+;|<br/>)*)"`
-	return regexp.MustCompile(`^(?:flowchart RL|  subgraph frame\d+\[` + text + `\]|  end| {2,4}n(\d+)\[` + text + `\](?::::[a-z-]+)?|  n(\d+) -->(?:\|` + text + `\|)? n(\d+)` +
+	return regexp.MustCompile(`^(?:flowchart RL|  subgraph frame\d+\[` + text + `\]|  end|  subgraph legend\["legend"\]|    mark\d+\[` + text + `\]:::[a-z-]+| {2,4}n(\d+)\[` + text + `\](?::::[a-z-]+)?|  n(\d+) -->(?:\|` + text + `\|)? n(\d+)` +
 		`|  linkStyle \d+(?:,\d+)* stroke:#[0-9a-f]{6}(?:,stroke-dasharray:5 3)?|  classDef [a-z-]+ fill:#[0-9a-f]{6},stroke:#[0-9a-f]{6},color:#[0-9a-f]{6}(?:,stroke-dasharray:5 3)?)$`)
 }()
 
@@ -252,10 +252,10 @@ func TestMermaidGrammar(t *testing.T) {
 			if match == nil {
 				t.Fatalf("line %q", line)
 			}
-			if match[2] != "" {
+			if match[3] != "" {
 				nodes++
 			}
-			if match[4] != "" {
+			if match[5] != "" {
 				edges++
 			}
 		}

@@ -44,12 +44,34 @@ func Mermaid(w io.Writer, p *Picture) error {
 		}
 	}
 	mermaidEdges(out, p)
-	for _, m := range p.legend() {
-		if s := light.shades[m.Tone]; !m.Edge {
-			fmt.Fprintf(out, "  classDef %s fill:%s,stroke:%s,color:%s%s\n", m.Key, s.fill, s.line, light.text, mermaidDashes(m))
-		}
-	}
+	mermaidLegend(out, p)
 	return out.Flush()
+}
+
+// mermaidLegend writes a frame with a line for every mark that occurs, and the classes
+// of colours, which the nodes share. Mermaid has no other place for a legend.
+func mermaidLegend(out io.Writer, p *Picture) {
+	marks := p.legend()
+	if len(marks) == 0 {
+		return
+	}
+	fmt.Fprintln(out, `  subgraph legend["legend"]`)
+	for k, m := range marks {
+		sign := ""
+		if m.Edge {
+			sign = "← "
+		}
+		fmt.Fprintf(out, "    mark%d[\"%s\"]:::%s\n", k, mermaidText(sign+m.Label), m.Key)
+	}
+	fmt.Fprintln(out, "  end")
+	for _, m := range marks {
+		s := light.shades[m.Tone]
+		if m.Edge {
+			fmt.Fprintf(out, "  classDef %s fill:%s,stroke:%s,color:%s\n", m.Key, light.ground, light.ground, s.text)
+			continue
+		}
+		fmt.Fprintf(out, "  classDef %s fill:%s,stroke:%s,color:%s%s\n", m.Key, s.fill, s.line, light.text, mermaidDashes(m))
+	}
 }
 
 // mermaidEdges writes the edges, and their colours, which go by number.

@@ -85,8 +85,8 @@ var keptAnnotation = regexp.MustCompile(`(?i)(^meta\.helm\.sh/release-name(space
 	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$)`)
 
 // reduceMetadata drops annotations but those that matter, and of managed fields all but
-// who set finalizers. Those of an object that is not being deleted and has no finalizers
-// go, unless it is a pod that nobody owns: they may tell who made it.
+// who wrote, when, and who set finalizers. Those of an object that is not being deleted,
+// has no finalizers and has a controller go: of others they tell who made them.
 func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 	for field := range metadata {
 		if !slices.Contains(keptMetadata, field) {
@@ -104,8 +104,7 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 		}
 	}
 	entries, _ := metadata["managedFields"].([]any)
-	made := resource.String() == "pods" && metadata["ownerReferences"] == nil
-	if metadata["deletionTimestamp"] == nil && metadata["finalizers"] == nil && !made {
+	if metadata["deletionTimestamp"] == nil && metadata["finalizers"] == nil && (controlled(metadata) || resource.Resource == "events") {
 		entries = nil
 	}
 	for _, entry := range entries {
@@ -116,6 +115,13 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 	if len(entries) == 0 {
 		delete(metadata, "managedFields")
 	}
+}
+
+// controlled reports whether an object has an owner that is its controller.
+func controlled(metadata map[string]any) bool {
+	found := false
+	eachOf(metadata["ownerReferences"], func(ref map[string]any) { found = found || ref["controller"] == true })
+	return found
 }
 
 // reduceManaged keeps of an entry of managed fields the manager, the time, and which
@@ -163,8 +169,8 @@ func reduceParts(resource string, object map[string]any) {
 	}
 }
 
-// volumeSources are the fields of the spec of a PersistentVolume that say what it is,
-// and not how it is reached.
+// reduceVolume keeps of the spec of a PersistentVolume what it is, and not how it is
+// reached.
 func reduceVolume(spec map[string]any) {
 	if csi, ok := spec["csi"].(map[string]any); ok {
 		keep(csi, "driver", "volumeHandle")
@@ -359,19 +365,28 @@ func at(object map[string]any, path ...string) (map[string]any, bool) {
 
 // NewEntry is the entry of a whole object: reduced, with its metadata first.
 func NewEntry(resource schema.GroupResource, object map[string]any) (*Entry, error) {
-	kept := Reduce(resource, object)
-	metadata, err := json.Marshal(kept["metadata"])
+	text, err := metadataFirst(Reduce(resource, object))
 	if err != nil {
 		return nil, err
-	}
-	delete(kept, "metadata")
-	rest, err := json.Marshal(kept)
-	if err != nil {
-		return nil, err
-	}
-	text := slices.Concat([]byte(`{"metadata":`), metadata, []byte(`}`))
-	if len(kept) > 0 {
-		text = slices.Concat(text[:len(text)-1], []byte(`,`), rest[1:])
 	}
 	return &Entry{Object: text, Whole: true}, nil
+}
+
+// metadataFirst is the JSON of an object that begins with its metadata. These are taken
+// out of it.
+func metadataFirst(object map[string]any) ([]byte, error) {
+	metadata, err := json.Marshal(object["metadata"])
+	if err != nil {
+		return nil, err
+	}
+	delete(object, "metadata")
+	rest, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	text := slices.Concat([]byte(`{"metadata":`), metadata)
+	if len(object) == 0 {
+		return append(text, '}'), nil
+	}
+	return slices.Concat(text, []byte(`,`), rest[1:]), nil
 }

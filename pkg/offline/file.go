@@ -46,8 +46,6 @@ type File struct {
 	answers map[string]*Answer
 	lists   map[schema.GroupResource][]*list
 	ones    map[one]*One
-	// printed: it was made of what kubectl printed.
-	printed bool
 
 	mu    sync.Mutex
 	cache []member
@@ -108,6 +106,9 @@ type scanner struct {
 	ended   bool
 	answers int
 }
+
+// ErrNewer is the error about a snapshot that a newer program wrote.
+var ErrNewer = errors.New("it is of a newer format")
 
 var (
 	errTruncated = errors.New("it is truncated: its end is missing")
@@ -321,7 +322,7 @@ func (h *Header) parse(text []byte) error {
 		return errors.New("it is no snapshot: its first line does not say so")
 	}
 	if h.Format > Format || h.APIVersion != APIVersion {
-		return fmt.Errorf("it is of a newer format (%s, %d) than this program knows (%s, %d)", h.APIVersion, h.Format, APIVersion, Format)
+		return fmt.Errorf("%w (%s, %d) than this program knows (%s, %d)", ErrNewer, h.APIVersion, h.Format, APIVersion, Format)
 	}
 	return nil
 }

@@ -193,6 +193,36 @@ func TestWritesAreRefused(t *testing.T) {
 	}
 }
 
+// Where a version could not be listed, another does not stand for it; where it was not
+// tried, it does.
+func TestVersions(t *testing.T) {
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{})
+	must(t, err)
+	failed := apierrors.NewInternalError(errors.New("conversion webhook failed"))
+	widgets := schema.GroupResource{Group: "example.com", Resource: "widgets"}
+	for _, version := range []string{"v2", "v1"} {
+		must(t, w.Begin(&offline.List{Group: "example.com", Version: version, Resource: "widgets", Kind: "Widget", Namespaced: true, Holds: offline.Summary}))
+		if version == "v2" {
+			must(t, w.End(offline.End{Error: offline.StatusOf(failed, "", false)}))
+			continue
+		}
+		e, err := offline.NewEntry(widgets, map[string]any{"metadata": map[string]any{"name": "w", "namespace": "a"}})
+		must(t, err)
+		must(t, w.Add(e))
+		must(t, w.End(offline.End{}))
+	}
+	must(t, w.Close(ended))
+	s := open(t, text.Bytes())
+	for version, want := range map[string]int{"v1": 200, "v2": 500, "v3": 200} {
+		for _, path := range []string{"/widgets", "/namespaces/a/widgets", "/namespaces/a/widgets/w"} {
+			if code, body := ask(t, s, "/apis/example.com/"+version+path, asWhole); code != want {
+				t.Errorf("GET %s of %s: %d, want %d: %s", path, version, code, want, body)
+			}
+		}
+	}
+}
+
 // A second look counts once time has passed.
 func TestSecondLook(t *testing.T) {
 	var text bytes.Buffer
@@ -383,10 +413,11 @@ func TestPrintedErrors(t *testing.T) {
 	for text, says := range map[string]string{
 		"":               "empty",
 		"# nothing\n":    "no object",
-		"hello":          "no object",
-		"- a\n- b":       "no object",
+		"hello":          "a JSON string where an object belongs",
+		"- a\n- b":       "a JSON array where an object belongs",
 		`{"kind":"Pod"}`: "without an apiVersion",
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":7}}`: "metadata of Pod",
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"x","labels":7}}`: `Pod "x": metadata.labels is a JSON number`,
+		`{"apiVersion":"kubectl-gc/v1","kind":"Snapshot","format":1}`:         "gzip packs it again",
 		`{"apiVersion":`: "no JSON",
 		"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n" +
 			"e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]": "excessive aliasing",

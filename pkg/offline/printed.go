@@ -211,7 +211,7 @@ func (p *printed) addText(text []byte, depth int) error {
 		Items           *[]json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
-		return fmt.Errorf("it has something that is no object: %w", err)
+		return noObject(err)
 	}
 	if head.Items != nil && strings.HasSuffix(head.Kind, "List") {
 		for _, item := range *head.Items {
@@ -229,7 +229,7 @@ func (p *printed) addText(text []byte, depth int) error {
 func (p *printed) addItem(text []byte, list metav1.TypeMeta, depth int) error {
 	var object map[string]any
 	if err := utiljson.Unmarshal(text, &object); err != nil {
-		return fmt.Errorf("it has something that is no object: %w", err)
+		return noObject(err)
 	}
 	kind, _ := object["kind"].(string)
 	if strings.HasSuffix(kind, "List") && object["items"] != nil {
@@ -245,12 +245,15 @@ func (p *printed) addItem(text []byte, list metav1.TypeMeta, depth int) error {
 	apiVersion, _ := object["apiVersion"].(string)
 	metadata, _ := object["metadata"].(map[string]any)
 	name, _ := metadata["name"].(string)
+	if kind == Kind && strings.HasPrefix(apiVersion, "kubectl-gc/") {
+		return errors.New("it is a snapshot that was unpacked; gzip packs it again")
+	}
 	if kind == "" || apiVersion == "" || name == "" {
 		return errors.New("it has an object without an apiVersion, a kind or a name")
 	}
 	var checked metav1.PartialObjectMetadata
 	if err := json.Unmarshal(text, &checked); err != nil {
-		return fmt.Errorf("the metadata of %s %q: %w", kind, name, err)
+		return fmt.Errorf("%s %q: %w", kind, name, noObject(err))
 	}
 	if uid := string(checked.UID); uid != "" && p.seen[uid] {
 		return nil
@@ -261,6 +264,18 @@ func (p *printed) addItem(text []byte, list metav1.TypeMeta, depth int) error {
 	p.raw = append(p.raw, object)
 	p.noteNamespace(checked.Namespace)
 	return nil
+}
+
+// noObject says in plain words what JSON has that no object of the API has there.
+func noObject(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &wrong):
+		return fmt.Errorf("it has something that is no object: %w", err)
+	case wrong.Field == "":
+		return fmt.Errorf("it has a JSON %s where an object belongs", wrong.Value)
+	}
+	return fmt.Errorf("%s is a JSON %s there, which it never is", wrong.Field, wrong.Value)
 }
 
 func (p *printed) noteNamespace(namespace string) {
@@ -405,9 +420,5 @@ func (p *printed) file(now time.Time) (*File, error) {
 	if err := w.Close(now); err != nil {
 		return nil, err
 	}
-	f, err := Open(bytes.NewReader(text.Bytes()), int64(text.Len()))
-	if err == nil {
-		f.printed = true
-	}
-	return f, err
+	return Open(bytes.NewReader(text.Bytes()), int64(text.Len()))
 }

@@ -7,13 +7,13 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // redactor replaces names, each everywhere by the same other one. With which, only the
@@ -28,7 +28,7 @@ func newRedactor() *redactor {
 
 // plainKeys are the fields whose texts are the API's own words, numbers or times, and so
 // stay: everything else is replaced.
-var plainKeys = []string{
+var plainKeys = sets.New(
 	"apiVersion", "kind", "apiGroup", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "finalizers", "verbs", "resources", "apiGroups",
 	"apiVersions", "operations", "scope", "type", "status", "reason", "phase", "fieldsType", "operation", "subresource", "time", "lastTransitionTime",
 	"lastProbeTime", "lastHeartbeatTime", "lastUpdateTime", "lastScheduleTime", "lastSuccessfulTime", "startTime", "completionTime", "startedAt", "finishedAt", "renewTime",
@@ -36,7 +36,7 @@ var plainKeys = []string{
 	"restartPolicy", "deletionPolicy", "reclaimPolicy", "persistentVolumeReclaimPolicy", "failurePolicy", "matchPolicy",
 	"sideEffects", "reinvocationPolicy", "concurrencyPolicy", "schedule", "strategy", "effect", "policy", "volumeMode", "volumeBindingMode", "accessModes",
 	"operator", "protocol", "qosClass", "fieldPath", "f:finalizers", "whenDeleted", "whenScaled", "ready", "addressType",
-}
+)
 
 // plainNames are names that every cluster has.
 var plainNames = regexp.MustCompile(`^(kube-(system|public|node-lease|controller-manager|scheduler|apiserver|proxy|root-ca\.crt|dns)|default|kubernetes|` +
@@ -101,18 +101,9 @@ func (r *redactor) entry(l *List, e *Entry) (*Entry, error) {
 			}
 		}
 	}
-	head, err := json.Marshal(object["metadata"])
+	text, err := metadataFirst(object)
 	if err != nil {
 		return nil, err
-	}
-	delete(object, "metadata")
-	rest, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	text := slices.Concat([]byte(`{"metadata":`), head, []byte(`}`))
-	if len(object) > 0 {
-		text = slices.Concat(text[:len(text)-1], []byte(`,`), rest[1:])
 	}
 	return &Entry{Object: text, Ready: e.Ready, Status: e.Status, Whole: e.Whole}, nil
 }
@@ -131,7 +122,7 @@ func (r *redactor) value(field string, value any) any {
 	switch v := value.(type) {
 	case string:
 		switch {
-		case slices.Contains(plainKeys, field):
+		case plainKeys.Has(field):
 			return v
 		case field == "message" || field == "note" || field == "expression":
 			return ""
@@ -142,7 +133,7 @@ func (r *redactor) value(field string, value any) any {
 			v[i] = r.value(field, v[i])
 		}
 	case map[string]any:
-		if field == "fieldsV1" || slices.Contains(plainKeys, field) && field != "status" && field != "reason" {
+		if field == "fieldsV1" || plainKeys.Has(field) && field != "status" && field != "reason" {
 			return v
 		}
 		for name, inner := range v {

@@ -4,6 +4,7 @@ package offline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -173,7 +174,9 @@ func notHeld(message string) error {
 }
 
 // listsOf returns the lists of a type that may have what is in the namespace, or
-// everything when that is empty: the one that says most first.
+// everything when that is empty: the one that says most first. Lists in other versions
+// stand for one in that which is asked for only when that was not tried: where it failed,
+// the server cannot convert the objects.
 func (s *Server) listsOf(t *target) []*list {
 	var found []*list
 	for _, l := range s.file.lists[t.GroupResource()] {
@@ -191,7 +194,8 @@ func (s *Server) listsOf(t *target) []*list {
 		}
 		return n
 	}
-	found = slices.DeleteFunc(found, func(l *list) bool { return l.Again && !passed })
+	tried := slices.ContainsFunc(found, func(l *list) bool { return l.Version == t.Version && !l.Single })
+	found = slices.DeleteFunc(found, func(l *list) bool { return l.Again && !passed || tried && l.Version != t.Version })
 	slices.SortStableFunc(found, func(a, b *list) int { return rank(a) - rank(b) })
 	return found
 }
@@ -429,7 +433,7 @@ func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, 
 		})
 		switch {
 		case err != nil || failed != nil:
-			return place{}, firstOf(err, failed)
+			return place{}, cmp.Or(err, failed)
 		case next >= 0:
 			return place{at.chunk, next}, nil
 		}
@@ -438,13 +442,6 @@ func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, 
 		return place{len(l.chunks), 0}, nil
 	}
 	return place{}, nil
-}
-
-func firstOf(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // place is where a page begins; the zero place is the beginning, and that of no page.

@@ -88,10 +88,8 @@ func newCheckFinding(f *check.Finding) CheckFinding {
 // a check.Baseline needs them. It returns an error for anything else.
 func ParseCheckReport(data []byte) ([]check.Finding, error) {
 	var document CheckReport
-	if err := yaml.Unmarshal(data, &document); err != nil {
-		return nil, err
-	}
-	if document.APIVersion != APIVersion || document.Kind != "CheckReport" {
+	// What the parsers say of other files helps nobody.
+	if err := yaml.Unmarshal(data, &document); err != nil || document.APIVersion != APIVersion || document.Kind != "CheckReport" {
 		return nil, fmt.Errorf("it is no %s CheckReport, which check -o json writes", APIVersion)
 	}
 	findings := make([]check.Finding, len(document.Findings))
