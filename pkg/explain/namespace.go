@@ -182,7 +182,7 @@ func (w *walker) content(n graph.Node) []hold {
 		}
 		h := hold{symptom: nsContent, because: "waits for its content: " + amount + next, next: &m}
 		if m.Resource().IsPod() && w.Server.PodsFirst() {
-			h.symptom, h.because = nsPodsFirst, "waits for its "+count(left, "pod")+", before all else in it" + next
+			h.symptom, h.because = nsPodsFirst, "waits for its "+count(left, "pod")+", before all else in it"+next
 		}
 		holds = append(holds, h)
 	}
