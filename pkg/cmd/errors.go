@@ -33,7 +33,10 @@ func (e hintedError) Unwrap() error { return e.error }
 // printError writes every error that err holds on a line of its own, and the
 // distinct hints after them.
 func printError(w io.Writer, err error, command string) {
-	hints := []string{hint(err, command)}
+	var hints []string
+	if _, several := err.(utilerrors.Aggregate); !several {
+		hints = append(hints, hint(err, command))
+	}
 	for _, e := range flatten(err) {
 		fmt.Fprintln(w, "error: "+strings.TrimSpace(message(e)))
 		if h := hint(e, command); !slices.Contains(hints, h) {

@@ -123,7 +123,7 @@ func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, erro
 		return ctx.Err()
 	})
 	if err != nil {
-		errs = append(errs, err)
+		errs = append(errs, hintTypes(err, s.reader.Resources(), nil))
 	}
 	return unique(found), utilerrors.NewAggregate(errs)
 }
