@@ -2,12 +2,20 @@
 
 package answer
 
-import "k8s.io/apimachinery/pkg/util/version"
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
 
 // Server is what is known of an API server by its version. What can be asked of the
 // server itself is asked: this is for the rest. The zero value is a server of which
 // nothing is known.
-type Server struct{ version *version.Version }
+type Server struct {
+	version *version.Version
+	// name is the version as the server says it.
+	name string
+}
 
 // ServerOf is the server that says that it has the version, as in "v1.36.3"; of one that
 // cannot be read nothing is known.
@@ -16,7 +24,22 @@ func ServerOf(gitVersion string) Server {
 	if err != nil {
 		return Server{}
 	}
-	return Server{v}
+	return Server{v, gitVersion}
+}
+
+// marks are what the versions of providers' servers have in them, by the provider, as in
+// v1.33.1-eks-c417bb3 and v1.33.1-gke.1584000.
+var marks = map[string]string{"EKS": "-eks-", "GKE": "-gke."}
+
+// Version is what the server says, empty when that is not known.
+func (s Server) Version() string { return s.name }
+
+// IsNot reports whether the server is certain not to be one of the provider's, by its
+// version. Of a provider whose servers cannot be told, and a server of which nothing
+// is known, it is not.
+func (s Server) IsNot(provider string) bool {
+	mark := marks[provider]
+	return s.version != nil && mark != "" && !strings.Contains(s.name, mark)
 }
 
 func (s Server) atLeast(v string) bool {

@@ -286,14 +286,14 @@ func (o *deleteOptions) resume(g *graph.Graph, failed error) ([]graph.Identity, 
 		before := len(resumed)
 		for n := range g.Nodes() {
 			id := n.Identity()
-			if n.Virtual() && id.Resource.GroupResource() == missing.resource && id.Name == missing.name && id.Namespace == missing.namespace {
+			if n.Virtual() && id.Resource.GroupResource() == missing.kind.GroupResource() && id.Name == missing.name && id.Namespace == missing.namespace {
 				resumed = append(resumed, id)
 			}
 		}
 		if len(resumed) == before {
 			remaining = append(remaining, err)
 		} else {
-			fmt.Fprintf(o.ErrOut, "%s %q does not exist any more; its dependents do.\n", missing.resource, missing.name)
+			fmt.Fprintf(o.ErrOut, "%s %q does not exist any more; its dependents do.\n", missing.kind.GroupResource(), missing.name)
 		}
 	}
 	return resumed, utilerrors.NewAggregate(remaining)

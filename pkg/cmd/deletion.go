@@ -39,7 +39,7 @@ type deletion struct {
 	wait            bool
 	timeout         time.Duration
 	concurrency     int
-	allowIncomplete bool
+	allowIncomplete tolerance
 	scope           string
 	order           string
 	flags           *pflag.FlagSet
@@ -56,7 +56,8 @@ func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	flags.BoolVar(&d.wait, "wait", true, "Wait for pods' grace periods and for controllers that remove finalizers")
 	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
-	flags.BoolVar(&d.allowIncomplete, "allow-incomplete", false, "Go ahead although something that could not be read might change the outcome")
+	flags.Var(&d.allowIncomplete, "allow-incomplete", "Go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
+	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
 	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you may read it`)
 	d.output = newOutput(
 		(*deletionAnswer).document,
@@ -108,6 +109,8 @@ type job struct {
 	sentence string
 	// dangers are said before the preview, and so before the question.
 	dangers []string
+	// managed: a kube-controller-manager works in the cluster, as far as can be seen.
+	managed bool
 }
 
 // execute previews a job, and unless it is a dry run asks and does it.
@@ -183,6 +186,7 @@ func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresig
 	world := preview.World{
 		Graph: j.graph, Now: now, ControllerManager: j.session.reader.ControllerManagerAlive(ctx, now), Server: j.session.reader.Server(ctx),
 	}
+	j.managed = world.ControllerManager
 	p, err := preview.Make(ctx, &j.Job, world)
 	if err != nil {
 		return nil, nil, err
@@ -344,10 +348,10 @@ func (d *deletion) refuseIncomplete(j *job) error {
 	if err := render.Warnings(d.ErrOut, j.snapshot); err != nil {
 		return err
 	}
-	if j.snapshot.Complete() || d.allowIncomplete {
-		return nil
+	if missing := d.allowIncomplete.intolerable(j.snapshot.Unlisted()); len(missing) > 0 {
+		return hintedError{errRefusedIncomplete, hintToTolerate(missing)}
 	}
-	return hintedError{errRefusedIncomplete, "--dry-run=client shows what is known; --allow-incomplete goes ahead with that"}
+	return nil
 }
 
 // consent shows the summary and asks, or finds out why the job must not be
@@ -469,7 +473,7 @@ func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 			fmt.Fprintf(d.ErrOut, "The timeout of %s is over. The same command again goes on.\n", d.timeout)
 		}
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(d.ErrOut, "Interrupted. The same command again goes on.")
+		fmt.Fprintln(d.ErrOut, interrupted(report, j.managed))
 		return err
 	case err != nil:
 		return err

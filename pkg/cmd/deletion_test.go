@@ -9,9 +9,28 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
+
+// How fast a run was is said where it wrote enough for that to mean something.
+func TestPace(t *testing.T) {
+	for _, test := range []struct {
+		writes int
+		took   time.Duration
+		want   string
+	}{
+		{0, 100 * time.Millisecond, "0 writes in 0.1 s"},
+		{1, 85200 * time.Millisecond, "1 write in 85.2 s"},
+		{20, 85 * time.Second, "20 writes in 85.0 s"},
+		{500, 2 * time.Second, "500 writes in 2.0 s (250 a second)"},
+	} {
+		if got := pace(test.writes, test.took); got != test.want {
+			t.Errorf("%d writes in %s: got %q, want %q", test.writes, test.took, got, test.want)
+		}
+	}
+}
 
 // An answer leaves the line of the question behind it, also when it is none.
 func TestAnswer(t *testing.T) {

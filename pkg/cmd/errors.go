@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -34,7 +33,10 @@ func (e hintedError) Unwrap() error { return e.error }
 // printError writes every error that err holds on a line of its own, and the
 // distinct hints after them.
 func printError(w io.Writer, err error, command string) {
-	hints := []string{hint(err, command)}
+	var hints []string
+	if _, several := err.(utilerrors.Aggregate); !several {
+		hints = append(hints, hint(err, command))
+	}
 	for _, e := range flatten(err) {
 		fmt.Fprintln(w, "error: "+strings.TrimSpace(message(e)))
 		if h := hint(e, command); !slices.Contains(hints, h) {
@@ -74,14 +76,6 @@ func message(err error) string {
 	return err.Error()
 }
 
-// cause drops the dialling details that repeat the server's address.
-func cause(err error) string {
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return "connection refused"
-	}
-	return err.Error()
-}
-
 func server(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -106,7 +100,7 @@ func hint(err error, command string) string {
 	case errors.As(err, &usage):
 		return "see '" + command + " --help' for usage"
 	case errors.As(err, &urlError):
-		return "check that the cluster runs and that --kubeconfig and --context name the right one"
+		return connectionHint(urlError.Err)
 	case apierrors.IsUnauthorized(err):
 		return "log in again: the server does not accept these credentials"
 	case errors.As(err, &noKind), errors.As(err, &noResource), strings.Contains(err.Error(), "doesn't have a resource type"):

@@ -260,12 +260,7 @@ func missingObjects(err error) ([]graph.Identity, error) {
 	}
 	var absent []graph.Identity
 	for _, m := range missing(err) {
-		id := graph.Identity{Name: m.name}
-		id.Resource.Group, id.Resource.Resource, id.Resource.Kind = m.resource.Group, m.resource.Resource, m.resource.Resource
-		if m.namespaced {
-			id.Namespace = m.namespace
-		}
-		absent = append(absent, id)
+		absent = append(absent, identified(m.kind, m.namespace, m.name))
 	}
 	return absent, utilerrors.FilterOut(err, func(err error) bool { return errors.As(err, new(missingError)) })
 }

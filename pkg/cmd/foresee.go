@@ -44,7 +44,7 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 	}
 	sight := foresight.Look(ctx, foresight.Input{
 		Plan: p, Server: world.Server, Safe: d.order == orderSafe,
-		Source: evidence.Source{Cluster: s.reader, Graph: whole, Events: s.reader.Events, Now: world.Now, Wait: wait},
+		Source: evidence.Source{Cluster: s.reader, Graph: whole, Events: s.reader.Events, Now: world.Now, Server: world.Server, Wait: wait},
 	})
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()

@@ -88,7 +88,7 @@ func (o *output[A]) printer() (printers.ResourcePrinter, error) {
 		printer, err = o.template.ToPrinter(o.name)
 	}
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return nil, usageError{fmt.Errorf("unknown output format %q: must be one of %s", o.name, strings.Join(o.names(), ", "))}
+		return nil, suggested(fmt.Errorf("unknown output format %q: must be one of %s", o.name, strings.Join(o.names(), ", ")), o.name, o.names())
 	}
 	if err != nil {
 		return nil, usageError{err}

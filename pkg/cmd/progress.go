@@ -58,8 +58,8 @@ func (p *progress) tick() {
 			return
 		case <-ticker.C:
 			p.mu.Lock()
-			fmt.Fprintf(p.line, "\r\x1b[K%d writes, %d refused, %d not answered, %s",
-				len(p.events), p.refused, p.unanswered, time.Since(p.start).Round(time.Second))
+			fmt.Fprintf(p.line, "\r\x1b[K%s, %d refused, %d not answered, %s",
+				counted(len(p.events), "write"), p.refused, p.unanswered, time.Since(p.start).Round(time.Second))
 			p.mu.Unlock()
 		}
 	}
@@ -90,8 +90,17 @@ func (p *progress) end(w io.Writer) {
 	if p.line != nil {
 		fmt.Fprint(p.line, "\r\x1b[K")
 	}
-	seconds := time.Since(p.start).Seconds()
-	fmt.Fprintf(w, "%d writes in %.1f s (%.0f a second)\n", len(p.events), seconds, float64(len(p.events))/seconds)
+	fmt.Fprintln(w, pace(len(p.events), time.Since(p.start)))
+}
+
+// pace says how many writes were made in which time, and how many that is a
+// second where there were enough for that to mean something.
+func pace(writes int, took time.Duration) string {
+	text := fmt.Sprintf("%s in %.1f s", counted(writes, "write"), took.Seconds())
+	if each := float64(writes) / took.Seconds(); writes > 10 && each >= 1 {
+		text += fmt.Sprintf(" (%.0f a second)", each)
+	}
+	return text
 }
 
 // readLine reads a line from the terminal, unless the context ends first.

@@ -200,7 +200,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 		Args:          cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q", args[0])}
+				return suggested(fmt.Errorf("unknown command %q", args[0]), args[0], commandNames(cmd))
 			}
 			return cmd.Help()
 		},
@@ -208,7 +208,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
 	g.config.AddFlags(flags)
 	flags.Lookup("request-timeout").Usage = "How long a single request may take, with a unit (1s, 2m, 3h); 0 means a minute"

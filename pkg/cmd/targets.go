@@ -3,10 +3,12 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,7 +82,24 @@ func (t *targets) validateTargets() error {
 	case t.fieldSelector != "" && (len(t.args) == 0 || t.named()):
 		return usageError{errors.New("--field-selector needs a type and no name")}
 	}
-	return validatePageSize(t.pageSize)
+	return cmp.Or(validateNames(t.args), validatePageSize(t.pageSize))
+}
+
+// validateNames finds arguments of which some, and not all, are TYPE/NAME. The
+// resource builder finds them as well, and then speaks of a command that there is
+// not (cli-runtime/pkg/resource/builder.go, hasCombinedTypeArgs).
+func validateNames(args []string) error {
+	combined := slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(arg, "/") })
+	if !combined {
+		return nil
+	}
+	for _, arg := range args {
+		kind, name, _ := strings.Cut(arg, "/")
+		if kind == "" || name == "" || strings.Contains(name, "/") || strings.Contains(arg, ",") {
+			return usageError{fmt.Errorf("%q is not TYPE/NAME: where one argument has that form, all must have it", arg)}
+		}
+	}
+	return nil
 }
 
 // resolve finds the objects. Those that were found are returned beside the
@@ -104,7 +123,7 @@ func (t *targets) resolve(ctx context.Context, s *session) ([]graph.Object, erro
 		return ctx.Err()
 	})
 	if err != nil {
-		errs = append(errs, err)
+		errs = append(errs, hintTypes(err, s.reader.Resources(), nil))
 	}
 	return unique(found), utilerrors.NewAggregate(errs)
 }
@@ -216,7 +235,7 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, 
 	if err != nil {
 		err = fmt.Errorf("reading %s/%s: %w", kind.Resource, info.Name, err)
 		if apierrors.IsNotFound(err) {
-			err = missingError{err, kind.GroupResource(), info.Namespace, info.Name, kind.Namespaced, stated}
+			err = missingError{err, kind, info.Namespace, info.Name, stated}
 		} else {
 			err = unreadError{err, identified(kind, info.Namespace, info.Name)}
 		}
@@ -231,9 +250,8 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, 
 // missingError says which named object does not exist.
 type missingError struct {
 	error
-	resource        schema.GroupResource
+	kind            *graph.Resource
 	namespace, name string
-	namespaced      bool
 	// stated: its namespace is that of a file, where -n names no other.
 	stated bool
 }
@@ -256,7 +274,7 @@ func (e missingError) Unwrap() error { return e.error }
 // hint points at the namespace.
 func (e missingError) hint() string {
 	switch {
-	case !e.namespaced:
+	case !e.kind.Namespaced:
 		return ""
 	case e.stated:
 		return fmt.Sprintf("its file says namespace %q", e.namespace)

@@ -82,12 +82,16 @@ func (w *walker) actor(s *controllers.Search, c *controllers.Candidate, liveness
 	return actor
 }
 
+// FromCatalogue is the source of evidence that is not about the cluster but about
+// finalizers, by the catalogue.
+const FromCatalogue = "the catalogue of finalizers"
+
 // entryEvidence is what the catalogue says of a finalizer.
 func entryEvidence(m finalizers.Match) []Evidence {
 	var facts []Evidence
 	add := func(what, value string) {
 		if value != "" {
-			facts = append(facts, Evidence{Source: "the catalogue of finalizers", Path: what, Value: value})
+			facts = append(facts, Evidence{Source: FromCatalogue, Path: what, Value: value})
 		}
 	}
 	add("waits for", m.WaitsFor)
@@ -383,6 +387,9 @@ func (w *walker) judgeInNamespace(n graph.Node, s *controllers.Search, c *contro
 func (w *walker) judgeAbsent(n graph.Node, a *controllers.Answer) ruling {
 	s := a.Search
 	r := ruling{key: s.Finalizer, verdict: Stuck, byHand: true, shared: []Evidence{s.Looked}, controller: w.actor(s, nil, controllers.Absent)}
+	if slices.ContainsFunc(s.Known, func(m finalizers.Match) bool { return m.OffCluster != "" }) { // it was ruled out
+		r.shared = append(r.shared, Evidence{Source: "the API server", Path: "version", Value: w.evidence.Server().Version() + ": not where the controller would run out of sight"})
+	}
 	if a.Is == controllers.Manual {
 		r.id = finManual
 		r.summary = fmt.Sprintf("somebody set the finalizer %s by hand or in a manifest, and nothing in the cluster serves it", s.Finalizer)
@@ -406,6 +413,9 @@ func (w *walker) judgeAbsent(n graph.Node, a *controllers.Answer) ruling {
 // that works.
 func (w *walker) judgeUnclear(n graph.Node, a *controllers.Answer) ruling {
 	r := w.unsure(n, a)
+	if elsewhere := w.finder.Elsewhere(a.Search); elsewhere != "" && !strings.HasSuffix(elsewhere, finalizers.Always) && len(a.Among) == 0 {
+		return w.judgeOutOfSight(n, a.Search, r, elsewhere)
+	}
 	tied := a.Equals()
 	if len(tied) == 0 {
 		return r
@@ -422,6 +432,27 @@ func (w *walker) judgeUnclear(n graph.Node, a *controllers.Answer) ruling {
 		}
 		r.controller.Name, r.controller.Liveness = strings.Join(names, " or "), controllers.Alive
 		return w.judgeFailing(n, r, &p, r.controller.Name)
+	}
+	return r
+}
+
+// judgeOutOfSight is a finalizer that nothing in the cluster serves, and whose controller
+// may run where it cannot be seen: it is one or the other, and what the object shows
+// tells which.
+func (w *walker) judgeOutOfSight(n graph.Node, s *controllers.Search, r ruling, elsewhere string) ruling {
+	r.byHand = true
+	r.summary = fmt.Sprintf("nothing in this cluster serves the finalizer %s. Its controller may run where it cannot be seen from here (%s); if it does not, nothing will remove the finalizer", s.Finalizer, elsewhere)
+	if version := w.evidence.Server().Version(); version != "" {
+		r.own = append(r.own, Evidence{Source: "the API server", Path: "version", Value: version})
+	}
+	r.remedies = []Remedy{
+		{
+			Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
+			Effect: "tells which: a controller that works has written to the object, or its status, since the deletion began; " +
+				"metadata.managedFields has who wrote what and when",
+		},
+		{Risk: Safe, Effect: "if one does, look for its words where it runs (" + elsewhere + "): nothing here shows why it has not removed the finalizer"},
+		{Risk: Safe, Effect: "if none does, install the " + s.Whose() + usually(s.Known) + ": it cleans up and removes the finalizer"},
 	}
 	return r
 }

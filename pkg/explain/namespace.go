@@ -175,13 +175,14 @@ func (w *walker) content(n graph.Node) []hold {
 		}
 	}
 	amount := evidence.Number(len(w.evidence.In(n.Object().Name)), "object")
+	next := w.heldNext(n.Object().Name)
 	for _, m := range w.evidence.In(n.Object().Name) {
 		if !m.BeingDeleted() {
 			continue
 		}
-		h := hold{symptom: nsContent, because: "waits for its content: " + amount, next: &m}
+		h := hold{symptom: nsContent, because: "waits for its content: " + amount + next, next: &m}
 		if m.Resource().IsPod() && w.Server.PodsFirst() {
-			h.symptom, h.because = nsPodsFirst, "waits for its "+count(left, "pod")+", before all else in it"
+			h.symptom, h.because = nsPodsFirst, "waits for its "+count(left, "pod")+", before all else in it"+next
 		}
 		holds = append(holds, h)
 	}

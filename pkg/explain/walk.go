@@ -165,7 +165,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
 		book:     newBook(),
 		outlived: map[string]bool{},
-		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Wait: in.Wait}),
+		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait}),
 	}
 	for _, o := range in.Outcomes {
 		w.result[o.Object.UID] = o

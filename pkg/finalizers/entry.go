@@ -45,6 +45,9 @@ const ClaimProtection = "kubernetes.io/pvc-protection"
 // with the namespace.
 const ObjectNamespace = "<namespace>"
 
+// Always ends an Entry's OffCluster when the controller runs nowhere else.
+const Always = ", always"
+
 // Entry is what is known of one finalizer, or of all that have one form. What
 // is not known is empty. The slices are shared and must not be changed.
 type Entry struct {

@@ -56,6 +56,9 @@ type Outcome struct {
 	// by what could not be read before. Nobody asked for its deletion, and to keep it
 	// is all that can be done.
 	Undecidable bool
+	// Appeared: the object is none of those that were read before the run. It was made
+	// meanwhile, or could not be seen then.
+	Appeared bool
 }
 
 // Report is what a Collector did and what it left.
@@ -248,7 +251,10 @@ func (c *Collector) conclude() *Report {
 		if !ok {
 			continue // a missing owner
 		}
-		result.Outcomes = append(result.Outcomes, c.outcome(v, c.report.fates[uid]))
+		o := c.outcome(v, c.report.fates[uid])
+		_, known := c.state.graph.Node(uid)
+		o.Appeared = !known
+		result.Outcomes = append(result.Outcomes, o)
 	}
 	explainNamespaces(result.Outcomes)
 	result.Outcomes = append(result.Outcomes, c.nameless()...)

@@ -20,6 +20,11 @@ func TestLateDependent(t *testing.T) {
 		if diff := cmp.Diff([]string{"configmap/a Deleted", "configmap/b Deleted", "configmap/late Deleted"}, outcomes(r)); diff != "" || err != nil {
 			t.Errorf("%d workers: error %v (-want +got):\n%s", workers, err, diff)
 		}
+		for _, o := range r.Outcomes {
+			if o.Appeared != (o.Object.Name == "late") {
+				t.Errorf("%d workers: %s appeared: %t", workers, o.Object.Name, o.Appeared)
+			}
+		}
 	}
 }
 

@@ -62,6 +62,7 @@ func Summary(w io.Writer, style Style, tense Tense, all []gc.Outcome) error {
 			continue
 		}
 		fmt.Fprintf(out, "%s: %s\n", style.paint(phrase.words[tense], phrase.color), counts(matching))
+		writeAppeared(out, matching)
 		if !phrase.explained {
 			matching = slices.DeleteFunc(matching, func(o gc.Outcome) bool { return o.Reason == "" })
 		}

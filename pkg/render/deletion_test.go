@@ -42,6 +42,26 @@ func TestDeletionTextEscapes(t *testing.T) {
 	}
 }
 
+// TestAppeared: what was made since the preview is counted, and told apart.
+func TestAppeared(t *testing.T) {
+	revision := func(name string, appeared, owned bool) gc.Outcome {
+		o := graph.Object{Resource: &graph.Resource{Kind: "ControllerRevision"}, Namespace: "n", Name: name}
+		if owned {
+			o.OwnerReferences = []metav1.OwnerReference{{Kind: "StatefulSet", Name: "db", Controller: new(true)}}
+		}
+		return gc.Outcome{Object: o, Result: gc.Deleted, Appeared: appeared}
+	}
+	var out strings.Builder
+	err := Summary(&out, Style{}, Past, []gc.Outcome{revision("a", false, true), revision("b", true, true), revision("c", true, true), revision("d", true, false)})
+	const want = `deleted: 4 ControllerRevision
+  2 ControllerRevision since the preview: made by the controller of StatefulSet/db, which had not seen yet that it is being deleted
+  1 ControllerRevision since the preview: nothing says who made them, or they were there and not seen
+`
+	if err != nil || out.String() != want {
+		t.Errorf("got (error %v):\n%swant:\n%s", err, out.String(), want)
+	}
+}
+
 // TestAnswers: no answer is told from a refusal, in every form of the report.
 func TestAnswers(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}

@@ -87,6 +87,8 @@ type Outcome struct {
 	Finalizers []string          `json:"finalizers,omitempty"`
 	// Expected: a controller that works has to do its part for it.
 	Expected bool `json:"expected,omitempty"`
+	// Appeared: it is none of the objects that the preview was about.
+	Appeared bool `json:"appeared,omitempty"`
 }
 
 // DeletionReport is the document of a run.
@@ -238,7 +240,7 @@ func outcomes(report *gc.Report) []Outcome {
 	for _, o := range report.Outcomes {
 		result = append(result, Outcome{
 			Object: NewObjectReference(o.Object.Identity()), Result: o.Result, Reason: o.Reason,
-			WaitingFor: references(o.WaitingFor), Finalizers: o.Finalizers,
+			WaitingFor: references(o.WaitingFor), Finalizers: o.Finalizers, Appeared: o.Appeared,
 		})
 	}
 	return result

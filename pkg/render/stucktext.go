@@ -147,11 +147,14 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 
 func (t *StuckText) evidence(all []explain.Evidence) {
 	for _, e := range all {
-		path := ""
-		if e.Path != "" {
-			path = " " + e.Path
+		what := e.Source
+		switch {
+		case e.Path != "" && e.Source == explain.FromCatalogue: // its paths say what follows
+			what += ": " + e.Path
+		case e.Path != "":
+			what += " " + e.Path
 		}
-		t.line("    %s%s: %s", e.Source, path, e.Value)
+		t.line("    %s: %s", what, e.Value)
 	}
 }
 

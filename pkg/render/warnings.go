@@ -4,6 +4,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -17,33 +18,35 @@ import (
 
 // Warnings writes what a snapshot could not read: a line for all that was
 // refused for want of rights, one for all that a file does not hold, and a line with
-// the server's words for every other failure; and a note about what lies outside a namespace. It writes
-// nothing for a complete snapshot of the cluster.
+// the server's words for every other failure; namespaces with the same share one. A note
+// says what lies outside a namespace. It writes nothing for a complete snapshot of the
+// cluster.
 func Warnings(w io.Writer, s *graph.Snapshot) error {
 	out := bufio.NewWriter(w)
-	forbidden := map[string][]string{} // by where that is, empty for everywhere
-	absent := map[string][]string{}    // from a file, by why and where
+	forbidden := map[place][]string{}
+	absent := map[string][]string{} // from a file, by why and where
+	var failures []failure
 	for _, u := range s.Unlisted() {
-		where := ""
-		if u.Namespace != "" {
-			where = " in namespace " + printable(u.Namespace)
-		} else if beyond := s.Beyond(u); beyond != "" {
-			where = " " + printable(beyond)
+		at := place{namespace: u.Namespace}
+		if u.Namespace == "" {
+			at.beyond = s.Beyond(u)
 		}
-		if u.Reason == graph.Forbidden {
-			forbidden[where] = append(forbidden[where], unlistedName(u))
-			continue
-		}
-		if u.Reason == graph.NotInSnapshot && u.Name == "" {
-			why := printable(u.Message) + where
+		switch {
+		case u.Reason == graph.Forbidden:
+			forbidden[at] = append(forbidden[at], unlistedName(u))
+		case u.Reason == graph.NotInSnapshot && u.Name == "":
+			why := printable(u.Message) + where([]place{at})
 			absent[why] = append(absent[why], unlistedName(u))
-			continue
+		default:
+			failures = addFailure(failures, unlistedName(u), fmt.Sprintf("%s: %s", u.Reason, printable(u.Message)), at)
 		}
-		fmt.Fprintf(out, "warning: could not read %s%s: %s: %s\n", unlistedName(u), where, u.Reason, printable(u.Message))
+	}
+	for _, f := range failures {
+		fmt.Fprintf(out, "warning: could not read %s%s: %s\n", f.name, where(f.places), f.why)
 	}
 	writeForbidden(out, forbidden)
 	for _, why := range slices.Sorted(maps.Keys(absent)) {
-		fmt.Fprintf(out, "warning: %s: %s\n", why, strings.Join(atMost(absent[why], maxOutside), ", "))
+		fmt.Fprintf(out, "warning: %s: %s\n", why, strings.Join(atMost(absent[why], maxOutside, "types"), ", "))
 	}
 	if !s.Complete() {
 		fmt.Fprintln(out, "warning: the answer is incomplete; what depends on the above is shown as Unknown, and objects may be missing")
@@ -54,7 +57,7 @@ func Warnings(w io.Writer, s *graph.Snapshot) error {
 			names = append(names, printable(r.String()))
 		}
 		fmt.Fprintf(out, "note: not allowed to look outside the namespace (%s): what refers to its objects from there was not looked at, and owners without a namespace are not finished\n",
-			strings.Join(atMost(names, maxOutside), ", "))
+			strings.Join(atMost(names, maxOutside, "types"), ", "))
 	}
 	return out.Flush()
 }
@@ -62,10 +65,10 @@ func Warnings(w io.Writer, s *graph.Snapshot) error {
 // maxOutside is the number of types that a note names.
 const maxOutside = 5
 
-// atMost returns the first names, and how many there are besides.
-func atMost(names []string, most int) []string {
+// atMost returns the first names, and how many of what they are there are besides.
+func atMost(names []string, most int, what string) []string {
 	if more := len(names) - most; more > 0 {
-		names = append(names[:most:most], fmt.Sprintf("and %d more types", more))
+		names = append(names[:most:most], strings.TrimSpace(fmt.Sprintf("and %d more %s", more, what)))
 	}
 	return names
 }
@@ -73,22 +76,72 @@ func atMost(names []string, most int) []string {
 // maxForbidden is the number of types that a warning names; documents have all.
 const maxForbidden = 20
 
-// writeForbidden names what the user may not read, everywhere, in a namespace,
-// or outside those in which it could be read. What is forbidden everywhere is
-// not named again where it was tried in single namespaces.
-func writeForbidden(w io.Writer, forbidden map[string][]string) {
-	everywhere := map[string]bool{}
-	for _, name := range forbidden[""] {
-		everywhere[name] = true
+// place is where something could not be read: in a namespace, or beyond those in
+// which it could be, or anywhere.
+type place struct{ namespace, beyond string }
+
+// maxNamespaces is the number of namespaces that a warning names.
+const maxNamespaces = 5
+
+// where names places as they stand after what could not be read there: one of any
+// kind, or several namespaces.
+func where(places []place) string {
+	switch {
+	case len(places) == 1 && places[0].namespace != "":
+		return " in namespace " + printable(places[0].namespace)
+	case len(places) == 1 && places[0].beyond != "":
+		return " " + printable(places[0].beyond)
+	case len(places) == 1:
+		return ""
 	}
-	for _, where := range slices.Sorted(maps.Keys(forbidden)) {
-		names := forbidden[where]
-		if where != "" {
-			names = slices.DeleteFunc(names, func(name string) bool { return everywhere[name] })
+	var names []string
+	for _, p := range places {
+		names = append(names, printable(p.namespace))
+	}
+	return fmt.Sprintf(" in %d namespaces (%s)", len(names), strings.Join(atMost(names, maxNamespaces, ""), ", "))
+}
+
+// failure is what could not be read, and why, in some places.
+type failure struct {
+	name, why string
+	places    []place
+}
+
+// addFailure adds a failure, or the place of one that is known: those of
+// namespaces go together.
+func addFailure(failures []failure, name, why string, at place) []failure {
+	same := func(f failure) bool { return f.name == name && f.why == why && f.places[0].namespace != "" }
+	if i := slices.IndexFunc(failures, same); i >= 0 && at.namespace != "" {
+		failures[i].places = append(failures[i].places, at)
+		return failures
+	}
+	return append(failures, failure{name, why, []place{at}})
+}
+
+// writeForbidden names what the user may not read, everywhere, in a namespace,
+// or outside those in which it could be read. What is said of everywhere, or of all but
+// some namespaces, is not said again of each.
+func writeForbidden(w io.Writer, forbidden map[place][]string) {
+	said := map[string]bool{} // without a namespace
+	for at, names := range forbidden {
+		for _, name := range names {
+			said[name] = said[name] || at.namespace == ""
+		}
+	}
+	var lines []failure
+	for _, at := range slices.SortedFunc(maps.Keys(forbidden), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.beyond, b.beyond))
+	}) {
+		names := forbidden[at]
+		if at.namespace != "" {
+			names = slices.DeleteFunc(names, func(name string) bool { return said[name] })
 		}
 		if len(names) > 0 {
-			fmt.Fprintf(w, "warning: not allowed to read%s: %s\n", where, strings.Join(atMost(names, maxForbidden), ", "))
+			lines = addFailure(lines, strings.Join(atMost(names, maxForbidden, "types"), ", "), "", at)
 		}
+	}
+	for _, line := range lines {
+		fmt.Fprintf(w, "warning: not allowed to read%s: %s\n", where(line.places), line.name)
 	}
 }
 

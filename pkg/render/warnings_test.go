@@ -45,6 +45,13 @@ func TestWarnings(t *testing.T) {
 				incomplete,
 		},
 		{
+			"namespaces with the same have one line",
+			inNamespaces("a", "b", "c", "d", "e", "f", "g"),
+			"warning: could not read pods in 7 namespaces (a, b, c, d, e, and 2 more): Timeout: late\n" +
+				"warning: could not read pods in namespace d: ServerError: broken\n" +
+				"warning: not allowed to read in 7 namespaces (a, b, c, d, e, and 2 more): configmaps, secrets\n" + incomplete,
+		},
+		{
 			"both",
 			[]graph.Unlisted{
 				{GroupVersionResource: gvr{Version: "v1", Resource: "configmaps"}, Reason: graph.Forbidden, Message: "no"},
@@ -59,6 +66,22 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inNamespaces is what cannot be read in namespaces, and a failure more in d.
+func inNamespaces(names ...string) []graph.Unlisted {
+	kind := func(resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Version: "v1", Resource: resource}
+	}
+	all := []graph.Unlisted{{GroupVersionResource: kind("pods"), Namespace: "d", Name: "", Reason: graph.ServerError, Message: "broken"}}
+	for _, name := range names {
+		all = append(all,
+			graph.Unlisted{GroupVersionResource: kind("secrets"), Namespace: name, Reason: graph.Forbidden, Message: "no"},
+			graph.Unlisted{GroupVersionResource: kind("configmaps"), Namespace: name, Reason: graph.Forbidden, Message: "no"},
+			graph.Unlisted{GroupVersionResource: kind("pods"), Namespace: name, Reason: graph.Timeout, Message: "late"},
+		)
+	}
+	return all
 }
 
 func warnings(t *testing.T, unlisted ...graph.Unlisted) string {

@@ -240,13 +240,26 @@ func (f *Finder) inEnding(n graph.Node, s *Search) bool {
 // others.
 var components = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "cloud-controller-manager"}
 
+// Elsewhere says where the controller may run out of sight, by the catalogue. It is
+// empty when there is no such place, and when this is certain not to be a cluster of the
+// provider who has it.
+func (f *Finder) Elsewhere(s *Search) string {
+	for _, m := range s.Known {
+		place := strings.TrimSuffix(m.OffCluster, finalizers.Always)
+		provider, _, _ := strings.Cut(place, " ")
+		several := strings.ContainsAny(place, ",;")
+		if m.OffCluster != "" && (several || !f.evidence.Server().IsNot(provider)) {
+			return m.OffCluster
+		}
+	}
+	return ""
+}
+
 // doubt says why finding nothing does not show that nothing is there, empty if
 // it does.
 func (f *Finder) doubt(s *Search) string {
-	for _, m := range s.Known {
-		if m.OffCluster != "" {
-			return "its controller may run where it cannot be seen from here: " + m.OffCluster
-		}
+	if elsewhere := f.Elsewhere(s); elsewhere != "" {
+		return "its controller may run where it cannot be seen from here: " + elsewhere
 	}
 	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool {
 		return slices.Contains(components, m) || f.calledSo(m)

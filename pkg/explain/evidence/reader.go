@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -46,6 +47,8 @@ type Source struct {
 	Events func(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error)
 	// Now is the API server's time.
 	Now time.Time
+	// Server is what is known of the API server by its version.
+	Server answer.Server
 	// Wait lets the time pass that a second look needs; nil does not wait.
 	Wait func(context.Context, time.Duration)
 	// Gone names objects of the graph that are to count as gone: what is asked is
@@ -100,6 +103,9 @@ func (r *Reader) Without(gone func(types.UID) bool) *Reader {
 	without.whole = r
 	return without
 }
+
+// Server is what is known of the API server by its version.
+func (r *Reader) Server() answer.Server { return r.source.Server }
 
 // place is what a read asks for.
 type place struct {
