@@ -31,8 +31,9 @@ const (
 	maxLists = 1 << 20
 	// maxAnswers bounds what of answers is kept in memory.
 	maxAnswers = 64 << 20
-	// cachedText is how much text of members is kept.
-	cachedText = 8 << 20
+	// cachedText is how much text of members is kept: two for each of the lists that are
+	// read at a time.
+	cachedText = 2 << 20
 )
 
 // File is a snapshot that was opened: an index of its lists. The objects stay in the

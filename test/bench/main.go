@@ -18,11 +18,12 @@ import (
 	"os/signal"
 )
 
-// commands are what the first argument names. All but run and profile are
-// started by these two.
+// commands are what the first argument names. All but run, profile and offline
+// are started by these.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"run":      run,
 	"profile":  profile,
+	"offline":  offline,
 	"serve":    serve,
 	"graph":    graphClient,
 	"download": downloadClient,

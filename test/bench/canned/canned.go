@@ -49,7 +49,9 @@ type kind struct {
 	per                            int // objects of an application
 	owner                          *kind
 	suffix                         int // digits that the name has beyond the owner's
-	template                       *template
+	// template is the metadata of an object in protobuf, row a row of a table with all
+	// of it in JSON.
+	template, row *template
 }
 
 // New returns a server of a cluster with about that many objects.
@@ -67,7 +69,7 @@ func New(objects int) *Server {
 		pods, deployments, replicaSets,
 	}
 	for _, k := range s.types {
-		k.template = newTemplate(k)
+		k.template, k.row = newTemplate(k, (*metav1.PartialObjectMetadata).Marshal), newTemplate(k, k.jsonRow)
 	}
 	return s
 }
@@ -113,7 +115,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if limit, err := strconv.Atoi(query.Get("limit")); err == nil && limit > 0 {
 		end = min(to, from+limit)
 	}
-	s.page(w, k, from, end, to)
+	meta := metav1.ListMeta{ResourceVersion: "1000000"}
+	if end < to {
+		remaining := int64(to - end)
+		meta.Continue, meta.RemainingItemCount = strconv.Itoa(end), &remaining
+	}
+	if strings.Contains(r.Header.Get("Accept"), "as=Table") {
+		s.table(w, k, from, end, &meta)
+		return
+	}
+	s.page(w, k, from, end, &meta)
 }
 
 // listed returns the kind, and the namespace if any, that a path lists.
@@ -137,13 +148,8 @@ func (s *Server) listed(path string) (*kind, string) {
 	return nil, ""
 }
 
-// page sends the objects from one number to another, of a list that ends later.
-func (s *Server) page(w http.ResponseWriter, k *kind, from, end, to int) {
-	meta := metav1.ListMeta{ResourceVersion: "1000000"}
-	if end < to {
-		remaining := int64(to - end)
-		meta.Continue, meta.RemainingItemCount = strconv.Itoa(end), &remaining
-	}
+// page sends the metadata of the objects from one number to another.
+func (s *Server) page(w http.ResponseWriter, k *kind, from, end int, meta *metav1.ListMeta) {
 	encoded, err := meta.Marshal()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -162,19 +168,47 @@ func (s *Server) page(w http.ResponseWriter, k *kind, from, end, to int) {
 	w.Header().Set("Content-Type", "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()+length))
 	body.Write(head)
+	if k.send(w, body, k.template, from, end, item) {
+		_, _ = body.WriteTo(w)
+	}
+}
+
+// table sends the objects from one number to another as rows of the table that kubectl
+// get prints, in JSON.
+func (s *Server) table(w http.ResponseWriter, k *kind, from, end int, meta *metav1.ListMeta) {
+	encoded, err := json.Marshal(meta)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	body := s.buffers.Get().(*bytes.Buffer)
+	defer s.buffers.Put(body)
+	body.Reset()
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(body, `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":%s,`+
+		`"columnDefinitions":[{"name":"Ready","type":"string"},{"name":"Status","type":"string"}],"rows":[`, encoded)
+	if from < end && k.send(w, body, k.row, from, from+1, nil) && k.send(w, body, k.row, from+1, end, []byte(",")) || from == end {
+		body.WriteString("]}")
+		_, _ = body.WriteTo(w)
+	}
+}
+
+// send makes objects of the template, each after the lead, and sends whole chunks. It
+// returns false when the client has gone.
+func (k *kind) send(w http.ResponseWriter, body *bytes.Buffer, t *template, from, end int, lead []byte) bool {
 	for i := from; i < end; i++ {
-		body.Write(item)
+		body.Write(lead)
 		start := body.Len()
-		body.Write(k.template.bytes)
-		k.fill(body.Bytes()[start:], i)
+		body.Write(t.bytes)
+		k.fill(t, body.Bytes()[start:], i)
 		if body.Len() < chunk {
 			continue
 		}
 		if _, err := body.WriteTo(w); err != nil {
-			return // the client has gone
+			return false
 		}
 	}
-	_, _ = body.WriteTo(w)
+	return true
 }
 
 func appendField(b []byte, number protowire.Number, content []byte) []byte {
@@ -210,8 +244,8 @@ func (k *kind) width() int {
 }
 
 // newTemplate makes an object such as controllers leave behind: labels,
-// annotations, and the managed fields of three managers. It is about 1.8 kB.
-func newTemplate(k *kind) *template {
+// annotations, and the managed fields of three managers. These are about 1.8 kB.
+func newTemplate(k *kind, encode func(*metav1.PartialObjectMetadata) ([]byte, error)) *template {
 	yes := true
 	o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Name: strings.Repeat("N", k.width()), Namespace: namespaceMark, UID: uidMark, ResourceVersion: versionMark,
@@ -237,7 +271,7 @@ func newTemplate(k *kind) *template {
 			Name: strings.Repeat("O", k.owner.width()), UID: types.UID(ownerUIDMark), Controller: &yes, BlockOwnerDeletion: &yes,
 		}}
 	}
-	encoded, err := o.Marshal()
+	encoded, err := encode(&o)
 	if err != nil {
 		panic(err)
 	}
@@ -255,9 +289,33 @@ func (k *kind) ownerWidth() int {
 	return k.owner.width()
 }
 
-// fill makes the i-th object of a copy of the template.
-func (k *kind) fill(b []byte, i int) {
-	t := k.template
+const (
+	podSpec = `{"nodeName":"node-1","serviceAccountName":"default","restartPolicy":"Always","terminationGracePeriodSeconds":30,` +
+		`"containers":[{"name":"main","image":"registry.example.com/shop:1.42.0","command":["/shop","--port=8080"],"ports":[{"name":"http","containerPort":8080}],` +
+		`"env":[{"name":"MODE","value":"production"},{"name":"LEVEL","value":"info"}],"resources":{"requests":{"cpu":"100m","memory":"128Mi"}},` +
+		`"volumeMounts":[{"name":"config","mountPath":"/etc/shop"}]}],"volumes":[{"name":"config","configMap":{"name":"shop"}}]}`
+	podStatus = `{"phase":"Running","podIP":"10.0.0.1","conditions":[{"type":"Initialized","status":"True"},{"type":"Ready","status":"True"}],` +
+		`"containerStatuses":[{"name":"main","ready":true,"restartCount":0,"image":"registry.example.com/shop:1.42.0","state":{"running":{"startedAt":"2023-11-14T22:13:20Z"}}}]}`
+)
+
+// jsonRow is a row of a table with an object of the kind.
+func (k *kind) jsonRow(o *metav1.PartialObjectMetadata) ([]byte, error) {
+	metadata, err := json.Marshal(&o.ObjectMeta)
+	if err != nil {
+		return nil, err
+	}
+	spec, status := podSpec, podStatus
+	switch {
+	case k.cluster:
+		spec, status = `{"finalizers":["kubernetes"]}`, `{"phase":"Active"}`
+	case k.owner == nil || k.suffix != len("#####"):
+		spec, status = `{"replicas":5,"selector":{"matchLabels":{"app":"shop"}},"template":{"spec":`+podSpec+`}}`, `{"replicas":5,"readyReplicas":5}`
+	}
+	return fmt.Appendf(nil, `{"cells":["1/1","Running"],"object":{"metadata":%s,"spec":%s,"status":%s}}`, metadata, spec, status), nil
+}
+
+// fill makes the i-th object of a copy of a template.
+func (k *kind) fill(t *template, b []byte, i int) {
 	digits(b[t.version+1:], 8, i)
 	k.putUID(b[t.uid:], i)
 	if k.cluster {

@@ -3,8 +3,11 @@
 package canned
 
 import (
+	"bytes"
+	"errors"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,7 +15,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/diff"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
 // The made-up cluster is a cluster: everything is there, every UID once, every
@@ -66,5 +71,51 @@ func TestObjects(t *testing.T) {
 	pod := list.Items[6]
 	if pod.Name != "app-00000001-0000000000-00001" || pod.Namespace != "team-00000" || pod.OwnerReferences[0].Name != "app-00000001-0000000000" || pod.Size() < 1500 {
 		t.Errorf("got %s/%s of %s, %d bytes", pod.Namespace, pod.Name, pod.OwnerReferences[0].Name, pod.Size())
+	}
+}
+
+// The whole objects are those of which the metadata is served, and a snapshot of them
+// holds them all.
+func TestRows(t *testing.T) {
+	s := New(1200)
+	server := httptest.NewServer(s)
+	defer server.Close()
+	config, recording := cluster.Record(&rest.Config{Host: server.URL})
+	config, stats := cluster.ReadOnly(config)
+	r, err := cluster.NewReader(t.Context(), config, stats, cluster.Options{PageSize: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	live, err := r.Snapshot(t.Context(), cluster.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range recording.Answers() {
+		if err := w.Answer(answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(r.Save(t.Context(), w, cluster.SaveOptions{Begun: time.Now()}), w.Close(time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	file, err := offline.Open(bytes.NewReader(text.Bytes()), int64(text.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, stats = cluster.ReadOnly(&rest.Config{Host: "http://snapshot.invalid", Transport: offline.NewServer(file)})
+	if r, err = cluster.NewReader(t.Context(), config, stats, cluster.Options{PageSize: 500}); err != nil {
+		t.Fatal(err)
+	}
+	held, err := r.Snapshot(t.Context(), cluster.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := diff.Compare(live, held, nil); held.Len() != s.Objects() || len(report.Differences)+len(report.Uncompared) > 0 {
+		t.Errorf("%d objects, want %d; %+v", held.Len(), s.Objects(), report)
 	}
 }
