@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -218,6 +219,9 @@ func (s *Sight) Tell(p *preview.Plan) {
 			continue
 		}
 		services := s.of[o.Object.UID]
+		for _, service := range services { // the words of foresight name it
+			o.Reason = strings.TrimPrefix(o.Reason, "finalizer "+service.Finalizer+"; ")
+		}
 		if len(services) == 0 || o.Result != gc.Deleted && o.Result != gc.Remaining {
 			continue
 		}

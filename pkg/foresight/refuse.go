@@ -53,8 +53,13 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
 	outlook, silence := Expected, "nothing answers at "
 	if l.now.asker.ServingOf(h).Dead {
-		if outlook = Stuck; goes {
+		switch {
+		case goes && l.Safe:
+			return refusal{} // it goes first
+		case goes:
 			outlook = Racing
+		default:
+			outlook = Stuck
 		}
 	} else if silenced, sure := l.silenced(at.Namespace, at.Name); silenced && !goes {
 		silence = "by the plan nothing answers any more at "

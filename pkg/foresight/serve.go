@@ -357,6 +357,7 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 		goes, serving := l.going[h.Config.UID], l.now.asker.ServingOf(h)
 		switch dead := serving.Dead; {
 		case dead && goes:
+			s.Doomed = true
 			s.worsen(outlook, fmt.Sprintf("gets stuck unless that goes first: %s %s allow every change of it, and nothing answers at %s", h.Config, must, service))
 		case dead && certain:
 			s.whenever(Stuck, fmt.Sprintf("stuck: %s must allow every change of it, and nothing answers at %s", h.Config, service))

@@ -21,11 +21,18 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 		return nil
 	}
 	first, callers := l.early(s), l.callers()
-	if len(first) == 0 && (s.blind == "" || len(callers) == 0) {
+	dead := l.deadCallers(callers)
+	if len(first) == 0 && len(dead) == 0 && (s.blind == "" || len(callers) == 0) {
 		return nil
 	}
 	var waves []preview.Wave
 	in := map[types.UID]bool{}
+	if len(dead) > 0 {
+		waves = append(waves, preview.Wave{Objects: dead, Why: "nothing answers their requests, and as long as they are there they refuse"})
+	}
+	for _, id := range dead {
+		in[id.UID] = true
+	}
 	for _, turn := range l.turns(s, first) {
 		waves = append(waves, preview.Wave{Objects: turn, Why: "what removes their finalizers, or has to allow that, goes by this plan, too"})
 		for _, id := range turn {
@@ -160,6 +167,21 @@ func (l *looker) follows(what, object types.UID, seen map[types.UID]bool) bool {
 	return slices.ContainsFunc(n.Object().OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return l.follows(ref.UID, object, seen)
 	})
+}
+
+// deadCallers returns the webhook configurations among the callers of which a webhook gets
+// no answer already: they keep the others from going.
+func (l *looker) deadCallers(callers []graph.Identity) []graph.Identity {
+	var dead []graph.Identity
+	for _, id := range callers {
+		for _, h := range l.now.asker.Webhooks() {
+			if h.Config.UID == id.UID && h.FailurePolicy != "Ignore" && h.ClientConfig.Service != nil && l.now.asker.ServingOf(h).Dead {
+				dead = append(dead, id)
+				break
+			}
+		}
+	}
+	return dead
 }
 
 // callers returns the webhook configurations and APIServices among the targets whose

@@ -188,6 +188,8 @@ func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
 // is what the first says that the job may take away, whatever is known of controllers,
 // and the order.
 func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
+	hoped := hopes{}
+	w.Serves = hoped.serve(j.Waves, w.Serves)
 	p, err := Make(ctx, j, w)
 	if err != nil {
 		return nil, err
@@ -207,6 +209,7 @@ func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
 			p.followers[o.Object.UID] = true
 		}
 	}
+	p.doubt(hoped)
 	p.Digest = inOrder(first.Digest, j.Waves)
 	return p, nil
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// hopes are objects of waves before the last that may or may not go, with what is open. The
+// simulation lets them go, or nothing of the later waves would be seen.
+type hopes map[types.UID]string
+
+// serve answers for them as if somebody acted.
+func (h hopes) serve(waves []Wave, serves func(*graph.Object, string) (simulator.Actor, string)) func(*graph.Object, string) (simulator.Actor, string) {
+	if len(waves) == 0 || serves == nil {
+		return serves
+	}
+	early := map[types.UID]bool{}
+	for _, wave := range waves[:len(waves)-1] {
+		for _, id := range wave.Objects {
+			early[id.UID] = true
+		}
+	}
+	return func(o *graph.Object, finalizer string) (simulator.Actor, string) {
+		who, why := serves(o, finalizer)
+		if who == simulator.Unknown && early[o.UID] {
+			h[o.UID] = why
+			return simulator.Acts, ""
+		}
+		return who, why
+	}
+}
+
+// doubt makes Unknown what was hoped, and all that waits for it.
+func (p *Plan) doubt(hoped hopes) {
+	if len(hoped) == 0 {
+		return
+	}
+	at := slices.IndexFunc(p.Job.Waves, func(wave Wave) bool {
+		return slices.ContainsFunc(wave.Objects, func(id graph.Identity) bool { _, is := hoped[id.UID]; return is })
+	})
+	var before []types.UID
+	for _, wave := range p.Job.Waves[:at+1] {
+		before = append(before, uidsOf(wave.Objects)...)
+	}
+	certain, first := gc.Concerned(p.Graph, before), graph.Identity{}
+	for _, id := range p.Job.Waves[at].Objects {
+		if _, is := hoped[id.UID]; is {
+			first = id
+			break
+		}
+	}
+	for i := range p.Report.Outcomes {
+		o := &p.Report.Outcomes[i]
+		n, known := p.Graph.Node(o.Object.UID)
+		switch why, is := hoped[o.Object.UID]; {
+		case o.Result != gc.Deleted:
+			continue
+		case is:
+			o.Reason = why
+		case known && certain.Has(n):
+			continue
+		default:
+			o.Reason = "only when what is to go before it has gone: " + first.String()
+		}
+		o.Result, p.followers[o.Object.UID] = gc.Unknown, true
+		delete(p.Expected, o.Object.UID)
+	}
+}
