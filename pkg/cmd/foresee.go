@@ -90,7 +90,7 @@ func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) erro
 // recommend names the command with which nothing of a plan gets stuck that would not have
 // to, if there is one.
 func (d *deletion) recommend(s *foresight.Sight) {
-	if s == nil || d.order == orderSafe || len(s.Waves) == 0 {
+	if s == nil || d.order == orderSafe || !s.Helps() {
 		return
 	}
 	words := []string{d.name}

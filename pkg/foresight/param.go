@@ -4,9 +4,9 @@ package foresight
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -18,26 +18,32 @@ func (l *looker) judged(s *Service, n graph.Node) {
 		if !judges || l.going[p.Binding.UID] {
 			continue
 		}
-		param := evidence.Identity(p.Resource, p.For(n), p.Name)
-		param.Resource.Kind = p.Kind
 		why := func(which string) string {
-			return fmt.Sprintf("ValidatingAdmissionPolicy/%s judges every change of it by %s, %s, and refuses it without", p.Policy, param, which)
+			return fmt.Sprintf("ValidatingAdmissionPolicy/%s judges every change of it by %s, %s, and refuses it without", p.Policy, p.Says(n.Namespace()), which)
 		}
 		outlook := Stuck
 		if !certain {
 			outlook = Unclear
 		}
-		switch found := l.now.evidence.Named(p.Resource.GroupResource(), param.Namespace, p.Name); {
-		case len(found) > 0 && l.going[found[0].UID()]:
-			s.Doomed, s.Early, s.needs = true, true, append(s.needs, found[0].UID())
+		found := p.In(l.now.asker, n.Namespace())
+		switch {
+		case len(found) > 0 && l.allGo(found):
+			s.Doomed, s.Early = true, true
+			for _, param := range found {
+				s.needs = append(s.needs, param.UID())
+			}
 			s.worsen(min(outlook, Racing), unlessFirst+why("which goes"))
 		case len(found) > 0:
-		case !l.now.evidence.Covers(p.Resource.GroupResource(), param.Namespace, p.Name):
+		case !p.Listed(l.now.asker, n.Namespace()):
 			s.whenever(Unclear, "may get stuck: "+why("which could not be read"))
 		default:
 			s.whenever(outlook, "stuck: "+why("which does not exist"))
 		}
 	}
+}
+
+func (l *looker) allGo(nodes []graph.Node) bool {
+	return !slices.ContainsFunc(nodes, func(n graph.Node) bool { return !l.going[n.UID()] })
 }
 
 // policies are the bindings of policies that stay without their parameters. Where these
@@ -48,11 +54,9 @@ func (l *looker) policies() []Break {
 		if p.Near || l.going[p.Binding.UID] {
 			continue
 		}
-		for _, n := range l.now.evidence.Named(p.Resource.GroupResource(), p.Namespace, p.Name) {
-			if l.going[n.UID()] {
-				all = append(all, Break{p.Binding, fmt.Sprintf(
-					"stays, and the parameters of its policy, %s, go: from then on all that ValidatingAdmissionPolicy/%s is about is refused", n.Identity(), p.Policy), true})
-			}
+		if found := p.In(l.now.asker, ""); len(found) > 0 && l.allGo(found) {
+			all = append(all, Break{p.Binding, fmt.Sprintf(
+				"stays, and the parameters of its policy, %s, go: from then on all that ValidatingAdmissionPolicy/%s is about is refused", p.Says(""), p.Policy), true})
 		}
 	}
 	return all

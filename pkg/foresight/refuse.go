@@ -129,3 +129,9 @@ func (s *Sight) Sticks(safe bool) bool {
 	}
 	return slices.ContainsFunc(s.Services, func(service Service) bool { return service.outlook(safe) >= Racing })
 }
+
+// Helps reports whether a safe order is better than the usual one for anything.
+func (s *Sight) Helps() bool {
+	early := slices.ContainsFunc(s.Services, func(service Service) bool { return service.Early })
+	return len(s.Waves) > 0 && (!early || slices.ContainsFunc(s.Services, func(service Service) bool { return service.Early && !service.tangled }))
+}

@@ -148,7 +148,7 @@ func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 		}
 	}
 	if len(going) > 0 {
-		s.Because += "; the plan takes away " + strings.Join(going, ", ") + ", or what that needs"
+		s.Because += "; and the plan takes away " + strings.Join(going, ", ") + ", or what it needs"
 	}
 }
 
@@ -189,11 +189,14 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer) {
 func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
 	if a.By != nil {
 		for _, doubt := range l.now.finder.Doubts(a.By.Workload, n) {
-			s.whenever(Unclear, s.first+"; "+doubt)
+			s.whenever(Unclear, fmt.Sprintf("may get stuck: its finalizer %s is served by %s, and %s", s.Finalizer, a.By.ID, doubt))
+		}
+		if a.By.ID.Resource.Kind == "CronJob" {
+			s.whenever(Unclear, s.first+"; but only when it runs next, by its schedule")
 		}
 	}
 	if !l.now.asker.Configured() {
-		s.whenever(Unclear, s.first+"; whether a webhook has to allow that could not be read")
+		s.whenever(Unclear, fmt.Sprintf("may get stuck: whether a webhook has to allow that its finalizer %s is removed could not be read", s.Finalizer))
 	}
 }
 

@@ -3,6 +3,7 @@
 package admission
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -21,6 +22,8 @@ type Param struct {
 	// that is judged if Near is set.
 	Namespace, Name string
 	Near            bool
+	// Selector stands for a name: any object that it selects will do.
+	Selector *metav1.LabelSelector
 
 	policy, binding *unstructured.Unstructured
 }
@@ -44,8 +47,17 @@ func (a *Asker) Params() []Param {
 }
 
 func (a *Asker) paramOf(binding *unstructured.Unstructured) (Param, bool) {
-	name, missing := evidence.Nested(binding, "spec", "paramRef", "name"), evidence.Nested(binding, "spec", "paramRef", "parameterNotFoundAction")
-	if name == "" || missing != "Deny" {
+	var view struct {
+		Spec struct {
+			ParamRef *struct {
+				Name                    string                `json:"name"`
+				Namespace               string                `json:"namespace"`
+				Selector                *metav1.LabelSelector `json:"selector"`
+				ParameterNotFoundAction string                `json:"parameterNotFoundAction"`
+			} `json:"paramRef"`
+		} `json:"spec"`
+	}
+	if !evidence.Decode(binding, &view) || view.Spec.ParamRef == nil || view.Spec.ParamRef.ParameterNotFoundAction != "Deny" {
 		return Param{}, false
 	}
 	policy, err := a.evidence.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName"))
@@ -59,10 +71,10 @@ func (a *Asker) paramOf(binding *unstructured.Unstructured) (Param, bool) {
 	}
 	p := Param{
 		Binding: evidence.IdentityOf(PolicyBindings, "ValidatingAdmissionPolicyBinding", binding), Policy: policy.GetName(),
-		Resource: resource, Kind: kind.Kind, Name: name, policy: policy, binding: binding,
+		Resource: resource, Kind: kind.Kind, Name: view.Spec.ParamRef.Name, Selector: view.Spec.ParamRef.Selector, policy: policy, binding: binding,
 	}
 	if namespaced {
-		p.Namespace = evidence.Nested(binding, "spec", "paramRef", "namespace")
+		p.Namespace = view.Spec.ParamRef.Namespace
 		p.Near = p.Namespace == ""
 	}
 	return p, true
@@ -76,10 +88,45 @@ func (p *Param) Judges(a *Asker, n graph.Node) (judges, certain bool) {
 	return a.policyMatches(p.policy, n), len(conditions) == 0 && !limited
 }
 
-// For returns the namespace in which the parameter is for an object that is judged.
-func (p *Param) For(n graph.Node) string {
-	if p.Near {
-		return n.Namespace()
+// In returns the parameters that there are for an object in a namespace that is judged.
+func (p *Param) In(a *Asker, namespace string) []graph.Node {
+	if !p.Near {
+		namespace = p.Namespace
 	}
-	return p.Namespace
+	if p.Name != "" {
+		return a.evidence.Named(p.Resource.GroupResource(), namespace, p.Name)
+	}
+	var found []graph.Node
+	for _, n := range a.evidence.Within(p.Resource.GroupResource(), namespace) {
+		if Selects(p.Selector, n.Object().Labels) {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// Listed reports whether those are all.
+func (p *Param) Listed(a *Asker, namespace string) bool {
+	if !p.Near {
+		namespace = p.Namespace
+	}
+	return a.evidence.Covers(p.Resource.GroupResource(), namespace, p.Name)
+}
+
+// Says names what parameters are meant for an object in a namespace.
+func (p *Param) Says(namespace string) string {
+	if !p.Near {
+		namespace = p.Namespace
+	}
+	if p.Name == "" {
+		said := p.Kind + " with " + metav1.FormatLabelSelector(p.Selector)
+		if namespace != "" {
+			said += " in namespace " + namespace
+		}
+		return said
+	}
+	if namespace != "" {
+		return p.Kind + "/" + namespace + "/" + p.Name
+	}
+	return p.Kind + "/" + p.Name
 }
