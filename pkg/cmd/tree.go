@@ -81,9 +81,6 @@ const treeExample = `  # What owns and what depends on a Deployment
   # Only ReplicaSets and Pods, two levels deep
   NAME tree deployment/web --depth=2 --types=replicasets.apps,pods
 
-  # As it changes
-  NAME tree deployment/web --watch
-
   # A flat list, the oldest first
   NAME tree -n shop -o custom-columns=KIND:.kind,NAME:.metadata.name --sort-by=.metadata.creationTimestamp
 
