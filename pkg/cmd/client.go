@@ -134,19 +134,32 @@ func isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
+// widthOf returns how many characters a line of a terminal has, 0 for what is none.
+func widthOf(stream any) int {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // style decides how text on the writer looks: as --color says, otherwise
 // coloured on a terminal unless NO_COLOR is set, and drawn with lines when the
 // locale is a UTF-8 one.
 func (g *globals) style(w io.Writer) (render.Style, error) {
-	terminal := isTerminal(w)
+	terminal, width := isTerminal(w), widthOf(w)
 	switch g.color {
 	case "always":
-		return render.Style{Color: true, Unicode: utf8Locale()}, nil
+		return render.Style{Color: true, Unicode: utf8Locale(), Width: width}, nil
 	case "never":
-		return render.Style{Unicode: terminal && utf8Locale()}, nil
+		return render.Style{Unicode: terminal && utf8Locale(), Width: width}, nil
 	case "auto":
 		plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
-		return render.Style{Color: terminal && !plain, Unicode: terminal && utf8Locale()}, nil
+		return render.Style{Color: terminal && !plain, Unicode: terminal && utf8Locale(), Width: width}, nil
 	}
 	return render.Style{}, usageError{fmt.Errorf(`invalid --color %q: must be "auto", "always" or "never"`, g.color)}
 }

@@ -35,6 +35,7 @@ type deletion struct {
 	*globals
 	dryRun          string
 	yes             bool
+	interactive     bool
 	confirm         string
 	wait            bool
 	timeout         time.Duration
@@ -52,6 +53,7 @@ func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	flags.StringVar(&d.dryRun, "dry-run", "none", `"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	flags.Lookup("dry-run").NoOptDefVal = "client"
 	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
+	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask, also when the answer comes from no terminal")
 	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")
 	flags.BoolVar(&d.wait, "wait", true, "Wait for pods' grace periods and for controllers that remove finalizers")
 	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
@@ -94,7 +96,7 @@ func (d *deletion) validateDeletion() error {
 	case d.dryRun == "none" && (d.output.name == "dot" || d.output.name == "html"):
 		return usageError{fmt.Errorf("-o %s draws a preview: it needs --dry-run", d.output.name)}
 	}
-	return d.output.validate(d.globals)
+	return cmp.Or(d.validateInteractive(), d.output.validate(d.globals))
 }
 
 // job is one deletion or one pass of collection.
@@ -389,7 +391,7 @@ func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *
 
 // ask puts the question on the terminal. Without one the answer is no.
 func (d *deletion) ask(ctx context.Context, guarded, digest string) error {
-	if !isTerminal(d.In) {
+	if !d.mayAsk(guarded) {
 		if guarded != "" {
 			return hintedError{
 				fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", guarded),
@@ -418,7 +420,7 @@ func (d *deletion) ask(ctx context.Context, guarded, digest string) error {
 func (d *deletion) answer(ctx context.Context, question string) (string, error) {
 	fmt.Fprint(d.ErrOut, question)
 	answer, err := readLine(ctx, d.In)
-	if !strings.HasSuffix(answer, "\n") {
+	if !strings.HasSuffix(answer, "\n") || d.interactive && !isTerminal(d.In) { // which shows no answer
 		fmt.Fprintln(d.ErrOut)
 	}
 	if err != nil && ctx.Err() != nil {

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
@@ -38,6 +40,12 @@ type treeOptions struct {
 	types, excludeTypes      []string
 	status                   string
 	isolated                 bool
+	watch                    bool
+	noHeaders, showLabels    bool
+	labelColumns             []string
+	sortBy                   string
+	sortPath                 *jsonpath.JSONPath // nil for the order of the tree
+	columns                  []userColumn
 	output                   output[*treeAnswer]
 }
 
@@ -73,6 +81,9 @@ const treeExample = `  # What owns and what depends on a Deployment
   # Only ReplicaSets and Pods, two levels deep
   NAME tree deployment/web --depth=2 --types=replicasets.apps,pods
 
+  # A flat list, the oldest first
+  NAME tree -n shop -o custom-columns=KIND:.kind,NAME:.metadata.name --sort-by=.metadata.creationTimestamp
+
   # A picture
   NAME tree deployment/web -o dot | dot -Tsvg > web.svg`
 
@@ -101,12 +112,19 @@ func newTree(g *globals) *cobra.Command {
 		func(a *treeAnswer) runtime.Object { return render.NewGraph(a.graph.Snapshot(), a.forest) },
 		format[*treeAnswer]{"", o.writeTree(false)},
 		format[*treeAnswer]{"wide", o.writeTree(true)},
-		format[*treeAnswer]{"name", func(w io.Writer, _ render.Style, a *treeAnswer) error { return render.Names(w, a.forest) }},
+		format[*treeAnswer]{"name", o.writeNames},
+		format[*treeAnswer]{columnsFormat, o.writeColumns},
+		format[*treeAnswer]{columnsFileFormat, o.writeColumns},
 		format[*treeAnswer]{"dot", func(w io.Writer, _ render.Style, a *treeAnswer) error {
 			return draw.DOT(w, draw.Ownership(a.selection))
 		}},
 	)
 	o.output.addFlags(g, cmd)
+	flags.BoolVarP(&o.watch, "watch", "w", false, "Draw the tree again when something in it changes")
+	flags.BoolVar(&o.noHeaders, "no-headers", false, "Leave the line with the names of the columns out")
+	flags.BoolVar(&o.showLabels, "show-labels", false, "Add a column with all labels")
+	flags.StringSliceVarP(&o.labelColumns, "label-columns", "L", nil, "Add columns with these labels, separated by commas")
+	flags.StringVar(&o.sortBy, "sort-by", "", "Order -o name and -o custom-columns by this JSONPath, as .metadata.creationTimestamp")
 	cmd.MarkFlagsMutuallyExclusive("owners", "dependents", "both")
 	g.completeValues(cmd, map[string][]string{
 		"scope": {"auto", "cluster"}, "status": {"auto", "always", "never"},
@@ -138,10 +156,38 @@ func (o *treeOptions) validate() error {
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}
 	}
-	return o.output.validate(o.globals)
+	return cmp.Or(o.validateColumns(), o.output.validate(o.globals))
+}
+
+// validateColumns reads what is said of columns and of the order.
+func (o *treeOptions) validateColumns() (err error) {
+	if o.output.name, o.columns, err = columnsOf(o.output.name); err != nil {
+		return err
+	}
+	isText := o.output.name == "" || o.output.name == "wide"
+	isFlat := o.output.name == "name" || len(o.columns) > 0
+	switch {
+	case o.sortBy != "" && !isFlat:
+		return usageError{errors.New("--sort-by orders a flat list: it goes with -o name and -o custom-columns")}
+	case (o.showLabels || len(o.labelColumns) > 0) && !isText:
+		return usageError{errors.New("--show-labels and --label-columns add to the tree: they do not go with another -o than wide")}
+	case o.watch && len(o.from) > 0:
+		return usageError{errors.New("--watch does not go together with --from: nothing happens in a file")}
+	case o.watch && !isText && !isFlat:
+		return usageError{fmt.Errorf("--watch does not go together with -o %s", o.output.name)}
+	case o.watch && (o.owners || o.fromFiles() && slices.Contains(o.targets.files.Filenames, "-")):
+		return usageError{errors.New("--watch goes neither with --owners, for which nothing is listed that could be watched, nor with -f -")}
+	}
+	if o.sortBy != "" {
+		o.sortPath, err = pathOf(o.sortBy)
+	}
+	return err
 }
 
 func (o *treeOptions) run(ctx context.Context) error {
+	if o.watch {
+		return o.follow(ctx)
+	}
 	s, err := o.connect(ctx, o.pageSize)
 	if err != nil {
 		return err
@@ -186,8 +232,8 @@ func (o *treeOptions) run(ctx context.Context) error {
 func (o *treeOptions) read(ctx context.Context, s *session, named []graph.Object) (*graph.Graph, error) {
 	scope := o.snapshotScope(s, named)
 	scope.OwnersOnly = o.owners && o.scope == "auto" && len(named) > 0 && len(named) <= maxOwnerReads
-	if o.given() || o.selector == "" {
-		scope.Labels = []string{}
+	if (o.given() || o.selector == "") && !o.showLabels && len(o.columns) == 0 && o.sortBy == "" {
+		scope.Labels = append([]string{}, o.labelColumns...)
 	}
 	snapshot, err := s.reader.Snapshot(ctx, scope, named...)
 	if err != nil {
@@ -315,9 +361,30 @@ func (o *treeOptions) writeTree(wide bool) func(io.Writer, render.Style, *treeAn
 			o.nothingShown(o.ErrOut)
 			return nil
 		}
-		tree := render.Tree{Style: style, Wide: wide, Now: a.session.now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection)}
+		tree := render.Tree{Style: style, Wide: wide, NoHeaders: o.noHeaders, ShowLabels: o.showLabels, LabelColumns: o.labelColumns, Now: a.session.now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection)}
 		return tree.Write(w, a.forest)
 	}
+}
+
+// writeNames writes the objects as kubectl's -o name does, in the order asked for.
+func (o *treeOptions) writeNames(w io.Writer, _ render.Style, a *treeAnswer) error {
+	if o.sortPath == nil {
+		return render.Names(w, a.forest)
+	}
+	f, err := flattened(a.forest, o.sortPath)
+	if err != nil {
+		return err
+	}
+	return render.NodeNames(w, f.nodes)
+}
+
+// writeColumns writes the columns that were asked for.
+func (o *treeOptions) writeColumns(w io.Writer, style render.Style, a *treeAnswer) error {
+	f, err := flattened(a.forest, o.sortPath)
+	if err != nil || len(f.nodes) == 0 {
+		return err
+	}
+	return writeColumns(w, style, o.columns, !o.noHeaders, f)
 }
 
 // statuses asks for READY and STATUS of the printed objects.

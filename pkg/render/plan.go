@@ -272,7 +272,7 @@ func (p *DeletionPlan) writeSteps(w io.Writer, style Style) error {
 			{text: policy}, {text: s.Reason}, serverCell(s.Server),
 		})
 	}
-	steps := table{style, plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER"), slices.Values(rows)}
+	steps := table{style: style, header: plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER"), rows: slices.Values(rows)}
 	return steps.write(w)
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -56,8 +57,30 @@ func (t *StuckText) Write(w io.Writer, report *explain.Report) error {
 	return t.out.Flush()
 }
 
-// line writes a line of text that may hold names from the cluster.
+// line writes a line of text that may hold names from the cluster. On a terminal it is
+// broken between words, and goes on a little to the right of where it began.
 func (t *StuckText) line(format string, args ...any) {
+	text := printable(fmt.Sprintf(format, args...))
+	words := strings.TrimLeft(text, " ")
+	begun := text[:len(text)-len(words)]
+	fmt.Fprint(t.out, begun)
+	t.rest(words, len(begun), begun+"  ")
+}
+
+// rest ends a line of which so many characters are written. What does not fit the
+// terminal goes on in lines with the indent.
+func (t *StuckText) rest(text string, begun int, indent string) {
+	if t.Style.Width <= 0 {
+		fmt.Fprintln(t.out, text)
+		return
+	}
+	for _, line := range wrap(text, t.Style.Width, begun, indent) {
+		fmt.Fprintln(t.out, line)
+	}
+}
+
+// command writes a command, which stays in one piece so that it can be copied.
+func (t *StuckText) command(format string, args ...any) {
 	fmt.Fprintln(t.out, printable(fmt.Sprintf(format, args...)))
 }
 
@@ -137,10 +160,10 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 			last = r
 		}
 		if command != "" {
-			t.line("      %s", command)
+			t.command("      %s", command)
 		}
 		if undo != "" {
-			t.line("      puts it back later: %s", undo)
+			t.command("      puts it back later: %s", undo)
 		}
 	}
 }
@@ -161,7 +184,8 @@ func (t *StuckText) evidence(all []explain.Evidence) {
 // remedy writes what a remedy does; its command follows.
 func (t *StuckText) remedy(r explain.Remedy) {
 	riskColors := map[explain.Risk]color{explain.Safe: green, explain.Disruptive: yellow, explain.Dangerous: red}
-	fmt.Fprintf(t.out, "    %s %s\n", t.Style.paint("["+string(r.Risk)+"]", riskColors[r.Risk]), printable(r.Effect))
+	fmt.Fprintf(t.out, "    %s ", t.Style.paint("["+string(r.Risk)+"]", riskColors[r.Risk]))
+	t.rest(printable(r.Effect), len("    [] ")+len(r.Risk), "      ")
 	if r.Leaks != "" {
 		t.line("      leaves behind or loses: %s", r.Leaks)
 	}
@@ -214,7 +238,9 @@ func (t *StuckText) chain(links []explain.Link) {
 				lead = strings.Repeat("  ", maxLinks/2) + t.Style.drawing().last.lead
 			}
 		}
-		fmt.Fprintln(t.out, "    "+lead+printable(text))
+		fmt.Fprint(t.out, "    "+lead)
+		begun := 4 + utf8.RuneCountInString(lead)
+		t.rest(printable(text), begun, strings.Repeat(" ", begun+2))
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 type Style struct {
 	Color   bool
 	Unicode bool
+	// Width is how many characters a line of the terminal has, 0 when there is none.
+	Width int
 }
 
 type color int
@@ -64,6 +66,8 @@ type cell struct {
 	lead  string
 	text  string
 	color color
+	// under is drawn before the text when it goes below its row.
+	under string
 }
 
 func (c cell) width() int { return utf8.RuneCountInString(c.lead) + utf8.RuneCountInString(c.text) }
@@ -110,6 +114,10 @@ type table struct {
 	header []cell
 	// rows are gone over twice, so that they need not be in memory all at once.
 	rows iter.Seq[[]cell]
+	// bare leaves the header out.
+	bare bool
+	// fitting says what is given up on a terminal that is too narrow, nil for nothing.
+	fitting *fitting
 }
 
 // write prints the table with columns as wide as their widest cell. Columns
@@ -121,18 +129,25 @@ func (t *table) write(w io.Writer) error {
 	}
 	for row := range t.rows {
 		for k, c := range row {
-			width := c.printable().width()
-			columns[k].width = max(columns[k].width, width)
-			columns[k].used = columns[k].used || width > 0
+			columns[k].take(c.printable())
 		}
 	}
+	below := -1
+	if t.fitting != nil && t.style.Width > 0 && t.fitting.fit(columns, t.style.Width) {
+		below = t.fitting.below
+	}
 	out := bufio.NewWriter(w)
-	if err := t.writeRow(out, t.header, columns); err != nil {
-		return err
+	if !t.bare {
+		if err := t.writeRow(out, t.header, columns, below); err != nil {
+			return err
+		}
 	}
 	for row := range t.rows {
-		if err := t.writeRow(out, row, columns); err != nil {
+		if err := t.writeRow(out, row, columns, below); err != nil {
 			return err
+		}
+		if below >= 0 {
+			t.writeBelow(out, row[below])
 		}
 	}
 	return out.Flush()
@@ -141,12 +156,38 @@ func (t *table) write(w io.Writer) error {
 type column struct {
 	width int
 	used  bool
+	// first is the text of the first cell, and uniform says that all have it.
+	first   string
+	seen    bool
+	uniform bool
 }
 
-func (t *table) writeRow(out *bufio.Writer, row []cell, columns []column) error {
+// take notes a cell of the column.
+func (c *column) take(cell cell) {
+	if !c.seen {
+		c.seen, c.first, c.uniform = true, cell.text, true
+	}
+	c.width = max(c.width, cell.width())
+	c.used = c.used || cell.width() > 0
+	c.uniform = c.uniform && cell.text == c.first
+}
+
+// writeBelow writes a cell below its row.
+func (t *table) writeBelow(out *bufio.Writer, c cell) {
+	c = c.printable()
+	if c.text == "" {
+		return
+	}
+	indent := c.under + "    "
+	for _, line := range wrap(c.text, t.style.Width, utf8.RuneCountInString(indent), indent) {
+		out.WriteString(indent + t.style.paint(strings.TrimPrefix(line, indent), c.color) + "\n") // Flush has the error
+	}
+}
+
+func (t *table) writeRow(out *bufio.Writer, row []cell, columns []column, below int) error {
 	line, pad := strings.Builder{}, 0
 	for k, c := range row {
-		if !columns[k].used {
+		if !columns[k].used || k == below {
 			continue
 		}
 		c = c.printable()
@@ -156,7 +197,7 @@ func (t *table) writeRow(out *bufio.Writer, row []cell, columns []column) error 
 			line.WriteString(t.style.paint(c.text, c.color))
 			pad = 0
 		}
-		pad += columns[k].width - c.width() + 3
+		pad += columns[k].width - c.width() + gap
 	}
 	line.WriteByte('\n')
 	_, err := out.WriteString(line.String())

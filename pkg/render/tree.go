@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -33,6 +34,12 @@ type Tree struct {
 	Statuses map[types.UID]Status
 	// Named are marked.
 	Named graph.Set
+	// NoHeaders leaves the first line out.
+	NoHeaders bool
+	// LabelColumns are the keys of labels that have columns, and ShowLabels adds one
+	// with all labels.
+	LabelColumns []string
+	ShowLabels   bool
 }
 
 // Write prints the forest as a table with the tree drawn in the NAME column.
@@ -44,8 +51,37 @@ func (t *Tree) Write(w io.Writer, forest graph.Forest) error {
 	if t.Wide {
 		header = append(header, "CONTROLLER", "APIVERSION", "UID")
 	}
-	rows := table{t.Style, plain(append(header, "DETAILS")...), t.rows(forest)}
+	for _, key := range t.LabelColumns {
+		header = append(header, strings.ToUpper(key[strings.LastIndex(key, "/")+1:]))
+	}
+	if t.ShowLabels {
+		header = append(header, "LABELS")
+	}
+	rows := table{style: t.Style, header: plain(append(header, "DETAILS")...), rows: t.rows(forest), bare: t.NoHeaders}
+	if !t.Wide {
+		rows.fitting = &fitting{same: 0, drop: []int{6, 2, 4, 3}, below: len(header)} // BLOCKS, READY, AGE, STATUS; DETAILS
+	}
 	return rows.write(w)
+}
+
+// labels are the cells of the labels that are shown.
+func (t *Tree) labels(b *graph.Branch, o *graph.Object) []cell {
+	var cells []cell
+	for _, key := range t.LabelColumns {
+		value, has := o.Labels[key]
+		if !has && !b.Cycle && !b.Node.Virtual() {
+			value = "<none>"
+		}
+		cells = append(cells, cell{text: value})
+	}
+	if t.ShowLabels {
+		all := labels.FormatLabels(o.Labels)
+		if b.Cycle || b.Node.Virtual() {
+			all = ""
+		}
+		cells = append(cells, cell{text: all})
+	}
+	return cells
 }
 
 // rows makes a row of each line, with what is drawn before its name.
@@ -63,14 +99,14 @@ func (t *Tree) rows(forest graph.Forest) iter.Seq[[]cell] {
 				lead, below = lead+drawing.lead, lead+drawing.under
 			}
 			under = append(under[:b.Depth+1], below)
-			if !yield(t.row(b, lead)) {
+			if !yield(t.row(b, lead, below)) {
 				return
 			}
 		}
 	}
 }
 
-func (t *Tree) row(b *graph.Branch, lead string) []cell {
+func (t *Tree) row(b *graph.Branch, lead, below string) []cell {
 	o := b.Node.Object()
 	id := o.Identity()
 	status := t.Statuses[id.UID]
@@ -86,7 +122,8 @@ func (t *Tree) row(b *graph.Branch, lead string) []cell {
 		apiVersion, _ := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
 		row = append(row, cell{text: controls(b.References)}, cell{text: apiVersion}, cell{text: string(id.UID)})
 	}
-	return append(row, cell{text: strings.Join(t.details(b, o), "; ")})
+	row = append(row, t.labels(b, o)...)
+	return append(row, cell{text: strings.Join(t.details(b, o), "; "), under: below})
 }
 
 func (t *Tree) nodeColor(b *graph.Branch) color {
@@ -227,12 +264,20 @@ func (t *Tree) deletion(o *graph.Object) []string {
 // Names prints the objects as kubectl's -o name does. Missing owners have no
 // name that a command could use and are left out.
 func Names(w io.Writer, forest graph.Forest) error {
-	out := bufio.NewWriter(w)
+	var nodes []graph.Node
 	for b := range forest.Branches() {
-		if b.Cycle || b.Node.Virtual() {
-			continue
+		if !b.Cycle && !b.Node.Virtual() {
+			nodes = append(nodes, b.Node)
 		}
-		if _, err := fmt.Fprintln(out, kubectlName(b.Node.Identity())); err != nil {
+	}
+	return NodeNames(w, nodes)
+}
+
+// NodeNames prints objects in the order given as kubectl's -o name does.
+func NodeNames(w io.Writer, nodes []graph.Node) error {
+	out := bufio.NewWriter(w)
+	for _, n := range nodes {
+		if _, err := fmt.Fprintln(out, kubectlName(n.Identity())); err != nil {
 			return err
 		}
 	}

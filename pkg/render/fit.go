@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// gap is between two columns.
+const gap = 3
+
+// fitting says what a table gives up so that its lines fit the terminal: nothing is
+// to wrap in the middle of a name.
+type fitting struct {
+	// same is the column that goes first if it says the same in every row. drop are
+	// columns in the order in which they go. Neither counts where it is negative.
+	same int
+	drop []int
+	// below is the column whose text goes below its row before others are dropped.
+	below int
+}
+
+// fit leaves columns out until the lines are no wider than width. It reports
+// whether the column below goes below. How much is given up is no matter of the
+// order of the rows.
+func (f *fitting) fit(columns []column, width int) (below bool) {
+	wide := func() bool {
+		total := -gap
+		for k, c := range columns {
+			if c.used && (k != f.below || !below) {
+				total += c.width + gap
+			}
+		}
+		return total > width
+	}
+	if wide() && columns[f.same].uniform {
+		columns[f.same].used = false
+	}
+	below = wide() && columns[f.below].used
+	for _, k := range f.drop {
+		if !wide() {
+			return below
+		}
+		columns[k].used = false
+	}
+	return below
+}
+
+// wrap breaks a text between words into lines of at most width runes, as long as no
+// word is longer. The lines after the first begin with indent, and the first is as if
+// it began with so many runes already.
+func wrap(text string, width, begun int, indent string) []string {
+	var lines []string
+	line, free := strings.Builder{}, width-begun
+	for word := range strings.SplitSeq(text, " ") {
+		long := utf8.RuneCountInString(word)
+		switch {
+		case line.Len() == 0 && len(lines) == 0:
+		case long+1 > free:
+			lines = append(lines, line.String())
+			line.Reset()
+			line.WriteString(indent)
+			free = width - utf8.RuneCountInString(indent)
+		default:
+			line.WriteByte(' ')
+			free--
+		}
+		line.WriteString(word)
+		free -= long
+	}
+	return append(lines, line.String())
+}
