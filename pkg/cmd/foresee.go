@@ -27,10 +27,10 @@ var orders = []string{"default", orderSafe}
 
 // foresee makes a plan anew with what can be found out about who removes the finalizers
 // of what goes, and says what else the deletion means. A plan that goes without saying
-// costs nothing, unless it is asked about. What controllers do depends on the whole cluster, so that is read, as
+// costs nothing, unless a safe order is asked for. What controllers do depends on the whole cluster, so that is read, as
 // far as it may be.
 func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world preview.World) (*preview.Plan, *foresight.Sight, error) {
-	if !foresight.Needed(p) && d.order != orderSafe && !d.strict {
+	if !foresight.Needed(p) && d.order != orderSafe {
 		return p, nil, nil
 	}
 	s := j.session

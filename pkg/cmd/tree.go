@@ -82,7 +82,7 @@ const treeExample = `  # What owns and what depends on a Deployment
   NAME tree deployment/web --depth=2 --types=replicasets.apps,pods
 
   # A flat list, the oldest first
-  NAME tree -n shop -o custom-columns=KIND:.kind,NAME:.metadata.name --sort-by=.metadata.creationTimestamp
+  NAME tree -n shop -o custom-columns=KIND:.kind,OBJECT:.metadata.name --sort-by=.metadata.creationTimestamp
 
   # A picture
   NAME tree deployment/web -o dot | dot -Tsvg > web.svg`

@@ -85,18 +85,23 @@ func (l *looker) webhooks() []Break {
 		if silenced, certain := l.silenced(service.Namespace, service.Name); silenced {
 			all = append(all, Break{h.Config, fmt.Sprintf(
 				"stays, and its webhook %s fails closed: what answers it, Service/%s/%s, goes. From then on %s is refused%s",
-				h.Name, service.Namespace, service.Name, h.About(), finalizersToo(h)), certain})
+				h.Name, service.Namespace, service.Name, h.About(), whatElse(h)), certain})
 		}
 	}
 	return all
 }
 
-// finalizersToo says what people forget of a webhook that is asked about updates.
-func finalizersToo(h *admission.Webhook) string {
-	if h.Asked("UPDATE") {
-		return ", and with it the removal of finalizers"
+// whatElse says what limits that, and what people forget of a webhook that is asked about
+// updates.
+func whatElse(h *admission.Webhook) string {
+	said := ""
+	if h.Limited() {
+		said = ", as far as its selectors and conditions match"
 	}
-	return ""
+	if h.Asked("UPDATE") {
+		said += ", and with it the removal of finalizers"
+	}
+	return said
 }
 
 // api is an aggregated API whose backend, a service, goes by the plan.

@@ -90,7 +90,13 @@ func runCompared(ctx context.Context, args []string, streams genericiooptions.IO
 	if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.done", time.Now().UnixNano())), nil, 0o600); err != nil {
 		panic(err)
 	}
-	if difference := compareOffline(ctx, dir, args); difference != "" {
+	difference := ""
+	for range 3 { // other sessions may change the cluster meanwhile
+		if difference = compareOffline(ctx, dir, args); difference == "" {
+			break
+		}
+	}
+	if difference != "" {
 		file := filepath.Join(dir, fmt.Sprintf("%d.diff", time.Now().UnixNano()))
 		if err := os.WriteFile(file, []byte(difference), 0o600); err != nil {
 			panic(err)

@@ -211,11 +211,12 @@ func (h *Webhook) About() string {
 		}
 		said = append(said, strings.ReplaceAll(about, "*", "all"))
 	}
-	about := strings.Join(said, "; ")
-	if !selectsAll(h.NamespaceSelector) || !selectsAll(h.ObjectSelector) || len(h.MatchConditions) > 0 {
-		about += ", as far as its selectors and conditions have it"
-	}
-	return about
+	return strings.Join(said, "; ")
+}
+
+// Limited reports whether selectors or conditions limit what it is asked about.
+func (h *Webhook) Limited() bool {
+	return !selectsAll(h.NamespaceSelector) || !selectsAll(h.ObjectSelector) || len(h.MatchConditions) > 0
 }
 
 // Matches reports whether the API server asks the webhook about an operation on the object.
