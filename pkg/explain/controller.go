@@ -440,7 +440,6 @@ func (w *walker) judgeUnclear(n graph.Node, a *controllers.Answer) ruling {
 // may run where it cannot be seen: it is one or the other, and what the object shows
 // tells which.
 func (w *walker) judgeOutOfSight(n graph.Node, s *controllers.Search, r ruling, elsewhere string) ruling {
-	r.byHand = true
 	r.summary = fmt.Sprintf("nothing in this cluster serves the finalizer %s. Its controller may run where it cannot be seen from here (%s); if it does not, nothing will remove the finalizer", s.Finalizer, elsewhere)
 	if version := w.evidence.Server().Version(); version != "" {
 		r.own = append(r.own, Evidence{Source: "the API server", Path: "version", Value: version})

@@ -43,8 +43,8 @@ var setUp = []string{
 	`go test ./test/e2e -run TestBare/states`,
 	`go test ./test/e2e -run TestDocs/README`,
 	`go test ./pkg/graph -update`,
-	`KUBECTL_GC_COMPARE_ALL=1 go test ./test/e2e -run 'TestExplain$|TestSick' -timeout 1h  # every answer beside that from a snapshot`,
-	`go run ./test/bench offline               # time and memory of writing and reading snapshots`,
+	`KUBECTL_GC_COMPARE_ALL=1 go test ./test/e2e -run 'TestExplain$|TestSick' -timeout 1h`,
+	`go run ./test/bench offline`,
 	// Run by test/release, from docs/install.md.
 	`kubectl krew install --manifest=dist/krew/gc.yaml --archive=dist/kubectl-gc_v0.0.1-snapshot_linux_amd64.tar.gz`,
 	`kubectl krew index add own https://git.example.com/kubectl-plugins.git`,
