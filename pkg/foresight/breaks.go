@@ -78,10 +78,10 @@ var answering = []string{"services", "pods", "namespaces", "endpointslices"}
 func (l *looker) webhooks() []Break {
 	var all []Break
 	for _, h := range l.then.asker.Webhooks() {
-		service := h.ClientConfig.Service
-		if service == nil || h.FailurePolicy == "Ignore" {
+		if !h.FailsClosed() {
 			continue
 		}
+		service := h.ClientConfig.Service
 		if silenced, certain := l.silenced(service.Namespace, service.Name); silenced {
 			all = append(all, Break{h.Config, fmt.Sprintf(
 				"stays, and its webhook %s fails closed: what answers it, Service/%s/%s, goes. From then on %s is refused%s",

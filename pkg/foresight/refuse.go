@@ -27,7 +27,7 @@ type refusal struct {
 func (l *looker) refusals() map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
 	for _, h := range l.now.asker.Webhooks() {
-		if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil || !h.Asked("DELETE") {
+		if !h.FailsClosed() || !h.Asked("DELETE") {
 			continue
 		}
 		for uid := range l.going {
@@ -45,7 +45,7 @@ func (l *looker) refusals() map[types.UID]refusal {
 
 // refusal is what one webhook means for the deletion of an object.
 func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
-	asked, certain := l.now.asker.Matches(h, "DELETE", n)
+	asked, certain := l.now.asker.Matches(h, "DELETE", "", n)
 	if !asked {
 		return refusal{}
 	}

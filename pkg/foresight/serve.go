@@ -106,9 +106,15 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	if a.By != nil {
 		s.By = a.By.ID
 	}
+	loss := ""
+	if a.By != nil {
+		if loss = l.loses(n, a.By.Workload); loss != "" {
+			s.Early, s.needs = true, l.needs(n, a.By.Workload)
+		}
+	}
 	switch a.Is {
 	case controllers.Served:
-		l.served(&s, n, a)
+		l.served(&s, n, a, loss)
 		l.doubted(&s, n, a)
 		l.paused(&s, n)
 		l.admitted(&s, n)
@@ -128,9 +134,6 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		if a.Why != "" {
 			s.Because += ": " + a.Why
 		}
-	}
-	if a.By != nil && l.loses(n, a.By.Workload) != "" {
-		s.Early, s.needs = true, append(s.needs, l.needs(n, a.By.Workload)...)
 	}
 	if a.Is == controllers.Unclear {
 		l.maybe(&s, n, a)
@@ -152,8 +155,8 @@ func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 	}
 }
 
-// served is a finalizer whose controller works now.
-func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer) {
+// served is a finalizer whose controller works now, and is to lose something.
+func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss string) {
 	by := "somebody outside the cluster, who renews a lease,"
 	if a.By != nil {
 		by = a.By.ID.String()
@@ -173,7 +176,6 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer) {
 	if a.By == nil {
 		return
 	}
-	loss := l.loses(n, a.By.Workload)
 	switch {
 	case loss == "":
 	case l.podsFirst(n, a.By.Workload):

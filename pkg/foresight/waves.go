@@ -175,7 +175,7 @@ func (l *looker) deadCallers(callers []graph.Identity) []graph.Identity {
 	var dead []graph.Identity
 	for _, id := range callers {
 		for _, h := range l.now.asker.Webhooks() {
-			if h.Config.UID == id.UID && h.FailurePolicy != "Ignore" && h.ClientConfig.Service != nil && l.now.asker.ServingOf(h).Dead {
+			if h.Config.UID == id.UID && h.FailsClosed() && l.now.asker.ServingOf(h).Dead {
 				dead = append(dead, id)
 				break
 			}

@@ -3,8 +3,6 @@
 package preview
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -42,20 +40,8 @@ func (p *Plan) doubt(hoped hopes) {
 	if len(hoped) == 0 {
 		return
 	}
-	at := slices.IndexFunc(p.Job.Waves, func(wave Wave) bool {
-		return slices.ContainsFunc(wave.Objects, func(id graph.Identity) bool { _, is := hoped[id.UID]; return is })
-	})
-	var before []types.UID
-	for _, wave := range p.Job.Waves[:at+1] {
-		before = append(before, uidsOf(wave.Objects)...)
-	}
-	certain, first := gc.Concerned(p.Graph, before), graph.Identity{}
-	for _, id := range p.Job.Waves[at].Objects {
-		if _, is := hoped[id.UID]; is {
-			first = id
-			break
-		}
-	}
+	first, before := p.firstOf(hoped)
+	certain := gc.Concerned(p.Graph, before)
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		n, known := p.Graph.Node(o.Object.UID)
@@ -72,4 +58,17 @@ func (p *Plan) doubt(hoped hopes) {
 		o.Result, p.followers[o.Object.UID] = gc.Unknown, true
 		delete(p.Expected, o.Object.UID)
 	}
+}
+
+// firstOf returns the first object that is only hoped for, and all of the waves up to its own.
+func (p *Plan) firstOf(hoped hopes) (first graph.Identity, upTo []types.UID) {
+	for _, wave := range p.Job.Waves {
+		upTo = append(upTo, uidsOf(wave.Objects)...)
+		for _, id := range wave.Objects {
+			if _, is := hoped[id.UID]; is {
+				return id, upTo
+			}
+		}
+	}
+	return first, upTo
 }

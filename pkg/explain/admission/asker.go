@@ -42,8 +42,10 @@ type Asker struct {
 	finder   *controllers.Finder
 
 	// hooks is nil until it is needed.
-	hooks  *webhookList
-	probed probing
+	hooks *webhookList
+	// services holds what was found out about services.
+	services map[types.NamespacedName]*Serving
+	probed   probing
 }
 
 // New returns an Asker. The prober may be nil: then nothing is asked, and what is
@@ -51,7 +53,8 @@ type Asker struct {
 func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *controllers.Finder) *Asker {
 	return &Asker{
 		ctx: ctx, prober: prober, evidence: reader, finder: finder,
-		probed: probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}},
+		services: map[types.NamespacedName]*Serving{},
+		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}},
 	}
 }
 
@@ -164,7 +167,7 @@ func (a *Asker) holdsFor(r Reply, n graph.Node) bool {
 	}
 	all, err := a.webhooks()
 	return err == nil && slices.ContainsFunc(all, func(h *Webhook) bool {
-		matches, certain := a.matches(h, r.operation(), r.Subresource, n)
+		matches, certain := a.Matches(h, r.operation(), r.Subresource, n)
 		return h.Name == r.Name && h.FailurePolicy != "Ignore" && matches && certain
 	})
 }

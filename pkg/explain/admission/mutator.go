@@ -30,7 +30,7 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 		if h.Config.Resource.Resource != evidence.MutatingWebhooks.Resource {
 			continue
 		}
-		if matches, _ := a.matches(h, "UPDATE", "", n); !matches {
+		if matches, _ := a.Matches(h, "UPDATE", "", n); !matches {
 			continue
 		}
 		found = append(found, Mutator{
@@ -73,6 +73,6 @@ func (a *Asker) policyMatches(policy *unstructured.Unstructured, n graph.Node) b
 	}
 	m := view.Spec.MatchConstraints
 	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
-	matches, _ := a.matches(h, "UPDATE", "", n)
+	matches, _ := a.Matches(h, "UPDATE", "", n)
 	return matches
 }

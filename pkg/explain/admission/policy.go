@@ -90,9 +90,7 @@ func (p *Param) Judges(a *Asker, n graph.Node) (judges, certain bool) {
 
 // In returns the parameters that there are for an object in a namespace that is judged.
 func (p *Param) In(a *Asker, namespace string) []graph.Node {
-	if !p.Near {
-		namespace = p.Namespace
-	}
+	namespace = p.within(namespace)
 	if p.Name != "" {
 		return a.evidence.Named(p.Resource.GroupResource(), namespace, p.Name)
 	}
@@ -107,17 +105,12 @@ func (p *Param) In(a *Asker, namespace string) []graph.Node {
 
 // Listed reports whether those are all.
 func (p *Param) Listed(a *Asker, namespace string) bool {
-	if !p.Near {
-		namespace = p.Namespace
-	}
-	return a.evidence.Covers(p.Resource.GroupResource(), namespace, p.Name)
+	return a.evidence.Covers(p.Resource.GroupResource(), p.within(namespace), p.Name)
 }
 
 // Says names what parameters are meant for an object in a namespace.
 func (p *Param) Says(namespace string) string {
-	if !p.Near {
-		namespace = p.Namespace
-	}
+	namespace = p.within(namespace)
 	if p.Name == "" {
 		said := p.Kind + " with " + metav1.FormatLabelSelector(p.Selector)
 		if namespace != "" {
@@ -125,8 +118,13 @@ func (p *Param) Says(namespace string) string {
 		}
 		return said
 	}
-	if namespace != "" {
-		return p.Kind + "/" + namespace + "/" + p.Name
+	return graph.Identity{Resource: graph.Resource{Kind: p.Kind}, Namespace: namespace, Name: p.Name}.String()
+}
+
+// within is the namespace of the parameters for an object in one.
+func (p *Param) within(namespace string) string {
+	if p.Near {
+		return namespace
 	}
-	return p.Kind + "/" + p.Name
+	return p.Namespace
 }

@@ -34,8 +34,17 @@ type Serving struct {
 	Idle *controllers.Workload
 }
 
-// Serving follows a service to its endpoints and the pods behind it.
+// Serving follows a service to its endpoints and the pods behind it, once. What it returns
+// is not to be changed.
 func (a *Asker) Serving(namespace, name string) *Serving {
+	at := types.NamespacedName{Namespace: namespace, Name: name}
+	if a.services[at] == nil {
+		a.services[at] = a.follow(namespace, name)
+	}
+	return a.services[at]
+}
+
+func (a *Asker) follow(namespace, name string) *Serving {
 	source := evidence.Identity(evidence.Services, namespace, name).String()
 	s := &Serving{Namespace: namespace, Name: name}
 	service, err := a.evidence.Get(evidence.Services, namespace, name)

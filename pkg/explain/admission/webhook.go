@@ -139,10 +139,10 @@ func (a *Asker) Configured() bool {
 	return err == nil
 }
 
-// matches reports whether the API server asks the webhook about an operation on
-// the object, or on a subresource of it. certain is false where conditions in
-// CEL decide, or the labels of a namespace that could not be read.
-func (a *Asker) matches(h *Webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
+// Matches reports whether the API server asks the webhook about an operation on
+// the object, or on a subresource of it if that is not empty. certain is false where
+// conditions in CEL decide, or the labels of a namespace that could not be read.
+func (a *Asker) Matches(h *Webhook, operation, subresource string, n graph.Node) (matches, certain bool) {
 	o := n.Object()
 	if o.Resource.Group == admissionGroup { // webhooks are not asked about admission itself
 		return false, true
@@ -196,6 +196,12 @@ func (a *Asker) Webhooks() []*Webhook {
 	return all
 }
 
+// FailsClosed reports whether it refuses what it is asked about when the service that is to
+// answer for it does not. What is called by a URL is out of sight.
+func (h *Webhook) FailsClosed() bool {
+	return h.FailurePolicy != "Ignore" && h.ClientConfig.Service != nil
+}
+
 // Asked reports whether it is asked about an operation on objects of any type.
 func (h *Webhook) Asked(operation string) bool {
 	return slices.ContainsFunc(h.Rules, func(r admissionRule) bool { return evidence.Lists(r.Operations, operation) })
@@ -219,18 +225,11 @@ func (h *Webhook) Limited() bool {
 	return !selectsAll(h.NamespaceSelector) || !selectsAll(h.ObjectSelector) || len(h.MatchConditions) > 0
 }
 
-// Matches reports whether the API server asks the webhook about an operation on the object.
-// certain is false where conditions in CEL decide, or the labels of a namespace that could
-// not be read.
-func (a *Asker) Matches(h *Webhook, operation string, n graph.Node) (matches, certain bool) {
-	return a.matches(h, operation, "", n)
-}
-
 // Refusing goes over the webhooks that are asked about an operation on the object, or on
 // a subresource of it, and refuse it when the service that is to answer does not. It says
 // whether it is certain that they are asked.
 func (a *Asker) Refusing(n graph.Node, operation, subresource string) iter.Seq2[*Webhook, bool] {
-	return a.closed(func(h *Webhook) (bool, bool) { return a.matches(h, operation, subresource, n) })
+	return a.closed(func(h *Webhook) (bool, bool) { return a.Matches(h, operation, subresource, n) })
 }
 
 // DeadWebhooks goes over the webhooks that would be asked about an operation on the
@@ -257,7 +256,7 @@ func (a *Asker) closed(asked func(*Webhook) (asked, certain bool)) iter.Seq2[*We
 	return func(yield func(*Webhook, bool) bool) {
 		all, _ := a.webhooks() // what cannot be read is noted
 		for _, h := range all {
-			if h.FailurePolicy == "Ignore" || h.ClientConfig.Service == nil {
+			if !h.FailsClosed() {
 				continue
 			}
 			if asked, certain := asked(h); asked && !yield(h, certain) {
@@ -312,7 +311,7 @@ func (a *Asker) WebhooksNamed(n graph.Node, r Reply, operation string) []*Webhoo
 		}
 	}
 	narrow(func(h *Webhook) bool {
-		matches, _ := a.matches(h, operation, r.Subresource, n)
+		matches, _ := a.Matches(h, operation, r.Subresource, n)
 		return matches
 	})
 	if r.Kind == answer.WebhookFailed && len(named) > 1 {

@@ -100,10 +100,10 @@ func (f *Finder) periodic(s *Search) []*Workload {
 		return nil
 	}
 	items := f.listFor(cronJobs, &s.workloadsUnread)
-	if len(f.repeated) == len(items) {
+	if f.repeated != nil {
 		return f.repeated
 	}
-	f.repeated = nil
+	f.repeated = make([]*Workload, 0, len(items))
 	for i := range items {
 		template, _, _ := unstructured.NestedMap(items[i].Object, "spec", "jobTemplate", "spec", "template", "spec")
 		var spec podSpec
