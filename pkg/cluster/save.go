@@ -302,11 +302,7 @@ func decodeList(decoder *wire.Decoder, body io.Reader, add func(*graph.Object) e
 
 // metadataEntry is the entry of an object of which only that is known.
 func metadataEntry(o *graph.Object) *offline.Entry {
-	m := metav1.ObjectMeta{
-		Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, CreationTimestamp: o.CreationTimestamp,
-		DeletionTimestamp: o.DeletionTimestamp, DeletionGracePeriodSeconds: o.DeletionGracePeriodSeconds,
-		Finalizers: o.Finalizers, OwnerReferences: o.OwnerReferences, Labels: o.Labels,
-	}
+	m := o.Metadata()
 	text, _ := stdjson.Marshal(struct { // strings, numbers and times
 		Metadata *metav1.ObjectMeta `json:"metadata"`
 	}{&m})

@@ -120,12 +120,7 @@ func valueAt(path *jsonpath.JSONPath, object map[string]any) string {
 // listed is a node as a path sees it: an object with its kind and metadata. Nothing
 // else was read.
 func listed(n graph.Node) (map[string]any, error) {
-	o := n.Object()
-	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion,
-		CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp, DeletionGracePeriodSeconds: o.DeletionGracePeriodSeconds,
-		Finalizers: o.Finalizers, OwnerReferences: o.OwnerReferences, Labels: o.Labels,
-	}}
+	object := &metav1.PartialObjectMetadata{ObjectMeta: n.Object().Metadata()}
 	object.SetGroupVersionKind(n.Identity().Resource.GroupVersionKind())
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 }

@@ -156,6 +156,22 @@ func NewObject(resource *Resource, item metav1.Object) Object {
 	}
 }
 
+// Metadata is the reverse of NewObject: it shares slices and maps with the object.
+func (o *Object) Metadata() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace:                  o.Namespace,
+		Name:                       o.Name,
+		UID:                        o.UID,
+		ResourceVersion:            o.ResourceVersion,
+		CreationTimestamp:          o.CreationTimestamp,
+		DeletionTimestamp:          o.DeletionTimestamp,
+		DeletionGracePeriodSeconds: o.DeletionGracePeriodSeconds,
+		Finalizers:                 o.Finalizers,
+		OwnerReferences:            o.OwnerReferences,
+		Labels:                     o.Labels,
+	}
+}
+
 // Identity returns the object's identity.
 func (o *Object) Identity() Identity {
 	return Identity{Resource: *o.Resource, Namespace: o.Namespace, Name: o.Name, UID: o.UID}
