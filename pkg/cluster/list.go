@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	stdjson "encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -38,6 +40,13 @@ const acceptLists = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadat
 const (
 	brokenRetries = 10
 	brokenPause   = time.Second
+)
+
+// The API server names a new type a moment before it answers for it: when it does not know
+// one that it has named, it is asked again.
+const (
+	unknownRetries = 3
+	unknownPause   = 500 * time.Millisecond
 )
 
 // bulkConfig is the configuration for lists. HTTP/1.1 with a connection for
@@ -75,13 +84,13 @@ type listing struct {
 	parts    []*listing
 
 	way way
+	// asked: a request was sent.
+	asked bool
 	// token continues the list; remaining is what it leads to.
 	token     string
 	remaining int64
 	// onward: it was begun, and its next page is being read.
 	onward bool
-	// json: it comes in JSON, and a page is in memory in full.
-	json bool
 }
 
 // way is how a list is read.
@@ -89,7 +98,7 @@ type way int
 
 const (
 	inPages way = iota
-	// fromCache: all of it again in one piece, from the API server's cache.
+	// fromCache: all of it in one piece, from the API server's cache.
 	fromCache
 	// afresh: the token has expired, so all of it again in one piece.
 	afresh
@@ -108,25 +117,25 @@ func (r *Reader) newPageReader(labels []string) *pageReader {
 	return &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}}
 }
 
-// next reads the listing's next page and reports whether there are more. A list
-// that proves to have more than one is read again in one piece where the server
-// has it in its cache; the token of the first page is for the case that this
-// fails. When a token has expired the listing starts over, in one piece
+// next reads the listing's next page and reports whether there are more. A server
+// that has the list in its cache is asked for all of it in one piece, and for pages
+// only if this fails. When a token has expired the listing starts over, in one piece
 // (client-go, tools/pager, FullListIfExpired). What came before is dropped. A
 // server may cap its answers all the same, and then the tokens are followed.
 func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error) {
-	if l.way == fromCache && p.reader.cacheFails(l) {
-		l.way = inPages // found out by others
-	}
-	if l.token == "" && l.way == inPages {
+	if !l.asked {
+		l.asked = true
 		p.reader.stats.lists.Add(1)
+		if p.reader.caches(ctx, l) {
+			l.way = fromCache
+		}
 	}
 	p.reader.stats.pages.Add(1)
 	list, err := p.read(ctx, l)
 	page := p.packer.Batch()
 	switch {
 	case err == nil:
-	case l.way == fromCache && ctx.Err() == nil:
+	case l.way == fromCache && ctx.Err() == nil && mayComeInPages(err):
 		l.way = inPages
 		p.reader.cacheFailed(ctx, l, err)
 		return true, nil
@@ -136,16 +145,40 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 	default:
 		return false, err
 	}
-	first := len(l.pages) == 0 && l.way == inPages
 	if l.way == fromCache {
-		l.pages, l.way = nil, inPages
+		l.way = inPages
 	}
 	l.pages = append(l.pages, page)
 	l.version, l.token, l.remaining = list.ResourceVersion, list.Continue, list.Remaining
-	if first && l.token != "" && p.reader.caches(ctx, l) {
-		l.way = fromCache
-	}
 	return l.token != "", nil
+}
+
+// known is next for a type that the server has just named.
+func (p *pageReader) known(ctx context.Context, l *listing) (more bool, err error) {
+	for range unknownRetries {
+		if more, err = p.next(ctx, l); !apierrors.IsNotFound(err) {
+			return more, err
+		}
+		pause(ctx, unknownPause)
+	}
+	return p.next(ctx, l)
+}
+
+// mayComeInPages reports whether it is worth trying to read a list in pages that was not to
+// be had in one piece: not when the server refuses it.
+func mayComeInPages(err error) bool {
+	return !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
+}
+
+// errSilence is the error of a list from the cache that did not begin in time.
+var errSilence = errors.New("the server has not begun to answer")
+
+// pause waits, but not for longer than the context.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // read sends the request for a page and packs its objects.
@@ -154,11 +187,21 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	defer cancel()
 	request := p.reader.bulk.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", acceptLists)
 	p.reader.choose(request, l)
+	silent := func() bool { return false }
+	if l.way == fromCache {
+		timer := time.AfterFunc(p.reader.timeout/4, cancel)
+		silent = func() bool { return !timer.Stop() }
+	}
 	body, err := stream(ctx, request)
+	if body != nil {
+		defer func() { _ = body.Close() }()
+	}
+	if silent() {
+		err = errSilence
+	}
 	if err != nil {
 		return wire.List{}, err
 	}
-	defer func() { _ = body.Close() }()
 	add := func(o *graph.Object) error {
 		o.Resource = l.resource
 		p.packer.Add(o)
@@ -171,7 +214,6 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	if err == nil && wire.Recognizes(start[:]) {
 		list, err = p.decoder.Decode(whole, add)
 	} else {
-		l.json = true
 		list, err = decodeJSON(whole, add)
 	}
 	if err != nil {
@@ -183,8 +225,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 // choose says which part of the list the request is for.
 func (r *Reader) choose(request *rest.Request, l *listing) {
 	if l.way == fromCache {
-		request.Param("resourceVersion", l.version).MaxRetries(0).
-			Param("resourceVersionMatch", string(metav1.ResourceVersionMatchNotOlderThan))
+		request.MaxRetries(0)
 		return
 	}
 	size := r.options.PageSize
@@ -199,14 +240,13 @@ func (r *Reader) choose(request *rest.Request, l *listing) {
 	}
 }
 
-// caches reports whether the listing, of which there is one page, had better be
-// read in one piece from the API server's cache. Its further pages may come from
-// etcd: a server has pages in its cache only if something of the type has changed
-// since etcd was last compacted (apiserver/pkg/storage/cacher/watch_cache.go,
-// Compact), and then goes over all that is left of the list for each
-// (store/store_btree.go, ListPrefix).
+// caches reports whether the listing had better be read in one piece from the API
+// server's cache. Its pages may come from etcd: a server has them in its cache only if
+// something of the type has changed since etcd was last compacted
+// (apiserver/pkg/storage/cacher/watch_cache.go, Compact), and then goes over all that is
+// left of the list for each (store/store_btree.go, ListPrefix).
 func (r *Reader) caches(ctx context.Context, l *listing) bool {
-	return r.options.PageSize == AutoPageSize && l.version != "" && l.version != "0" && !l.json && !r.cacheFails(l) && r.Server(ctx).StreamsFromCache()
+	return r.options.PageSize == AutoPageSize && !r.cacheFails(l) && r.Server(ctx).StreamsFromCache()
 }
 
 // cacheFails reports whether lists of the group could not be read from the cache
@@ -219,16 +259,16 @@ func (r *Reader) cacheFails(l *listing) bool {
 // cacheFailed takes the error of a list from the cache. It waits if the server is
 // busy and says for how long, but no longer than a request may take.
 func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) {
-	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || unlistedReason(err) == graph.Timeout {
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || unlistedReason(err) == graph.Timeout || errors.Is(err, errSilence) {
 		r.slowCaches.Store(l.resource.Group, true)
 		return
 	}
 	seconds, _ := apierrors.SuggestsClientDelay(err)
-	select {
-	case <-ctx.Done():
-	case <-time.After(min(time.Duration(seconds)*time.Second, r.timeout)):
-	}
+	pause(ctx, min(time.Duration(seconds)*time.Second, r.timeout))
 }
+
+// versionTimeout is how long the version is waited for: what it is for can do without.
+const versionTimeout = 10 * time.Second
 
 // Server returns what is known of the API server by its version, for which it is asked
 // once.
@@ -238,7 +278,7 @@ func (r *Reader) Server(ctx context.Context) answer.Server {
 }
 
 func (r *Reader) askVersion(ctx context.Context) answer.Server {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	ctx, cancel := context.WithTimeout(ctx, min(r.timeout, versionTimeout))
 	defer cancel()
 	data, err := r.rest.Get().AbsPath("/version").DoRaw(ctx)
 	if err != nil {
@@ -259,39 +299,55 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 		if err == nil || attempt == brokenRetries || !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err) {
 			return body, err
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, brokenPause); ctx.Err() != nil {
 			return nil, err
-		case <-time.After(brokenPause):
 		}
 	}
 }
 
-// decodeJSON decodes a list as client-go's metadata client does: of metadata,
-// or of whole objects. It is in memory in full.
+// decodeJSON decodes a list of metadata, or of whole objects, while it comes in. As
+// client-go's metadata client does, it takes nothing else for one.
 func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return wire.List{}, err
-	}
 	var list metav1.PartialObjectMetadataList
-	if err := json.Unmarshal(data, &list); err != nil {
-		return wire.List{}, err
-	}
-	if !strings.HasSuffix(list.Kind, "List") {
-		return wire.List{}, &wire.KindError{APIVersion: list.APIVersion, Kind: list.Kind}
-	}
-	for i := range list.Items {
-		o := graph.NewObject(nil, &list.Items[i])
-		if err := add(&o); err != nil {
-			return wire.List{}, err
+	d := stdjson.NewDecoder(r)
+	err := eachField(d, func(name string) error {
+		switch name {
+		case "kind":
+			return d.Decode(&list.Kind)
+		case "apiVersion":
+			return d.Decode(&list.APIVersion)
+		case "metadata":
+			return d.Decode(&list.ListMeta)
+		case "items":
+			return eachOf(d, func() error { return decodeItem(d, add) })
 		}
+		return d.Decode(&stdjson.RawMessage{})
+	})
+	switch {
+	case err != nil:
+		return wire.List{}, err
+	case !strings.HasSuffix(list.Kind, "List"):
+		return wire.List{}, &wire.KindError{APIVersion: list.APIVersion, Kind: list.Kind}
 	}
 	result := wire.List{ResourceVersion: list.ResourceVersion, Continue: list.Continue}
 	if list.RemainingItemCount != nil {
 		result.Remaining = *list.RemainingItemCount
 	}
 	return result, nil
+}
+
+// decodeItem decodes an object of a list.
+func decodeItem(d *stdjson.Decoder, add func(*graph.Object) error) error {
+	var text stdjson.RawMessage
+	if err := d.Decode(&text); err != nil {
+		return err
+	}
+	var item metav1.PartialObjectMetadata
+	if err := json.Unmarshal(text, &item); err != nil {
+		return err
+	}
+	o := graph.NewObject(nil, &item)
+	return add(&o)
 }
 
 // listPages reads all pages of a list into l.objects.

@@ -119,15 +119,32 @@ func TestWholeObjectsAreRead(t *testing.T) {
 	}
 }
 
+// A type that the server has just named, and does not answer for yet, is asked for again.
+func TestTypeThatIsNew(t *testing.T) {
+	for answers, listed := range map[int]bool{unknownRetries: true, unknownRetries + 1: false} {
+		s := newAPIServer(t)
+		s.add("pods shop/p")
+		s.on("GET", "/api/v1/configmaps", answers, func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "404 page not found", http.StatusNotFound)
+		})
+		snapshot := s.snapshot(s.reader(Options{}), Scope{})
+		if snapshot.Complete() != listed {
+			t.Errorf("%d answers: complete %t; %v", answers, snapshot.Complete(), snapshot.Unlisted())
+		}
+	}
+}
+
 // An answer that is no list is a failure, not an empty list.
 func TestAnswersThatAreNoLists(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`: "the server sent ,  instead of",
 		`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`: "the server sent v1, Status instead of",
-		`<html>Welcome</html>`: "invalid character",
-		``:                     "unexpected end of JSON input",
-		"k8s\x00":              "the body does not say what it is",
-		"k8s\x00\x0a\x03":      "unexpected EOF",
+		`<html>Welcome</html>`:                     "invalid character",
+		`{"kind": "ConfigMapList", "items": []}{}`: "after the list",
+		`{"kind": "ConfigMapList", "items": {}}`:   "has its objects",
+		``:                                         "unexpected EOF",
+		"k8s\x00":                                  "the body does not say what it is",
+		"k8s\x00\x0a\x03":                          "unexpected EOF",
 	} {
 		s := newAPIServer(t)
 		s.add("pods shop/p < v1:ConfigMap:c@c")

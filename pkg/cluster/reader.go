@@ -30,8 +30,8 @@ const (
 	DefaultTimeout = 60 * time.Second
 	// DefaultPageSize is kubectl's --chunk-size.
 	DefaultPageSize = 500
-	// AutoPageSize is DefaultPageSize, but a list that is longer is read in one
-	// piece from servers that have it in their cache (docs/design.md, "Requests").
+	// AutoPageSize is DefaultPageSize, but lists are read in one piece from servers
+	// that have them in their cache (docs/design.md, "Requests").
 	AutoPageSize = math.MinInt64
 	// listsInFlight lists are asked for at once; more only queue in the API
 	// server (docs/design.md, "Requests").
@@ -95,6 +95,9 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	}
 	if r.discovery, err = discoveryClient(config, client); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	if options.PageSize == AutoPageSize {
+		go r.Server(ctx) // it is there when the lists are asked for
 	}
 	if r.catalog, err = discover(ctx, r.discovery); err != nil {
 		return nil, err

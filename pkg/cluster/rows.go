@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -84,45 +85,32 @@ func eachRow(in io.Reader, each func(table *metav1.Table, object stdjson.RawMess
 	var list metav1.ListMeta
 	table := &metav1.Table{}
 	d := stdjson.NewDecoder(in)
-	if err := opens(d, '{'); err != nil {
-		return list, err
-	}
 	seen := false
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return list, err
-		}
+	err := eachField(d, func(name string) error {
 		switch name {
 		case "metadata":
-			err = d.Decode(&list)
+			return d.Decode(&list)
 		case "columnDefinitions":
-			err = d.Decode(&table.ColumnDefinitions)
+			return d.Decode(&table.ColumnDefinitions)
 		case "rows":
-			seen, err = true, eachOf(d, func() error { return row(d, table, each) })
+			seen = true
+			return eachOf(d, func() error { return row(d, table, each) })
 		case "items":
-			seen, err = true, eachOf(d, func() error {
+			seen = true
+			return eachOf(d, func() error {
 				var object stdjson.RawMessage
 				if err := d.Decode(&object); err != nil {
 					return err
 				}
 				return each(nil, object)
 			})
-		default:
-			var skipped stdjson.RawMessage
-			err = d.Decode(&skipped)
 		}
-		if err != nil {
-			return list, err
-		}
+		return d.Decode(&stdjson.RawMessage{})
+	})
+	if err == nil && !seen {
+		err = errors.New("the server sent neither a table nor a list")
 	}
-	if err := opens(d, '}'); err != nil {
-		return list, err
-	}
-	if !seen {
-		return list, errors.New("the server sent neither a table nor a list")
-	}
-	return list, nil
+	return list, err
 }
 
 // row decodes a row of a table.
@@ -138,10 +126,36 @@ func row(d *stdjson.Decoder, table *metav1.Table, each func(*metav1.Table, stdjs
 	return each(table, r.Object)
 }
 
+// eachField calls each for the fields of an object, of which it decodes the values. The
+// object is all that there is to read.
+func eachField(d *stdjson.Decoder, each func(name string) error) error {
+	if err := opens(d, '{'); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if err := each(name.(string)); err != nil {
+			return err
+		}
+	}
+	if err := opens(d, '}'); err != nil {
+		return err
+	}
+	if token, err := d.Token(); !errors.Is(err, io.EOF) {
+		return cmp.Or(err, fmt.Errorf("the server sent %v after the list", token))
+	}
+	return nil
+}
+
 // opens reads a delimiter.
 func opens(d *stdjson.Decoder, want stdjson.Delim) error {
 	token, err := d.Token()
 	switch {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
 	case err != nil:
 		return err
 	case token != want:

@@ -111,7 +111,7 @@ func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 		group.Go(func() {
 			p := r.newPageReader(labels)
 			for l := s.take(); l != nil; l = s.take() {
-				more, err := p.next(ctx, l)
+				more, err := p.known(ctx, l)
 				s.done(l, more, l.ended(more, err))
 			}
 		})

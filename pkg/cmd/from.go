@@ -206,6 +206,9 @@ func (g *globals) connectFile(ctx context.Context, files *offline.Server, pageSi
 	if value := g.config.Namespace; value != nil {
 		namespace, enforced = *value, *value != ""
 	}
+	if pageSize == cluster.AutoPageSize { // an answer is in memory
+		pageSize = cluster.DefaultPageSize
+	}
 	namespace = cmp.Or(namespace, files.Header().ContextNamespace, metav1.NamespaceDefault)
 	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
 	if err != nil {
