@@ -172,8 +172,8 @@ func (s *saver) saveList(resource *graph.Resource, namespace string, again bool)
 		}
 		var version string
 		var whole []graph.Object
-		switch {
-		case holds == offline.Metadata:
+		switch holds {
+		case offline.Metadata:
 			version, whole, failed, err = s.metadata(resource, namespace, attempt > 0)
 		default:
 			version, failed, err = s.objects(resource, namespace, attempt > 0)

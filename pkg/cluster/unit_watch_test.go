@@ -16,16 +16,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-)
-
-var (
-	podsResource = schema.GroupResource{Resource: "pods"}
-	podsKind     = schema.GroupKind{Kind: "Pod"}
 )
 
 // await returns the first events that a server brings.

@@ -44,7 +44,7 @@ func columnsOf(output string) (format string, columns []userColumn, err error) {
 		return output, nil, nil
 	}
 	if !given || spec == "" {
-		return format, nil, usageError{fmt.Errorf("-o %s needs a value: -o %s=NAME:.metadata.name,...", format, columnsFormat)}
+		return format, nil, usageError{fmt.Errorf("-o %s needs a value, as in -o %s=NAME:.metadata.name", format, columnsFormat)}
 	}
 	if format == columnsFileFormat {
 		if spec, err = columnsFile(spec); err != nil {

@@ -34,7 +34,7 @@ func (e hintedError) Unwrap() error { return e.error }
 // distinct hints after them.
 func printError(w io.Writer, err error, command string) {
 	var hints []string
-	if _, several := err.(utilerrors.Aggregate); !several {
+	if _, several := err.(utilerrors.Aggregate); !several { //nolint:errorlint // what wraps several is one
 		hints = append(hints, hint(err, command))
 	}
 	for _, e := range flatten(err) {

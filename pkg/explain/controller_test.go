@@ -71,28 +71,6 @@ func status(deleted int, status string) string {
 	return fmt.Sprintf("Widget/s/w deleted=%d finalizers=%s ", deleted, fin) + `{"metadata":{"generation":2,` + setter + `},"status":` + status + "}\n"
 }
 
-// provider is one of many that fit a pattern of the catalogue, with rights on
-// API groups.
-func provider(name, groups string) string {
-	return strings.NewReplacer("NAME", name, "GROUPS", groups).Replace(`ServiceAccount/crossplane-system/NAME
-ClusterRole/NAME {"rules":[{"apiGroups":GROUPS,"resources":["*"],"verbs":["*"]}]}
-ClusterRoleBinding/NAME {"roleRef":{"kind":"ClusterRole","name":"NAME"},"subjects":[{"kind":"ServiceAccount","namespace":"crossplane-system","name":"NAME"}]}
-Deployment/crossplane-system/provider-NAME-0123456789ab {"spec":{"replicas":1,"selector":{"matchLabels":{"app":"p"}},"template":{"metadata":{"labels":{"app":"p"}},"spec":{"serviceAccountName":"NAME","containers":[{"name":"package-runtime","image":"x/provider-NAME:v1"}]}}}}
-`) + strings.NewReplacer("op/widget-operator-x", "crossplane-system/provider-x", `"app":"w"`, `"app":"p"`, "widget-operator", name).Replace(pod(ready))
-}
-
-// event is a warning about the widget that came so often between two times of
-// day.
-func event(count int, first, last string) string {
-	return fmt.Sprintf(`Event/s/e {"type":"Warning","reason":"CleanupFailed","message":"the object has been modified","involvedObject":{"kind":"Widget","name":"w","uid":"w"},"firstTimestamp":"2026-01-02T%sZ","lastTimestamp":"2026-01-02T%sZ","count":%d}`, first, last, count) + "\n"
-}
-
-const (
-	managed = "Widget/s/w deleted=60 finalizers=finalizer.managedresource.crossplane.io\n"
-	// moving is a status that has changed a moment ago.
-	moving = `{"conditions":[{"type":"Draining","status":"True","reason":"Draining","message":"3 of 5","lastTransitionTime":"2026-01-02T03:04:00Z"}]}`
-)
-
 // TestControllerIsNamed looks at what is said of a controller.
 func TestControllerIsNamed(t *testing.T) {
 	for _, c := range []struct {

@@ -35,26 +35,6 @@ const (
 	calling = `500 Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route` + "\n"
 )
 
-// refusedContent is a namespace that its controller cannot empty.
-func refusedContent(message string) string {
-	return `Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionContentFailure","status":"True","message":"` + message + `","lastTransitionTime":"2026-01-02T03:00:00Z"}]}}
-ConfigMap/s/a
-` + strings.Replace(denying, "PATCH", "DELETE", 1)
-}
-
-// past is a pod whose containers have ended, 45 seconds after its grace period.
-const past = `Pod/s/p deleted=55 grace=10 {"spec":{"nodeName":"n"},"status":{"containerStatuses":[{"name":"c","state":{"terminated":{}}}]}}` + "\n"
-
-// hookOf is a webhook that nothing serves, about an operation.
-func hookOf(resource, operation string) string {
-	return strings.NewReplacer(`"configmaps"`, resource, "UPDATE", operation).Replace(validating(""))
-}
-
-// mayNot are the answers to whoever has no rights to pods.
-const mayNot = `answer PATCH-status Pod/s/p 403 pods "p" is forbidden: User "u" cannot patch resource "pods/status"
-answer DELETE Pod/s/p 403 pods "p" is forbidden: User "u" cannot delete resource "pods"
-`
-
 // policy is one that asks nobody who they are.
 const policy = `ValidatingAdmissionPolicy/p {"spec":{"validations":[{"expression":"false"}]}}` + "\n"
 

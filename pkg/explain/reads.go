@@ -9,19 +9,16 @@ import (
 
 // The types that are known by name.
 var (
-	pods               = evidence.Pods
-	nodes              = evidence.Nodes
-	services           = evidence.Services
-	namespaces         = evidence.Namespaces
-	claims             = evidence.Claims
-	leases             = evidence.Leases
-	apis               = evidence.APIServices
-	serviceAccounts    = evidence.ServiceAccounts
-	slicesOf           = evidence.EndpointSlices
-	crds               = evidence.CRDs
-	validatingWebhooks = evidence.ValidatingWebhooks
-	mutatingWebhooks   = evidence.MutatingWebhooks
-	admissionPolicies  = evidence.AdmissionPolicies
+	pods              = evidence.Pods
+	nodes             = evidence.Nodes
+	services          = evidence.Services
+	namespaces        = evidence.Namespaces
+	claims            = evidence.Claims
+	leases            = evidence.Leases
+	apis              = evidence.APIServices
+	serviceAccounts   = evidence.ServiceAccounts
+	crds              = evidence.CRDs
+	admissionPolicies = evidence.AdmissionPolicies
 )
 
 // gone is a hold by an object that went away while it was looked at.

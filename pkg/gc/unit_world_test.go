@@ -290,7 +290,7 @@ func (f *fake) Get(ctx context.Context, resource graph.Resource, namespace, name
 func (f *fake) selects(targets []Target) []Target {
 	for i := range targets {
 		id := targets[i].Identity
-		targets[i].Reselect = func(ctx context.Context, server Server) (graph.Object, bool, error) {
+		targets[i].Reselect = func(ctx context.Context, _ Server) (graph.Object, bool, error) {
 			asked := graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name}
 			end, err := f.begin(ctx, "LIST", &asked, "")
 			if err != nil {

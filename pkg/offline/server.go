@@ -62,7 +62,8 @@ func (s *Server) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := request.Context().Err(); err != nil {
 		return nil, err
 	}
-	code, contentType, body := http.StatusOK, "application/json", []byte(nil)
+	var code int
+	contentType, body := "application/json", []byte(nil)
 	answer, err := s.answer(request)
 	switch {
 	case err != nil:

@@ -180,7 +180,7 @@ func (t *table) writeBelow(out *bufio.Writer, c cell) {
 	}
 	indent := c.under + "    "
 	for _, line := range wrap(c.text, t.style.Width, utf8.RuneCountInString(indent), indent) {
-		out.WriteString(indent + t.style.paint(strings.TrimPrefix(line, indent), c.color) + "\n") // Flush has the error
+		_, _ = out.WriteString(indent + t.style.paint(strings.TrimPrefix(line, indent), c.color) + "\n") // Flush has the error
 	}
 }
 

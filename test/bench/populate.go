@@ -88,12 +88,12 @@ func (c *creator) create(ctx context.Context, path, body string) (string, error)
 }
 
 // createServed is create for an object whose type has been defined a moment ago.
-func (c *creator) createServed(ctx context.Context, path, body string) (uid string, err error) {
+func (c *creator) createServed(ctx context.Context, path, body string) (err error) {
 	poll := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		uid, err = c.create(ctx, path, body)
+		_, err = c.create(ctx, path, body)
 		return !apierrors.IsNotFound(err), nil
 	})
-	return uid, cmp.Or(err, poll)
+	return cmp.Or(err, poll)
 }
 
 const (

@@ -78,7 +78,7 @@ func (c *creator) define(ctx context.Context, u ugliness) error {
 	}
 	return each(ctx, u.types*5, func(ctx context.Context, k int) error {
 		i := k % u.types
-		_, err := c.createServed(ctx, widgets(i, u.namespaceOf(k)), widget(i, meta(fmt.Sprintf("widget-%05d", k), "")))
+		err := c.createServed(ctx, widgets(i, u.namespaceOf(k)), widget(i, meta(fmt.Sprintf("widget-%05d", k), "")))
 		return err
 	})
 }
@@ -142,11 +142,11 @@ func (c *creator) operators(ctx context.Context, u ugliness) error {
 
 // stuckKind is one way for an object to stay in deletion for ever: how the i-th of
 // them is made and deleted.
-type stuckKind func(c *creator, ctx context.Context, u *ugliness, i int) error
+type stuckKind func(ctx context.Context, c *creator, u *ugliness, i int) error
 
 // finalized makes an object with a finalizer in the i-th namespace, and deletes it.
 func finalized(group, resource, finalizer, more string) stuckKind {
-	return func(c *creator, ctx context.Context, u *ugliness, i int) error {
+	return func(ctx context.Context, c *creator, u *ugliness, i int) error {
 		path := group + "/namespaces/" + u.namespaceOf(i) + "/" + resource
 		return c.createDeleted(ctx, path, withFinalizer(fmt.Sprintf("stuck-%s-%06d", shortName(finalizer), i), finalizer, "", more), "")
 	}
@@ -154,14 +154,14 @@ func finalized(group, resource, finalizer, more string) stuckKind {
 
 // global is finalized for types without namespaces.
 func global(group, resource, finalizer, more string) stuckKind {
-	return func(c *creator, ctx context.Context, _ *ugliness, i int) error {
+	return func(ctx context.Context, c *creator, _ *ugliness, i int) error {
 		return c.createDeleted(ctx, group+"/"+resource, withFinalizer(fmt.Sprintf("stuck-%s-%06d", shortName(finalizer), i), finalizer, "", more), "")
 	}
 }
 
 // custom is finalized for the objects of a defined type.
 func custom(kind int, finalizer string) stuckKind {
-	return func(c *creator, ctx context.Context, u *ugliness, i int) error {
+	return func(ctx context.Context, c *creator, u *ugliness, i int) error {
 		k := kind % u.types
 		name := fmt.Sprintf("stuck-%s-%06d", shortName(finalizer), i)
 		return c.createDeleted(ctx, widgets(k, u.namespaceOf(i)), widget(k, metaOfStuck(name, finalizer, "")), "")
@@ -220,7 +220,7 @@ var stuckKinds = []stuckKind{
 func (c *creator) stuck(ctx context.Context, u ugliness) error {
 	return each(ctx, u.terminating, func(ctx context.Context, i int) error {
 		kind := i % len(stuckKinds)
-		if err := stuckKinds[kind](c, ctx, &u, i/len(stuckKinds)); err != nil {
+		if err := stuckKinds[kind](ctx, c, &u, i/len(stuckKinds)); err != nil {
 			return fmt.Errorf("stuck object %d: %w", kind, err)
 		}
 		return nil
@@ -228,7 +228,7 @@ func (c *creator) stuck(ctx context.Context, u ugliness) error {
 }
 
 // usedClaim is a claim that a pod uses.
-func usedClaim(c *creator, ctx context.Context, u *ugliness, i int) error {
+func usedClaim(ctx context.Context, c *creator, u *ugliness, i int) error {
 	name, path := fmt.Sprintf("used-%06d", i), core+"/namespaces/"+u.namespaceOf(i)
 	pod := strings.Replace(podSpec, `"volumes":[`, `"nodeName":"node-1","volumes":[{"name":"data","persistentVolumeClaim":{"claimName":"`+name+`"}},`, 1)
 	if _, err := c.create(ctx, path+"/pods", `{`+meta("uses-"+name, "")+`,"spec":`+pod+`}`); err != nil {
@@ -238,13 +238,13 @@ func usedClaim(c *creator, ctx context.Context, u *ugliness, i int) error {
 }
 
 // lostPod is a pod on a node that is not there.
-func lostPod(c *creator, ctx context.Context, u *ugliness, i int) error {
+func lostPod(ctx context.Context, c *creator, u *ugliness, i int) error {
 	pod := strings.Replace(podSpec, `{`, `{"nodeName":"node-that-went",`, 1)
 	return c.createDeleted(ctx, core+"/namespaces/"+u.namespaceOf(i)+"/pods", `{`+meta(fmt.Sprintf("lost-%06d", i), "")+`,"spec":`+pod+`}`, "")
 }
 
 // foreground is an owner in foreground deletion whose dependent has a finalizer.
-func foreground(c *creator, ctx context.Context, u *ugliness, i int) error {
+func foreground(ctx context.Context, c *creator, u *ugliness, i int) error {
 	name, path := fmt.Sprintf("foreground-%06d", i), core+"/namespaces/"+u.namespaceOf(i)+"/configmaps"
 	uid, err := c.create(ctx, path, `{`+meta(name, "")+`}`)
 	if err != nil {
@@ -258,14 +258,14 @@ func foreground(c *creator, ctx context.Context, u *ugliness, i int) error {
 }
 
 // orphaning is an owner whose dependents are to stay.
-func orphaning(c *creator, ctx context.Context, u *ugliness, i int) error {
+func orphaning(ctx context.Context, c *creator, u *ugliness, i int) error {
 	name, path := fmt.Sprintf("orphaning-%06d", i), core+"/namespaces/"+u.namespaceOf(i)+"/configmaps"
 	return c.createDeleted(ctx, path, `{`+meta(name, "")+`}`, metav1.DeletePropagationOrphan)
 }
 
 // deletedNamespace is a namespace with objects in it, all of which are deleted and one
 // of which stays.
-func deletedNamespace(c *creator, ctx context.Context, _ *ugliness, i int) error {
+func deletedNamespace(ctx context.Context, c *creator, _ *ugliness, i int) error {
 	name := fmt.Sprintf("closed-%06d", i)
 	if _, err := c.create(ctx, core+"/namespaces", `{`+meta(name, "")+`}`); err != nil {
 		return err
@@ -279,7 +279,7 @@ func deletedNamespace(c *creator, ctx context.Context, _ *ugliness, i int) error
 
 // chain is a chain of owners in foreground deletion, of which the last is held by the
 // finalizer of a product.
-func chain(c *creator, ctx context.Context, u *ugliness, i int) error {
+func chain(ctx context.Context, c *creator, u *ugliness, i int) error {
 	const length = 4
 	owner, path := "", core+"/namespaces/"+u.namespaceOf(i)+"/configmaps"
 	for k := range length {
@@ -312,7 +312,7 @@ func (c *creator) createDeleted(ctx context.Context, path, body string, policy m
 	if err := json.Unmarshal([]byte(body), &o); err != nil {
 		return err
 	}
-	if _, err := c.createServed(ctx, path, body); err != nil {
+	if err := c.createServed(ctx, path, body); err != nil {
 		return err
 	}
 	return c.remove(ctx, path+"/"+o.Name, policy)

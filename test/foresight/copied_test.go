@@ -320,9 +320,9 @@ func (c *copied) exists(ctx context.Context, o ref) (bool, error) {
 // the sake of the copies that follow, and what fails is left. So are the types: one that
 // vanishes disturbs whoever reads a cluster.
 func (c *copied) remove(ctx context.Context) {
-	run := func(stdin string, args ...string) { _, _ = c.kubectl(ctx, stdin, args...) }
+	run := func(args ...string) { _, _ = c.kubectl(ctx, "", args...) }
 	for _, o := range c.layout.operators {
-		run("", "delete", "--ignore-not-found", "validatingwebhookconfiguration/"+o.name+"-"+c.id)
+		run("delete", "--ignore-not-found", "validatingwebhookconfiguration/"+o.name+"-"+c.id)
 	}
 	for _, resource := range []string{"toys", "gadgets"} {
 		gvr := schema.GroupVersionResource{Group: c.expand("$GROUP"), Version: "v1", Resource: resource}
@@ -330,15 +330,15 @@ func (c *copied) remove(ctx context.Context) {
 		if err != nil {
 			continue
 		}
-		run("", append([]string{"delete", "--wait=false", "--ignore-not-found", "namespace"}, c.namespaces()...)...)
+		run(append([]string{"delete", "--wait=false", "--ignore-not-found", "namespace"}, c.namespaces()...)...)
 		for _, item := range list.Items {
 			_, _ = c.objects.Resource(gvr).Namespace(item.GetNamespace()).Patch(ctx, item.GetName(), "application/merge-patch+json",
 				[]byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 		}
 	}
-	run("", append([]string{"delete", "--wait=false", "--ignore-not-found", "namespace"}, c.namespaces()...)...)
+	run(append([]string{"delete", "--wait=false", "--ignore-not-found", "namespace"}, c.namespaces()...)...)
 	for _, o := range c.layout.operators {
-		run("", "delete", "--ignore-not-found", "clusterrole/"+o.name+"-"+c.id, "clusterrolebinding/"+o.name+"-"+c.id)
+		run("delete", "--ignore-not-found", "clusterrole/"+o.name+"-"+c.id, "clusterrolebinding/"+o.name+"-"+c.id)
 	}
-	run("", "delete", "--ignore-not-found", "clusterrole/shared-"+c.id)
+	run("delete", "--ignore-not-found", "clusterrole/shared-"+c.id)
 }

@@ -22,6 +22,7 @@ import (
 const admissionGroup = "admissionregistration.k8s.io"
 
 var (
+	// PolicyBindings are the ValidatingAdmissionPolicyBindings.
 	PolicyBindings   = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "validatingadmissionpolicybindings"}
 	mutatingPolicies = schema.GroupVersionResource{Group: admissionGroup, Version: "v1", Resource: "mutatingadmissionpolicies"}
 )

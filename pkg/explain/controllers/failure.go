@@ -26,14 +26,16 @@ const (
 // FailureKind tells the failures of a working controller apart.
 type FailureKind int
 
+// The failures.
 const (
+	// Failing: it says that it fails.
 	Failing FailureKind = iota
-	// Paused: it leaves the object alone, because it was told to.
+	// Paused says that it leaves the object alone, because it was told to.
 	Paused
-	// NeedsCreate: it has to create something in a namespace that is being
+	// NeedsCreate says that it has to create something in a namespace that is being
 	// deleted.
 	NeedsCreate
-	// OverQuota: a quota or a pod security level keeps it from creating
+	// OverQuota says that a quota or a pod security level keeps it from creating
 	// something.
 	OverQuota
 )

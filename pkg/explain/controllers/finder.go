@@ -41,20 +41,21 @@ func New(reader *evidence.Reader, catalogue *finalizers.Catalogue, unmade func()
 // Situation is how things stand about the finalizer of an object.
 type Situation int
 
+// The situations.
 const (
-	// Unclear: what could be read does not tell.
+	// Unclear says that what could be read does not tell.
 	Unclear Situation = iota
-	// Served: a controller works that removes it.
+	// Served says that a controller works that removes it.
 	Served
-	// NotAllowed: its controller works, and may not change the object.
+	// NotAllowed says that its controller works, and may not change the object.
 	NotAllowed
-	// Unserved: its controller, or what that needs beside it, does not run.
+	// Unserved says that its controller, or what that needs beside it, does not run.
 	Unserved
-	// Displaced: its controller goes, or went, down with a namespace.
+	// Displaced says that its controller goes, or went, down with a namespace.
 	Displaced
-	// Unclaimed: nothing in the cluster serves it.
+	// Unclaimed says that nothing in the cluster serves it.
 	Unclaimed
-	// Manual: a person set it, and nothing in the cluster serves it.
+	// Manual says that a person set it, and nothing in the cluster serves it.
 	Manual
 )
 

@@ -34,6 +34,7 @@ const (
 // Trouble is what keeps a workload from running.
 type Trouble int
 
+// The troubles.
 const (
 	noTrouble Trouble = iota
 	ScaledDown

@@ -160,7 +160,7 @@ func (n *Nodes) once(ctx context.Context, o Options, pod *corev1.Pod, p *running
 		if err != nil {
 			return err
 		}
-		defer server.Close()
+		defer func() { _ = server.Close() }() // the pod ends
 		defer n.network.connect(net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(Port)), address)()
 	}
 	config, err := n.credentials(ctx, pod)

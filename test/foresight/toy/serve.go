@@ -61,7 +61,7 @@ func admit(w http.ResponseWriter, r *http.Request) {
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	review.Request = nil
-	write(w, http.StatusOK, review)
+	write(w, review)
 }
 
 // conversionReview is that of apiextensions.k8s.io/v1.
@@ -101,12 +101,12 @@ func convert(w http.ResponseWriter, r *http.Request) {
 		response.ConvertedObjects = append(response.ConvertedObjects, o)
 	}
 	review.Request, review.Response = nil, response
-	write(w, http.StatusOK, review)
+	write(w, review)
 }
 
 // answerTypes is the discovery of an API with one type that can be read.
 func answerTypes(w http.ResponseWriter, r *http.Request) {
-	write(w, http.StatusOK, metav1.APIResourceList{
+	write(w, metav1.APIResourceList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: r.URL.Path[len("/apis/"):],
 		APIResources: []metav1.APIResource{{Name: "views", SingularName: "view", Kind: "View", Namespaced: true, Verbs: metav1.Verbs{"get", "list"}}},
 	})
@@ -114,14 +114,13 @@ func answerTypes(w http.ResponseWriter, r *http.Request) {
 
 // answerNothing is the list of that type, which has no objects.
 func answerNothing(w http.ResponseWriter, _ *http.Request) {
-	write(w, http.StatusOK, metav1.PartialObjectMetadataList{
+	write(w, metav1.PartialObjectMetadataList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
 		ListMeta: metav1.ListMeta{ResourceVersion: "1"},
 	})
 }
 
-func write(w http.ResponseWriter, code int, object any) {
+func write(w http.ResponseWriter, object any) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(object) // who asked has gone away
 }
