@@ -114,6 +114,79 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 			delete(p.Expected, o.Object.UID)
 		}
 	}
+	s.tellKept(p)
+}
+
+// tellKept says of what goes only with something that may not be deleted, as what is in a
+// namespace or depends on an owner, that it stays or may stay.
+func (s *Sight) tellKept(p *preview.Plan) {
+	if len(s.refused) == 0 {
+		return
+	}
+	k := s.keeping(p)
+	for again := true; again; {
+		again = false
+		for i := range p.Report.Outcomes {
+			o := &p.Report.Outcomes[i]
+			if by := k.keeper(o); by != nil {
+				o.Result, o.Reason = by.Result, "goes only with "+by.Object.Identity().String()
+				k.kept[o.Object.UID], again = by, true
+				delete(p.Expected, o.Object.UID)
+			}
+		}
+	}
+}
+
+// keeping is how what may not be deleted keeps others.
+type keeping struct {
+	graph *graph.Graph
+	// kept are the outcomes of what stays, or may, and with keeps what it contains; goes is
+	// what the plan deletes whatever becomes of its owners.
+	kept, contents map[types.UID]*gc.Outcome
+	goes           map[types.UID]bool
+}
+
+func (s *Sight) keeping(p *preview.Plan) *keeping {
+	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{}}
+	for i := range p.Report.Outcomes {
+		if o := &p.Report.Outcomes[i]; s.refused[o.Object.UID].why != "" {
+			k.kept[o.Object.UID] = o
+		}
+	}
+	for _, id := range p.Job.Targets {
+		n, known := p.Graph.Node(id.UID)
+		if !known {
+			continue
+		}
+		refused := k.kept[id.UID]
+		k.goes[id.UID] = true
+		for _, inside := range gc.Contents(p.Graph, n) {
+			if refused == nil {
+				k.goes[inside.UID()] = true
+			} else {
+				k.contents[inside.UID()] = refused
+			}
+		}
+	}
+	return k
+}
+
+// keeper returns what keeps an object that was said to go, nil for nothing.
+func (k *keeping) keeper(o *gc.Outcome) *gc.Outcome {
+	uid := o.Object.UID
+	n, known := k.graph.Node(uid)
+	if o.Result != gc.Deleted || k.goes[uid] || !known {
+		return nil
+	}
+	if by := k.contents[uid]; by != nil {
+		return by
+	}
+	for _, owner := range n.Owners() {
+		if by := k.kept[owner.UID]; by != nil {
+			return by
+		}
+	}
+	return nil
 }
 
 // Sticks reports whether something gets stuck, or may, by the order in which the plan is
