@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-# The name under which a release publishes the plugin.
-PLUGIN = gc
 GORELEASER = github.com/goreleaser/goreleaser/v2@v2.12.0
 GO_LICENSES = github.com/google/go-licenses@v1.6.0
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GITLAB_CI_LOCAL = gitlab-ci-local@4.64.1
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 CONTROL_PLANE = CGO_ENABLED=0 go -C test/cluster run -trimpath ./cmd/control-plane
 
@@ -25,7 +24,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # the program; little of it ever runs.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e test-versions soak foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
+.PHONY: help build install image test test-unit test-e2e test-versions test-integrations soak foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +76,13 @@ soak: control-plane ## Compare CASES generated graphs (default 2000) with the re
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md
 
+# In a module of its own: it compiles k9s and Helm. gitlab-ci-local runs GitLab's
+# jobs where it is called, and here only says what it reads.
+test-integrations: ## Have k9s, Helm and gitlab-ci-local read the files of docs/integrations.md; compiles for minutes once
+	CGO_ENABLED=0 go -C test/integrations test -count=1 ./...
+	@if ! command -v npx >/dev/null; then echo "skipped: gitlab-ci-local needs npx"; else \
+		npx --yes $(GITLAB_CI_LOCAL) --state-dir bin/gitlab-ci-local --file docs/examples/gitlab.yml --list; fi
+
 lint: ## Run the linters
 	go run $(GOLANGCI_LINT) run ./...
 
@@ -123,7 +129,7 @@ profile: ## Profile the reading of 1,000,000 objects into .bench
 control-plane:
 	@$(CONTROL_PLANE) build >/dev/null
 
-.PHONY: shop-snapshot uninstall docs pictures release-files licenses vulncheck release-check release-snapshot test-release
+.PHONY: shop-snapshot uninstall docs pictures release-files licenses vulncheck release-check release-snapshot release krew-pr test-release
 
 docs: ## Write docs/commands from the commands
 	rm -rf docs/commands
@@ -134,11 +140,11 @@ pictures: control-plane ## Draw the pictures of the documentation, of the demo's
 	go test ./test/e2e -run 'TestDocs/pictures' -count=1 -pictures=$(CURDIR)/docs/pictures
 	go test ./pkg/draw -run TestPageOfANamespace -count=1 -shots=$(CURDIR)/docs/pictures
 
-# What an archive contains beside the program, under the published name.
+# What an archive contains beside the program.
 release-files:
 	rm -rf bin/release
-	go run ./internal/gendocs man bin/release/man kubectl-$(subst -,_,$(PLUGIN))
-	cp kubectl_complete-gc bin/release/kubectl_complete-$(subst -,_,$(PLUGIN))
+	go run ./internal/gendocs man bin/release/man kubectl-gc
+	cp kubectl_complete-gc bin/release/
 
 # Windows needs all modules that the other systems need, and some more. Built
 # with -trimpath, go-licenses takes every package for one of the standard library.
@@ -153,10 +159,26 @@ vulncheck: ## Look for known vulnerabilities in the dependencies
 	else go run $(GOVULNCHECK) ./...; fi
 
 release-check: ## Check the release's configuration
-	CGO_ENABLED=0 go run -trimpath $(GORELEASER) check
+	$(RUN_GORELEASER) check
 
-release-snapshot: ## Build the archives of a release into dist; PLUGIN=ownership-gc names them differently
-	PLUGIN=$(PLUGIN) CGO_ENABLED=0 go run -trimpath $(GORELEASER) release --snapshot --clean --skip=publish
+RUN_GORELEASER = CGO_ENABLED=0 go run -trimpath $(GORELEASER)
+
+release-snapshot: ## Build the archives of a release into dist
+	$(RUN_GORELEASER) release --snapshot --clean --skip=publish
+
+release: ## Publish a release of the tagged commit; for .github/workflows/release.yml
+	$(RUN_GORELEASER) release --clean
+
+# The version is that of the commit's tag, or that of a snapshot.
+TAG = $(shell $(GIT) describe --exact-match --tags --match='v[0-9]*' 2>/dev/null)
+
+krew-pr: control-plane ## Render the pull request to krew's index into dist/krew-pr, from HEAD's tag or a snapshot, and validate it
+	$(RUN_GORELEASER) release --clean --skip=publish $(if $(TAG),,--snapshot)
+	mkdir -p dist/krew-pr/plugins
+	cp dist/krew/ownership-gc.yaml dist/krew-pr/plugins/
+	cp hack/krew-pr.md dist/krew-pr/description.md
+	KUBECTL_GC_DIST=$(CURDIR)/dist go test -count=1 -v ./test/release -run 'TestPullRequest'
+	@echo; echo "The pull request: $(if $(TAG),,a rehearsal, since HEAD has no tag)"; find dist/krew-pr -type f
 
 test-release: control-plane release-check ## Build a release twice, compare, and install it with krew; compiles goreleaser once
 	$(MAKE) release-snapshot

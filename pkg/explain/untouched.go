@@ -108,7 +108,8 @@ func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
 	first := ""
 	var when metav1.Time
 	for _, entry := range full.GetManagedFields() {
-		if entry.Time != nil && (first == "" || entry.Time.Before(&when)) {
+		// Nobody makes an object by its status, and the times are of seconds.
+		if entry.Subresource == "" && entry.Time != nil && (first == "" || entry.Time.Before(&when)) {
 			first, when = entry.Manager, *entry.Time
 		}
 	}

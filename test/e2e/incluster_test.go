@@ -72,8 +72,23 @@ func TestInCluster(t *testing.T) {
 			},
 			0, `deleted: 1 ConfigMap`,
 		},
+		{
+			"predelete", "shop", "predelete",
+			func(t *testing.T) {
+				cp.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: price-list, namespace: shop, labels: {app.kubernetes.io/part-of: shop}}}")
+			},
+			0, `would be deleted: 1 ConfigMap`,
+		},
+		{
+			"predelete", "shop", "predelete",
+			func(t *testing.T) {
+				cp.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: invoice, namespace: shop, finalizers: [shop.example.com/archive],"+
+					" labels: {app.kubernetes.io/part-of: shop}}}")
+			},
+			2, `would remain: 1 ConfigMap`,
+		},
 	} {
-		t.Run(test.manifest, func(t *testing.T) {
+		t.Run(test.manifest+" "+test.output, func(t *testing.T) {
 			cp.Apply(t, "{apiVersion: v1, kind: Namespace, metadata: {name: "+test.namespace+"}}")
 			cp.Kubectl(t, "label", "--overwrite", "namespace", test.namespace,
 				"pod-security.kubernetes.io/enforce=restricted", "pod-security.kubernetes.io/warn=restricted")
@@ -85,6 +100,7 @@ func TestInCluster(t *testing.T) {
 			if code != test.code || !regexp.MustCompile(test.output).MatchString(output) {
 				t.Errorf("exit code %d, want %d, and output with %s:\n%s", code, test.code, test.output, output)
 			}
+			cp.Kubectl(t, "delete", "--wait=false", "-f", filepath.Join(root, "deploy", test.manifest+".yaml"))
 		})
 	}
 }

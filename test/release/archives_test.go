@@ -22,64 +22,84 @@ import (
 )
 
 // maxBinary is what a binary may have at most, in bytes.
-const maxBinary = 42_000_000
+const maxBinary = 44_000_000
 
-// A dist is the directory of a release.
+// names are those under which a release offers the plugin to krew: the first in
+// krew's public index, the second in indexes of one's own.
+var names = []string{"ownership-gc", "gc"}
+
+// A dist is the directory of a release, with one of its manifests.
 type dist struct {
 	dir      string
 	manifest manifest
 	file     string // of the manifest
 }
 
-// plugin is the name of the plugin's files after kubectl- and
-// kubectl_complete-.
-func (d *dist) plugin() string { return strings.ReplaceAll(d.manifest.Metadata.Name, "-", "_") }
+// link is the name of krew's link to the program after kubectl-.
+func (d *dist) link() string { return strings.ReplaceAll(d.manifest.Metadata.Name, "-", "_") }
 
 // archive returns the file of a platform's archive.
 func (d *dist) archive(p platform) string { return filepath.Join(d.dir, path.Base(p.URI)) }
 
-// openDist returns the release to test, or skips the test.
-func openDist(t *testing.T) *dist {
+// openDist returns the release to test with the manifest of the plugin's name,
+// or skips the test.
+func openDist(t *testing.T, name string) *dist {
 	t.Helper()
 	d := &dist{dir: os.Getenv("KUBECTL_GC_DIST")}
 	if d.dir == "" {
 		t.Skip("KUBECTL_GC_DIST names no release; make test-release builds one and tests it")
 	}
-	files, err := filepath.Glob(filepath.Join(d.dir, "krew", "*.yaml"))
-	if err != nil || len(files) != 1 {
-		t.Fatalf("%d krew manifests in %s, want 1 (%v)", len(files), d.dir, err)
+	d.file = filepath.Join(d.dir, "krew", name+".yaml")
+	d.manifest = readManifest(t, d.file)
+	if d.manifest.Metadata.Name != name {
+		t.Fatalf("%s is the manifest of %s", d.file, d.manifest.Metadata.Name)
 	}
-	d.file, d.manifest = files[0], readManifest(t, files[0])
 	return d
 }
 
-// TestReleasedManifest checks that the release's manifest is plugin.yaml but
-// for names, version and checksums.
+// forNames runs a test of a release under each of its names.
+func forNames(t *testing.T, test func(t *testing.T, d *dist)) {
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) { test(t, openDist(t, name)) })
+	}
+}
+
+// TestManifests checks that a release has a manifest for each name, and no other.
+func TestManifests(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(openDist(t, names[0]).dir, "krew", "*"))
+	if err != nil || len(files) != len(names) {
+		t.Errorf("the release has the manifests %v, want those of %v (%v)", files, names, err)
+	}
+}
+
+// TestReleasedManifest checks that the release's manifests are plugin.yaml but
+// for names, versions and checksums.
 func TestReleasedManifest(t *testing.T) {
-	d := openDist(t)
-	var sources [2]manifest
-	for i, m := range []manifest{readManifest(t, filepath.Join(root, "plugin.yaml")), d.manifest} {
-		version, name := strings.TrimPrefix(m.Spec.Version, "v"), m.Metadata.Name
-		for j := range m.Spec.Platforms {
-			p := &m.Spec.Platforms[j]
-			p.SHA256 = ""
-			p.URI = strings.NewReplacer(version, "VERSION", "kubectl-"+name+"_", "kubectl-NAME_").Replace(p.URI)
-			p.Bin = strings.Replace(p.Bin, "kubectl-"+strings.ReplaceAll(name, "-", "_"), "kubectl-NAME", 1)
+	forNames(t, func(t *testing.T, d *dist) {
+		want := withoutName(readManifest(t, filepath.Join(root, "plugin.yaml")))
+		if diff := cmp.Diff(want, withoutName(d.manifest)); diff != "" {
+			t.Errorf("the release's manifest differs from plugin.yaml (-plugin.yaml +release):\n%s", diff)
 		}
-		m.Spec.Version, m.Metadata.Name = "", ""
-		m.Spec.Caveats = strings.NewReplacer("kubectl-"+strings.ReplaceAll(name, "-", "_"), "NAME",
-			"kubectl_complete-"+strings.ReplaceAll(name, "-", "_"), "COMPLETE").Replace(m.Spec.Caveats)
-		sources[i] = m
+	})
+}
+
+// withoutName returns a manifest without its name, version and checksums.
+func withoutName(m manifest) manifest {
+	version := strings.TrimPrefix(m.Spec.Version, "v")
+	for i := range m.Spec.Platforms {
+		p := &m.Spec.Platforms[i]
+		p.SHA256, p.URI = "", strings.ReplaceAll(p.URI, version, "VERSION")
 	}
-	if diff := cmp.Diff(sources[0], sources[1]); diff != "" {
-		t.Errorf("the release's manifest differs from plugin.yaml (-plugin.yaml +release):\n%s", diff)
-	}
+	file := strings.ReplaceAll(m.Metadata.Name, "-", "_")
+	m.Spec.Caveats = strings.NewReplacer("kubectl-"+file, "LINK", "kubectl_complete-"+file, "COMPLETER").Replace(m.Spec.Caveats)
+	m.Spec.Version, m.Metadata.Name = "", ""
+	return m
 }
 
 // TestArchives checks what is in the archives, and that their checksums are
 // those that are published.
 func TestArchives(t *testing.T) {
-	d := openDist(t)
+	d := openDist(t, names[0])
 	checksums, err := os.ReadFile(filepath.Join(d.dir, "checksums.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +122,8 @@ func TestArchives(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, name := range []string{
-				p.Bin, "LICENSE", "THIRD_PARTY_LICENSES.md", "kubectl_complete-" + d.plugin(),
-				"man/man1/kubectl-" + d.manifest.Metadata.Name + ".1", "man/man1/kubectl-" + d.manifest.Metadata.Name + "-explain-stuck.1",
+				p.Bin, "LICENSE", "THIRD_PARTY_LICENSES.md", "kubectl_complete-gc",
+				"man/man1/kubectl-gc.1", "man/man1/kubectl-gc-explain-stuck.1",
 			} {
 				if sizes[name] == 0 {
 					t.Errorf("%s is absent or empty; there are %v", name, sizes)
@@ -149,7 +169,7 @@ func entries(name string, content []byte) (map[string]int64, error) {
 // TestSBOM checks that each platform has a bill of materials with the modules
 // of the plugin.
 func TestSBOM(t *testing.T) {
-	d := openDist(t)
+	d := openDist(t, names[0])
 	for _, p := range d.manifest.Spec.Platforms {
 		base := strings.TrimSuffix(strings.TrimSuffix(d.archive(p), ".zip"), ".tar.gz")
 		text, err := os.ReadFile(base + ".cdx.json")

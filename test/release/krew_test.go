@@ -74,12 +74,10 @@ func (k *krew) documented(t *testing.T, d *dist, prefix string, replacements ...
 		t.Fatal(err)
 	}
 	name := d.manifest.Metadata.Name
-	pairs := append(slices.Clone(replacements), "kubectl-gc", "kubectl-"+d.plugin(), "kubectl_complete-gc", "kubectl_complete-"+d.plugin(),
+	pairs := append(slices.Clone(replacements), "kubectl-gc", "kubectl-"+d.link(), "kubectl_complete-gc", "kubectl_complete-"+d.link(),
 		"own/gc", "own/"+name, "uninstall gc", "uninstall "+name)
 	for _, line := range strings.Split(string(page), "\n") {
 		if strings.HasPrefix(line, prefix) {
-			line = strings.ReplaceAll(line, "gc.yaml", name+".yaml")
-			line = strings.ReplaceAll(line, "dist/kubectl-gc_", "dist/kubectl-"+name+"_")
 			k.run(t, "sh", "-c", strings.NewReplacer(pairs...).Replace(line))
 			return
 		}
@@ -111,17 +109,35 @@ func (d *dist) serve(t *testing.T, dir string) string {
 	return file
 }
 
-// TestValidate has krew's validator install every platform of the manifest.
+// TestValidate has krew's validator install every platform of the manifests.
 func TestValidate(t *testing.T) {
-	d := openDist(t)
+	forNames(t, func(t *testing.T, d *dist) {
+		cp := controlplane.Start(t, controlplane.Options{}) // for its kubectl
+		k := newKrew(t, cp.Environ())
+		k.run(t, "validate-krew-manifest", "-manifest", d.serve(t, t.TempDir()))
+	})
+}
+
+// TestPullRequest checks what "make krew-pr" has rendered: the manifest under the
+// name of its file in krew's index, which krew's validator accepts as it is, and
+// installs on every platform when the archives are where it says.
+func TestPullRequest(t *testing.T) {
+	d := openDist(t, names[0])
+	dir := filepath.Join(d.dir, "krew-pr")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("make krew-pr renders a pull request and tests it")
+	}
+	d.file = filepath.Join(dir, "plugins", names[0]+".yaml")
+	d.manifest = readManifest(t, d.file)
 	cp := controlplane.Start(t, controlplane.Options{}) // for its kubectl
 	k := newKrew(t, cp.Environ())
+	k.run(t, "validate-krew-manifest", "-skip-install", "-manifest", d.file)
 	k.run(t, "validate-krew-manifest", "-manifest", d.serve(t, t.TempDir()))
 }
 
 // TestValidatePlugin has krew's validator check the form of plugin.yaml.
 func TestValidatePlugin(t *testing.T) {
-	openDist(t)
+	openDist(t, names[0])
 	text, err := os.ReadFile(filepath.Join(root, "plugin.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -135,47 +151,49 @@ func TestValidatePlugin(t *testing.T) {
 
 // TestInstall installs the plugin with krew and runs it under kubectl.
 func TestInstall(t *testing.T) {
-	d := openDist(t)
-	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 1})
-	cp.Kubectl(t, "create", "deployment", "web", "--image=registry.example.com/web")
-	cp.Kubectl(t, "rollout", "status", "deployment/web", "--timeout=120s")
-	k := newKrew(t, cp.Environ())
-	here := d.manifest.Spec.Platforms[slices.IndexFunc(d.manifest.Spec.Platforms, func(p platform) bool {
-		return p.name() == runtime.GOOS+"/"+runtime.GOARCH
-	})]
-	k.documented(t, d, "kubectl krew install --manifest=", "dist/krew/"+d.manifest.Metadata.Name+".yaml", d.file,
-		"dist/kubectl-"+d.manifest.Metadata.Name+"_v0.0.1-snapshot_linux_amd64.tar.gz", d.archive(here))
-	d.checkInstalled(t, k)
-	k.documented(t, d, "ln -s ")
-	if out := k.run(t, "kubectl", "__complete", d.manifest.Metadata.Name, "tree", "deployment", ""); !strings.HasPrefix(out, "web\n") {
-		t.Errorf("the Deployment is not completed:\n%s", out)
-	}
+	forNames(t, func(t *testing.T, d *dist) {
+		cp := controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 1})
+		cp.Kubectl(t, "create", "deployment", "web", "--image=registry.example.com/web")
+		cp.Kubectl(t, "rollout", "status", "deployment/web", "--timeout=120s")
+		k := newKrew(t, cp.Environ())
+		here := d.manifest.Spec.Platforms[slices.IndexFunc(d.manifest.Spec.Platforms, func(p platform) bool {
+			return p.name() == runtime.GOOS+"/"+runtime.GOARCH
+		})]
+		k.documented(t, d, "kubectl krew install --manifest=", "dist/krew/gc.yaml", d.file,
+			"dist/kubectl-gc_v0.0.1-snapshot_linux_amd64.tar.gz", d.archive(here))
+		d.checkInstalled(t, k)
+		k.documented(t, d, "ln -s ")
+		if out := k.run(t, "kubectl", "__complete", d.manifest.Metadata.Name, "tree", "deployment", ""); !strings.HasPrefix(out, "web\n") {
+			t.Errorf("the Deployment is not completed:\n%s", out)
+		}
+	})
 }
 
 // TestCustomIndex installs the plugin from an index of its own: a repository
 // with plugins/NAME.yaml.
 func TestCustomIndex(t *testing.T) {
-	d := openDist(t)
-	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 1})
-	cp.Kubectl(t, "create", "deployment", "web", "--image=registry.example.com/web")
-	cp.Kubectl(t, "rollout", "status", "deployment/web", "--timeout=120s")
-	k := newKrew(t, cp.Environ())
-	index := t.TempDir()
-	d.serve(t, filepath.Join(index, "plugins"))
-	for _, words := range [][]string{
-		{"init", "--quiet"}, {"add", "."},
-		{"-c", "user.name=index", "-c", "user.email=index@example.com", "commit", "--quiet", "-m", "Add the plugin"},
-	} {
-		k.run(t, append([]string{"git", "-C", index}, words...)...)
-	}
-	k.documented(t, d, "kubectl krew index add ", "https://git.example.com/kubectl-plugins.git", index)
-	k.documented(t, d, "kubectl krew install own/")
-	d.checkInstalled(t, k)
-	k.documented(t, d, "kubectl krew uninstall ")
-	left, err := filepath.Glob(filepath.Join(k.root, "*", "*gc*"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("uninstalling left %v (%v)", left, err)
-	}
+	forNames(t, func(t *testing.T, d *dist) {
+		cp := controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 1})
+		cp.Kubectl(t, "create", "deployment", "web", "--image=registry.example.com/web")
+		cp.Kubectl(t, "rollout", "status", "deployment/web", "--timeout=120s")
+		k := newKrew(t, cp.Environ())
+		index := t.TempDir()
+		d.serve(t, filepath.Join(index, "plugins"))
+		for _, words := range [][]string{
+			{"init", "--quiet"}, {"add", "."},
+			{"-c", "user.name=index", "-c", "user.email=index@example.com", "commit", "--quiet", "-m", "Add the plugin"},
+		} {
+			k.run(t, append([]string{"git", "-C", index}, words...)...)
+		}
+		k.documented(t, d, "kubectl krew index add ", "https://git.example.com/kubectl-plugins.git", index)
+		k.documented(t, d, "kubectl krew install own/")
+		d.checkInstalled(t, k)
+		k.documented(t, d, "kubectl krew uninstall ")
+		left, err := filepath.Glob(filepath.Join(k.root, "*", "*gc*"))
+		if err != nil || len(left) > 0 {
+			t.Errorf("uninstalling left %v (%v)", left, err)
+		}
+	})
 }
 
 // checkInstalled checks that kubectl finds the plugin, that it works, and that

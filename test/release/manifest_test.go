@@ -74,14 +74,14 @@ func TestManifest(t *testing.T) {
 			t.Errorf("the line has more than 80 characters: %q", line)
 		}
 	}
-	var names []string
+	var have []string
 	for _, p := range m.Spec.Platforms {
-		names = append(names, p.name())
+		have = append(have, p.name())
 		if !strings.Contains(p.URI, "/download/"+m.Spec.Version+"/") {
 			t.Errorf("%s: the URI is not one of %s: %s", p.name(), m.Spec.Version, p.URI)
 		}
 	}
-	if diff := cmp.Diff(platforms, names); diff != "" {
+	if diff := cmp.Diff(platforms, have); diff != "" {
 		t.Errorf("platforms (-want +got):\n%s", diff)
 	}
 	text, err := os.ReadFile(filepath.Join(root, ".goreleaser.yaml"))
@@ -90,6 +90,7 @@ func TestManifest(t *testing.T) {
 	}
 	var config struct {
 		Krews []struct {
+			Name             string `json:"name"`
 			ShortDescription string `json:"short_description"`
 			Description      string `json:"description"`
 			Homepage         string `json:"homepage"`
@@ -98,14 +99,15 @@ func TestManifest(t *testing.T) {
 	if err := yaml.Unmarshal(text, &config); err != nil {
 		t.Fatal(err)
 	}
-	if len(config.Krews) != 1 {
-		t.Fatalf("%d krew manifests are configured, want 1", len(config.Krews))
+	if len(config.Krews) != len(names) {
+		t.Fatalf("%d krew manifests are configured, want %v", len(config.Krews), names)
 	}
-	want := config.Krews[0]
-	got := want
-	got.ShortDescription, got.Description, got.Homepage = m.Spec.ShortDescription, m.Spec.Description, m.Spec.Homepage
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("plugin.yaml differs from .goreleaser.yaml (-configured +plugin.yaml):\n%s", diff)
+	for i, want := range config.Krews {
+		got := want
+		got.Name, got.ShortDescription, got.Description, got.Homepage = names[i], m.Spec.ShortDescription, m.Spec.Description, m.Spec.Homepage
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("plugin.yaml differs from .goreleaser.yaml (-configured +plugin.yaml):\n%s", diff)
+		}
 	}
 }
 
