@@ -24,7 +24,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # the program; little of it ever runs.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e test-versions test-integrations soak foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
+.PHONY: help build install image test test-unit test-e2e test-versions test-integrations soak faults foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,8 +70,12 @@ VERSIONS = 1.30.14 1.33.13 1.35.4 1.36.3 1.37.0
 test-versions: control-plane ## Run those tests against servers of VERSIONS and write docs/compatibility.md; takes an hour
 	go run ./test/versions -versions="$(VERSIONS)" -out=docs/compatibility.md
 
-soak: control-plane ## Compare CASES generated graphs (default 2000) with the real garbage collector
+soak: control-plane faults ## Compare CASES generated graphs (default 2000) with the real garbage collector, after the faults
 	go test -timeout 3h ./test/differential -run 'TestDifferential|TestVanishingLive' -v -seed=0 -cases=$(or $(CASES),2000) -vanishing=60 -vanishing-gc
+
+# Each test has a number of seeds in proportion to SEEDS.
+faults: control-plane ## Run every command under SEEDS (default 240) drawn faults, kills and restarts, from seed SEED
+	go test -count=1 -timeout 6h ./test/faults -v -seed=$(or $(SEED),0) -cases=$(or $(SEEDS),240)
 
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -31,7 +32,7 @@ type catalog struct {
 // discoveryClient returns a client whose answers are kept in memory for the
 // run, never on disk: a CRD made a minute ago must be seen.
 func discoveryClient(config *rest.Config, client *http.Client) (discovery.CachedDiscoveryInterface, error) {
-	fresh, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	fresh, err := discovery.NewDiscoveryClientForConfigAndClient(config, typesOnly(client))
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +85,29 @@ func newCatalog(client discovery.CachedDiscoveryInterface) (*catalog, error) {
 		c.add(list)
 	}
 	if len(c.resources) == 0 {
-		return nil, fmt.Errorf("asking the server for its types: it serves none that can be listed")
+		return nil, errors.New("asking the server for its types: it serves none that can be listed")
 	}
+	c.hidesCore(groups)
 	slices.SortFunc(c.resources, func(a, b *graph.Resource) int {
 		return graph.Identity{Resource: *a}.Compare(graph.Identity{Resource: *b})
 	})
 	return c, nil
+}
+
+// core is the group version of Namespaces, without which no API server is.
+var core = schema.GroupVersion{Version: "v1"}
+
+// hidesCore notes when the core group is missing: the discovery client takes NotFound
+// under /api for a server that has none (discovery_client.go, downloadLegacy), and it
+// would seem that nothing of the group exists.
+func (c *catalog) hidesCore(groups []*restmapper.APIGroupResources) {
+	if _, failed := c.failed[core]; failed || slices.ContainsFunc(groups, func(g *restmapper.APIGroupResources) bool { return g.Group.Name == "" }) {
+		return
+	}
+	if c.failed == nil {
+		c.failed = map[schema.GroupVersion]error{}
+	}
+	c.failed[core] = errors.New("the server does not say which types it has under /api")
 }
 
 // add takes the resources of one group version. Groups that do not parse are
