@@ -133,11 +133,15 @@ profile: ## Profile the reading of 1,000,000 objects into .bench
 control-plane:
 	@$(CONTROL_PLANE) build >/dev/null
 
-.PHONY: shop-snapshot uninstall docs pictures release-files licenses vulncheck release-check release-snapshot release krew-pr test-release
+.PHONY: shop-snapshot uninstall docs site pictures release-files licenses vulncheck release-check release-snapshot release krew-pr test-release
 
 docs: ## Write docs/commands from the commands
 	rm -rf docs/commands
 	go run ./internal/gendocs markdown docs/commands
+
+site: ## Build the documentation as pages that can be searched, into bin/site, and check their links; needs npm
+	npm --prefix site ci --no-audit --no-fund --ignore-scripts
+	npm --prefix site run build
 
 pictures: control-plane ## Draw the pictures of the documentation, of the demo's shop and of a large namespace, in Chromium
 	mkdir -p docs/pictures

@@ -144,6 +144,7 @@ type page struct {
 	name     string // from the root of the repository
 	bare     bool   // its commands run on a control plane without controllers
 	alone    bool   // its commands run on a control plane of its own
+	text     string // outside of blocks
 	blocks   []block
 	problems []string // "line: what is wrong"
 }
@@ -215,6 +216,7 @@ func parse(name, text string) page {
 		case open != nil:
 			open.lines = append(open.lines, line)
 		default:
+			p.text += line + "\n"
 			p.problems = append(p.problems, checkText(name, i+1, line)...)
 		}
 	}
@@ -265,6 +267,62 @@ func (b block) commands() ([]command, error) {
 		}
 	}
 	return commands, nil
+}
+
+// TestDocsAnchors checks that a link to a part of a page leads to a heading there.
+// "make site" checks the same of the pages that it builds.
+func TestDocsAnchors(t *testing.T) {
+	all := pages(t)
+	commands, err := filepath.Glob(filepath.Join(root, "docs", "commands", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range commands {
+		name := "docs/commands/" + filepath.Base(file)
+		all = append(all, parse(name, read(t, name)))
+	}
+	anchors := map[string]map[string]bool{}
+	for _, p := range all {
+		anchors[p.name] = headings(p.text)
+	}
+	links := 0
+	for _, p := range all {
+		for _, match := range anchorLink.FindAllStringSubmatch(p.text, -1) {
+			links++
+			target := p.name
+			if match[1] != "" {
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(p.name), match[1]))
+			}
+			if known, isPage := anchors[target]; isPage && !known[match[2]] {
+				t.Errorf("%s: %s has no heading for #%s", p.name, target, match[2])
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("%d links to headings, want more: are they found?", links)
+	}
+}
+
+// anchorLink is a link to a heading, of another page or of this.
+var anchorLink = regexp.MustCompile(`\]\(([^)#:]*)#([^)]+)\)`)
+
+var (
+	heading   = regexp.MustCompile(`(?m)^#{1,6} (.+)$`)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}\p{M}_ -]`)
+)
+
+// headings returns the fragments of a page's headings, as GitHub makes them.
+func headings(text string) map[string]bool {
+	slugs := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		slug := strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(strings.TrimSpace(match[1])), ""), " ", "-")
+		name := slug
+		for i := 1; slugs[name]; i++ {
+			name = fmt.Sprintf("%s-%d", slug, i)
+		}
+		slugs[name] = true
+	}
+	return slugs
 }
 
 // openShop makes the objects of examples, mistakes included, deletes the cart
