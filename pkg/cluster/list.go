@@ -81,7 +81,8 @@ type listing struct {
 	// onward: it was begun, and its next page is being read.
 	onward bool
 	// json: it comes in JSON, and a page is in memory in full.
-	json bool
+	json   bool
+	paging paging
 }
 
 // way is how a list is read.
@@ -100,6 +101,7 @@ type pageReader struct {
 	reader  *Reader
 	decoder wire.Decoder
 	packer  graph.Packer
+	objects int // of the page that was read last
 }
 
 // newPageReader returns a pageReader that keeps the labels with the keys, or
@@ -131,14 +133,17 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 		p.reader.cacheFailed(ctx, l, err)
 		return true, nil
 	case l.token != "" && l.way == inPages && apierrors.IsResourceExpired(err):
-		l.pages, l.token, l.way = nil, "", afresh
+		l.pages, l.token, l.way, l.paging = nil, "", afresh, paging{}
 		return true, nil
 	default:
 		return false, err
 	}
 	first := len(l.pages) == 0 && l.way == inPages
 	if l.way == fromCache {
-		l.pages, l.way = nil, inPages
+		l.pages, l.way, l.paging = nil, inPages, paging{}
+	}
+	if err := l.paging.page(p.objects, list.Continue); err != nil {
+		return false, fmt.Errorf("reading the list of %s: %w", l.resource.GroupResource(), err)
 	}
 	l.pages = append(l.pages, page)
 	l.version, l.token, l.remaining = list.ResourceVersion, list.Continue, list.Remaining
@@ -159,7 +164,11 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 		return wire.List{}, err
 	}
 	defer func() { _ = body.Close() }()
+	p.objects = 0
 	add := func(o *graph.Object) error {
+		if p.objects++; p.objects > mostObjects {
+			return fmt.Errorf("the list does not end: there are more than %d objects", mostObjects)
+		}
 		o.Resource = l.resource
 		p.packer.Add(o)
 		return nil
@@ -270,7 +279,7 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 // decodeJSON decodes a list as client-go's metadata client does: of metadata,
 // or of whole objects. It is in memory in full.
 func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
-	data, err := io.ReadAll(r)
+	data, err := io.ReadAll(&boundedReader{r, longestPage, longestPage})
 	if err != nil {
 		return wire.List{}, err
 	}
