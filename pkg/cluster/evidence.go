@@ -114,7 +114,7 @@ func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionReso
 // eachWhole is Each for the objects that a field selector matches.
 func (r *Reader) eachWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string, yield func([]byte) error) error {
 	r.stats.lists.Add(1)
-	for token := ""; ; {
+	for pages := (paging{}); ; {
 		var page struct {
 			Metadata metav1.ListMeta      `json:"metadata"`
 			Items    []stdjson.RawMessage `json:"items"`
@@ -122,7 +122,7 @@ func (r *Reader) eachWhole(ctx context.Context, resource schema.GroupVersionReso
 		r.stats.pages.Add(1)
 		request := r.rest.Get().AbsPath(pathTo(resource, namespace, "")...).
 			SetHeader("Accept", strings.Replace(acceptable(resource), "PartialObjectMetadata;", "PartialObjectMetadataList;", 1)).
-			Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token)
+			Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", pages.token)
 		if fields != "" {
 			request = request.Param("fieldSelector", fields)
 		}
@@ -138,7 +138,10 @@ func (r *Reader) eachWhole(ctx context.Context, resource schema.GroupVersionReso
 				return err
 			}
 		}
-		if token = page.Metadata.Continue; token == "" {
+		if err := pages.page(len(page.Items), page.Metadata.Continue); err != nil {
+			return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
+		}
+		if pages.token == "" {
 			return nil
 		}
 	}

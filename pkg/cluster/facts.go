@@ -174,21 +174,21 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Fac
 }
 
 func (r *Reader) listPodFacts(ctx context.Context, namespace string, f *graph.Facts) {
-	for token := ""; ; {
+	for pages := (paging{}); ; {
 		var page struct {
 			Metadata metav1.ListMeta `json:"metadata"`
 			Items    []pod           `json:"items"`
 		}
 		r.stats.pages.Add(1)
 		data, err := raw(ctx, r.rest.Get().AbsPath("api", "v1", "namespaces", namespace, "pods").
-			SetHeader("Accept", "application/json").Param("limit", "500").Param("continue", token))
+			SetHeader("Accept", "application/json").Param("limit", "500").Param("continue", pages.token))
 		if err != nil || json.Unmarshal(data, &page) != nil {
 			return
 		}
 		for i := range page.Items {
 			f.Pods[page.Items[i].Metadata.UID] = page.Items[i].facts()
 		}
-		if token = page.Metadata.Continue; token == "" {
+		if err := pages.page(len(page.Items), page.Metadata.Continue); err != nil || pages.token == "" {
 			return
 		}
 	}

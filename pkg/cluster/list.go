@@ -91,6 +91,7 @@ type listing struct {
 	remaining int64
 	// onward: it was begun, and its next page is being read.
 	onward bool
+	paging paging
 }
 
 // way is how a list is read.
@@ -109,6 +110,7 @@ type pageReader struct {
 	reader  *Reader
 	decoder wire.Decoder
 	packer  graph.Packer
+	objects int // of the page that was read last
 }
 
 // newPageReader returns a pageReader that keeps the labels with the keys, or
@@ -140,13 +142,16 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 		p.reader.cacheFailed(ctx, l, err)
 		return true, nil
 	case l.token != "" && l.way == inPages && apierrors.IsResourceExpired(err):
-		l.pages, l.token, l.way = nil, "", afresh
+		l.pages, l.token, l.way, l.paging = nil, "", afresh, paging{}
 		return true, nil
 	default:
 		return false, err
 	}
 	if l.way == fromCache {
 		l.way = inPages
+	}
+	if err := l.paging.page(p.objects, list.Continue); err != nil {
+		return false, fmt.Errorf("reading the list of %s: %w", l.resource.GroupResource(), err)
 	}
 	l.pages = append(l.pages, page)
 	l.version, l.token, l.remaining = list.ResourceVersion, list.Continue, list.Remaining
@@ -202,7 +207,11 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	if err != nil {
 		return wire.List{}, err
 	}
+	p.objects = 0
 	add := func(o *graph.Object) error {
+		if p.objects++; p.objects > mostObjects {
+			return fmt.Errorf("the list does not end: there are more than %d objects", mostObjects)
+		}
 		o.Resource = l.resource
 		p.packer.Add(o)
 		return nil
@@ -309,8 +318,10 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 // client-go's metadata client does, it takes nothing else for one.
 func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
 	var list metav1.PartialObjectMetadataList
-	d := stdjson.NewDecoder(r)
+	in := &boundedReader{r, longestAnswer, longestAnswer}
+	d := stdjson.NewDecoder(in)
 	err := eachField(d, func(name string) error {
+		in.left = in.most // for each of what is in memory at a time
 		switch name {
 		case "kind":
 			return d.Decode(&list.Kind)
@@ -319,7 +330,10 @@ func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
 		case "metadata":
 			return d.Decode(&list.ListMeta)
 		case "items":
-			return eachOf(d, func() error { return decodeItem(d, add) })
+			return eachOf(d, func() error {
+				in.left = in.most
+				return decodeItem(d, add)
+			})
 		}
 		return d.Decode(&stdjson.RawMessage{})
 	})

@@ -79,6 +79,8 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.QPS = -1
+	streaming := rest.CopyConfig(config)
+	config.Wrap(bounded)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
@@ -90,7 +92,7 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	if r.rest, err = restClient(config, client); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	if r.bulk, err = newBulkClient(config); err != nil {
+	if r.bulk, err = newBulkClient(streaming); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	if r.discovery, err = discoveryClient(config, client); err != nil {

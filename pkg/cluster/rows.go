@@ -31,22 +31,28 @@ func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) 
 	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
 		accept = acceptWhole
 	}
-	for token := ""; ; {
-		parameters := pageParameters(token, inOne)
+	for pages := (paging{}); ; {
+		parameters, objects := pageParameters(pages.token, inOne), 0
 		if accept == acceptRows {
 			parameters["includeObject"] = string(metav1.IncludeObject)
 		}
 		var list metav1.ListMeta
 		err := s.page(resource, namespace, accept, parameters, func(body io.Reader) (err error) {
-			list, err = eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error { return s.row(resource, table, object) })
+			list, err = eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error {
+				objects++
+				return s.row(resource, table, object)
+			})
 			return err
 		})
+		if err == nil {
+			err = pages.page(objects, list.Continue)
+		}
 		if err != nil {
 			failed, fatal := parted(err)
 			return "", failed, fatal
 		}
 		version = list.ResourceVersion
-		if token = list.Continue; token == "" {
+		if pages.token == "" {
 			return version, nil, nil
 		}
 	}

@@ -229,7 +229,10 @@ func (s *saver) page(resource *graph.Resource, namespace, accept string, paramet
 		return err
 	}
 	defer func() { _ = body.Close() }()
-	return each(body)
+	if parameters["limit"] == "" {
+		return each(body)
+	}
+	return each(&boundedReader{body, longestPage, longestPage})
 }
 
 // writeError is an error of the file, not of the server.
@@ -252,10 +255,12 @@ func parted(err error) (failed, fatal error) {
 func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool) (version string, whole []graph.Object, failed, err error) {
 	s.stats.lists.Add(1)
 	var decoder wire.Decoder
-	for token := ""; ; {
+	for pages := (paging{}); ; {
 		var list wire.List
-		err := s.page(resource, namespace, acceptLists, pageParameters(token, inOne), func(body io.Reader) (err error) {
+		objects := 0
+		err := s.page(resource, namespace, acceptLists, pageParameters(pages.token, inOne), func(body io.Reader) (err error) {
 			list, err = decodeList(&decoder, body, func(o *graph.Object) error {
+				objects++
 				o.Resource = resource
 				if len(whole) < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(o)) {
 					whole = append(whole, ownObject(o))
@@ -264,12 +269,15 @@ func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool)
 			})
 			return err
 		})
+		if err == nil {
+			err = pages.page(objects, list.Continue)
+		}
 		if err != nil {
 			failed, fatal := parted(err)
 			return "", nil, failed, fatal
 		}
 		version = list.ResourceVersion
-		if token = list.Continue; token == "" {
+		if pages.token == "" {
 			return version, whole, nil, nil
 		}
 	}

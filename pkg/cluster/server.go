@@ -109,6 +109,7 @@ func forWrites(config *rest.Config, stats *Stats) *rest.Config {
 	config.QPS, config.Timeout = -1, 0 // watches last; every other request gets the timeout by its context
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.Wrap(stats.counting)
+	config.Wrap(bounded)
 	return config
 }
 

@@ -162,11 +162,13 @@ type globals struct {
 func (g *globals) example(text string) string { return strings.ReplaceAll(text, "NAME", g.name) }
 
 // logRequests hands -v to client-go's logger, whose low levels say nothing
-// that concerns a user.
+// that concerns a user: the errors among it are returned, too.
 func (g *globals) logRequests() {
 	if g.verbosity < 6 {
+		klog.SetLogger(klog.Logger{}) // which discards
 		return
 	}
+	klog.ClearLogger()
 	var flags flag.FlagSet
 	klog.InitFlags(&flags)
 	_ = flags.Set("v", strconv.Itoa(g.verbosity)) // an integer is always accepted

@@ -176,13 +176,13 @@ func run(ctx context.Context, kubeconfig string, args ...string) (*result, error
 }
 
 // crashed matches what no command may print.
-var crashed = regexp.MustCompile(`panic:|goroutine \d|runtime error|DATA RACE|fatal error|%!|<nil>|nil pointer`)
+var crashed = regexp.MustCompile(`(?m)^[EWF]\d{4} \d\d:|panic:|goroutine \d|runtime error|DATA RACE|fatal error|%!|<nil>|nil pointer`)
 
 // manners returns what is wrong with the way in which a command ended, whatever it did.
 func (r *result) manners() error {
 	switch {
 	case crashed.MatchString(r.stdout + r.stderr):
-		return errors.New("it crashed, or says what means nothing")
+		return errors.New("it crashed, or shows a log or what means nothing")
 	case r.code < 0 || r.code > 3:
 		return fmt.Errorf("exit code %d", r.code)
 	case r.code == 1 && !strings.Contains(r.stderr, "error: "):

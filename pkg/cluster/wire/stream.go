@@ -17,6 +17,10 @@ import (
 // bufferSize is how much is read ahead. Nearly every object fits into it.
 const bufferSize = 256 << 10
 
+// longest is the length of the longest part that is taken into memory: an object, which
+// in etcd has 1.5 MB unless it was told otherwise.
+const longest = 64 << 20
+
 // endless is the length of a message that ends with the body.
 const endless = math.MaxUint64
 
@@ -172,8 +176,11 @@ func (s *stream) take(n uint64) {
 // is read again. However long the message claims to be, no more memory is used
 // than has come in.
 func (s *stream) next(n uint64) ([]byte, error) {
-	if n > s.left || n > math.MaxInt32 {
+	if n > s.left {
 		return nil, io.ErrUnexpectedEOF
+	}
+	if n > longest {
+		return nil, fmt.Errorf("a part of it has %d bytes, and no object so many", n)
 	}
 	s.take(n)
 	if n <= uint64(s.in.Size()) {

@@ -218,6 +218,48 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// A part that says that it is longer than any object is not waited for.
+func TestLongPart(t *testing.T) {
+	for name, list := range map[string][]byte{
+		"an object":  protowire.AppendVarint(protowire.AppendTag(nil, 2, protowire.BytesType), 1<<30),
+		"its prefix": protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.BytesType), 1<<30),
+	} {
+		message := protowire.AppendVarint(append(body(1, kind), byte(protowire.EncodeTag(2, protowire.BytesType))), 1<<31)
+		read := &counted{zeros{append(message, list...)}, 0}
+		var d Decoder
+		if _, err := d.Decode(read, func(*graph.Object) error { return nil }); err == nil || !strings.Contains(err.Error(), "no object so many") {
+			t.Errorf("%s: got error %v", name, err)
+		}
+		if read.n > 2*bufferSize {
+			t.Errorf("%s: %d bytes were read", name, read.n)
+		}
+	}
+}
+
+// zeros reads some bytes, and zeros after them.
+type zeros struct{ first []byte }
+
+// Read implements io.Reader.
+func (z zeros) Read(p []byte) (int, error) {
+	return copy(p, append(z.first, make([]byte, len(p))...)), nil
+}
+
+// counted counts what is read.
+type counted struct {
+	in zeros
+	n  int
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if c.n == 0 {
+		c.in.first = nil
+	}
+	c.n += n
+	return n, err
+}
+
 // sample is a list with every field that is kept.
 func sample() *metav1.PartialObjectMetadataList {
 	yes, no, grace, remaining := true, false, int64(30), int64(7)
