@@ -49,21 +49,27 @@ const (
 	unknownPause   = 500 * time.Millisecond
 )
 
-// bulkConfig is the configuration for lists. HTTP/1.1 with a connection for
-// each list in flight costs half of what HTTP/2 does for many megabytes, and
-// compression is a waste when the server is on this machine
+// bulkConfig is the configuration for lists of a server that is near. HTTP/1.1 with a
+// connection for each list in flight costs half of what HTTP/2 does for many megabytes
 // (docs/design.md, "Requests").
 func bulkConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.Transport == nil {
 		config.NextProtos = []string{"http/1.1"}
 	}
-	if server, _, err := rest.DefaultServerUrlFor(config); err == nil {
-		host := server.Hostname()
-		config.DisableCompression = config.DisableCompression || host == "localhost" || net.ParseIP(host).IsLoopback()
-	}
 	return config
 }
+
+// onThisMachine reports whether the server is: compression is a waste then.
+func onThisMachine(config *rest.Config) bool {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	return err == nil && (server.Hostname() == "localhost" || net.ParseIP(server.Hostname()).IsLoopback())
+}
+
+// far reports whether requests spend most of their time on the way. Then connections
+// that are there are worth more than cheap ones, and many lists are asked for at once: the
+// server has no more of them to answer at a time than a near one.
+func (r *Reader) far() bool { return r.stats.shortest() >= farTrip }
 
 // listing is one list to make and what became of it.
 type listing struct {
@@ -190,7 +196,11 @@ func pause(ctx context.Context, d time.Duration) {
 func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.reader.timeout)
 	defer cancel()
-	request := p.reader.bulk.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", acceptLists)
+	lists := p.reader.bulk
+	if p.reader.far() {
+		lists = p.reader.bulkFar
+	}
+	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", acceptLists)
 	p.reader.choose(request, l)
 	silent := func() bool { return false }
 	if l.way == fromCache {
@@ -411,10 +421,12 @@ type schedule struct {
 	// busy counts the lists that are being read, onward those of them that were
 	// begun before.
 	busy, onward int
+	// inFlight is the number of readers.
+	inFlight int
 }
 
-func newSchedule(work []*listing) *schedule {
-	s := &schedule{fresh: slices.Clone(work)}
+func newSchedule(work []*listing, inFlight int) *schedule {
+	s := &schedule{fresh: slices.Clone(work), inFlight: inFlight}
 	slices.SortStableFunc(s.fresh, func(a, b *listing) int { return cmp.Compare(a.sizeRank(), b.sizeRank()) })
 	s.ready = sync.NewCond(&s.mu)
 	return s
@@ -432,7 +444,7 @@ func (s *schedule) take() *listing {
 		return nil
 	}
 	s.busy++
-	if len(s.begun) > 0 && (len(s.fresh) == 0 || s.onward < listsInFlight/2) {
+	if len(s.begun) > 0 && (len(s.fresh) == 0 || s.onward < s.inFlight/2) {
 		s.onward++
 		return s.longest()
 	}

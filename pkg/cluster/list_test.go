@@ -214,7 +214,7 @@ func TestLongestListsFirst(t *testing.T) {
 		s.done(l, l.remaining > 0, others)
 		return name
 	}
-	s := newSchedule(work)
+	s := newSchedule(work, listsInFlight)
 	a, b, c := s.take(), s.take(), s.take() // three readers
 	got := []string{read(s, a), read(s, b), read(s, c)}
 	a, b, c = s.take(), s.take(), s.take()
@@ -235,7 +235,7 @@ func TestScheduleIsShared(t *testing.T) {
 	for range 20 {
 		work = append(work, &listing{resource: &graph.Resource{}, remaining: 5})
 	}
-	s := newSchedule(work)
+	s := newSchedule(work, listsInFlight)
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	pages := 0
@@ -276,13 +276,14 @@ func TestBulkConfig(t *testing.T) {
 	for host, want := range map[string]bool{
 		"https://127.0.0.1:6443": true, "[::1]:6443": true, "localhost": true, "https://api.example.com": false, "10.0.0.1": false,
 	} {
-		config := bulkConfig(&rest.Config{Host: host})
-		if config.DisableCompression != want || !slices.Equal(config.NextProtos, []string{"http/1.1"}) {
-			t.Errorf("%s: DisableCompression is %t, NextProtos %s", host, config.DisableCompression, config.NextProtos)
+		if got := onThisMachine(&rest.Config{Host: host}); got != want {
+			t.Errorf("%s: on this machine: %t", host, got)
 		}
 	}
-	own := bulkConfig(&rest.Config{Transport: http.DefaultTransport, DisableCompression: true})
-	if !own.DisableCompression || own.NextProtos != nil {
+	if config := bulkConfig(&rest.Config{}); !slices.Equal(config.NextProtos, []string{"http/1.1"}) {
+		t.Errorf("NextProtos %s", config.NextProtos)
+	}
+	if own := bulkConfig(&rest.Config{Transport: http.DefaultTransport}); own.NextProtos != nil {
 		t.Error("the transport of the caller is to be taken as it is")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -290,5 +291,35 @@ func TestCacheThatTakesLong(t *testing.T) {
 				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
 			}
 		})
+	}
+}
+
+// A server that takes long to answer even what it knows by heart is asked for more than
+// four lists at a time: none of these is answered before five are asked for.
+func TestFarServer(t *testing.T) {
+	const away, together = 30 * time.Millisecond, 5
+	made := canned.New(2_000)
+	var lists sync.WaitGroup
+	lists.Add(together)
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		time.Sleep(away)
+		if strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList") {
+			if asked.Add(1) <= together {
+				lists.Done()
+			}
+			lists.Wait()
+		}
+		made.ServeHTTP(w, request)
+	}))
+	defer server.Close()
+	config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL, Timeout: time.Minute})
+	reader, err := cluster.NewReader(t.Context(), config, stats, cluster.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	snapshot, err := reader.Snapshot(t.Context(), cluster.Scope{})
+	if err != nil || !snapshot.Complete() || snapshot.Len() != made.Objects() {
+		t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), made.Objects(), snapshot.Unlisted(), err)
 	}
 }

@@ -36,6 +36,10 @@ const (
 	// listsInFlight lists are asked for at once; more only queue in the API
 	// server (docs/design.md, "Requests").
 	listsInFlight = 4
+	// listsInFlightFar are when the server is far away, which is when the way there and
+	// back takes at least farTrip.
+	listsInFlightFar = 32
+	farTrip          = 10 * time.Millisecond
 	// getsInFlight small reads are asked for at once.
 	getsInFlight = 8
 )
@@ -57,6 +61,7 @@ type Reader struct {
 	metadata  metadata.Interface
 	rest      rest.Interface
 	bulk      rest.Interface // for lists
+	bulkFar   rest.Interface // for lists of a server that is far away
 	discovery discovery.CachedDiscoveryInterface
 	catalog   *catalog
 	stats     *Stats
@@ -79,6 +84,7 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	config = rest.CopyConfig(config)
 	config.WarningHandlerWithContext = rest.NoWarnings{}
 	config.QPS = -1
+	config.DisableCompression = config.DisableCompression || onThisMachine(config)
 	streaming := rest.CopyConfig(config)
 	config.Wrap(bounded)
 	client, err := rest.HTTPClientFor(config)
@@ -92,7 +98,10 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	if r.rest, err = restClient(config, client); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	if r.bulk, err = newBulkClient(streaming); err != nil {
+	if r.bulk, err = newBulkClient(bulkConfig(streaming)); err != nil {
+		return nil, fmt.Errorf("configuring the client: %w", err)
+	}
+	if r.bulkFar, err = newBulkClient(streaming); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	if r.discovery, err = discoveryClient(config, client); err != nil {
@@ -107,9 +116,9 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	return r, nil
 }
 
-// newBulkClient returns a client for lists, with connections of its own.
+// newBulkClient returns a client for lists. Clients whose configurations differ in nothing
+// that concerns connections share these (client-go, transport/cache.go).
 func newBulkClient(config *rest.Config) (rest.Interface, error) {
-	config = bulkConfig(config)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err

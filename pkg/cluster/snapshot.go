@@ -106,8 +106,12 @@ func widenedListing(resource *graph.Resource, namespace string) *listing {
 // list makes the lists, a few at a time.
 func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 	var group sync.WaitGroup
-	s := newSchedule(work)
-	for range min(listsInFlight, len(work)) {
+	inFlight := listsInFlight
+	if r.far() {
+		inFlight = listsInFlightFar
+	}
+	s := newSchedule(work, inFlight)
+	for range min(inFlight, len(work)) {
 		group.Go(func() {
 			p := r.newPageReader(labels)
 			for l := s.take(); l != nil; l = s.take() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,31 @@ type Stats struct {
 	dryRuns   atomic.Int64
 	watches   atomic.Int64
 	bytes     atomic.Int64
+
+	// trip is the shortest time, in nanoseconds, in which a question about the server was
+	// answered over a connection that was there; 0 for none.
+	trip atomic.Int64
+}
+
+// shortest is how long it took the server to answer when it was fastest, 0 if that is not
+// known.
+func (s *Stats) shortest() time.Duration { return time.Duration(s.trip.Load()) }
+
+// timed measures how long a request takes from when it is sent until the answer begins.
+func (s *Stats) timed(request *http.Request) *http.Request {
+	var sent atomic.Int64 // since start
+	return request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { sent.Store(time.Since(s.start).Nanoseconds()) },
+		GotFirstResponseByte: func() {
+			took := time.Since(s.start).Nanoseconds() - sent.Load()
+			for {
+				best := s.trip.Load()
+				if best != 0 && best <= took || s.trip.CompareAndSwap(best, took) {
+					return
+				}
+			}
+		},
+	}))
 }
 
 // String says what was asked of the server, in one line.
@@ -60,6 +86,9 @@ func (s *Stats) count(request *http.Request, next http.RoundTripper) (*http.Resp
 		s.watches.Add(1)
 	case strings.HasSuffix(path, "/api"), strings.HasSuffix(path, "/apis"):
 		s.discovery.Add(1)
+		request = s.timed(request)
+	case strings.HasSuffix(path, "/version"):
+		request = s.timed(request)
 	}
 	response, err := next.RoundTrip(request)
 	if err == nil {

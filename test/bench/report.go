@@ -14,8 +14,8 @@ import (
 // report is the page while it is written.
 type report struct {
 	head                            []string
-	growth, whole, roots, cascading []string
-	memory                          []string
+	growth, whole, roots, fars, cascading []string
+	memory                                []string
 }
 
 const introduction = `# Benchmarks
@@ -135,6 +135,16 @@ func (r *report) root(objects int, contenders []contender, results map[string]Sa
 	}
 }
 
+func (r *report) far(objects int, contenders []contender, results map[string]Samples) {
+	if r.fars == nil {
+		r.fars = []string{"| objects in the cluster | | wall s | ratio | CPU s |", "|---:|---|---|---:|---|"}
+	}
+	for _, c := range contenders {
+		s := results[c.name]
+		r.fars = append(r.fars, fmt.Sprintf("| %d | %s | %s | %.2f | %s |", objects, c.name, s.wall(), ratio(s.wall(), results[bare].wall()), s.cpu()))
+	}
+}
+
 func (r *report) cascades(dependents int, results map[string]Samples, asked map[string]string) {
 	r.cascading = []string{"| dependents | | wall s | CPU s | peak RSS MB | objects a second | requests for single objects |", "|---:|---|---|---|---|---:|---|"}
 	for _, name := range []string{"kubectl gc delete", "bare DELETEs", "kube-controller-manager"} {
@@ -163,6 +173,8 @@ func (r *report) String() string {
 			"from etcd: those of client-go's pager, and of **graph --chunk-size=500**. It collects its garbage before each run.", r.whole},
 		{"One Deployment", "The Deployment is in a namespace of a thousand objects. **requests of kubectl tree** sends what `kubectl tree deployment`\n" +
 			"sends, with the same client, and does nothing with the answers: kubectl tree itself does that and more.", r.roots},
+		{"A server that is far away", "The same server, with a round trip of 50 ms between it and the client; connections themselves are made at once. The bare\n" +
+			"download asks for four lists at a time here, too. Ratios are to it. kubectl gc tree shows a Deployment, the others everything.", r.fars},
 		{"In memory", "Go benchmarks. Preview simulates a deletion of an owner with 100,000 dependents, from the snapshot on. Load reads a\n" +
 			"made-up cluster like **graph** above, with its pages made up in the same process.", r.memory},
 		{"A cascade", "One ConfigMap owns all others. The plugin and the bare DELETEs have 16 requests in flight; kube-controller-manager has its\n" +

@@ -301,7 +301,10 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 		}
 	}
 	b.report.real(results, server)
-	return b.root(ctx, cp, n)
+	if err := b.root(ctx, cp, n); err != nil {
+		return err
+	}
+	return b.far(ctx, cp, n)
 }
 
 // ugly returns how a cluster of that many objects is spoilt: as those are that have been
@@ -393,6 +396,31 @@ func (b *bench) root(ctx context.Context, cp *controlplane.ControlPlane, n int) 
 		return err
 	}
 	b.report.root(n, contenders, results)
+	return nil
+}
+
+// far measures the same server from far away.
+func (b *bench) far(ctx context.Context, cp *controlplane.ControlPlane, n int) error {
+	kubeconfig, stop, err := farAway(ctx, cp.Kubeconfig, b.dir)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	all := b.contenders(kubeconfig)
+	contenders := []contender{
+		{name: "kubectl gc tree", args: []string{b.plugin, "tree", "deployment", "app-00000000", "-n", "team-00000", "--kubeconfig", kubeconfig}, silent: true},
+	}
+	for _, name := range []string{ourTree, ourGraph, bare} {
+		contenders = append(contenders, all[slices.IndexFunc(all, func(c contender) bool { return c.name == name })])
+	}
+	if err := collected(ctx, cp); err != nil {
+		return err
+	}
+	results, err := measure(ctx, b.rounds, contenders...)
+	if err != nil {
+		return err
+	}
+	b.report.far(n, contenders, results)
 	return nil
 }
 
