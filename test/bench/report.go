@@ -13,7 +13,7 @@ import (
 
 // report is the page while it is written.
 type report struct {
-	head                            []string
+	head                                  []string
 	growth, whole, roots, fars, cascading []string
 	memory                                []string
 }
