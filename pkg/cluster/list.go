@@ -74,7 +74,8 @@ type listing struct {
 	unlisted []graph.Unlisted
 	parts    []*listing
 
-	way way
+	way  way
+	told told
 	// token continues the list; remaining is what it leads to.
 	token     string
 	remaining int64
