@@ -140,8 +140,9 @@ docs: ## Write docs/commands from the commands
 	go run ./internal/gendocs markdown docs/commands
 
 site: ## Build the documentation as pages that can be searched, into bin/site, and check their links; needs npm
-	npm --prefix site ci --no-audit --no-fund --ignore-scripts
+	npm --prefix site install --no-save --no-audit --no-fund --ignore-scripts
 	npm --prefix site run build
+	go test ./test/e2e -run TestSite -count=1 -site=$(CURDIR)/bin/site
 
 pictures: control-plane ## Draw the pictures of the documentation, of the demo's shop and of a large namespace, in Chromium
 	mkdir -p docs/pictures

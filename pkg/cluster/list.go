@@ -89,7 +89,8 @@ type listing struct {
 	unlisted []graph.Unlisted
 	parts    []*listing
 
-	way way
+	way  way
+	told told
 	// asked: a request was sent.
 	asked bool
 	// token continues the list; remaining is what it leads to.

@@ -52,6 +52,9 @@ type Options struct {
 	// Namespace is tried when a list of all namespaces is forbidden and so is
 	// the list of the namespaces themselves.
 	Namespace string
+	// Reading is told when lists for a snapshot are begun, and what it returns is
+	// called when they are done; nil is for nobody.
+	Reading func(*Progress) (done func())
 }
 
 // Reader reads a cluster. Its methods may be called by several goroutines at

@@ -105,6 +105,12 @@ func widenedListing(resource *graph.Resource, namespace string) *listing {
 
 // list makes the lists, a few at a time.
 func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
+	var progress *Progress
+	if r.options.Reading != nil && len(work) > 0 {
+		progress = new(Progress)
+		progress.all.Store(int64(len(work)))
+		defer r.options.Reading(progress)()
+	}
 	var group sync.WaitGroup
 	inFlight := listsInFlight
 	if r.far() {
@@ -115,8 +121,14 @@ func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 		group.Go(func() {
 			p := r.newPageReader(labels)
 			for l := s.take(); l != nil; l = s.take() {
+				progress.began(l)
 				more, err := p.known(ctx, l)
-				s.done(l, more, l.ended(more, err))
+				progress.read(l)
+				parts := l.ended(more, err)
+				if !more {
+					progress.ended(parts)
+				}
+				s.done(l, more, parts)
 			}
 		})
 	}

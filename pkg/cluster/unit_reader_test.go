@@ -451,7 +451,22 @@ func TestPages(t *testing.T) {
 					s.get(w, r)
 				})
 			}
-			snapshot := s.snapshot(s.reader(Options{PageSize: test.size}), Scope{})
+			var progress *Progress
+			var before, after [3]int // objects, lists that are done, lists
+			look := func() (at [3]int) {
+				at[0] = progress.Objects()
+				at[1], at[2] = progress.Lists()
+				return at
+			}
+			reading := func(p *Progress) func() {
+				progress = p
+				before = look()
+				return func() { after = look() }
+			}
+			snapshot := s.snapshot(s.reader(Options{PageSize: test.size, Reading: reading}), Scope{})
+			if objects := snapshot.Len(); before[0] != 0 || before[1] != 0 || after != [3]int{objects, before[2], before[2]} || progress.Resource() == "" {
+				t.Errorf("progress from %v to %v, at last of %q; there are %d objects", before, after, progress.Resource(), objects)
+			}
 			same(t, "requests", test.want, s.asked("GET", "/api/v1/configmaps"))
 			want := "c0 c1 c2 c3 c4"
 			if test.expires {

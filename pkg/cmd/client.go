@@ -59,7 +59,7 @@ func (g *globals) connectWith(ctx context.Context, config *rest.Config, pageSize
 		return nil, kubeconfigError(err)
 	}
 	config, stats := cluster.ReadOnly(config)
-	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
+	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace, Reading: g.reading()})
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
@@ -99,6 +100,58 @@ func pace(writes int, took time.Duration) string {
 	text := fmt.Sprintf("%s in %.1f s", counted(writes, "write"), took.Seconds())
 	if each := float64(writes) / took.Seconds(); writes > 10 && each >= 1 {
 		text += fmt.Sprintf(" (%.0f a second)", each)
+	}
+	return text
+}
+
+// readingDelay is how long lists take before they are spoken of.
+const readingDelay = time.Second
+
+// reading returns what shows on a terminal what is being read, once that takes
+// long; nil without a terminal.
+func (g *globals) reading() func(*cluster.Progress) func() {
+	if !isTerminal(g.ErrOut) {
+		return nil
+	}
+	return func(p *cluster.Progress) func() {
+		return showReading(g.ErrOut, readingDelay, func() string { return readingLine(p, widthOf(g.ErrOut)) })
+	}
+}
+
+// showReading writes a line over itself, from after the delay until the function
+// that it returns is called, which takes it off.
+func showReading(w io.Writer, delay time.Duration, line func() string) (done func()) {
+	stop := make(chan struct{})
+	var ticks sync.WaitGroup
+	ticks.Go(func() {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		for shown := false; ; shown = true {
+			select {
+			case <-stop:
+				if shown {
+					fmt.Fprint(w, "\r\x1b[K")
+				}
+				return
+			case <-timer.C:
+				fmt.Fprint(w, "\r\x1b[K"+line())
+				timer.Reset(progressInterval)
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		ticks.Wait()
+	}
+}
+
+// readingLine says what is being read, and how much has been, in a line that does
+// not wrap in a terminal of the width; 0 is for an unknown one.
+func readingLine(p *cluster.Progress, width int) string {
+	done, all := p.Lists()
+	text := fmt.Sprintf("reading: %s, %d of %d lists, %s", counted(p.Objects(), "object"), done, all, p.Resource())
+	if width > 0 && len(text) >= width {
+		text = text[:width-1]
 	}
 	return text
 }

@@ -43,6 +43,7 @@ export default defineConfig({
   title: 'kubectl gc',
   description: "What Kubernetes' garbage collector does: what owns what, what a deletion takes, why something is still there",
   lang: 'en',
+  head: [['link', { rel: 'icon', href: 'data:,' }]],
   srcDir: '..',
   outDir: '../bin/site',
   cacheDir: '../bin/site-cache',
@@ -50,7 +51,6 @@ export default defineConfig({
   rewrites: { 'README.md': 'index.md' },
   base: process.env.SITE_BASE || '/',
   markdown: { config: linkToRepository, anchor: { slugify } },
-  vue: { template: { compilerOptions: { delimiters: ['\u0001', '\u0002'] } } },
   vite: {
     build: { chunkSizeWarningLimit: 2000 },
     // The pages are in a directory from which it would not be found.

@@ -229,7 +229,13 @@ func (p *Page) Open(file, condition string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.call("Page.navigate", map[string]any{"url": "file://" + path}, nil)
+	p.Go("file://"+path, condition)
+}
+
+// Go opens a URL and waits until the condition, an expression, holds in it.
+func (p *Page) Go(url, condition string) {
+	p.t.Helper()
+	p.call("Page.navigate", map[string]any{"url": url}, nil)
 	p.Await(condition)
 }
 
