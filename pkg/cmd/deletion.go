@@ -124,7 +124,7 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	plan, report := render.NewDeletionPlan(p), p.Report
 	plan.Foresee(sight, d.order == orderSafe)
 	for _, danger := range j.dangers {
-		fmt.Fprintln(d.ErrOut, "Warning: "+danger)
+		fmt.Fprintln(d.ErrOut, "Warning: "+render.Line(danger))
 	}
 	if d.dryRun == "server" {
 		if err := d.askServer(ctx, j, plan, report); err != nil {
@@ -292,7 +292,7 @@ func (d *deletion) writeText(w io.Writer, style render.Style, a *deletionAnswer)
 	if a.plan == nil {
 		return render.Summary(w, style, render.Past, a.report.Outcomes)
 	}
-	fmt.Fprintf(w, "%s (%s):\n", a.job.sentence, d.dryRunWords())
+	fmt.Fprintf(w, "%s (%s):\n", render.Line(a.job.sentence), d.dryRunWords())
 	return render.Plan(w, style, a.plan, a.report, func(w io.Writer) error {
 		return render.Foresight(w, style, a.sight, d.order == orderSafe)
 	})
@@ -335,7 +335,7 @@ func (d *deletion) refusals(plan *render.DeletionPlan) error {
 	}
 	if notAsked > 0 {
 		slices.Sort(why)
-		fmt.Fprintf(d.ErrOut, "The server was not asked about %d of %d writes: %s.\n", notAsked, len(plan.Steps), strings.Join(slices.Compact(why), "; "))
+		fmt.Fprintf(d.ErrOut, "The server was not asked about %d of %d writes: %s.\n", notAsked, len(plan.Steps), render.Line(strings.Join(slices.Compact(why), "; ")))
 	}
 	if refused+unanswered > 0 {
 		return errRemaining
@@ -363,7 +363,7 @@ func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(d.ErrOut, j.sentence+":")
+	fmt.Fprintln(d.ErrOut, render.Line(j.sentence)+":")
 	if err := render.Summary(d.ErrOut, style, render.Future, p.Report.Outcomes); err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // usageError is a mistake in the command line.
@@ -38,14 +40,14 @@ func printError(w io.Writer, err error, command string) {
 		hints = append(hints, hint(err, command))
 	}
 	for _, e := range flatten(err) {
-		fmt.Fprintln(w, "error: "+strings.TrimSpace(message(e)))
+		fmt.Fprintln(w, "error: "+render.Line(strings.TrimSpace(message(e))))
 		if h := hint(e, command); !slices.Contains(hints, h) {
 			hints = append(hints, h)
 		}
 	}
 	for _, h := range hints {
 		if h != "" {
-			fmt.Fprintln(w, "hint: "+h)
+			fmt.Fprintln(w, "hint: "+render.Line(h))
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (o *explainOptions) follow(ctx context.Context) error {
 		case err != nil && (first == nil || ctx.Err() != nil):
 			return err
 		case err != nil:
-			fmt.Fprintf(o.ErrOut, "warning: could not look again: %v\n", message(err))
+			fmt.Fprintf(o.ErrOut, "warning: could not look again: %s\n", render.Line(message(err)))
 			wait(ctx, lookInterval)
 			continue
 		}

@@ -109,5 +109,9 @@ func (o *output[A]) print(g *globals, answer A) error {
 	if err != nil {
 		return err
 	}
-	return printer.PrintObj(o.document(answer), g.Out)
+	out := g.Out
+	if o.name == "json" || o.name == "jsonpath-as-json" {
+		out = render.JSON(out)
+	}
+	return printer.PrintObj(o.document(answer), out)
 }

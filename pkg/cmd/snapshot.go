@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // snapshotOptions are what the command line of snapshot says.
@@ -141,7 +142,7 @@ func (o *snapshotOptions) write(ctx context.Context, s *session, recording *clus
 func (o *snapshotOptions) conclude(s *session, w *offline.Writer, out *newFile) error {
 	failed := w.Failed()
 	for _, what := range failed {
-		fmt.Fprintln(o.ErrOut, "warning: could not read "+what)
+		fmt.Fprintln(o.ErrOut, "warning: could not read "+render.Line(what))
 	}
 	if len(failed) > 0 {
 		fmt.Fprintln(o.ErrOut, "warning: the snapshot is incomplete; what depends on the above is Unknown in its answers, too")

@@ -404,7 +404,7 @@ func (o *treeOptions) statuses(ctx context.Context, s *session, sel graph.Select
 	}
 	found, failures := s.reader.Statuses(ctx, objects)
 	for _, resource := range slices.Sorted(maps.Keys(failures)) {
-		fmt.Fprintf(o.ErrOut, "warning: could not read the status of %s: %v\n", resource, failures[resource])
+		fmt.Fprintf(o.ErrOut, "warning: could not read the status of %s: %s\n", resource, render.Line(failures[resource].Error()))
 	}
 	statuses := map[types.UID]render.Status{}
 	for uid, status := range found {

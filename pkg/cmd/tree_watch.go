@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // gather is how long a tree waits for further changes after one: they come in
@@ -59,10 +60,10 @@ func (o *treeOptions) follow(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case o.named() && apierrors.IsNotFound(err):
-			fmt.Fprintf(o.ErrOut, "Nothing is left to watch: %v\n", message(err))
+			fmt.Fprintf(o.ErrOut, "Nothing is left to watch: %s\n", render.Line(message(err)))
 			return nil
 		case err != nil:
-			fmt.Fprintf(o.ErrOut, "warning: could not look again: %v\n", message(err))
+			fmt.Fprintf(o.ErrOut, "warning: could not look again: %s\n", render.Line(message(err)))
 		default:
 			drawn = again
 		}

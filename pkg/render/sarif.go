@@ -106,7 +106,7 @@ func SARIF(w io.Writer, version string, s *graph.Snapshot, report *check.Report)
 	for i := range report.Findings {
 		run.Results = append(run.Results, newSarifResult(&report.Findings[i]))
 	}
-	encoder := json.NewEncoder(w)
+	encoder := json.NewEncoder(JSON(w))
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(sarifLog{Schema: sarifSchema, Version: "2.1.0", Runs: []sarifRun{run}})
