@@ -239,12 +239,26 @@ func (c *copied) safe(ctx context.Context) (*outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	stdout, stderr, code, err := c.plugin(ctx, append([]string{"delete", "--order=safe", "--yes", "--timeout=2m"}, args...)...)
+	stdout, stderr, code, err := c.untilBegun(ctx, append([]string{"delete", "--order=safe", "--yes", "--timeout=2m"}, args...)...)
 	if err != nil {
 		return nil, err
 	}
 	o := &outcome{sayings: sayings, output: stdout + stderr, code: code}
 	return o, c.there(ctx, o, code == 0)
+}
+
+// untilBegun runs the plugin again, as people do, when it refuses to begin because
+// something could not be read, up to three times: types come and go beside it.
+func (c *copied) untilBegun(ctx context.Context, args ...string) (stdout, stderr string, code int, err error) {
+	const times, pause = 3, 5 * time.Second
+	for range times {
+		stdout, stderr, code, err = c.plugin(ctx, args...)
+		if err != nil || !strings.Contains(stderr, "refusing to change anything") {
+			break
+		}
+		time.Sleep(pause)
+	}
+	return stdout, stderr, code, err
 }
 
 // check says what is wrong.
