@@ -24,7 +24,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # the program; little of it ever runs.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e test-versions test-integrations soak faults foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
+.PHONY: help build install image test test-unit test-e2e test-versions test-integrations soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,15 @@ soak: control-plane faults ## Compare CASES generated graphs (default 2000) with
 # Each test has a number of seeds in proportion to SEEDS.
 faults: control-plane ## Run every command under SEEDS (default 240) drawn faults, kills and restarts, from seed SEED
 	go test -count=1 -timeout 6h ./test/faults -v -seed=$(or $(SEED),0) -cases=$(or $(SEEDS),240)
+
+# Each is a package and its fuzz test.
+FUZZ = pkg/cluster/wire:FuzzDecode pkg/finalizers:FuzzFind pkg/finalizers:FuzzLoad pkg/gc/gctest:FuzzParse \
+	pkg/offline:FuzzOpen pkg/offline:FuzzPrinted pkg/offline:FuzzText
+
+fuzz: ## Fuzz every decoder and parser for FUZZTIME (default 1m) each
+	@for each in $(FUZZ); do \
+		echo "$$each"; go test ./$${each%%:*} -run='^$$' -fuzz="^$${each##*:}\$$" -fuzztime=$(or $(FUZZTIME),1m) || exit 1; \
+	done
 
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md

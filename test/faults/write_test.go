@@ -258,11 +258,11 @@ func (c *writeCase) again(ctx context.Context, alone, faulty *live.Play, referen
 	if err != nil {
 		return err
 	}
-	gone := r.code == 1 && strings.Contains(r.stderr, "not found") || r.code == 0 && strings.Contains(r.stderr, "No resources found")
+	gone := r.code == 1 && strings.Contains(r.stderr, "not found") || r.code == 0 && (strings.Contains(r.stderr, "No resources found") || strings.Contains(r.stderr, "Nothing to do"))
 	if r.code != reference.code && !gone {
 		return fmt.Errorf("again it ends with %d, without faults with %d", r.code, reference.code)
 	}
-	if strings.Contains(r.stdout+r.stderr, "gc collect") { // as it says when nothing leads from the name to what is left
+	if gone || strings.Contains(r.stdout+r.stderr, "gc collect") { // nothing leads from the name to what is left
 		for _, play := range []*live.Play{alone, faulty} {
 			collection := *c
 			collection.args = []string{"collect", "-n", "NS", "--yes", "--wait=false"}

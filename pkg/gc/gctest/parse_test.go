@@ -85,3 +85,30 @@ or
 		}
 	}
 }
+
+// FuzzParse reads any text without a panic, and what it takes it can write and read
+// again.
+func FuzzParse(f *testing.F) {
+	for _, scenarios := range gctest.Scenarios(f) {
+		for _, s := range scenarios {
+			f.Add(s.String())
+		}
+	}
+	f.Add("== x\nobjects\n  configmap/a < a{uid=nobody}!*\ncollect in .\nexpect\n  configmap/a gone\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		scenarios, err := gctest.Parse(text)
+		if err != nil {
+			return
+		}
+		for i := range scenarios {
+			written := scenarios[i].String()
+			again, err := gctest.Parse(written)
+			if err != nil || len(again) != 1 {
+				t.Fatalf("%q is written as\n%s\nand read as %d scenarios, error %v", text, written, len(again), err)
+			}
+			if twice := again[0].String(); twice != written {
+				t.Errorf("(-written once +twice):\n%s", cmp.Diff(written, twice))
+			}
+		}
+	})
+}
