@@ -14,14 +14,10 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// longestDiscovery is the longest answer to a question about types that is read, in
-// bytes. Ten thousand definitions take a third of it.
-const longestDiscovery = 64 << 20
-
 // typesTransport lets only answers about types through that are some. The discovery
 // client takes any JSON for a list, and one without the fields that it looks for for an
 // empty one: a type that is not in it would not exist, and nothing would say that
-// it was not read.
+// it was not read. How long answers may be the transport below it bounds.
 type typesTransport struct {
 	next http.RoundTripper
 }
@@ -44,12 +40,9 @@ func (t *typesTransport) RoundTrip(request *http.Request) (*http.Response, error
 		return response, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	data, err := io.ReadAll(io.LimitReader(response.Body, longestDiscovery+1))
-	switch {
-	case err != nil:
+	data, err := io.ReadAll(response.Body)
+	if err != nil {
 		return nil, fmt.Errorf("reading the types of %s: %w", request.URL.Path, err)
-	case len(data) > longestDiscovery:
-		return nil, fmt.Errorf("reading the types of %s: the answer is longer than %d MB", request.URL.Path, longestDiscovery>>20)
 	}
 	if err := checkTypes(data, response.Header.Get("Content-Type"), kind); err != nil {
 		return nil, fmt.Errorf("reading the types of %s: %w", request.URL.Path, err)

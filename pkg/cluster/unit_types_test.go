@@ -59,7 +59,7 @@ func TestTypesWithoutEnd(t *testing.T) {
 	sent := 0
 	s.on("GET", "/apis", always, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		for block := []byte(strings.Repeat(" ", 1<<20)); r.Context().Err() == nil && sent < 4*longestDiscovery; sent += len(block) {
+		for block := []byte(strings.Repeat(" ", 1<<20)); r.Context().Err() == nil && sent < 4*longestAnswer; sent += len(block) {
 			if _, err := w.Write(block); err != nil {
 				return
 			}
@@ -70,7 +70,7 @@ func TestTypesWithoutEnd(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 	s.CloseClientConnections()
-	if sent >= 4*longestDiscovery {
+	if sent >= 4*longestAnswer {
 		t.Errorf("all of it was read")
 	}
 }
