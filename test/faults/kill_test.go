@@ -49,11 +49,7 @@ func TestKilled(t *testing.T) {
 			}
 			return r, err
 		}
-		if err := c.run(t.Context()); err != nil {
-			t.Errorf("seed %d: %v\n%s", seed, err, c)
-		} else if *oneFlag {
-			t.Logf("seed %d\n%s", seed, c)
-		}
+		judge(t, seed, c.run(t.Context()), c)
 	})
 	if interrupted.Load() == 0 {
 		t.Error("no command was ended before it was done")
@@ -163,11 +159,7 @@ func TestServerKilled(t *testing.T) {
 			}
 			return r, err
 		}
-		if err := c.run(t.Context()); err != nil {
-			t.Errorf("seed %d: %v\n%s", seed, err, c)
-		} else if *oneFlag {
-			t.Logf("seed %d\n%s", seed, c)
-		}
+		judge(t, seed, c.run(t.Context()), c)
 	})
 }
 

@@ -55,6 +55,16 @@ func seeds(t *testing.T, few, atOnce int, do func(seed uint64)) {
 	workers.Wait()
 }
 
+// judge fails the test when the case of a seed has gone wrong, and tells the case then, or
+// if all are to be told.
+func judge(t *testing.T, seed uint64, err error, told fmt.Stringer) {
+	if err != nil {
+		t.Errorf("seed %d: %v\n%s", seed, err, told)
+	} else if *oneFlag {
+		t.Logf("seed %d\n%s", seed, told)
+	}
+}
+
 // built is the directory of the program under test, when it was built.
 var built string
 

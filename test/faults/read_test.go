@@ -64,12 +64,7 @@ func TestReadsUnderFaults(t *testing.T) {
 	}
 	seeds(t, 24, 6, func(seed uint64) {
 		c := &readCase{seed: seed, world: w, dir: t.TempDir(), rules: Draw(seed), words: w.commands[seed%uint64(len(w.commands))]}
-		err := c.run(t.Context())
-		if err != nil {
-			t.Errorf("seed %d: %v\n%s", seed, err, c)
-		} else if *oneFlag {
-			t.Logf("seed %d\n%s", seed, c)
-		}
+		judge(t, seed, c.run(t.Context()), c)
 	})
 }
 

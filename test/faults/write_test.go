@@ -29,12 +29,7 @@ func TestWritesUnderFaults(t *testing.T) {
 	cp, world := connect(t)
 	seeds(t, 16, 8, func(seed uint64) {
 		c := &writeCase{seed: seed, world: world, kubeconfig: cp.Kubeconfig, dir: t.TempDir()}
-		err := c.run(t.Context())
-		if err != nil {
-			t.Errorf("seed %d: %v\n%s", seed, err, c)
-		} else if *oneFlag {
-			t.Logf("seed %d\n%s", seed, c)
-		}
+		judge(t, seed, c.run(t.Context()), c)
 	})
 }
 
