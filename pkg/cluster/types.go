@@ -22,13 +22,13 @@ type typesTransport struct {
 	next http.RoundTripper
 }
 
-// typesOnly returns a client whose answers about types are some.
+// typesOnly returns a client for discovery, whose answers about types are some.
 func typesOnly(client *http.Client) *http.Client {
 	checked := *client
 	if checked.Transport == nil {
 		checked.Transport = http.DefaultTransport
 	}
-	checked.Transport = &typesTransport{checked.Transport}
+	checked.Transport = &aheadTransport{next: &typesTransport{checked.Transport}}
 	return &checked
 }
 

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -72,5 +74,43 @@ func TestTypesWithoutEnd(t *testing.T) {
 	s.CloseClientConnections()
 	if sent >= 4*longestAnswer {
 		t.Errorf("all of it was read")
+	}
+}
+
+// The groups are asked for before the core group is answered, and once.
+func TestGroupsAreAskedForAhead(t *testing.T) {
+	for _, legacy := range []bool{false, true} {
+		s := newAPIServer(t)
+		s.legacy = legacy
+		asked := make(chan bool, 8)
+		s.on("GET", "/apis", 1, func(w http.ResponseWriter, r *http.Request) {
+			asked <- true
+			s.ServeHTTP(w, r)
+		})
+		s.on("GET", "/api", 1, func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-asked:
+			case <-time.After(20 * time.Second):
+				t.Error("the groups are not asked for")
+			}
+			s.ServeHTTP(w, r)
+		})
+		r := s.reader(Options{})
+		if got := r.stats.discovery.Load(); !legacy && got != 2 {
+			t.Errorf("got %d requests for types", got)
+		}
+		if _, err := r.Mapper().RESTMapping(schema.GroupKind{Group: "apps", Kind: "Deployment"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A refusal of the groups that came ahead is what the user is told.
+func TestGroupsAreRefusedAhead(t *testing.T) {
+	s := newAPIServer(t)
+	s.on("GET", "/apis", always, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "not for you", http.StatusForbidden) })
+	config, stats := ReadOnly(&rest.Config{Host: s.URL})
+	if _, err := NewReader(t.Context(), config, stats, Options{}); err == nil || !strings.Contains(err.Error(), "not for you") {
+		t.Errorf("got error %v", err)
 	}
 }

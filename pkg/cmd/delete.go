@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
@@ -329,11 +328,11 @@ func (o *deleteOptions) garbage(s *session, g *graph.Graph) string {
 	if n == 0 {
 		return ""
 	}
-	where := shell.In(o.name+" collect", s.namespace)
+	namespace := s.namespace
 	if o.allNamespaces {
-		where = o.name + " collect -A"
+		namespace = ""
 	}
-	return fmt.Sprintf("objects with only missing owners (%d), as an interrupted deletion leaves them, are shown by '%s --dry-run=client'", n, where)
+	return fmt.Sprintf("objects with only missing owners (%d), as an interrupted deletion leaves them, are shown by '%s --dry-run=client'", n, o.collectIn(namespace))
 }
 
 // nothing says that there is nothing to delete: no object matches, or all that

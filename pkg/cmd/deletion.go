@@ -472,10 +472,10 @@ func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		if remains(report) != nil {
-			fmt.Fprintf(d.ErrOut, "The timeout of %s is over. The same command again goes on.\n", d.timeout)
+			fmt.Fprintf(d.ErrOut, "The timeout of %s is over. %s\n", d.timeout, d.again(j, report))
 		}
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(d.ErrOut, interrupted(report, j.managed))
+		fmt.Fprintln(d.ErrOut, interrupted(report, j.managed, d.again(j, report)))
 		return err
 	case err != nil:
 		return err

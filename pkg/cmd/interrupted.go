@@ -3,19 +3,23 @@
 package cmd
 
 import (
+	"fmt"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // interrupted says what an interrupted run leaves behind. Deletes that were
 // accepted stand, and what depends on their objects does not wait for this
 // program: where a garbage collector works it goes on. managed says that one is
-// known to.
-func interrupted(report *gc.Report, managed bool) string {
+// known to; again is how to go on.
+func interrupted(report *gc.Report, managed bool, again string) string {
 	changed := slices.ContainsFunc(report.Steps, func(s gc.Step) bool { return s.Err == nil || answer.Missing(s.Err) })
-	again := "The same command again goes on."
 	switch {
 	case !changed:
 		return "Interrupted: nothing was changed."
@@ -25,4 +29,43 @@ func interrupted(report *gc.Report, managed bool) string {
 		return "Interrupted, from here: the cluster's own garbage collector goes on with what depends on what was deleted. " + again
 	}
 	return "Interrupted. A garbage collector that works in the cluster goes on with what depends on what was deleted; none was seen. " + again
+}
+
+// again says how to go on with what a run has left. What has lost all of its owners in the
+// run the same command need not find: nothing leads to it from what is named or matches,
+// when that is gone.
+func (d *deletion) again(j *job, report *gc.Report) string {
+	lost := lostOwners(j, report)
+	if len(lost) == 0 {
+		return "The same command again goes on."
+	}
+	namespace := lost[0].Object.Namespace
+	if slices.ContainsFunc(lost, func(o gc.Outcome) bool { return o.Object.Namespace != namespace }) {
+		namespace = ""
+	}
+	return fmt.Sprintf("The same command again goes on with what it finds then; what has lost its owners already (%d) is shown by '%s --dry-run=client'.",
+		len(lost), d.collectIn(namespace))
+}
+
+// lostOwners returns the outcomes of the objects that should have gone with their owners,
+// when these are gone and nobody has begun to delete the objects.
+func lostOwners(j *job, report *gc.Report) []gc.Outcome {
+	gone := map[types.UID]bool{}
+	for i := range report.Outcomes {
+		gone[report.Outcomes[i].Object.UID] = report.Outcomes[i].Result == gc.Deleted
+	}
+	kept := func(r graph.Reference) bool { return r.State != graph.Dangling && !gone[r.Owner.UID()] }
+	return slices.DeleteFunc(report.Remaining(), func(o gc.Outcome) bool {
+		n, ok := j.graph.Node(o.Object.UID)
+		return !ok || o.Object.BeingDeleted() || !n.HasOwners() || slices.ContainsFunc(n.Owners(), kept)
+	})
+}
+
+// collectIn is the command that collects in a namespace, or with an empty one in the
+// cluster.
+func (g *globals) collectIn(namespace string) string {
+	if namespace == "" {
+		return g.name + " collect -A"
+	}
+	return shell.In(g.name+" collect", namespace)
 }
