@@ -111,40 +111,62 @@ func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionReso
 	return items, nil
 }
 
-// eachWhole is Each for the objects that a field selector matches.
+// eachWhole is Each for the objects that a field selector matches. The next page is on its
+// way while those of one are looked at.
 func (r *Reader) eachWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string, yield func([]byte) error) error {
 	r.stats.lists.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ask := func(token string) <-chan wholePage {
+		answer := make(chan wholePage, 1)
+		go func() { answer <- r.wholePage(ctx, resource, namespace, fields, token) }()
+		return answer
+	}
+	next := ask("")
 	for pages := (paging{}); ; {
-		var page struct {
-			Metadata metav1.ListMeta      `json:"metadata"`
-			Items    []stdjson.RawMessage `json:"items"`
+		page := <-next
+		if page.err != nil {
+			return page.err
 		}
-		r.stats.pages.Add(1)
-		request := r.rest.Get().AbsPath(pathTo(resource, namespace, "")...).
-			SetHeader("Accept", strings.Replace(acceptable(resource), "PartialObjectMetadata;", "PartialObjectMetadataList;", 1)).
-			Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", pages.token)
-		if fields != "" {
-			request = request.Param("fieldSelector", fields)
+		if err := pages.page(len(page.Items), page.Metadata.Continue); err != nil {
+			return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
 		}
-		data, err := raw(ctx, request)
-		if err != nil {
-			return err
-		}
-		if err := json.Unmarshal(data, &page); err != nil {
-			return err
+		if pages.token != "" {
+			next = ask(pages.token)
 		}
 		for _, item := range page.Items {
 			if err := yield(item); err != nil {
 				return err
 			}
 		}
-		if err := pages.page(len(page.Items), page.Metadata.Continue); err != nil {
-			return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
-		}
 		if pages.token == "" {
 			return nil
 		}
 	}
+}
+
+// wholePage is a page of a list of whole objects, or what kept it from being read.
+type wholePage struct {
+	Metadata metav1.ListMeta      `json:"metadata"`
+	Items    []stdjson.RawMessage `json:"items"`
+	err      error
+}
+
+// wholePage reads the page to which the token leads, the first when it is empty.
+func (r *Reader) wholePage(ctx context.Context, resource schema.GroupVersionResource, namespace, fields, token string) (page wholePage) {
+	r.stats.pages.Add(1)
+	request := r.rest.Get().AbsPath(pathTo(resource, namespace, "")...).
+		SetHeader("Accept", strings.Replace(acceptable(resource), "PartialObjectMetadata;", "PartialObjectMetadataList;", 1)).
+		Param("limit", fmt.Sprint(DefaultPageSize)).Param("continue", token)
+	if fields != "" {
+		request = request.Param("fieldSelector", fields)
+	}
+	data, err := raw(ctx, request)
+	if err == nil {
+		err = json.Unmarshal(data, &page)
+	}
+	page.err = err
+	return page
 }
 
 // Now returns the API server's time, to the second, or the local one when the

@@ -150,15 +150,23 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Fac
 	for i := range pods {
 		in[pods[i].Namespace]++
 	}
+	var mu sync.Mutex // of f
+	var group errgroup.Group
+	group.SetLimit(getsInFlight)
 	for namespace, wanted := range in {
 		if wanted > maxPodGets {
-			r.listPodFacts(ctx, namespace, f)
+			group.Go(func() error {
+				r.listPodFacts(ctx, namespace, func(p *pod) {
+					mu.Lock()
+					defer mu.Unlock()
+					f.Pods[p.Metadata.UID] = p.facts()
+				})
+				return nil
+			})
 		}
 	}
 	pods = slices.DeleteFunc(pods, func(o graph.Object) bool { return in[o.Namespace] > maxPodGets })
 	found := make([]pod, len(pods))
-	var group errgroup.Group
-	group.SetLimit(getsInFlight)
 	for i := range pods {
 		group.Go(func() error {
 			_ = r.read(ctx, &found[i], pods[i].Resource.Path(pods[i].Namespace, pods[i].Name)...) // what cannot be read is missing
@@ -173,25 +181,16 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Fac
 	}
 }
 
-func (r *Reader) listPodFacts(ctx context.Context, namespace string, f *graph.Facts) {
-	for pages := (paging{}); ; {
-		var page struct {
-			Metadata metav1.ListMeta `json:"metadata"`
-			Items    []pod           `json:"items"`
+// listPodFacts calls keep with the pods of a namespace, as far as they can be read.
+func (r *Reader) listPodFacts(ctx context.Context, namespace string, keep func(*pod)) {
+	_ = r.eachWhole(ctx, corev1.SchemeGroupVersion.WithResource("pods"), namespace, "", func(item []byte) error { // what cannot be read is missing
+		var p pod
+		if err := json.Unmarshal(item, &p); err != nil {
+			return err
 		}
-		r.stats.pages.Add(1)
-		data, err := raw(ctx, r.rest.Get().AbsPath("api", "v1", "namespaces", namespace, "pods").
-			SetHeader("Accept", "application/json").Param("limit", "500").Param("continue", pages.token))
-		if err != nil || json.Unmarshal(data, &page) != nil {
-			return
-		}
-		for i := range page.Items {
-			f.Pods[page.Items[i].Metadata.UID] = page.Items[i].facts()
-		}
-		if err := pages.page(len(page.Items), page.Metadata.Continue); err != nil || pages.token == "" {
-			return
-		}
-	}
+		keep(&p)
+		return nil
+	})
 }
 
 // nodeFacts reads the nodes that the pods are on.

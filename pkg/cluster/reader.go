@@ -37,8 +37,10 @@ const (
 	// server (docs/design.md, "Requests").
 	listsInFlight = 4
 	// listsInFlightFar are when the server is far away, which is when the way there and
-	// back takes at least farTrip.
+	// back takes at least farTrip; smallInFlightFar are when each is of one namespace. API
+	// servers take 100 requests at a time over one connection.
 	listsInFlightFar = 32
+	smallInFlightFar = 96
 	farTrip          = 10 * time.Millisecond
 	// getsInFlight small reads are asked for at once.
 	getsInFlight = 8

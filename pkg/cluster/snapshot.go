@@ -112,10 +112,7 @@ func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 		defer r.options.Reading(progress)()
 	}
 	var group sync.WaitGroup
-	inFlight := listsInFlight
-	if r.far() {
-		inFlight = listsInFlightFar
-	}
+	inFlight := r.inFlight(work)
 	s := newSchedule(work, inFlight)
 	for range min(inFlight, len(work)) {
 		group.Go(func() {
@@ -133,6 +130,18 @@ func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 		})
 	}
 	group.Wait()
+}
+
+// inFlight is how many of the lists are asked for at once. Those of one namespace are small:
+// what they cost is the way there and back.
+func (r *Reader) inFlight(work []*listing) int {
+	switch {
+	case !r.far():
+		return listsInFlight
+	case slices.ContainsFunc(work, func(l *listing) bool { return l.namespace == "" }):
+		return listsInFlightFar
+	}
+	return smallInFlightFar
 }
 
 // ended notes how a list ended, if it has no more pages. When it was forbidden

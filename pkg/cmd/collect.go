@@ -76,15 +76,17 @@ func (o *collectOptions) run(ctx context.Context) error {
 	if o.allNamespaces {
 		namespace, where = "", "the cluster"
 	}
-	snapshot, err := s.reader.Snapshot(ctx, o.reads(namespace))
+	scope := o.reads(namespace)
+	snapshot, err := s.reader.Snapshot(ctx, scope)
 	if err != nil {
 		return err
 	}
 	if err := o.emptyHanded(ctx, s, snapshot, namespace); err != nil {
 		return err
 	}
+	g := graph.New(snapshot)
 	return o.execute(ctx, &job{
-		session: s, snapshot: snapshot, graph: graph.New(snapshot),
+		session: s, snapshot: snapshot, graph: g, whole: wholeOf(scope, g),
 		sentence: "Collecting garbage in " + where,
 		Job: preview.Job{Namespace: namespace, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
 			return c.Collect(ctx, namespace)
@@ -96,9 +98,11 @@ func (o *collectOptions) run(ctx context.Context) error {
 // empty: what blocks an owner there, or is to be orphaned by one, may by mistake be
 // anywhere, and what depends on an owner without a namespace may be so by right.
 func (o *collectOptions) reads(namespace string) cluster.Scope {
-	scope := cluster.Scope{Namespace: namespace, Widened: o.scope == "auto", Labels: simulator.Labels()}
-	if o.scope == "cluster" {
-		scope.Namespace = ""
+	switch o.scope {
+	case "cluster":
+		return cluster.Scope{}
+	case "namespace":
+		return cluster.Scope{Namespace: namespace, Labels: simulator.Labels()}
 	}
-	return scope
+	return cluster.Scope{Namespace: namespace, Widened: true}
 }

@@ -206,33 +206,34 @@ var errTooLateToOrphan = hintedError{
 // background deletion of namespaced objects, whose dependents are all there. Where
 // an owner is to be finished, by the policy or because it is met in the middle of
 // a deletion, everything is read that the user may read: references lead by UID,
-// and so by mistake from anywhere. whole is the graph that was read if it is of the
-// cluster with all labels, which foresight needs: most of what is deleted so needs it.
+// and so by mistake from anywhere. whole is as wholeOf has it.
 func (o *deleteOptions) read(ctx context.Context, s *session, found []graph.Object, missing []missingError) (g, whole *graph.Graph, err error) {
 	namespace, one := o.namespaceOf(s, found, missing)
 	if o.scope == "namespace" && !one {
 		return nil, nil, usageError{errors.New("--scope=namespace goes with objects of one namespace")}
 	}
 	scope := cluster.Scope{}
-	if one && o.scope != "cluster" {
-		scope = cluster.Scope{Namespace: namespace, Widened: o.scope == "auto" && o.cascade != "background", Labels: simulator.Labels()}
+	switch {
+	case !one || o.scope == "cluster":
+	case o.scope == "auto" && o.cascade != "background":
+		scope = cluster.Scope{Namespace: namespace, Widened: true}
+	default:
+		scope = cluster.Scope{Namespace: namespace, Labels: simulator.Labels()}
 	}
 	snapshot, err := s.reader.Snapshot(ctx, scope, found...)
 	if err != nil {
 		return nil, nil, err
 	}
 	g = graph.New(snapshot)
-	if scope.Namespace == "" {
-		return g, g, nil
+	if scope.Namespace == "" || o.scope != "auto" || scope.Widened || !finishes(g, found) {
+		return g, wholeOf(scope, g), nil
 	}
-	if o.scope != "auto" || scope.Widened || !finishes(g, found) {
-		return g, nil, nil
-	}
-	scope.Widened = true
+	scope = cluster.Scope{Namespace: namespace, Widened: true}
 	if snapshot, err = s.reader.Snapshot(ctx, scope, found...); err != nil {
 		return nil, nil, err
 	}
-	return graph.New(snapshot), nil, nil
+	g = graph.New(snapshot)
+	return g, wholeOf(scope, g), nil
 }
 
 // finishes reports whether the deletion of the objects meets an owner that it would

@@ -27,8 +27,8 @@ var orders = []string{"default", orderSafe}
 
 // foresee makes a plan anew with what can be found out about who removes the finalizers
 // of what goes, and says what else the deletion means. A plan that goes without saying
-// costs nothing, unless a safe order is asked for. What controllers do depends on the whole cluster, so that is read, as
-// far as it may be.
+// costs nothing, unless a safe order is asked for. What controllers do depends on the whole
+// cluster, so that is read, as far as it may be, unless it was.
 func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world preview.World) (*preview.Plan, *foresight.Sight, error) {
 	if !foresight.Needed(p) && d.order != orderSafe {
 		return p, nil, nil
@@ -59,6 +59,16 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 	}
 	sight.Tell(again)
 	return again, sight, nil
+}
+
+// wholeOf returns the graph of what was read if that is the cluster with all labels, as far
+// as the user may read it, and nil if not. What is read with all labels need not be read
+// again for foresight, so all that is read of the cluster is.
+func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
+	if scope.Labels == nil && (scope.Namespace == "" || scope.Widened && len(g.Snapshot().Outside()) == 0) {
+		return g
+	}
+	return nil
 }
 
 // acceptable asks the API server, before the first wave is deleted, whether it would
