@@ -44,12 +44,17 @@ func (t *StuckText) Write(w io.Writer, report *explain.Report) error {
 	} else {
 		t.counts(report)
 	}
-	for i, c := range report.Causes {
+	shown, folds := fold(report)
+	for i, c := range shown {
 		title := ""
 		if len(report.Causes) > 1 {
 			title = fmt.Sprintf("%d. ", i+1)
 		}
 		t.cause(title, c, report)
+	}
+	for _, f := range folds {
+		fmt.Fprintln(t.out)
+		t.line("%d more like %d: %s; -o json explains each", len(f.more), f.like+1, names(f.more))
 	}
 	if len(report.Objects) > 1 {
 		t.others(report)

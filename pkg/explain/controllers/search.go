@@ -374,7 +374,7 @@ func (f *Finder) byEvents(s *Search, n graph.Node, add adder) {
 
 // calledBy reports whether a field manager is a name of the workload.
 func (l *Workload) calledBy(manager string) bool {
-	return !isCommon(manager) && !isPerson(manager) && (manager == l.ID.Name || slices.Contains(l.programs, manager))
+	return (manager == l.ID.Name || slices.Contains(l.programs, manager)) && !isCommon(manager) && !isPerson(manager)
 }
 
 // byRights finds the workloads whose accounts may change the type by a rule

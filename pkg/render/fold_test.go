@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// Of causes that differ in nothing but their objects a text explains five and names the
+// others; one that fails for another reason is not among these.
+func TestFold(t *testing.T) {
+	service := graph.Resource{Kind: "Service", Namespaced: true}
+	report := &explain.Report{}
+	for i := range 9 {
+		name := fmt.Sprintf("web-%d", i)
+		id := graph.Identity{Resource: service, Namespace: "shop", Name: name}
+		message := fmt.Sprintf("Failed: quota of %s (%d times)", name, i)
+		if i == 7 {
+			message = "Failed: access denied"
+		}
+		c := &explain.Cause{
+			Kind: explain.Kind{ID: "svc-lb"}, Object: id, Verdict: explain.Stuck, Summary: "the load balancer of " + name + " is there",
+			Evidence: []explain.Evidence{{Source: "Event", Path: "message", Value: message}, {Source: id.String(), Path: "status.ip", Value: fmt.Sprint("10.0.0.", i)}},
+			Remedies: []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: "describe " + name}, Effect: "shows " + name}},
+		}
+		report.Causes = append(report.Causes, c)
+		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}})
+	}
+	var out strings.Builder
+	text := render.StuckText{Now: time.Now()}
+	if err := text.Write(&out, report); err != nil {
+		t.Fatal(err)
+	}
+	got := out.String()
+	for i := range 9 {
+		title := fmt.Sprintf("Service/shop/web-%d [svc-lb]", i)
+		if is, want := strings.Contains(got, title), i < 5 || i == 7; is != want {
+			t.Errorf("web-%d is explained: %t", i, is)
+		}
+	}
+	if want := "\n3 more like 5: Service/shop/web-5, Service/shop/web-6, Service/shop/web-8; -o json explains each\n"; !strings.Contains(got, want) {
+		t.Errorf("got\n%s", got)
+	}
+	if want := "\n6. Stuck: Service/shop/web-7 [svc-lb]\n"; !strings.Contains(got, want) {
+		t.Errorf("got\n%s", got)
+	}
+}
