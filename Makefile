@@ -24,7 +24,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # the program; little of it ever runs.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e test-versions test-integrations soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-go bench-compare profile clean
+.PHONY: help build install image test test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench load bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,13 +78,17 @@ faults: control-plane ## Run every command under SEEDS (default 240) drawn fault
 	go test -count=1 -timeout 6h ./test/faults -v -seed=$(or $(SEED),0) -cases=$(or $(SEEDS),240)
 
 # Each is a package and its fuzz test.
-FUZZ = pkg/cluster/wire:FuzzDecode pkg/finalizers:FuzzFind pkg/finalizers:FuzzLoad pkg/gc/gctest:FuzzParse \
-	pkg/offline:FuzzOpen pkg/offline:FuzzPrinted pkg/offline:FuzzText
+FUZZ = pkg/cluster/wire:FuzzDecode pkg/cmd:FuzzArguments pkg/cmd:FuzzSelectors pkg/draw:FuzzDOT pkg/draw:FuzzHTML \
+	pkg/draw:FuzzMermaid pkg/draw:FuzzSVG pkg/finalizers:FuzzFind pkg/finalizers:FuzzLoad pkg/gc/gctest:FuzzParse \
+	pkg/offline:FuzzOpen pkg/offline:FuzzPrinted pkg/offline:FuzzText pkg/shell:FuzzQuote
 
 fuzz: ## Fuzz every decoder and parser for FUZZTIME (default 1m) each
 	@for each in $(FUZZ); do \
 		echo "$$each"; go test ./$${each%%:*} -run='^$$' -fuzz="^$${each##*:}\$$" -fuzztime=$(or $(FUZZTIME),1m) || exit 1; \
 	done
+
+test-race: control-plane ## Run the tests of the packages, and those that compare with the garbage collector, under the race detector
+	go test -race -timeout 1h ./pkg/... ./internal/... ./test/differential
 
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md
@@ -119,6 +123,9 @@ cluster-down: ## Stop the control plane of cluster-up
 
 bench: control-plane ## Compare with other tools and write docs/benchmarks.md; takes an hour
 	go run ./test/bench run -out docs/benchmarks.md
+
+load: control-plane ## Print what commands take on a crowded cluster, and how long others wait meanwhile; takes a quarter of an hour
+	go run ./test/bench load
 
 bench-go: ## Run the Go benchmarks into .bench/new.txt, for benchstat
 	mkdir -p .bench

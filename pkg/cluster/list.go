@@ -49,9 +49,10 @@ const (
 	unknownPause   = 500 * time.Millisecond
 )
 
-// bulkConfig is the configuration for lists of a server that is near. HTTP/1.1 with a
+// bulkConfig is the configuration for lists that may be long. HTTP/1.1 with a
 // connection for each list in flight costs half of what HTTP/2 does for many megabytes
-// (docs/design.md, "Requests").
+// (docs/design.md, "Requests"), and from far away a connection has no window of 4 MB, which is
+// what HTTP/2 in Go lets come in one way there and back.
 func bulkConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.Transport == nil {
@@ -66,9 +67,9 @@ func onThisMachine(config *rest.Config) bool {
 	return err == nil && (server.Hostname() == "localhost" || net.ParseIP(server.Hostname()).IsLoopback())
 }
 
-// far reports whether requests spend most of their time on the way. Then connections
-// that are there are worth more than cheap ones, and many lists are asked for at once: the
-// server has no more of them to answer at a time than a near one.
+// far reports whether requests spend most of their time on the way. Then many lists are asked
+// for at once: the server has no more of them to answer at a time than a near one. Short ones,
+// of one namespace, are over the connection that is there.
 func (r *Reader) far() bool { return r.stats.shortest() >= farTrip }
 
 // listing is one list to make and what became of it.
@@ -198,7 +199,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.reader.timeout)
 	defer cancel()
 	lists := p.reader.bulk
-	if p.reader.far() {
+	if p.reader.far() && l.namespace != "" {
 		lists = p.reader.bulkFar
 	}
 	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", acceptLists)

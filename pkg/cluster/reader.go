@@ -37,9 +37,10 @@ const (
 	// server (docs/design.md, "Requests").
 	listsInFlight = 4
 	// listsInFlightFar are when the server is far away, which is when the way there and
-	// back takes at least farTrip; smallInFlightFar are when each is of one namespace. API
-	// servers take 100 requests at a time over one connection.
-	listsInFlightFar = 32
+	// back takes at least farTrip; smallInFlightFar are when each is of one namespace. Of
+	// connections client-go keeps 25 for the next request, and over one API servers take 100
+	// requests at a time.
+	listsInFlightFar = 24
 	smallInFlightFar = 96
 	farTrip          = 10 * time.Millisecond
 	// getsInFlight small reads are asked for at once.
@@ -66,7 +67,7 @@ type Reader struct {
 	metadata  metadata.Interface
 	rest      rest.Interface
 	bulk      rest.Interface // for lists
-	bulkFar   rest.Interface // for lists of a server that is far away
+	bulkFar   rest.Interface // for short lists of a server that is far away
 	discovery discovery.CachedDiscoveryInterface
 	catalog   *catalog
 	stats     *Stats

@@ -118,7 +118,7 @@ func (w *watcher) connect(is bool) {
 // resourceVersion, or does not let the user watch, the resource is listed.
 func (w *watcher) run(ctx context.Context) {
 	defer w.connect(true) // it does not matter any more
-	pause, deniedAt := rewatchAfter, time.Time{}
+	next, deniedAt := rewatchAfter, time.Time{}
 	for ctx.Err() == nil {
 		began := time.Now()
 		calm, err := w.watch(ctx)
@@ -149,13 +149,10 @@ func (w *watcher) run(ctx context.Context) {
 			w.server.changes.fail(fmt.Errorf("watching %s: %w", w.resource.Resource, err))
 			return
 		}
-		if pause = min(2*pause, most); !calm {
-			pause = rewatchAfter
+		if next = min(2*next, most); !calm {
+			next = rewatchAfter
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		pause(ctx, next)
 	}
 }
 

@@ -141,38 +141,39 @@ func drawGraph(t *rapid.T) *graph.Graph {
 
 // Whatever the names are, what was drawn is read back: nodes with their
 // attributes and a line for every reference.
-func TestDOTRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := drawGraph(t)
-		var nodes []graph.Node
-		for n := range g.Nodes() {
-			if rapid.IntRange(0, 4).Draw(t, "leave out") > 0 {
-				nodes = append(nodes, n)
-			}
+func TestDOTRoundTrip(t *testing.T) { rapid.Check(t, dotRoundTrip) }
+func FuzzDOT(f *testing.F)          { f.Fuzz(rapid.MakeFuzz(dotRoundTrip)) }
+
+func dotRoundTrip(t *rapid.T) {
+	g := drawGraph(t)
+	var nodes []graph.Node
+	for n := range g.Nodes() {
+		if rapid.IntRange(0, 4).Draw(t, "leave out") > 0 {
+			nodes = append(nodes, n)
 		}
-		var out bytes.Buffer
-		if err := draw.DOT(&out, draw.Ownership(graph.Selection{Nodes: graph.NewSet(nodes...)})); err != nil {
-			t.Fatal(err)
-		}
-		p, err := readDOT(out.Bytes())
-		if err != nil {
-			t.Fatalf("%v in:\n%s", err, out.String())
-		}
-		if !p.Directed || p.Name != "full" {
-			t.Fatalf("directed %v, name %s", p.Directed, p.Name)
-		}
-		read, err := gographviz.Read(withoutOwnAttributes(t, out.Bytes()))
-		if err != nil || len(read.Nodes.Nodes) != len(p.nodes) || len(read.Edges.Edges) != len(p.edges) {
-			t.Fatalf("gographviz.Read: %v of:\n%s", err, out.String())
-		}
-		wantNodes, wantEdges := describe(nodes)
-		if diff := cmp.Diff(wantNodes, readNodes(p)); diff != "" {
-			t.Fatalf("nodes (-want +got):\n%s\n%s", diff, out.String())
-		}
-		if diff := cmp.Diff(wantEdges, readEdges(p)); diff != "" {
-			t.Fatalf("edges (-want +got):\n%s\n%s", diff, out.String())
-		}
-	})
+	}
+	var out bytes.Buffer
+	if err := draw.DOT(&out, draw.Ownership(graph.Selection{Nodes: graph.NewSet(nodes...)})); err != nil {
+		t.Fatal(err)
+	}
+	p, err := readDOT(out.Bytes())
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, out.String())
+	}
+	if !p.Directed || p.Name != "full" {
+		t.Fatalf("directed %v, name %s", p.Directed, p.Name)
+	}
+	read, err := gographviz.Read(withoutOwnAttributes(t, out.Bytes()))
+	if err != nil || len(read.Nodes.Nodes) != len(p.nodes) || len(read.Edges.Edges) != len(p.edges) {
+		t.Fatalf("gographviz.Read: %v of:\n%s", err, out.String())
+	}
+	wantNodes, wantEdges := describe(nodes)
+	if diff := cmp.Diff(wantNodes, readNodes(p)); diff != "" {
+		t.Fatalf("nodes (-want +got):\n%s\n%s", diff, out.String())
+	}
+	if diff := cmp.Diff(wantEdges, readEdges(p)); diff != "" {
+		t.Fatalf("edges (-want +got):\n%s\n%s", diff, out.String())
+	}
 }
 
 var (

@@ -80,28 +80,29 @@ func text(t rapid.TB, write func(io.Writer, *draw.Picture) error, p *draw.Pictur
 
 // TestSVGIsInert reads images: they are XML, with the elements that were meant,
 // and nothing in them runs or leads anywhere.
-func TestSVGIsInert(t *testing.T) {
+func TestSVGIsInert(t *testing.T) { rapid.Check(t, svgIsInert) }
+func FuzzSVG(f *testing.F)        { f.Fuzz(rapid.MakeFuzz(svgIsInert)) }
+
+func svgIsInert(t *rapid.T) {
 	allowed := []string{"svg", "title", "style", "defs", "marker", "path", "rect", "g", "text"}
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawPicture(t)
-		nodes := 0
-		for _, e := range elements(t, text(t, draw.SVG, p)) {
-			if !slices.Contains(allowed, e.Name.Local) {
-				t.Fatalf("element %s", e.Name.Local)
+	p := drawPicture(t)
+	nodes := 0
+	for _, e := range elements(t, text(t, draw.SVG, p)) {
+		if !slices.Contains(allowed, e.Name.Local) {
+			t.Fatalf("element %s", e.Name.Local)
+		}
+		for _, a := range e.Attr {
+			if strings.HasPrefix(a.Name.Local, "on") || strings.Contains(a.Name.Local, "href") {
+				t.Fatalf("attribute %s of %s", a.Name.Local, e.Name.Local)
 			}
-			for _, a := range e.Attr {
-				if strings.HasPrefix(a.Name.Local, "on") || strings.Contains(a.Name.Local, "href") {
-					t.Fatalf("attribute %s of %s", a.Name.Local, e.Name.Local)
-				}
-				if e.Name.Local == "text" && a.Value == "name" {
-					nodes++
-				}
+			if e.Name.Local == "text" && a.Value == "name" {
+				nodes++
 			}
 		}
-		if nodes != len(p.Nodes) {
-			t.Fatalf("%d nodes, want %d", nodes, len(p.Nodes))
-		}
-	})
+	}
+	if nodes != len(p.Nodes) {
+		t.Fatalf("%d nodes, want %d", nodes, len(p.Nodes))
+	}
 }
 
 // elements returns the elements of a document, which must be XML to its end.
@@ -125,32 +126,33 @@ func elements(t rapid.TB, document []byte) []xml.StartElement {
 
 // TestHTMLIsInert reads pages as a browser does: whatever the texts are, a page
 // has the same elements, and the texts are in its data.
-func TestHTMLIsInert(t *testing.T) {
+func TestHTMLIsInert(t *testing.T) { rapid.Check(t, htmlIsInert) }
+func FuzzHTML(f *testing.F)        { f.Fuzz(rapid.MakeFuzz(htmlIsInert)) }
+
+func htmlIsInert(t *rapid.T) {
 	want := shape(t, text(t, draw.HTML, &draw.Picture{}))
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawPicture(t)
-		page := text(t, draw.HTML, p)
-		if got := shape(t, page); got != want {
-			t.Fatalf("elements:\n%s\nwant:\n%s", got, want)
+	p := drawPicture(t)
+	page := text(t, draw.HTML, p)
+	if got := shape(t, page); got != want {
+		t.Fatalf("elements:\n%s\nwant:\n%s", got, want)
+	}
+	var data struct {
+		Title string
+		Nodes []struct{ Name, Kind, Note string }
+		Edges []struct{ Label string }
+	}
+	_, rest, _ := strings.Cut(string(page), `id="data">`)
+	if err := json.NewDecoder(strings.NewReader(rest)).Decode(&data); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range p.Nodes {
+		if got := data.Nodes[i]; plain(n.Name) && got.Name != n.Name || plain(n.Kind) && got.Kind != n.Kind {
+			t.Fatalf("node %d is %+v, want %+v", i, got, n)
 		}
-		var data struct {
-			Title string
-			Nodes []struct{ Name, Kind, Note string }
-			Edges []struct{ Label string }
-		}
-		_, rest, _ := strings.Cut(string(page), `id="data">`)
-		if err := json.NewDecoder(strings.NewReader(rest)).Decode(&data); err != nil {
-			t.Fatal(err)
-		}
-		for i, n := range p.Nodes {
-			if got := data.Nodes[i]; plain(n.Name) && got.Name != n.Name || plain(n.Kind) && got.Kind != n.Kind {
-				t.Fatalf("node %d is %+v, want %+v", i, got, n)
-			}
-		}
-		if len(data.Nodes) != len(p.Nodes) || len(data.Edges) != len(p.Edges) {
-			t.Fatalf("%d nodes and %d edges", len(data.Nodes), len(data.Edges))
-		}
-	})
+	}
+	if len(data.Nodes) != len(p.Nodes) || len(data.Edges) != len(p.Edges) {
+		t.Fatalf("%d nodes and %d edges", len(data.Nodes), len(data.Edges))
+	}
 }
 
 // plain holds for texts in which nothing has to be escaped for a reader.
@@ -243,26 +245,27 @@ var mermaidLine = func() *regexp.Regexp {
 
 // TestMermaidGrammar holds every line to the grammar: no text of an object is
 // more than text.
-func TestMermaidGrammar(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		p := drawPicture(t)
-		nodes, edges := 0, 0
-		for line := range strings.Lines(string(text(t, draw.Mermaid, p))) {
-			match := mermaidLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-			if match == nil {
-				t.Fatalf("line %q", line)
-			}
-			if match[3] != "" {
-				nodes++
-			}
-			if match[5] != "" {
-				edges++
-			}
+func TestMermaidGrammar(t *testing.T) { rapid.Check(t, mermaidGrammar) }
+func FuzzMermaid(f *testing.F)        { f.Fuzz(rapid.MakeFuzz(mermaidGrammar)) }
+
+func mermaidGrammar(t *rapid.T) {
+	p := drawPicture(t)
+	nodes, edges := 0, 0
+	for line := range strings.Lines(string(text(t, draw.Mermaid, p))) {
+		match := mermaidLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
+		if match == nil {
+			t.Fatalf("line %q", line)
 		}
-		if nodes != len(p.Nodes) || edges != len(p.Edges) {
-			t.Fatalf("%d nodes and %d edges, want %d and %d", nodes, edges, len(p.Nodes), len(p.Edges))
+		if match[3] != "" {
+			nodes++
 		}
-	})
+		if match[5] != "" {
+			edges++
+		}
+	}
+	if nodes != len(p.Nodes) || edges != len(p.Edges) {
+		t.Fatalf("%d nodes and %d edges, want %d and %d", nodes, edges, len(p.Nodes), len(p.Edges))
+	}
 }
 
 // TestDOTSecondOpinion asks Graphviz itself.

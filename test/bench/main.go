@@ -18,12 +18,13 @@ import (
 	"os/signal"
 )
 
-// commands are what the first argument names. All but run, profile and offline
+// commands are what the first argument names. All but run, profile, offline and load
 // are started by these.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"run":      run,
 	"profile":  profile,
 	"offline":  offline,
+	"load":     load,
 	"serve":    serve,
 	"graph":    graphClient,
 	"download": downloadClient,

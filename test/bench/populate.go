@@ -38,6 +38,7 @@ func populate(ctx context.Context, args []string) error {
 	flags.IntVar(&u.types, "types", 0, "how many types are defined beside those of Kubernetes")
 	flags.IntVar(&u.wrong, "wrong", 0, "how many owner references are wrong")
 	flags.IntVar(&u.terminating, "terminating", 0, "how many objects are in deletion for ever; needs types")
+	namespaces := flags.Int("namespaces", 0, "how many namespaces there are to be at least")
 	there := flags.Int("there", 0, "how many of the objects are there already, about")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -53,7 +54,13 @@ func populate(ctx context.Context, args []string) error {
 	if err := c.applications(ctx, *there/canned.PerApplication, *objects/canned.PerApplication); err != nil {
 		return err
 	}
-	return c.spoil(ctx, u)
+	if err := c.spoil(ctx, u); err != nil {
+		return err
+	}
+	return each(ctx, max(0, *namespaces-u.namespaces), func(ctx context.Context, i int) error {
+		_, err := c.create(ctx, "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":"empty-%05d"}}`, i))
+		return err
+	})
 }
 
 // perNamespace is the number of applications in a namespace.

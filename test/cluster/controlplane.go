@@ -111,11 +111,14 @@ type auditFiles struct {
 	policy, log string
 }
 
-// auditPolicy logs each request once, when it has been answered.
+// auditPolicy logs each request once, when it has been answered, and with what is to be
+// deleted or patched what for.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Request
+  verbs: [delete, deletecollection, patch]
 - level: Metadata
 `
 

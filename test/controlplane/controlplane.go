@@ -56,7 +56,8 @@ type Options struct {
 	// --name=value; they replace a default of the same name.
 	APIServerArgs         []string
 	ControllerManagerArgs []string
-	// AuditLog makes the API server log the metadata of every request.
+	// AuditLog makes the API server log the metadata of every request, of deletes and
+	// patches the body as well.
 	AuditLog bool
 	// FakeNodes is the number of nodes, named node-1 and so on, on which a
 	// fake kubelet schedules and runs pods.

@@ -57,7 +57,7 @@ func seeds(t *testing.T, few, atOnce int, do func(seed uint64)) {
 
 // judge fails the test when the case of a seed has gone wrong, and tells the case then, or
 // if all are to be told.
-func judge(t *testing.T, seed uint64, err error, told fmt.Stringer) {
+func judge(t *testing.T, seed uint64, err error, told any) {
 	if err != nil {
 		t.Errorf("seed %d: %v\n%s", seed, err, told)
 	} else if *oneFlag {

@@ -176,6 +176,11 @@ func (c *readCase) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return c.wrong(want, strict)
+}
+
+// wrong returns what was said that is not so, or not as it is to be said.
+func (c *readCase) wrong(want *said, strict bool) error {
 	asked := slices.Contains(c.words, "--dry-run=server") && c.said.code == 2 && strings.Contains(c.said.stderr, "The server ")
 	switch got := c.said; {
 	case got.code == 1, got.code == 3 && got.stdout == "":

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+)
+
+// history is every version of every object of some types, as watches tell. The API server
+// counts the changes of all types in one order, so that it can be said what was when.
+type history struct {
+	mu      sync.Mutex
+	objects map[types.UID][]version
+	watches sync.WaitGroup
+	failed  error
+}
+
+// version is an object after a change.
+type version struct {
+	at      uint64 // resourceVersion
+	name    string
+	owners  []types.UID
+	gone    bool
+	deleted bool // has a deletionTimestamp, or is gone
+	// waiting: it is in foreground deletion, and its dependents go first.
+	waiting bool
+}
+
+// record begins a history of the types, until the context ends.
+func record(ctx context.Context, client dynamic.Interface, resources ...schema.GroupVersionResource) (*history, error) {
+	h := &history{objects: map[types.UID][]version{}}
+	for _, resource := range resources {
+		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			h.add(watch.Added, &list.Items[i])
+		}
+		events, err := client.Resource(resource).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+		if err != nil {
+			return nil, err
+		}
+		h.watches.Go(func() {
+			for event := range events.ResultChan() {
+				o, is := event.Object.(*unstructured.Unstructured)
+				if !is && ctx.Err() != nil {
+					break // it is how a watch ends that is not wanted any more
+				}
+				if !is {
+					h.mu.Lock()
+					h.failed = fmt.Errorf("the watch of %s: %v", resource.Resource, event.Object)
+					h.mu.Unlock()
+					continue
+				}
+				h.add(event.Type, o)
+			}
+			if ctx.Err() == nil {
+				h.mu.Lock()
+				h.failed = fmt.Errorf("the watch of %s ended", resource.Resource)
+				h.mu.Unlock()
+			}
+		})
+	}
+	return h, nil
+}
+
+func (h *history) add(event watch.EventType, o *unstructured.Unstructured) {
+	at, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+	v := version{
+		at: at, name: o.GetName(), gone: event == watch.Deleted,
+		deleted: event == watch.Deleted || o.GetDeletionTimestamp() != nil,
+		waiting: o.GetDeletionTimestamp() != nil && slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents),
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		v.owners = append(v.owners, ref.UID)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.objects[o.GetUID()] = append(h.objects[o.GetUID()], v)
+	if err != nil {
+		h.failed = err
+	}
+}
+
+// span returns the versions of an object that there were from one change to another.
+func (h *history) span(uid types.UID, from, to uint64) []version {
+	var found []version
+	for _, v := range h.objects[uid] {
+		if v.at > to {
+			break
+		}
+		if v.at <= from {
+			found = found[:0]
+		}
+		found = append(found, v)
+	}
+	return found
+}
+
+// keeps reports whether an owner was there all the time from one change to another, and
+// not to go after its dependents: what it owned was to stay.
+func (h *history) keeps(owner types.UID, from, to uint64) bool {
+	versions := h.span(owner, from, to)
+	return len(versions) > 0 && !slices.ContainsFunc(versions, func(v version) bool { return v.gone || v.waiting })
+}
+
+// judge returns what is wrong about a write that was accepted.
+func (h *history) judge(w *write, mayForce func(name string) bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	uid, from := w.preconditions()
+	switch {
+	case uid == "":
+		return fmt.Errorf("%s states no UID", w)
+	case from == 0 && w.Verb == "delete" && mayForce(w.ObjectRef.Name):
+		return nil
+	case from == 0:
+		return fmt.Errorf("%s states no resourceVersion", w)
+	}
+	versions := h.objects[uid]
+	i := slices.IndexFunc(versions, func(v version) bool { return v.at == from })
+	if i < 0 {
+		return fmt.Errorf("%s is of a version that nobody has seen", w)
+	}
+	if i+1 == len(versions) || versions[i].deleted || w.Verb == "delete" && mayForce(w.ObjectRef.Name) {
+		return nil // it changed nothing, or was asked for
+	}
+	before, after := versions[i], versions[i+1]
+	lost := before.owners
+	if w.Verb == "patch" {
+		lost = slices.DeleteFunc(slices.Clone(before.owners), func(o types.UID) bool { return slices.Contains(after.owners, o) })
+	}
+	for _, owner := range lost {
+		if h.keeps(owner, before.at, after.at) {
+			return fmt.Errorf("%s: its owner %s was there from %d to %d", w, h.objects[owner][0].name, before.at, after.at)
+		}
+	}
+	if w.Verb == "delete" && len(lost) == 0 {
+		return fmt.Errorf("%s: it had no owner, and nobody asked for it", w)
+	}
+	return nil
+}
+
+// write is a request in an audit log.
+type write struct {
+	Stage, Verb, UserAgent, RequestURI string
+	ObjectRef                          struct{ Resource, Namespace, Name string }
+	ResponseStatus                     struct{ Code int }
+	RequestObject                      struct {
+		Preconditions struct{ UID, ResourceVersion string }
+		Metadata      struct{ UID, ResourceVersion string }
+	}
+}
+
+// String names it.
+func (w *write) String() string {
+	return fmt.Sprintf("%s of %s %s/%s", w.Verb, w.ObjectRef.Resource, w.ObjectRef.Namespace, w.ObjectRef.Name)
+}
+
+// preconditions returns for which object it was meant, and for which of its versions; 0
+// for any.
+func (w *write) preconditions() (types.UID, uint64) {
+	stated := w.RequestObject.Preconditions
+	if w.Verb == "patch" {
+		stated = w.RequestObject.Metadata
+	}
+	at, _ := strconv.ParseUint(stated.ResourceVersion, 10, 64)
+	return types.UID(stated.UID), at
+}
+
+// writesIn returns the accepted writes of the plugin, dry runs left out.
+func writesIn(t *testing.T, auditLog string) []*write {
+	t.Helper()
+	file, err := os.Open(auditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	var all []*write
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 4<<20)
+	for lines.Scan() {
+		w := &write{}
+		if err := json.Unmarshal(lines.Bytes(), w); err != nil {
+			t.Fatal(err)
+		}
+		reads := slices.Contains([]string{"get", "list", "watch"}, w.Verb)
+		if !reads && w.Stage == "ResponseComplete" && strings.HasPrefix(w.UserAgent, "kubectl-gc/") && w.ResponseStatus.Code < 300 && !strings.Contains(w.RequestURI, "dryRun") {
+			all = append(all, w)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
