@@ -56,3 +56,12 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A command that is printed has everything but the token.
+func TestWithoutToken(t *testing.T) {
+	words := []string{"delete", "--token=secret", "-n", "shop", "--token", "secret", "--tokens=x", "--", "--token"}
+	want := "delete --token=... -n shop --token ... --tokens=x -- --token"
+	if got := strings.Join(withoutToken(words), " "); got != want || words[1] != "--token=secret" {
+		t.Errorf("got %q, want %q; the words are %q", got, want, words)
+	}
+}

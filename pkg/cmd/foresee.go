@@ -104,8 +104,24 @@ func (d *deletion) recommend(s *foresight.Sight) {
 		return
 	}
 	words := []string{d.name}
-	for _, word := range d.argv {
+	for _, word := range withoutToken(d.argv) {
 		words = append(words, shell.Quote(word))
 	}
 	fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+strings.Join(words, " ")+" --order=safe")
+}
+
+// withoutToken leaves the value of --token out of a command that is printed: terminals and
+// logs are read by others.
+func withoutToken(words []string) []string {
+	const flag, hidden = "--token", "..."
+	shown := slices.Clone(words)
+	for i, word := range words {
+		switch {
+		case strings.HasPrefix(word, flag+"="):
+			shown[i] = flag + "=" + hidden
+		case i > 0 && words[i-1] == flag:
+			shown[i] = hidden
+		}
+	}
+	return shown
 }

@@ -73,7 +73,7 @@ type Options struct {
 }
 
 // Start starts a proxy before the API server of the config, whose credentials all
-// requests get that have none. Where several rules match, the first counts. The caller must call Close.
+// requests get, whatever they have. Where several rules match, the first counts. The caller must call Close.
 func Start(config *rest.Config, options Options, rules ...Rule) (*Proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -90,8 +90,11 @@ func start(transport http.RoundTripper, target *url.URL, options Options, rules 
 	p := &Proxy{done: make(chan struct{}), stale: &stale{answers: map[string]*answer{}}}
 	p.SetRules(rules...)
 	reverse := &httputil.ReverseProxy{
-		Transport:      transport,
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport: transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(target)
+			r.Out.Header.Del("Authorization")
+		},
 		ModifyResponse: p.answered,
 		FlushInterval:  -1,                         // what comes before a fault is to arrive
 		ErrorLog:       log.New(io.Discard, "", 0), // requests that go wrong are what it is for
@@ -131,7 +134,10 @@ func (p *Proxy) Log() []string {
 }
 
 // WriteKubeconfig writes a kubeconfig that leads through the proxy.
-func (p *Proxy) WriteKubeconfig(path string) error {
+func (p *Proxy) WriteKubeconfig(path string) error { return p.WriteKubeconfigOf(path, nil) }
+
+// WriteKubeconfigOf is WriteKubeconfig for a user with credentials, if it is not nil.
+func (p *Proxy) WriteKubeconfigOf(path string, user *clientcmdapi.AuthInfo) error {
 	config := clientcmdapi.NewConfig()
 	cluster := clientcmdapi.NewCluster()
 	cluster.Server = p.URL
@@ -141,6 +147,9 @@ func (p *Proxy) WriteKubeconfig(path string) error {
 	config.Clusters["faults"] = cluster
 	context := clientcmdapi.NewContext()
 	context.Cluster = "faults"
+	if user != nil {
+		context.AuthInfo, config.AuthInfos["faults"] = "faults", user
+	}
 	config.Contexts["faults"] = context
 	config.CurrentContext = "faults"
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
