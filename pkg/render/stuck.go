@@ -106,13 +106,15 @@ func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
 		Objects:  []StuckObject{},
 	}
 	sorted := slices.SortedStableFunc(slices.Values(report.Objects), func(a, b explain.Explanation) int { return a.Object.Compare(b.Object) })
+	causes := map[*explain.Cause]StuckCause{} // many objects wait for the same
 	for _, o := range sorted {
-		document.Objects = append(document.Objects, newStuckObject(o))
+		document.Objects = append(document.Objects, newStuckObject(o, causes))
 	}
 	return document
 }
 
-func newStuckObject(o explain.Explanation) StuckObject {
+// newStuckObject adds the causes that it makes to those that were made.
+func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause) StuckObject {
 	object := StuckObject{
 		Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Chain: []StuckLink{}, Causes: []StuckCause{},
 	}
@@ -123,7 +125,10 @@ func newStuckObject(o explain.Explanation) StuckObject {
 		object.Chain = append(object.Chain, StuckLink{Object: NewObjectReference(link.Object), ID: link.Symptom, Because: link.Because})
 	}
 	for _, f := range o.Findings {
-		object.Causes = append(object.Causes, newStuckCause(f.Cause))
+		if _, made := causes[f.Cause]; !made {
+			causes[f.Cause] = newStuckCause(f.Cause)
+		}
+		object.Causes = append(object.Causes, causes[f.Cause])
 	}
 	return object
 }

@@ -327,7 +327,7 @@ func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace s
 // finalizer, or who still works on the objects.
 func (f *Finder) byManagers(s *Search, add adder) {
 	for _, manager := range s.Setters {
-		if isCommon(manager) || isPerson(manager) {
+		if !isProgram(manager) {
 			continue
 		}
 		for _, l := range f.cronJobs(s, manager) {
@@ -374,8 +374,12 @@ func (f *Finder) byEvents(s *Search, n graph.Node, add adder) {
 
 // calledBy reports whether a field manager is a name of the workload.
 func (l *Workload) calledBy(manager string) bool {
-	return (manager == l.ID.Name || slices.Contains(l.programs, manager)) && !isCommon(manager) && !isPerson(manager)
+	return (manager == l.ID.Name || slices.Contains(l.programs, manager)) && isProgram(manager)
 }
+
+// isProgram reports whether a field manager's name is one of a program that does nothing
+// but its own.
+func isProgram(manager string) bool { return !isCommon(manager) && !isPerson(manager) }
 
 // byRights finds the workloads whose accounts may change the type by a rule
 // that states it.

@@ -119,7 +119,7 @@ func (f *Finder) livesElsewhere(s *Search, l *Workload) bool {
 
 // calledSo reports whether the manager is a name of a workload that is there.
 func (f *Finder) calledSo(manager string) bool {
-	return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool { return l.calledBy(manager) })
+	return f.inventory().called[manager] && isProgram(manager)
 }
 
 // Missing returns the name under which the finalizer was set when it is a program's and

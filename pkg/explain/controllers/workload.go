@@ -124,6 +124,8 @@ func (l *Workload) Ref() string {
 // inventory is every workload of the cluster.
 type inventory struct {
 	workloads []*Workload
+	// called are the names that their programs have, and their own.
+	called map[string]bool
 	// unread says what could not be listed.
 	unread []string
 }
@@ -134,7 +136,7 @@ func (f *Finder) inventory() *inventory {
 	if f.running != nil {
 		return f.running
 	}
-	f.running = &inventory{}
+	f.running = &inventory{called: map[string]bool{}}
 	for _, kind := range workloadKinds {
 		var found []*Workload
 		words := interner{}
@@ -152,6 +154,12 @@ func (f *Finder) inventory() *inventory {
 		f.running.workloads = append(f.running.workloads, found...)
 	}
 	slices.SortFunc(f.running.workloads, func(a, b *Workload) int { return a.ID.Compare(b.ID) })
+	for _, l := range f.running.workloads {
+		f.running.called[l.ID.Name] = true
+		for _, program := range l.programs {
+			f.running.called[program] = true
+		}
+	}
 	return f.running
 }
 
