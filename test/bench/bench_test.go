@@ -29,6 +29,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Setenv("BENCH_MAIN", "yes")
+	launcher = self
 	return &bench{dir: t.TempDir(), self: self, rounds: 2}
 }
 

@@ -31,6 +31,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"metadata": metadataClient,
 	"populate": populate,
 	"delete":   deleteClient,
+	"launch":   launch,
 }
 
 func main() {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -102,27 +103,63 @@ func measure(ctx context.Context, rounds int, contenders ...contender) (map[stri
 
 // run runs the command once.
 func (c *contender) run(ctx context.Context) (Sample, error) {
-	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
-	cmd.Env = append(os.Environ(), c.env...)
+	told, tells, err := os.Pipe()
+	if err != nil {
+		return Sample{}, err
+	}
+	defer func() { _ = told.Close() }()
+	cmd := exec.CommandContext(ctx, launcher, append([]string{"launch"}, c.args...)...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), c.env...), []*os.File{tells}
 	var out, errOut bytes.Buffer
 	if !c.silent {
 		cmd.Stdout = &out
 	}
 	cmd.Stderr = &errOut
-	start := time.Now()
-	err := cmd.Run()
-	s := Sample{Wall: time.Since(start)}
-	if err != nil && !(c.finds && cmd.ProcessState.ExitCode() == 2) {
-		return s, fmt.Errorf("%s: %w\n%s", strings.Join(c.args, " "), err, errOut.String())
+	err = errors.Join(cmd.Run(), tells.Close())
+	var l launched
+	if err == nil {
+		err = json.NewDecoder(told).Decode(&l)
 	}
-	s.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		s.RSS = usage.Maxrss * 1024
+	if err == nil && l.Code != 0 && !(c.finds && l.Code == 2) {
+		err = fmt.Errorf("exit code %d", l.Code)
+	}
+	if err != nil {
+		return l.Sample, fmt.Errorf("%s: %w\n%s", strings.Join(c.args, " "), err, errOut.String())
 	}
 	if c.silent {
-		return s, nil
+		return l.Sample, nil
 	}
-	return s, json.Unmarshal(out.Bytes(), &s.Answer)
+	return l.Sample, json.Unmarshal(out.Bytes(), &l.Answer)
+}
+
+// launcher is the path of this program, once it is built.
+var launcher string
+
+// launched is what launch tells.
+type launched struct {
+	Sample
+	Code int
+}
+
+// launch runs a command, and writes to the third file what it took. A process begins with
+// the most memory that its parent has ever had, which would be what is measured of a
+// small one; this parent is small.
+func launch(ctx context.Context, args []string) error {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	start := time.Now()
+	err := cmd.Run()
+	l := launched{Sample: Sample{Wall: time.Since(start)}}
+	if err != nil && !errors.As(err, new(*exec.ExitError)) {
+		return err
+	}
+	l.Code, l.CPU = cmd.ProcessState.ExitCode(), cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		l.RSS = usage.Maxrss * 1024
+	}
+	const third = 3
+	return json.NewEncoder(os.NewFile(third, "told")).Encode(l)
 }
 
 // ratio returns how the medians compare.

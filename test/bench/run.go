@@ -106,6 +106,7 @@ func (b *bench) build(ctx context.Context) error {
 			return fmt.Errorf("building %s: %w", pkg, err)
 		}
 	}
+	launcher = b.self
 	return nil
 }
 
