@@ -33,10 +33,10 @@ func interrupted(report *gc.Report, managed bool, again string) string {
 
 // again says how to go on with what a run has left. What has lost all of its owners in the
 // run the same command need not find: nothing leads to it from what is named or matches,
-// when that is gone.
+// when that is gone. A collection names nothing, and finds all of it.
 func (d *deletion) again(j *job, report *gc.Report) string {
 	lost := lostOwners(j, report)
-	if len(lost) == 0 {
+	if len(lost) == 0 || len(j.Targets) == 0 {
 		return "The same command again goes on."
 	}
 	namespace := lost[0].Object.Namespace
