@@ -289,13 +289,19 @@ func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 		return found
 	}
 	var found []*Workload
+	may := map[Account]bool{}
 	for _, l := range slices.Concat(f.inventory().workloads, f.periodic(s)) {
-		may := !isPerson(l.ID.Name) && f.rights().mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+		if _, asked := may[l.Account]; !asked {
+			may[l.Account] = f.rights().mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+		}
+		if !may[l.Account] || isPerson(l.ID.Name) {
+			continue
+		}
 		c := Candidate{Workload: l}
 		// What a person set is nobody's by its name: whoever may change anything is
 		// asked, and not those who have a rule for the type, as many have.
 		stranger := s.byPerson() && !c.similar(s) && !f.rights().mayAll(l.Account, id.Namespace)
-		if !may || stranger || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
+		if stranger || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
 			continue
 		}
 		if found = append(found, l); len(found) == evidence.MaxShown {

@@ -159,10 +159,14 @@ func (f *Finder) byWebhooks(s *Search, add adder) {
 	}
 }
 
-// podName matches the names that the pods of a workload get: those of a
-// Deployment, a DaemonSet and a StatefulSet.
-func podName(workload string) *regexp.Regexp {
-	return regexp.MustCompile("^" + regexp.QuoteMeta(workload) + "-([a-z0-9]{6,10}-[a-z0-9]{5}|[a-z0-9]{5}|[0-9]+)$")
+// podSuffix matches what the names of the pods of a Deployment, a DaemonSet and a
+// StatefulSet have after its own.
+var podSuffix = regexp.MustCompile("^-([a-z0-9]{6,10}-[a-z0-9]{5}|[a-z0-9]{5}|[0-9]+)$")
+
+// isPodOf reports whether a pod may be one of a workload, by their names.
+func isPodOf(workload, pod string) bool {
+	suffix, begins := strings.CutPrefix(pod, workload)
+	return begins && podSuffix.MatchString(suffix)
 }
 
 // namesGroup reports whether a rule of the webhook states one of the groups.
@@ -213,7 +217,7 @@ func (f *Finder) byLease(s *Search, namespace string, add adder) {
 // its name, nil for none.
 func (f *Finder) WorkloadOfPod(namespace, name string) *Workload {
 	for _, l := range f.inventory().workloads {
-		if l.ID.Namespace == namespace && podName(l.ID.Name).MatchString(name) {
+		if l.ID.Namespace == namespace && isPodOf(l.ID.Name, name) {
 			return l
 		}
 	}
