@@ -107,7 +107,7 @@ type storm struct {
 // none; and how long it blows.
 const (
 	roots, picks, others = 4, 6, 60
-	stormTakes           = 8 * time.Second
+	stormTakes           = 5 * time.Second
 )
 
 func (s *storm) run(ctx context.Context) error {

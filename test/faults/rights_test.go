@@ -39,7 +39,7 @@ func TestReadsWithoutARight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeds(t, 16, 2, func(seed uint64) {
+	seeds(t, 10, 2, func(seed uint64) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		words := w.commands[seed%uint64(len(w.commands))]
 		file := forReading
@@ -80,7 +80,7 @@ func TestWritesWithoutARight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeds(t, 8, 4, func(seed uint64) {
+	seeds(t, 6, 3, func(seed uint64) {
 		user, err := roles.user(t.Context(), rand.New(rand.NewPCG(seed, 4)), forDeleting, seed%5 != 0, "get", "list", "watch", "delete", "delete", "patch")
 		if err != nil {
 			t.Error(err)
