@@ -39,7 +39,7 @@ func frames(r *http.Response) func() (frame, error) {
 // events is a fault of watches that says what is sent on: it reads with next, and
 // sends with send until that fails.
 func events(name string, relay func(next <-chan frame, send func(frame) error) error) Fault {
-	return Fault{Name: name, watches: true, whole: true, after: func(p *Proxy, r *http.Response) error {
+	return Fault{Name: name, watches: true, whole: true, after: func(_ *Proxy, r *http.Response) error {
 		body, next := r.Body, make(chan frame)
 		read, done := frames(r), r.Request.Context().Done()
 		go func() {

@@ -149,7 +149,7 @@ func Clock(by time.Duration) Fault {
 func Meanwhile(name string, carriedOut bool, do func()) Fault {
 	f := Fault{Name: name}
 	if carriedOut {
-		f.after = func(_ *Proxy, r *http.Response) error {
+		f.after = func(_ *Proxy, _ *http.Response) error {
 			do()
 			return nil
 		}
@@ -165,7 +165,7 @@ func Meanwhile(name string, carriedOut bool, do func()) Fault {
 // Status answers with an error of the API server: its code, the reason that goes with
 // it when reason is empty, and Retry-After when that is not 0.
 func Status(code int, reason metav1.StatusReason, retryAfter int) Fault {
-	return Fault{Name: strings.TrimSpace(fmt.Sprintf("%d %s", code, reason)), before: func(_ *Proxy, w http.ResponseWriter, r *http.Request) bool {
+	return Fault{Name: strings.TrimSpace(fmt.Sprintf("%d %s", code, reason)), before: func(_ *Proxy, w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", "application/json")
 		if retryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
