@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,11 +21,11 @@ var configMaps = graph.Resource{GroupVersionResource: schema.GroupVersionResourc
 
 // flood answers with a beginning, and then with more of the same than anybody takes.
 // sent counts megabytes.
-func flood(sent *int, most int, contentType, begin string) http.HandlerFunc {
+func flood(sent *atomic.Int64, most int64, contentType, begin string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
 		_, err := io.WriteString(w, begin)
-		for block := []byte(strings.Repeat("x", 1<<20)); err == nil && *sent < most; *sent++ {
+		for block := []byte(strings.Repeat("x", 1<<20)); err == nil && sent.Load() < most; sent.Add(1) {
 			_, err = w.Write(block)
 		}
 	}
@@ -46,7 +47,7 @@ func TestObjectWithoutEnd(t *testing.T) {
 		},
 	} {
 		s := newAPIServer(t)
-		sent := 0
+		var sent atomic.Int64
 		for _, method := range []string{"GET", "DELETE"} {
 			s.on(method, "/api/v1/namespaces/shop/configmaps/x", always, flood(&sent, 200, "application/json", `{"metadata":{"name":"`))
 		}
@@ -58,7 +59,7 @@ func TestObjectWithoutEnd(t *testing.T) {
 		if err := do(r, server); err == nil || !strings.Contains(err.Error(), "longer than 64 MB") {
 			t.Errorf("got error %v", err)
 		}
-		if s.CloseClientConnections(); sent >= 200 {
+		if s.CloseClientConnections(); sent.Load() >= 200 {
 			t.Error("all of it was read")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,10 +59,10 @@ func TestCoreTypesThatAreHidden(t *testing.T) {
 // What is longer than any cluster's types is given up.
 func TestTypesWithoutEnd(t *testing.T) {
 	s := newAPIServer(t)
-	sent := 0
+	var sent atomic.Int64 // bytes
 	s.on("GET", "/apis", always, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		for block := []byte(strings.Repeat(" ", 1<<20)); r.Context().Err() == nil && sent < 4*longestAnswer; sent += len(block) {
+		for block := []byte(strings.Repeat(" ", 1<<20)); r.Context().Err() == nil && sent.Load() < 4*longestAnswer; sent.Add(int64(len(block))) {
 			if _, err := w.Write(block); err != nil {
 				return
 			}
@@ -72,7 +73,7 @@ func TestTypesWithoutEnd(t *testing.T) {
 		t.Errorf("got error %v", err)
 	}
 	s.CloseClientConnections()
-	if sent >= 4*longestAnswer {
+	if sent.Load() >= 4*longestAnswer {
 		t.Errorf("all of it was read")
 	}
 }
