@@ -38,7 +38,10 @@ func (t *aheadTransport) RoundTrip(request *http.Request) (*http.Response, error
 		}
 		select {
 		case e := <-*early:
-			return e.response, e.err
+			if e.err != nil {
+				return nil, e.err
+			}
+			return e.response, nil
 		case <-request.Context().Done():
 			return nil, request.Context().Err()
 		}
@@ -60,23 +63,22 @@ func (t *aheadTransport) ask(core *http.Request) {
 	t.ahead.Store(&early)
 	go func() {
 		defer cancel()
-		response, err := inMemory(t.next.RoundTrip(groups))
+		response, err := t.next.RoundTrip(groups)
+		if err == nil {
+			_, err = inMemory(response)
+		}
 		early <- ended{response, err}
 	}()
 }
 
-// inMemory reads a response to its end.
-func inMemory(response *http.Response, err error) (*http.Response, error) {
-	if err != nil {
-		return nil, err
-	}
+// inMemory reads the body of a response to its end, and puts it back for others.
+func inMemory(response *http.Response) ([]byte, error) {
 	data, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		response.Body = io.NopCloser(bytes.NewReader(data))
 	}
-	response.Body = io.NopCloser(bytes.NewReader(data))
-	return response, nil
+	return data, err
 }
 
 // WrappedRoundTripper lets client-go cancel the request (apimachinery,

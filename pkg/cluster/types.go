@@ -3,10 +3,8 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -39,15 +37,13 @@ func (t *typesTransport) RoundTrip(request *http.Request) (*http.Response, error
 	if err != nil || kind == "" || response.StatusCode != http.StatusOK {
 		return response, err
 	}
-	defer func() { _ = response.Body.Close() }()
-	data, err := io.ReadAll(response.Body)
+	data, err := inMemory(response)
+	if err == nil {
+		err = checkTypes(data, response.Header.Get("Content-Type"), kind)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the types of %s: %w", request.URL.Path, err)
 	}
-	if err := checkTypes(data, response.Header.Get("Content-Type"), kind); err != nil {
-		return nil, fmt.Errorf("reading the types of %s: %w", request.URL.Path, err)
-	}
-	response.Body = io.NopCloser(bytes.NewReader(data))
 	return response, nil
 }
 

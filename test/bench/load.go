@@ -11,13 +11,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -132,35 +130,27 @@ func (b *bench) weigh(ctx context.Context, cp *controlplane.ControlPlane, operat
 		return "", err
 	}
 	server := cpuOf(cp.PIDs["apiserver"])
-	cmd := exec.CommandContext(ctx, b.plugin, slices.Concat(words, []string{"--kubeconfig", operator, "-v=2"})...)
-	var errOut bytes.Buffer
-	cmd.Stderr = &errOut
-	var took time.Duration
-	other, err := waits(ctx, bystander, func() error {
-		began := time.Now()
-		err := cmd.Run()
-		took = time.Since(began)
-		if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == 2 { // it has found something
-			return nil
-		}
+	c := contender{args: slices.Concat([]string{b.plugin}, words, []string{"--kubeconfig", operator, "-v=2"}), silent: true, finds: true}
+	var sample Sample
+	other, err := waits(ctx, bystander, func() (err error) {
+		sample, err = c.run(ctx)
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(words, " "), err, &errOut)
+		return "", err
 	}
 	server = cpuOf(cp.PIDs["apiserver"]) - server
 	more, err := refusals(ctx, cp.Kubeconfig)
 	if err != nil {
 		return "", err
 	}
-	said := spoken.FindStringSubmatch(errOut.String())
-	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	if said == nil || !ok {
-		return "", fmt.Errorf("%s does not say what it asked for:\n%s", strings.Join(words, " "), &errOut)
+	said := spoken.FindStringSubmatch(sample.Said)
+	if said == nil {
+		return "", fmt.Errorf("%s does not say what it asked for:\n%s", strings.Join(words, " "), sample.Said)
 	}
 	kB, err := strconv.ParseFloat(said[2], 64)
-	return fmt.Sprintf("%s | %s | %s | %s | %s | %s | %d | %s", number(took.Seconds()), number((cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()),
-		number(float64(usage.Maxrss)*1024/1e6), said[1], number(kB/1e3), number(server.Seconds()), int(more-refused), other), err
+	return fmt.Sprintf("%s | %s | %s | %s | %s | %s | %d | %s", number(sample.Wall.Seconds()), number(sample.CPU.Seconds()),
+		number(float64(sample.RSS)/1e6), said[1], number(kB/1e3), number(server.Seconds()), int(more-refused), other), err
 }
 
 // waits has another user get one small object again and again while do runs, and says how

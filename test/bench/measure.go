@@ -22,6 +22,8 @@ type Sample struct {
 	// RSS is the most memory that was resident, in bytes.
 	RSS    int64
 	Answer Answer
+	// Said is what was written to standard error.
+	Said string
 }
 
 // Samples are several of them.
@@ -127,7 +129,7 @@ func (c *contender) run(ctx context.Context) (Sample, error) {
 	if err != nil {
 		return l.Sample, fmt.Errorf("%s: %w\n%s", strings.Join(c.args, " "), err, errOut.String())
 	}
-	if c.silent {
+	if l.Said = errOut.String(); c.silent {
 		return l.Sample, nil
 	}
 	return l.Sample, json.Unmarshal(out.Bytes(), &l.Answer)
