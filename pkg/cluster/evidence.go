@@ -60,25 +60,26 @@ func (r *Reader) Read(ctx context.Context, resource schema.GroupVersionResource,
 // List returns all whole objects of a resource, as Read does, in the namespace or, when that
 // is empty, everywhere. What no explanation looks at is left out (see reduce).
 func (r *Reader) List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	return r.listWhole(ctx, resource, namespace, "", nil)
+	return r.listWhole(ctx, resource, namespace, "")
 }
 
-// ListTerminating is List for the objects that are being deleted. The others are not
-// even decoded.
-func (r *Reader) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	items, err := r.ListMentioning(ctx, resource, namespace, "deletionTimestamp")
-	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil }), err
-}
-
-// ListMentioning is List for the objects that have a field of one of the names, wherever.
-// The others are not even decoded.
-func (r *Reader) ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields ...string) ([]unstructured.Unstructured, error) {
+// EachMentioning calls yield with each object of a List that has a field of one of the
+// names, wherever. The others are not even decoded. Its error ends the list, and so does
+// any of the server: then not all objects were seen.
+func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, yield func(*unstructured.Unstructured) error) error {
 	quoted := make([][]byte, len(fields))
 	for i, field := range fields {
 		quoted[i] = []byte(`"` + field + `"`)
 	}
-	return r.listWhole(ctx, resource, namespace, "", func(item []byte) bool {
-		return slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(item, name) })
+	return r.eachWhole(ctx, resource, namespace, "", func(item []byte) error {
+		if !slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(item, name) }) {
+			return nil
+		}
+		o, err := decodeWhole(resource, item)
+		if err != nil {
+			return err
+		}
+		return yield(&o)
 	})
 }
 
@@ -89,26 +90,29 @@ func (r *Reader) Each(ctx context.Context, resource schema.GroupVersionResource,
 	return r.eachWhole(ctx, resource, namespace, "", yield)
 }
 
-// listWhole lists the whole objects that a field selector matches and of whose JSON that
-// is wanted; an empty selector matches all, and nil wants all.
-func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string, wanted func([]byte) bool) ([]unstructured.Unstructured, error) {
+// listWhole lists the whole objects that a field selector matches; an empty one matches
+// all.
+func (r *Reader) listWhole(ctx context.Context, resource schema.GroupVersionResource, namespace, fields string) ([]unstructured.Unstructured, error) {
 	var items []unstructured.Unstructured
 	err := r.eachWhole(ctx, resource, namespace, fields, func(item []byte) error {
-		if wanted != nil && !wanted(item) {
-			return nil
-		}
-		var o unstructured.Unstructured
-		if err := json.Unmarshal(item, &o.Object); err != nil {
-			return err
-		}
-		reduce(resource, &o)
+		o, err := decodeWhole(resource, item)
 		items = append(items, o)
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return items, nil
+}
+
+// decodeWhole returns an object of a list, reduced.
+func decodeWhole(resource schema.GroupVersionResource, item []byte) (unstructured.Unstructured, error) {
+	var o unstructured.Unstructured
+	if err := json.Unmarshal(item, &o.Object); err != nil {
+		return o, err
+	}
+	reduce(resource, &o)
+	return o, nil
 }
 
 // eachWhole is Each for the objects that a field selector matches. The next page is on its
@@ -199,5 +203,5 @@ func (r *Reader) Events(ctx context.Context, namespace string, uid types.UID) ([
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault // where those about cluster-scoped objects are
 	}
-	return r.listWhole(ctx, schema.GroupVersionResource{Version: "v1", Resource: "events"}, namespace, "involvedObject.uid="+string(uid), nil)
+	return r.listWhole(ctx, schema.GroupVersionResource{Version: "v1", Resource: "events"}, namespace, "involvedObject.uid="+string(uid))
 }

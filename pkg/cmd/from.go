@@ -225,6 +225,15 @@ func (s *session) now() time.Time {
 	return time.Now()
 }
 
+// passing returns what tells how much time has passed since now, nil when none does.
+func (s *session) passing() func() time.Duration {
+	if s.files != nil {
+		return nil
+	}
+	since := time.Now()
+	return func() time.Duration { return time.Since(since) }
+}
+
 // waiting returns what lets time pass for a second look, nil when there is none.
 func (s *session) waiting() func(context.Context, time.Duration) {
 	switch {

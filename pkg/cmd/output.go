@@ -110,8 +110,12 @@ func (o *output[A]) print(g *globals, answer A) error {
 		return err
 	}
 	out := g.Out
+	document := o.document(answer)
 	if o.name == "json" || o.name == "jsonpath-as-json" {
 		out = render.JSON(out)
 	}
-	return printer.PrintObj(o.document(answer), out)
+	if long, ok := document.(interface{ WriteJSON(w io.Writer) error }); ok && o.name == "json" {
+		return long.WriteJSON(out)
+	}
+	return printer.PrintObj(document, out)
 }

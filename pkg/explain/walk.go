@@ -47,6 +47,9 @@ type Input struct {
 	Server answer.Server
 	// Catalogue says who removes which finalizer; nil stands for the built-in one.
 	Catalogue *finalizers.Catalogue
+	// Passed returns how much time has passed since the objects of the graph were
+	// listed, or less; nil counts none.
+	Passed func() time.Duration
 	// Wait lets the time pass that a second look needs; nil does not wait.
 	Wait func(context.Context, time.Duration)
 	// Kubectl and Plugin begin the commands of remedies.
@@ -165,7 +168,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
 		book:     newBook(),
 		outlived: map[string]bool{},
-		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait}),
+		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait, Passed: in.Passed}),
 	}
 	for _, o := range in.Outcomes {
 		w.result[o.Object.UID] = o

@@ -3,6 +3,9 @@
 package render
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,6 +170,41 @@ func newStuckEvidence(evidence []explain.Evidence) []StuckEvidence {
 		result = append(result, StuckEvidence(e))
 	}
 	return result
+}
+
+// WriteJSON writes the document as the JSON printer of cli-runtime does
+// (printers.JSONPrinter), object after object: where much is stuck it has hundreds of
+// megabytes, because each object has its causes.
+func (r *StuckReport) WriteJSON(w io.Writer) error {
+	const indent, none = "    ", `"objects": []`
+	frame := *r
+	frame.Objects = []StuckObject{}
+	text, err := json.MarshalIndent(&frame, "", indent)
+	if err != nil {
+		return err
+	}
+	// Within a string its quotes would be escaped.
+	at := bytes.LastIndex(text, []byte(none)) + len(none) - 1
+	separator, end := "", ""
+	for i := range r.Objects {
+		object, err := json.MarshalIndent(&r.Objects[i], indent+indent, indent)
+		if err != nil {
+			return err
+		}
+		begin := separator + "\n" + indent + indent
+		if i == 0 {
+			begin = string(text[:at]) + begin
+		}
+		if _, err := w.Write(append([]byte(begin), object...)); err != nil {
+			return err
+		}
+		separator, end = ",", "\n"+indent
+	}
+	if len(r.Objects) > 0 {
+		text = append([]byte(end), text[at:]...)
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
 }
 
 // DeepCopyObject implements runtime.Object, which the printers of cli-runtime

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/printers"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -39,6 +42,30 @@ func TestStuckTextEscapes(t *testing.T) {
 		}
 		if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") {
 			t.Errorf("unescaped: %q", out.String())
+		}
+	}
+}
+
+// TestStuckReportJSON: the document that is written object after object is the one that the
+// printer of cli-runtime writes, whatever is in it.
+func TestStuckReportJSON(t *testing.T) {
+	const evil = "\"objects\": []<&>\x1b\n\u2028"
+	id := graph.Identity{Name: evil, UID: "u"}
+	c := &explain.Cause{Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: evil}
+	o := explain.Explanation{
+		Object: id, Verdict: explain.Unknown, Findings: []explain.Finding{{Cause: c}, {Cause: c}}, Chain: []explain.Link{{Object: id, Because: evil}},
+	}
+	for n := range 4 {
+		report := render.NewStuckReport(&graph.Snapshot{}, &explain.Report{Objects: slices.Repeat([]explain.Explanation{o}, n), Unread: []string{evil}})
+		var got, want strings.Builder
+		if err := report.WriteJSON(&got); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&printers.JSONPrinter{}).PrintObj(report, &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+			t.Errorf("%d objects (-printer +got):\n%s", n, diff)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -27,6 +29,10 @@ type Finder struct {
 	states   map[graph.Identity]State
 	searches map[string]*Search
 	managers map[string]managers
+	// able are the workloads that may change some object of a type.
+	able map[schema.GroupResource][]*Workload
+	// latest are the field managers of the object that was asked about last.
+	latest fieldManagers
 }
 
 // New returns a Finder that looks where the reader does. unmade says what shows that
@@ -35,6 +41,7 @@ func New(reader *evidence.Reader, catalogue *finalizers.Catalogue, unmade func()
 	return &Finder{
 		evidence: reader, catalogue: catalogue, unmade: unmade,
 		states: map[graph.Identity]State{}, searches: map[string]*Search{}, managers: map[string]managers{},
+		able: map[schema.GroupResource][]*Workload{},
 	}
 }
 
@@ -231,7 +238,7 @@ func (s *Search) byPerson() bool {
 // inEnding reports whether the controller was in a namespace that is going or
 // gone.
 func (f *Finder) inEnding(n graph.Node, s *Search) bool {
-	if slices.ContainsFunc(s.lost, func(g grant) bool { return f.evidence.Ending(g.subject.Namespace) }) || len(s.lostServices) > 0 {
+	if slices.ContainsFunc(s.lost, func(g *grant) bool { return f.evidence.Ending(g.subject.Namespace) }) || len(s.lostServices) > 0 {
 		return true
 	}
 	return local(s.Known) && n.Namespace() != "" && f.evidence.Ending(n.Namespace())
@@ -290,7 +297,7 @@ func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	}
 	var found []*Workload
 	may := map[Account]bool{}
-	for _, l := range slices.Concat(f.inventory().workloads, f.periodic(s)) {
+	for _, l := range slices.Concat(f.changers(id.Resource.GroupResource()), f.periodic(s)) {
 		if _, asked := may[l.Account]; !asked {
 			may[l.Account] = f.rights().mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
 		}
@@ -310,6 +317,20 @@ func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	}
 	s.possible[key] = found
 	return found
+}
+
+// changers returns the workloads that may change some object of a type: few of many.
+func (f *Finder) changers(resource schema.GroupResource) []*Workload {
+	able, known := f.able[resource]
+	if !known {
+		for _, l := range f.inventory().workloads {
+			if len(f.rights().changes(l.Account, resource)) > 0 {
+				able = append(able, l)
+			}
+		}
+		f.able[resource] = able
+	}
+	return able
 }
 
 func namesOf(workloads []*Workload) string {

@@ -81,14 +81,15 @@ type bound struct {
 // rights are what RBAC allows. Another authorizer may allow more; rules for
 // service accounts outside RBAC are rare.
 type rights struct {
-	grants []grant
+	grants []*grant
 	// bound are the bindings, whatever their roles allow.
 	bound []bound
 	// of has the grants of a subject, by its name for the API server.
-	of map[string][]grant
+	of map[string][]*grant
 	// unread says what could not be read, empty when everything was.
 	unread []string
-	known  map[question]answerOf
+	// known has what the grants of an account let it change of a type.
+	known map[question][]allowance
 	// aggregated has the selectors of the ClusterRoles that are put together from
 	// others, by their names.
 	aggregated map[string][]metav1.LabelSelector
@@ -98,17 +99,21 @@ type rights struct {
 	rules map[string][]policyRule
 }
 
-// question is whether an account may change objects of a type in a namespace.
+// question is which objects of a type an account may change.
 type question struct {
-	account   Account
-	resource  schema.GroupResource
-	namespace string
+	account  Account
+	resource schema.GroupResource
 }
 
-// answerOf holds for all objects, or for some by their names.
-type answerOf struct {
-	all   bool
-	names []string
+// allowance lets objects be changed in a namespace, empty for all: those of the names, or
+// all when there are none.
+type allowance struct {
+	namespace string
+	names     []string
+}
+
+func (a allowance) holds(namespace, name string) bool {
+	return (a.namespace == "" || a.namespace == namespace) && (len(a.names) == 0 || slices.Contains(a.names, name))
 }
 
 // rights reads the roles and bindings of the cluster, once: four lists.
@@ -117,7 +122,7 @@ func (f *Finder) rights() *rights {
 		return f.allowed
 	}
 	r := &rights{
-		of: map[string][]grant{}, known: map[question]answerOf{},
+		of: map[string][]*grant{}, known: map[question][]allowance{},
 		aggregated: map[string][]metav1.LabelSelector{}, labels: map[string]labels.Set{}, rules: map[string][]policyRule{},
 	}
 	f.allowed = r
@@ -194,7 +199,7 @@ func (r *rights) bind(b *unstructured.Unstructured, subjects []subject, rules []
 			user = Account{s.Namespace, s.Name}.User()
 		}
 		for _, rule := range rules {
-			g := grant{policyRule: rule, subject: s, namespace: b.GetNamespace(), role: role, binding: name, everyday: everyday}
+			g := &grant{policyRule: rule, subject: s, namespace: b.GetNamespace(), role: role, binding: name, everyday: everyday}
 			r.grants = append(r.grants, g)
 			r.of[s.Kind+" "+user] = append(r.of[s.Kind+" "+user], g)
 		}
@@ -203,7 +208,7 @@ func (r *rights) bind(b *unstructured.Unstructured, subjects []subject, rules []
 
 // grantsOf returns what a service account may do, with what it may as a member
 // of the groups that all are in.
-func (r *rights) grantsOf(a Account) []grant {
+func (r *rights) grantsOf(a Account) []*grant {
 	all := slices.Clone(r.of["ServiceAccount "+a.User()])
 	all = append(all, r.of["User "+a.User()]...)
 	for _, group := range []string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"} {
@@ -217,24 +222,28 @@ var changing = []string{"update", "patch"}
 // mayChange reports whether the account may take a finalizer off the object:
 // update or patch it.
 func (r *rights) mayChange(a Account, resource schema.GroupResource, namespace, name string) bool {
-	q := question{a, resource, namespace}
-	answer, asked := r.known[q]
+	return slices.ContainsFunc(r.changes(a, resource), func(some allowance) bool { return some.holds(namespace, name) })
+}
+
+// changes returns what the account may change of a type.
+func (r *rights) changes(a Account, resource schema.GroupResource) []allowance {
+	q := question{a, resource}
+	some, asked := r.known[q]
 	if !asked {
 		for _, g := range r.grantsOf(a) {
-			if (g.namespace == "" || g.namespace == namespace) && g.covers(resource) && g.allows(changing...) {
-				answer.all = answer.all || len(g.ResourceNames) == 0
-				answer.names = append(answer.names, g.ResourceNames...)
+			if g.covers(resource) && g.allows(changing...) {
+				some = append(some, allowance{g.namespace, g.ResourceNames})
 			}
 		}
-		r.known[q] = answer
+		r.known[q] = some
 	}
-	return answer.all || slices.Contains(answer.names, name)
+	return some
 }
 
 // states reports whether a rule that states the type lets the account change its
 // objects.
 func (r *rights) states(a Account, resource schema.GroupResource) bool {
-	return slices.ContainsFunc(r.of["ServiceAccount "+a.User()], func(g grant) bool {
+	return slices.ContainsFunc(r.of["ServiceAccount "+a.User()], func(g *grant) bool {
 		return !g.everyday && g.names(resource) && g.allows(changing...)
 	})
 }
@@ -242,7 +251,7 @@ func (r *rights) states(a Account, resource schema.GroupResource) bool {
 // mayAnything reports whether a rule lets the account do
 // something with objects of the type in the namespace.
 func (r *rights) mayAnything(a Account, resource schema.GroupResource, namespace string) bool {
-	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
 		return (g.namespace == "" || g.namespace == namespace) && g.covers(resource)
 	})
 }
@@ -250,7 +259,7 @@ func (r *rights) mayAnything(a Account, resource schema.GroupResource, namespace
 // mayAll reports whether the account may change objects of every type in the
 // namespace.
 func (r *rights) mayAll(a Account, namespace string) bool {
-	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
 		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 &&
 			slices.Contains(g.APIGroups, "*") && slices.Contains(g.Resources, "*") && g.allows(changing...)
 	})
@@ -259,7 +268,7 @@ func (r *rights) mayAll(a Account, namespace string) bool {
 // mayImpersonate reports whether the account may send requests as somebody else
 // (k8s.io/apiserver/pkg/endpoints/filters/impersonation).
 func (r *rights) mayImpersonate(a Account) bool {
-	return slices.ContainsFunc(r.grantsOf(a), func(g grant) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
 		return evidence.Lists(g.APIGroups, "") && g.allows("impersonate") &&
 			(evidence.Lists(g.Resources, "users") || evidence.Lists(g.Resources, "serviceaccounts") || evidence.Lists(g.Resources, "groups"))
 	})
@@ -308,8 +317,8 @@ func (p policyRule) allows(verbs ...string) bool {
 // holders returns the grants that state the type and let their subject change
 // its objects, but for those of everyday roles. They are the best sign of who
 // works on a type.
-func (r *rights) holders(resource schema.GroupResource) []grant {
-	var found []grant
+func (r *rights) holders(resource schema.GroupResource) []*grant {
+	var found []*grant
 	for _, g := range r.grants {
 		if !g.everyday && g.names(resource) && g.allows(changing...) {
 			found = append(found, g)
@@ -318,7 +327,7 @@ func (r *rights) holders(resource schema.GroupResource) []grant {
 	return found
 }
 
-func (g grant) evidence() evidence.Fact {
+func (g *grant) evidence() evidence.Fact {
 	what, verbs := strings.Join(g.Resources, ","), strings.Join(g.Verbs, ",")
 	switch {
 	case !slices.Contains(g.Resources, "*"):

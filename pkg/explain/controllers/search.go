@@ -77,7 +77,7 @@ type Search struct {
 	placed bool
 	// lost are grants to accounts that are gone with their namespace, outside
 	// those to users and groups who may be the controller.
-	lost, outside []grant
+	lost, outside []*grant
 	lostServices  []evidence.Fact
 	// leases are those for it that no workload here holds or held; orphanLease is
 	// one that somebody renews.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -77,6 +79,21 @@ func (f *Finder) setBesides(n graph.Node, s *Search, c *Candidate) bool {
 // managersIn returns the field managers that have set a finalizer on an object, and all
 // that have written to it but for people.
 func (f *Finder) managersIn(n graph.Node, finalizer string) (setters, writers []string) {
+	if f.latest.of != n.UID() || f.latest.finalizer != finalizer {
+		f.latest = fieldManagers{of: n.UID(), finalizer: finalizer}
+		f.latest.setters, f.latest.writers = f.readManagersIn(n, finalizer)
+	}
+	return f.latest.setters, f.latest.writers
+}
+
+// fieldManagers are those of an object, with regard to a finalizer.
+type fieldManagers struct {
+	of               types.UID
+	finalizer        string
+	setters, writers []string
+}
+
+func (f *Finder) readManagersIn(n graph.Node, finalizer string) (setters, writers []string) {
 	full, err := f.evidence.Whole(n)
 	if err != nil {
 		return nil, nil

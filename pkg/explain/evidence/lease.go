@@ -127,11 +127,16 @@ func (r *Reader) pause(d time.Duration) bool {
 	return r.ctx.Err() == nil
 }
 
-// Settle lets as much time pass as shows whether an object stays as it is, unless
+// Settle lets as much time pass since the objects were listed as shows whether an object stays as it is, unless
 // the run has waited so long already, or must not wait.
 func (r *Reader) Settle(d time.Duration) {
-	if r.source.Wait != nil && r.waited < d {
-		r.source.Wait(r.ctx, d)
-		r.waited += d
+	if r.source.Wait == nil || r.waited >= d {
+		return
 	}
+	more := d
+	if r.source.Passed != nil {
+		more = max(d-r.source.Passed(), 0)
+	}
+	r.source.Wait(r.ctx, more)
+	r.waited += d
 }

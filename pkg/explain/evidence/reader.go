@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -28,11 +30,9 @@ type Cluster interface {
 	Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
 	// List returns all objects of a resource, in the namespace or everywhere.
 	List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
-	// ListTerminating is List for the objects that are being deleted alone.
-	ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
-	// ListMentioning is List for the objects that have a field of one of the names,
-	// wherever.
-	ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields ...string) ([]unstructured.Unstructured, error)
+	// EachMentioning calls yield with each object of a List that has a field of one of the
+	// names, wherever. After an error there may be more of them.
+	EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, yield func(*unstructured.Unstructured) error) error
 	// Each calls yield with the JSON of each object of a List, which it keeps for the
 	// time of the call alone.
 	Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func(item []byte) error) error
@@ -51,6 +51,9 @@ type Source struct {
 	Server answer.Server
 	// Wait lets the time pass that a second look needs; nil does not wait.
 	Wait func(context.Context, time.Duration)
+	// Passed returns how much time has passed since the objects of the graph were
+	// listed, or less; nil counts none.
+	Passed func() time.Duration
 	// Gone names objects of the graph that are to count as gone: what is asked is
 	// how things will stand without them. nil is for none.
 	Gone func(types.UID) bool
@@ -71,7 +74,7 @@ type Reader struct {
 	// claimants are the pods with claims, by namespace.
 	claimants map[string]listing
 	// indexes finds objects in lists.
-	indexes map[place]found
+	indexes map[place]*found
 	events  map[types.UID][]unstructured.Unstructured
 	unread  []string
 	nodes   *index
@@ -89,7 +92,7 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, lists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]found{},
+		objects: map[place]reading{}, lists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -131,8 +134,34 @@ type reading struct {
 
 // found is what a list has by UID, or why it could not be read.
 type found struct {
+	err error
+	// byUID are the objects of a list that is kept.
 	byUID map[types.UID]*unstructured.Unstructured
-	err   error
+	// packed are the others, as JSON: unpacked they take five times the room, and each
+	// is looked at for a moment.
+	packed map[types.UID][]byte
+	// last is the one that was unpacked last.
+	last *unstructured.Unstructured
+}
+
+// pack keeps an object.
+func (f *found) pack(o *unstructured.Unstructured) error {
+	text, err := json.Marshal(o.Object)
+	f.packed[o.GetUID()] = text
+	return err
+}
+
+// of returns an object by its UID, nil when there is none.
+func (f *found) of(uid types.UID) *unstructured.Unstructured {
+	text, isPacked := f.packed[uid]
+	if !isPacked {
+		return f.byUID[uid]
+	}
+	if f.last == nil || f.last.GetUID() != uid {
+		f.last = &unstructured.Unstructured{}
+		_ = json.Unmarshal(text, &f.last.Object) // pack has made it
+	}
+	return f.last
 }
 
 type listing struct {
@@ -237,25 +266,41 @@ func (r *Reader) many(p place) bool {
 // inList finds the whole of a node in a list: that of all objects if there is one, and
 // otherwise that of those that are being deleted.
 func (r *Reader) inList(n graph.Node, p place) (*unstructured.Unstructured, error) {
-	of, known := r.indexes[p]
+	list, known := r.indexes[p]
 	if !known {
-		l, listed := r.lists[p]
-		if !listed {
-			l.items, l.err = r.source.Cluster.ListTerminating(r.ctx, p.resource, p.namespace)
-			r.note(p, l.err)
-		}
-		of = found{byUID: map[types.UID]*unstructured.Unstructured{}, err: l.err}
-		for i := range l.items {
-			if uid := l.items[i].GetUID(); !r.gone(uid) {
-				of.byUID[uid] = &l.items[i]
-			}
-		}
-		r.indexes[p] = of
+		list = r.indexed(p)
+		r.indexes[p] = list
 	}
-	if full := of.byUID[n.UID()]; full != nil || of.err != nil {
-		return full, of.err
+	if list.err != nil {
+		return nil, list.err
+	}
+	if full := list.of(n.UID()); full != nil {
+		return full, nil
 	}
 	return nil, apierrors.NewNotFound(p.resource.GroupResource(), n.Name())
+}
+
+// indexed finds the objects of the list that was read, or else those that are being
+// deleted.
+func (r *Reader) indexed(p place) *found {
+	if l, listed := r.lists[p]; listed {
+		list := &found{err: l.err, byUID: map[types.UID]*unstructured.Unstructured{}}
+		for i := range l.items {
+			if uid := l.items[i].GetUID(); !r.gone(uid) {
+				list.byUID[uid] = &l.items[i]
+			}
+		}
+		return list
+	}
+	list := &found{packed: map[types.UID][]byte{}}
+	list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, func(o *unstructured.Unstructured) error {
+		if o.GetDeletionTimestamp() == nil || r.gone(o.GetUID()) {
+			return nil
+		}
+		return list.pack(o)
+	})
+	r.note(p, list.err)
+	return list
 }
 
 // List lists whole objects, in the namespace or everywhere.
@@ -284,14 +329,53 @@ func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, 
 	if _, known := r.lists[all]; known {
 		return r.List(Pods, namespace)
 	}
-	l, known := r.claimants[namespace]
-	if !known {
-		l.items, l.err = r.source.Cluster.ListMentioning(r.ctx, Pods, namespace, "persistentVolumeClaim", "ephemeral")
-		l.items = slices.DeleteFunc(l.items, func(o unstructured.Unstructured) bool { return r.gone(o.GetUID()) })
-		r.claimants[namespace] = l
-		r.note(all, l.err)
+	if _, known := r.claimants[namespace]; !known {
+		r.readClaimants(namespace)
 	}
+	l := r.claimants[namespace]
+	r.note(all, l.err)
 	return l.items, l.err
+}
+
+// aheadOf is how many namespaces are read at once when one after the other is asked for.
+const aheadOf = 4
+
+// readClaimants reads the pods with claims of a namespace, and when it is not the first
+// one those of the next that have terminating claims, too: they are asked for in order.
+func (r *Reader) readClaimants(namespace string) {
+	namespaces := []string{namespace}
+	if len(r.claimants) > 1 {
+		for _, n := range r.Instances(Claims.GroupResource()) {
+			if next := n.Namespace(); len(namespaces) < aheadOf && next > namespace && n.BeingDeleted() && next != namespaces[len(namespaces)-1] {
+				namespaces = append(namespaces, next)
+			}
+		}
+	}
+	read := make([]listing, len(namespaces))
+	var group sync.WaitGroup
+	for i, namespace := range namespaces {
+		group.Go(func() { read[i] = r.podsWithClaims(namespace) })
+	}
+	group.Wait()
+	for i, namespace := range namespaces {
+		if _, known := r.claimants[namespace]; !known {
+			r.claimants[namespace] = read[i]
+		}
+	}
+}
+
+// podsWithClaims may be called by several goroutines: it asks the cluster alone.
+func (r *Reader) podsWithClaims(namespace string) (l listing) {
+	l.err = r.source.Cluster.EachMentioning(r.ctx, Pods, namespace, []string{"persistentVolumeClaim", "ephemeral"}, func(o *unstructured.Unstructured) error {
+		if !r.gone(o.GetUID()) {
+			l.items = append(l.items, *o)
+		}
+		return nil
+	})
+	if l.err != nil {
+		l.items = nil
+	}
+	return l
 }
 
 // Each calls yield with the JSON of each object of a List everywhere, which must not be
@@ -318,8 +402,10 @@ func (r *Reader) Version(id graph.Identity) string {
 			return items[i].GetResourceVersion()
 		}
 	}
-	if o := r.indexes[place{resource, "", ""}].byUID[id.UID]; o != nil {
-		return o.GetResourceVersion()
+	if list := r.indexes[place{resource, "", ""}]; list != nil {
+		if o := list.of(id.UID); o != nil {
+			return o.GetResourceVersion()
+		}
 	}
 	return string(id.UID)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // world is a cluster that counts what it is asked.
 type world struct {
 	objects map[string]*unstructured.Unstructured // by resource/namespace/name
+	mu      sync.Mutex
 	asked   []string
 	failing string
 }
@@ -55,14 +57,20 @@ func (w *world) List(_ context.Context, resource schema.GroupVersionResource, na
 	return items, nil
 }
 
-func (w *world) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+func (w *world) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, yield func(*unstructured.Unstructured) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	items, err := w.List(ctx, resource, namespace)
-	w.asked[len(w.asked)-1] += " terminating"
-	return items, err
-}
-
-func (w *world) ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, _ ...string) ([]unstructured.Unstructured, error) {
-	return w.List(ctx, resource, namespace)
+	if w.failing == resource.Resource+"/"+namespace {
+		err = errors.New("broken")
+	}
+	w.asked[len(w.asked)-1] += " with " + strings.Join(fields, ", ")
+	for i := range items {
+		if err == nil {
+			err = yield(&items[i])
+		}
+	}
+	return err
 }
 
 func (w *world) Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func([]byte) error) error {
@@ -89,6 +97,7 @@ func crowd(resource *graph.Resource, n int) (*world, *graph.Graph) {
 		o.SetNamespace("shop")
 		o.SetName(name)
 		o.SetUID(types.UID(name))
+		o.SetDeletionTimestamp(&metav1.Time{Time: now})
 		w.objects[resource.GroupVersionResource.Resource+"/shop/"+name] = o
 	}
 	return w, graph.New(s)
@@ -104,8 +113,8 @@ func TestWhole(t *testing.T) {
 		asked    []string
 	}{
 		"a few":           {configMaps, 3, []string{"get configmaps/shop/o0", "get configmaps/shop/o1", "get configmaps/shop/o2"}},
-		"many":            {configMaps, 30, []string{"list configmaps/ terminating"}},
-		"a crowd of pods": {pods, 30, []string{"list pods/shop terminating"}},
+		"many":            {configMaps, 30, []string{"list configmaps/ with deletionTimestamp"}},
+		"a crowd of pods": {pods, 30, []string{"list pods/shop with deletionTimestamp"}},
 	} {
 		w, g := crowd(test.resource, test.objects)
 		r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Now: now})
@@ -118,6 +127,62 @@ func TestWhole(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.asked, w.asked); diff != "" {
 			t.Errorf("%s: asked (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The pods of namespaces that are asked about one after the other are listed once each, and
+// those of a namespace without terminating claims not ahead of time.
+func TestPodsWithClaims(t *testing.T) {
+	claims := &graph.Resource{GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true}
+	w, s := &world{objects: map[string]*unstructured.Unstructured{}}, &graph.Snapshot{}
+	for i := range 9 {
+		claim := graph.Object{Resource: claims, Namespace: fmt.Sprint("ns", i), Name: "data", UID: types.UID(fmt.Sprint("c", i))}
+		if i != 7 {
+			claim.DeletionTimestamp = &metav1.Time{Time: now}
+		}
+		s.Add(claim)
+		pod := &unstructured.Unstructured{}
+		pod.SetName(fmt.Sprint("p", i))
+		w.objects[fmt.Sprintf("pods/ns%d/p", i)] = pod
+	}
+	w.failing = "pods/ns5"
+	r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: graph.New(s), Now: now})
+	want := []string{}
+	for i := range 9 {
+		if i == 7 {
+			continue
+		}
+		namespace := fmt.Sprint("ns", i)
+		want = append(want, "list pods/"+namespace+" with persistentVolumeClaim, ephemeral")
+		switch items, err := r.PodsWithClaims(namespace); {
+		case i == 5 && err == nil:
+			t.Errorf("%s: no error", namespace)
+		case i != 5 && (err != nil || len(items) != 1 || items[0].GetName() != fmt.Sprint("p", i)):
+			t.Errorf("%s: %v, error %v", namespace, items, err)
+		}
+	}
+	slices.Sort(w.asked) // several at once
+	if diff := cmp.Diff(want, w.asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "ns5") {
+		t.Errorf("unread: %q", unread)
+	}
+}
+
+// A second look waits for what is left of the time since the objects were listed.
+func TestSettle(t *testing.T) {
+	for passed, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 3 * time.Second, 9 * time.Second: 0} {
+		var waited time.Duration
+		r := evidence.New(t.Context(), evidence.Source{
+			Wait: func(_ context.Context, d time.Duration) { waited += d }, Passed: func() time.Duration { return passed },
+		})
+		for range 2 {
+			r.Settle(5 * time.Second)
+		}
+		if waited != want {
+			t.Errorf("%s had passed, and it waited for %s, not %s", passed, waited, want)
 		}
 	}
 }

@@ -265,19 +265,16 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 	return items, nil
 }
 
-// ListTerminating implements evidence.Cluster.
-func (s *World) ListTerminating(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+// EachMentioning implements evidence.Cluster.
+func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, yield func(*unstructured.Unstructured) error) error {
 	items, err := s.List(ctx, resource, namespace)
-	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool { return o.GetDeletionTimestamp() == nil }), err
-}
-
-// ListMentioning implements evidence.Cluster.
-func (s *World) ListMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields ...string) ([]unstructured.Unstructured, error) {
-	items, err := s.List(ctx, resource, namespace)
-	return slices.DeleteFunc(items, func(o unstructured.Unstructured) bool {
-		text, err := json.Marshal(o.Object)
-		return err == nil && !slices.ContainsFunc(fields, func(f string) bool { return strings.Contains(string(text), `"`+f+`"`) })
-	}), err
+	for i := range items {
+		text, encodingErr := json.Marshal(items[i].Object)
+		if err = cmp.Or(err, encodingErr); err == nil && slices.ContainsFunc(fields, func(f string) bool { return strings.Contains(string(text), `"`+f+`"`) }) {
+			err = yield(&items[i])
+		}
+	}
+	return err
 }
 
 // Each implements evidence.Cluster.
