@@ -232,9 +232,10 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	n, err := io.ReadFull(body, start[:])
 	whole := io.MultiReader(bytes.NewReader(start[:n]), body)
 	var list wire.List
-	if err == nil && wire.Recognizes(start[:]) {
+	switch {
+	case err == nil && wire.Recognizes(start[:]):
 		list, err = p.decoder.Decode(whole, add)
-	} else {
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		list, err = decodeJSON(whole, add)
 	}
 	if err != nil {

@@ -114,12 +114,17 @@ func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 	var group sync.WaitGroup
 	inFlight := r.inFlight(work)
 	s := newSchedule(work, inFlight)
+	quiet := &silence{answers: func() bool { return ctx.Err() != nil || r.listsAnything(ctx) }}
 	for range min(inFlight, len(work)) {
 		group.Go(func() {
 			p := r.newPageReader(labels)
 			for l := s.take(); l != nil; l = s.take() {
 				progress.began(l)
-				more, err := p.known(ctx, l)
+				more, err := false, quiet.broken()
+				if err == nil {
+					more, err = p.known(ctx, l)
+					quiet.took(err)
+				}
 				progress.read(l)
 				parts := l.ended(more, err)
 				if !more {

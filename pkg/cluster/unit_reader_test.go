@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,6 +155,46 @@ func TestTimeout(t *testing.T) {
 		configmaps /: Timeout
 		nodes /: Forbidden
 		nodes /n: Timeout`, contents(s.snapshot(r, Scope{})))
+}
+
+// When no list is answered any more, those that are left are not waited for; while a short
+// one is, each gets its time.
+func TestSilence(t *testing.T) {
+	const types = 40
+	for answers, most := range map[bool]int64{true: types, false: mostSilent + listsInFlight} {
+		s := newAPIServer(t)
+		text := "v1 Namespace namespaces cluster delete list watch get\n"
+		var asked atomic.Int64
+		silent := func(w http.ResponseWriter, r *http.Request) {
+			asked.Add(1)
+			hang(w, r)
+		}
+		for i := range types {
+			text += fmt.Sprintf("group%02d.example.com/v1 Thing things cluster delete list watch get\n", i)
+			s.on("GET", fmt.Sprintf("/apis/group%02d.example.com/v1/things", i), always, silent)
+		}
+		s.serve(text)
+		if !answers {
+			s.on("GET", "/api/v1/namespaces", always, hang)
+		}
+		config, stats := ReadOnly(&rest.Config{Host: s.URL, Timeout: 100 * time.Millisecond})
+		r, err := NewReader(t.Context(), config, stats, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		given := int64(0)
+		for _, u := range s.snapshot(r, Scope{}).Unlisted() {
+			if u.Reason != graph.Timeout {
+				t.Errorf("%s: %s, %s", u.GroupVersionResource, u.Reason, u.Message)
+			}
+			if strings.Contains(u.Message, "not asked for") {
+				given++
+			}
+		}
+		if n := asked.Load(); n > most || answers && (n < types || given > 0) || !answers && given == 0 {
+			t.Errorf("the server answers a short list: %t; %d lists were asked for, %d given up", answers, n, given)
+		}
+	}
 }
 
 // Both ways of discovery come to the same: what the garbage collector handles,

@@ -29,7 +29,7 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 		return nil
 	}
 	var holds []hold
-	for _, finalizer := range o.Finalizers {
+	for _, finalizer := range w.finalizers(n) {
 		if isCollectors(finalizer) {
 			continue
 		}

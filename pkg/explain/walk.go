@@ -275,7 +275,7 @@ func (w *walker) holds(n graph.Node) []hold {
 		}
 		holds = append(holds, left...)
 	}
-	for i, finalizer := range o.Finalizers {
+	for i, finalizer := range w.finalizers(n) {
 		holds = append(holds, w.finalizer(n, i, finalizer)...)
 	}
 	switch {
@@ -292,6 +292,20 @@ func (w *walker) holds(n graph.Node) []hold {
 		holds = append(holds, w.halfDeleted(n))
 	}
 	return holds
+}
+
+// mostFinalizers is the number of finalizers of one object that are looked at. Nobody needs
+// as many; who can write an object can give it tens of thousands.
+const mostFinalizers = 100
+
+// finalizers returns the finalizers of an object, the first if there are very many.
+func (w *walker) finalizers(n graph.Node) []string {
+	all := n.Object().Finalizers
+	if len(all) <= mostFinalizers {
+		return all
+	}
+	w.evidence.NoteUnread(fmt.Sprintf("who removes the finalizers of %s beyond the first %d: it has %d", n.Identity(), mostFinalizers, len(all)))
+	return all[:mostFinalizers]
 }
 
 // halfDeleted is an object that nothing holds and that is still there.

@@ -79,6 +79,11 @@ func (s *Service) words(safe bool) string {
 	return s.Because
 }
 
+// mostFinalizers is the number of foreign finalizers of one object that are judged: who
+// removes the others is not known. Nobody needs as many; who can write an object can give
+// it tens of thousands.
+const mostFinalizers = 100
+
 // services judges the foreign finalizers of all that goes.
 func (l *looker) services() []Service {
 	var nodes []graph.Node
@@ -90,9 +95,11 @@ func (l *looker) services() []Service {
 	slices.SortFunc(nodes, graph.Node.Compare)
 	var all []Service
 	for _, n := range nodes {
+		judged := 0
 		for _, finalizer := range n.Object().Finalizers {
-			if isForeign(finalizer) {
+			if isForeign(finalizer) && judged < mostFinalizers {
 				all = append(all, l.service(n, finalizer))
+				judged++
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -232,10 +233,7 @@ func wantedFinalizer(finalizers []string, policy defaultPolicy, options metav1.D
 }
 
 func sameSet(a, b []string) bool {
-	in := func(list []string) func(string) bool {
-		return func(f string) bool { return !slices.Contains(list, f) }
-	}
-	return !slices.ContainsFunc(a, in(b)) && !slices.ContainsFunc(b, in(a))
+	return len(a)+len(b) == 0 || sets.New(a...).Equal(sets.New(b...))
 }
 
 // endsWith reports whether an update takes the last finalizer off an object

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -126,12 +127,14 @@ func (s *Server) fate(o *graph.Object, gone bool) Fate {
 // when one of the waits surely does not end.
 func unknowns(waits []Wait) []string {
 	var reasons []string
+	seen := sets.New[string]()
 	for _, w := range waits {
 		switch {
-		case w.isCallers() || slices.Contains(reasons, w.Unknown):
+		case w.isCallers() || seen.Has(w.Unknown):
 		case w.Unknown == "":
 			return nil
 		default:
+			seen.Insert(w.Unknown)
 			reasons = append(reasons, w.Unknown)
 		}
 	}
