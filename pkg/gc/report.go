@@ -448,6 +448,17 @@ func (c *Collector) abandoned(v view) bool {
 	return len(v.object.OwnerReferences) > 0
 }
 
+// mostNamed is the number of finalizers that a reason names.
+const mostNamed = 20
+
+// named names finalizers, and counts those that are too many.
+func named(finalizers []string) string {
+	if len(finalizers) <= mostNamed {
+		return strings.Join(finalizers, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(finalizers[:mostNamed], ", "), len(finalizers)-mostNamed)
+}
+
 // explain says what a terminating object waits for.
 func (c *Collector) explain(o *Outcome, v view, f fate) {
 	var reasons []string
@@ -457,7 +468,7 @@ func (c *Collector) explain(o *Outcome, v view, f fate) {
 		}
 	}
 	if len(o.Finalizers) > 0 {
-		reasons = append(reasons, "finalizer "+strings.Join(o.Finalizers, ", "))
+		reasons = append(reasons, "finalizer "+named(o.Finalizers))
 	}
 	if grace := v.object.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
 		reasons = append(reasons, "its kubelet must end it")

@@ -50,6 +50,12 @@ func TestOutcomes(t *testing.T) {
 				configmap/c Remaining: finalizer x`,
 		},
 		{
+			name:     "very many finalizers",
+			world:    "configmap/a finalizers=a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v",
+			do:       "delete a Background",
+			outcomes: "configmap/a Remaining: finalizer a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, and 2 more",
+		},
+		{
 			name:     "a pod in its grace period",
 			world:    "pod/p deleting grace=30 finalizers=x",
 			do:       "delete p Background",
