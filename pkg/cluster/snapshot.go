@@ -123,7 +123,9 @@ func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 				more, err := false, quiet.broken()
 				if err == nil {
 					more, err = p.known(ctx, l)
-					quiet.took(err)
+					if err != nil || len(l.pages) > 0 { // and not that it is to be read in pages now
+						quiet.took(err)
+					}
 				}
 				progress.read(l)
 				parts := l.ended(more, err)
