@@ -33,7 +33,7 @@ type drawing struct {
 const (
 	nameWidth    = 7.3  // of a letter of a name: 12 px of a font of one width
 	headingSize  = 10.5 // of the letters of a heading or a note
-	bold         = 1.08 // how much wider bold letters are
+	bold         = 1.18 // how much wider bold letters are
 	padding      = 10
 	lineHeight   = 15
 	rowGap       = 10
@@ -104,7 +104,8 @@ func (p *Picture) size(n *Node) (w, h int) {
 }
 
 // ems is the width of a text in a font without serifs, over its size. That of a
-// letter is the widest of the usual fonts, so that no text leaves its box.
+// letter is the widest of the usual fonts, which are those of DejaVu Sans, so that no text
+// leaves its box.
 func ems(s string) float64 {
 	sum := 0.0
 	for _, r := range s {
@@ -112,13 +113,13 @@ func ems(s string) float64 {
 		case width(r) == 2:
 			sum += 1.1
 		case strings.ContainsRune("WM@%mw…", r):
-			sum += 0.96
+			sum += 0.99
 		case strings.ContainsRune("ijltfrI.,:;|'()[]!- ·/", r):
-			sum += 0.37
+			sum += 0.42
 		case r >= 0x80, unicode.IsUpper(r):
 			sum += 0.79
 		default:
-			sum += 0.58
+			sum += 0.64
 		}
 	}
 	return sum

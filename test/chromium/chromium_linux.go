@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,6 +33,9 @@ type Page struct {
 	in      io.Writer
 	session string
 	id      int
+	// ended is closed when the browser has ended, and said is what it wrote for people.
+	ended chan struct{}
+	said  bytes.Buffer
 
 	mu       sync.Mutex
 	answers  map[int]chan answer
@@ -63,17 +67,17 @@ func Start(t testing.TB) *Page {
 	}
 	cmd := exec.Command(program(programs.Path), "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
 		"--disable-background-networking", "--disable-component-update", "--no-first-run", "--disable-dev-shm-usage", "--user-data-dir="+t.TempDir())
-	cmd.Env, cmd.ExtraFiles = programs.Environ(), []*os.File{toBrowser, fromBrowser}
+	p := &Page{t: t, in: in, answers: map[int]chan answer{}, ended: make(chan struct{})}
+	cmd.Env, cmd.ExtraFiles, cmd.Stderr = programs.Environ(), []*os.File{toBrowser, fromBrowser}, &p.said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = toBrowser.Close(), fromBrowser.Close() // the browser's ends
-	p := &Page{t: t, in: in, answers: map[int]chan answer{}}
 	go p.listen(out)
 	t.Cleanup(func() {
 		p.session = ""
-		p.call("Browser.close", nil, nil)
-		_ = cmd.Wait() // it was told to end
+		_, _ = p.send("Browser.close", nil) // it may have ended
+		_ = cmd.Wait()                      // it was told to end
 		_, _ = in.Close(), out.Close()
 	})
 	p.attach()
@@ -110,9 +114,8 @@ func (p *Page) attach() {
 	}
 }
 
-// call sends a command and waits for its answer.
-func (p *Page) call(method string, params, result any) {
-	p.t.Helper()
+// send sends a command, and returns where its answer will be.
+func (p *Page) send(method string, params any) (<-chan answer, error) {
 	p.id++
 	message := map[string]any{"id": p.id, "method": method}
 	if params != nil {
@@ -123,32 +126,51 @@ func (p *Page) call(method string, params, result any) {
 	}
 	text, err := json.Marshal(message)
 	if err != nil {
-		p.t.Fatal(err)
+		return nil, err
 	}
 	answers := make(chan answer, 1)
 	p.mu.Lock()
 	p.answers[p.id] = answers
 	p.mu.Unlock()
-	if _, err := p.in.Write(append(text, 0)); err != nil {
-		p.t.Fatalf("talking to the browser: %v", err)
+	_, err = p.in.Write(append(text, 0))
+	return answers, err
+}
+
+// call sends a command and waits for its answer.
+func (p *Page) call(method string, params, result any) {
+	p.t.Helper()
+	answers, err := p.send(method, params)
+	if err == nil {
+		select {
+		case a := <-answers:
+			p.take(method, a, result)
+			return
+		case <-p.ended:
+			err = errors.New("it has ended")
+		case <-time.After(2 * time.Minute):
+			err = errors.New("it does not answer")
+		}
 	}
-	select {
-	case a := <-answers:
-		if a.Error != nil {
-			p.t.Fatalf("%s: %s", method, a.Error.Message)
-		}
-		if result != nil {
-			if err := json.Unmarshal(a.Result, result); err != nil {
-				p.t.Fatalf("%s: %v: %s", method, err, a.Result)
-			}
-		}
-	case <-time.After(2 * time.Minute):
-		p.t.Fatalf("%s: the browser does not answer", method)
+	p.t.Fatalf("%s: talking to the browser: %v\n%s", method, err, p.said.String())
+}
+
+// take takes an answer.
+func (p *Page) take(method string, a answer, result any) {
+	p.t.Helper()
+	if a.Error != nil {
+		p.t.Fatalf("%s: %s", method, a.Error.Message)
+	}
+	if result == nil {
+		return
+	}
+	if err := json.Unmarshal(a.Result, result); err != nil {
+		p.t.Fatalf("%s: %v: %s", method, err, a.Result)
 	}
 }
 
 // listen takes what the browser says until it ends.
 func (p *Page) listen(out io.Reader) {
+	defer close(p.ended)
 	reader := bufio.NewReader(out)
 	for {
 		text, err := reader.ReadBytes(0)

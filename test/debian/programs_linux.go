@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -54,8 +55,19 @@ func Find(name string, programs, packages []string) (Programs, error) {
 	if missing = notIn(path, programs); missing != "" {
 		return Programs{}, fmt.Errorf("there is no %s", missing)
 	}
-	libraries, err := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-*"))
-	return Programs{Path: path, Libraries: strings.Join(libraries, string(filepath.ListSeparator))}, err
+	return Programs{Path: path, Libraries: strings.Join(libraries(dir), string(filepath.ListSeparator))}, nil
+}
+
+// libraries returns the directories of the unpacked packages that have libraries: those that
+// every program looks in, and those of some libraries alone, which look for them where they
+// would be installed.
+func libraries(dir string) []string {
+	shared, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-*")) // the pattern is right
+	private, _ := filepath.Glob(filepath.Join(dir, "usr/lib/*-linux-*/*/lib*.so*"))
+	for _, library := range private {
+		shared = append(shared, filepath.Dir(library))
+	}
+	return slices.Compact(shared)
 }
 
 // notIn returns a program that is not in the path, empty when all are.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -16,6 +17,10 @@ import (
 )
 
 func init() { commands["terminal"] = terminal }
+
+// takenOff is a line that was taken off the terminal again: of progress, which a busy
+// machine shows.
+var takenOff = regexp.MustCompile(`[^\n]*\r\x1b\[K`)
 
 // terminal FILE QUESTION KEYS PROGRAM [ARGUMENT...] runs the program on a
 // terminal, presses the keys once the question is there, and writes to the file
@@ -57,7 +62,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		code = exit.ExitCode()
 	}
-	text := strings.ReplaceAll(string(shown), "\r\n", "\n") + fmt.Sprintf("exit code %d\n", code)
+	text := takenOff.ReplaceAllString(strings.ReplaceAll(string(shown), "\r\n", "\n"), "") + fmt.Sprintf("exit code %d\n", code)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
 }
 
