@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -98,48 +99,25 @@ func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *graph.Facts) 
 	f.CRDs[o.UID] = facts
 }
 
-// pod is what PodFacts are taken from: a part of corev1.Pod, so that long lists
-// cost little to decode.
-type pod struct {
-	Metadata struct {
-		Name        string            `json:"name"`
-		UID         types.UID         `json:"uid"`
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Spec struct {
-		NodeName                      string `json:"nodeName"`
-		TerminationGracePeriodSeconds int64  `json:"terminationGracePeriodSeconds"`
-		Volumes                       []struct {
-			Name  string `json:"name"`
-			Claim *struct {
-				Name string `json:"claimName"`
-			} `json:"persistentVolumeClaim"`
-			Ephemeral *struct{} `json:"ephemeral"`
-		} `json:"volumes"`
-	} `json:"spec"`
-	Status struct {
-		Phase string `json:"phase"`
-	} `json:"status"`
-}
-
-func (p *pod) facts() graph.PodFacts {
-	_, mirror := p.Metadata.Annotations[corev1.MirrorPodAnnotationKey]
-	return graph.PodFacts{
-		NodeName: p.Spec.NodeName, Phase: p.Status.Phase, Mirror: mirror,
-		TerminationGracePeriodSeconds: p.Spec.TerminationGracePeriodSeconds, Claims: p.claims(),
+func factsOf(p *corev1.Pod) graph.PodFacts {
+	_, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]
+	facts := graph.PodFacts{NodeName: p.Spec.NodeName, Phase: string(p.Status.Phase), Mirror: mirror, Claims: claims(p)}
+	if seconds := p.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		facts.TerminationGracePeriodSeconds = *seconds
 	}
+	return facts
 }
 
 // claims returns the names of the claims that the pod uses. That of an ephemeral volume
 // is made for the pod (k8s.io/component-helpers/storage/ephemeral, VolumeClaimName).
-func (p *pod) claims() []string {
+func claims(p *corev1.Pod) []string {
 	var names []string
-	for _, v := range p.Spec.Volumes {
-		switch {
-		case v.Claim != nil:
-			names = append(names, v.Claim.Name)
+	for i := range p.Spec.Volumes {
+		switch v := &p.Spec.Volumes[i]; {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
 		case v.Ephemeral != nil:
-			names = append(names, p.Metadata.Name+"-"+v.Name)
+			names = append(names, p.Name+"-"+v.Name)
 		}
 	}
 	return names
@@ -156,17 +134,17 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Fac
 	for namespace, wanted := range in {
 		if wanted > maxPodGets {
 			group.Go(func() error {
-				r.listPodFacts(ctx, namespace, func(p *pod) {
+				r.listPodFacts(ctx, namespace, func(p *corev1.Pod) {
 					mu.Lock()
 					defer mu.Unlock()
-					f.Pods[p.Metadata.UID] = p.facts()
+					f.Pods[p.UID] = factsOf(p)
 				})
 				return nil
 			})
 		}
 	}
 	pods = slices.DeleteFunc(pods, func(o graph.Object) bool { return in[o.Namespace] > maxPodGets })
-	found := make([]pod, len(pods))
+	found := make([]corev1.Pod, len(pods))
 	for i := range pods {
 		group.Go(func() error {
 			_ = r.read(ctx, &found[i], pods[i].Resource.Path(pods[i].Namespace, pods[i].Name)...) // what cannot be read is missing
@@ -174,21 +152,18 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Fac
 		})
 	}
 	_ = group.Wait() // no function fails
-	for i, p := range found {
-		if p.Metadata.UID == pods[i].UID {
-			f.Pods[p.Metadata.UID] = p.facts()
+	for i := range found {
+		if p := &found[i]; p.UID == pods[i].UID {
+			f.Pods[p.UID] = factsOf(p)
 		}
 	}
 }
 
-// listPodFacts calls keep with the pods of a namespace, as far as they can be read.
-func (r *Reader) listPodFacts(ctx context.Context, namespace string, keep func(*pod)) {
-	_ = r.eachWhole(ctx, corev1.SchemeGroupVersion.WithResource("pods"), namespace, "", func(item []byte) error { // what cannot be read is missing
-		var p pod
-		if err := json.Unmarshal(item, &p); err != nil {
-			return err
-		}
-		keep(&p)
+// listPodFacts calls keep with the pods of a namespace, as far as they can be read, with
+// some of them maybe twice.
+func (r *Reader) listPodFacts(ctx context.Context, namespace string, keep func(*corev1.Pod)) {
+	_ = r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("pods"), "Pod", namespace, func() {}, func(o runtime.Object) error { // what cannot be read is missing
+		keep(o.(*corev1.Pod))
 		return nil
 	})
 }

@@ -76,6 +76,8 @@ func (r *Reader) far() bool { return r.stats.shortest() >= farTrip }
 type listing struct {
 	resource  *graph.Resource
 	namespace string
+	// fields selects objects by fields; empty selects all.
+	fields string
 	// fallback names the namespaces to list one by one when the list of all is
 	// forbidden. It is asked only then.
 	fallback func() []string
@@ -119,12 +121,36 @@ type pageReader struct {
 	decoder wire.Decoder
 	packer  graph.Packer
 	objects int // of the page that was read last
+
+	// accept is the form in which pages are asked for.
+	accept string
+	// decode decodes a page while it comes in, and calls count for each object.
+	decode func(l *listing, body io.Reader) (wire.List, error)
+	// begin drops what came of a list, which is read from its beginning.
+	begin func(l *listing)
 }
 
-// newPageReader returns a pageReader that keeps the labels with the keys, or
+// newPageReader returns a pageReader of metadata that keeps the labels with the keys, or
 // all if there are none.
 func (r *Reader) newPageReader(labels []string) *pageReader {
-	return &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}}
+	p := &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}, accept: acceptLists}
+	p.decode = func(l *listing, body io.Reader) (wire.List, error) {
+		return decodeList(&p.decoder, body, func(o *graph.Object) error {
+			o.Resource = l.resource
+			p.packer.Add(o)
+			return p.count()
+		})
+	}
+	p.begin = func(l *listing) { l.pages = nil }
+	return p
+}
+
+// count counts an object of a page.
+func (p *pageReader) count() error {
+	if p.objects++; p.objects > mostObjects {
+		return fmt.Errorf("the list does not end: there are more than %d objects", mostObjects)
+	}
+	return nil
 }
 
 // next reads the listing's next page and reports whether there are more. A server
@@ -142,15 +168,17 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 	}
 	p.reader.stats.pages.Add(1)
 	list, err := p.read(ctx, l)
-	page := p.packer.Batch()
+	page := p.packer.Batch() // also of a page that broke off: the next may be of another list
 	switch {
 	case err == nil:
 	case l.way == fromCache && ctx.Err() == nil && mayComeInPages(err):
+		p.begin(l)
 		l.way = inPages
 		p.reader.cacheFailed(ctx, l, err)
 		return true, nil
 	case l.token != "" && l.way == inPages && apierrors.IsResourceExpired(err):
-		l.pages, l.token, l.way, l.paging = nil, "", afresh, paging{}
+		p.begin(l)
+		l.token, l.way, l.paging = "", afresh, paging{}
 		return true, nil
 	default:
 		return false, err
@@ -202,7 +230,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	if p.reader.far() && l.namespace != "" {
 		lists = p.reader.bulkFar
 	}
-	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", acceptLists)
+	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", p.accept)
 	p.reader.choose(request, l)
 	silent := func() bool { return false }
 	if l.way == fromCache {
@@ -220,24 +248,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 		return wire.List{}, err
 	}
 	p.objects = 0
-	add := func(o *graph.Object) error {
-		if p.objects++; p.objects > mostObjects {
-			return fmt.Errorf("the list does not end: there are more than %d objects", mostObjects)
-		}
-		o.Resource = l.resource
-		p.packer.Add(o)
-		return nil
-	}
-	var start [4]byte
-	n, err := io.ReadFull(body, start[:])
-	whole := io.MultiReader(bytes.NewReader(start[:n]), body)
-	var list wire.List
-	switch {
-	case err == nil && wire.Recognizes(start[:]):
-		list, err = p.decoder.Decode(whole, add)
-	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		list, err = decodeJSON(whole, add)
-	}
+	list, err := p.decode(l, body)
 	if err != nil {
 		err = fmt.Errorf("reading the list of %s: %w", l.resource.GroupResource(), err)
 	}
@@ -260,6 +271,9 @@ func (r *Reader) choose(request *rest.Request, l *listing) {
 	if l.token != "" {
 		request.Param("continue", l.token)
 	}
+	if l.fields != "" {
+		request.Param("fieldSelector", l.fields)
+	}
 }
 
 // caches reports whether the listing had better be read in one piece from the API
@@ -268,7 +282,7 @@ func (r *Reader) choose(request *rest.Request, l *listing) {
 // (apiserver/pkg/storage/cacher/watch_cache.go, Compact), and then goes over all that is
 // left of the list for each (store/store_btree.go, ListPrefix).
 func (r *Reader) caches(ctx context.Context, l *listing) bool {
-	return r.options.PageSize == AutoPageSize && !r.cacheFails(l) && r.Server(ctx).StreamsFromCache()
+	return r.options.PageSize == AutoPageSize && l.fields == "" && !r.cacheFails(l) && r.Server(ctx).StreamsFromCache()
 }
 
 // cacheFails reports whether lists of the group could not be read from the cache
@@ -327,9 +341,29 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 	}
 }
 
-// decodeJSON decodes a list of metadata, or of whole objects, while it comes in. As
-// client-go's metadata client does, it takes nothing else for one.
-func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
+// recognizes reports whether a body is in protobuf, and returns all of it.
+func recognizes(body io.Reader) (packed bool, whole io.Reader) {
+	var start [4]byte
+	n, err := io.ReadFull(body, start[:])
+	whole = bytes.NewReader(start[:n])
+	if err == nil || !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		whole = io.MultiReader(whole, body) // which knows its error
+	}
+	return err == nil && wire.Recognizes(start[:]), whole
+}
+
+// decodeList decodes a list of metadata in either encoding while it comes in.
+func decodeList(decoder *wire.Decoder, body io.Reader, add func(*graph.Object) error) (wire.List, error) {
+	packed, whole := recognizes(body)
+	if packed {
+		return decoder.Decode(whole, add)
+	}
+	return decodeJSON(whole, func(text []byte) error { return decodeItem(text, add) })
+}
+
+// decodeJSON splits a list of metadata, or of whole objects, while it comes in, into the
+// JSON of its objects. As client-go's metadata client does, it takes nothing else for one.
+func decodeJSON(r io.Reader, item func(text []byte) error) (wire.List, error) {
 	var list metav1.PartialObjectMetadataList
 	in := &boundedReader{r, longestAnswer, longestAnswer}
 	d := stdjson.NewDecoder(in)
@@ -345,7 +379,11 @@ func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
 		case "items":
 			return eachOf(d, func() error {
 				in.left = in.most
-				return decodeItem(d, add)
+				var text stdjson.RawMessage
+				if err := d.Decode(&text); err != nil {
+					return err
+				}
+				return item(text)
 			})
 		}
 		return d.Decode(&stdjson.RawMessage{})
@@ -363,12 +401,8 @@ func decodeJSON(r io.Reader, add func(*graph.Object) error) (wire.List, error) {
 	return result, nil
 }
 
-// decodeItem decodes an object of a list.
-func decodeItem(d *stdjson.Decoder, add func(*graph.Object) error) error {
-	var text stdjson.RawMessage
-	if err := d.Decode(&text); err != nil {
-		return err
-	}
+// decodeItem decodes the metadata of an object.
+func decodeItem(text []byte, add func(*graph.Object) error) error {
 	var item metav1.PartialObjectMetadata
 	if err := json.Unmarshal(text, &item); err != nil {
 		return err
@@ -379,15 +413,8 @@ func decodeItem(d *stdjson.Decoder, add func(*graph.Object) error) error {
 
 // listPages reads all pages of a list into l.objects.
 func (r *Reader) listPages(ctx context.Context, l *listing) error {
-	p := r.newPageReader(nil)
-	for {
-		more, err := p.next(ctx, l)
-		if err != nil {
-			return err
-		}
-		if !more {
-			break
-		}
+	if err := r.newPageReader(nil).all(ctx, l); err != nil {
+		return err
 	}
 	for _, page := range l.pages {
 		l.objects = slices.AppendSeq(l.objects, page.Objects())

@@ -92,9 +92,15 @@ func (r *recorder) note(request *http.Request, cached bool) {
 func (r *recorder) reader(t *testing.T, options cluster.Options) *cluster.Reader {
 	t.Helper()
 	r.attempts = map[string]int{}
-	server := httptest.NewServer(r)
+	return readerOf(t, r, options, r.timeout)
+}
+
+// readerOf connects a Reader to a server of the handler.
+func readerOf(t *testing.T, handler http.Handler, options cluster.Options, timeout time.Duration) *cluster.Reader {
+	t.Helper()
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL, Timeout: gocmp.Or(r.timeout, 30*time.Second)})
+	config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL, Timeout: gocmp.Or(timeout, 30*time.Second)})
 	reader, err := cluster.NewReader(t.Context(), config, stats, options)
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,10 @@ package cluster
 import (
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -36,6 +38,32 @@ func reduce(resource schema.GroupVersionResource, o *unstructured.Unstructured) 
 		reducePod(o.Object, "spec")
 	case "deployments", "statefulsets", "daemonsets":
 		reducePod(o.Object, "spec", "template", "spec")
+	}
+}
+
+// reduceTyped is reduce for objects in Go's types.
+func reduceTyped(object runtime.Object) {
+	o, ok := object.(metav1.Object)
+	if !ok {
+		return
+	}
+	pod, isPod := object.(*corev1.Pod)
+	if made := isPod && metav1.GetControllerOfNoCopy(o) == nil; o.GetDeletionTimestamp() == nil && !made {
+		o.SetManagedFields(nil)
+	}
+	delete(o.GetAnnotations(), lastApplied)
+	if !isPod {
+		return
+	}
+	s := &pod.Spec
+	s.Affinity, s.Tolerations, s.TopologySpreadConstraints, s.DNSConfig, s.HostAliases, s.SecurityContext, s.ImagePullSecrets = nil, nil, nil, nil, nil, nil, nil
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i, c := range list {
+			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args}
+			for _, e := range c.Env {
+				list[i].Env = append(list[i].Env, corev1.EnvVar{Name: e.Name})
+			}
+		}
 	}
 }
 

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	stdjson "encoding/json"
@@ -295,17 +294,6 @@ func (s *saver) justMade(o *graph.Object) bool {
 // ownObject is as much of an object as is needed to ask for it.
 func ownObject(o *graph.Object) graph.Object {
 	return graph.Object{Resource: o.Resource, Namespace: strings.Clone(o.Namespace), Name: strings.Clone(o.Name)}
-}
-
-// decodeList decodes a list of metadata in either encoding.
-func decodeList(decoder *wire.Decoder, body io.Reader, add func(*graph.Object) error) (wire.List, error) {
-	var start [4]byte
-	n, err := io.ReadFull(body, start[:])
-	whole := io.MultiReader(bytes.NewReader(start[:n]), body)
-	if err == nil && wire.Recognizes(start[:]) {
-		return decoder.Decode(whole, add)
-	}
-	return decodeJSON(whole, add)
 }
 
 // metadataEntry is the entry of an object of which only that is known.

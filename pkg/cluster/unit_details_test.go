@@ -234,7 +234,7 @@ func TestManyPodFacts(t *testing.T) {
 	for i := range maxPodGets + 1 {
 		s.add(fmt.Sprintf("pods shop/p%d\npods other/q%d\npods failing/r%d", i, i, i))
 	}
-	r := s.reader(Options{})
+	r := s.reader(Options{PageSize: DefaultPageSize})
 	var objects []graph.Object
 	for o := range s.snapshot(r, Scope{}).Objects() {
 		objects = append(objects, o)
@@ -242,14 +242,14 @@ func TestManyPodFacts(t *testing.T) {
 	page := func(pods, token string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"metadata": {"continue": %q}, "items": [%s]}`, token, pods)
+			fmt.Fprintf(w, `{"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": %q}, "items": [%s]}`, token, pods)
 		}
 	}
 	body := func(name string) string { return fmt.Sprintf(podBody, name, "n", "Running", "") }
 	s.on("GET", "/api/v1/namespaces/shop/pods", 1, page(body("p0")+","+body("p1"), "next"))
 	s.on("GET", "/api/v1/namespaces/shop/pods", 1, page(body("p2"), ""))
 	s.on("GET", "/api/v1/namespaces/other/pods", 1, page(body("q0"), "next"))
-	s.on("GET", "/api/v1/namespaces/other/pods", 1, status(http.StatusGone, metav1.StatusReasonExpired))
+	s.on("GET", "/api/v1/namespaces/other/pods", 1, forbidden())
 	s.on("GET", "/api/v1/namespaces/failing/pods", 1, forbidden())
 	f := r.Facts(t.Context(), objects)
 	var got []string
@@ -260,7 +260,7 @@ func TestManyPodFacts(t *testing.T) {
 	if strings.Join(got, " ") != "p0 p1 p2 q0" {
 		t.Errorf("pods %s", got)
 	}
-	same(t, "asked", "/api/v1/namespaces/shop/pods?continue=&limit=500\n/api/v1/namespaces/shop/pods?continue=next&limit=500",
+	same(t, "asked", "/api/v1/namespaces/shop/pods?limit=500\n/api/v1/namespaces/shop/pods?continue=next&limit=500",
 		s.asked("GET", "/api/v1/namespaces/shop"))
 	if f.NodesRead != true || len(s.asked("GET", "/api/v1/nodes/")) != 1 {
 		t.Errorf("nodes read %t, asked %s", f.NodesRead, s.asked("GET", "/api/v1/nodes/"))

@@ -175,7 +175,7 @@ func (r *report) String() string {
 			"from etcd: those of client-go's pager, and of **graph --chunk-size=500**. It collects its garbage before each run.\n" +
 			"**explain-stuck** waits for five seconds, which are in its time: no kube-controller-manager works here, and that it does nothing is only said of\n" +
 			"objects that do not change at a second look. Beyond what check reads, **collect** reads the pods of namespaces in which a claim is in deletion,\n" +
-			"and all Deployments, StatefulSets, DaemonSets and rights, as JSON: among them are the controllers of finalizers.", r.whole},
+			"and all Deployments, StatefulSets, DaemonSets and rights, whole: among them are the controllers of finalizers.", r.whole},
 		{"One Deployment", "The Deployment is in a namespace of a thousand objects. **requests of kubectl tree** sends what `kubectl tree deployment`\n" +
 			"sends, with the same client, and does nothing with the answers: kubectl tree itself does that and more.", r.roots},
 		{"A server that is far away", "The same server, with a round trip of 50 ms between it and the client; connections themselves are made at once. The bare\n" +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package wire decodes lists of object metadata while they stream in, and keeps
-// of each object what the ownership graph needs.
+// of each object what the ownership graph needs. Lists of whole objects it takes apart.
 //
 // The encoding is Kubernetes' protobuf envelope (apimachinery,
 // runtime/serializer/protobuf) around a PartialObjectMetadataList
@@ -14,11 +14,13 @@ package wire
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -46,14 +48,16 @@ type List struct {
 	Remaining int64
 }
 
-// KindError says that a body holds something else than a list of metadata.
+// KindError says that a body holds something else than the list that was asked for.
 type KindError struct {
 	APIVersion, Kind string
+	// Want is what was asked for, a list of metadata when it is empty.
+	Want metav1.TypeMeta
 }
 
 // Error implements error.
 func (e *KindError) Error() string {
-	return fmt.Sprintf("the server sent %s, %s instead of %s, %s", e.APIVersion, e.Kind, listAPIVersion, listKind)
+	return fmt.Sprintf("the server sent %s, %s instead of %s, %s", e.APIVersion, e.Kind, cmp.Or(e.Want.APIVersion, listAPIVersion), cmp.Or(e.Want.Kind, listKind))
 }
 
 // Decoder decodes lists, one after the other. It keeps its buffers, and strings
@@ -74,13 +78,29 @@ type Decoder struct {
 // list and is returned as it is. With any error, the objects that each was
 // called for are not the whole list.
 func (d *Decoder) Decode(r io.Reader, each func(*graph.Object) error) (List, error) {
+	return d.read(r, metav1.TypeMeta{APIVersion: listAPIVersion, Kind: listKind}, func(message []byte) error {
+		if err := d.item(message); err != nil {
+			return fmt.Errorf("decoding a list: %w", err)
+		}
+		return each(&d.object.Object)
+	})
+}
+
+// Split is Decode for a list of whole objects of the kind, whose messages it hands to each
+// as they are. They are valid until each returns.
+func (d *Decoder) Split(r io.Reader, want metav1.TypeMeta, each func(message []byte) error) (List, error) {
+	return d.read(r, want, each)
+}
+
+// read reads a list to its end, and calls each for the messages of its objects.
+func (d *Decoder) read(r io.Reader, want metav1.TypeMeta, each func(message []byte) error) (List, error) {
 	if d.stream.in == nil {
 		d.stream.in = bufio.NewReaderSize(nil, bufferSize)
 	}
 	d.stream.in.Reset(r)
 	defer d.stream.in.Reset(nil)
 	var list List
-	found, err := d.envelope(&list, each)
+	found, err := d.envelope(want, &list, each)
 	switch {
 	case err != nil:
 		return list, err
@@ -92,7 +112,7 @@ func (d *Decoder) Decode(r io.Reader, each func(*graph.Object) error) (List, err
 
 // envelope reads a runtime.Unknown: typeMeta = 1, raw = 2, and its encoding,
 // which is not used. It reports whether there was a list in it.
-func (d *Decoder) envelope(list *List, each func(*graph.Object) error) (found bool, err error) {
+func (d *Decoder) envelope(want metav1.TypeMeta, list *List, each func([]byte) error) (found bool, err error) {
 	s := &d.stream
 	s.left = endless
 	prefix, err := s.next(uint64(len(magic)))
@@ -110,7 +130,7 @@ func (d *Decoder) envelope(list *List, each func(*graph.Object) error) (found bo
 		case err != nil:
 			return found, fmt.Errorf("decoding a list: %w", err)
 		case number == 1:
-			kind, err = true, s.decode(length, checkKind)
+			kind, err = true, s.decode(length, func(message []byte) error { return checkKind(message, want) })
 		case number == 2 && found:
 			err = errors.New("decoding a list: the body has two")
 		case number == 2:
@@ -126,8 +146,8 @@ func (d *Decoder) envelope(list *List, each func(*graph.Object) error) (found bo
 }
 
 // checkKind reads a runtime.TypeMeta: apiVersion = 1, kind = 2.
-func checkKind(message []byte) error {
-	var got KindError
+func checkKind(message []byte, want metav1.TypeMeta) error {
+	got := KindError{Want: want}
 	for f := (fields{rest: message}); f.next(); {
 		switch f.number {
 		case 1:
@@ -136,14 +156,14 @@ func checkKind(message []byte) error {
 			got.Kind = string(f.bytes)
 		}
 	}
-	if got.APIVersion != listAPIVersion || got.Kind != listKind {
+	if got.APIVersion != want.APIVersion || got.Kind != want.Kind {
 		return &got
 	}
 	return nil
 }
 
-// list reads a PartialObjectMetadataList: metadata = 1, items = 2.
-func (d *Decoder) list(length uint64, list *List, each func(*graph.Object) error) error {
+// list reads a list, as all of Kubernetes' are: metadata = 1, items = 2.
+func (d *Decoder) list(length uint64, list *List, each func([]byte) error) error {
 	s := &d.stream
 	s.left = length
 	defer func() { s.left = endless }()
@@ -156,8 +176,9 @@ func (d *Decoder) list(length uint64, list *List, each func(*graph.Object) error
 		case number == 1:
 			err = s.decode(length, list.decode)
 		case number == 2:
-			if err = s.decode(length, d.item); err == nil {
-				if err := each(&d.object.Object); err != nil {
+			var message []byte
+			if message, err = s.next(length); err == nil {
+				if err := each(message); err != nil {
 					return err
 				}
 			}

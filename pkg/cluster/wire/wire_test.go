@@ -218,6 +218,39 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// A list of whole objects is taken apart into their messages, whatever they are.
+func TestSplit(t *testing.T) {
+	want := metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}
+	sent := &metav1.PartialObjectMetadataList{TypeMeta: want, ListMeta: metav1.ListMeta{Continue: "more"}}
+	for i := range 3 {
+		o := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("o", i), Annotations: map[string]string{"note": strings.Repeat("x", 300_000*i)}}}
+		sent.Items = append(sent.Items, o)
+	}
+	message := encode(t, sent)
+	var d Decoder
+	var got []string
+	list, err := d.Split(bytes.NewReader(message), want, func(item []byte) error {
+		var o metav1.PartialObjectMetadata
+		if err := o.Unmarshal(item); err != nil {
+			return err
+		}
+		got = append(got, o.Name)
+		return nil
+	})
+	if err != nil || list.Continue != "more" || strings.Join(got, " ") != "o0 o1 o2" {
+		t.Errorf("got %s, %+v, error %v", got, list, err)
+	}
+	var kind *KindError
+	other := metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}
+	if _, err := d.Split(bytes.NewReader(message), other, nil); !errors.As(err, &kind) || kind.Error() != "the server sent meta.k8s.io/v1, PartialObjectMetadataList instead of v1, PodList" {
+		t.Errorf("another list: %v", err)
+	}
+	stop := errors.New("enough")
+	if _, err := d.Split(bytes.NewReader(message), want, func([]byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("an error of who takes it: %v", err)
+	}
+}
+
 // A part that says that it is longer than any object is not waited for.
 func TestLongPart(t *testing.T) {
 	for name, list := range map[string][]byte{

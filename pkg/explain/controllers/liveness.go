@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,7 +86,7 @@ const (
 
 // podView is what is needed of a pod.
 type podView struct {
-	Spec   podSpec `json:"spec"`
+	Spec   corev1.PodSpec `json:"spec"`
 	Status struct {
 		Phase                 string            `json:"phase"`
 		Reason                string            `json:"reason"`

@@ -31,7 +31,7 @@ func (f *Finder) byDefinition(s *Search, add adder) {
 		default:
 			source := "CustomResourceDefinition/" + definition.GetName()
 			annotations := definition.GetAnnotations()
-			from := originOf(annotations["meta.helm.sh/release-name"], annotations["meta.helm.sh/release-namespace"], definition.GetLabels(), interner{})
+			from := originOf(annotations[helmRelease], annotations[helmReleaseNamespace], definition.GetLabels(), interner{})
 			for _, l := range f.inventory().workloads {
 				if what := from.installedWith(&l.origin); what != "" {
 					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID.String() + " has the same " + what})

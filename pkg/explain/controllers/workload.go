@@ -9,13 +9,13 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -33,24 +33,6 @@ var workloadKinds = []struct {
 	resource schema.GroupVersionResource
 	kind     string
 }{{deployments, "Deployment"}, {statefulSets, "StatefulSet"}, {daemonSets, "DaemonSet"}}
-
-// podSpec is what is needed of the specification of a pod.
-type podSpec struct {
-	NodeName        string      `json:"nodeName"`
-	ServiceAccount  string      `json:"serviceAccountName"`
-	Containers      []container `json:"containers"`
-	SchedulingGates []any       `json:"schedulingGates"`
-}
-
-type container struct {
-	Name    string   `json:"name"`
-	Image   string   `json:"image"`
-	Command []string `json:"command"`
-	Args    []string `json:"args"`
-	Env     []struct {
-		Name string `json:"name"`
-	} `json:"env"`
-}
 
 // Workload is a Deployment, StatefulSet or DaemonSet, or a pod that belongs to
 // none.
@@ -106,11 +88,11 @@ func (f *Finder) periodic(s *Search) []*Workload {
 	f.repeated = make([]*Workload, 0, len(items))
 	for i := range items {
 		template, _, _ := unstructured.NestedMap(items[i].Object, "spec", "jobTemplate", "spec", "template", "spec")
-		var spec podSpec
+		var spec corev1.PodSpec
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) // one that cannot be read has no programs
 		f.repeated = append(f.repeated, &Workload{
 			ID: evidence.IdentityOf(cronJobs, "CronJob", &items[i]), whole: &items[i], Replicas: -1, Selector: labels.Nothing(),
-			Account: accountIn(items[i].GetNamespace(), spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
+			Account: accountIn(items[i].GetNamespace(), &spec), programs: programs(&spec), elsewhere: hasKubeconfig(&spec),
 		})
 	}
 	return f.repeated
@@ -140,8 +122,8 @@ func (f *Finder) inventory() *inventory {
 	for _, kind := range workloadKinds {
 		var found []*Workload
 		words := interner{}
-		err := f.evidence.Each(kind.resource, func(item []byte) error {
-			if l := newWorkload(kind.resource, kind.kind, item, words); l != nil && !f.evidence.IsGone(l.ID.UID) {
+		err := f.evidence.EachTyped(kind.resource, kind.kind, func() { found = nil }, func(o runtime.Object) error {
+			if l := newWorkload(kind.resource, o, words); l != nil && !f.evidence.IsGone(l.ID.UID) {
 				l.impersonates = f.rights().mayImpersonate(l.Account)
 				found = append(found, l)
 			}
@@ -174,108 +156,85 @@ func (in interner) one(s string) string {
 	return s
 }
 
-// workloadView is what is needed of a Deployment, StatefulSet or DaemonSet.
-type workloadView struct {
-	Metadata struct {
-		Name              string            `json:"name"`
-		Namespace         string            `json:"namespace"`
-		UID               types.UID         `json:"uid"`
-		Generation        int64             `json:"generation"`
-		CreationTimestamp metav1.Time       `json:"creationTimestamp"`
-		DeletionTimestamp *metav1.Time      `json:"deletionTimestamp"`
-		Labels            map[string]string `json:"labels"`
-		Annotations       struct {
-			Release          string `json:"meta.helm.sh/release-name"`
-			ReleaseNamespace string `json:"meta.helm.sh/release-namespace"`
-		} `json:"annotations"`
-	} `json:"metadata"`
-	Spec struct {
-		Replicas *int64                `json:"replicas"`
-		Paused   bool                  `json:"paused"`
-		Selector *metav1.LabelSelector `json:"selector"`
-		Template struct {
-			Metadata struct {
-				Labels map[string]string `json:"labels"`
-			} `json:"metadata"`
-			Spec podSpec `json:"spec"`
-		} `json:"template"`
-	} `json:"spec"`
-	Status struct {
-		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-		} `json:"conditions"`
-		DesiredNumberScheduled *int64 `json:"desiredNumberScheduled"`
-		ObservedGeneration     int64  `json:"observedGeneration"`
-	} `json:"status"`
+// newWorkload takes what is needed from a workload, and nothing of any other object.
+func newWorkload(resource schema.GroupVersionResource, object runtime.Object, words interner) *Workload {
+	switch o := object.(type) {
+	case *appsv1.Deployment:
+		l := templated(resource, "Deployment", &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template, words)
+		l.Paused = o.Spec.Paused
+		for _, c := range o.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && l.failure == nil {
+				l.failure = &evidence.Condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message}
+			}
+		}
+		return l
+	case *appsv1.StatefulSet:
+		return templated(resource, "StatefulSet", &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template, words)
+	case *appsv1.DaemonSet:
+		l := templated(resource, "DaemonSet", &o.ObjectMeta, nil, o.Spec.Selector, &o.Spec.Template, words)
+		l.Replicas = -1
+		l.nowhere = o.Status.DesiredNumberScheduled == 0 && o.Status.ObservedGeneration == o.Generation
+		return l
+	}
+	return nil
 }
 
-// newWorkload takes what is needed from the JSON of a workload. It returns nil when that
-// has another form.
-func newWorkload(resource schema.GroupVersionResource, kind string, item []byte, words interner) *Workload {
-	var view workloadView
-	if json.Unmarshal(item, &view) != nil {
-		return nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(view.Spec.Selector)
+// templated takes what all workloads have.
+func templated(resource schema.GroupVersionResource, kind string, m *metav1.ObjectMeta, replicas *int32, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, words interner) *Workload {
+	chooses, err := metav1.LabelSelectorAsSelector(selector)
 	if err != nil {
-		selector = labels.Nothing()
+		chooses = labels.Nothing()
 	}
-	m, template := &view.Metadata, &view.Spec.Template
 	l := &Workload{
 		ID: graph.Identity{
 			Resource:  graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: m.Namespace != ""},
 			Namespace: words.one(m.Namespace), Name: m.Name, UID: m.UID,
 		},
-		Replicas: -1, Paused: view.Spec.Paused, Selector: selector, made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
-		origin: originOf(m.Annotations.Release, m.Annotations.ReleaseNamespace, m.Labels, words), podLabels: template.Metadata.Labels, Account: accountIn(words.one(m.Namespace), template.Spec),
-		programs: programs(template.Spec), elsewhere: hasKubeconfig(template.Spec),
+		Replicas: 1, Selector: chooses, made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
+		origin:    originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels, words),
+		podLabels: template.Labels, Account: accountIn(words.one(m.Namespace), &template.Spec),
+		programs: programs(&template.Spec), elsewhere: hasKubeconfig(&template.Spec),
+	}
+	if replicas != nil {
+		l.Replicas = int64(*replicas)
 	}
 	l.Account.Name = words.one(l.Account.Name)
 	for i, name := range l.programs {
 		l.programs[i] = words.one(name)
 	}
-	for i := range view.Status.Conditions {
-		if c := &view.Status.Conditions[i]; c.Type == "ReplicaFailure" && l.failure == nil {
-			l.failure = &evidence.Condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
-		}
-	}
-	desired := view.Status.DesiredNumberScheduled
-	l.nowhere = kind == "DaemonSet" && desired != nil && *desired == 0 && view.Status.ObservedGeneration == m.Generation
-	if kind != "DaemonSet" {
-		l.Replicas = 1
-		if view.Spec.Replicas != nil {
-			l.Replicas = *view.Spec.Replicas
-		}
-	}
 	return l
 }
+
+// The annotations by which Helm names a release.
+const (
+	helmRelease          = "meta.helm.sh/release-name"
+	helmReleaseNamespace = "meta.helm.sh/release-namespace"
+)
 
 // newPodWorkload is a pod that no Deployment, StatefulSet or DaemonSet has.
 func newPodWorkload(o *unstructured.Unstructured) *Workload {
 	var view struct {
-		Spec podSpec `json:"spec"`
+		Spec corev1.PodSpec `json:"spec"`
 	}
 	if !evidence.Decode(o, &view) {
 		return nil
 	}
 	return &Workload{
 		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, podLabels: o.GetLabels(), deleted: o.GetDeletionTimestamp(),
-		Account: accountIn(o.GetNamespace(), view.Spec), programs: programs(view.Spec),
-		elsewhere: hasKubeconfig(view.Spec),
+		Account: accountIn(o.GetNamespace(), &view.Spec), programs: programs(&view.Spec),
+		elsewhere: hasKubeconfig(&view.Spec),
 	}
 }
 
-func accountIn(namespace string, spec podSpec) Account {
-	return Account{namespace, cmp.Or(spec.ServiceAccount, "default")}
+func accountIn(namespace string, spec *corev1.PodSpec) Account {
+	return Account{namespace, cmp.Or(spec.ServiceAccountName, "default")}
 }
 
 // programs returns the names by which the containers may call themselves.
-func programs(spec podSpec) []string {
+func programs(spec *corev1.PodSpec) []string {
 	var names []string
-	for _, c := range spec.Containers {
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
 		image, _, _ := strings.Cut(path.Base(c.Image), "@")
 		image, _, _ = strings.Cut(image, ":")
 		names = append(names, c.Name, image)
@@ -289,8 +248,9 @@ func programs(spec podSpec) []string {
 
 // hasKubeconfig reports whether a container is told to use another identity, or
 // another API server, than that of its account.
-func hasKubeconfig(spec podSpec) bool {
-	for _, c := range spec.Containers {
+func hasKubeconfig(spec *corev1.PodSpec) bool {
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
 		for _, word := range slices.Concat(c.Command, c.Args) {
 			if strings.Contains(word, "kubeconfig") {
 				return true

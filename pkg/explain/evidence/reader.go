@@ -13,8 +13,10 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
@@ -30,12 +32,12 @@ type Cluster interface {
 	Read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
 	// List returns all objects of a resource, in the namespace or everywhere.
 	List(ctx context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
-	// EachMentioning calls yield with each object of a List that has a field of one of the
-	// names, wherever. After an error there may be more of them.
-	EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, yield func(*unstructured.Unstructured) error) error
-	// Each calls yield with the JSON of each object of a List, which it keeps for the
-	// time of the call alone.
-	Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func(item []byte) error) error
+	// EachMentioning calls begin, and then yield with each object of a List that has a field
+	// of one of the names, wherever. When it has to read the list again, it calls begin
+	// again: what came before does not count. After an error there may be more of them.
+	EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error
+	// EachTyped does the same with all objects of one of Kubernetes' own types, in Go's.
+	EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error
 }
 
 // Source is what a Reader works with.
@@ -292,8 +294,9 @@ func (r *Reader) indexed(p place) *found {
 		}
 		return list
 	}
-	list := &found{packed: map[types.UID][]byte{}}
-	list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, func(o *unstructured.Unstructured) error {
+	list := &found{}
+	begin := func() { list.packed = map[types.UID][]byte{} }
+	list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, begin, func(o *unstructured.Unstructured) error {
 		if o.GetDeletionTimestamp() == nil || r.gone(o.GetUID()) {
 			return nil
 		}
@@ -323,7 +326,7 @@ func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([
 }
 
 // PodsWithClaims lists the pods of a namespace that have volumes which are claims, and
-// maybe some others. Of most pods nobody asks that.
+// maybe others. Of most pods nobody asks that.
 func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {
 	all := place{Pods, namespace, ""}
 	if _, known := r.lists[all]; known {
@@ -366,11 +369,14 @@ func (r *Reader) readClaimants(namespace string) {
 
 // podsWithClaims may be called by several goroutines: it asks the cluster alone.
 func (r *Reader) podsWithClaims(namespace string) (l listing) {
-	l.err = r.source.Cluster.EachMentioning(r.ctx, Pods, namespace, []string{"persistentVolumeClaim", "ephemeral"}, func(o *unstructured.Unstructured) error {
-		if !r.gone(o.GetUID()) {
-			l.items = append(l.items, *o)
+	l.err = r.source.Cluster.EachTyped(r.ctx, Pods, kinds[Pods], namespace, func() { l.items = nil }, func(o runtime.Object) error {
+		pod, isPod := o.(*corev1.Pod)
+		if !isPod || r.gone(pod.UID) || !slices.ContainsFunc(pod.Spec.Volumes, isClaim) {
+			return nil
 		}
-		return nil
+		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+		l.items = append(l.items, unstructured.Unstructured{Object: object})
+		return err
 	})
 	if l.err != nil {
 		l.items = nil
@@ -378,10 +384,13 @@ func (r *Reader) podsWithClaims(namespace string) (l listing) {
 	return l
 }
 
-// Each calls yield with the JSON of each object of a List everywhere, which must not be
-// kept, and remembers nothing of them. Those that are gone are among them: see IsGone.
-func (r *Reader) Each(resource schema.GroupVersionResource, yield func(item []byte) error) error {
-	err := r.source.Cluster.Each(r.ctx, resource, "", yield)
+func isClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
+
+// EachTyped calls begin, and then yield with each object of a List everywhere, and remembers
+// nothing of them. When the list has to be read again, it calls begin again: what came
+// before does not count. Those that are gone are among them: see IsGone.
+func (r *Reader) EachTyped(resource schema.GroupVersionResource, kind string, begin func(), yield func(runtime.Object) error) error {
+	err := r.source.Cluster.EachTyped(r.ctx, resource, kind, "", begin, yield)
 	r.note(place{resource: resource}, err)
 	return err
 }

@@ -4,7 +4,6 @@ package evidence_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,9 +13,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,7 +58,8 @@ func (w *world) List(_ context.Context, resource schema.GroupVersionResource, na
 	return items, nil
 }
 
-func (w *world) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, yield func(*unstructured.Unstructured) error) error {
+func (w *world) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+	begin()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	items, err := w.List(ctx, resource, namespace)
@@ -73,12 +75,18 @@ func (w *world) EachMentioning(ctx context.Context, resource schema.GroupVersion
 	return err
 }
 
-func (w *world) Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func([]byte) error) error {
+func (w *world) EachTyped(ctx context.Context, resource schema.GroupVersionResource, _, namespace string, begin func(), yield func(runtime.Object) error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	begin()
 	items, err := w.List(ctx, resource, namespace)
+	if w.failing == resource.Resource+"/"+namespace {
+		err = errors.New("broken")
+	}
 	for i := range items {
-		text, encodingErr := json.Marshal(items[i].Object)
-		if err = errors.Join(err, encodingErr); err == nil {
-			err = yield(text)
+		o := &corev1.Pod{}
+		if err == nil {
+			err = errors.Join(runtime.DefaultUnstructuredConverter.FromUnstructured(items[i].Object, o), yield(o))
 		}
 	}
 	return err
@@ -144,7 +152,11 @@ func TestPodsWithClaims(t *testing.T) {
 		s.Add(claim)
 		pod := &unstructured.Unstructured{}
 		pod.SetName(fmt.Sprint("p", i))
+		_ = unstructured.SetNestedSlice(pod.Object, []any{map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}}}, "spec", "volumes")
 		w.objects[fmt.Sprintf("pods/ns%d/p", i)] = pod
+		other := &unstructured.Unstructured{}
+		other.SetName(fmt.Sprint("without", i))
+		w.objects[fmt.Sprintf("pods/ns%d/without", i)] = other
 	}
 	w.failing = "pods/ns5"
 	r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: graph.New(s), Now: now})
@@ -154,7 +166,7 @@ func TestPodsWithClaims(t *testing.T) {
 			continue
 		}
 		namespace := fmt.Sprint("ns", i)
-		want = append(want, "list pods/"+namespace+" with persistentVolumeClaim, ephemeral")
+		want = append(want, "list pods/"+namespace)
 		switch items, err := r.PodsWithClaims(namespace); {
 		case i == 5 && err == nil:
 			t.Errorf("%s: no error", namespace)

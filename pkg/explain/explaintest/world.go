@@ -18,12 +18,16 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
 
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -266,7 +270,8 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 }
 
 // EachMentioning implements evidence.Cluster.
-func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, yield func(*unstructured.Unstructured) error) error {
+func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+	begin()
 	items, err := s.List(ctx, resource, namespace)
 	for i := range items {
 		text, encodingErr := json.Marshal(items[i].Object)
@@ -277,13 +282,22 @@ func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersion
 	return err
 }
 
-// Each implements evidence.Cluster.
-func (s *World) Each(ctx context.Context, resource schema.GroupVersionResource, namespace string, yield func([]byte) error) error {
+// typed has the types that explanations read as Go's.
+var typed = runtime.NewScheme()
+
+func init() {
+	utilruntime.Must(corev1.AddToScheme(typed))
+	utilruntime.Must(appsv1.AddToScheme(typed))
+}
+
+// EachTyped implements evidence.Cluster.
+func (s *World) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error {
+	begin()
 	items, err := s.List(ctx, resource, namespace)
 	for i := range items {
-		text, encodingErr := json.Marshal(items[i].Object) // objects of tests have no kind
-		if err = cmp.Or(err, encodingErr); err == nil {
-			err = yield(text)
+		o, unknown := typed.New(resource.GroupVersion().WithKind(kind))
+		if err = cmp.Or(err, unknown); err == nil {
+			err = cmp.Or(runtime.DefaultUnstructuredConverter.FromUnstructured(items[i].Object, o), yield(o))
 		}
 	}
 	return err
