@@ -131,12 +131,17 @@ bench-go: ## Run the Go benchmarks into .bench/new.txt, for benchstat
 	mkdir -p .bench
 	go test -run='^$$' -bench=. -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... | tee .bench/new.txt
 
-bench-compare: ## Compare the Go benchmarks of commit BASE with those of the working tree
+GO_BENCH = go test -run='^$$' -bench='$(or $(BENCH),.)' -benchmem -count=1 -timeout 2h ./pkg/...
+
+# They take turns, so that what else the machine does concerns both.
+bench-compare: ## Compare the Go benchmarks of commit BASE with those of the working tree, COUNT times (default 6)
 	@test -n "$(BASE)" || { echo 'usage: make bench-compare BASE=commit' >&2; exit 2; }
-	rm -rf .bench/base && mkdir -p .bench/base
+	rm -rf .bench/base .bench/base.txt .bench/new.txt && mkdir -p .bench/base
 	git archive $(BASE) | tar -x -C .bench/base
-	cd .bench/base && go test -run='^$$' -bench='$(or $(BENCH),.)' -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... >../base.txt
-	go test -run='^$$' -bench='$(or $(BENCH),.)' -benchmem -count=$(or $(COUNT),6) -timeout 2h ./pkg/... >.bench/new.txt
+	@for round in $$(seq $(or $(COUNT),6)); do \
+		echo "round $$round of $(or $(COUNT),6)"; \
+		(cd .bench/base && $(GO_BENCH)) >>.bench/base.txt && $(GO_BENCH) >>.bench/new.txt || exit 1; \
+	done
 	go run $(BENCHSTAT) .bench/base.txt .bench/new.txt
 
 profile: ## Profile the reading of 1,000,000 objects into .bench
