@@ -341,24 +341,27 @@ func stream(ctx context.Context, request *rest.Request) (io.ReadCloser, error) {
 	}
 }
 
-// recognizes reports whether a body is in protobuf, and returns all of it.
-func recognizes(body io.Reader) (packed bool, whole io.Reader) {
+// recognizes reports whether a body is in protobuf, and returns all of it. Its error is the
+// one of reading the body.
+func recognizes(body io.Reader) (packed bool, whole io.Reader, err error) {
 	var start [4]byte
 	n, err := io.ReadFull(body, start[:])
-	whole = bytes.NewReader(start[:n])
-	if err == nil || !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		whole = io.MultiReader(whole, body) // which knows its error
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // it is short, and no list
 	}
-	return err == nil && wire.Recognizes(start[:]), whole
+	return wire.Recognizes(start[:n]), io.MultiReader(bytes.NewReader(start[:n]), body), err
 }
 
 // decodeList decodes a list of metadata in either encoding while it comes in.
 func decodeList(decoder *wire.Decoder, body io.Reader, add func(*graph.Object) error) (wire.List, error) {
-	packed, whole := recognizes(body)
-	if packed {
+	switch packed, whole, err := recognizes(body); {
+	case err != nil:
+		return wire.List{}, err
+	case packed:
 		return decoder.Decode(whole, add)
+	default:
+		return decodeJSON(whole, func(text []byte) error { return decodeItem(text, add) })
 	}
-	return decodeJSON(whole, func(text []byte) error { return decodeItem(text, add) })
 }
 
 // decodeJSON splits a list of metadata, or of whole objects, while it comes in, into the

@@ -70,15 +70,18 @@ func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionReso
 	}
 	list := metav1.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: kind + "List"}
 	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
-		packed, whole := recognizes(body)
-		if !packed {
+		switch packed, whole, err := recognizes(body); {
+		case err != nil:
+			return wire.List{}, err
+		case packed:
+			return p.decoder.Split(whole, list, func(message []byte) error {
+				return add(func(into runtime.Object) error { return unpack(message, into) })
+			})
+		default:
 			return decodeJSON(whole, func(text []byte) error {
 				return add(func(into runtime.Object) error { return json.Unmarshal(text, into) })
 			})
 		}
-		return p.decoder.Split(whole, list, func(message []byte) error {
-			return add(func(into runtime.Object) error { return unpack(message, into) })
-		})
 	}
 	begin()
 	return p.all(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace})
