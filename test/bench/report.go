@@ -173,8 +173,8 @@ func (r *report) String() string {
 			"deletion for ever, and there are sixty types beside Kubernetes' own. Ratios are to the bare download. The cluster is at rest: nothing has changed\n" +
 			"since etcd was last compacted. Then the API server has no page of a list in its cache but the first, and reads the others\n" +
 			"from etcd: those of client-go's pager, and of **graph --chunk-size=500**. It collects its garbage before each run.\n" +
-			"**explain-stuck** waits for five seconds, which are in its time: no kube-controller-manager works here, and that it does nothing is only said of\n" +
-			"objects that do not change at a second look. Beyond what check reads, **collect** reads the pods of namespaces in which a claim is in deletion,\n" +
+			"kube-controller-manager runs, with a controller that has nothing to do: where nobody renews its lease, **explain-stuck** takes a second look, five\n" +
+			"seconds after the first. Beyond what check reads, **collect** reads the pods of namespaces in which a claim is in deletion,\n" +
 			"and all Deployments, StatefulSets, DaemonSets and rights, whole: among them are the controllers of finalizers.", r.whole},
 		{"One Deployment", "The Deployment is in a namespace of a thousand objects. **requests of kubectl tree** sends what `kubectl tree deployment`\n" +
 			"sends, with the same client, and does nothing with the answers: kubectl tree itself does that and more.", r.roots},
