@@ -206,9 +206,9 @@ func (p *pageReader) known(ctx context.Context, l *listing) (more bool, err erro
 }
 
 // mayComeInPages reports whether it is worth trying to read a list in pages that was not to
-// be had in one piece: not when the server refuses it.
+// be had in one piece: not when the server refuses it, nor when who takes it does.
 func mayComeInPages(err error) bool {
-	return !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
+	return !errors.As(err, new(takerError)) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
 }
 
 // errSilence is the error of a list from the cache that did not begin in time.

@@ -59,14 +59,11 @@ func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionReso
 		if err == nil {
 			err = decode(o)
 		}
-		if err == nil {
-			reduceTyped(o)
-			err = yield(o)
-		}
 		if err != nil {
 			return err
 		}
-		return p.count()
+		reduceTyped(o)
+		return p.handed(yield(o))
 	}
 	list := metav1.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: kind + "List"}
 	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
@@ -129,15 +126,26 @@ func (r *Reader) eachWhole(ctx context.Context, l *listing, begin func(), yield 
 	p.begin = func(*listing) { begin() }
 	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
 		return decodeJSON(body, func(item []byte) error {
-			if err := yield(item); err != nil {
-				return err
-			}
-			return p.count()
+			return p.handed(yield(item))
 		})
 	}
 	begin()
 	return p.all(ctx, l)
 }
+
+// handed counts an object that was handed to who takes the list, or returns his error.
+func (p *pageReader) handed(err error) error {
+	if err != nil {
+		return takerError{err}
+	}
+	return p.count()
+}
+
+// takerError is the error of who takes a list: to read the list in another way is no help.
+type takerError struct{ error }
+
+// Unwrap returns what it is about.
+func (e takerError) Unwrap() error { return e.error }
 
 // all reads a list to its end.
 func (p *pageReader) all(ctx context.Context, l *listing) error {

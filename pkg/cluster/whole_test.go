@@ -148,7 +148,7 @@ func (s *deploymentServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // An error of who takes the objects is returned.
 func TestWholeListsEnd(t *testing.T) {
-	r := &deploymentServer{Server: canned.New(10), version: "v1.30.0", answers: []http.HandlerFunc{sends(t, fleet(0, 6), false, false)}}
+	r := &deploymentServer{Server: canned.New(10), version: "v1.36.0", answers: []http.HandlerFunc{sends(t, fleet(0, 6), false, false)}}
 	seen := 0
 	err := r.reader(t).EachTyped(t.Context(), deployments, "Deployment", "", func() {}, func(runtime.Object) error {
 		if seen++; seen == 2 {
