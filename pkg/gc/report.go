@@ -479,7 +479,11 @@ func (c *Collector) explain(o *Outcome, v view, f fate) {
 	if v.object.OrphaningDependents() && f.left == "" {
 		reasons = append(reasons, c.notOrphaned(v.object.UID))
 	}
-	if v.object.DeletingDependents() && v.blocking == 0 && f.left == "" {
+	switch uid := v.object.UID; {
+	case !v.object.DeletingDependents() || f.left != "":
+	case !c.entered.has(uid) && !c.report.targets[uid]:
+		reasons = append(reasons, "its foreground deletion was begun before, which only collect goes on with")
+	case v.blocking == 0:
 		reasons = append(reasons, "its finalizer foregroundDeletion was not taken off")
 	}
 	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
