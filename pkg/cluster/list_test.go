@@ -142,6 +142,7 @@ func TestAnswersThatAreNoLists(t *testing.T) {
 		`<html>Welcome</html>`:                     "invalid character",
 		`{"kind": "ConfigMapList", "items": []}{}`: "after the list",
 		`{"kind": "ConfigMapList", "items": {}}`:   "has its objects",
+		`null`:                                     "the server sent null where a list has {",
 		``:                                         "unexpected EOF",
 		"k8s\x00":                                  "the body does not say what it is",
 		"k8s\x00\x0a\x03":                          "unexpected EOF",

@@ -151,7 +151,7 @@ func eachField(d *stdjson.Decoder, each func(name string) error) error {
 		return err
 	}
 	if token, err := d.Token(); !errors.Is(err, io.EOF) {
-		return cmp.Or(err, fmt.Errorf("the server sent %v after the list", token))
+		return cmp.Or(err, fmt.Errorf("the server sent %s after the list", said(token)))
 	}
 	return nil
 }
@@ -165,9 +165,17 @@ func opens(d *stdjson.Decoder, want stdjson.Delim) error {
 	case err != nil:
 		return err
 	case token != want:
-		return fmt.Errorf("the server sent %v where a list has %v", token, want)
+		return fmt.Errorf("the server sent %s where a list has %v", said(token), want)
 	}
 	return nil
+}
+
+// said is a token as it stands in JSON, but for the quotes of a string.
+func said(token stdjson.Token) string {
+	if token == nil {
+		return "null"
+	}
+	return fmt.Sprint(token)
 }
 
 // eachOf calls each for the elements of an array, or not at all for null.
@@ -177,7 +185,7 @@ func eachOf(d *stdjson.Decoder, each func() error) error {
 		return err
 	}
 	if token != stdjson.Delim('[') {
-		return fmt.Errorf("the server sent %v where a list has its objects", token)
+		return fmt.Errorf("the server sent %s where a list has its objects", said(token))
 	}
 	for d.More() {
 		if err := each(); err != nil {
