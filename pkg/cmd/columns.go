@@ -134,15 +134,15 @@ type flat struct {
 // flatten lists the nodes of a tree in its order, or by what sortBy finds in them.
 func flattened(forest graph.Forest, sortBy *jsonpath.JSONPath) (*flat, error) {
 	f := &flat{}
-	for b := range forest.Branches() {
-		if b.Cycle || b.Node.Virtual() {
+	for n := range forest.Placed() {
+		if n.Virtual() {
 			continue
 		}
-		object, err := listed(b.Node)
+		object, err := listed(n)
 		if err != nil {
 			return nil, err
 		}
-		f.nodes, f.objects = append(f.nodes, b.Node), append(f.objects, object)
+		f.nodes, f.objects = append(f.nodes, n), append(f.objects, object)
 	}
 	if sortBy == nil {
 		return f, nil

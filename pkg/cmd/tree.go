@@ -375,7 +375,7 @@ func (o *treeOptions) writeNames(w io.Writer, _ render.Style, a *treeAnswer) err
 	if err != nil {
 		return err
 	}
-	return render.NodeNames(w, f.nodes)
+	return render.NodeNames(w, slices.Values(f.nodes))
 }
 
 // writeColumns writes the columns that were asked for.

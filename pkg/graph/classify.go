@@ -312,16 +312,34 @@ func (c *classifier) locate() {
 	for where := range c.at {
 		wanted[where.resource] = true
 	}
+	var latest *Resource // objects of one type stand together
+	var served []schema.GroupResource
 	for h := range c.snapshot.handles {
 		b, slot := c.snapshot.blocks[h.block()], h.slot()
-		own := b.resource(slot).GroupResource()
-		if wanted[own] {
-			c.found(location{own, b.namespace(slot), b.name(slot)}, h)
+		if r := b.resource(slot); r != latest {
+			latest, served = r, c.snapshot.allServing(r)
+			served = slices.DeleteFunc(served, func(r schema.GroupResource) bool { return !wanted[r] })
 		}
-		for _, alias := range c.snapshot.aliases[own] {
-			c.found(location{alias, b.namespace(slot), b.name(slot)}, h)
+		for _, resource := range served {
+			c.found(location{resource, b.namespace(slot), b.name(slot)}, h)
 		}
 	}
+}
+
+// allListed reports whether all that the references of the snapshot may lead to was
+// listed, so that none is undecided. It looks at kinds alone.
+func (c *classifier) allListed() bool {
+	if len(c.snapshot.hidden) > 0 {
+		return false
+	}
+	for block, b := range c.snapshot.blocks {
+		for kind := range b.kinds {
+			if r := c.resolve(block, kind); r.err == nil && !c.snapshot.ListedIn(r.resource, "") {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func (c *classifier) found(where location, h handle) {
@@ -357,16 +375,20 @@ func (s *Snapshot) IsAt(o *Object, resource schema.GroupResource, namespace, nam
 	return o.Name == name && o.Namespace == namespace && s.servedAs(o.Resource, resource)
 }
 
-// UIDIsAt is IsAt for the object with the UID, without making it.
-func (s *Snapshot) UIDIsAt(uid types.UID, resource schema.GroupResource, namespace, name string) bool {
-	k := keyOf(uid)
-	h, ok := s.byUID.find(s, &k)
-	return ok && s.handleIsAt(h, &location{resource, namespace, name})
+// HandleIsAt is IsAt for an object that is not made for it.
+func (s *Snapshot) HandleIsAt(h Handle, resource schema.GroupResource, namespace, name string) bool {
+	return s.handleIsAt(h, &location{resource, namespace, name})
 }
 
 func (s *Snapshot) handleIsAt(h handle, where *location) bool {
 	b, slot := s.blocks[h.block()], h.slot()
 	return b.name(slot) == where.name && b.namespace(slot) == where.namespace && s.servedAs(b.resource(slot), where.resource)
+}
+
+// allServing returns the resources under which the objects of one are served, itself first.
+func (s *Snapshot) allServing(r *Resource) []schema.GroupResource {
+	own := r.GroupResource()
+	return append([]schema.GroupResource{own}, s.aliases[own]...)
 }
 
 // servedAs reports whether the objects of one resource are those of the other.

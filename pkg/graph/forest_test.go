@@ -302,6 +302,22 @@ func TestForestHidden(t *testing.T) {
 	})
 }
 
+// The nodes of a selection have the order of their lines, without those that close cycles.
+func TestPlaced(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		forest := drawSelection(t, knots.Draw(t, "knot")).Forest()
+		var want []graph.Node
+		for b := range forest.Branches() {
+			if !b.Cycle {
+				want = append(want, b.Node)
+			}
+		}
+		if got := slices.Collect(forest.Placed()); !slices.Equal(got, want) {
+			t.Fatalf("got %s, want %s", uids(got), uids(want))
+		}
+	})
+}
+
 // Whoever wants no more lines gets no more, and the next one gets them all.
 func TestBranchesStop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -253,8 +253,7 @@ func (s *Snapshot) ObjectsOf(resource *Resource, namespace string) iter.Seq[Obje
 // not be changed. The empty UID, which says nothing of which object is meant, has
 // the one that was added last.
 func (s *Snapshot) Object(uid types.UID) (Object, bool) {
-	k := keyOf(uid)
-	h, ok := s.byUID.find(s, &k)
+	h, ok := s.Handle(uid)
 	if !ok {
 		return Object{}, false
 	}
@@ -263,24 +262,46 @@ func (s *Snapshot) Object(uid types.UID) (Object, bool) {
 
 // ResourceVersion returns that of the object with the UID, as Object has it.
 func (s *Snapshot) ResourceVersion(uid types.UID) (string, bool) {
-	k := keyOf(uid)
-	h, ok := s.byUID.find(s, &k)
+	h, ok := s.Handle(uid)
 	if !ok {
 		return "", false
 	}
 	return s.blocks[h.block()].version(h.slot()), true
 }
 
-// Heads returns the identities of the objects, in the order in which they were added,
-// and whether each is being deleted. They cost less than Objects.
-func (s *Snapshot) Heads() iter.Seq2[Identity, bool] {
-	return func(yield func(Identity, bool) bool) {
+// Handle says which object of a Snapshot is meant. It is small, and holds as long as the
+// snapshot does.
+type Handle = handle
+
+// Head is what a request for an object states.
+type Head struct {
+	Resource        *Resource
+	Namespace, Name string
+	BeingDeleted    bool
+}
+
+// Heads returns the objects that have a UID, in the order in which they were added. They
+// cost less than Objects.
+func (s *Snapshot) Heads() iter.Seq2[Handle, Head] {
+	return func(yield func(Handle, Head) bool) {
 		s.handles(func(h handle) bool {
 			b, slot := s.blocks[h.block()], h.slot()
-			return yield(b.identity(slot), b.is(slot, terminating))
+			if k := b.key(slot); !k.uuid && k.text == "" {
+				return true
+			}
+			return yield(h, Head{b.resource(slot), b.namespace(slot), b.name(slot), b.is(slot, terminating)})
 		})
 	}
 }
+
+// Handle returns that of the object with the UID, as Object has it.
+func (s *Snapshot) Handle(uid types.UID) (Handle, bool) {
+	k := keyOf(uid)
+	return s.byUID.find(s, &k)
+}
+
+// UID returns that of an object.
+func (s *Snapshot) UID(h Handle) types.UID { return s.blocks[h.block()].key(h.slot()).uid() }
 
 // MarkListed records that all objects of the resource in the namespace were
 // added, as they were at the list's resourceVersion; an empty namespace means
@@ -378,6 +399,9 @@ type Undecided struct {
 func (s *Snapshot) Undecided() []Undecided {
 	found := map[location]Undecided{}
 	c := newClassifier(s)
+	if c.allListed() {
+		return nil
+	}
 	for _, open := range c.openReferences() {
 		b := s.blocks[open.dependent.block()]
 		namespace, ref := b.namespace(open.dependent.slot()), b.ownerReference(open.reference, &uidText{})

@@ -167,7 +167,8 @@ func TestAmbiguous(t *testing.T) {
 		if diff := cmp.Diff(want, s.Ambiguous("stream")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if also := s.Ambiguous("web"); also != nil || !s.UIDIsAt("web", old.GroupResource(), "shop", "web") {
+		h, _ := s.Handle("web")
+		if also := s.Ambiguous("web"); also != nil || !s.HandleIsAt(h, old.GroupResource(), "shop", "web") {
 			t.Errorf("%s: an object that two groups serve: %v", name, also)
 		}
 		if o, _ := s.Object("stream"); o.Identity() != stream.Identity() || s.Len() != 2 {

@@ -4,6 +4,7 @@ package graph
 
 import (
 	"iter"
+	"math/bits"
 	"slices"
 )
 
@@ -166,10 +167,18 @@ func (g *Graph) trace(cameFrom map[int32]int32, from, to int32) []Node {
 
 // Set is a set of nodes of one graph. The zero value is empty and ready for use;
 // a copy of any other is the same set.
-type Set struct {
-	graph   *Graph
-	members map[int32]struct{}
+type Set struct{ *members }
+
+// members are those of a set: few in a map, and of more than one node in perBit a bit for
+// each node of the graph, which is less then.
+type members struct {
+	graph *Graph
+	few   map[int32]struct{}
+	bits  []uint64
+	count int
 }
+
+const perBit = 64
 
 // NewSet returns the set of the nodes.
 func NewSet(nodes ...Node) Set {
@@ -182,12 +191,39 @@ func NewSet(nodes ...Node) Set {
 
 // Add adds a node and reports whether it was not in the set before.
 func (s *Set) Add(n Node) bool {
-	before := len(s.members)
 	if s.members == nil {
-		s.graph, s.members = n.graph, map[int32]struct{}{}
+		s.members = &members{graph: n.graph, few: map[int32]struct{}{}}
 	}
-	s.members[n.index] = struct{}{}
-	return len(s.members) > before
+	if s.has(n.index) {
+		return false
+	}
+	s.count++
+	if s.bits == nil && s.count*perBit > s.graph.Len() {
+		s.spread()
+	}
+	if s.bits == nil {
+		s.few[n.index] = struct{}{}
+	} else {
+		s.bits[n.index/perBit] |= 1 << (n.index % perBit)
+	}
+	return true
+}
+
+// spread goes from a map to bits.
+func (m *members) spread() {
+	m.bits = make([]uint64, (m.graph.Len()+perBit-1)/perBit)
+	for i := range m.few {
+		m.bits[i/perBit] |= 1 << (i % perBit)
+	}
+	m.few = nil
+}
+
+func (m *members) has(i int32) bool {
+	if m.bits != nil {
+		return m.bits[i/perBit]&(1<<(i%perBit)) != 0
+	}
+	_, ok := m.few[i]
+	return ok
 }
 
 // AddAll adds the nodes of another set.
@@ -199,19 +235,33 @@ func (s *Set) AddAll(other Set) {
 
 // Has reports whether the node is in the set.
 func (s Set) Has(n Node) bool {
-	_, ok := s.members[n.index]
-	return ok && n.graph == s.graph
+	return s.members != nil && n.graph == s.graph && s.has(n.index)
 }
 
 // Len returns the number of nodes.
-func (s Set) Len() int { return len(s.members) }
+func (s Set) Len() int {
+	if s.members == nil {
+		return 0
+	}
+	return s.count
+}
 
 // All goes over the nodes in no order.
 func (s Set) All() iter.Seq[Node] {
 	return func(yield func(Node) bool) {
-		for i := range s.members {
+		if s.members == nil {
+			return
+		}
+		for i := range s.few {
 			if !yield(Node{s.graph, i}) {
 				return
+			}
+		}
+		for at, word := range s.bits {
+			for ; word != 0; word &= word - 1 {
+				if !yield(Node{s.graph, int32(at*perBit + bits.TrailingZeros64(word))}) {
+					return
+				}
 			}
 		}
 	}

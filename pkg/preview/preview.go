@@ -161,22 +161,32 @@ type Plan struct {
 	// followers are objects that the job does not reach, and that go with their
 	// owners if these, which remain by the plan, go after all.
 	followers map[types.UID]bool
+	// server is the one that the job was done on.
+	server *simulator.Server
 }
 
 // Make makes the plan of a job. The error is that of the context, or of the job.
 func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
-	server := simulator.New(w.Graph.Snapshot(), simulator.Options{
+	return makeOn(ctx, j, w, simulator.New(w.Graph.Snapshot(), w.options()))
+}
+
+func (w *World) options() simulator.Options {
+	return simulator.Options{
 		Now: w.Now, Server: w.Server,
 		Actors: simulator.Actors{
 			NamespaceController: w.ControllerManager, PodGC: w.ControllerManager, Kubelets: true,
 			Finalizer: w.actor,
 		},
-	})
+	}
+}
+
+// makeOn makes the plan of a job by doing it on a server.
+func makeOn(ctx context.Context, j *Job, w World, server *simulator.Server) (*Plan, error) {
 	report, err := j.Run(ctx, gc.New(server, w.Graph, gc.Options{}))
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Job: j, Graph: w.Graph, Report: report, Takes: server.Now().Sub(w.Now)}
+	p := &Plan{Job: j, Graph: w.Graph, Report: report, Takes: server.Now().Sub(w.Now), server: server}
 	p.foretell(server)
 	p.follow()
 	p.Digest = p.digest()
@@ -190,7 +200,7 @@ func Make(ctx context.Context, j *Job, w World) (*Plan, error) {
 func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
 	hoped := hopes{}
 	w.Serves = hoped.serve(j.Waves, w.Serves)
-	p, err := Make(ctx, j, w)
+	p, err := makeOn(ctx, j, w, first.server.Anew(w.options()))
 	if err != nil {
 		return nil, err
 	}

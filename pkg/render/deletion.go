@@ -183,12 +183,15 @@ func eventLine(step gc.Step) string {
 }
 
 // kubectlName is an identity as kubectl's -o name prints it.
-func kubectlName(id graph.Identity) string {
-	kind := strings.ToLower(id.Resource.Kind)
-	if id.Resource.Group != "" {
-		kind += "." + id.Resource.Group
+func kubectlName(id graph.Identity) string { return kubectlKind(&id.Resource) + "/" + id.Name }
+
+// kubectlKind is what stands before the name.
+func kubectlKind(r *graph.Resource) string {
+	kind := strings.ToLower(r.Kind)
+	if r.Group != "" {
+		kind += "." + r.Group
 	}
-	return kind + "/" + id.Name
+	return kind
 }
 
 // DeletedNames prints the objects that are deleted as kubectl's -o name does.

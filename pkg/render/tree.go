@@ -264,20 +264,26 @@ func (t *Tree) deletion(o *graph.Object) []string {
 // Names prints the objects as kubectl's -o name does. Missing owners have no
 // name that a command could use and are left out.
 func Names(w io.Writer, forest graph.Forest) error {
-	var nodes []graph.Node
-	for b := range forest.Branches() {
-		if !b.Cycle && !b.Node.Virtual() {
-			nodes = append(nodes, b.Node)
-		}
-	}
-	return NodeNames(w, nodes)
+	return NodeNames(w, forest.Placed())
 }
 
-// NodeNames prints objects in the order given as kubectl's -o name does.
-func NodeNames(w io.Writer, nodes []graph.Node) error {
+// NodeNames prints objects in the order given as kubectl's -o name does, those that are
+// there.
+func NodeNames(w io.Writer, nodes iter.Seq[graph.Node]) error {
 	out := bufio.NewWriter(w)
-	for _, n := range nodes {
-		if _, err := fmt.Fprintln(out, kubectlName(n.Identity())); err != nil {
+	var latest *graph.Resource // objects of one type stand together
+	var kind string
+	for n := range nodes {
+		if n.Virtual() {
+			continue
+		}
+		if r := n.Resource(); r != latest {
+			latest, kind = r, kubectlKind(r)
+		}
+		_, _ = out.WriteString(kind) // Flush has the error
+		_ = out.WriteByte('/')
+		_, _ = out.WriteString(n.Name())
+		if err := out.WriteByte('\n'); err != nil {
 			return err
 		}
 	}

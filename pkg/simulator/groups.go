@@ -42,16 +42,16 @@ func (s *Server) listed(g group) bool { return s.snapshot.Covers(g.resource, g.n
 // snapshot.
 func (s *Server) members(g group) []types.UID {
 	x := s.ensureIndex()
-	candidates := x.ofResource[g.resource]
+	candidates := each(x.ofResource[g.resource])
 	switch {
 	case g.claim != "":
-		candidates = s.mayUse(g)
+		candidates = slices.Values(s.mayUse(g))
 	case g.namespace != "":
-		candidates = x.inNamespace[g.namespace]
+		candidates = each(x.inNamespace[g.namespace])
 	}
 	var left []types.UID
-	for _, i := range candidates {
-		if o, gone, _ := s.look(x.uids[i]); !gone && s.has(g, &o) {
+	for i := range candidates {
+		if o, gone, _ := s.look(x.uid(i)); !gone && s.has(g, &o) {
 			left = append(left, o.UID)
 		}
 	}
@@ -87,8 +87,8 @@ func (s *Server) mayUse(g group) []int32 {
 	x := s.ensureIndex()
 	if s.users == nil {
 		s.users = map[claim][]int32{}
-		for _, i := range x.ofResource[podResource] {
-			o, _, _ := s.look(x.uids[i])
+		for i := range each(x.ofResource[podResource]) {
+			o, _, _ := s.look(x.uid(i))
 			for _, name := range s.claimsOf(&o) {
 				of := claim{o.Namespace, name}
 				s.users[of] = append(s.users[of], i)

@@ -3,6 +3,9 @@
 package simulator
 
 import (
+	"hash/maphash"
+	"iter"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -29,16 +32,33 @@ func (l location) String() string {
 }
 
 // index finds the snapshot's objects by location, by namespace and by resource.
-// It costs some forty bytes an object and is built when first needed.
+// It costs some twelve bytes an object and is built when first needed. It does not change,
+// and servers of one snapshot share it.
 type index struct {
 	snapshot *graph.Snapshot
-	uids     []types.UID // in the order of the snapshot
+	objects  []graph.Handle // in the order of the snapshot
 	// slots is a hash table with linear probing: 0 is free, i+1 is the i-th
 	// object.
 	slots       []int32
-	inNamespace map[string][]int32
-	ofResource  map[schema.GroupResource][]int32
+	inNamespace map[string][]span
+	ofResource  map[schema.GroupResource][]span
 	terminating []int32
+}
+
+// span are objects that stand together: lists are sorted.
+type span struct{ from, to int32 }
+
+// each goes over the objects of spans.
+func each(spans []span) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for _, s := range spans {
+			for i := s.from; i < s.to; i++ {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func newIndex(s *graph.Snapshot) *index {
@@ -48,61 +68,73 @@ func newIndex(s *graph.Snapshot) *index {
 	}
 	x := &index{
 		snapshot:    s,
-		uids:        make([]types.UID, 0, s.Len()),
+		objects:     make([]graph.Handle, 0, s.Len()),
 		slots:       make([]int32, size),
-		inNamespace: map[string][]int32{},
-		ofResource:  map[schema.GroupResource][]int32{},
+		inNamespace: map[string][]span{},
+		ofResource:  map[schema.GroupResource][]span{},
 	}
-	for id, isTerminating := range s.Heads() {
-		if id.UID != "" { // nobody could say which one is meant
-			x.add(&id, isTerminating)
+	var of graph.Head // of the span
+	from := int32(0)
+	for h, head := range s.Heads() { // without a UID nobody could say which one is meant
+		if head.Resource != of.Resource || head.Namespace != of.Namespace {
+			x.addSpan(&of, from)
+			of, from = head, int32(len(x.objects))
 		}
+		x.add(h, &head)
 	}
+	x.addSpan(&of, from)
 	return x
 }
 
-func (x *index) add(id *graph.Identity, isTerminating bool) {
-	i := int32(len(x.uids))
-	x.uids = append(x.uids, id.UID)
-	where := location{id.Resource.GroupResource(), id.Namespace, id.Name}
-	slot := where.hash() & uint64(len(x.slots)-1)
+// addSpan adds the objects since from, which have a resource and namespace in common.
+func (x *index) addSpan(of *graph.Head, from int32) {
+	s := span{from, int32(len(x.objects))}
+	if s.from == s.to {
+		return
+	}
+	resource := of.Resource.GroupResource()
+	x.ofResource[resource] = append(x.ofResource[resource], s)
+	if of.Namespace != "" {
+		x.inNamespace[of.Namespace] = append(x.inNamespace[of.Namespace], s)
+	}
+}
+
+func (x *index) add(h graph.Handle, head *graph.Head) {
+	i := int32(len(x.objects))
+	x.objects = append(x.objects, h)
+	slot := hash(head.Namespace, head.Name) & uint64(len(x.slots)-1)
 	for x.slots[slot] != 0 {
 		slot = (slot + 1) & uint64(len(x.slots)-1)
 	}
 	x.slots[slot] = i + 1
-	if id.Namespace != "" {
-		x.inNamespace[id.Namespace] = append(x.inNamespace[id.Namespace], i)
-	}
-	x.ofResource[where.resource] = append(x.ofResource[where.resource], i)
-	if isTerminating {
+	if head.BeingDeleted {
 		x.terminating = append(x.terminating, i)
 	}
 }
+
+// uid returns the UID of the i-th object.
+func (x *index) uid(i int32) types.UID { return x.snapshot.UID(x.objects[i]) }
 
 // at calls yield with the UIDs of the objects at the location, which is one
 // unless it was deleted and created again while the snapshot was read. An
 // object that two groups serve is at both locations.
 func (x *index) at(where location, yield func(types.UID) bool) {
 	mask := uint64(len(x.slots) - 1)
-	for slot := where.hash() & mask; x.slots[slot] != 0; slot = (slot + 1) & mask {
-		uid := x.uids[x.slots[slot]-1]
-		if x.snapshot.UIDIsAt(uid, where.resource, where.namespace, where.name) && !yield(uid) {
+	for slot := hash(where.namespace, where.name) & mask; x.slots[slot] != 0; slot = (slot + 1) & mask {
+		i := x.slots[slot] - 1
+		if x.snapshot.HandleIsAt(x.objects[i], where.resource, where.namespace, where.name) && !yield(x.uid(i)) {
 			return
 		}
 	}
 }
 
-// hash is FNV-1a over namespace and name, which are the same under every
-// group that serves the object.
-func (l location) hash() uint64 {
-	h := uint64(14695981039346656037)
-	for _, part := range [...]string{l.namespace, l.name} {
-		for i := range len(part) {
-			h = (h ^ uint64(part[i])) * 1099511628211
-		}
-		h = (h ^ 0xff) * 1099511628211 // no part of a location holds this byte
-	}
-	return h
+var seed = maphash.MakeSeed()
+
+// hash is that of namespace and name, which are the same under every group that
+// serves the object. It is seeded: whoever names objects must not choose names that are
+// slow.
+func hash(namespace, name string) uint64 {
+	return maphash.String(seed, namespace)*31 + maphash.String(seed, name)
 }
 
 // ensureIndex builds the index when there is none.

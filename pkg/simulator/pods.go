@@ -131,11 +131,17 @@ func (s *Server) startPodGC() {
 	if !s.actors.PodGC {
 		return
 	}
-	x := s.ensureIndex()
-	for _, i := range x.ofResource[podResource] {
-		if facts := s.snapshot.Facts.Pods[x.uids[i]]; facts.NodeName != "" {
-			s.podsOn[facts.NodeName] = append(s.podsOn[facts.NodeName], x.uids[i])
+	var pods []graph.Handle // of which the node is known, in the order of the snapshot
+	for uid, facts := range s.snapshot.Facts.Pods {
+		if h, listed := s.snapshot.Handle(uid); listed && facts.NodeName != "" {
+			pods = append(pods, h)
 		}
+	}
+	slices.Sort(pods)
+	for _, h := range pods {
+		uid := s.snapshot.UID(h)
+		node := s.snapshot.Facts.Pods[uid].NodeName
+		s.podsOn[node] = append(s.podsOn[node], uid)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.podsOn)) {
 		if s.node(name) == NodeAbsent {

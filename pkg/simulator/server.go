@@ -92,6 +92,16 @@ func New(s *graph.Snapshot, o Options) *Server {
 	}
 }
 
+// Anew returns a server of the same snapshot, as it was before anything happened to it, in
+// another world. It shares what was found out about the snapshot.
+func (s *Server) Anew(o Options) *Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fresh := New(s.snapshot, o)
+	fresh.index = s.index
+	return fresh
+}
+
 // Get implements gc.Server. An object that the snapshot neither holds nor
 // proves absent is an error that is graph.ErrUnlisted.
 func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, name string) (graph.Object, error) {

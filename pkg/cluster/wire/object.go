@@ -50,7 +50,7 @@ func (o *object) finish() {
 
 // decode reads an ObjectMeta. The numbers are those of generated.proto.
 func (o *object) decode(message []byte, labels []string) error {
-	f := fields{rest: message}
+	f := fields{message: message}
 	for f.next() {
 		switch f.number {
 		case 1:
@@ -98,7 +98,7 @@ func (f *fields) timestamp() metav1.Time {
 		return metav1.Time{}
 	}
 	var seconds int64
-	t := fields{rest: message}
+	t := fields{message: message}
 	for t.next() {
 		if t.number == 1 {
 			t.want(protowire.VarintType)
@@ -112,7 +112,7 @@ func (f *fields) timestamp() metav1.Time {
 // label reads an entry of the labels: key = 1, value = 2.
 func (o *object) label(message []byte, keep []string) error {
 	var key, value []byte
-	f := fields{rest: message}
+	f := fields{message: message}
 	for f.next() {
 		switch f.number {
 		case 1:
@@ -136,7 +136,7 @@ func (o *object) label(message []byte, keep []string) error {
 func (o *object) owner(message []byte) error {
 	o.owners = append(o.owners, metav1.OwnerReference{})
 	ref := &o.owners[len(o.owners)-1]
-	f := fields{rest: message}
+	f := fields{message: message}
 	for f.next() {
 		switch f.number {
 		case 1:

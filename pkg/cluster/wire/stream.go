@@ -215,71 +215,81 @@ func ended(err error) error {
 	return err
 }
 
-// fields goes over the fields of a message in memory.
+// fields goes over the fields of a message in memory. It keeps places instead of slices:
+// most fields are passed over, and never looked at.
 //
-//	for f := (fields{rest: message}); f.next(); {
+//	for f := (fields{message: message}); f.next(); {
 type fields struct {
-	rest   []byte
-	number protowire.Number
-	kind   protowire.Type
-	// bytes or varint is the field's value, if its type is one of these.
-	bytes  []byte
-	varint uint64
-	err    error
+	message []byte
+	at      int // where the next field begins
+	number  protowire.Number
+	kind    protowire.Type
+	// from and to are where the field's bytes are, or varint is its value, if its type is
+	// one of these.
+	from, to int
+	varint   uint64
+	err      error
 }
 
 // next goes to the next field. It is false at the end, and with an error.
 func (f *fields) next() bool {
-	rest := f.rest
+	rest := f.message[f.at:]
+	const head = 4 // a tag and a length, of two bytes at most, as most are
+	if len(rest) < head || f.err != nil {
+		return f.any()
+	}
+	tag, n := uint(rest[0]), 1
+	if tag >= 0x80 {
+		tag, n = tag&0x7f|uint(rest[1])<<7, 2
+	}
+	length := uint(rest[n])
+	n++
+	if length >= 0x80 {
+		length = length&0x7f | uint(rest[n])<<7
+		n++
+	}
+	const long = 0x80 << 7 // there is a third byte
+	if protowire.Type(tag&7) != protowire.BytesType || tag>>3 == 0 || tag >= long || length >= long || length > uint(len(rest)-n) {
+		return f.any()
+	}
+	f.number, f.kind = protowire.Number(tag>>3), protowire.BytesType
+	f.from = f.at + n
+	f.to = f.from + int(length)
+	f.at = f.to
+	return true
+}
+
+// any is next for fields of every kind.
+func (f *fields) any() bool {
+	rest := f.message[f.at:]
 	if f.err != nil || len(rest) == 0 {
 		return false
 	}
-	// Tags and lengths are mostly one byte or two.
-	tag, n := uint64(rest[0]), 1
-	if tag >= 0x80 {
-		if tag, n = uvarint(rest); n < 0 {
-			return f.fails(n)
-		}
+	tag, n := protowire.ConsumeVarint(rest)
+	if n < 0 {
+		return f.fails(n)
 	}
-	rest = rest[n:]
 	f.number, f.kind = protowire.DecodeTag(tag)
 	if f.number < protowire.MinValidNumber {
 		return f.fails(-1)
 	}
-	if f.kind != protowire.BytesType {
-		return f.other(rest)
-	}
-	if len(rest) == 0 {
-		return f.fails(-1)
-	}
-	length, n := uint64(rest[0]), 1
-	if length >= 0x80 {
-		if length, n = uvarint(rest); n < 0 {
-			return f.fails(n)
-		}
-	}
+	f.at += n
 	rest = rest[n:]
-	if length > uint64(len(rest)) {
-		f.err = io.ErrUnexpectedEOF
-		return false
-	}
-	f.bytes, f.rest = rest[:length], rest[length:]
-	return true
-}
-
-// other reads a value that has no length.
-func (f *fields) other(rest []byte) bool {
-	var n int
-	f.bytes = nil
-	if f.kind == protowire.VarintType {
-		f.varint, n = uvarint(rest)
-	} else {
+	switch f.kind {
+	case protowire.BytesType:
+		var value []byte
+		value, n = protowire.ConsumeBytes(rest)
+		f.from = f.at + n - len(value)
+	case protowire.VarintType:
+		f.varint, n = protowire.ConsumeVarint(rest)
+	default:
 		n = protowire.ConsumeFieldValue(f.number, f.kind, rest)
 	}
 	if n < 0 {
 		return f.fails(n)
 	}
-	f.rest = rest[n:]
+	f.at += n
+	f.to = f.at
 	return true
 }
 
@@ -297,11 +307,14 @@ func uvarint(b []byte) (uint64, int) {
 	return protowire.ConsumeVarint(b)
 }
 
-// want returns the field's bytes, if it has any, and makes it an error when its
-// type is another.
+// want makes it an error when the field's type is another, and returns its bytes if it has
+// any.
 func (f *fields) want(kind protowire.Type) []byte {
 	if f.kind != kind && f.err == nil {
 		f.err = errWireType
 	}
-	return f.bytes
+	if f.kind != protowire.BytesType {
+		return nil
+	}
+	return f.message[f.from:f.to]
 }

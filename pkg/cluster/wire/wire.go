@@ -148,12 +148,12 @@ func (d *Decoder) envelope(want metav1.TypeMeta, list *List, each func([]byte) e
 // checkKind reads a runtime.TypeMeta: apiVersion = 1, kind = 2.
 func checkKind(message []byte, want metav1.TypeMeta) error {
 	got := KindError{Want: want}
-	for f := (fields{rest: message}); f.next(); {
+	for f := (fields{message: message}); f.next(); {
 		switch f.number {
 		case 1:
-			got.APIVersion = string(f.bytes)
+			got.APIVersion = string(f.want(protowire.BytesType))
 		case 2:
-			got.Kind = string(f.bytes)
+			got.Kind = string(f.want(protowire.BytesType))
 		}
 	}
 	if got.APIVersion != want.APIVersion || got.Kind != want.Kind {
@@ -194,7 +194,7 @@ func (d *Decoder) list(length uint64, list *List, each func([]byte) error) error
 // decode reads a ListMeta: resourceVersion = 2, continue = 3,
 // remainingItemCount = 4.
 func (l *List) decode(message []byte) error {
-	f := fields{rest: message}
+	f := fields{message: message}
 	for f.next() {
 		switch f.number {
 		case 2:
@@ -212,7 +212,7 @@ func (l *List) decode(message []byte) error {
 // item reads a PartialObjectMetadata: metadata = 1.
 func (d *Decoder) item(message []byte) error {
 	d.object.reset()
-	f := fields{rest: message}
+	f := fields{message: message}
 	for f.next() {
 		if f.number == 1 {
 			if err := d.object.decode(f.want(protowire.BytesType), d.Labels); err != nil {
