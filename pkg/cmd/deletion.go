@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -111,6 +112,8 @@ type job struct {
 	sentence string
 	// dangers are said before the preview, and so before the question.
 	dangers []string
+	// workloads are those of the cluster, read ahead where they will be asked for.
+	workloads *controllers.Workloads
 	// managed: a kube-controller-manager works in the cluster, as far as can be seen.
 	managed bool
 }
@@ -183,6 +186,7 @@ func remains(report *gc.Report) error {
 // preview reads what there is to know of the concerned objects beyond metadata, and
 // makes the plan.
 func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresight.Sight, error) {
+	j.workloads = workloadsFor(ctx, j.session, j.Decisive(j.graph))
 	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
 	now := j.session.reader.Now(ctx)
 	world := preview.World{

@@ -292,6 +292,13 @@ func (o *explainOptions) selected(s *session, g *graph.Graph, found []graph.Obje
 // explains what is left.
 func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, selected []types.UID) (*explain.Report, error) {
 	snapshot := g.Snapshot()
+	workloads := workloadsFor(ctx, s, func(yield func(graph.Node) bool) {
+		for _, uid := range selected {
+			if n, ok := g.Node(uid); ok && n.BeingDeleted() && !yield(n) {
+				return
+			}
+		}
+	})
 	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
 	now := s.reader.Now(ctx)
 	server := simulator.New(snapshot, simulator.Options{Now: now, Server: s.reader.Server(ctx)})
@@ -305,7 +312,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	}
 	where := o.connection()
 	report := explain.Explain(ctx, explain.Input{
-		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Now: now, Server: s.reader.Server(ctx),
+		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: workloads, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
 		Wait: s.waiting(), Passed: s.passing(), Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)

@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -43,7 +45,7 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 		whole = graph.New(snapshot)
 	}
 	sight := foresight.Look(ctx, foresight.Input{
-		Plan: p, Server: world.Server, Safe: d.order == orderSafe,
+		Plan: p, Server: world.Server, Safe: d.order == orderSafe, Workloads: j.workloads,
 		Source: evidence.Source{Cluster: s.reader, Graph: whole, Events: s.reader.Events, Now: world.Now, Server: world.Server, Wait: wait},
 	})
 	if ctx.Err() != nil {
@@ -59,6 +61,19 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 	}
 	sight.Tell(again)
 	return again, sight, nil
+}
+
+// workloadsFor returns the workloads of the cluster. If an object carries a finalizer of
+// somebody they will be looked for among these, and so are read while other things are done.
+func workloadsFor(ctx context.Context, s *session, objects iter.Seq[graph.Node]) *controllers.Workloads {
+	w := controllers.NewWorkloads(ctx, s.reader)
+	for n := range objects {
+		if foresight.IsForeign(n) {
+			w.ReadAhead()
+			break
+		}
+	}
+	return w
 }
 
 // wholeOf returns the graph of what was read if that is the cluster with all labels, as far

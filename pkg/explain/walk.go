@@ -35,6 +35,8 @@ type Input struct {
 	// acts, with no new delete.
 	Outcomes []gc.Outcome
 	Cluster  Cluster
+	// Workloads are those of the cluster; nil stands for reading them when they are needed.
+	Workloads *controllers.Workloads
 	// Failed are objects that were asked for and could not be read.
 	Failed []Failed
 	// Prober asks what would become of a write; nil asks nothing.
@@ -180,7 +182,10 @@ func newWalker(ctx context.Context, in Input) *walker {
 	if w.Catalogue == nil {
 		w.Catalogue = finalizers.Builtin()
 	}
-	w.finder = controllers.New(w.evidence, w.Catalogue, w.unmadePods)
+	if w.Workloads == nil {
+		w.Workloads = controllers.NewWorkloads(ctx, in.Cluster)
+	}
+	w.finder = controllers.New(w.evidence, w.Workloads, w.Catalogue, w.unmadePods)
 	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")

@@ -29,6 +29,8 @@ type Input struct {
 	Plan *preview.Plan
 	// Source reads the cluster. Its graph is of everything that may be read.
 	Source evidence.Source
+	// Workloads are those of the cluster; nil stands for reading them when they are needed.
+	Workloads *controllers.Workloads
 	// Catalogue is the built-in one when it is nil.
 	Catalogue *finalizers.Catalogue
 	// Server is what is known of the API server.
@@ -85,9 +87,9 @@ type view struct {
 	asker    *admission.Asker
 }
 
-func newView(ctx context.Context, reader *evidence.Reader, catalogue *finalizers.Catalogue) view {
+func newView(ctx context.Context, reader *evidence.Reader, in *Input) view {
 	v := view{evidence: reader}
-	v.finder = controllers.New(v.evidence, catalogue, func() []evidence.Fact { return nil })
+	v.finder = controllers.New(v.evidence, in.Workloads, in.Catalogue, func() []evidence.Fact { return nil })
 	v.asker = admission.New(ctx, nil, v.evidence, v.finder)
 	return v
 }
@@ -125,6 +127,9 @@ func isForeign(finalizer string) bool {
 	return len(known) == 0 || known[0].Builtin == "" || known[0].Builtin == finalizers.CloudControllerManager
 }
 
+// IsForeign reports whether an object has a finalizer of a controller that somebody installed.
+func IsForeign(n graph.Node) bool { return slices.ContainsFunc(n.Finalizers(), isForeign) }
+
 // Unforeseen returns a function that reports whether an object has a finalizer of somebody
 // which it did not have in the graph.
 func Unforeseen(g *graph.Graph) func(*graph.Object) bool {
@@ -142,6 +147,9 @@ func Look(ctx context.Context, in Input) *Sight {
 	if in.Catalogue == nil {
 		in.Catalogue = finalizers.Builtin()
 	}
+	if in.Workloads == nil {
+		in.Workloads = controllers.NewWorkloads(ctx, in.Source.Cluster)
+	}
 	l := &looker{Input: in, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && graph.BuiltinGroup(n.Resource().Group) { // others have kinds of the same names
@@ -150,7 +158,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	}
 	now := evidence.New(ctx, in.Source)
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
-	l.now, l.then = newView(ctx, now, in.Catalogue), newView(ctx, then, in.Catalogue)
+	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
 	s := &Sight{of: map[types.UID][]*Service{}, safe: in.Safe}
 	s.Services = l.services()
 	for i := range s.Services {

@@ -239,6 +239,9 @@ func (g *Graph) Nodes() iter.Seq[Node] {
 	}
 }
 
+// At returns the i-th of Nodes.
+func (g *Graph) At(i int) Node { return Node{g, int32(i)} }
+
 // place returns the block and slot of a node that is an object.
 func (n Node) place() (*block, int) {
 	h := n.graph.order[n.index]

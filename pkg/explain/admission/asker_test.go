@@ -22,7 +22,7 @@ func asker(t *testing.T, cluster string) (*admission.Asker, []graph.Node, *evide
 	world := explaintest.Parse(t, cluster)
 	g := world.Graph()
 	reader := evidence.New(t.Context(), evidence.Source{Cluster: world, Graph: g, Events: world.Events, Now: explaintest.Now})
-	finder := controllers.New(reader, finalizers.Builtin(), func() []evidence.Fact { return nil })
+	finder := controllers.New(reader, controllers.NewWorkloads(t.Context(), world), finalizers.Builtin(), func() []evidence.Fact { return nil })
 	var prober admission.Prober
 	if len(world.Answers) > 0 {
 		prober = world

@@ -33,6 +33,8 @@ type Contender struct {
 	// may: its account may change the object, so far as is known. knows: it may do
 	// anything at all with objects of the type, and be it to read them.
 	may, knows bool
+	// otherwise: it may have other rights than those of its account.
+	otherwise bool
 	// near: it is in the object's namespace. alike: it is called after the finalizer
 	// or the type. That only decides between equal candidates.
 	near, alike bool
@@ -89,7 +91,8 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		}
 		k := Contender{
 			Candidate: c, how: unclear, State: f.stateFor(s, c),
-			near: id.Namespace != "" && c.ID.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
+			otherwise: f.otherwise(c.Workload),
+			near:      id.Namespace != "" && c.ID.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
 		}
 		k.knows = f.rights().mayAnything(c.Account, id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
@@ -145,9 +148,9 @@ func (a *Contender) beats(b *Contender) bool {
 func (a *Contender) rivals() bool {
 	switch a.how {
 	case down, unclear:
-		return a.may || a.Named || a.otherwise()
+		return a.may || a.Named || a.otherwise
 	case mayNot:
-		return a.Named && !a.otherwise()
+		return a.Named && !a.otherwise
 	}
 	return false
 }
@@ -161,7 +164,7 @@ func pick(among []Contender, all bool) Choice {
 	var first [unclear + 1]*Contender
 	for i := range among {
 		k := &among[i]
-		skipped := k.how == unclear && !k.may && !k.otherwise()
+		skipped := k.how == unclear && !k.may && !k.otherwise
 		if first[k.how] == nil && !skipped {
 			first[k.how] = k
 		}
@@ -171,7 +174,7 @@ func pick(among []Contender, all bool) Choice {
 	switch {
 	case alive != nil:
 		return pickAlive(alive, among)
-	case denied != nil && denied.Named && !denied.otherwise() && denied.stands(among):
+	case denied != nil && denied.Named && !denied.otherwise && denied.stands(among):
 		return is(mayNot, denied)
 	case unknown != nil:
 		return is(unclear, unknown)
@@ -237,7 +240,7 @@ func (ch *Choice) undecided() string {
 // Describe says of a candidate how it stands, and what points at it.
 func (k *Contender) Describe() evidence.Fact {
 	said := []string{k.State.Liveness + ": " + k.State.Because}
-	if !k.may && !k.otherwise() {
+	if !k.may && !k.otherwise {
 		said = append(said, "RBAC does not let it change the object")
 	}
 	said = append(said, k.Signs[0].Value)

@@ -20,6 +20,7 @@ import (
 type Finder struct {
 	evidence  *evidence.Reader
 	catalogue *finalizers.Catalogue
+	workloads *Workloads
 	// unmade says what shows that nobody makes pods, nil when that is not so.
 	unmade func() []evidence.Fact
 
@@ -35,11 +36,12 @@ type Finder struct {
 	latest fieldManagers
 }
 
-// New returns a Finder that looks where the reader does. unmade says what shows that
+// New returns a Finder that looks where the reader does, and at the workloads of that
+// cluster. unmade says what shows that
 // no controller manager works that would make pods, nil when one may.
-func New(reader *evidence.Reader, catalogue *finalizers.Catalogue, unmade func() []evidence.Fact) *Finder {
+func New(reader *evidence.Reader, workloads *Workloads, catalogue *finalizers.Catalogue, unmade func() []evidence.Fact) *Finder {
 	return &Finder{
-		evidence: reader, catalogue: catalogue, unmade: unmade,
+		evidence: reader, workloads: workloads, catalogue: catalogue, unmade: unmade,
 		states: map[graph.Identity]State{}, searches: map[string]*Search{}, managers: map[string]managers{},
 		able: map[schema.GroupResource][]*Workload{},
 	}
@@ -124,7 +126,7 @@ func (s *Search) Went() (namespace string, shown []evidence.Fact) {
 // an object.
 func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
 	id, rights := n.Identity(), f.rights()
-	return !l.otherwise() && len(rights.unread) == 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+	return !f.otherwise(l) && len(rights.unread) == 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
 }
 
 // Says says for people what RBAC lets a workload do with an object.

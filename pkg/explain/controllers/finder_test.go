@@ -42,7 +42,7 @@ func without(t *testing.T, cluster string, gone ...types.UID) (controllers.Situa
 		Cluster: world, Graph: g, Events: world.Events, Now: explaintest.Now,
 		Gone: func(uid types.UID) bool { return slices.Contains(gone, uid) },
 	})
-	finder := controllers.New(reader, finalizers.Builtin(), func() []evidence.Fact { return nil })
+	finder := controllers.New(reader, controllers.NewWorkloads(t.Context(), world), finalizers.Builtin(), func() []evidence.Fact { return nil })
 	var widget graph.Node
 	for n := range g.Nodes() {
 		if n.Name() == "w" {

@@ -75,7 +75,7 @@ func environmentOf(container map[string]any, note func(kind, name string, option
 func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 	var doubts []string
 	id, rights := n.Identity(), f.rights()
-	if !l.otherwise() && len(rights.unread) > 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name) {
+	if !f.otherwise(l) && len(rights.unread) > 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name) {
 		doubts = append(doubts, "whether that may change it could not be read")
 	}
 	accounts, a := evidence.ServiceAccounts.GroupResource(), l.Account

@@ -28,12 +28,6 @@ var (
 	daemonSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 )
 
-// workloadKinds are the types of which a controller usually is one.
-var workloadKinds = []struct {
-	resource schema.GroupVersionResource
-	kind     string
-}{{deployments, "Deployment"}, {statefulSets, "StatefulSet"}, {daemonSets, "DaemonSet"}}
-
 // Workload is a Deployment, StatefulSet or DaemonSet, or a pod that belongs to
 // none.
 type Workload struct {
@@ -55,8 +49,6 @@ type Workload struct {
 	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
 	// of what it may.
 	elsewhere bool
-	// impersonates: its account may act as others, with whatever rights these have.
-	impersonates bool
 	// Selector chooses its pods; nil for a pod.
 	Selector labels.Selector
 	// podLabels are those of its pods.
@@ -67,8 +59,10 @@ type Workload struct {
 }
 
 // otherwise reports whether the workload may have other rights than those of its
-// account.
-func (l *Workload) otherwise() bool { return l.elsewhere || l.impersonates }
+// account: it is given others, or may act as somebody else, with whatever rights he has.
+func (f *Finder) otherwise(l *Workload) bool {
+	return l.elsewhere || f.rights().mayImpersonate(l.Account)
+}
 
 // cronJobs returns those that are called after a program. They are looked for only when
 // something names one: most do not serve a finalizer, whatever they may.
@@ -101,59 +95,6 @@ func (f *Finder) periodic(s *Search) []*Workload {
 // Ref names the workload for kubectl.
 func (l *Workload) Ref() string {
 	return strings.ToLower(l.ID.Resource.Kind) + "/" + l.ID.Name
-}
-
-// inventory is every workload of the cluster.
-type inventory struct {
-	workloads []*Workload
-	// called are the names that their programs have, and their own.
-	called map[string]bool
-	// unread says what could not be listed.
-	unread []string
-}
-
-// inventory lists the workloads, once: three lists. Of each it keeps what may be asked of
-// any, and no more: there may be tens of thousands.
-func (f *Finder) inventory() *inventory {
-	if f.running != nil {
-		return f.running
-	}
-	f.running = &inventory{called: map[string]bool{}}
-	for _, kind := range workloadKinds {
-		var found []*Workload
-		words := interner{}
-		err := f.evidence.EachTyped(kind.resource, kind.kind, func() { found = nil }, func(o runtime.Object) error {
-			if l := newWorkload(kind.resource, o, words); l != nil && !f.evidence.IsGone(l.ID.UID) {
-				l.impersonates = f.rights().mayImpersonate(l.Account)
-				found = append(found, l)
-			}
-			return nil
-		})
-		if err != nil {
-			found = nil // a part of a list is none
-			f.running.unread = append(f.running.unread, kind.resource.GroupResource().String())
-		}
-		f.running.workloads = append(f.running.workloads, found...)
-	}
-	slices.SortFunc(f.running.workloads, func(a, b *Workload) int { return a.ID.Compare(b.ID) })
-	for _, l := range f.running.workloads {
-		f.running.called[l.ID.Name] = true
-		for _, program := range l.programs {
-			f.running.called[program] = true
-		}
-	}
-	return f.running
-}
-
-// interner keeps one of each of the strings that repeat.
-type interner map[string]string
-
-func (in interner) one(s string) string {
-	if known, ok := in[s]; ok {
-		return known
-	}
-	in[s] = s
-	return s
 }
 
 // newWorkload takes what is needed from a workload, and nothing of any other object.

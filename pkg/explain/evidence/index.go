@@ -14,8 +14,13 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// index finds the objects of the graph.
+// index finds the objects of the graph. It has lists only of what was asked for.
 type index struct {
+	// types and namespaces say where the objects of a type, or in a namespace, stand in the
+	// order of the graph: those of a type with several kinds in several places.
+	types      map[schema.GroupResource][]span
+	namespaces map[string][]span
+	// ofType and inNamespace have the objects.
 	ofType      map[schema.GroupResource][]graph.Node
 	inNamespace map[string][]graph.Node
 	// byName has those of types that were looked for by name, sorted by namespace and
@@ -23,39 +28,77 @@ type index struct {
 	byName map[schema.GroupResource][]graph.Node
 }
 
+// span is a part of the order of the graph.
+type span struct{ from, to int32 }
+
 func (r *Reader) index() *index {
 	if r.nodes != nil {
 		return r.nodes
 	}
-	r.nodes = &index{
+	x := &index{
+		types: map[schema.GroupResource][]span{}, namespaces: map[string][]span{},
 		ofType: map[schema.GroupResource][]graph.Node{}, inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]graph.Node{},
 	}
-	for n := range r.source.Graph.Nodes() {
-		if n.Virtual() || r.source.Gone != nil && r.gone(n.UID()) {
-			continue
+	var resource *graph.Resource
+	var namespace string
+	var from, to int32
+	add := func() {
+		if from == to {
+			return
 		}
-		if namespace := n.Namespace(); namespace != "" {
-			r.nodes.inNamespace[namespace] = append(r.nodes.inNamespace[namespace], n)
+		of := resource.GroupResource()
+		x.types[of] = append(x.types[of], span{from, to})
+		if namespace != "" {
+			x.namespaces[namespace] = append(x.namespaces[namespace], span{from, to})
 		}
-		resource := n.Resource().GroupResource()
-		r.nodes.ofType[resource] = append(r.nodes.ofType[resource], n)
 	}
-	return r.nodes
+	for n := range r.source.Graph.Nodes() {
+		if n.Virtual() {
+			break // and those that follow are
+		}
+		if n.Resource() != resource || n.Namespace() != namespace {
+			add()
+			from, resource, namespace = to, n.Resource(), n.Namespace()
+		}
+		to++
+	}
+	add()
+	r.nodes = x
+	return x
+}
+
+// nodesIn returns what stands in the spans, but for what is gone.
+func (r *Reader) nodesIn(spans []span) []graph.Node {
+	var all []graph.Node
+	for _, s := range spans {
+		for i := s.from; i < s.to; i++ {
+			if n := r.source.Graph.At(int(i)); r.source.Gone == nil || !r.gone(n.UID()) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
 }
 
 // Instances returns the objects of a type by their metadata, those that are gone
 // left out.
 func (r *Reader) Instances(resource schema.GroupResource) []graph.Node {
-	return r.index().ofType[resource]
+	x := r.index()
+	all, known := x.ofType[resource]
+	if !known {
+		all = r.nodesIn(x.types[resource])
+		x.ofType[resource] = all
+	}
+	return all
 }
 
 // OfTypes returns the objects of the types that are wanted, as Instances does, in the order
 // of the graph.
 func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 	var found []graph.Node
-	for _, all := range r.index().ofType {
-		if len(all) > 0 && wanted(all[0].Resource()) {
-			found = append(found, all...)
+	for resource, spans := range r.index().types {
+		if wanted(r.source.Graph.At(int(spans[0].from)).Resource()) {
+			found = append(found, r.Instances(resource)...)
 		}
 	}
 	slices.SortFunc(found, graph.Node.Compare)
@@ -95,7 +138,15 @@ func (r *Reader) between(resource schema.GroupResource, compare func(graph.Node)
 }
 
 // In returns what is in a namespace, as Instances does.
-func (r *Reader) In(namespace string) []graph.Node { return r.index().inNamespace[namespace] }
+func (r *Reader) In(namespace string) []graph.Node {
+	x := r.index()
+	all, known := x.inNamespace[namespace]
+	if !known {
+		all = r.nodesIn(x.namespaces[namespace])
+		x.inNamespace[namespace] = all
+	}
+	return all
+}
 
 // Covers reports whether an object with these coordinates that is not among the
 // Instances is provably absent.

@@ -386,13 +386,9 @@ func (r *Reader) podsWithClaims(namespace string) (l listing) {
 
 func isClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
-// EachTyped calls begin, and then yield with each object of a List everywhere, and remembers
-// nothing of them. When the list has to be read again, it calls begin again: what came
-// before does not count. Those that are gone are among them: see IsGone.
-func (r *Reader) EachTyped(resource schema.GroupVersionResource, kind string, begin func(), yield func(runtime.Object) error) error {
-	err := r.source.Cluster.EachTyped(r.ctx, resource, kind, "", begin, yield)
+// NoteList keeps that a list of all objects of a resource could not be read, if so.
+func (r *Reader) NoteList(resource schema.GroupVersionResource, err error) {
 	r.note(place{resource: resource}, err)
-	return err
 }
 
 // IsGone reports whether an object of the graph counts as gone.
