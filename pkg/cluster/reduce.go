@@ -4,12 +4,15 @@ package cluster
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
 )
 
 // heavy are the fields of a pod's spec, and of its containers, that say nothing of
@@ -18,6 +21,27 @@ var (
 	heavySpec       = []string{"affinity", "tolerations", "topologySpreadConstraints", "dnsConfig", "hostAliases", "securityContext", "imagePullSecrets"}
 	heavyContainers = []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "securityContext", "volumeMounts", "ports", "envFrom"}
 )
+
+// heavyFields are, by the numbers that generated.proto has for them, fields of which reduce
+// leaves nothing, and of workloads all else of which nobody asks: so they are not even decoded.
+var heavyFields = func() map[schema.GroupResource]wire.Drop {
+	container := wire.Drop{
+		6: wire.Whole, 7: {2: wire.Whole, 3: wire.Whole}, 8: wire.Whole, 9: wire.Whole, 10: wire.Whole, 11: wire.Whole, 12: wire.Whole,
+		15: wire.Whole, 19: wire.Whole, 22: wire.Whole,
+	}
+	spec := wire.Drop{
+		2: container, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: container, 22: wire.Whole, 23: wire.Whole, 26: wire.Whole, 33: wire.Whole,
+	}
+	ofTemplate := slices.Clone(spec)
+	ofTemplate[1], ofTemplate[20] = wire.Whole, wire.Whole // volumes, initContainers
+	template, meta := wire.Drop{2: ofTemplate}, wire.Drop{17: wire.Whole}
+	return map[schema.GroupResource]wire.Drop{
+		{Resource: "pods"}:                        {2: spec},
+		{Group: "apps", Resource: "deployments"}:  {1: meta, 2: {3: template}},
+		{Group: "apps", Resource: "statefulsets"}: {1: meta, 2: {3: template, 4: wire.Whole}, 3: wire.Whole},
+		{Group: "apps", Resource: "daemonsets"}:   {1: meta, 2: {2: template}},
+	}
+}()
 
 // reduce takes out of an object of a list what no explanation looks at, which is most of
 // it: who has set which field of an object that nobody deletes, unless that may tell who

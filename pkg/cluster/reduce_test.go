@@ -3,12 +3,15 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 // What explanations look at stays: names, programs, claims, states.
@@ -56,6 +59,89 @@ func decoded(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	o := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// fullPodSpec has each field that is left out, and beside it one of each that is looked at.
+const fullPodSpec = `{
+	"serviceAccountName":"sa", "nodeName":"n", "terminationGracePeriodSeconds":30, "hostNetwork":true, "hostPID":true, "priority":1, "schedulerName":"s",
+	"hostname":"h", "subdomain":"d", "runtimeClassName":"r", "resourceClaims":[{"name":"g"}], "schedulingGates":[{"name":"w"}],
+	"volumes":[{"name":"v","persistentVolumeClaim":{"claimName":"data"}}],
+	"affinity":{"nodeAffinity":{}}, "tolerations":[{"key":"k"}], "topologySpreadConstraints":[{"maxSkew":1,"topologyKey":"z","whenUnsatisfiable":"DoNotSchedule"}],
+	"dnsConfig":{"nameservers":["x"]}, "hostAliases":[{"ip":"x"}], "securityContext":{"runAsUser":1}, "imagePullSecrets":[{"name":"x"}],
+	"initContainers":[CONTAINER], "containers":[CONTAINER],
+	"ephemeralContainers":[{"name":"e","image":"i"}]}`
+
+const fullContainer = `{
+	"name":"c", "image":"i", "command":["/bin/x"], "args":["--kubeconfig=k"], "workingDir":"/", "env":[{"name":"KUBECONFIG","value":"v"},{"name":"F","valueFrom":{"fieldRef":{"fieldPath":"p"}}}],
+	"ports":[{"containerPort":1}], "envFrom":[{"prefix":"p"}], "resources":{"limits":{"cpu":"1"}}, "volumeMounts":[{"name":"v","mountPath":"/v"}], "volumeDevices":[{"name":"b","devicePath":"/b"}],
+	"livenessProbe":{"periodSeconds":1}, "readinessProbe":{"periodSeconds":1}, "startupProbe":{"periodSeconds":1}, "lifecycle":{"stopSignal":"SIGTERM"},
+	"terminationMessagePath":"/t", "imagePullPolicy":"Always", "securityContext":{"privileged":true}, "stdin":true, "tty":true}`
+
+// What is left out before it is decoded is what heavyFields says in numbers, and nothing
+// else.
+func TestHeavyFields(t *testing.T) {
+	spec := strings.ReplaceAll(fullPodSpec, "CONTAINER", fullContainer)
+	meta := `{"name":"o","namespace":"s","uid":"u","generation":2,"labels":{"a":"b"},"annotations":{"a":"b"},"finalizers":["f"],"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}],"managedFields":[{"manager":"m"}]}`
+	for _, test := range []struct {
+		kind, object string
+		heavy        []string
+	}{
+		{"Pod", `{"metadata":` + meta + `,"spec":` + spec + `,"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"c","ready":true,"restartCount":1,"image":"i","imageID":"x"}]}}`,
+			[]string{"spec"}},
+		{"Deployment", `{"metadata":` + meta + `,"spec":{"replicas":2,"paused":true,"selector":{"matchLabels":{"a":"b"}},"strategy":{"type":"Recreate"},"template":{"metadata":{"labels":{"a":"b"}},"spec":` + spec + `}},
+			"status":{"observedGeneration":2,"conditions":[{"type":"ReplicaFailure","status":"True","reason":"r","message":"m"}]}}`,
+			[]string{"metadata.managedFields", "spec.template.spec", "spec.template.spec.volumes", "spec.template.spec.initContainers"}},
+		{"StatefulSet", `{"metadata":` + meta + `,"spec":{"replicas":2,"serviceName":"x","selector":{"matchLabels":{"a":"b"}},"volumeClaimTemplates":[{"metadata":{"name":"x"}}],"template":{"metadata":{"labels":{"a":"b"}},"spec":` + spec + `}},"status":{"replicas":2}}`,
+			[]string{"metadata.managedFields", "spec.volumeClaimTemplates", "status", "spec.template.spec", "spec.template.spec.volumes", "spec.template.spec.initContainers"}},
+		{"DaemonSet", `{"metadata":` + meta + `,"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":` + spec + `}},"status":{"desiredNumberScheduled":3,"observedGeneration":2}}`,
+			[]string{"metadata.managedFields", "spec.template.spec", "spec.template.spec.volumes", "spec.template.spec.initContainers"}},
+	} {
+		t.Run(test.kind, func(t *testing.T) {
+			group := schema.GroupVersion{Group: "apps", Version: "v1"}
+			if test.kind == "Pod" {
+				group.Group = ""
+			}
+			resource := schema.GroupResource{Group: group.Group, Resource: strings.ToLower(test.kind) + "s"}
+			full := decoded(t, test.object)
+			whole := typed(t, group.WithKind(test.kind), full.Object)
+			message, err := whole.(interface{ Marshal() ([]byte, error) }).Marshal()
+			if err != nil {
+				t.Fatal(err)
+			}
+			light, _ := heavyFields[resource].From(message, nil)
+			got, err := scheme.Scheme.New(group.WithKind(test.kind))
+			if err == nil {
+				err = unpack(light, got)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, path := range test.heavy {
+				fields := strings.Split(path, ".")
+				if fields[len(fields)-1] == "spec" { // of a pod
+					reducePod(full.Object, fields...)
+				} else {
+					unstructured.RemoveNestedField(full.Object, fields...)
+				}
+			}
+			if diff := cmp.Diff(typed(t, group.WithKind(test.kind), full.Object), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// typed returns an object in Go's type.
+func typed(t *testing.T, kind schema.GroupVersionKind, object map[string]any) runtime.Object {
+	t.Helper()
+	o, err := scheme.Scheme.New(kind)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object, o)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return o

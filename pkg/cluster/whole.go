@@ -66,12 +66,14 @@ func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionReso
 		return p.handed(yield(o))
 	}
 	list := metav1.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: kind + "List"}
+	drop, buffer := heavyFields[resource.GroupResource()], []byte(nil)
 	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
 		switch packed, whole, err := recognizes(body); {
 		case err != nil:
 			return wire.List{}, err
 		case packed:
 			return p.decoder.Split(whole, list, func(message []byte) error {
+				message, buffer = drop.From(message, buffer)
 				return add(func(into runtime.Object) error { return unpack(message, into) })
 			})
 		default:
