@@ -128,6 +128,8 @@ type pageReader struct {
 	decode func(l *listing, body io.Reader) (wire.List, error)
 	// begin drops what came of a list, which is read from its beginning.
 	begin func(l *listing)
+	// terminating is that of a Scope.
+	terminating func(*graph.Object)
 }
 
 // newPageReader returns a pageReader of metadata that keeps the labels with the keys, or
@@ -138,6 +140,9 @@ func (r *Reader) newPageReader(labels []string) *pageReader {
 		return decodeList(&p.decoder, body, func(o *graph.Object) error {
 			o.Resource = l.resource
 			p.packer.Add(o)
+			if p.terminating != nil && o.BeingDeleted() {
+				p.terminating(o)
+			}
 			return p.count()
 		})
 	}

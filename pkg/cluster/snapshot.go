@@ -37,6 +37,10 @@ type Scope struct {
 	// Labels are the keys of the labels to keep of what is listed; nil keeps
 	// all.
 	Labels []string
+	// Terminating is called with each listed object that is being deleted, while others are
+	// still being read, by several goroutines at once; nil is for nobody. What the object
+	// points to is good until it returns.
+	Terminating func(*graph.Object)
 }
 
 // Snapshot lists the metadata of everything in the scope that the garbage
@@ -51,7 +55,7 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 		})
 	}
 	work := r.work(ctx, scope)
-	r.list(ctx, work, scope.Labels)
+	r.list(ctx, work, scope)
 	var pages []graph.Batch
 	for _, result := range work {
 		pages = result.addTo(s, pages)
@@ -103,8 +107,8 @@ func widenedListing(resource *graph.Resource, namespace string) *listing {
 	return l
 }
 
-// list makes the lists, a few at a time.
-func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
+// list makes the lists of a scope, a few at a time.
+func (r *Reader) list(ctx context.Context, work []*listing, scope Scope) {
 	var progress *Progress
 	if r.options.Reading != nil && len(work) > 0 {
 		progress = new(Progress)
@@ -117,7 +121,8 @@ func (r *Reader) list(ctx context.Context, work []*listing, labels []string) {
 	quiet := &silence{answers: func() bool { return ctx.Err() != nil || r.listsAnything(ctx) }}
 	for range min(inFlight, len(work)) {
 		group.Go(func() {
-			p := r.newPageReader(labels)
+			p := r.newPageReader(scope.Labels)
+			p.terminating = scope.Terminating
 			for l := s.take(); l != nil; l = s.take() {
 				progress.began(l)
 				more, err := false, quiet.broken()

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -76,7 +77,8 @@ func (o *collectOptions) run(ctx context.Context) error {
 	if o.allNamespaces {
 		namespace, where = "", "the cluster"
 	}
-	scope := o.reads(namespace)
+	scope, workloads := o.reads(namespace), controllers.NewWorkloads(ctx, s.reader)
+	scope.Terminating = func(object *graph.Object) { readAhead(workloads, object.Finalizers) }
 	snapshot, err := s.reader.Snapshot(ctx, scope)
 	if err != nil {
 		return err
@@ -86,7 +88,7 @@ func (o *collectOptions) run(ctx context.Context) error {
 	}
 	g := graph.New(snapshot)
 	return o.execute(ctx, &job{
-		session: s, snapshot: snapshot, graph: g, whole: wholeOf(scope, g),
+		session: s, snapshot: snapshot, graph: g, whole: wholeOf(scope, g), workloads: workloads,
 		sentence: "Collecting garbage in " + where,
 		Job: preview.Job{Namespace: namespace, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
 			return c.Collect(ctx, namespace)

@@ -186,7 +186,9 @@ func remains(report *gc.Report) error {
 // preview reads what there is to know of the concerned objects beyond metadata, and
 // makes the plan.
 func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresight.Sight, error) {
-	j.workloads = workloadsFor(ctx, j.session, j.Decisive(j.graph))
+	if j.workloads == nil {
+		j.workloads = controllers.NewWorkloads(ctx, j.session.reader)
+	}
 	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
 	now := j.session.reader.Now(ctx)
 	world := preview.World{
@@ -217,11 +219,12 @@ func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 }
 
 // withFacts returns the objects of which the preview needs to know more than
-// metadata, and the pods that may use a PersistentVolumeClaim among them.
+// metadata, for which more is read ahead, and the pods that may use a PersistentVolumeClaim among them.
 func withFacts(j *job) []graph.Object {
 	var objects []graph.Object
 	claims, known := map[string]bool{}, map[types.UID]bool{}
 	for n := range j.Decisive(j.graph) {
+		readAhead(j.workloads, n.Finalizers())
 		if n.HasFinalizer(finalizers.ClaimProtection) {
 			claims[n.Namespace()] = true
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -216,7 +217,17 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 			return nil, failed
 		}
 	}
-	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	workloads := controllers.NewWorkloads(ctx, s.reader)
+	for i := range found {
+		if found[i].BeingDeleted() {
+			readAhead(workloads, found[i].Finalizers)
+		}
+	}
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{Terminating: func(object *graph.Object) {
+		if !o.given() && o.isHere(s, object.Identity()) {
+			readAhead(workloads, object.Finalizers)
+		}
+	}})
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +250,7 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 		}
 	}
 	g := graph.New(snapshot)
-	report, err := o.explain(ctx, s, g, o.selected(s, g, found))
+	report, err := o.explain(ctx, s, g, workloads, o.selected(s, g, found))
 	if err != nil {
 		return nil, err
 	}
@@ -279,26 +290,22 @@ func (o *explainOptions) selected(s *session, g *graph.Graph, found []graph.Obje
 		return selected
 	}
 	for n := range g.Nodes() {
-		id := n.Identity()
-		here := id.Namespace == s.namespace || id.Resource.IsNamespace() && id.Name == s.namespace
-		if !n.Virtual() && n.BeingDeleted() && (o.allNamespaces || here) {
-			selected = append(selected, id.UID)
+		if n.BeingDeleted() && o.isHere(s, n.Identity()) {
+			selected = append(selected, n.UID())
 		}
 	}
 	return selected
 }
 
+// isHere reports whether an object is in the namespace that is asked for, or that itself.
+func (o *explainOptions) isHere(s *session, id graph.Identity) bool {
+	return o.allNamespaces || id.Namespace == s.namespace || id.Resource.IsNamespace() && id.Name == s.namespace
+}
+
 // explain lets the engine complete what it can, with nobody else acting, and
 // explains what is left.
-func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, selected []types.UID) (*explain.Report, error) {
+func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, workloads *controllers.Workloads, selected []types.UID) (*explain.Report, error) {
 	snapshot := g.Snapshot()
-	workloads := workloadsFor(ctx, s, func(yield func(graph.Node) bool) {
-		for _, uid := range selected {
-			if n, ok := g.Node(uid); ok && n.BeingDeleted() && !yield(n) {
-				return
-			}
-		}
-	})
 	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
 	now := s.reader.Now(ctx)
 	server := simulator.New(snapshot, simulator.Options{Now: now, Server: s.reader.Server(ctx)})

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -63,17 +62,12 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 	return again, sight, nil
 }
 
-// workloadsFor returns the workloads of the cluster. If an object carries a finalizer of
-// somebody they will be looked for among these, and so are read while other things are done.
-func workloadsFor(ctx context.Context, s *session, objects iter.Seq[graph.Node]) *controllers.Workloads {
-	w := controllers.NewWorkloads(ctx, s.reader)
-	for n := range objects {
-		if foresight.IsForeign(n) {
-			w.ReadAhead()
-			break
-		}
+// readAhead begins to read the workloads of the cluster if they will be asked for: one of
+// the finalizers is of somebody who is looked for among them.
+func readAhead(w *controllers.Workloads, finalizers []string) {
+	if foresight.Foreign(finalizers) {
+		w.ReadAhead()
 	}
-	return w
 }
 
 // wholeOf returns the graph of what was read if that is the cluster with all labels, as far

@@ -127,8 +127,8 @@ func isForeign(finalizer string) bool {
 	return len(known) == 0 || known[0].Builtin == "" || known[0].Builtin == finalizers.CloudControllerManager
 }
 
-// IsForeign reports whether an object has a finalizer of a controller that somebody installed.
-func IsForeign(n graph.Node) bool { return slices.ContainsFunc(n.Finalizers(), isForeign) }
+// Foreign reports whether one of the finalizers is of a controller that somebody installed.
+func Foreign(finalizers []string) bool { return slices.ContainsFunc(finalizers, isForeign) }
 
 // Unforeseen returns a function that reports whether an object has a finalizer of somebody
 // which it did not have in the graph.

@@ -184,14 +184,14 @@ func (c *Collector) Collect(ctx context.Context, namespace string) (*Report, err
 		if n.Virtual() {
 			continue
 		}
-		switch uid := n.UID(); {
+		switch {
 		case !c.within(n.Namespace()) && !c.ownsWithin(n):
 		case n.OrphaningDependents():
-			c.orphan(uid)
+			c.orphan(n.UID())
 		case n.DeletingDependents():
-			c.enqueueForeground(uid)
+			c.enqueueForeground(n.UID())
 		case !n.BeingDeleted() && !n.AllSolid():
-			c.enqueue(task{kind: attempt, uid: uid})
+			c.enqueue(task{kind: attempt, uid: n.UID()})
 		}
 	}
 	err := c.run(ctx)

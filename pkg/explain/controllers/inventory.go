@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,7 @@ var workloadKinds = []struct {
 type Workloads struct {
 	ctx     context.Context // of the run
 	cluster evidence.Cluster
+	ahead   atomic.Bool
 	once    sync.Once
 	lists   []workloadList // by workloadKinds
 }
@@ -40,8 +42,12 @@ func NewWorkloads(ctx context.Context, cluster evidence.Cluster) *Workloads {
 	return &Workloads{ctx: ctx, cluster: cluster}
 }
 
-// ReadAhead begins to read, and does not wait.
-func (w *Workloads) ReadAhead() { go w.once.Do(w.read) }
+// ReadAhead begins to read, if nobody has, and does not wait.
+func (w *Workloads) ReadAhead() {
+	if !w.ahead.Swap(true) {
+		go w.once.Do(w.read)
+	}
+}
 
 func (w *Workloads) all() []workloadList {
 	w.once.Do(w.read)
