@@ -5,7 +5,6 @@ package cluster
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
@@ -34,24 +33,33 @@ func HasFacts(resource *graph.Resource) bool {
 // with their nodes, namespaces, CustomResourceDefinitions. What cannot be read
 // is missing from the result.
 func (r *Reader) Facts(ctx context.Context, objects []graph.Object) graph.Facts {
-	f := graph.Facts{
+	f := facts{Facts: graph.Facts{
 		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{},
 		CRDs: map[types.UID]graph.CRDFacts{}, Nodes: map[string]bool{},
-	}
+	}}
 	var pods []graph.Object
+	var group errgroup.Group
+	group.SetLimit(getsInFlight)
 	for _, o := range objects {
 		switch {
 		case o.Resource.IsPod():
 			pods = append(pods, o)
 		case o.Resource.IsNamespace():
-			r.namespaceFacts(ctx, &o, &f)
+			group.Go(func() error { return r.namespaceFacts(ctx, &o, &f) })
 		case o.Resource.IsCRD():
-			r.crdFacts(ctx, &o, &f)
+			group.Go(func() error { return r.crdFacts(ctx, &o, &f) })
 		}
 	}
-	r.podFacts(ctx, pods, &f)
+	r.podFacts(ctx, pods, &group, &f)
+	_ = group.Wait() // what cannot be read is missing
 	r.nodeFacts(ctx, &f)
-	return f
+	return f.Facts
+}
+
+// facts are added to by several goroutines.
+type facts struct {
+	mu sync.Mutex
+	graph.Facts
 }
 
 // read gets a whole object as JSON.
@@ -64,19 +72,22 @@ func (r *Reader) read(ctx context.Context, into any, segments ...string) error {
 	return json.Unmarshal(data, into)
 }
 
-func (r *Reader) namespaceFacts(ctx context.Context, o *graph.Object, f *graph.Facts) {
+func (r *Reader) namespaceFacts(ctx context.Context, o *graph.Object, f *facts) error {
 	var namespace corev1.Namespace
-	if r.read(ctx, &namespace, o.Resource.Path(o.Namespace, o.Name)...) != nil || namespace.UID != o.UID {
-		return
+	if err := r.read(ctx, &namespace, o.Resource.Path(o.Namespace, o.Name)...); err != nil || namespace.UID != o.UID {
+		return err
 	}
 	facts := graph.NamespaceFacts{}
 	for _, finalizer := range namespace.Spec.Finalizers {
 		facts.Finalizers = append(facts.Finalizers, string(finalizer))
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.Namespaces[o.UID] = facts
+	return nil
 }
 
-func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *graph.Facts) {
+func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *facts) error {
 	var crd struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 		Spec     struct {
@@ -89,14 +100,17 @@ func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *graph.Facts) 
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
-	if r.read(ctx, &crd, o.Resource.Path(o.Namespace, o.Name)...) != nil || crd.Metadata.UID != o.UID {
-		return
+	if err := r.read(ctx, &crd, o.Resource.Path(o.Namespace, o.Name)...); err != nil || crd.Metadata.UID != o.UID {
+		return err
 	}
 	facts := graph.CRDFacts{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
 	for _, c := range crd.Status.Conditions {
 		facts.Established = facts.Established || c.Type == "Established" && c.Status == metav1.ConditionTrue
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.CRDs[o.UID] = facts
+	return nil
 }
 
 func factsOf(p *corev1.Pod) graph.PodFacts {
@@ -123,53 +137,48 @@ func claims(p *corev1.Pod) []string {
 	return names
 }
 
-func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, f *graph.Facts) {
+// podFacts reads pods: each by itself, or all of a namespace.
+func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, group *errgroup.Group, f *facts) {
 	in := map[string]int{}
 	for i := range pods {
 		in[pods[i].Namespace]++
 	}
-	var mu sync.Mutex // of f
-	var group errgroup.Group
-	group.SetLimit(getsInFlight)
+	keep := func(p *corev1.Pod) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.Pods[p.UID] = factsOf(p)
+	}
 	for namespace, wanted := range in {
 		if wanted > maxPodGets {
-			group.Go(func() error {
-				r.listPodFacts(ctx, namespace, func(p *corev1.Pod) {
-					mu.Lock()
-					defer mu.Unlock()
-					f.Pods[p.UID] = factsOf(p)
-				})
-				return nil
-			})
+			group.Go(func() error { return r.listPodFacts(ctx, namespace, keep) })
 		}
 	}
-	pods = slices.DeleteFunc(pods, func(o graph.Object) bool { return in[o.Namespace] > maxPodGets })
-	found := make([]corev1.Pod, len(pods))
-	for i := range pods {
+	for _, o := range pods {
+		if in[o.Namespace] > maxPodGets {
+			continue
+		}
 		group.Go(func() error {
-			_ = r.read(ctx, &found[i], pods[i].Resource.Path(pods[i].Namespace, pods[i].Name)...) // what cannot be read is missing
-			return nil
+			var pod corev1.Pod
+			err := r.read(ctx, &pod, o.Resource.Path(o.Namespace, o.Name)...)
+			if err == nil && pod.UID == o.UID {
+				keep(&pod)
+			}
+			return err
 		})
-	}
-	_ = group.Wait() // no function fails
-	for i := range found {
-		if p := &found[i]; p.UID == pods[i].UID {
-			f.Pods[p.UID] = factsOf(p)
-		}
 	}
 }
 
 // listPodFacts calls keep with the pods of a namespace, as far as they can be read, with
 // some of them maybe twice.
-func (r *Reader) listPodFacts(ctx context.Context, namespace string, keep func(*corev1.Pod)) {
-	_ = r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("pods"), "Pod", namespace, func() {}, func(o runtime.Object) error { // what cannot be read is missing
+func (r *Reader) listPodFacts(ctx context.Context, namespace string, keep func(*corev1.Pod)) error {
+	return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("pods"), "Pod", namespace, func() {}, func(o runtime.Object) error {
 		keep(o.(*corev1.Pod))
 		return nil
 	})
 }
 
 // nodeFacts reads the nodes that the pods are on.
-func (r *Reader) nodeFacts(ctx context.Context, f *graph.Facts) {
+func (r *Reader) nodeFacts(ctx context.Context, f *facts) {
 	names := map[string]bool{}
 	for _, p := range f.Pods {
 		if p.NodeName != "" {
@@ -177,15 +186,14 @@ func (r *Reader) nodeFacts(ctx context.Context, f *graph.Facts) {
 		}
 	}
 	f.NodesRead = true
-	var mu sync.Mutex // of f
 	var group errgroup.Group
 	group.SetLimit(getsInFlight)
 	for name := range names {
 		group.Go(func() error {
 			var node corev1.Node
 			err := r.read(ctx, &node, "api", "v1", "nodes", name)
-			mu.Lock()
-			defer mu.Unlock()
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			switch {
 			case answer.NoObject(err):
 			case err != nil:
