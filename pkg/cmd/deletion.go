@@ -219,7 +219,8 @@ func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 }
 
 // withFacts returns the objects of which the preview needs to know more than
-// metadata, for which more is read ahead, and the pods that may use a PersistentVolumeClaim among them.
+// metadata, and the pods that may use a PersistentVolumeClaim among them. It has the workloads
+// read ahead if they will be needed.
 func withFacts(j *job) []graph.Object {
 	var objects []graph.Object
 	claims, known := map[string]bool{}, map[types.UID]bool{}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -120,12 +121,17 @@ var serving = []schema.GroupResource{
 
 // isForeign reports whether a finalizer is of a controller that somebody installed.
 func isForeign(finalizer string) bool {
-	if graph.IsCollectorFinalizer(finalizer) {
-		return false
+	if known, asked := foreign.Load(finalizer); asked {
+		return known.(bool)
 	}
 	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
-	return len(known) == 0 || known[0].Builtin == "" || known[0].Builtin == finalizers.CloudControllerManager
+	is := !graph.IsCollectorFinalizer(finalizer) && (len(known) == 0 || known[0].Builtin == "" || known[0].Builtin == finalizers.CloudControllerManager)
+	foreign.Store(finalizer, is)
+	return is
 }
+
+// foreign has what isForeign has answered: a million objects have a few finalizers.
+var foreign sync.Map
 
 // Foreign reports whether one of the finalizers is of a controller that somebody installed.
 func Foreign(finalizers []string) bool { return slices.ContainsFunc(finalizers, isForeign) }
