@@ -161,8 +161,8 @@ type Plan struct {
 	// followers are objects that the job does not reach, and that go with their
 	// owners if these, which remain by the plan, go after all.
 	followers map[types.UID]bool
-	// server is the one that the job was done on.
-	server *simulator.Server
+	// anew makes a server like the one that the job was done on.
+	anew func(simulator.Options) *simulator.Server
 }
 
 // Make makes the plan of a job. The error is that of the context, or of the job.
@@ -186,7 +186,7 @@ func makeOn(ctx context.Context, j *Job, w World, server *simulator.Server) (*Pl
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Job: j, Graph: w.Graph, Report: report, Takes: server.Now().Sub(w.Now), server: server}
+	p := &Plan{Job: j, Graph: w.Graph, Report: report, Takes: server.Now().Sub(w.Now), anew: server.Anew()}
 	p.foretell(server)
 	p.follow()
 	p.Digest = p.digest()
@@ -200,7 +200,7 @@ func makeOn(ctx context.Context, j *Job, w World, server *simulator.Server) (*Pl
 func Again(ctx context.Context, first *Plan, j *Job, w World) (*Plan, error) {
 	hoped := hopes{}
 	w.Serves = hoped.serve(j.Waves, w.Serves)
-	p, err := makeOn(ctx, j, w, first.server.Anew(w.options()))
+	p, err := makeOn(ctx, j, w, first.anew(w.options()))
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,8 @@ import (
 // writeAppeared says which of the objects were not there when the deletion was
 // previewed, and whose controller has made them: it goes on with that until it sees
 // that their owner is being deleted.
-func writeAppeared(w io.Writer, all []gc.Outcome) {
-	by := map[string][]gc.Outcome{}
+func writeAppeared(w io.Writer, all []*gc.Outcome) {
+	by := map[string][]*gc.Outcome{}
 	for _, o := range all {
 		if !o.Appeared {
 			continue

@@ -52,10 +52,10 @@ var phrases = []struct {
 func Summary(w io.Writer, style Style, tense Tense, all []gc.Outcome) error {
 	out := bufio.NewWriter(w)
 	for _, phrase := range phrases {
-		var matching []gc.Outcome
-		for _, o := range all {
-			if o.Result == phrase.result {
-				matching = append(matching, o)
+		var matching []*gc.Outcome
+		for i := range all {
+			if all[i].Result == phrase.result {
+				matching = append(matching, &all[i])
 			}
 		}
 		if len(matching) == 0 {
@@ -64,7 +64,7 @@ func Summary(w io.Writer, style Style, tense Tense, all []gc.Outcome) error {
 		fmt.Fprintf(out, "%s: %s\n", style.paint(phrase.words[tense], phrase.color), counts(matching))
 		writeAppeared(out, matching)
 		if !phrase.explained {
-			matching = slices.DeleteFunc(matching, func(o gc.Outcome) bool { return o.Reason == "" })
+			matching = slices.DeleteFunc(matching, func(o *gc.Outcome) bool { return o.Reason == "" })
 		}
 		writeReasons(out, matching)
 	}
@@ -73,7 +73,7 @@ func Summary(w io.Writer, style Style, tense Tense, all []gc.Outcome) error {
 
 // counts says how many objects of each kind there are, as "1 Deployment, 2
 // Pods".
-func counts(all []gc.Outcome) string {
+func counts(all []*gc.Outcome) string {
 	numbers := map[string]int{}
 	for _, o := range all {
 		numbers[o.Object.Resource.Kind]++
@@ -86,8 +86,8 @@ func counts(all []gc.Outcome) string {
 }
 
 // writeReasons names the objects, those with the same reason together.
-func writeReasons(w io.Writer, all []gc.Outcome) {
-	byReason := map[string][]gc.Outcome{}
+func writeReasons(w io.Writer, all []*gc.Outcome) {
+	byReason := map[string][]*gc.Outcome{}
 	var reasons []string
 	for _, o := range all {
 		reason := o.Reason
@@ -100,25 +100,28 @@ func writeReasons(w io.Writer, all []gc.Outcome) {
 		byReason[reason] = append(byReason[reason], o)
 	}
 	for _, reason := range reasons {
-		var ids []graph.Identity
-		for _, o := range byReason[reason] {
-			ids = append(ids, o.Object.Identity())
-		}
+		same := byReason[reason]
+		who := printable(firstNames(len(same), func(i int) graph.Identity { return same[i].Object.Identity() }))
 		if reason == "" {
-			fmt.Fprintf(w, "  %s\n", printable(names(ids)))
+			fmt.Fprintf(w, "  %s\n", who)
 		} else {
-			fmt.Fprintf(w, "  %s: %s\n", printable(names(ids)), printable(reason))
+			fmt.Fprintf(w, "  %s: %s\n", who, printable(reason))
 		}
 	}
 }
 
 // names lists the first few objects and counts the rest.
 func names(ids []graph.Identity) string {
+	return firstNames(len(ids), func(i int) graph.Identity { return ids[i] })
+}
+
+// firstNames is names for so many objects.
+func firstNames(n int, id func(i int) graph.Identity) string {
 	var parts []string
-	for _, id := range ids[:min(len(ids), maxNamed)] {
-		parts = append(parts, id.String())
+	for i := range min(n, maxNamed) {
+		parts = append(parts, id(i).String())
 	}
-	if more := len(ids) - maxNamed; more > 0 {
+	if more := n - maxNamed; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(parts, ", ")

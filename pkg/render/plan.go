@@ -3,9 +3,8 @@
 package render
 
 import (
-	"fmt"
 	"io"
-	"slices"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -123,7 +122,7 @@ func NewDeletionPlan(p *preview.Plan) *DeletionPlan {
 	plan := &DeletionPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		PropagationPolicy: p.Job.Policy, Targets: references(p.Job.Targets), Steps: []PlanStep{}, Outcome: outcomes(p.Report),
+		PropagationPolicy: p.Job.Policy, Targets: references(p.Job.Targets), Steps: make([]PlanStep, 0, len(p.Report.Steps)), Outcome: outcomes(p.Report),
 		Digest: p.Digest,
 	}
 	if plan.Targets == nil {
@@ -236,8 +235,9 @@ func references(ids []graph.Identity) []ObjectReference {
 }
 
 func outcomes(report *gc.Report) []Outcome {
-	result := []Outcome{}
-	for _, o := range report.Outcomes {
+	result := make([]Outcome, 0, len(report.Outcomes))
+	for i := range report.Outcomes {
+		o := &report.Outcomes[i]
 		result = append(result, Outcome{
 			Object: NewObjectReference(o.Object.Identity()), Result: o.Result, Reason: o.Reason,
 			WaitingFor: references(o.WaitingFor), Finalizers: o.Finalizers, Appeared: o.Appeared,
@@ -261,19 +261,25 @@ func (r *DeletionReport) DeepCopyObject() runtime.Object {
 // writeSteps writes the steps of a plan, one a line, with the server's answers where
 // there are any.
 func (p *DeletionPlan) writeSteps(w io.Writer, style Style) error {
-	var rows [][]cell
-	for _, s := range p.Steps {
-		policy := ""
+	steps := table{style: style, header: plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER"), rows: p.rows}
+	return steps.write(w)
+}
+
+// rows makes the steps' rows, each when its turn comes: there may be a hundred thousand.
+func (p *DeletionPlan) rows(yield func([]cell) bool) {
+	for i := range p.Steps {
+		s, policy := &p.Steps[i], ""
 		if s.PropagationPolicy != nil {
 			policy = string(*s.PropagationPolicy)
 		}
-		rows = append(rows, []cell{
-			{text: fmt.Sprint(s.Step)}, {text: string(s.Action)}, {text: s.Object.Namespace}, {text: s.Object.Kind + "/" + s.Object.Name},
+		row := []cell{
+			{text: strconv.Itoa(s.Step)}, {text: string(s.Action)}, {text: s.Object.Namespace}, {text: s.Object.Kind + "/" + s.Object.Name},
 			{text: policy}, {text: s.Reason}, serverCell(s.Server),
-		})
+		}
+		if !yield(row) {
+			return
+		}
 	}
-	steps := table{style: style, header: plain("STEP", "ACTION", "NAMESPACE", "OBJECT", "POLICY", "REASON", "SERVER"), rows: slices.Values(rows)}
-	return steps.write(w)
 }
 
 func serverCell(answer *ServerAnswer) cell {

@@ -92,14 +92,18 @@ func New(s *graph.Snapshot, o Options) *Server {
 	}
 }
 
-// Anew returns a server of the same snapshot, as it was before anything happened to it, in
-// another world. It shares what was found out about the snapshot.
-func (s *Server) Anew(o Options) *Server {
+// Anew returns a function that makes servers of the same snapshot, as it was before anything
+// happened to it, in other worlds. They share what was found out about the snapshot. The
+// function does not keep this one.
+func (s *Server) Anew() func(Options) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fresh := New(s.snapshot, o)
-	fresh.index = s.index
-	return fresh
+	snapshot, index := s.snapshot, s.index
+	return func(o Options) *Server {
+		fresh := New(snapshot, o)
+		fresh.index = index
+		return fresh
+	}
 }
 
 // Get implements gc.Server. An object that the snapshot neither holds nor

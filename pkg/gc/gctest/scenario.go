@@ -252,8 +252,8 @@ func (a Action) String() string {
 	return strings.Join(words, " ")
 }
 
-// Outcome is a line of the Collector's report: the result, and a part of the
-// reason.
+// Outcome is a line of the Collector's report: the result, and the reason, which may be left
+// out, or with "..." its end.
 type Outcome struct {
 	Path   Path
 	Result gc.Result
