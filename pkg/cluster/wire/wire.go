@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,8 +61,11 @@ func (e *KindError) Error() string {
 	return fmt.Sprintf("the server sent %s, %s instead of %s, %s", e.APIVersion, e.Kind, cmp.Or(e.Want.APIVersion, listAPIVersion), cmp.Or(e.Want.Kind, listKind))
 }
 
-// Decoder decodes lists, one after the other. It keeps its buffers, and strings
-// that repeat. The zero value is ready for use; a Decoder must not be used by
+// buffers are those of decoders that are at rest: there may be hundreds of
+// short lists, a namespace each, which would all have one of their own.
+var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
+
+// Decoder decodes lists, one after the other. It keeps strings that repeat. The zero value is ready for use; a Decoder must not be used by
 // several goroutines at once.
 type Decoder struct {
 	// Labels are the keys of the labels that are kept; nil keeps all.
@@ -94,11 +98,14 @@ func (d *Decoder) Split(r io.Reader, want metav1.TypeMeta, each func(message []b
 
 // read reads a list to its end, and calls each for the messages of its objects.
 func (d *Decoder) read(r io.Reader, want metav1.TypeMeta, each func(message []byte) error) (List, error) {
-	if d.stream.in == nil {
-		d.stream.in = bufio.NewReaderSize(nil, bufferSize)
-	}
-	d.stream.in.Reset(r)
-	defer d.stream.in.Reset(nil)
+	in := buffers.Get().(*bufio.Reader)
+	in.Reset(r)
+	d.stream.in = in
+	defer func() {
+		in.Reset(nil)
+		d.stream.in = nil
+		buffers.Put(in)
+	}()
 	var list List
 	found, err := d.envelope(want, &list, each)
 	switch {
