@@ -333,8 +333,9 @@ func (c *Collector) apply(e Event) {
 	if change.late {
 		return
 	}
-	if !change.removed {
-		c.remember(&e.Object)
+	if !change.removed && len(c.waves) > 0 {
+		o := e.Object // so that the event itself stays on the stack
+		c.remember(&o)
 	}
 	mine := c.mine(change.uid)
 	if mine && (change.removed || e.Object.BeingDeleted()) {

@@ -68,7 +68,7 @@ func (c *Collector) nextWave() bool {
 // remember notes an object that goes with a wave which is to come, and of which that wave's
 // maker did not know all. The caller holds applying.
 func (c *Collector) remember(o *graph.Object) {
-	if len(c.waves) == 0 || c.options.Unforeseen == nil || !c.options.Unforeseen(o) || slices.Contains(c.unforeseen, o.UID) {
+	if c.options.Unforeseen == nil || !c.options.Unforeseen(o) || slices.Contains(c.unforeseen, o.UID) {
 		return
 	}
 	for _, t := range slices.Concat(c.waves...) {
