@@ -252,10 +252,13 @@ func (s Set) All() iter.Seq[Node] {
 		if s.members == nil {
 			return
 		}
-		for i := range s.few {
-			if !yield(Node{s.graph, i}) {
-				return
+		if s.bits == nil {
+			for i := range s.few {
+				if !yield(Node{s.graph, i}) {
+					return
+				}
 			}
+			return
 		}
 		for at, word := range s.bits {
 			for ; word != 0; word &= word - 1 {
