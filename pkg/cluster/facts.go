@@ -62,6 +62,13 @@ type facts struct {
 	graph.Facts
 }
 
+// add lets a function add to the facts, one at a time.
+func (f *facts) add(something func(*graph.Facts)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	something(&f.Facts)
+}
+
 // read gets a whole object as JSON.
 func (r *Reader) read(ctx context.Context, into any, segments ...string) error {
 	r.stats.gets.Add(1)
@@ -77,13 +84,11 @@ func (r *Reader) namespaceFacts(ctx context.Context, o *graph.Object, f *facts) 
 	if err := r.read(ctx, &namespace, o.Resource.Path(o.Namespace, o.Name)...); err != nil || namespace.UID != o.UID {
 		return err
 	}
-	facts := graph.NamespaceFacts{}
+	read := graph.NamespaceFacts{}
 	for _, finalizer := range namespace.Spec.Finalizers {
-		facts.Finalizers = append(facts.Finalizers, string(finalizer))
+		read.Finalizers = append(read.Finalizers, string(finalizer))
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.Namespaces[o.UID] = facts
+	f.add(func(all *graph.Facts) { all.Namespaces[o.UID] = read })
 	return nil
 }
 
@@ -103,13 +108,11 @@ func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *facts) error 
 	if err := r.read(ctx, &crd, o.Resource.Path(o.Namespace, o.Name)...); err != nil || crd.Metadata.UID != o.UID {
 		return err
 	}
-	facts := graph.CRDFacts{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
+	read := graph.CRDFacts{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
 	for _, c := range crd.Status.Conditions {
-		facts.Established = facts.Established || c.Type == "Established" && c.Status == metav1.ConditionTrue
+		read.Established = read.Established || c.Type == "Established" && c.Status == metav1.ConditionTrue
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.CRDs[o.UID] = facts
+	f.add(func(all *graph.Facts) { all.CRDs[o.UID] = read })
 	return nil
 }
 
@@ -143,11 +146,7 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, group *errgr
 	for i := range pods {
 		in[pods[i].Namespace]++
 	}
-	keep := func(p *corev1.Pod) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.Pods[p.UID] = factsOf(p)
-	}
+	keep := func(p *corev1.Pod) { f.add(func(all *graph.Facts) { all.Pods[p.UID] = factsOf(p) }) }
 	for namespace, wanted := range in {
 		if wanted > maxPodGets {
 			group.Go(func() error { return r.listPodFacts(ctx, namespace, keep) })
@@ -192,15 +191,15 @@ func (r *Reader) nodeFacts(ctx context.Context, f *facts) {
 		group.Go(func() error {
 			var node corev1.Node
 			err := r.read(ctx, &node, "api", "v1", "nodes", name)
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			switch {
-			case answer.NoObject(err):
-			case err != nil:
-				f.NodesRead = false
-			default:
-				f.Nodes[name] = nodeReports(&node)
-			}
+			f.add(func(all *graph.Facts) {
+				switch {
+				case answer.NoObject(err):
+				case err != nil:
+					all.NodesRead = false
+				default:
+					all.Nodes[name] = nodeReports(&node)
+				}
+			})
 			return nil
 		})
 	}

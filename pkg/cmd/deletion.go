@@ -189,7 +189,11 @@ func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresig
 	if j.workloads == nil {
 		j.workloads = controllers.NewWorkloads(ctx, j.session.reader)
 	}
-	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j))
+	decisive := slices.Collect(j.Decisive(j.graph))
+	for _, n := range decisive {
+		readAhead(j.workloads, n.Finalizers())
+	}
+	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j.graph, decisive))
 	now := j.session.reader.Now(ctx)
 	world := preview.World{
 		Graph: j.graph, Now: now, ControllerManager: j.session.reader.ControllerManagerAlive(ctx, now), Server: j.session.reader.Server(ctx),
@@ -218,14 +222,12 @@ func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 	return nil
 }
 
-// withFacts returns the objects of which the preview needs to know more than
-// metadata, and the pods that may use a PersistentVolumeClaim among them. It has the workloads
-// read ahead if they will be needed.
-func withFacts(j *job) []graph.Object {
+// withFacts returns those of the decisive objects of which the preview needs to know more
+// than metadata, and the pods that may use a PersistentVolumeClaim among them.
+func withFacts(g *graph.Graph, decisive []graph.Node) []graph.Object {
 	var objects []graph.Object
 	claims, known := map[string]bool{}, map[types.UID]bool{}
-	for n := range j.Decisive(j.graph) {
-		readAhead(j.workloads, n.Finalizers())
+	for _, n := range decisive {
 		if n.HasFinalizer(finalizers.ClaimProtection) {
 			claims[n.Namespace()] = true
 		}
@@ -236,7 +238,7 @@ func withFacts(j *job) []graph.Object {
 	if len(claims) == 0 {
 		return objects
 	}
-	for n := range j.graph.Nodes() {
+	for n := range g.Nodes() {
 		if !n.Virtual() && n.Resource().IsPod() && claims[n.Namespace()] && !known[n.UID()] {
 			objects = append(objects, *n.Object())
 		}

@@ -100,7 +100,7 @@ func newView(ctx context.Context, reader *evidence.Reader, in *Input) view {
 func Needed(p *preview.Plan) bool {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i].Object
-		if slices.Contains(serving, o.Resource.GroupResource()) || slices.ContainsFunc(o.Finalizers, isForeign) {
+		if slices.Contains(serving, o.Resource.GroupResource()) || Foreign(o.Finalizers) {
 			return true
 		}
 	}

@@ -88,7 +88,7 @@ const mostFinalizers = 100
 func (l *looker) services() []Service {
 	var nodes []graph.Node
 	for uid := range l.going {
-		if n, ok := l.node(uid); ok && slices.ContainsFunc(n.Object().Finalizers, isForeign) {
+		if n, ok := l.node(uid); ok && Foreign(n.Finalizers()) {
 			nodes = append(nodes, n)
 		}
 	}
@@ -234,7 +234,7 @@ func (l *looker) whole(n graph.Node) (*unstructured.Unstructured, error) {
 	if l.held == nil {
 		l.held = map[schema.GroupVersionResource]int{}
 		for uid := range l.going {
-			if m, ok := l.node(uid); ok && slices.ContainsFunc(m.Object().Finalizers, isForeign) {
+			if m, ok := l.node(uid); ok && Foreign(m.Finalizers()) {
 				l.held[m.Resource().GroupVersionResource]++
 			}
 		}

@@ -42,12 +42,12 @@ func (s *Server) listed(g group) bool { return s.snapshot.Covers(g.resource, g.n
 // snapshot.
 func (s *Server) members(g group) []types.UID {
 	x := s.ensureIndex()
-	candidates := each(x.ofResource[g.resource])
+	candidates := x.ranges.OfType(g.resource)
 	switch {
 	case g.claim != "":
 		candidates = slices.Values(s.mayUse(g))
 	case g.namespace != "":
-		candidates = each(x.inNamespace[g.namespace])
+		candidates = x.ranges.InNamespace(g.namespace)
 	}
 	var left []types.UID
 	for i := range candidates {
@@ -87,7 +87,7 @@ func (s *Server) mayUse(g group) []int32 {
 	x := s.ensureIndex()
 	if s.users == nil {
 		s.users = map[claim][]int32{}
-		for i := range each(x.ofResource[podResource]) {
+		for i := range x.ranges.OfType(podResource) {
 			o, _, _ := s.look(x.uid(i))
 			for _, name := range s.claimsOf(&o) {
 				of := claim{o.Namespace, name}

@@ -4,7 +4,6 @@ package simulator
 
 import (
 	"hash/maphash"
-	"iter"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,25 +39,8 @@ type index struct {
 	// slots is a hash table with linear probing: 0 is free, i+1 is the i-th
 	// object.
 	slots       []int32
-	inNamespace map[string][]span
-	ofResource  map[schema.GroupResource][]span
+	ranges      *graph.Ranges
 	terminating []int32
-}
-
-// span are objects that stand together: lists are sorted.
-type span struct{ from, to int32 }
-
-// each goes over the objects of spans.
-func each(spans []span) iter.Seq[int32] {
-	return func(yield func(int32) bool) {
-		for _, s := range spans {
-			for i := s.from; i < s.to; i++ {
-				if !yield(i) {
-					return
-				}
-			}
-		}
-	}
 }
 
 func newIndex(s *graph.Snapshot) *index {
@@ -66,37 +48,16 @@ func newIndex(s *graph.Snapshot) *index {
 	for size < 2*s.Len() {
 		size *= 2
 	}
-	x := &index{
-		snapshot:    s,
-		objects:     make([]graph.Handle, 0, s.Len()),
-		slots:       make([]int32, size),
-		inNamespace: map[string][]span{},
-		ofResource:  map[schema.GroupResource][]span{},
-	}
-	var of graph.Head // of the span
-	from := int32(0)
-	for h, head := range s.Heads() { // without a UID nobody could say which one is meant
-		if head.Resource != of.Resource || head.Namespace != of.Namespace {
-			x.addSpan(&of, from)
-			of, from = head, int32(len(x.objects))
+	x := &index{snapshot: s, objects: make([]graph.Handle, 0, s.Len()), slots: make([]int32, size)}
+	x.ranges = graph.RangesOf(func(yield func(*graph.Resource, string) bool) {
+		for h, head := range s.Heads() { // without a UID nobody could say which one is meant
+			x.add(h, &head)
+			if !yield(head.Resource, head.Namespace) {
+				return
+			}
 		}
-		x.add(h, &head)
-	}
-	x.addSpan(&of, from)
+	})
 	return x
-}
-
-// addSpan adds the objects since from, which have a resource and namespace in common.
-func (x *index) addSpan(of *graph.Head, from int32) {
-	s := span{from, int32(len(x.objects))}
-	if s.from == s.to {
-		return
-	}
-	resource := of.Resource.GroupResource()
-	x.ofResource[resource] = append(x.ofResource[resource], s)
-	if of.Namespace != "" {
-		x.inNamespace[of.Namespace] = append(x.inNamespace[of.Namespace], s)
-	}
 }
 
 func (x *index) add(h graph.Handle, head *graph.Head) {

@@ -4,6 +4,7 @@ package evidence
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"sort"
 
@@ -16,10 +17,8 @@ import (
 
 // index finds the objects of the graph. It has lists only of what was asked for.
 type index struct {
-	// types and namespaces say where the objects of a type, or in a namespace, stand in the
-	// order of the graph: those of a type with several kinds in several places.
-	types      map[schema.GroupResource][]span
-	namespaces map[string][]span
+	// ranges say where they stand in the order of the graph.
+	ranges *graph.Ranges
 	// ofType and inNamespace have the objects.
 	ofType      map[schema.GroupResource][]graph.Node
 	inNamespace map[string][]graph.Node
@@ -28,54 +27,36 @@ type index struct {
 	byName map[schema.GroupResource][]graph.Node
 }
 
-// span is a part of the order of the graph.
-type span struct{ from, to int32 }
-
 func (r *Reader) index() *index {
-	if r.nodes != nil {
-		return r.nodes
-	}
-	x := &index{
-		types: map[schema.GroupResource][]span{}, namespaces: map[string][]span{},
-		ofType: map[schema.GroupResource][]graph.Node{}, inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]graph.Node{},
-	}
-	var resource *graph.Resource
-	var namespace string
-	var from, to int32
-	add := func() {
-		if from == to {
-			return
-		}
-		of := resource.GroupResource()
-		x.types[of] = append(x.types[of], span{from, to})
-		if namespace != "" {
-			x.namespaces[namespace] = append(x.namespaces[namespace], span{from, to})
+	if r.nodes == nil {
+		r.nodes = &index{
+			ranges: graph.RangesOf(r.places),
+			ofType: map[schema.GroupResource][]graph.Node{}, inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]graph.Node{},
 		}
 	}
-	for n := range r.source.Graph.Nodes() {
-		if n.Virtual() {
-			break // and those that follow are
-		}
-		if n.Resource() != resource || n.Namespace() != namespace {
-			add()
-			from, resource, namespace = to, n.Resource(), n.Namespace()
-		}
-		to++
-	}
-	add()
-	r.nodes = x
-	return x
+	return r.nodes
 }
 
-// nodesIn returns what stands in the spans, but for what is gone.
-func (r *Reader) nodesIn(spans []span) []graph.Node {
-	var all []graph.Node
-	for _, s := range spans {
-		for i := s.from; i < s.to; i++ {
+// places goes over the types and namespaces of the objects of the graph.
+func (r *Reader) places(yield func(*graph.Resource, string) bool) {
+	for n := range r.source.Graph.Nodes() {
+		if n.Virtual() || !yield(n.Resource(), n.Namespace()) {
+			return // virtual ones follow all others
+		}
+	}
+}
+
+// listed returns the list with the key, which is made when it is first asked for: of the
+// objects with these numbers, but for those that are gone.
+func listed[K comparable](r *Reader, lists map[K][]graph.Node, key K, numbers iter.Seq[int32]) []graph.Node {
+	all, known := lists[key]
+	if !known {
+		for i := range numbers {
 			if n := r.source.Graph.At(int(i)); r.source.Gone == nil || !r.gone(n.UID()) {
 				all = append(all, n)
 			}
 		}
+		lists[key] = all
 	}
 	return all
 }
@@ -84,21 +65,16 @@ func (r *Reader) nodesIn(spans []span) []graph.Node {
 // left out.
 func (r *Reader) Instances(resource schema.GroupResource) []graph.Node {
 	x := r.index()
-	all, known := x.ofType[resource]
-	if !known {
-		all = r.nodesIn(x.types[resource])
-		x.ofType[resource] = all
-	}
-	return all
+	return listed(r, x.ofType, resource, x.ranges.OfType(resource))
 }
 
 // OfTypes returns the objects of the types that are wanted, as Instances does, in the order
 // of the graph.
 func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 	var found []graph.Node
-	for resource, spans := range r.index().types {
-		if wanted(r.source.Graph.At(int(spans[0].from)).Resource()) {
-			found = append(found, r.Instances(resource)...)
+	for resource := range r.index().ranges.Types() {
+		if wanted(resource) {
+			found = append(found, r.Instances(resource.GroupResource())...)
 		}
 	}
 	slices.SortFunc(found, graph.Node.Compare)
@@ -140,12 +116,7 @@ func (r *Reader) between(resource schema.GroupResource, compare func(graph.Node)
 // In returns what is in a namespace, as Instances does.
 func (r *Reader) In(namespace string) []graph.Node {
 	x := r.index()
-	all, known := x.inNamespace[namespace]
-	if !known {
-		all = r.nodesIn(x.namespaces[namespace])
-		x.inNamespace[namespace] = all
-	}
-	return all
+	return listed(r, x.inNamespace, namespace, x.ranges.InNamespace(namespace))
 }
 
 // Covers reports whether an object with these coordinates that is not among the
