@@ -91,9 +91,9 @@ type Collector struct {
 	// waves are the targets that are still to be deleted, the next first.
 	waves [][]*Target
 	// awaited are objects of past waves that were in deletion before.
-	awaited []types.UID
+	awaited []number
 	// unforeseen are objects that were made or changed since the waves were.
-	unforeseen []types.UID
+	unforeseen []number
 	// resolved has the resolutions by apiVersion and kind.
 	resolved  map[[2]string]resolution
 	resolving sync.Mutex
@@ -108,8 +108,9 @@ func New(server Server, g *graph.Graph, options Options) *Collector {
 	options.Workers = max(options.Workers, 1)
 	c := &Collector{
 		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
-		report: newReport(), resolved: map[[2]string]resolution{}, blindSpots: map[string]string{},
+		resolved: map[[2]string]resolution{}, blindSpots: map[string]string{},
 	}
+	c.report = &report{}
 	c.writer = &writer{
 		server: server, state: c.state, report: c.report, apply: c.apply, told: c.told,
 		guard: options.Guard, observer: options.Observer,
@@ -154,14 +155,12 @@ type Target struct {
 // answer any more; refused writes are in the report, which is never nil.
 func (c *Collector) Delete(ctx context.Context, targets []Target, options DeleteOptions) (*Report, error) {
 	c.deletion = options
-	uids := make([]types.UID, len(targets))
+	uids, named := make([]types.UID, len(targets)), make(map[number]bool, len(targets))
 	for i := range targets {
 		uids[i] = targets[i].UID
+		named[c.state.of(targets[i].UID)] = true
 	}
-	concerned := Concerned(c.state.graph, uids)
-	c.report.expect(concerned, uids)
-	c.state.expect(concerned.Len())
-	c.queue.expect(concerned.Len())
+	c.report.expect(Concerned(c.state.graph, uids), named)
 	c.waves = wavesOf(targets)
 	var err error
 	for err == nil && c.nextWave() {
@@ -187,11 +186,11 @@ func (c *Collector) Collect(ctx context.Context, namespace string) (*Report, err
 		switch {
 		case !c.within(n.Namespace()) && !c.ownsWithin(n):
 		case n.OrphaningDependents():
-			c.orphan(n.UID())
+			c.orphan(numberOf(n))
 		case n.DeletingDependents():
-			c.enqueueForeground(n.UID())
+			c.enqueueForeground(numberOf(n))
 		case !n.BeingDeleted() && !n.AllSolid():
-			c.enqueue(task{kind: attempt, uid: n.UID()})
+			c.enqueue(task{kind: attempt, object: numberOf(n)})
 		}
 	}
 	err := c.run(ctx)
@@ -267,29 +266,29 @@ func waitingFor(set graph.Set, blind map[string]bool) []graph.Node {
 // business. What is outside the namespace that is collected is not.
 func (c *Collector) enqueue(t task) {
 	if t.kind.decides() && c.namespace != "" {
-		if v, ok := c.state.view(t.uid); !ok || !c.within(v.object.Namespace) {
+		if v, ok := c.state.view(t.object); !ok || !c.within(v.object.Namespace) {
 			return
 		}
 	}
-	c.report.include(t.uid)
+	c.report.include(t.object)
 	c.queue.push(t)
 }
 
 // enqueueDependents has everything looked at that references the owner.
-func (c *Collector) enqueueDependents(owner types.UID) {
-	for _, uid := range c.state.dependents(owner) {
-		if c.isForeground(uid) {
-			c.enqueueForeground(uid)
+func (c *Collector) enqueueDependents(owner number) {
+	for _, d := range c.state.dependents(owner) {
+		if c.isForeground(d) {
+			c.enqueueForeground(d)
 		} else {
-			c.enqueue(task{kind: attempt, uid: uid})
+			c.enqueue(task{kind: attempt, object: d})
 		}
 	}
 }
 
 // isForeground reports whether an object is in foreground deletion now. That it was,
 // and another policy took its place, says nothing about its dependents.
-func (c *Collector) isForeground(uid types.UID) bool {
-	v, ok := c.state.view(uid)
+func (c *Collector) isForeground(n number) bool {
+	v, ok := c.state.view(n)
 	return ok && !v.gone && v.object.DeletingDependents()
 }
 
@@ -298,100 +297,101 @@ func (c *Collector) isForeground(uid types.UID) bool {
 // between that waits for what becomes of them. If it orphans by now, they lose
 // their references to it whatever is decided about them, and that it was in
 // foreground deletion is no reason to decide.
-func (c *Collector) enqueueForeground(uid types.UID) {
+func (c *Collector) enqueueForeground(n number) {
 	if c.turns.open() { // the user may have another policy for it
-		c.turns.foreground = append(c.turns.foreground, uid)
+		c.turns.foreground = append(c.turns.foreground, n)
 		return
 	}
-	if !c.isOrphaning(uid) && c.entered.first(uid) {
-		c.enqueueDependents(uid)
+	if !c.isOrphaning(n) && c.entered.first(n) {
+		c.enqueueDependents(n)
 	}
-	c.enqueue(task{kind: finish, uid: uid})
+	c.enqueue(task{kind: finish, object: n})
 }
 
 // lookAtForeground is enqueueForeground for a task.
-func (c *Collector) lookAtForeground(uid types.UID) {
+func (c *Collector) lookAtForeground(n number) {
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	c.enqueueForeground(uid)
+	c.enqueueForeground(n)
 }
 
 // apply takes a change of an object into the state, and queues what the change
 // gives reason to look at (garbagecollector/graph_builder.go,
 // processGraphChanges and processTransitions).
 func (c *Collector) apply(e Event) {
-	if !c.state.recognize(&e) {
+	n := c.state.of(e.Object.UID)
+	if !c.state.recognize(n, &e) {
 		return
 	}
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	defer c.settle(e.Object.UID)
-	change := c.state.apply(e)
+	defer c.settle(n)
+	change := c.state.apply(n, e)
 	if e.Lost {
-		c.writer.open.set(change.uid, false)
+		c.writer.open.set(n, false)
 	}
 	if change.late {
 		return
 	}
 	if !change.removed && len(c.waves) > 0 {
 		o := e.Object // so that the event itself stays on the stack
-		c.remember(&o)
+		c.remember(n, &o)
 	}
-	mine := c.mine(change.uid)
+	mine := c.mine(n)
 	if mine && (change.removed || e.Object.BeingDeleted()) {
-		c.writer.open.set(change.uid, !change.removed) // other changes may be older than a delete
+		c.writer.open.set(n, !change.removed) // other changes may be older than a delete
 	}
 	if mine && (change.removed || change.found) {
-		c.enqueueDependents(change.uid)
+		c.enqueueDependents(n)
 	}
 	for _, owner := range change.released {
-		if c.mine(owner) && c.isForeground(owner) {
-			c.enqueueForeground(owner)
+		if c.mine(owner.number) && c.isForeground(owner.number) {
+			c.enqueueForeground(owner.number)
 		}
 	}
 	for _, owner := range change.unreferenced {
-		if c.mine(owner) && c.isOrphaning(owner) {
-			c.orphanWhenReleased(owner)
+		if c.mine(owner.number) && c.isOrphaning(owner.number) {
+			c.orphanWhenReleased(owner.number)
 		}
 	}
 	for _, owner := range change.added {
 		switch {
-		case !c.mine(owner):
-		case c.isForeground(owner):
-			c.enqueue(task{kind: attempt, uid: change.uid})
-		case c.isOrphaning(owner):
-			c.enqueue(task{kind: release, uid: change.uid, owner: owner})
-		case c.removed(owner): // the event of its removal came by another watch
-			c.enqueue(task{kind: attempt, uid: change.uid})
+		case !c.mine(owner.number):
+		case c.isForeground(owner.number):
+			c.enqueue(task{kind: attempt, object: n})
+		case c.isOrphaning(owner.number):
+			c.enqueue(task{kind: release, object: n, owner: owner.number})
+		case c.removed(owner.number): // the event of its removal came by another watch
+			c.enqueue(task{kind: attempt, object: n})
 		}
 	}
-	if !c.mine(change.uid) {
+	if !c.mine(n) {
 		return
 	}
 	if change.startsDeletion {
 		c.turns.emptied.add(e.Object.Resource, e.Object.Name)
 	}
 	if c.retries(change.ownersBefore, e.Object.Namespace) {
-		c.decideAgain(change.uid)
+		c.decideAgain(n)
 	}
 	if change.startsOrphaning {
-		c.orphan(change.uid)
+		c.orphan(n)
 	} else if change.startsForeground {
-		c.enqueueForeground(change.uid)
+		c.enqueueForeground(n)
 	}
 }
 
-func (c *Collector) removed(uid types.UID) bool {
-	v, ok := c.state.view(uid)
+func (c *Collector) removed(n number) bool {
+	v, ok := c.state.view(n)
 	return ok && v.gone
 }
 
 // mine reports whether the object is the Collector's business.
-func (c *Collector) mine(uid types.UID) bool {
-	if c.everything && c.namespace == "" || c.report.includes(uid) {
+func (c *Collector) mine(n number) bool {
+	if c.everything && c.namespace == "" || c.report.includes(n) {
 		return true
 	}
-	v, ok := c.state.view(uid)
+	v, ok := c.state.view(n)
 	return c.everything && ok && c.within(v.object.Namespace)
 }
 
@@ -448,7 +448,7 @@ func (c *Collector) lookForUnseen(ctx context.Context, looked map[types.UID]bool
 			case isGone(err, &o), err == nil && now.UID != o.UID:
 				c.apply(Event{Object: o, Removed: true})
 			case err == nil:
-				c.state.linger(o.UID)
+				c.state.linger(c.state.of(o.UID))
 				c.apply(Event{Object: now})
 			}
 			return nil
@@ -471,7 +471,7 @@ func (c *Collector) runInOrder(ctx context.Context) error {
 	for {
 		for t, ok := c.next(); ok; t, ok = c.next() {
 			if ctx.Err() != nil {
-				c.report.unreached(t.uid)
+				c.report.unreached(t.object)
 				return ctx.Err()
 			}
 			c.do(ctx, t)

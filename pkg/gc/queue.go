@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 type taskKind int
@@ -30,17 +30,10 @@ func (k taskKind) decides() bool { return k == deleteTarget || k == attempt || k
 // task is one thing to do.
 type task struct {
 	kind   taskKind
-	uid    types.UID
-	owner  types.UID // of release
-	target *Target   // of deleteTarget
+	object number
+	owner  number  // of release
+	target *Target // of deleteTarget
 }
-
-type taskKey struct {
-	kind       taskKind
-	uid, owner types.UID
-}
-
-func (t task) key() taskKey { return taskKey{t.kind, t.uid, t.owner} }
 
 // queue holds tasks in order, each once, and never gives out two tasks of one
 // object at a time. A task whose turn has not come is parked. Its zero value is
@@ -48,62 +41,72 @@ func (t task) key() taskKey { return taskKey{t.kind, t.uid, t.owner} }
 type queue struct {
 	mu      sync.Mutex
 	tasks   []task
-	waiting map[taskKey]bool
-	// busy holds the objects whose task was given out, with the tasks that came
-	// up meanwhile.
-	busy map[types.UID][]task
+	objects graph.Table[number, queued]
+	// releases are the waiting tasks of that kind, by object and owner.
+	releases map[[2]number]bool
+	// later holds the tasks that came up while another of their object was out.
+	later map[number][]task
 	// parked holds tasks by what they wait for.
-	parked map[types.UID][]task
-	// undecided counts the tasks of an object that decide, wherever they are.
-	undecided map[types.UID]int
-	// releases counts those among them that remove references to one owner.
-	releases map[types.UID]int
-	signal   chan struct{}
+	parked map[number][]task
+	signal chan struct{}
+}
+
+// queued is what the queue has of one object.
+type queued struct {
+	// waiting has a bit for each kind of task that waits, but for releases.
+	waiting uint8
+	// out: a task was given out.
+	out bool
+	// undecided counts the tasks that decide, wherever they are, and released those
+	// among them that remove references.
+	undecided, released int32
+}
+
+// waits reports whether the task is on the queue or parked.
+func (q *queue) waits(t *task) bool {
+	if t.kind == release {
+		return q.releases[[2]number{t.object, t.owner}]
+	}
+	return q.objects.Get(t.object).waiting&(1<<t.kind) != 0
+}
+
+// setWaits notes whether the task waits.
+func (q *queue) setWaits(t *task, waits bool) {
+	o := q.objects.At(t.object)
+	switch key := [2]number{t.object, t.owner}; {
+	case t.kind == release && q.releases == nil:
+		q.releases = map[[2]number]bool{key: waits}
+	case t.kind == release && waits:
+		q.releases[key] = true
+	case t.kind == release:
+		delete(q.releases, key)
+	case waits:
+		o.waiting |= 1 << t.kind
+	default:
+		o.waiting &^= 1 << t.kind
+	}
+}
+
+// count counts a task that decides, in or out.
+func (o *queued) count(t *task, by int32) {
+	if t.kind.decides() {
+		o.undecided += by
+	}
+	if t.kind == release {
+		o.released += by
+	}
 }
 
 func (q *queue) push(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting == nil {
-		q.expectLocked(0)
-	}
-	if q.waiting[t.key()] {
+	if q.waits(&t) {
 		return
 	}
-	q.waiting[t.key()] = true
-	q.countLocked(t, 1)
+	q.setWaits(&t, true)
+	q.objects.At(t.object).count(&t, 1)
 	q.tasks = append(q.tasks, t)
 	q.notifyLocked()
-}
-
-// expect makes room for a task about each of that many objects.
-func (q *queue) expect(objects int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.waiting == nil {
-		q.expectLocked(objects)
-	}
-}
-
-func (q *queue) expectLocked(objects int) {
-	q.waiting, q.undecided, q.releases = make(map[taskKey]bool, objects), make(map[types.UID]int, objects), map[types.UID]int{}
-	q.tasks = make([]task, 0, objects)
-}
-
-// countLocked counts a task that decides, in or out.
-func (q *queue) countLocked(t task, by int) {
-	if t.kind.decides() {
-		add(q.undecided, t.uid, by)
-	}
-	if t.kind == release {
-		add(q.releases, t.uid, by)
-	}
-}
-
-func add(counts map[types.UID]int, uid types.UID, by int) {
-	if counts[uid] += by; counts[uid] == 0 {
-		delete(counts, uid)
-	}
 }
 
 // notify makes the channel of wake receive.
@@ -124,21 +127,27 @@ func (q *queue) notifyLocked() {
 func (q *queue) pop() (task, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.busy == nil {
-		q.busy = map[types.UID][]task{}
-	}
 	for len(q.tasks) > 0 {
 		t := q.tasks[0]
 		q.tasks = q.tasks[1:]
-		if later, busy := q.busy[t.uid]; busy {
-			q.busy[t.uid] = append(later, t)
+		o := q.objects.At(t.object)
+		if o.out {
+			put(&q.later, t.object, t)
 			continue
 		}
-		delete(q.waiting, t.key())
-		q.busy[t.uid] = nil
+		q.setWaits(&t, false)
+		o.out = true
 		return t, true
 	}
 	return task{}, false
+}
+
+// put appends a task to those of a key.
+func put(tasks *map[number][]task, key number, t task) {
+	if *tasks == nil {
+		*tasks = map[number][]task{}
+	}
+	(*tasks)[key] = append((*tasks)[key], t)
 }
 
 // done takes a task back, and puts what came up for its object, and what waits
@@ -146,83 +155,82 @@ func (q *queue) pop() (task, bool) {
 func (q *queue) done(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.countLocked(t, -1)
-	q.release(t)
-	q.wakeLocked(t.uid)
+	o := q.objects.At(t.object)
+	o.count(&t, -1)
+	q.release(o, t)
+	q.wakeLocked(t.object)
 	q.notifyLocked()
 }
 
 // release makes an object available for other tasks.
-func (q *queue) release(t task) {
-	q.tasks = append(q.tasks, q.busy[t.uid]...)
-	delete(q.busy, t.uid)
+func (q *queue) release(o *queued, t task) {
+	o.out = false
+	q.tasks = append(q.tasks, q.later[t.object]...)
+	delete(q.later, t.object)
 }
 
 // park takes back a task that was given out and whose turn has not come. It
 // comes up again when it is woken.
-func (q *queue) park(t task, until types.UID) {
+func (q *queue) park(t task, until number) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.parked == nil {
-		q.parked = map[types.UID][]task{}
-	}
-	q.release(t)
-	if q.waiting[t.key()] { // it came up again meanwhile
-		q.countLocked(t, -1)
+	o := q.objects.At(t.object)
+	q.release(o, t)
+	if q.waits(&t) { // it came up again meanwhile
+		o.count(&t, -1)
 		return
 	}
-	q.waiting[t.key()] = true
-	q.parked[until] = append(q.parked[until], t)
+	q.setWaits(&t, true)
+	put(&q.parked, until, t)
 }
 
 // wakeUp puts the tasks that are parked for the object on the queue, and reports
 // whether there were any.
-func (q *queue) wakeUp(uid types.UID) bool {
+func (q *queue) wakeUp(until number) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	woken := q.wakeLocked(uid)
+	woken := q.wakeLocked(until)
 	if woken {
 		q.notifyLocked()
 	}
 	return woken
 }
 
-func (q *queue) wakeLocked(uid types.UID) bool {
-	parked, any := q.parked[uid]
+func (q *queue) wakeLocked(until number) bool {
+	parked, any := q.parked[until]
 	q.tasks = append(q.tasks, parked...)
-	delete(q.parked, uid)
+	delete(q.parked, until)
 	return any
 }
 
 // isUndecided reports whether there is a task that decides about the object,
 // also one that was given out.
-func (q *queue) isUndecided(uid types.UID) bool {
+func (q *queue) isUndecided(n number) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.undecided[uid] > 0
+	return q.objects.Get(n).undecided > 0
 }
 
 // isReleased reports whether the object is to lose references to owners that
 // orphan it.
-func (q *queue) isReleased(uid types.UID) bool {
+func (q *queue) isReleased(n number) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.releases[uid] > 0
+	return q.objects.Get(n).released > 0
 }
 
 // isOut reports whether a task of the object was given out.
-func (q *queue) isOut(uid types.UID) bool {
+func (q *queue) isOut(n number) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, out := q.busy[uid]
-	return out
+	return q.objects.Get(n).out
 }
 
 // has reports whether the task is on the queue or parked.
 func (q *queue) has(t task) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.waiting[t.key()]
+	return q.waits(&t)
 }
 
 // left returns all tasks that were not given out, in the order in which they came up
@@ -253,64 +261,65 @@ func (q *queue) wake() <-chan struct{} {
 	return q.signal
 }
 
-// openSet holds UIDs. Its zero value is empty. It may be used by several
+// openSet holds objects. Its zero value is empty. It may be used by several
 // goroutines.
 type openSet struct {
-	mu   sync.Mutex
-	uids map[types.UID]bool
+	mu    sync.Mutex
+	in    graph.Table[number, bool]
+	count int
 }
 
-// set puts the UID in or takes it out.
-func (s *openSet) set(uid types.UID, in bool) {
+// set puts the object in or takes it out.
+func (s *openSet) set(n number, in bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !in {
-		delete(s.uids, uid)
-		return
+	was := s.in.At(n)
+	switch {
+	case in && !*was:
+		s.count++
+	case !in && *was:
+		s.count--
 	}
-	if s.uids == nil {
-		s.uids = map[types.UID]bool{}
-	}
-	s.uids[uid] = true
+	*was = in
 }
 
 func (s *openSet) empty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.uids) == 0
+	return s.count == 0
 }
 
-// memo remembers for which UIDs something was done. Its zero value remembers
+// memo remembers for which objects something was done. Its zero value remembers
 // none. It may be used by several goroutines.
 type memo struct {
 	mu   sync.Mutex
-	done map[types.UID]bool
+	done map[number]bool
 }
 
-// first reports whether it is called for the UID for the first time.
-func (m *memo) first(uid types.UID) bool {
+// first reports whether it is called for the object for the first time.
+func (m *memo) first(n number) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was := m.done[uid]
+	was := m.done[n]
 	if m.done == nil {
-		m.done = map[types.UID]bool{}
+		m.done = map[number]bool{}
 	}
-	m.done[uid] = true
+	m.done[n] = true
 	return !was
 }
 
-// forget makes the next call of first for the UID one for the first time.
-func (m *memo) forget(uid types.UID) {
+// forget makes the next call of first for the object one for the first time.
+func (m *memo) forget(n number) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.done, uid)
+	delete(m.done, n)
 }
 
-// has reports whether first was called for the UID.
-func (m *memo) has(uid types.UID) bool {
+// has reports whether first was called for the object.
+func (m *memo) has(n number) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.done[uid]
+	return m.done[n]
 }
 
 // verified remembers of owners in foreground deletion since when the server's
@@ -318,30 +327,30 @@ func (m *memo) has(uid types.UID) bool {
 // several goroutines.
 type verified struct {
 	mu    sync.Mutex
-	since map[types.UID]int
+	since map[number]int
 }
 
-func (v *verified) set(uid types.UID, since int) {
+func (v *verified) set(n number, since int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.since == nil {
-		v.since = map[types.UID]int{}
+		v.since = map[number]int{}
 	}
-	v.since[uid] = since
+	v.since[n] = since
 }
 
 // is reports whether the owner was verified and the events have told of it ever
 // since.
-func (v *verified) is(uid types.UID, since int) bool {
+func (v *verified) is(n number, since int) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return since != 0 && v.since[uid] == since
+	return since != 0 && v.since[n] == since
 }
 
-// locks has a lock for each UID. Its zero value is ready for use.
+// locks has a lock for each object. Its zero value is ready for use.
 type locks struct {
 	mu   sync.Mutex
-	each map[types.UID]lock
+	each map[number]lock
 }
 
 // lock is a mutex. Unlike one of sync it may be held while a request is made in a
@@ -352,15 +361,15 @@ type lock chan struct{}
 func (l lock) lock()   { l <- struct{}{} }
 func (l lock) unlock() { <-l }
 
-// of returns the lock of the UID.
-func (l *locks) of(uid types.UID) lock {
+// of returns the lock of the object.
+func (l *locks) of(n number) lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.each == nil {
-		l.each = map[types.UID]lock{}
+		l.each = map[number]lock{}
 	}
-	if l.each[uid] == nil {
-		l.each[uid] = make(lock, 1)
+	if l.each[n] == nil {
+		l.each[n] = make(lock, 1)
 	}
-	return l.each[uid]
+	return l.each[n]
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -85,10 +84,10 @@ func (r *Report) Remaining() []Outcome {
 // report collects what happens. It may be used by several goroutines.
 type report struct {
 	mu       sync.Mutex
-	included map[types.UID]bool
-	targets  map[types.UID]bool
+	included graph.Table[number, bool]
+	targets  map[number]bool
 	steps    []Step
-	fates    map[types.UID]fate
+	fates    graph.Table[number, *fate]
 	// nameless are objects without UID, each of which is itself only.
 	nameless []graph.Object
 }
@@ -136,79 +135,78 @@ func (f *fate) fail(err error, asked bool) {
 	}
 }
 
-func newReport() *report {
-	return &report{included: map[types.UID]bool{}, fates: map[types.UID]fate{}}
-}
-
 // expect includes the nodes of a deletion of the targets, and makes room for its
 // steps: mostly one each.
-func (r *report) expect(nodes graph.Set, targets []types.UID) {
+func (r *report) expect(nodes graph.Set, targets map[number]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.targets = make(map[types.UID]bool, len(targets))
-	for _, uid := range targets {
-		r.targets[uid] = true
-	}
-	r.included = make(map[types.UID]bool, nodes.Len())
+	r.targets = targets
 	for n := range nodes.All() {
-		uid := n.UID()
-		r.included[uid] = true
-		if uid == "" {
+		*r.included.At(numberOf(n)) = true
+		if !n.HasUID() {
 			r.nameless = append(r.nameless, *n.Object())
 		}
 	}
 	r.steps = slices.Grow(r.steps, nodes.Len())
 }
 
-func (r *report) include(uid types.UID) {
+func (r *report) include(n number) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.included[uid] = true
+	*r.included.At(n) = true
 }
 
-func (r *report) includes(uid types.UID) bool {
+func (r *report) includes(n number) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.included[uid]
+	return r.included.Get(n)
+}
+
+// fate returns what is known of an object, which may be changed.
+func (r *report) fate(n number) *fate {
+	f := r.fates.At(n)
+	if *f == nil {
+		*f = &fate{}
+	}
+	return *f
 }
 
 // note changes an object's fate.
-func (r *report) note(uid types.UID, change func(*fate)) {
+func (r *report) note(n number, change func(*fate)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := r.fates[uid]
-	change(&f)
-	r.fates[uid] = f
+	change(r.fate(n))
 }
 
-func (r *report) step(s Step) {
+// step records a write to the object.
+func (r *report) step(n number, s Step) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.steps = append(r.steps, s)
-	f, known := r.fates[s.Object.UID]
-	isDelete := s.Action == ActionDelete
-	f.forgive(isDelete && s.Err == nil)
-	f.fail(s.Err, isDelete && r.targets[s.Object.UID])
-	if s.Err == nil && s.Action == ActionRemoveOwnerReferences {
-		f.reason, f.owners, f.cleared = s.Reason, s.Patch.OwnerReferences(s.Object.OwnerReferences), true
+	isDelete, clears := s.Action == ActionDelete, s.Action == ActionRemoveOwnerReferences
+	if s.Err == nil && !clears && r.fates.Get(n) == nil { // nothing to be noted, as of most objects
+		return
 	}
-	if known || !f.empty() { // of most objects there is nothing to be noted
-		r.fates[s.Object.UID] = f
+	f := r.fate(n)
+	f.forgive(isDelete && s.Err == nil)
+	f.fail(s.Err, isDelete && r.targets[n])
+	if s.Err == nil && clears {
+		f.reason, f.owners, f.cleared = s.Reason, s.Patch.OwnerReferences(s.Object.OwnerReferences), true
 	}
 }
 
 // left records why an owner whose deletion was begun is not finished.
-func (r *report) left(uid types.UID, reason string) { r.note(uid, func(f *fate) { f.left = reason }) }
+func (r *report) left(n number, reason string) { r.note(n, func(f *fate) { f.left = reason }) }
 
 // failed records that an object could not be read again after a write.
-func (r *report) failed(uid types.UID, err error) {
-	r.note(uid, func(f *fate) { f.fail(err, r.targets[uid]) })
+func (r *report) failed(n number, err error) {
+	r.note(n, func(f *fate) { f.fail(err, r.targets[n]) })
 }
 
 // kept records why an object with these owners was left alone, for certain or,
 // when references could not be decided, for want of knowledge.
-func (r *report) kept(o *graph.Object, reason string, undecided []UnknownReference) {
-	r.note(o.UID, func(f *fate) {
+func (r *report) kept(n number, o *graph.Object, reason string, undecided []UnknownReference) {
+	r.note(n, func(f *fate) {
 		f.forgive(false)
 		f.undecided = undecided
 		if f.cleared && undecided == nil && equalOwners(f.owners, o.OwnerReferences) {
@@ -219,20 +217,20 @@ func (r *report) kept(o *graph.Object, reason string, undecided []UnknownReferen
 }
 
 // guarded records that a write was not sent.
-func (r *report) guarded(uid types.UID, err error) {
-	r.note(uid, func(f *fate) { f.guarded = err })
+func (r *report) guarded(n number, err error) {
+	r.note(n, func(f *fate) { f.guarded = err })
 }
 
 // doubted records why it is not certain which object is meant.
-func (r *report) doubted(uid types.UID, doubt string) { r.note(uid, func(f *fate) { f.doubt = doubt }) }
+func (r *report) doubted(n number, doubt string) { r.note(n, func(f *fate) { f.doubt = doubt }) }
 
 // unreached records that something for the object was not done before the run
 // ended.
-func (r *report) unreached(uid types.UID) { r.note(uid, func(f *fate) { f.unreached = true }) }
+func (r *report) unreached(n number) { r.note(n, func(f *fate) { f.unreached = true }) }
 
 // passed records that a target was passed over: it is not selected any more.
-func (r *report) passed(o *graph.Object, reason string) {
-	r.note(o.UID, func(f *fate) {
+func (r *report) passed(n number, o *graph.Object, reason string) {
+	r.note(n, func(f *fate) {
 		f.err, f.asked, f.guarded, f.undecided = nil, false, nil, nil
 		f.reason, f.owners, f.cleared = reason, o.OwnerReferences, false
 	})
@@ -241,18 +239,18 @@ func (r *report) passed(o *graph.Object, reason string) {
 // conclude returns what is to be said.
 func (c *Collector) conclude() *Report {
 	for _, t := range c.queue.left() {
-		c.report.unreached(t.uid)
+		c.report.unreached(t.object)
 	}
 	c.includeFollowers()
-	uids := c.included()
-	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(uids))}
-	for _, uid := range uids {
-		v, ok := c.state.view(uid)
+	included := c.included()
+	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(included))}
+	for _, n := range included {
+		v, ok := c.state.view(n)
 		if !ok {
 			continue // a missing owner
 		}
-		o := c.outcome(v, c.report.fates[uid])
-		_, known := c.state.graph.Node(uid)
+		o := c.outcome(v, c.report.fates.Get(n))
+		_, known := c.state.node(n)
 		o.Appeared = !known
 		result.Outcomes = append(result.Outcomes, o)
 	}
@@ -272,9 +270,9 @@ const NoUID = "it has no UID, so it cannot be told from another object of its na
 // object it is for, and no event of which one it tells.
 func (c *Collector) nameless() []Outcome {
 	objects := c.report.nameless
-	if c.everything && c.report.included[""] {
-		for n := range c.state.graph.Nodes() {
-			if n.UID() == "" && !n.Virtual() && !n.AllSolid() {
+	if c.everything {
+		for _, number := range c.included() {
+			if n, ok := c.state.node(number); ok && !n.HasUID() && !n.Virtual() && !n.AllSolid() {
 				objects = append(objects, *n.Object())
 			}
 		}
@@ -293,37 +291,29 @@ func (c *Collector) includeFollowers() {
 		return // all that depends on targets is included
 	}
 	var held []graph.Node
-	for _, uid := range c.included() {
-		n, known := c.state.graph.Node(uid)
-		if v, ok := c.state.view(uid); known && ok && !n.BeingDeleted() && !v.gone && v.object.BeingDeleted() && n.HasDependents() {
+	for _, number := range c.included() {
+		n, known := c.state.node(number)
+		if v, ok := c.state.view(number); known && ok && !n.BeingDeleted() && !v.gone && v.object.BeingDeleted() && n.HasDependents() {
 			held = append(held, n)
 		}
 	}
 	for n := range graph.Descendants(held...).All() {
 		if c.within(n.Namespace()) {
-			c.report.include(n.UID())
+			c.report.include(numberOf(n))
 		}
 	}
 }
 
-// included returns what the report is about, in the order that the graph knows:
-// of all but objects that are newer.
-func (c *Collector) included() []types.UID {
-	var uids []types.UID
-	nodes := make([]graph.Node, 0, len(c.report.included))
-	for uid := range c.report.included {
-		if n, ok := c.state.graph.Node(uid); ok {
-			nodes = append(nodes, n)
-		} else {
-			uids = append(uids, uid)
+// included returns what the report is about: the nodes of the graph in their order, and
+// then what is newer.
+func (c *Collector) included() []number {
+	var included []number
+	for n, in := range c.report.included.All() {
+		if *in {
+			included = append(included, n)
 		}
 	}
-	slices.SortFunc(nodes, graph.Node.Compare)
-	uids = slices.Grow(uids, len(nodes))
-	for _, n := range nodes {
-		uids = append(uids, n.UID())
-	}
-	return uids
+	return included
 }
 
 // reachable is a Server that may be out of reach.
@@ -347,9 +337,12 @@ const moment = 5 * time.Second
 
 // outcome says what became of an object: by the object as it is, where that tells,
 // and otherwise by what was noted last and still holds.
-func (c *Collector) outcome(v view, f fate) Outcome {
+func (c *Collector) outcome(v view, f *fate) Outcome {
+	if f == nil {
+		f = &fate{}
+	}
 	o := Outcome{Object: v.object}
-	lost, orphaned := c.state.lostReferences(v.object.UID)
+	lost, orphaned := c.state.lostReferences(v.number)
 	undecided := f.open(&v.object)
 	switch {
 	case v.gone:
@@ -440,8 +433,8 @@ func (c *Collector) inVain(o *graph.Object, ref *UnknownReference) bool {
 // its business.
 func (c *Collector) abandoned(v view) bool {
 	for _, ref := range v.object.OwnerReferences {
-		owner, ok := c.state.view(ref.UID)
-		if mine := c.entered.has(ref.UID) || c.report.targets[ref.UID]; !ok || !owner.gone && !(owner.object.DeletingDependents() && mine) {
+		owner, ok := c.state.view(c.state.of(ref.UID))
+		if mine := c.entered.has(owner.number) || c.report.targets[owner.number]; !ok || !owner.gone && !(owner.object.DeletingDependents() && mine) {
 			return false
 		}
 	}
@@ -460,7 +453,7 @@ func named(finalizers []string) string {
 }
 
 // explain says what a terminating object waits for.
-func (c *Collector) explain(o *Outcome, v view, f fate) {
+func (c *Collector) explain(o *Outcome, v view, f *fate) {
 	var reasons []string
 	for _, finalizer := range v.object.Finalizers {
 		if !graph.IsCollectorFinalizer(finalizer) {
@@ -477,18 +470,18 @@ func (c *Collector) explain(o *Outcome, v view, f fate) {
 		reasons = append(reasons, f.left)
 	}
 	if v.object.OrphaningDependents() && f.left == "" {
-		reasons = append(reasons, c.notOrphaned(v.object.UID))
+		reasons = append(reasons, c.notOrphaned(v.number))
 	}
-	switch uid := v.object.UID; {
+	switch {
 	case !v.object.DeletingDependents() || f.left != "":
-	case !c.entered.has(uid) && !c.report.targets[uid]:
+	case !c.entered.has(v.number) && !c.report.targets[v.number]:
 		reasons = append(reasons, "its foreground deletion was begun before, which only collect goes on with")
 	case v.blocking == 0:
 		reasons = append(reasons, "its finalizer foregroundDeletion was not taken off")
 	}
 	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
-		for _, uid := range c.state.blockingDependents(v.object.UID) {
-			if d, ok := c.state.view(uid); ok {
+		for _, n := range c.state.blockingDependents(v.number) {
+			if d, ok := c.state.view(n); ok {
 				o.WaitingFor = append(o.WaitingFor, d.object.Identity())
 			}
 		}
@@ -502,9 +495,9 @@ func (c *Collector) explain(o *Outcome, v view, f fate) {
 
 // notOrphaned says what keeps an owner from having orphaned its dependents: that
 // some are not to be touched, if anything.
-func (c *Collector) notOrphaned(owner types.UID) string {
-	for _, uid := range c.state.dependents(owner) {
-		if d, ok := c.state.view(uid); ok && !c.within(d.object.Namespace) {
+func (c *Collector) notOrphaned(owner number) string {
+	for _, n := range c.state.dependents(owner) {
+		if d, ok := c.state.view(n); ok && !c.within(d.object.Namespace) {
 			return fmt.Sprintf("its dependents outside namespace %s are not orphaned", c.namespace)
 		}
 	}
@@ -544,7 +537,7 @@ func blockedBy(n int) string {
 // an owner of it is still there.
 func (c *Collector) untouched(v view) string {
 	for _, ref := range v.object.OwnerReferences {
-		if owner, ok := c.state.view(ref.UID); ok && !owner.gone {
+		if owner, ok := c.state.view(c.state.of(ref.UID)); ok && !owner.gone {
 			return fmt.Sprintf("its owner %s/%s is still there", ref.Kind, ref.Name)
 		}
 	}

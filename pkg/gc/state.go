@@ -17,9 +17,10 @@ import (
 // the items that were touched on top. It may be used by several goroutines.
 type state struct {
 	graph *graph.Graph
+	numbers
 
 	mu    sync.Mutex
-	items map[types.UID]*item
+	items graph.Table[number, *item]
 	// absent are owners that the server said not to exist. Items that are gone
 	// are absent, too.
 	absent map[coordinates]bool
@@ -27,16 +28,23 @@ type state struct {
 	// about an owner. The coordinates have no UID.
 	unreadable map[coordinates][]error
 	// early holds dependents that were seen before their owner.
-	early map[types.UID][]types.UID
+	early map[number][]number
 	// distinct are the distinct owners that distinctOf states, which are the references
 	// that were asked about last.
 	distinctOf []metav1.OwnerReference
-	distinct   []types.UID
+	distinct   []owner
+}
+
+// owner is what a reference leads to: a UID, with its number.
+type owner struct {
+	uid    types.UID
+	number number
 }
 
 // item is an object that was touched. Its flags are those of
 // garbagecollector/graph.go: once set, they stay.
 type item struct {
+	number             number
 	object             graph.Object
 	gone               bool
 	beingDeleted       bool
@@ -44,7 +52,7 @@ type item struct {
 	// orphaned: it was seen in deletion with the finalizer orphan.
 	orphaned bool
 	// had are the owners that it had since it was first seen.
-	had []types.UID
+	had []owner
 	// deleteSent: a delete was sent whose event has not come yet.
 	deleteSent bool
 	// lingers: it was found although nothing held it any more.
@@ -59,9 +67,9 @@ type item struct {
 	// turns counts how often the object had to be decided about anew because of
 	// a conflict.
 	turns int
-	// dependents holds the UIDs of all that ever referenced the object; which
-	// of them still do is asked of them.
-	dependents []types.UID
+	// dependents holds all that ever referenced the object, the first of them as they
+	// were read; which of them still do is asked of them.
+	dependents []number
 	// live counts the dependents, blocking those that block.
 	live, blocking int
 	// decided is how many of the dependents are known to have been decided about.
@@ -70,6 +78,7 @@ type item struct {
 
 // view is a copy of what the algorithm needs to know of an item.
 type view struct {
+	number             number
 	object             graph.Object
 	gone               bool
 	beingDeleted       bool
@@ -90,52 +99,57 @@ type coordinates struct {
 
 func newState(g *graph.Graph) *state {
 	return &state{
-		graph: g, items: map[types.UID]*item{}, absent: map[coordinates]bool{},
-		unreadable: map[coordinates][]error{}, early: map[types.UID][]types.UID{},
+		graph: g, numbers: numbers{graph: g}, absent: map[coordinates]bool{},
+		unreadable: map[coordinates][]error{}, early: map[number][]number{},
 	}
 }
 
-// expect makes room for items.
-func (s *state) expect(n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.items) == 0 {
-		s.items = make(map[types.UID]*item, n)
-	}
-}
-
-// item returns the item with the UID, or nil when no object with it was seen. An
-// empty UID has none, whatever objects there are without one: it does not say which
-// is meant.
-func (s *state) item(uid types.UID) *item {
-	if it, ok := s.items[uid]; ok {
-		return it
-	}
-	n, ok := s.graph.Node(uid)
-	if !ok || n.Virtual() || uid == "" {
+// item returns the item of the number, or nil when no object was seen. One without
+// UID has none: no write could say which is meant.
+func (s *state) item(n number) *item {
+	if n < 0 {
 		return nil
 	}
-	o := n.Object()
+	if it := s.items.Get(n); it != nil {
+		return it
+	}
+	node, ok := s.node(n)
+	if !ok || node.Virtual() {
+		return nil
+	}
+	o := node.Object()
+	if o.UID == "" {
+		return nil
+	}
 	it := &item{
-		object: *o, beingDeleted: n.BeingDeleted(), deletingDependents: n.DeletingDependents(),
+		number: n, object: *o, beingDeleted: node.BeingDeleted(), deletingDependents: node.DeletingDependents(),
 		orphaned: o.OrphaningDependents(), had: s.distinctOwners(o.OwnerReferences),
 	}
-	if names := s.graph.Snapshot().Ambiguous(uid); names != nil {
+	if names := s.graph.Snapshot().Ambiguous(o.UID); names != nil {
 		it.also = names[1].String()
 	}
-	s.items[uid] = it
-	if dependents := n.Dependents(); len(dependents) > 0 {
-		it.dependents = make([]types.UID, len(dependents))
-		for i, d := range dependents {
-			it.dependents[i] = d.UID()
-			references, blocks, touched := s.touchedEdge(it.dependents[i], uid)
-			if !touched {
-				references, blocks = d.EdgeTo(n)
-			}
-			it.count(references, blocks)
-		}
+	*s.items.At(n) = it
+	it.dependents = s.readDependents(node)
+	for _, d := range it.dependents {
+		it.count(s.edge(d, it.owner()))
 	}
 	return it
+}
+
+// owner is what a reference to the object leads to.
+func (it *item) owner() owner { return owner{it.object.UID, it.number} }
+
+// readDependents returns the dependents of a node of the graph.
+func (s *state) readDependents(n graph.Node) []number {
+	if !n.HasDependents() {
+		return nil
+	}
+	nodes := n.Dependents()
+	dependents := make([]number, len(nodes))
+	for i, d := range nodes {
+		dependents[i] = numberOf(d)
+	}
+	return dependents
 }
 
 // count takes an edge of a dependent into the counters.
@@ -148,29 +162,21 @@ func (it *item) count(references, blocks bool) {
 	}
 }
 
-// touchedEdge is edge for a dependent that was touched.
-func (s *state) touchedEdge(dependent, owner types.UID) (references, blocks, touched bool) {
-	it, touched := s.items[dependent]
-	if !touched || it.gone {
-		return false, false, touched
-	}
-	references, blocks = edgeOf(it.object.OwnerReferences, owner)
-	return references, blocks, true
-}
-
 // edge reports whether the dependent references the owner, and whether it
 // blocks it.
-func (s *state) edge(dependent, owner types.UID) (references, blocks bool) {
-	references, blocks, touched := s.touchedEdge(dependent, owner)
-	if touched {
-		return references, blocks
+func (s *state) edge(dependent number, o owner) (references, blocks bool) {
+	if it := s.items.Get(dependent); it != nil {
+		if it.gone {
+			return false, false
+		}
+		return edgeOf(it.object.OwnerReferences, o.uid)
 	}
-	n, known := s.graph.Node(dependent)
-	o, ownerKnown := s.graph.Node(owner)
+	d, known := s.node(dependent)
+	n, ownerKnown := s.node(o.number)
 	if !known || !ownerKnown {
 		return false, false
 	}
-	return n.EdgeTo(o)
+	return d.EdgeTo(n)
 }
 
 func edgeOf(refs []metav1.OwnerReference, owner types.UID) (references, blocks bool) {
@@ -184,59 +190,79 @@ func edgeOf(refs []metav1.OwnerReference, owner types.UID) (references, blocks b
 }
 
 // view returns what is known of the object; false when it was never seen.
-func (s *state) view(uid types.UID) (view, bool) {
+func (s *state) view(n number) (view, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(uid)
+	it := s.item(n)
 	if it == nil {
 		return view{}, false
 	}
 	return view{
-		object: it.object, gone: it.gone, beingDeleted: it.beingDeleted,
+		number: n, object: it.object, gone: it.gone, beingDeleted: it.beingDeleted,
 		deletingDependents: it.deletingDependents, deleteSent: it.deleteSent, orphaned: it.orphaned, lost: it.lost, also: it.also,
 		live: it.live, blocking: it.blocking,
 	}, true
 }
 
-// dependents returns the UIDs of the objects that reference the owner now, in
-// the order in which they were found.
-func (s *state) dependents(owner types.UID) []types.UID {
+// dependents returns the objects that reference the owner now, in the order in which
+// they were found.
+func (s *state) dependents(owner number) []number {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.liveDependents(owner)
 }
 
-func (s *state) liveDependents(owner types.UID) []types.UID {
-	it := s.item(owner)
-	if it == nil {
-		return s.virtualDependents(owner)
+func (s *state) liveDependents(n number) []number {
+	if it := s.item(n); it != nil {
+		return s.referencing(it.dependents, it.owner())
 	}
-	return s.referencing(it.dependents, owner)
+	return s.referencing(s.virtualDependents(n), s.owner(n))
 }
 
-// virtualDependents returns the dependents of an owner that was never seen.
-func (s *state) virtualDependents(owner types.UID) []types.UID {
-	var dependents []types.UID
-	if n, ok := s.graph.Node(owner); ok {
-		for _, d := range n.Dependents() {
-			dependents = append(dependents, d.UID())
-		}
+// owner is what a reference to the object leads to, whether it was seen or not.
+func (s *state) owner(n number) owner {
+	if it := s.item(n); it != nil {
+		return it.owner()
 	}
-	return s.referencing(append(dependents, s.early[owner]...), owner)
+	return owner{s.uid(n), n}
 }
 
-// referencing returns those of the dependents that reference the owner now,
-// each once.
-func (s *state) referencing(dependents []types.UID, owner types.UID) []types.UID {
+// virtualDependents returns what referenced an owner that was never seen.
+func (s *state) virtualDependents(owner number) []number {
+	var dependents []number
+	if n, ok := s.node(owner); ok {
+		dependents = s.readDependents(n)
+	}
+	return append(dependents, s.early[owner]...)
+}
+
+// referencing returns those of the dependents that reference the owner now, each once.
+// The first of them are those that were read; later ones may be among these.
+func (s *state) referencing(dependents []number, o owner) []number {
 	if len(dependents) == 0 {
 		return nil
 	}
-	live := make([]types.UID, 0, len(dependents))
-	seen := make(map[types.UID]bool, len(dependents))
-	for _, uid := range dependents {
-		if references, _ := s.edge(uid, owner); references && !seen[uid] {
-			seen[uid] = true
-			live = append(live, uid)
+	live, read := make([]number, 0, len(dependents)), 0
+	n, known := s.node(o.number)
+	if known {
+		read = n.CountDependents()
+	}
+	for _, d := range dependents[:read] {
+		if references, _ := s.edge(d, o); references {
+			live = append(live, d)
+		}
+	}
+	found := map[number]bool{}
+	for _, d := range dependents[read:] {
+		node, ok := s.node(d)
+		if known && ok {
+			if read, _ := node.EdgeTo(n); read {
+				continue
+			}
+		}
+		if references, _ := s.edge(d, o); references && !found[d] {
+			found[d] = true
+			live = append(live, d)
 		}
 	}
 	if len(live) == 0 {
@@ -247,24 +273,22 @@ func (s *state) referencing(dependents []types.UID, owner types.UID) []types.UID
 
 // blockingDependents returns the dependents that keep the owner in foreground
 // deletion (garbagecollector/graph.go, blockingDependents).
-func (s *state) blockingDependents(owner types.UID) []types.UID {
+func (s *state) blockingDependents(n number) []number {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var blocking []types.UID
-	for _, uid := range s.liveDependents(owner) {
-		if _, blocks := s.edge(uid, owner); blocks {
-			blocking = append(blocking, uid)
-		}
-	}
-	return blocking
+	o := s.owner(n)
+	return slices.DeleteFunc(s.liveDependents(n), func(d number) bool {
+		_, blocks := s.edge(d, o)
+		return !blocks
+	})
 }
 
 // setDeleteSent records whether a delete of the object was sent and is not
 // known to have been refused.
-func (s *state) setDeleteSent(uid types.UID, sent bool) {
+func (s *state) setDeleteSent(n number, sent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it := s.item(uid); it != nil {
+	if it := s.item(n); it != nil {
 		it.deleteSent = sent
 	}
 }
@@ -286,19 +310,19 @@ func free(o *graph.Object) bool {
 }
 
 // linger records that an object was found although nothing holds it.
-func (s *state) linger(uid types.UID) {
+func (s *state) linger(n number) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it := s.item(uid); it != nil {
+	if it := s.item(n); it != nil {
 		it.lingers = true
 	}
 }
 
 // isUnseen reports whether a delete of the object was sent and no event has come yet.
-func (s *state) isUnseen(uid types.UID) bool {
+func (s *state) isUnseen(n number) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(uid)
+	it := s.item(n)
 	return it != nil && it.unseen()
 }
 
@@ -306,8 +330,8 @@ func (s *state) isUnseen(uid types.UID) bool {
 func (s *state) awaitsEvents() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, it := range s.items {
-		if it.unseen() {
+	for _, it := range s.items.All() {
+		if *it != nil && (*it).unseen() {
 			return true
 		}
 	}
@@ -319,9 +343,9 @@ func (s *state) unseen() []graph.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var unseen []graph.Object
-	for _, it := range s.items {
-		if it.unseen() {
-			unseen = append(unseen, it.object)
+	for _, it := range s.items.All() {
+		if *it != nil && (*it).unseen() {
+			unseen = append(unseen, (*it).object)
 		}
 	}
 	slices.SortFunc(unseen, func(a, b graph.Object) int { return a.Identity().Compare(b.Identity()) })
@@ -329,16 +353,16 @@ func (s *state) unseen() []graph.Object {
 }
 
 // isDeletingDependents reports the flag of an object.
-func (s *state) isDeletingDependents(uid types.UID) bool {
+func (s *state) isDeletingDependents(n number) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(uid)
+	it := s.item(n)
 	return it != nil && it.deletingDependents
 }
 
 // change is what an event changed.
 type change struct {
-	uid types.UID
+	number number
 	// late: the object was gone already, or is known as it was later, and nothing
 	// changed.
 	late bool
@@ -347,14 +371,14 @@ type change struct {
 	// removed: the object is gone. released are its owners then, and otherwise
 	// those that it no longer blocks.
 	removed  bool
-	released []types.UID
+	released []owner
 	// unreferenced are the owners that the object references no more.
-	unreferenced []types.UID
+	unreferenced []owner
 	// startsDeletion: the object has just begun to be deleted. startsForeground and
 	// startsOrphaning: it has with the finalizer.
 	startsDeletion, startsForeground, startsOrphaning bool
 	// added are owners that the object did not reference before.
-	added []types.UID
+	added []owner
 	// ownersBefore are the object's owner references before, when they were others.
 	ownersBefore []metav1.OwnerReference
 }
@@ -365,12 +389,12 @@ type change struct {
 // its news are not about the first; that there is one is remembered. The same name
 // under another group is the same object, which keeps the resource under which it
 // was found first.
-func (s *state) recognize(e *Event) bool {
+func (s *state) recognize(n number, e *Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(e.Object.UID)
+	it := s.item(n)
 	switch {
-	case e.Object.UID == "":
+	case n == nobody:
 		return false
 	case it == nil || it.object.Resource == nil:
 		return true
@@ -386,26 +410,26 @@ func (s *state) recognize(e *Event) bool {
 	return true
 }
 
-// apply takes an event into the state (garbagecollector/graph_builder.go,
-// processGraphChanges).
-func (s *state) apply(e Event) change {
+// apply takes an event of the object with the number into the state
+// (garbagecollector/graph_builder.go, processGraphChanges).
+func (s *state) apply(n number, e Event) change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(e.Object.UID)
+	it := s.item(n)
 	if it == nil {
-		it = s.appear(e.Object.UID)
+		it = s.appear(n, e.Object.UID)
 	}
 	switch {
 	case it.gone:
-		return change{uid: e.Object.UID, late: true} // a UID does not come back
+		return change{number: n, late: true} // a UID does not come back
 	case e.Lost:
 		it.lost = true
-		return change{uid: e.Object.UID, late: true}
+		return change{number: n, late: true}
 	case e.Removed:
 		return s.remove(it, &e.Object)
 	case it.refuted, it.lost:
 	case older(&e.Object, &it.object), it.deleteSent && e.Object.ResourceVersion == it.object.ResourceVersion:
-		return change{uid: e.Object.UID, late: true} // the event of an own patch comes after its answer
+		return change{number: n, late: true} // the event of an own patch comes after its answer
 	}
 	return s.update(it, &e.Object)
 }
@@ -423,19 +447,20 @@ func older(o, than *graph.Object) bool {
 // the version is still what is known, the next that is said of the object
 // counts, however old it looks.
 func (s *state) refute(o *graph.Object) {
+	n := s.of(o.UID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it := s.item(o.UID); it != nil && it.object.ResourceVersion == o.ResourceVersion {
+	if it := s.item(n); it != nil && it.object.ResourceVersion == o.ResourceVersion {
 		it.refuted = true
 	}
 }
 
 // turn counts that the object has to be decided about anew after a conflict,
 // and returns how often that was so.
-func (s *state) turn(uid types.UID) int {
+func (s *state) turn(n number) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(uid)
+	it := s.item(n)
 	if it == nil {
 		return 0
 	}
@@ -445,18 +470,18 @@ func (s *state) turn(uid types.UID) int {
 
 // appear returns an item for an object that was never seen, although its
 // dependents may have been. Its object is yet to be set, and has no resource.
-func (s *state) appear(uid types.UID) *item {
-	it := &item{object: graph.Object{UID: uid}, dependents: s.virtualDependents(uid)}
-	s.items[uid] = it
-	for _, dependent := range it.dependents {
-		it.count(s.edge(dependent, uid))
+func (s *state) appear(n number, uid types.UID) *item {
+	it := &item{number: n, object: graph.Object{UID: uid}, dependents: s.virtualDependents(n)}
+	*s.items.At(n) = it
+	for _, dependent := range s.referencing(it.dependents, it.owner()) {
+		it.count(s.edge(dependent, it.owner()))
 	}
 	return it
 }
 
 func (s *state) remove(it *item, o *graph.Object) change {
 	owners := s.distinctOwners(it.object.OwnerReferences)
-	c := change{uid: o.UID, removed: true, released: owners, unreferenced: owners}
+	c := change{number: it.number, removed: true, released: owners, unreferenced: owners}
 	for _, owner := range owners {
 		s.dropEdge(it, owner)
 	}
@@ -465,12 +490,12 @@ func (s *state) remove(it *item, o *graph.Object) change {
 }
 
 func (s *state) update(it *item, o *graph.Object) change {
-	c := change{uid: o.UID, found: it.lost}
+	c := change{number: it.number, found: it.lost}
 	before := it.object
 	owners := s.distinctOwners(before.OwnerReferences)
 	for i, owner := range owners {
-		_, blocked := edgeOf(before.OwnerReferences, owner)
-		references, blocks := edgeOf(o.OwnerReferences, owner)
+		_, blocked := edgeOf(before.OwnerReferences, owner.uid)
+		references, blocks := edgeOf(o.OwnerReferences, owner.uid)
 		if blocked && !blocks {
 			c.released = takeNext(c.released, owners, i)
 		}
@@ -484,7 +509,7 @@ func (s *state) update(it *item, o *graph.Object) change {
 	}
 	it.object, it.deleteSent, it.refuted, it.lost = *o, false, false, false
 	for _, owner := range s.distinctOwners(o.OwnerReferences) {
-		known, _ := edgeOf(before.OwnerReferences, owner)
+		known, _ := edgeOf(before.OwnerReferences, owner.uid)
 		if !known {
 			c.added = append(c.added, owner)
 			it.had = append(it.had, owner)
@@ -502,7 +527,7 @@ func (s *state) update(it *item, o *graph.Object) change {
 
 // takeNext appends the i-th owner to those that were taken, and without a copy when these
 // are all before it: mostly there is one.
-func takeNext(taken, owners []types.UID, i int) []types.UID {
+func takeNext(taken, owners []owner, i int) []owner {
 	if len(taken) == i && (i == 0 || &taken[0] == &owners[0]) {
 		return owners[: i+1 : i+1]
 	}
@@ -511,19 +536,19 @@ func takeNext(taken, owners []types.UID, i int) []types.UID {
 
 // lostReferences reports whether the object has lost an owner since it was first
 // seen, whoever changed that, and whether one of them orphaned it.
-func (s *state) lostReferences(uid types.UID) (lost, orphaned bool) {
+func (s *state) lostReferences(n number) (lost, orphaned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(uid)
+	it := s.item(n)
 	if it == nil {
 		return false, false
 	}
 	for _, owner := range it.had {
-		if references, _ := s.edge(uid, owner); references {
+		if references, _ := s.edge(n, owner); references {
 			continue
 		}
 		lost = true
-		if it := s.item(owner); it != nil && it.orphaned {
+		if it := s.item(owner.number); it != nil && it.orphaned {
 			orphaned = true
 		}
 	}
@@ -531,10 +556,10 @@ func (s *state) lostReferences(uid types.UID) (lost, orphaned bool) {
 }
 
 // dropEdge takes the dependent's edge to the owner out of the owner's counters.
-func (s *state) dropEdge(it *item, owner types.UID) {
-	if o := s.item(owner); o != nil {
+func (s *state) dropEdge(it *item, of owner) {
+	if o := s.item(of.number); o != nil {
 		o.live--
-		if _, blocks := edgeOf(it.object.OwnerReferences, owner); blocks {
+		if _, blocks := edgeOf(it.object.OwnerReferences, of.uid); blocks {
 			o.blocking--
 		}
 	}
@@ -542,44 +567,40 @@ func (s *state) dropEdge(it *item, owner types.UID) {
 
 // addEdge adds the dependent's edge to the owner. fresh says that the dependent
 // did not reference it right before.
-func (s *state) addEdge(it *item, owner types.UID, fresh bool) {
-	o := s.item(owner)
+func (s *state) addEdge(it *item, to owner, fresh bool) {
+	o := s.item(to.number)
 	switch {
 	case o == nil && fresh:
-		s.early[owner] = append(s.early[owner], it.object.UID)
+		s.early[to.number] = append(s.early[to.number], it.number)
 		return
 	case o == nil:
 		return
 	case fresh:
-		o.dependents = append(o.dependents, it.object.UID)
+		o.dependents = append(o.dependents, it.number)
 	}
 	o.live++
-	if _, blocks := edgeOf(it.object.OwnerReferences, owner); blocks {
+	if _, blocks := edgeOf(it.object.OwnerReferences, to.uid); blocks {
 		o.blocking++
 	}
 }
 
-// distinctOwners returns the UIDs that references state, each once. Objects of one owner
+// distinctOwners returns what references lead to, each once. Objects of one owner
 // mostly share their references, and what this makes of them.
-func (s *state) distinctOwners(refs []metav1.OwnerReference) []types.UID {
+func (s *state) distinctOwners(refs []metav1.OwnerReference) []owner {
 	if len(refs) == 0 {
 		return nil
 	}
 	if len(refs) == len(s.distinctOf) && &refs[0] == &s.distinctOf[0] {
 		return s.distinct
 	}
-	s.distinctOf, s.distinct = refs, slices.Clip(distinctOwners(refs))
-	return s.distinct
-}
-
-func distinctOwners(refs []metav1.OwnerReference) []types.UID {
-	owners := make([]types.UID, 0, len(refs))
+	owners := make([]owner, 0, len(refs))
 	for _, ref := range refs { // there are few
-		if !slices.Contains(owners, ref.UID) {
-			owners = append(owners, ref.UID)
+		if !slices.ContainsFunc(owners, func(o owner) bool { return o.uid == ref.UID }) {
+			owners = append(owners, owner{ref.UID, s.of(ref.UID)})
 		}
 	}
-	return owners
+	s.distinctOf, s.distinct = refs, slices.Clip(owners)
+	return s.distinct
 }
 
 func coordinatesOf(id graph.Identity) coordinates {
@@ -591,9 +612,10 @@ func coordinatesOf(id graph.Identity) coordinates {
 // namespace states is known not to exist: with these coordinates and no
 // namespace, or in the object's (garbagecollector.go, isDangling).
 func (s *state) isAbsent(ref metav1.OwnerReference, namespace string) bool {
+	n := s.of(ref.UID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it := s.items[ref.UID]; it != nil && it.gone {
+	if it := s.items.Get(n); it != nil && it.gone {
 		gone := coordinatesOf(it.object.Identity())
 		if (gone.namespace == "" || gone.namespace == namespace) && gone == (coordinates{ref.APIVersion, ref.Kind, gone.namespace, ref.Name, ref.UID}) {
 			return true

@@ -5,9 +5,6 @@ package gc
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -18,11 +15,11 @@ type turns struct {
 	// targets are to be deleted by the user's wish, before anything is decided;
 	// answered are those whose delete was, and settled is how many of the first are
 	// known to have got what they were to get.
-	targets  []types.UID
-	answered map[types.UID]bool
+	targets  []number
+	answered map[number]bool
 	settled  int
 	// foreground are owners in foreground deletion that are to be looked at then.
-	foreground []types.UID
+	foreground []number
 	// emptied is what others delete since the run began.
 	emptied contents
 	// rested: the others have had their time.
@@ -32,19 +29,13 @@ type turns struct {
 	again memo
 }
 
-// What tasks wait for beside objects.
-const (
-	allTargets types.UID = "\x00targets"
-	theRest    types.UID = "\x00rest"
-)
-
 // open reports whether there are targets of which it is not known what they got.
 func (t *turns) open() bool { return t.settled < len(t.targets) }
 
 // answer notes that a target's delete was answered.
-func (t *turns) answer(target types.UID) {
+func (t *turns) answer(target number) {
 	if t.answered == nil {
-		t.answered = map[types.UID]bool{}
+		t.answered = map[number]bool{}
 	}
 	t.answered[target] = true
 }
@@ -66,7 +57,7 @@ func (c *Collector) next() (task, bool) {
 		until, early := c.early(t)
 		if !early {
 			if t.kind == attempt {
-				c.turns.again.forget(t.uid)
+				c.turns.again.forget(t.object)
 			}
 			return t, true
 		}
@@ -93,15 +84,15 @@ func (c *Collector) done(t task) {
 	defer c.applying.Unlock()
 	c.queue.done(t)
 	if t.kind == deleteTarget {
-		c.turns.answer(t.uid)
+		c.turns.answer(t.object)
 	}
-	c.settle(t.uid)
+	c.settle(t.object)
 }
 
 // settle lets go on what waits for news of the object. The caller holds
 // applying.
-func (c *Collector) settle(uid types.UID) {
-	c.queue.wakeUp(uid)
+func (c *Collector) settle(n number) {
+	c.queue.wakeUp(n)
 	t := &c.turns
 	if !t.open() {
 		return
@@ -112,9 +103,9 @@ func (c *Collector) settle(uid types.UID) {
 	if t.open() {
 		return
 	}
-	for _, uid := range t.foreground {
-		if c.isForeground(uid) {
-			c.enqueueForeground(uid)
+	for _, n := range t.foreground {
+		if c.isForeground(n) {
+			c.enqueueForeground(n)
 		}
 	}
 	c.queue.wakeUp(allTargets)
@@ -140,27 +131,27 @@ func (c *Collector) rest() bool {
 //     orphan it is what holds. What is decided because it lost some waits for all.
 //   - A finalizer is taken off when, besides, all dependents have been decided about.
 //   - What others are about to delete they are given time for.
-func (c *Collector) early(t task) (until types.UID, early bool) {
+func (c *Collector) early(t task) (until number, early bool) {
 	switch {
 	case t.kind == deleteTarget:
-		return "", false
+		return nobody, false
 	case c.turns.open():
 		return allTargets, true
-	case t.kind == release && !c.turns.again.has(t.uid) && c.queue.has(task{kind: attempt, uid: t.uid}),
-		t.kind == attempt && c.turns.again.has(t.uid) && c.queue.isReleased(t.uid):
-		return t.uid, true
+	case t.kind == release && !c.turns.again.has(t.object) && c.queue.has(task{kind: attempt, object: t.object}),
+		t.kind == attempt && c.turns.again.has(t.object) && c.queue.isReleased(t.object):
+		return t.object, true
 	}
 	return c.state.waitsFor(t, &c.queue, c.turns.doomed)
 }
 
 // waitsFor is what early says of owners and dependents.
-func (s *state) waitsFor(t task, q *queue, doomed func(*graph.Object) bool) (types.UID, bool) {
+func (s *state) waitsFor(t task, q *queue, doomed func(*graph.Object) bool) (number, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.item(t.uid)
+	it := s.item(t.object)
 	switch {
 	case it == nil || it.gone || t.kind == finish && it.blocking > 0:
-		return "", false
+		return nobody, false
 	case doomed(&it.object):
 		return theRest, true
 	}
@@ -168,14 +159,14 @@ func (s *state) waitsFor(t task, q *queue, doomed func(*graph.Object) bool) (typ
 		switch {
 		case doomed(&owner.object):
 			return theRest, true
-		case !owner.unseen() && !q.isUndecided(owner.object.UID):
-		case t.kind == finish || !s.owns(it, owner), owner.unseen(), q.isOut(owner.object.UID),
+		case !owner.unseen() && !q.isUndecided(owner.number):
+		case t.kind == finish || !s.owns(it, owner), owner.unseen(), q.isOut(owner.number),
 			owner.object.Identity().Compare(it.object.Identity()) < 0:
-			return owner.object.UID, true
+			return owner.number, true
 		}
 	}
 	if t.kind != finish {
-		return "", false
+		return nobody, false
 	}
 	return s.undecidedDependent(it, q)
 }
@@ -183,17 +174,17 @@ func (s *state) waitsFor(t task, q *queue, doomed func(*graph.Object) bool) (typ
 // undecidedDependent returns what the end of an owner waits for: itself, when
 // something is decided about it, or a dependent. Those that were decided about
 // once are not looked at again.
-func (s *state) undecidedDependent(it *item, q *queue) (types.UID, bool) {
-	if q.isUndecided(it.object.UID) {
-		return it.object.UID, true
+func (s *state) undecidedDependent(it *item, q *queue) (number, bool) {
+	if q.isUndecided(it.number) {
+		return it.number, true
 	}
 	for ; it.decided < len(it.dependents); it.decided++ {
 		d := it.dependents[it.decided]
-		if dependent := s.items[d]; q.isUndecided(d) || dependent != nil && dependent.unseen() {
+		if dependent := s.items.Get(d); q.isUndecided(d) || dependent != nil && dependent.unseen() {
 			return d, true
 		}
 	}
-	return "", false
+	return nobody, false
 }
 
 // liveOwners returns the owners of an object that are not being deleted, and
@@ -203,9 +194,9 @@ func (s *state) liveOwners(it *item) []*item {
 	if len(owners) == 0 { // mostly
 		return nil
 	}
-	seen := map[types.UID]bool{it.object.UID: true}
+	seen := map[number]bool{it.number: true}
 	for _, owner := range owners {
-		seen[owner.object.UID] = true
+		seen[owner.number] = true
 	}
 	for i := 0; i < len(owners); i++ {
 		owners = s.addLiveOwners(owners, seen, owners[i])
@@ -214,16 +205,15 @@ func (s *state) liveOwners(it *item) []*item {
 }
 
 // addLiveOwners adds the owners of one object that were not seen yet.
-func (s *state) addLiveOwners(owners []*item, seen map[types.UID]bool, it *item) []*item {
-	for i, ref := range it.object.OwnerReferences {
-		again := slices.ContainsFunc(it.object.OwnerReferences[:i], func(r metav1.OwnerReference) bool { return r.UID == ref.UID })
-		if again || seen[ref.UID] || ref.UID == it.object.UID {
+func (s *state) addLiveOwners(owners []*item, seen map[number]bool, it *item) []*item {
+	for _, o := range s.distinctOwners(it.object.OwnerReferences) {
+		if seen[o.number] || o.number == it.number {
 			continue
 		}
-		if owner := s.item(ref.UID); owner != nil && !owner.gone && (!owner.beingDeleted || owner.unseen()) {
+		if owner := s.item(o.number); owner != nil && !owner.gone && (!owner.beingDeleted || owner.unseen()) {
 			owners = append(owners, owner)
 			if seen != nil {
-				seen[ref.UID] = true
+				seen[o.number] = true
 			}
 		}
 	}

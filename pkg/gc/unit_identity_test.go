@@ -131,11 +131,11 @@ func TestNewsOfAnother(t *testing.T) {
 	} {
 		c := New(newFake(t, nil, ""), graphOf([]graph.Object{app}), Options{})
 		c.apply(test.event)
-		v, _ := c.state.view("app")
+		v, _ := c.state.view(c.state.of("app"))
 		if v.gone != test.gone || v.also != test.also || v.lost || v.object.Identity() != app.Identity() {
 			t.Errorf("%s: gone %t, lost %t, also %q, %s", name, v.gone, v.lost, v.also, v.object.Identity())
 		}
-		if _, known := c.state.view(""); known {
+		if _, known := c.state.view(c.state.of("")); known {
 			t.Errorf("%s: there is an object without UID", name)
 		}
 	}

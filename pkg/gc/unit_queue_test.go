@@ -3,7 +3,6 @@
 package gc
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -12,15 +11,15 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 )
 
-// parseTask reads "attempt a", "finish a", "release a owner", "delete a".
+// parseTask reads "attempt a", "finish a", "release a o", where o is the owner, and
+// "delete a".
 func parseTask(text string) task {
-	f := append(strings.Fields(text), "")
+	f := append(strings.Fields(text), "\x00")
 	kinds := map[string]taskKind{"delete": deleteTarget, "attempt": attempt, "finish": finish, "release": release}
-	return task{kind: kinds[f[0]], uid: types.UID(f[1]), owner: types.UID(f[2])}
+	return task{kind: kinds[f[0]], object: number(f[1][0]), owner: number(f[2][0])}
 }
 
 // A queue, step by step: "push TASK", "done TASK", and "pop TASK" of what comes
@@ -47,7 +46,7 @@ func TestQueue(t *testing.T) {
 				case "done":
 					q.done(parseTask(text))
 				case "pop":
-					if got, ok := q.pop(); ok != (text != "") || ok && got.key() != parseTask(text).key() {
+					if got, ok := q.pop(); ok != (text != "") || ok && got != parseTask(text) {
 						t.Fatalf("%s: got %v, %t", step, got, ok)
 					}
 				}
@@ -59,7 +58,7 @@ func TestQueue(t *testing.T) {
 func TestQueueKeepsTargets(t *testing.T) {
 	var q queue
 	target := &Target{}
-	q.push(task{kind: deleteTarget, uid: "a", target: target})
+	q.push(task{kind: deleteTarget, object: 1, target: target})
 	if got, _ := q.pop(); got.target != target {
 		t.Errorf("got %+v", got)
 	}
@@ -75,22 +74,22 @@ func TestQueueProperties(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var q queue
-		waiting, out := map[taskKey]bool{}, []task{}
+		waiting, out := map[task]bool{}, []task{}
 		pop := func(t *rapid.T) bool {
 			got, ok := q.pop()
-			isOut := func(uid types.UID) bool { return slices.ContainsFunc(out, func(o task) bool { return o.uid == uid }) }
+			isOut := func(n number) bool { return slices.ContainsFunc(out, func(o task) bool { return o.object == n }) }
 			if !ok {
-				for key := range waiting {
-					if !isOut(key.uid) {
-						t.Fatalf("nothing came, though %v waits and its object is free", key)
+				for task := range waiting {
+					if !isOut(task.object) {
+						t.Fatalf("nothing came, though %v waits and its object is free", task)
 					}
 				}
 				return false
 			}
-			if !waiting[got.key()] || isOut(got.uid) {
-				t.Fatalf("%v came; waiting %v, out %v", got.key(), waiting, out)
+			if !waiting[got] || isOut(got.object) {
+				t.Fatalf("%v came; waiting %v, out %v", got, waiting, out)
 			}
-			delete(waiting, got.key())
+			delete(waiting, got)
 			out = append(out, got)
 			return true
 		}
@@ -102,7 +101,7 @@ func TestQueueProperties(t *testing.T) {
 			"push": func(t *rapid.T) {
 				task := rapid.SampledFrom(all).Draw(t, "task")
 				q.push(task)
-				waiting[task.key()] = true
+				waiting[task] = true
 			},
 			"pop": func(t *rapid.T) { pop(t) },
 			"done": func(t *rapid.T) {
@@ -134,7 +133,7 @@ func TestQueueConcurrently(t *testing.T) {
 	var open sync.WaitGroup
 	push := func(n int) {
 		pushed.Store(n, true)
-		q.push(task{kind: release, uid: types.UID(rune('0' + n%objects)), owner: types.UID(fmt.Sprint(n))})
+		q.push(task{kind: release, object: number(n % objects), owner: number(n)})
 	}
 	open.Add(tasks)
 	for n := range tasks / 2 {
@@ -158,12 +157,12 @@ func TestQueueConcurrently(t *testing.T) {
 					}
 					continue
 				}
-				object := &busy[got.uid[0]-'0']
+				object := &busy[got.object]
 				if !object.CompareAndSwap(false, true) {
-					t.Errorf("two tasks of %s are out", got.uid)
+					t.Errorf("two tasks of %d are out", got.object)
 				}
 				if _, twice := popped.LoadOrStore(got.owner, true); twice {
-					t.Errorf("%s came twice", got.owner)
+					t.Errorf("%d came twice", got.owner)
 				}
 				if n := next.Add(1) - 1; n < tasks {
 					push(int(n))
@@ -180,7 +179,7 @@ func TestQueueConcurrently(t *testing.T) {
 	open.Wait()
 	close(finished)
 	pushed.Range(func(n, _ any) bool {
-		if _, came := popped.Load(types.UID(fmt.Sprint(n))); !came {
+		if _, came := popped.Load(number(n.(int))); !came {
 			t.Errorf("%d was lost", n)
 		}
 		return true
@@ -222,18 +221,18 @@ func TestQueueWakes(t *testing.T) {
 
 func TestOpenSet(t *testing.T) {
 	var s openSet
-	s.set("a", false)
+	s.set(1, false)
 	if !s.empty() {
 		t.Error("the zero value is not empty")
 	}
-	s.set("a", true)
-	s.set("a", true)
-	s.set("b", true)
-	s.set("a", false)
+	s.set(1, true)
+	s.set(1, true)
+	s.set(2, true)
+	s.set(1, false)
 	if s.empty() {
-		t.Error("b is lost")
+		t.Error("2 is lost")
 	}
-	s.set("b", false)
+	s.set(2, false)
 	if !s.empty() {
 		t.Error("not empty in the end")
 	}
@@ -241,7 +240,7 @@ func TestOpenSet(t *testing.T) {
 
 func TestMemo(t *testing.T) {
 	var m memo
-	if !m.first("a") || !m.first("b") || m.first("a") || m.first("b") {
+	if !m.first(1) || !m.first(2) || m.first(1) || m.first(2) {
 		t.Error("first is not the first time")
 	}
 }

@@ -203,7 +203,7 @@ func newNotes(t *testing.T) notes {
 		configmap/k
 		configmap/o < configmap/a gadget/g configmap/k`)
 	n := notes{t, New(newFake(t, objects, ""), graphOf(objects), Options{})}
-	n.report.include("o")
+	n.report.include(n.state.of("o"))
 	return n
 }
 
@@ -212,27 +212,27 @@ func (n notes) take(words []string) {
 	if len(words) == 0 {
 		return
 	}
-	v, _ := n.state.view("o")
+	v, _ := n.state.view(n.state.of("o"))
 	o := v.object
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "o", errors.New("not for you"))
 	switch rest := words[1:]; words[0] {
 	case "target":
-		n.report.targets = map[types.UID]bool{"o": true}
+		n.report.targets = map[number]bool{v.number: true}
 	case "kept":
-		n.report.kept(&o, "owned by ConfigMap/k", nil)
+		n.report.kept(v.number, &o, "owned by ConfigMap/k", nil)
 	case "unknown":
 		ref := UnknownReference{parseOwner(n, "gadget/g"), graph.Unresolvable, nil}
-		n.report.kept(&o, unknownReason(ref), []UnknownReference{ref})
+		n.report.kept(v.number, &o, unknownReason(ref), []UnknownReference{ref})
 	case "unread":
-		n.report.failed("o", forbidden)
+		n.report.failed(v.number, forbidden)
 	case "guard":
-		n.report.guarded("o", errors.New("not this one"))
+		n.report.guarded(v.number, errors.New("not this one"))
 	case "unreached":
-		n.report.unreached("o")
+		n.report.unreached(v.number)
 	case "refuse":
-		n.report.step(Step{Action: Action(rest[0]), Object: o, Err: forbidden})
+		n.report.step(n.state.of(o.UID), Step{Action: Action(rest[0]), Object: o, Err: forbidden})
 	case "lose":
-		n.report.step(Step{Action: Action(rest[0]), Object: o, Err: io.EOF})
+		n.report.step(n.state.of(o.UID), Step{Action: Action(rest[0]), Object: o, Err: io.EOF})
 	case "drop":
 		n.drop(o, types.UID(rest[0]))
 	case "orphan":
@@ -241,7 +241,7 @@ func (n notes) take(words []string) {
 	case "own":
 		n.become(o, rest)
 	case "gone":
-		n.state.apply(Event{Object: o, Removed: true})
+		happen(n.state, Event{Object: o, Removed: true})
 	default:
 		n.Fatalf("what is %s?", words)
 	}
@@ -249,17 +249,17 @@ func (n notes) take(words []string) {
 
 // orphaner has configmap/a orphan its dependents.
 func (n notes) orphaner() {
-	v, _ := n.state.view("a")
+	v, _ := n.state.view(n.state.of("a"))
 	v.object.DeletionTimestamp, v.object.Finalizers = &metav1.Time{}, []string{metav1.FinalizerOrphanDependents}
-	n.state.apply(Event{Object: v.object})
+	happen(n.state, Event{Object: v.object})
 }
 
 // drop has the Collector remove a reference.
 func (n notes) drop(o graph.Object, owner types.UID) {
 	patch := Patch{RemoveOwners: []types.UID{owner}}
-	n.report.step(Step{Action: ActionRemoveOwnerReferences, Object: o, Patch: patch, Reason: "dropped"})
+	n.report.step(n.state.of(o.UID), Step{Action: ActionRemoveOwnerReferences, Object: o, Patch: patch, Reason: "dropped"})
 	o.OwnerReferences = patch.OwnerReferences(o.OwnerReferences)
-	n.state.apply(Event{Object: o})
+	happen(n.state, Event{Object: o})
 }
 
 // become has somebody change the owner references.
@@ -268,7 +268,7 @@ func (n notes) become(o graph.Object, owners []string) {
 	for _, owner := range owners {
 		o.OwnerReferences = append(o.OwnerReferences, parseOwner(n, owner))
 	}
-	n.state.apply(Event{Object: o})
+	happen(n.state, Event{Object: o})
 }
 
 // What remains is what the run should have dealt with. Objects whose owner could not

@@ -24,21 +24,33 @@ func play(t fatal, s *state, text string) change {
 	for _, line := range lines(text) {
 		if name, removed := strings.CutPrefix(line, "removed "); removed {
 			o := graph.Object{UID: types.UID(name)}
-			if v, known := s.view(o.UID); known {
+			if v, known := s.view(s.of(o.UID)); known {
 				o = v.object
 			} else if strings.Contains(name, "/") {
 				o = parseWorld(t, name)[0]
 			}
-			c = s.apply(Event{Object: o, Removed: true})
+			c = happen(s, Event{Object: o, Removed: true})
 		} else {
-			c = s.apply(Event{Object: parseWorld(t, line)[0]})
+			c = happen(s, Event{Object: parseWorld(t, line)[0]})
 		}
 	}
 	return c
 }
 
-func formatChange(c change) string {
-	text := string(c.uid)
+// happen applies an event.
+func happen(s *state, e Event) change { return s.apply(s.of(e.Object.UID), e) }
+
+// uidsOf returns what numbers stand for.
+func uidsOf(s *state, numbers []number) []types.UID {
+	var uids []types.UID
+	for _, n := range numbers {
+		uids = append(uids, s.uid(n))
+	}
+	return uids
+}
+
+func formatChange(s *state, c change) string {
+	text := string(s.uid(c.number))
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -48,12 +60,20 @@ func formatChange(c change) string {
 		}
 	}
 	if len(c.released) > 0 {
-		text += fmt.Sprint(" released", c.released)
+		text += " released" + formatOwned(c.released)
 	}
 	if len(c.added) > 0 {
-		text += fmt.Sprint(" added", c.added)
+		text += " added" + formatOwned(c.added)
 	}
 	return text
+}
+
+func formatOwned(owners []owner) string {
+	var uids []types.UID
+	for _, o := range owners {
+		uids = append(uids, o.uid)
+	}
+	return fmt.Sprint(uids)
 }
 
 // What an event changes.
@@ -84,7 +104,7 @@ func TestChange(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newState(graphOf(parseWorld(t, test.before)))
-			if got := formatChange(play(t, s, test.events)); got != test.want {
+			if got := formatChange(s, play(t, s, test.events)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -122,10 +142,12 @@ func TestDependents(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := newState(graphOf(parseWorld(t, test.before)))
 			play(t, s, test.events)
-			v, known := s.view("s")
-			got := fmt.Sprintf("live %d %s, blocking %d %s", v.live, s.dependents("s"), v.blocking, s.blockingDependents("s"))
+			owner := s.of("s")
+			v, known := s.view(owner)
+			live, blocking := uidsOf(s, s.dependents(owner)), uidsOf(s, s.blockingDependents(owner))
+			got := fmt.Sprintf("live %d %s, blocking %d %s", v.live, live, v.blocking, blocking)
 			if !known {
-				got = fmt.Sprintf("unknown %s", s.dependents("s"))
+				got = fmt.Sprintf("unknown %s", live)
 			}
 			if got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
@@ -147,7 +169,7 @@ func TestFlagsStay(t *testing.T) {
 		play(t, s, step.events)
 		var views []string
 		for _, uid := range []types.UID{"a", "b", "c"} {
-			v, _ := s.view(uid)
+			v, _ := s.view(s.of(uid))
 			text := string(uid) + ":"
 			if v.beingDeleted {
 				text += " deleting"
@@ -170,14 +192,14 @@ func TestFlagsStay(t *testing.T) {
 // what is known already.
 func TestDeleteSent(t *testing.T) {
 	s := newState(graphOf(parseWorld(t, "configmap/a\nconfigmap/b < configmap/a")))
-	s.setDeleteSent("a", true)
-	s.setDeleteSent("nobody", true)
+	s.setDeleteSent(s.of("a"), true)
+	s.setDeleteSent(s.of("nobody"), true)
 	for _, step := range []struct {
 		event string
 		want  bool
 	}{{"configmap/b", true}, {"configmap/a", true}, {"configmap/a version=2", false}} {
 		play(t, s, step.event)
-		if v, _ := s.view("a"); v.deleteSent != step.want {
+		if v, _ := s.view(s.of("a")); v.deleteSent != step.want {
 			t.Errorf("after %s: delete sent: %t", step.event, v.deleteSent)
 		}
 	}
@@ -268,10 +290,10 @@ func TestCountersEqualARecount(t *testing.T) {
 		before := map[types.UID]view{}
 		check := func(t *rapid.T, uid types.UID) {
 			live, blocking := truth.dependents(uid)
-			gotLive, gotBlocking := s.dependents(uid), s.blockingDependents(uid)
+			gotLive, gotBlocking := uidsOf(s, s.dependents(s.of(uid))), uidsOf(s, s.blockingDependents(s.of(uid)))
 			slices.Sort(gotLive)
 			slices.Sort(gotBlocking)
-			v, known := s.view(uid)
+			v, known := s.view(s.of(uid))
 			if o, seen := truth[uid]; known != seen || seen && v.gone != (o == nil) {
 				t.Fatalf("%s: known %t, gone %t; seen %t", uid, known, v.gone, seen)
 			}
@@ -290,7 +312,7 @@ func TestCountersEqualARecount(t *testing.T) {
 			"change": func(t *rapid.T) {
 				o := draw(t)
 				was, seen := truth[o.UID]
-				if c := s.apply(Event{Object: o}); c.late != (seen && was == nil) {
+				if c := happen(s, Event{Object: o}); c.late != (seen && was == nil) {
 					t.Fatalf("late: %t", c.late)
 				}
 				if !seen || was != nil {
@@ -299,7 +321,7 @@ func TestCountersEqualARecount(t *testing.T) {
 			},
 			"remove": func(t *rapid.T) {
 				o := draw(t)
-				s.apply(Event{Object: o, Removed: true})
+				happen(s, Event{Object: o, Removed: true})
 				truth[o.UID] = nil
 			},
 			"look": func(t *rapid.T) {

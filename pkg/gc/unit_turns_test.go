@@ -12,9 +12,9 @@ func TestUnblockedMeanwhile(t *testing.T) {
 		configmap/c < configmap/a`)
 	c := New(newFake(t, objects, ""), graphOf(objects), Options{Workers: 2})
 	c.everything = true
-	owner := objects[0].UID
+	owner := c.state.of(objects[0].UID)
 	c.enqueueForeground(owner)
-	if _, early := c.early(task{kind: finish, uid: owner}); early {
+	if _, early := c.early(task{kind: finish, object: owner}); early {
 		t.Fatal("what blocks an owner is not looked at")
 	}
 	c.apply(Event{Object: objects[1], Removed: true})

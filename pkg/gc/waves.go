@@ -33,14 +33,14 @@ func (c *Collector) nextWave() bool {
 	}
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	for _, uid := range slices.Concat(c.turns.targets, c.awaited) {
-		if v, ok := c.state.view(uid); ok && !v.gone {
+	for _, n := range slices.Concat(c.turns.targets, c.awaited) {
+		if v, ok := c.state.view(n); ok && !v.gone {
 			c.holdBack(errors.New("not deleted, because what was to go before it is still there: " + v.object.Identity().String()))
 			return false
 		}
 	}
-	for _, uid := range c.unforeseen {
-		if v, ok := c.state.view(uid); ok && !v.gone && c.options.Unforeseen(&v.object) {
+	for _, n := range c.unforeseen {
+		if v, ok := c.state.view(n); ok && !v.gone && c.options.Unforeseen(&v.object) {
 			c.holdBack(errors.New("not deleted, because it would take along what was made or changed meanwhile: " + v.object.Identity().String()))
 			return false
 		}
@@ -52,14 +52,15 @@ func (c *Collector) nextWave() bool {
 			c.report.nameless = append(c.report.nameless, objectOf(t.Identity))
 			continue
 		}
-		switch v, ok := c.state.view(t.UID); {
+		n := c.state.of(t.UID)
+		switch v, ok := c.state.view(n); {
 		case !ok || v.gone:
-			c.enqueueDependents(t.UID)
+			c.enqueueDependents(n)
 		case t.Early && v.object.BeingDeleted():
-			c.await(&v.object)
+			c.await(n, &v.object)
 		default:
-			c.queue.push(task{kind: deleteTarget, uid: t.UID, target: t})
-			c.turns.targets = append(c.turns.targets, t.UID)
+			c.queue.push(task{kind: deleteTarget, object: n, target: t})
+			c.turns.targets = append(c.turns.targets, n)
 		}
 	}
 	return true
@@ -67,15 +68,15 @@ func (c *Collector) nextWave() bool {
 
 // remember notes an object that goes with a wave which is to come, and of which that wave's
 // maker did not know all. The caller holds applying.
-func (c *Collector) remember(o *graph.Object) {
-	if c.options.Unforeseen == nil || !c.options.Unforeseen(o) || slices.Contains(c.unforeseen, o.UID) {
+func (c *Collector) remember(n number, o *graph.Object) {
+	if c.options.Unforeseen == nil || !c.options.Unforeseen(o) || slices.Contains(c.unforeseen, n) {
 		return
 	}
 	for _, t := range slices.Concat(c.waves...) {
 		inside := t.Resource.IsNamespace() && t.Name == o.Namespace
 		instance := t.Resource.IsCRD() && t.Name == o.Resource.GroupResource().String()
-		if inside || instance || c.report.includes(o.UID) {
-			c.unforeseen = append(c.unforeseen, o.UID)
+		if inside || instance || c.report.includes(n) {
+			c.unforeseen = append(c.unforeseen, n)
 			return
 		}
 	}
@@ -83,14 +84,14 @@ func (c *Collector) remember(o *graph.Object) {
 
 // await has a wave last until an object has gone that is being deleted already: another
 // delete could change how. The caller holds applying.
-func (c *Collector) await(o *graph.Object) {
-	c.awaited = append(c.awaited, o.UID)
-	c.writer.open.set(o.UID, true)
+func (c *Collector) await(n number, o *graph.Object) {
+	c.awaited = append(c.awaited, n)
+	c.writer.open.set(n, true)
 	switch {
 	case o.OrphaningDependents():
-		c.orphan(o.UID)
+		c.orphan(n)
 	case o.DeletingDependents():
-		c.enqueueForeground(o.UID)
+		c.enqueueForeground(n)
 	}
 }
 
@@ -98,8 +99,8 @@ func (c *Collector) await(o *graph.Object) {
 func (c *Collector) holdBack(why error) {
 	for _, wave := range c.waves {
 		for _, t := range wave {
-			if v, ok := c.state.view(t.UID); ok && !v.gone && !v.object.BeingDeleted() {
-				c.report.guarded(t.UID, why)
+			if v, ok := c.state.view(c.state.of(t.UID)); ok && !v.gone && !v.object.BeingDeleted() {
+				c.report.guarded(v.number, why)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // do carries out one task.
 func (c *Collector) do(ctx context.Context, t task) {
-	v, ok := c.state.view(t.uid)
+	v, ok := c.state.view(t.object)
 	if !ok || v.gone {
 		if t.kind == release {
 			c.orphanWhenReleased(t.owner)
@@ -25,7 +25,7 @@ func (c *Collector) do(ctx context.Context, t task) {
 		return
 	}
 	if doubt := c.doubt(v, t.target); doubt != "" {
-		c.report.doubted(t.uid, doubt)
+		c.report.doubted(t.object, doubt)
 		return
 	}
 	switch t.kind {
@@ -39,7 +39,7 @@ func (c *Collector) do(ctx context.Context, t task) {
 		c.finish(ctx, v)
 	}
 	if ctx.Err() != nil {
-		c.report.unreached(t.uid) // it may be, and when it is not, its state tells
+		c.report.unreached(t.object) // it may be, and when it is not, its state tells
 	}
 }
 
@@ -73,16 +73,16 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	}
 	deleteOptions := metav1.DeleteOptions{PropagationPolicy: &options.Policy, GracePeriodSeconds: options.GracePeriodSeconds}
 	if options.Policy == metav1.DeletePropagationOrphan {
-		c.orphans.first(o.UID)
+		c.orphans.first(v.number)
 	}
 	left := false
 	if t.Reselect == nil {
-		o = c.writer.deleteNamed(ctx, o, deleteOptions, reason)
+		o = c.writer.deleteNamed(ctx, v.number, o, deleteOptions, reason)
 	} else {
-		o, left = c.writer.deleteSelected(ctx, o, deleteOptions, t)
+		o, left = c.writer.deleteSelected(ctx, v.number, o, deleteOptions, t)
 	}
 	if o.BeingDeleted() && !left {
-		c.takeUp(ctx, o)
+		c.takeUp(ctx, v.number, o)
 	}
 }
 
@@ -90,17 +90,17 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 // somebody else or by a request whose answer was lost: there may be no event. Whether
 // another policy took its place only the server knows: pods in their grace period
 // and terminating namespaces do not hear it.
-func (c *Collector) takeUp(ctx context.Context, o graph.Object) {
+func (c *Collector) takeUp(ctx context.Context, n number, o graph.Object) {
 	if _, ok := c.writer.read(ctx, o, nil); !ok {
 		return
 	}
-	c.state.setDeleteSent(o.UID, false)
-	switch v, ok := c.state.view(o.UID); {
+	c.state.setDeleteSent(n, false)
+	switch v, ok := c.state.view(n); {
 	case !ok || v.gone:
 	case v.object.OrphaningDependents():
-		c.lookAtOrphaning(o.UID)
+		c.lookAtOrphaning(n)
 	case v.object.DeletingDependents():
-		c.lookAtForeground(o.UID)
+		c.lookAtForeground(n)
 	}
 }
 
@@ -111,9 +111,9 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	o := v.object
 	switch {
 	case o.DeletingDependents():
-		c.lookAtForeground(o.UID)
+		c.lookAtForeground(v.number)
 		return
-	case v.beingDeleted || v.deleteSent || len(o.OwnerReferences) == 0 || c.spare(&o):
+	case v.beingDeleted || v.deleteSent || len(o.OwnerReferences) == 0 || c.spare(v.number, &o):
 		return
 	}
 	refs := c.withoutOrphaned(c.classify(ctx, &o))
@@ -123,13 +123,13 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 	d := Decide(&o, refs, c.dependentsOf(v))
 	switch d.Action {
 	case ActionKeep:
-		c.report.kept(&o, d.Reason, refs.Unknown)
+		c.report.kept(v.number, &o, d.Reason, refs.Unknown)
 	case ActionRemoveOwnerReferences:
-		if now, ok := c.patch(ctx, o, ActionRemoveOwnerReferences, Patch{RemoveOwners: d.Owners}, d.Reason); ok {
-			c.report.kept(&now, d.Reason, nil)
+		if now, ok := c.patch(ctx, v.number, o, ActionRemoveOwnerReferences, Patch{RemoveOwners: d.Owners}, d.Reason); ok {
+			c.report.kept(v.number, &now, d.Reason, nil)
 		}
 	case ActionDelete:
-		c.collect(ctx, o, d)
+		c.collect(ctx, v.number, o, d)
 	}
 }
 
@@ -159,8 +159,8 @@ func (c *Collector) dependentsOf(v view) Dependents {
 	if !d.Any {
 		return d
 	}
-	for _, uid := range c.state.dependents(v.object.UID) {
-		if c.state.isDeletingDependents(uid) {
+	for _, n := range c.state.dependents(v.number) {
+		if c.state.isDeletingDependents(n) {
 			d.DeletingDependents = true
 			break
 		}
@@ -169,23 +169,23 @@ func (c *Collector) dependentsOf(v view) Dependents {
 }
 
 // collect deletes an object that no owner keeps.
-func (c *Collector) collect(ctx context.Context, o graph.Object, d Decision) {
-	if !c.writer.allowed(&o) {
+func (c *Collector) collect(ctx context.Context, n number, o graph.Object, d Decision) {
+	if !c.writer.allowed(n, &o) {
 		return
 	}
 	if d.UnblockFirst && hasBlocking(o.OwnerReferences) {
-		patched, ok := c.patch(ctx, o, ActionUnblockOwnerReferences, Patch{Unblock: true},
+		patched, ok := c.patch(ctx, n, o, ActionUnblockOwnerReferences, Patch{Unblock: true},
 			"a dependent of it is in foreground deletion, and the two could wait for each other")
 		if !ok {
 			return
 		}
 		o = patched
 	}
-	anew := c.writer.deleteDecided(ctx, o, metav1.DeleteOptions{PropagationPolicy: policies[d.Policy]}, d.Reason, func(now graph.Object) bool {
+	anew := c.writer.deleteDecided(ctx, n, o, metav1.DeleteOptions{PropagationPolicy: policies[d.Policy]}, d.Reason, func(now graph.Object) bool {
 		return equalOwners(now.OwnerReferences, o.OwnerReferences) && !now.BeingDeleted() && policyOf(&now) == policyOf(&o)
 	})
 	if anew {
-		c.enqueue(task{kind: attempt, uid: o.UID})
+		c.enqueue(task{kind: attempt, object: n})
 	}
 }
 
@@ -208,28 +208,28 @@ func hasBlocking(refs []metav1.OwnerReference) bool {
 // patch changes an object, and has what led to it decided about anew when it is
 // another by then. It returns the object as it is afterwards, and whether the patch was
 // accepted.
-func (c *Collector) patch(ctx context.Context, o graph.Object, action Action, p Patch, reason string) (graph.Object, bool) {
-	now, accepted, anew := c.writer.patch(ctx, o, action, p, reason)
+func (c *Collector) patch(ctx context.Context, n number, o graph.Object, action Action, p Patch, reason string) (graph.Object, bool) {
+	now, accepted, anew := c.writer.patch(ctx, n, o, action, p, reason)
 	if anew {
-		c.retry(o.UID, action, p)
+		c.retry(n, action, p)
 	}
 	return now, accepted
 }
 
 // retry queues what led to a patch once more.
-func (c *Collector) retry(uid types.UID, action Action, p Patch) {
+func (c *Collector) retry(n number, action Action, p Patch) {
 	switch {
 	case action == ActionRemoveFinalizer:
-		c.enqueue(task{kind: finish, uid: uid})
-	case action == ActionRemoveOwnerReferences && len(p.RemoveOwners) == 1 && c.isOrphaning(p.RemoveOwners[0]):
-		c.enqueue(task{kind: release, uid: uid, owner: p.RemoveOwners[0]})
+		c.enqueue(task{kind: finish, object: n})
+	case action == ActionRemoveOwnerReferences && len(p.RemoveOwners) == 1 && c.isOrphaning(c.state.of(p.RemoveOwners[0])):
+		c.enqueue(task{kind: release, object: n, owner: c.state.of(p.RemoveOwners[0])})
 	default:
-		c.enqueue(task{kind: attempt, uid: uid})
+		c.enqueue(task{kind: attempt, object: n})
 	}
 }
 
-func (c *Collector) isOrphaning(uid types.UID) bool {
-	v, ok := c.state.view(uid)
+func (c *Collector) isOrphaning(n number) bool {
+	v, ok := c.state.view(n)
 	return ok && !v.gone && v.object.OrphaningDependents()
 }
 
@@ -239,9 +239,9 @@ func (c *Collector) isOrphaning(uid types.UID) bool {
 func (c *Collector) finish(ctx context.Context, v view) {
 	spot := c.blindSpot(&v.object)
 	switch {
-	case v.blocking == 0 && c.putOff(task{kind: finish, uid: v.object.UID}):
+	case v.blocking == 0 && c.putOff(task{kind: finish, object: v.number}):
 	case spot != "":
-		c.report.left(v.object.UID, "left to a collector that sees all that may depend on it: "+spot)
+		c.report.left(v.number, "left to a collector that sees all that may depend on it: "+spot)
 	case v.object.OrphaningDependents():
 		c.finishOrphan(ctx, v)
 	case v.deletingDependents:
@@ -256,14 +256,14 @@ func (c *Collector) finish(ctx context.Context, v view) {
 func (c *Collector) finishForeground(ctx context.Context, v view) {
 	o := v.object
 	switch {
-	case v.blocking > 0 && c.lookedAgain.first(o.UID):
-		for _, uid := range c.state.blockingDependents(o.UID) {
-			if !c.state.isDeletingDependents(uid) {
-				c.enqueue(task{kind: attempt, uid: uid})
+	case v.blocking > 0 && c.lookedAgain.first(v.number):
+		for _, d := range c.state.blockingDependents(v.number) {
+			if !c.state.isDeletingDependents(d) {
+				c.enqueue(task{kind: attempt, object: d})
 			}
 		}
 	case v.blocking == 0 && o.HasFinalizer(metav1.FinalizerDeleteDependents):
-		c.patch(ctx, o, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerDeleteDependents}, "nothing blocks it any more")
+		c.patch(ctx, v.number, o, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerDeleteDependents}, "nothing blocks it any more")
 	}
 }
 
@@ -271,52 +271,52 @@ func (c *Collector) finishForeground(ctx context.Context, v view) {
 // any more (garbagecollector.go, attemptToOrphanWorker).
 func (c *Collector) finishOrphan(ctx context.Context, v view) {
 	if v.live > 0 {
-		c.lookAtOrphaning(v.object.UID)
+		c.lookAtOrphaning(v.number)
 		return
 	}
-	c.patch(ctx, v.object, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerOrphanDependents}, "its dependents are orphaned")
+	c.patch(ctx, v.number, v.object, ActionRemoveFinalizer, Patch{RemoveFinalizer: metav1.FinalizerOrphanDependents}, "its dependents are orphaned")
 }
 
 // orphan has the references to an object that orphans removed from its dependents,
 // and then its end looked at (garbagecollector.go, orphanDependents). A dependent in
 // foreground deletion is entered before anything is released, so that what depends
 // on both is decided about while the other owner still keeps it.
-func (c *Collector) orphan(uid types.UID) {
-	c.report.include(uid)
-	if v, ok := c.state.view(uid); ok && c.blindSpot(&v.object) != "" {
-		c.enqueue(task{kind: finish, uid: uid})
+func (c *Collector) orphan(n number) {
+	c.report.include(n)
+	if v, ok := c.state.view(n); ok && c.blindSpot(&v.object) != "" {
+		c.enqueue(task{kind: finish, object: n})
 		return
 	}
-	dependents := c.state.dependents(uid)
+	dependents := c.state.dependents(n)
 	for _, dependent := range dependents {
 		if c.isForeground(dependent) {
 			c.enqueueForeground(dependent)
 		}
 	}
 	for _, dependent := range dependents {
-		c.enqueue(task{kind: release, uid: dependent, owner: uid})
+		c.enqueue(task{kind: release, object: dependent, owner: n})
 	}
-	c.orphanWhenReleased(uid)
+	c.orphanWhenReleased(n)
 }
 
 // lookAtOrphaning is orphan for a task.
-func (c *Collector) lookAtOrphaning(uid types.UID) {
+func (c *Collector) lookAtOrphaning(n number) {
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	c.orphan(uid)
+	c.orphan(n)
 }
 
 // release removes a dependent's references to an owner that orphans it.
-func (c *Collector) release(ctx context.Context, v view, owner types.UID) {
+func (c *Collector) release(ctx context.Context, v view, owner number) {
 	if !c.isOrphaning(owner) && !c.spares(owner) {
 		return
 	}
-	if references, _ := edgeOf(v.object.OwnerReferences, owner); references {
-		o, _ := c.state.view(owner)
-		now, released := c.patch(ctx, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{owner}},
+	o, _ := c.state.view(owner)
+	if references, _ := edgeOf(v.object.OwnerReferences, o.object.UID); references {
+		now, released := c.patch(ctx, v.number, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{o.object.UID}},
 			"orphaned by "+o.object.Resource.Kind+"/"+o.object.Name)
 		if released && (c.everything || c.hasLeft(&now)) && c.givesUp(v.object.OwnerReferences, v.object.Namespace) {
-			c.decideAgain(v.object.UID)
+			c.decideAgain(v.number)
 		}
 	}
 	c.orphanWhenReleased(owner)
@@ -327,7 +327,8 @@ func (c *Collector) release(ctx context.Context, v view, owner types.UID) {
 // business.
 func (c *Collector) hasLeft(o *graph.Object) bool {
 	return slices.ContainsFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return c.entered.has(ref.UID) || c.mine(ref.UID) && c.removed(ref.UID)
+		n := c.state.of(ref.UID)
+		return c.entered.has(n) || c.mine(n) && c.removed(n)
 	})
 }
 
@@ -344,10 +345,10 @@ func (c *Collector) givesUp(refs []metav1.OwnerReference, namespace string) bool
 
 // decideAgain has an object decided about when all that orphan it have let go of
 // it.
-func (c *Collector) decideAgain(uid types.UID) {
-	again := task{kind: attempt, uid: uid}
+func (c *Collector) decideAgain(n number) {
+	again := task{kind: attempt, object: n}
 	if !c.queue.has(again) {
-		c.turns.again.first(uid)
+		c.turns.again.first(n)
 	}
 	c.enqueue(again)
 }
@@ -357,19 +358,19 @@ func (c *Collector) decideAgain(uid types.UID) {
 // completed the deletion: a garbage collector does not know the instances of a
 // CustomResourceDefinition for the first half minute, and would delete them
 // then.
-func (c *Collector) spares(owner types.UID) bool {
+func (c *Collector) spares(owner number) bool {
 	v, ok := c.state.view(owner)
 	return ok && v.gone && v.orphaned && c.orphans.has(owner)
 }
 
 // spare has the references to owners that spare the object removed, and reports
 // whether there are any.
-func (c *Collector) spare(o *graph.Object) bool {
+func (c *Collector) spare(n number, o *graph.Object) bool {
 	any := false
 	for _, ref := range o.OwnerReferences {
-		if c.spares(ref.UID) {
+		if owner := c.state.of(ref.UID); c.spares(owner) {
 			any = true
-			c.enqueue(task{kind: release, uid: o.UID, owner: ref.UID})
+			c.enqueue(task{kind: release, object: n, owner: owner})
 		}
 	}
 	return any
@@ -377,9 +378,9 @@ func (c *Collector) spare(o *graph.Object) bool {
 
 // orphanWhenReleased goes on with an owner that orphans when no dependent is
 // left that references it.
-func (c *Collector) orphanWhenReleased(owner types.UID) {
+func (c *Collector) orphanWhenReleased(owner number) {
 	if o, ok := c.state.view(owner); ok && o.live == 0 {
-		c.enqueue(task{kind: finish, uid: owner})
+		c.enqueue(task{kind: finish, object: owner})
 	}
 }
 
@@ -396,7 +397,7 @@ func (c *Collector) classify(ctx context.Context, o *graph.Object) References {
 // then say nothing: the garbage collector deletes such an object because of them or
 // releases it, by who comes first.
 func (c *Collector) withoutOrphaned(refs References) References {
-	orphaned := func(ref metav1.OwnerReference) bool { return c.isOrphaning(ref.UID) }
+	orphaned := func(ref metav1.OwnerReference) bool { return c.isOrphaning(c.state.of(ref.UID)) }
 	if slices.ContainsFunc(refs.Dangling, orphaned) {
 		refs.Dangling = slices.DeleteFunc(slices.Clone(refs.Dangling), orphaned)
 	}
@@ -442,19 +443,20 @@ type resolution struct {
 // Lookup implements graph.OwnerLookup. Who asks for the same owner meanwhile
 // waits for the answer.
 func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, name string) (*graph.FoundOwner, error) {
-	asking := l.c.asking.of(l.ref.UID)
+	n := l.c.state.of(l.ref.UID)
+	asking := l.c.asking.of(n)
 	asking.lock()
 	defer asking.unlock()
 	if l.c.state.isAbsent(l.ref, namespace) {
 		return nil, nil
 	}
-	v, known := l.c.state.view(l.ref.UID)
+	v, known := l.c.state.view(n)
 	here := known && !v.gone && l.c.snapshot.IsAt(&v.object, resource.GroupResource(), namespace, name)
 	if known && v.lost {
 		return nil, graph.ErrUnlisted
 	}
 	since := l.c.followed(resource.GroupResource(), namespace)
-	if here && (!v.object.DeletingDependents() || l.c.verified.is(l.ref.UID, since)) {
+	if here && (!v.object.DeletingDependents() || l.c.verified.is(n, since)) {
 		l.found = graph.FoundOwner{UID: v.object.UID, DeletingDependents: v.object.DeletingDependents()}
 		return &l.found, nil
 	}
@@ -477,7 +479,7 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	case owner.UID != l.ref.UID:
 		l.c.state.rememberAbsent(l.ref, namespace)
 	case owner.DeletingDependents():
-		l.c.verified.set(l.ref.UID, since)
+		l.c.verified.set(n, since)
 	}
 	l.found = graph.FoundOwner{UID: owner.UID, DeletingDependents: owner.DeletingDependents()}
 	return &l.found, nil

@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -66,24 +65,24 @@ type writer struct {
 // (garbagecollector/operations.go, deleteObject; that goes by UID alone after the
 // first conflict, and so may delete what has got another owner by then), which it
 // returns.
-func (w *writer) deleteDecided(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) (anew bool) {
+func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, same func(graph.Object) bool) (anew bool) {
 	for conflicts, losses := 0, 0; ; {
-		t := w.tryDelete(ctx, o, options, reason, false, w.read)
+		t := w.tryDelete(ctx, n, o, options, reason, false, w.read)
 		if t.done {
 			return false
 		}
 		t.count(&conflicts, &losses)
 		switch {
 		case losses > 1, conflicts >= maxConflicts && !moved(o, t.now):
-			w.deleted(ctx, t.step)
+			w.deleted(ctx, n, t.step)
 			return false
 		case conflicts >= maxConflicts, !same(t.now):
-			if !w.again(ctx, o.UID) {
-				w.deleted(ctx, t.step)
+			if !w.again(ctx, n) {
+				w.deleted(ctx, n, t.step)
 				return false
 			}
-			w.state.setDeleteSent(o.UID, false)
-			w.open.set(o.UID, t.now.BeingDeleted())
+			w.state.setDeleteSent(n, false)
+			w.open.set(n, t.now.BeingDeleted())
 			return true
 		}
 		o = t.now
@@ -93,14 +92,14 @@ func (w *writer) deleteDecided(ctx context.Context, o graph.Object, options meta
 // deleteNamed deletes an object that the user named, whatever becomes of it
 // meanwhile; in the end by UID alone. It returns the object as the last delete found
 // it.
-func (w *writer) deleteNamed(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string) graph.Object {
+func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string) graph.Object {
 	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, o, options, reason, byUID, w.read)
+		t := w.tryDelete(ctx, n, o, options, reason, byUID, w.read)
 		if t.done {
 			return o
 		}
 		if t.count(&conflicts, &losses); losses > 1 || byUID {
-			w.deleted(ctx, t.step)
+			w.deleted(ctx, n, t.step)
 			return o
 		}
 		byUID = conflicts >= maxConflicts || !t.lost && !moved(o, t.now)
@@ -113,7 +112,7 @@ func (w *writer) deleteNamed(ctx context.Context, o graph.Object, options metav1
 // alone because the selector has it no more. Every delete states the version that
 // matched, but for one that the API server can only accept without (see moved); who
 // keeps changing the object keeps it in the end.
-func (w *writer) deleteSelected(ctx context.Context, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
+func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
 	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 		now, selected, err := target.Reselect(ctx, w.server)
 		if err == nil && (!selected || now.UID != o.UID) {
@@ -123,19 +122,19 @@ func (w *writer) deleteSelected(ctx context.Context, o graph.Object, options met
 		return w.take(ctx, o, now, err, failure)
 	}
 	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, o, options, byUser, byUID, look)
-		switch left = left && !w.carriedOut(&o); {
+		t := w.tryDelete(ctx, n, o, options, byUser, byUID, look)
+		switch left = left && !w.carriedOut(n, &o); {
 		case left:
-			w.settled(o.UID, true)
-			if v, ok := w.state.view(o.UID); ok {
-				w.report.passed(&v.object, "it does not match the selector any more")
+			w.settled(n, true)
+			if v, ok := w.state.view(n); ok {
+				w.report.passed(n, &v.object, "it does not match the selector any more")
 			}
 			return o, true
 		case t.done:
 			return o, false
 		}
-		if t.count(&conflicts, &losses); losses > 1 || byUID || !w.again(ctx, o.UID) {
-			w.deleted(ctx, t.step)
+		if t.count(&conflicts, &losses); losses > 1 || byUID || !w.again(ctx, n) {
+			w.deleted(ctx, n, t.step)
 			return o, false
 		}
 		byUID = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
@@ -173,23 +172,23 @@ type reader func(ctx context.Context, o graph.Object, failure error) (graph.Obje
 
 // tryDelete sends one delete, and reads the object again unless the answer settles
 // it.
-func (w *writer) tryDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reader) try {
-	t := try{step: w.sendDelete(ctx, o, options, byUID), done: true}
+func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reader) try {
+	t := try{step: w.sendDelete(ctx, n, o, options, byUID), done: true}
 	t.step.Reason = reason
 	t.lost = unanswered(ctx, t.step.Err)
 	if t.step.Err == nil || !t.lost && !apierrors.IsConflict(t.step.Err) {
-		w.deleted(ctx, t.step)
+		w.deleted(ctx, n, t.step)
 		return t
 	}
 	now, ok := read(ctx, o, t.step.Err)
 	switch {
-	case t.lost && w.carriedOut(&o):
+	case t.lost && w.carriedOut(n, &o):
 		t.step.Err = nil
-		w.deleted(ctx, t.step)
+		w.deleted(ctx, n, t.step)
 	case !ok && t.lost:
-		w.deleted(ctx, t.step)
+		w.deleted(ctx, n, t.step)
 	case !ok:
-		w.settled(o.UID, true)
+		w.settled(n, true)
 	default:
 		t.now, t.done = now, false
 	}
@@ -197,15 +196,15 @@ func (w *writer) tryDelete(ctx context.Context, o graph.Object, options metav1.D
 }
 
 // sendDelete sends one delete, and returns what it was and the answer.
-func (w *writer) sendDelete(ctx context.Context, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
+func (w *writer) sendDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, byUID bool) Step {
 	p := &preconditions{uid: o.UID, version: o.ResourceVersion} // not &o.UID, which would keep all of it
 	p.UID, p.ResourceVersion = &p.uid, &p.version
 	options.Preconditions = &p.Preconditions
 	if byUID {
 		options.Preconditions.ResourceVersion = nil
 	}
-	w.state.setDeleteSent(o.UID, true)
-	w.open.set(o.UID, true)
+	w.state.setDeleteSent(n, true)
+	w.open.set(n, true)
 	err := w.server.Delete(ctx, o.Identity(), options)
 	return Step{Action: ActionDelete, Object: o, Options: options, Err: err}
 }
@@ -219,17 +218,17 @@ type preconditions struct {
 
 // settled records that a delete of the object is not on its way, if that is
 // certain.
-func (w *writer) settled(uid types.UID, certain bool) {
+func (w *writer) settled(n number, certain bool) {
 	if certain {
-		w.state.setDeleteSent(uid, false)
-		w.open.set(uid, false)
+		w.state.setDeleteSent(n, false)
+		w.open.set(n, false)
 	}
 }
 
 // carriedOut reports whether a delete of the object, as it was then, has had its
 // effect by now.
-func (w *writer) carriedOut(o *graph.Object) bool {
-	v, ok := w.state.view(o.UID)
+func (w *writer) carriedOut(n number, o *graph.Object) bool {
+	v, ok := w.state.view(n)
 	return ok && (v.gone || v.object.BeingDeleted() && !o.BeingDeleted())
 }
 
@@ -239,8 +238,8 @@ func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) 
 
 // again reports whether an object that met with a conflict may be decided about
 // once more. After some turns that takes a pause, and in the end it is refused.
-func (w *writer) again(ctx context.Context, uid types.UID) bool {
-	turns := w.state.turn(uid)
+func (w *writer) again(ctx context.Context, n number) bool {
+	turns := w.state.turn(n)
 	if turns > maxTurns {
 		return false
 	}
@@ -263,18 +262,17 @@ func (w *writer) again(ctx context.Context, uid types.UID) bool {
 func moved(o, now graph.Object) bool { return now.ResourceVersion != o.ResourceVersion }
 
 // deleted takes the server's answer to a delete.
-func (w *writer) deleted(ctx context.Context, s Step) {
-	uid := s.Object.UID
+func (w *writer) deleted(ctx context.Context, n number, s Step) {
 	if s.Err != nil && isGone(s.Err, &s.Object) {
 		w.apply(Event{Object: s.Object, Removed: true})
 		return
 	}
-	w.settled(uid, s.Err != nil && !unanswered(ctx, s.Err))
+	w.settled(n, s.Err != nil && !unanswered(ctx, s.Err))
 	if !unsent(ctx, s.Err) {
-		w.write(s)
+		w.write(n, s)
 	}
 	if s.Err == nil && !w.told(s.Object.Resource, s.Object.Namespace) {
-		w.look(ctx, s.Object)
+		w.look(ctx, n, s.Object)
 	}
 }
 
@@ -300,7 +298,7 @@ func (w *writer) take(ctx context.Context, o, now graph.Object, err, failure err
 	case unsent(ctx, err):
 		return graph.Object{}, false
 	case err == nil && (now.Name != o.Name || now.Namespace != o.Namespace):
-		w.report.failed(o.UID, fmt.Errorf("the server answers with %s when it is asked for %s", now.Identity(), o.Identity()))
+		w.report.failed(w.state.of(o.UID), fmt.Errorf("the server answers with %s when it is asked for %s", now.Identity(), o.Identity()))
 		return graph.Object{}, false
 	case err != nil:
 		if answer.Missing(failure) && answer.Missing(err) {
@@ -309,7 +307,7 @@ func (w *writer) take(ctx context.Context, o, now graph.Object, err, failure err
 		if failure != nil {
 			err = fmt.Errorf("%w, and reading it again: %w", failure, err)
 		}
-		w.report.failed(o.UID, err)
+		w.report.failed(w.state.of(o.UID), err)
 		return graph.Object{}, false
 	}
 	if apierrors.IsConflict(failure) && older(&now, &o) {
@@ -336,8 +334,8 @@ func (w *writer) silent() error {
 // patch changes an object. It returns the object as it is afterwards, and whether the
 // patch was accepted; and after a conflict, maxTurns times at most, that what led to
 // the patch is to be decided about anew.
-func (w *writer) patch(ctx context.Context, o graph.Object, action Action, p Patch, reason string) (now graph.Object, accepted, anew bool) {
-	if !w.allowed(&o) {
+func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Action, p Patch, reason string) (now graph.Object, accepted, anew bool) {
+	if !w.allowed(n, &o) {
 		return graph.Object{}, false, false
 	}
 	patched, err := w.server.Patch(ctx, o, p)
@@ -345,10 +343,10 @@ func (w *writer) patch(ctx context.Context, o graph.Object, action Action, p Pat
 		now, ok := w.read(ctx, o, err)
 		switch {
 		case !ok:
-			if v, known := w.state.view(o.UID); p.RemoveFinalizer != "" && known && v.gone {
+			if v, known := w.state.view(n); p.RemoveFinalizer != "" && known && v.gone {
 				err = nil // that is what it does
 			}
-			w.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
+			w.write(n, Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
 			return graph.Object{}, false, false
 		case p.done(&now):
 			patched, err = now, nil
@@ -365,12 +363,12 @@ func (w *writer) patch(ctx context.Context, o graph.Object, action Action, p Pat
 		return graph.Object{}, false, false
 	case apierrors.IsConflict(err):
 		now, ok := w.read(ctx, o, err)
-		anew = ok && moved(o, now) && w.again(ctx, o.UID)
+		anew = ok && moved(o, now) && w.again(ctx, n)
 		if !ok || anew {
 			return graph.Object{}, false, anew
 		}
 	}
-	w.write(Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
+	w.write(n, Step{Action: action, Object: o, Reason: reason, Patch: p, Err: err})
 	if err != nil {
 		return graph.Object{}, false, false
 	}
@@ -399,29 +397,29 @@ func isGone(err error, o *graph.Object) bool {
 
 // look reads an object of which a delete was accepted and of which no event will
 // tell.
-func (w *writer) look(ctx context.Context, o graph.Object) {
+func (w *writer) look(ctx context.Context, n number, o graph.Object) {
 	if _, ok := w.read(ctx, o, nil); ok {
-		w.state.setDeleteSent(o.UID, false)
+		w.state.setDeleteSent(n, false)
 	}
 }
 
 // allowed asks the guard about a write to the object.
-func (w *writer) allowed(o *graph.Object) bool {
+func (w *writer) allowed(n number, o *graph.Object) bool {
 	if w.guard == nil {
 		return true
 	}
 	err := w.guard(*o)
 	if err != nil {
-		w.report.guarded(o.UID, err)
+		w.report.guarded(n, err)
 	}
 	return err == nil
 }
 
 // write tells the observer and the report what the server answered.
-func (w *writer) write(s Step) {
+func (w *writer) write(n number, s Step) {
 	w.observing.Lock()
 	defer w.observing.Unlock()
-	w.report.step(s)
+	w.report.step(n, s)
 	if w.observer != nil {
 		w.observer(s)
 	}

@@ -242,6 +242,9 @@ func (g *Graph) Nodes() iter.Seq[Node] {
 // At returns the i-th of Nodes.
 func (g *Graph) At(i int) Node { return Node{g, int32(i)} }
 
+// Index returns the node's place among the graph's Nodes, from 0.
+func (n Node) Index() int { return int(n.index) }
+
 // place returns the block and slot of a node that is an object.
 func (n Node) place() (*block, int) {
 	h := n.graph.order[n.index]
@@ -267,6 +270,17 @@ func (n Node) UID() types.UID {
 	}
 	b, slot := n.place()
 	return b.key(slot).uid()
+}
+
+// HasUID reports whether the node has a UID, as every object of the API server's own
+// types has.
+func (n Node) HasUID() bool {
+	if n.Virtual() {
+		return n.virtual().UID != ""
+	}
+	b, slot := n.place()
+	k := b.key(slot)
+	return k.uuid || k.text != ""
 }
 
 // Resource returns the node's type, which is shared and must not be changed.
@@ -435,6 +449,9 @@ func (n Node) Dependents() []Node {
 // HasDependents reports whether any object has an owner reference with the
 // node's UID.
 func (n Node) HasDependents() bool { return len(n.graph.dependentsOf(n.index)) > 0 }
+
+// CountDependents returns how many Dependents the node has.
+func (n Node) CountDependents() int { return len(n.graph.dependentsOf(n.index)) }
 
 // BlockingDependents returns the dependents that keep the node in foreground
 // deletion (garbagecollector/graph.go, blockingDependents): coordinates,

@@ -260,6 +260,9 @@ func (s *Snapshot) Object(uid types.UID) (Object, bool) {
 	return s.object(h), true
 }
 
+// At returns the object that the handle stands for, as Object has it.
+func (s *Snapshot) At(h Handle) Object { return s.object(h) }
+
 // ResourceVersion returns that of the object with the UID, as Object has it.
 func (s *Snapshot) ResourceVersion(uid types.UID) (string, bool) {
 	h, ok := s.Handle(uid)

@@ -161,7 +161,7 @@ func (s *Server) start() {
 	s.started = true
 	x := s.ensureIndex()
 	for _, i := range x.terminating {
-		o, _ := s.snapshot.Object(x.uid(i))
+		o := s.snapshot.At(x.objects[i])
 		s.written(&o)
 	}
 	s.startPodGC()

@@ -102,13 +102,14 @@ func (w Wait) isCallers() bool {
 func (s *Server) Object(uid types.UID) (graph.Object, Fate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t := s.objects[uid]; t != nil { // without a copy: of most objects there is nothing to say
+	h, known := s.snapshot.Handle(uid)
+	if !known {
+		return graph.Object{}, Fate{}
+	}
+	if t := s.objects.Get(h); t != nil { // without a copy: of most objects there is nothing to say
 		return t.Object, s.fate(&t.Object, t.gone)
 	}
-	o, known := s.snapshot.Object(uid)
-	if !known {
-		return o, Fate{}
-	}
+	o := s.snapshot.At(h)
 	return o, s.fate(&o, false)
 }
 
@@ -301,8 +302,8 @@ func (s *Server) stalledIn(namespace string) string {
 		return known.reason
 	}
 	reason := ""
-	if uid, found := s.located(location{namespaceResource, "", namespace}); namespace != "" && found {
-		if o, gone, _ := s.look(uid); !gone && o.BeingDeleted() {
+	if h, found := s.located(location{namespaceResource, "", namespace}); namespace != "" && found {
+		if o, gone := s.at(h); !gone && o.BeingDeleted() {
 			reason = s.findStall(&o)
 		}
 	}

@@ -51,7 +51,7 @@ func (s *Server) members(g group) []types.UID {
 	}
 	var left []types.UID
 	for i := range candidates {
-		if o, gone, _ := s.look(x.uid(i)); !gone && s.has(g, &o) {
+		if o, gone := s.at(x.objects[i]); !gone && s.has(g, &o) {
 			left = append(left, o.UID)
 		}
 	}
@@ -88,7 +88,7 @@ func (s *Server) mayUse(g group) []int32 {
 	if s.users == nil {
 		s.users = map[claim][]int32{}
 		for i := range x.ranges.OfType(podResource) {
-			o, _, _ := s.look(x.uid(i))
+			o, _ := s.at(x.objects[i])
 			for _, name := range s.claimsOf(&o) {
 				of := claim{o.Namespace, name}
 				s.users[of] = append(s.users[of], i)

@@ -6,7 +6,6 @@ import (
 	"hash/maphash"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -73,17 +72,14 @@ func (x *index) add(h graph.Handle, head *graph.Head) {
 	}
 }
 
-// uid returns the UID of the i-th object.
-func (x *index) uid(i int32) types.UID { return x.snapshot.UID(x.objects[i]) }
-
-// at calls yield with the UIDs of the objects at the location, which is one
+// at calls yield with the objects at the location, which is one
 // unless it was deleted and created again while the snapshot was read. An
 // object that two groups serve is at both locations.
-func (x *index) at(where location, yield func(types.UID) bool) {
+func (x *index) at(where location, yield func(graph.Handle) bool) {
 	mask := uint64(len(x.slots) - 1)
 	for slot := hash(where.namespace, where.name) & mask; x.slots[slot] != 0; slot = (slot + 1) & mask {
-		i := x.slots[slot] - 1
-		if x.snapshot.HandleIsAt(x.objects[i], where.resource, where.namespace, where.name) && !yield(x.uid(i)) {
+		h := x.objects[x.slots[slot]-1]
+		if x.snapshot.HandleIsAt(h, where.resource, where.namespace, where.name) && !yield(h) {
 			return
 		}
 	}
@@ -108,13 +104,13 @@ func (s *Server) ensureIndex() *index {
 
 // located returns the object at the location, one that is gone if there is no
 // other.
-func (s *Server) located(where location) (uid types.UID, found bool) {
-	s.ensureIndex().at(where, func(candidate types.UID) bool {
+func (s *Server) located(where location) (h graph.Handle, found bool) {
+	s.ensureIndex().at(where, func(candidate graph.Handle) bool {
 		gone := s.isGone(candidate)
 		if !found || !gone {
-			uid, found = candidate, true
+			h, found = candidate, true
 		}
 		return gone
 	})
-	return uid, found
+	return h, found
 }

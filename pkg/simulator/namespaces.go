@@ -62,8 +62,10 @@ func namespaceFinalizers(finalizers []string, options metav1.DeleteOptions) []st
 // specFinalizers returns the finalizers in a namespace's spec, and whether they
 // were read.
 func (s *Server) specFinalizers(uid types.UID) ([]string, bool) {
-	if t := s.objects[uid]; t != nil && t.specFinalizers != nil {
-		return t.specFinalizers, true
+	if h, known := s.snapshot.Handle(uid); known {
+		if t := s.objects.Get(h); t != nil && t.specFinalizers != nil {
+			return t.specFinalizers, true
+		}
 	}
 	facts, read := s.snapshot.Facts.Namespaces[uid]
 	return facts.Finalizers, read
@@ -71,11 +73,11 @@ func (s *Server) specFinalizers(uid types.UID) ([]string, bool) {
 
 // namespaceAbsent reports whether there is provably no such namespace.
 func (s *Server) namespaceAbsent(name string) bool {
-	uid, found := s.located(location{namespaceResource, "", name})
+	h, found := s.located(location{namespaceResource, "", name})
 	if !found {
 		return s.snapshot.Covers(namespaceResource, "", name)
 	}
-	return s.isGone(uid)
+	return s.isGone(h)
 }
 
 // unchangeable reports whether the server refuses to change an object, whoever asks,
@@ -139,7 +141,7 @@ func (s *Server) deleteAll(g group) {
 // finalizeNamespace stores what is left of the spec's finalizers
 // (registry/core/namespace/storage, FinalizeREST).
 func (s *Server) finalizeNamespace(o graph.Object, spec []string) {
-	t := s.touched(o)
+	t := s.touched(&o)
 	t.specFinalizers = append([]string{}, spec...)
 	if s.endsWith(&o, &o) {
 		s.remove(o)

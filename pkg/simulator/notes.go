@@ -98,11 +98,11 @@ func (s *Server) comesBack(o *graph.Object) string {
 // namespaceActive reports whether objects can be created in the namespace, as
 // far as is known.
 func (s *Server) namespaceActive(name string) bool {
-	uid, found := s.located(location{namespaceResource, "", name})
+	h, found := s.located(location{namespaceResource, "", name})
 	if !found {
 		return !s.namespaceAbsent(name)
 	}
-	o, gone, _ := s.look(uid)
+	o, gone := s.at(h)
 	return !gone && !o.BeingDeleted()
 }
 

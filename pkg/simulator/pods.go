@@ -59,11 +59,10 @@ func (n NodeState) String() string {
 // node returns the state of a node. One that is gone is absent, whatever was
 // read before.
 func (s *Server) node(name string) NodeState {
-	uid, found := s.located(location{nodeResource, "", name})
-	_, gone, _ := s.look(uid)
+	h, found := s.located(location{nodeResource, "", name})
 	reports, read := s.snapshot.Facts.Nodes[name]
 	switch {
-	case found && gone:
+	case found && s.isGone(h):
 		return NodeAbsent
 	case read && reports:
 		return NodeReports

@@ -43,7 +43,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	now     time.Time
-	objects map[types.UID]*object // those that changed
+	objects graph.Table[graph.Handle, *object] // those that changed
 	writes  int
 	pending []gc.Event
 	index   *index // nil until something is looked for
@@ -82,7 +82,6 @@ func New(s *graph.Snapshot, o Options) *Server {
 		version:  o.Server,
 		began:    o.Now.UTC(),
 		now:      o.Now.UTC(),
-		objects:  map[types.UID]*object{},
 		podsOn:   map[string][]types.UID{},
 		groups:   map[group]*membership{},
 		emptying: map[string]types.UID{},
@@ -215,16 +214,25 @@ func (s *Server) Now() time.Time {
 // look returns the object with the UID as it is now, or as it was when it was
 // removed.
 func (s *Server) look(uid types.UID) (o graph.Object, gone, known bool) {
-	if t, ok := s.objects[uid]; ok {
-		return t.Object, t.gone, true
+	h, known := s.snapshot.Handle(uid)
+	if !known {
+		return graph.Object{}, false, false
 	}
-	o, known = s.snapshot.Object(uid)
-	return o, false, known
+	o, gone = s.at(h)
+	return o, gone, true
+}
+
+// at is look for an object of which it is known which one it is.
+func (s *Server) at(h graph.Handle) (o graph.Object, gone bool) {
+	if t := s.objects.Get(h); t != nil {
+		return t.Object, t.gone
+	}
+	return s.snapshot.At(h), false
 }
 
 // isGone reports whether the object was removed.
-func (s *Server) isGone(uid types.UID) bool {
-	t := s.objects[uid]
+func (s *Server) isGone(h graph.Handle) bool {
+	t := s.objects.Get(h)
 	return t != nil && t.gone
 }
 
@@ -233,9 +241,9 @@ func (s *Server) find(where location) (graph.Object, error) {
 	if s.unserved[where.resource] {
 		return graph.Object{}, errNotServed(where.resource)
 	}
-	uid, found := s.located(where)
+	h, found := s.located(where)
 	if found {
-		if o, gone, _ := s.look(uid); !gone {
+		if o, gone := s.at(h); !gone {
 			return o, nil
 		}
 	}
@@ -276,7 +284,7 @@ func (s *Server) store(o graph.Object) graph.Object {
 	s.writes++
 	o.ResourceVersion = versionOf(s.writes)
 	s.changes++
-	s.touched(o).Object = o
+	s.touched(&o).Object = o
 	s.pending = append(s.pending, gc.Event{Object: o})
 	s.written(&o)
 	return o
@@ -296,20 +304,20 @@ func versionOf(write int) string {
 // remove removes an object.
 func (s *Server) remove(o graph.Object) {
 	s.changes++
-	t := s.touched(o)
+	t := s.touched(&o)
 	t.gone = true
 	s.pending = append(s.pending, gc.Event{Object: o, Removed: true})
 	s.removed(&t.Object)
 }
 
 // touched returns the object's entry among those that changed.
-func (s *Server) touched(o graph.Object) *object {
-	t := s.objects[o.UID]
-	if t == nil {
-		t = &object{Object: o}
-		s.objects[o.UID] = t
+func (s *Server) touched(o *graph.Object) *object {
+	h, _ := s.snapshot.Handle(o.UID) // there are no others
+	t := s.objects.At(h)
+	if *t == nil {
+		*t = &object{Object: *o}
 	}
-	return t
+	return *t
 }
 
 // sameState reports whether nothing that a request can change differs.
