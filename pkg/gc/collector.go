@@ -95,7 +95,9 @@ type Collector struct {
 	// unforeseen are objects that were made or changed since the waves were.
 	unforeseen []number
 	// resolved has the resolutions by apiVersion and kind.
-	resolved  map[[2]string]resolution
+	resolved map[[2]string]resolution
+	// lettings has what is done to the dependents of owners that orphan them.
+	lettings  map[number]letting
 	resolving sync.Mutex
 	// applying is held while a change is taken into the state and onto the queue.
 	applying sync.Mutex
@@ -108,7 +110,7 @@ func New(server Server, g *graph.Graph, options Options) *Collector {
 	options.Workers = max(options.Workers, 1)
 	c := &Collector{
 		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
-		resolved: map[[2]string]resolution{}, blindSpots: map[string]string{},
+		resolved: map[[2]string]resolution{}, lettings: map[number]letting{}, blindSpots: map[string]string{},
 	}
 	c.report = &report{}
 	c.writer = &writer{

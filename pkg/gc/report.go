@@ -116,10 +116,6 @@ type fate struct {
 	unreached bool
 }
 
-func (f *fate) empty() bool {
-	return f.reason+f.left+f.doubt == "" && f.undecided == nil && f.err == nil && f.guarded == nil && !f.unreached
-}
-
 // forgive forgets that a write failed, after another decision or write. That the
 // user's own delete failed is not forgotten until a delete is accepted.
 func (f *fate) forgive(isDeleted bool) {

@@ -313,13 +313,34 @@ func (c *Collector) release(ctx context.Context, v view, owner number) {
 	}
 	o, _ := c.state.view(owner)
 	if references, _ := edgeOf(v.object.OwnerReferences, o.object.UID); references {
-		now, released := c.patch(ctx, v.number, v.object, ActionRemoveOwnerReferences, Patch{RemoveOwners: []types.UID{o.object.UID}},
-			"orphaned by "+o.object.Resource.Kind+"/"+o.object.Name)
+		l := c.letGo(&o)
+		now, released := c.patch(ctx, v.number, v.object, ActionRemoveOwnerReferences, l.patch, l.reason)
 		if released && (c.everything || c.hasLeft(&now)) && c.givesUp(v.object.OwnerReferences, v.object.Namespace) {
 			c.decideAgain(v.number)
 		}
 	}
 	c.orphanWhenReleased(owner)
+}
+
+// letting is what is done to the dependents of an owner that orphans them, and why.
+type letting struct {
+	patch  Patch
+	reason string
+}
+
+// letGo returns what is done to the dependents of the owner, the same for all.
+func (c *Collector) letGo(owner *view) letting {
+	c.resolving.Lock()
+	defer c.resolving.Unlock()
+	l, known := c.lettings[owner.number]
+	if !known {
+		l = letting{
+			patch:  Patch{RemoveOwners: []types.UID{owner.object.UID}},
+			reason: "orphaned by " + owner.object.Resource.Kind + "/" + owner.object.Name,
+		}
+		c.lettings[owner.number] = l
+	}
+	return l
 }
 
 // hasLeft reports whether an owner of the object went in the run, or is in foreground

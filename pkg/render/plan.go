@@ -37,6 +37,8 @@ type DeletionPlan struct {
 	// Digest is the same as long as the same writes would be made to the same
 	// versions of the same objects, and the same objects would go with them.
 	Digest string `json:"digest"`
+
+	plan *preview.Plan
 }
 
 // PlanStep is one write of a plan.
@@ -116,14 +118,15 @@ type Remaining struct {
 	Causes     []string          `json:"causes"`
 }
 
-// NewDeletionPlan describes a plan.
+// NewDeletionPlan describes a plan, but for the outcome, which WithOutcome adds: text has
+// it from the plan itself.
 func NewDeletionPlan(p *preview.Plan) *DeletionPlan {
 	s := p.Graph.Snapshot()
 	plan := &DeletionPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "DeletionPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		PropagationPolicy: p.Job.Policy, Targets: references(p.Job.Targets), Steps: make([]PlanStep, 0, len(p.Report.Steps)), Outcome: outcomes(p.Report),
-		Digest: p.Digest,
+		PropagationPolicy: p.Job.Policy, Targets: references(p.Job.Targets),
+		Steps: make([]PlanStep, 0, len(p.Report.Steps)), Digest: p.Digest, plan: p,
 	}
 	if plan.Targets == nil {
 		plan.Targets = []ObjectReference{}
@@ -131,10 +134,16 @@ func NewDeletionPlan(p *preview.Plan) *DeletionPlan {
 	for i := range p.Report.Steps {
 		plan.Steps = append(plan.Steps, newPlanStep(p, i))
 	}
-	for i := range plan.Outcome {
-		plan.Outcome[i].Expected = p.Expected[p.Report.Outcomes[i].Object.UID]
-	}
 	return plan
+}
+
+// WithOutcome completes the document.
+func (p *DeletionPlan) WithOutcome() *DeletionPlan {
+	p.Outcome = outcomes(p.plan.Report)
+	for i := range p.Outcome {
+		p.Outcome[i].Expected = p.plan.Expected[p.plan.Report.Outcomes[i].Object.UID]
+	}
+	return p
 }
 
 func newPlanStep(p *preview.Plan, i int) PlanStep {

@@ -106,11 +106,8 @@ func (s *Server) Object(uid types.UID) (graph.Object, Fate) {
 	if !known {
 		return graph.Object{}, Fate{}
 	}
-	if t := s.objects.Get(h); t != nil { // without a copy: of most objects there is nothing to say
-		return t.Object, s.fate(&t.Object, t.gone)
-	}
-	o := s.snapshot.At(h)
-	return o, s.fate(&o, false)
+	o, gone := s.at(h)
+	return o, s.fate(&o, gone)
 }
 
 func (s *Server) fate(o *graph.Object, gone bool) Fate {

@@ -70,6 +70,10 @@ type object struct {
 	specFinalizers []string
 }
 
+// goneAsRead stands for the objects, which are most of those that go, that are gone and did
+// not change before: the snapshot has them.
+var goneAsRead = &object{gone: true}
+
 // FirstVersion is less than every resourceVersion that a Server gives, and greater
 // than any that an API server has given: those count the writes of etcd.
 const FirstVersion = "9000000000000000000000000000"
@@ -224,10 +228,14 @@ func (s *Server) look(uid types.UID) (o graph.Object, gone, known bool) {
 
 // at is look for an object of which it is known which one it is.
 func (s *Server) at(h graph.Handle) (o graph.Object, gone bool) {
-	if t := s.objects.Get(h); t != nil {
+	switch t := s.objects.Get(h); t {
+	case nil:
+		return s.snapshot.At(h), false
+	case goneAsRead:
+		return s.snapshot.At(h), true
+	default:
 		return t.Object, t.gone
 	}
-	return s.snapshot.At(h), false
 }
 
 // isGone reports whether the object was removed.
@@ -304,18 +312,22 @@ func versionOf(write int) string {
 // remove removes an object.
 func (s *Server) remove(o graph.Object) {
 	s.changes++
-	t := s.touched(&o)
-	t.gone = true
+	h, _ := s.snapshot.Handle(o.UID)
+	if t := s.objects.At(h); *t == nil {
+		*t = goneAsRead
+	} else {
+		(*t).gone = true
+	}
 	s.pending = append(s.pending, gc.Event{Object: o, Removed: true})
-	s.removed(&t.Object)
+	s.removed(&s.pending[len(s.pending)-1].Object) // not &o, which would be allocated whether it goes or not
 }
 
 // touched returns the object's entry among those that changed.
 func (s *Server) touched(o *graph.Object) *object {
 	h, _ := s.snapshot.Handle(o.UID) // there are no others
 	t := s.objects.At(h)
-	if *t == nil {
-		*t = &object{Object: *o}
+	if *t == nil || *t == goneAsRead {
+		*t = &object{Object: *o, gone: *t == goneAsRead}
 	}
 	return *t
 }

@@ -21,7 +21,7 @@ var goBenchmarks = []struct{ pkg, pattern string }{
 	{"./pkg/graph", "Build|(New|Cycles|Forest)$/tree/100000"},
 	{"./pkg/check", "Check/wrong=.*/1000000$"},
 	{"./pkg/simulator", "Delete"},
-	{"./pkg/cmd", "Preview/(Background|Foreground)/100000$"},
+	{"./pkg/preview", "Preview/.*/100000$"},
 	{"./pkg/render", "Render/.*/10000$"},
 	{"./test/bench", "Load/1000000$"},
 }
@@ -37,7 +37,11 @@ func (b *bench) inMemory(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("the benchmarks of %s: %w\n%s", g.pkg, err, out)
 		}
-		b.report.inMemory(parseBenchmarks(out))
+		results := parseBenchmarks(out)
+		if len(results) == 0 {
+			return fmt.Errorf("%s has no benchmark %s", g.pkg, g.pattern)
+		}
+		b.report.inMemory(results)
 	}
 	return nil
 }
