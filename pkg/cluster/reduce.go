@@ -65,30 +65,18 @@ func reduce(resource schema.GroupVersionResource, o *unstructured.Unstructured) 
 	}
 }
 
-// reduceTyped is reduce for objects in Go's types.
+// reduceTyped is reduce for objects in Go's types, from which heavyFields were taken before
+// they were decoded.
 func reduceTyped(object runtime.Object) {
 	o, ok := object.(metav1.Object)
 	if !ok {
 		return
 	}
-	pod, isPod := object.(*corev1.Pod)
+	_, isPod := object.(*corev1.Pod)
 	if made := isPod && metav1.GetControllerOfNoCopy(o) == nil; o.GetDeletionTimestamp() == nil && !made {
 		o.SetManagedFields(nil)
 	}
 	delete(o.GetAnnotations(), lastApplied)
-	if !isPod {
-		return
-	}
-	s := &pod.Spec
-	s.Affinity, s.Tolerations, s.TopologySpreadConstraints, s.DNSConfig, s.HostAliases, s.SecurityContext, s.ImagePullSecrets = nil, nil, nil, nil, nil, nil, nil
-	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
-		for i, c := range list {
-			list[i] = corev1.Container{Name: c.Name, Image: c.Image, Command: c.Command, Args: c.Args}
-			for _, e := range c.Env {
-				list[i].Env = append(list[i].Env, corev1.EnvVar{Name: e.Name})
-			}
-		}
-	}
 }
 
 // lastApplied is the annotation of kubectl apply, a copy of the object.

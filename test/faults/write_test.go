@@ -261,8 +261,7 @@ func (c *writeCase) again(ctx context.Context, alone, faulty *live.Play, referen
 	// Nothing leads from a name that is gone to what is left, nor from --all, which does not
 	// match any more what was deleted: that is for collect (docs/delete.md, "After an
 	// interruption"). So is what the answer says is.
-	forCollect := regexp.MustCompile("gc collect|only collect goes on").MatchString
-	if gone || slices.Contains(c.args, "--all") || forCollect(r.stdout+r.stderr) {
+	if gone || slices.Contains(c.args, "--all") || forCollect.MatchString(r.stdout+r.stderr) {
 		for _, play := range []*live.Play{alone, faulty} {
 			collection := *c
 			collection.args = []string{"collect", "-n", "NS", "--yes", "--wait=false"}
@@ -285,6 +284,9 @@ func (c *writeCase) again(ctx context.Context, alone, faulty *live.Play, referen
 	}
 	return nil
 }
+
+// forCollect is said by an answer that leaves the rest to collect.
+var forCollect = regexp.MustCompile("gc collect|only collect goes on")
 
 // equal compares what is left. What references say of blocking does not count: a
 // dependent that was to be deleted may have been unblocked before.
