@@ -19,6 +19,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	apiversion "k8s.io/apimachinery/pkg/version"
@@ -83,6 +84,8 @@ type listing struct {
 	fallback func() []string
 	// widened: all namespaces are tried although one is asked for.
 	widened bool
+	// taker takes the whole objects; nil when metadata is all that is asked for.
+	taker Taker
 
 	pages []graph.Batch
 	// objects are those of the pages for who asks for them so.
@@ -121,6 +124,7 @@ type pageReader struct {
 	decoder wire.Decoder
 	packer  graph.Packer
 	objects int // of the page that was read last
+	whole   wholeDecoder
 
 	// accept is the form in which pages are asked for.
 	accept string
@@ -137,16 +141,25 @@ type pageReader struct {
 func (r *Reader) newPageReader(labels []string) *pageReader {
 	p := &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}, accept: acceptLists}
 	p.decode = func(l *listing, body io.Reader) (wire.List, error) {
-		return decodeList(&p.decoder, body, func(o *graph.Object) error {
+		add := func(o *graph.Object) error {
 			o.Resource = l.resource
 			p.packer.Add(o)
 			if p.terminating != nil && o.BeingDeleted() {
 				p.terminating(o)
 			}
 			return p.count()
-		})
+		}
+		if l.taker != nil {
+			return p.decodeBoth(l, body, add)
+		}
+		return decodeList(&p.decoder, body, add)
 	}
-	p.begin = func(l *listing) { l.pages = nil }
+	p.begin = func(l *listing) {
+		l.pages = nil
+		if l.taker != nil {
+			l.taker.Begin()
+		}
+	}
 	return p
 }
 
@@ -235,7 +248,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	if p.reader.far() && l.namespace != "" {
 		lists = p.reader.bulkFar
 	}
-	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", p.accept)
+	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", p.accepts(l))
 	p.reader.choose(request, l)
 	silent := func() bool { return false }
 	if l.way == fromCache {
@@ -463,9 +476,16 @@ type schedule struct {
 	inFlight int
 }
 
-func newSchedule(work []*listing, inFlight int) *schedule {
+// newSchedule returns the schedule of lists, of which those of some types come last.
+func newSchedule(work []*listing, inFlight int, last []schema.GroupVersionResource) *schedule {
 	s := &schedule{fresh: slices.Clone(work), inFlight: inFlight}
-	slices.SortStableFunc(s.fresh, func(a, b *listing) int { return cmp.Compare(a.sizeRank(), b.sizeRank()) })
+	rank := func(l *listing) int {
+		if slices.Contains(last, l.resource.GroupVersionResource) {
+			return len(usuallyLarge) + 1
+		}
+		return l.sizeRank()
+	}
+	slices.SortStableFunc(s.fresh, func(a, b *listing) int { return cmp.Compare(rank(a), rank(b)) })
 	s.ready = sync.NewCond(&s.mu)
 	return s
 }

@@ -215,7 +215,7 @@ func TestLongestListsFirst(t *testing.T) {
 		s.done(l, l.remaining > 0, others)
 		return name
 	}
-	s := newSchedule(work, listsInFlight)
+	s := newSchedule(work, listsInFlight, nil)
 	a, b, c := s.take(), s.take(), s.take() // three readers
 	got := []string{read(s, a), read(s, b), read(s, c)}
 	a, b, c = s.take(), s.take(), s.take()
@@ -236,7 +236,7 @@ func TestScheduleIsShared(t *testing.T) {
 	for range 20 {
 		work = append(work, &listing{resource: &graph.Resource{}, remaining: 5})
 	}
-	s := newSchedule(work, listsInFlight)
+	s := newSchedule(work, listsInFlight, nil)
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	pages := 0

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -41,6 +42,24 @@ type Scope struct {
 	// still being read, by several goroutines at once; nil is for nobody. What the object
 	// points to is good until it returns.
 	Terminating func(*graph.Object)
+	// Whole are types of which whole objects may be wanted. When the list of one, of all
+	// namespaces, is about to be read, which is as late as possible, Taker is asked who takes
+	// them: nil for nobody. What is read for both is read once.
+	Whole []schema.GroupVersionResource
+	Taker func(schema.GroupVersionResource) Taker
+}
+
+// Taker takes the whole objects of a list, without what no explanation looks at.
+type Taker interface {
+	// Begin is called before the first object, and again when the list is read again: what
+	// came before does not count.
+	Begin()
+	// Take takes an object, in Go's type. An error ends the list for the Taker, and for
+	// nobody else.
+	Take(runtime.Object) error
+	// Complete is called when all objects of the list were taken. If it is not, some are
+	// missing.
+	Complete()
 }
 
 // Snapshot lists the metadata of everything in the scope that the garbage
@@ -117,7 +136,7 @@ func (r *Reader) list(ctx context.Context, work []*listing, scope Scope) {
 	}
 	var group sync.WaitGroup
 	inFlight := r.inFlight(work)
-	s := newSchedule(work, inFlight)
+	s := newSchedule(work, inFlight, scope.Whole)
 	quiet := &silence{answers: func() bool { return ctx.Err() != nil || r.listsAnything(ctx) }}
 	for range min(inFlight, len(work)) {
 		group.Go(func() {
@@ -127,13 +146,21 @@ func (r *Reader) list(ctx context.Context, work []*listing, scope Scope) {
 				progress.began(l)
 				more, err := false, quiet.broken()
 				if err == nil {
+					l.begin(&scope)
 					more, err = p.known(ctx, l)
+					if err != nil && l.taker != nil && ctx.Err() == nil {
+						l.forget()
+						more, err = p.known(ctx, l)
+					}
 					if err != nil || len(l.pages) > 0 { // and not that it is to be read in pages now
 						quiet.took(err)
 					}
 				}
 				progress.read(l)
 				parts := l.ended(more, err)
+				if l.complete && l.taker != nil {
+					l.taker.Complete()
+				}
 				if !more {
 					progress.ended(parts)
 				}
@@ -154,6 +181,21 @@ func (r *Reader) inFlight(work []*listing) int {
 		return listsInFlightFar
 	}
 	return smallInFlightFar
+}
+
+// begin notes who takes the whole objects of a list that is about to be read.
+func (l *listing) begin(scope *Scope) {
+	if !l.asked && l.namespace == "" && slices.Contains(scope.Whole, l.resource.GroupVersionResource) {
+		if l.taker = scope.Taker(l.resource.GroupVersionResource); l.taker != nil {
+			l.taker.Begin()
+		}
+	}
+}
+
+// forget has a list of whole objects, which could not be read, read again as metadata: it may
+// be that the server, or who takes them, cannot do with the rest.
+func (l *listing) forget() {
+	l.taker, l.pages, l.asked, l.way, l.token, l.paging = nil, nil, false, inPages, "", paging{}
 }
 
 // ended notes how a list ended, if it has no more pages. When it was forbidden

@@ -52,38 +52,73 @@ func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersio
 // no explanation looks at is left out.
 func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error {
 	p := r.newPageReader(nil)
-	p.accept = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	p.accept = acceptTyped
 	p.begin = func(*listing) { begin() }
-	add := func(decode func(into runtime.Object) error) error {
-		o, err := scheme.Scheme.New(resource.GroupVersion().WithKind(kind))
+	p.decode = func(l *listing, body io.Reader) (wire.List, error) {
+		return p.whole.decode(&p.decoder, body, l.resource, func(_ []byte, _ bool, o runtime.Object) error { return p.handed(yield(o)) })
+	}
+	begin()
+	return p.all(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource, Kind: kind}, namespace: namespace})
+}
+
+// acceptTyped asks for objects of Kubernetes' own types as they are.
+const acceptTyped = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+
+// accepts is the form in which a list is asked for.
+func (p *pageReader) accepts(l *listing) string {
+	if l.taker != nil {
+		return acceptTyped
+	}
+	return p.accept
+}
+
+// decodeBoth decodes a list of whole objects, of which the listing's Taker takes all and add
+// the metadata.
+func (p *pageReader) decodeBoth(l *listing, body io.Reader, add func(*graph.Object) error) (wire.List, error) {
+	return p.whole.decode(&p.decoder, body, l.resource, func(text []byte, packed bool, o runtime.Object) error {
+		if err := l.taker.Take(o); err != nil {
+			return takerError{err}
+		}
+		if packed {
+			return p.decoder.Item(text, add)
+		}
+		return decodeItem(text, add)
+	})
+}
+
+// wholeDecoder decodes lists of whole objects, one after the other.
+type wholeDecoder struct{ buffer []byte }
+
+// decode calls each for every object of a list of the type, as it came, packed or in JSON, and
+// decoded, but for what no explanation looks at.
+func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.Resource, each func(text []byte, packed bool, o runtime.Object) error) (wire.List, error) {
+	kind, drop := of.GroupVersionKind(), heavyFields[of.GroupResource()]
+	add := func(text []byte, packed bool, unpack func(into runtime.Object) error) error {
+		o, err := scheme.Scheme.New(kind)
 		if err == nil {
-			err = decode(o)
+			err = unpack(o)
 		}
 		if err != nil {
 			return err
 		}
 		reduceTyped(o)
-		return p.handed(yield(o))
+		return each(text, packed, o)
 	}
-	list := metav1.TypeMeta{APIVersion: resource.GroupVersion().String(), Kind: kind + "List"}
-	drop, buffer := heavyFields[resource.GroupResource()], []byte(nil)
-	p.decode = func(_ *listing, body io.Reader) (wire.List, error) {
-		switch packed, whole, err := recognizes(body); {
-		case err != nil:
-			return wire.List{}, err
-		case packed:
-			return p.decoder.Split(whole, list, func(message []byte) error {
-				message, buffer = drop.From(message, buffer)
-				return add(func(into runtime.Object) error { return unpack(message, into) })
-			})
-		default:
-			return decodeJSON(whole, func(text []byte) error {
-				return add(func(into runtime.Object) error { return json.Unmarshal(text, into) })
-			})
-		}
+	switch packed, whole, err := recognizes(body); {
+	case err != nil:
+		return wire.List{}, err
+	case packed:
+		list := metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind + "List"}
+		return decoder.Split(whole, list, func(message []byte) error {
+			var light []byte
+			light, d.buffer = drop.From(message, d.buffer)
+			return add(message, true, func(into runtime.Object) error { return unpack(light, into) })
+		})
+	default:
+		return decodeJSON(whole, func(text []byte) error {
+			return add(text, false, func(into runtime.Object) error { return json.Unmarshal(text, into) })
+		})
 	}
-	begin()
-	return p.all(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace})
 }
 
 // unpack decodes an object of a list in protobuf.

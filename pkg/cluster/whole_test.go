@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -143,6 +144,93 @@ func (s *deploymentServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		next(w, r)
 	default:
 		s.Server.ServeHTTP(w, r)
+	}
+}
+
+// asMetadata answers with the metadata of a list, to who asks for that alone.
+func asMetadata(t *testing.T, list *appsv1.DeploymentList) http.HandlerFunc {
+	part := metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}, ListMeta: list.ListMeta}
+	for _, d := range list.Items {
+		part.Items = append(part.Items, metav1.PartialObjectMetadata{ObjectMeta: d.ObjectMeta})
+	}
+	send := sends(t, &part, true, false)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+			t.Errorf("asked for %s", r.Header.Get("Accept"))
+		}
+		send(w, r)
+	}
+}
+
+// taker is a cluster.Taker that takes so many objects, and then no more.
+type taker struct {
+	most, begun int
+	taken       []string
+	complete    bool
+}
+
+func (k *taker) Begin()    { k.begun, k.taken = k.begun+1, nil }
+func (k *taker) Complete() { k.complete = true }
+func (k *taker) Take(o runtime.Object) error {
+	if len(k.taken) == k.most {
+		return errors.New("enough")
+	}
+	k.taken = append(k.taken, o.(*appsv1.Deployment).Name)
+	return nil
+}
+
+// Whole objects that are wanted beside the metadata are read in the same list. Whatever goes
+// wrong with them, the metadata is there.
+func TestSnapshotHandsOnWholeObjects(t *testing.T) {
+	first, last := fleet(0, 4), fleet(4, 6)
+	first.Continue = "more"
+	all, both, refused := "d0 d1 d2 d3 d4 d5", sends(t, fleet(0, 6), false, false), failure(http.StatusForbidden, "Forbidden", "")
+	for name, test := range map[string]struct {
+		version string
+		most    int
+		answers []http.HandlerFunc
+		// taken is what the taker got, how often it began, and whether that was all; listed
+		// what the snapshot has.
+		taken, listed string
+	}{
+		"in protobuf":              {"v1.36.0", 9, []http.HandlerFunc{both, refused}, all + " 1 true", all},
+		"in JSON":                  {"v1.36.0", 9, []http.HandlerFunc{sends(t, fleet(0, 6), true, false), refused}, all + " 1 true", all},
+		"in pages":                 {"v1.30.0", 9, []http.HandlerFunc{sends(t, first, false, false), sends(t, last, false, false), refused}, all + " 1 true", all},
+		"in pages after all":       {"v1.36.0", 9, []http.HandlerFunc{sends(t, fleet(0, 9), false, true), both, refused}, all + " 2 true", all},
+		"nobody takes them":        {"v1.36.0", -1, []http.HandlerFunc{asMetadata(t, fleet(0, 6)), refused}, " 0 false", all},
+		"they are taken no more":   {"v1.36.0", 2, []http.HandlerFunc{both, asMetadata(t, fleet(0, 6)), refused}, "d0 d1 1 false", all},
+		"only metadata can be had": {"v1.36.0", 9, []http.HandlerFunc{refused, asMetadata(t, fleet(0, 6)), refused}, " 1 false", all},
+		"a page breaks off":        {"v1.30.0", 9, []http.HandlerFunc{sends(t, first, false, false), sends(t, last, false, true), asMetadata(t, first), asMetadata(t, last)}, "d0 d1 d2 d3 d4 1 false", all},
+		"nothing can be had":       {"v1.36.0", 9, []http.HandlerFunc{refused}, " 1 false", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &deploymentServer{Server: canned.New(10), version: test.version, answers: slices.Clone(test.answers)}
+			k := &taker{most: test.most}
+			s, err := r.reader(t).Snapshot(t.Context(), cluster.Scope{
+				Whole: []schema.GroupVersionResource{deployments},
+				Taker: func(resource schema.GroupVersionResource) cluster.Taker {
+					if resource != deployments || test.most < 0 {
+						return nil
+					}
+					return k
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var listed []string
+			for o := range s.Objects() {
+				if o.Resource.GroupVersionResource == deployments {
+					listed = append(listed, o.Name)
+				}
+			}
+			if got := strings.Join(listed, " "); got != test.listed || s.ListedIn(deployments.GroupResource(), "") != (got != "") {
+				t.Errorf("the snapshot has %q, wanted %q", got, test.listed)
+			}
+			if got := fmt.Sprint(strings.Join(k.taken, " "), " ", k.begun, " ", k.complete); got != test.taken {
+				t.Errorf("taken: %q, wanted %q", got, test.taken)
+			}
+		})
 	}
 }
 

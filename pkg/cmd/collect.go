@@ -78,7 +78,7 @@ func (o *collectOptions) run(ctx context.Context) error {
 		namespace, where = "", "the cluster"
 	}
 	scope, workloads := o.reads(namespace), controllers.NewWorkloads(ctx, s.reader)
-	scope.Terminating = func(object *graph.Object) { readAhead(workloads, object.Finalizers) }
+	alongside(&scope, workloads, func(*graph.Object) bool { return true })
 	snapshot, err := s.reader.Snapshot(ctx, scope)
 	if err != nil {
 		return err

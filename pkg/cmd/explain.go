@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -219,15 +220,13 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	}
 	workloads := controllers.NewWorkloads(ctx, s.reader)
 	for i := range found {
-		if found[i].BeingDeleted() {
-			readAhead(workloads, found[i].Finalizers)
+		if found[i].BeingDeleted() && foresight.Foreign(found[i].Finalizers) {
+			workloads.Want()
 		}
 	}
-	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{Terminating: func(object *graph.Object) {
-		if !o.given() && o.isHere(s, object.Identity()) {
-			readAhead(workloads, object.Finalizers)
-		}
-	}})
+	var scope cluster.Scope
+	alongside(&scope, workloads, func(object *graph.Object) bool { return !o.given() && o.isHere(s, object.Identity()) })
+	snapshot, err := s.reader.Snapshot(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

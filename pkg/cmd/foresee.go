@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -67,6 +69,24 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 func readAhead(w *controllers.Workloads, finalizers []string) {
 	if foresight.Foreign(finalizers) {
 		w.ReadAhead()
+	}
+}
+
+// alongside has the workloads read along with the scope if they will be asked for, because
+// an object in deletion that concerns the command has a finalizer of somebody who is looked
+// for among them.
+func alongside(scope *cluster.Scope, w *controllers.Workloads, concerns func(*graph.Object) bool) {
+	scope.Terminating = func(o *graph.Object) {
+		if concerns(o) && foresight.Foreign(o.Finalizers) {
+			w.Want()
+		}
+	}
+	scope.Whole = controllers.WorkloadTypes()
+	scope.Taker = func(resource schema.GroupVersionResource) cluster.Taker {
+		if t := w.Taking(resource); t != nil {
+			return t
+		}
+		return nil
 	}
 }
 

@@ -82,12 +82,15 @@ type Decoder struct {
 // list and is returned as it is. With any error, the objects that each was
 // called for are not the whole list.
 func (d *Decoder) Decode(r io.Reader, each func(*graph.Object) error) (List, error) {
-	return d.read(r, metav1.TypeMeta{APIVersion: listAPIVersion, Kind: listKind}, func(message []byte) error {
-		if err := d.item(message); err != nil {
-			return fmt.Errorf("decoding a list: %w", err)
-		}
-		return each(&d.object.Object)
-	})
+	return d.read(r, metav1.TypeMeta{APIVersion: listAPIVersion, Kind: listKind}, func(message []byte) error { return d.Item(message, each) })
+}
+
+// Item decodes the metadata of one object, whole or not, and calls each for it as Decode does.
+func (d *Decoder) Item(message []byte, each func(*graph.Object) error) error {
+	if err := d.item(message); err != nil {
+		return fmt.Errorf("decoding a list: %w", err)
+	}
+	return each(&d.object.Object)
 }
 
 // Split is Decode for a list of whole objects of the kind, whose messages it hands to each

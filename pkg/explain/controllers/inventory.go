@@ -15,20 +15,22 @@ import (
 )
 
 // workloadKinds are the types of which a controller usually is one.
-var workloadKinds = []struct {
+var workloadKinds = [...]struct {
 	resource schema.GroupVersionResource
 	kind     string
 }{{deployments, "Deployment"}, {statefulSets, "StatefulSet"}, {daemonSets, "DaemonSet"}}
 
 // Workloads are the Deployments, StatefulSets and DaemonSets of a cluster. They are read
-// once, when somebody first asks, or ahead, while other things are done. Its methods may be
-// called by several goroutines.
+// once, when somebody first asks, or ahead, while other things are done, or along with
+// their metadata. Its methods may be called by several goroutines.
 type Workloads struct {
 	ctx     context.Context // of the run
 	cluster evidence.Cluster
+	wanted  atomic.Bool
 	ahead   atomic.Bool
 	once    sync.Once
-	lists   []workloadList // by workloadKinds
+	mu      sync.Mutex
+	lists   [len(workloadKinds)]*workloadList // by workloadKinds; nil when it was not read
 }
 
 // workloadList is a list, or why it could not be read.
@@ -42,6 +44,57 @@ func NewWorkloads(ctx context.Context, cluster evidence.Cluster) *Workloads {
 	return &Workloads{ctx: ctx, cluster: cluster}
 }
 
+// WorkloadTypes are the types of Workloads.
+func WorkloadTypes() []schema.GroupVersionResource {
+	types := make([]schema.GroupVersionResource, len(workloadKinds))
+	for i, kind := range workloadKinds {
+		types[i] = kind.resource
+	}
+	return types
+}
+
+// Want says that they will be asked for: who is about to read a list of one of the types may
+// as well hand its whole objects to a Taking.
+func (w *Workloads) Want() { w.wanted.Store(true) }
+
+// Taking takes the workloads of a type that somebody else reads.
+type Taking struct {
+	workloads *Workloads
+	kind      int
+	list      workloadList
+	words     interner
+}
+
+// Taking returns what takes the workloads of the type. It returns nil if they are not wanted,
+// or the type is another.
+func (w *Workloads) Taking(resource schema.GroupVersionResource) *Taking {
+	for i, kind := range workloadKinds {
+		if w.wanted.Load() && kind.resource == resource {
+			return &Taking{workloads: w, kind: i}
+		}
+	}
+	return nil
+}
+
+// Begin drops what was taken.
+func (t *Taking) Begin() { t.list, t.words = workloadList{}, interner{} }
+
+// Take takes a workload. Of each it keeps what may be asked of any, and no more: there may be
+// tens of thousands. There is no error.
+func (t *Taking) Take(o runtime.Object) error {
+	if l := newWorkload(workloadKinds[t.kind].resource, o, t.words); l != nil {
+		t.list.items = append(t.list.items, l)
+	}
+	return nil
+}
+
+// Complete is called when all were taken.
+func (t *Taking) Complete() {
+	t.workloads.mu.Lock()
+	defer t.workloads.mu.Unlock()
+	t.workloads.lists[t.kind] = &t.list
+}
+
 // ReadAhead begins to read, if nobody has, and does not wait.
 func (w *Workloads) ReadAhead() {
 	if !w.ahead.Swap(true) {
@@ -49,27 +102,31 @@ func (w *Workloads) ReadAhead() {
 	}
 }
 
-func (w *Workloads) all() []workloadList {
+func (w *Workloads) all() [len(workloadKinds)]*workloadList {
 	w.once.Do(w.read)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	return w.lists
 }
 
-// read makes three lists. Of each workload it keeps what may be asked of any, and no more:
-// there may be tens of thousands.
+// taken reports whether the workloads of a type are here.
+func (w *Workloads) taken(kind int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lists[kind] != nil
+}
+
+// read makes the lists that nobody has made yet.
 func (w *Workloads) read() {
-	for _, kind := range workloadKinds {
-		var list workloadList
-		words := interner{}
-		list.err = w.cluster.EachTyped(w.ctx, kind.resource, kind.kind, "", func() { list.items = nil }, func(o runtime.Object) error {
-			if l := newWorkload(kind.resource, o, words); l != nil {
-				list.items = append(list.items, l)
-			}
-			return nil
-		})
-		if list.err != nil {
-			list.items = nil // a part of a list is none
+	for i, kind := range workloadKinds {
+		if w.taken(i) {
+			continue
 		}
-		w.lists = append(w.lists, list)
+		t := &Taking{workloads: w, kind: i}
+		if err := w.cluster.EachTyped(w.ctx, kind.resource, kind.kind, "", t.Begin, t.Take); err != nil {
+			t.list = workloadList{err: err} // a part of a list is none
+		}
+		t.Complete()
 	}
 }
 
