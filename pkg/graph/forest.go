@@ -124,7 +124,7 @@ func (sel Selection) Forest() Forest {
 			roots = append(roots, p.placeCycle(cycle)...)
 		}
 	}
-	slices.SortFunc(roots, Node.Compare)
+	sortNodes(roots)
 	return Forest{p, sel.Nodes, roots}
 }
 

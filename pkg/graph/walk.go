@@ -271,7 +271,29 @@ func (s Set) All() iter.Seq[Node] {
 }
 
 // Sorted returns the nodes in the order of their identities.
-func (s Set) Sorted() []Node { return slices.SortedFunc(s.All(), Node.Compare) }
+func (s Set) Sorted() []Node {
+	nodes := slices.Collect(s.All())
+	sortNodes(nodes)
+	return nodes
+}
+
+// sortNodes sorts nodes by their identities. Mostly they are in order but for some at the end:
+// virtual ones, whose comparisons cost more, and those of cycles. These are put where they belong.
+func sortNodes(nodes []Node) {
+	sorted := 1
+	for sorted < len(nodes) && nodes[sorted-1].Compare(nodes[sorted]) <= 0 {
+		sorted++
+	}
+	if sorted >= len(nodes) {
+		return
+	}
+	rest := slices.SortedFunc(slices.Values(nodes[sorted:]), Node.Compare)
+	for k, n := range slices.Backward(rest) { // nodes[:sorted] and rest[:k+1] are still to be merged
+		at, _ := slices.BinarySearchFunc(nodes[:sorted], n, Node.Compare)
+		copy(nodes[at+k+1:], nodes[at:sorted])
+		nodes[at+k], sorted = n, at
+	}
+}
 
 // Ancestors returns the nodes that can be reached over owners from the given
 // ones, which are included.
