@@ -283,20 +283,33 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	if err := untilAtRest(ctx); err != nil {
 		return err
 	}
-	results := map[string]Samples{}
-	server := map[string][]float64{}
-	contenders := b.contenders(cp.Kubeconfig)
+	results, server, err := b.onRested(ctx, cp, b.contenders(cp.Kubeconfig))
+	if err != nil {
+		return err
+	}
+	b.report.real(results, server)
+	if err := b.root(ctx, cp, n); err != nil {
+		return err
+	}
+	return b.far(ctx, cp, n)
+}
+
+// onRested measures contenders as measure does, each when the API server has collected its
+// garbage, and in another order each time: else its collector would always meet the same. It
+// also returns the seconds of CPU that the API server took.
+func (b *bench) onRested(ctx context.Context, cp *controlplane.ControlPlane, contenders []contender) (map[string]Samples, map[string][]float64, error) {
+	results, server := map[string]Samples{}, map[string][]float64{}
+	contenders = slices.Clone(contenders)
 	for round := range b.rounds + 1 {
-		// So that the API server's garbage collector does not always meet the same.
 		rand.Shuffle(len(contenders), func(i, j int) { contenders[i], contenders[j] = contenders[j], contenders[i] })
 		for _, c := range contenders {
 			if err := collected(ctx, cp); err != nil {
-				return err
+				return nil, nil, err
 			}
 			before := cpuOf(cp.PIDs["apiserver"])
 			sample, err := c.run(ctx)
 			if err != nil {
-				return fmt.Errorf("%s: %w", c.name, err)
+				return nil, nil, fmt.Errorf("%s: %w", c.name, err)
 			}
 			if round > 0 {
 				results[c.name] = append(results[c.name], sample)
@@ -304,11 +317,7 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 			}
 		}
 	}
-	b.report.real(results, server)
-	if err := b.root(ctx, cp, n); err != nil {
-		return err
-	}
-	return b.far(ctx, cp, n)
+	return results, server, nil
 }
 
 // ugly returns how a cluster of that many objects is spoilt: as those are that have been
@@ -417,10 +426,7 @@ func (b *bench) far(ctx context.Context, cp *controlplane.ControlPlane, n int) e
 	for _, name := range []string{ourTree, ourGraph, bare} {
 		contenders = append(contenders, all[slices.IndexFunc(all, func(c contender) bool { return c.name == name })])
 	}
-	if err := collected(ctx, cp); err != nil {
-		return err
-	}
-	results, err := measure(ctx, b.rounds, contenders...)
+	results, _, err := b.onRested(ctx, cp, contenders)
 	if err != nil {
 		return err
 	}
