@@ -149,7 +149,7 @@ func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controller
 			r.summary += "; " + p.Pause.String() + ", which may keep it from that"
 			r.own = append(r.own, p.Pause.Fact())
 			r.remedies = append(r.remedies, w.resume(p.Pause))
-		case p.Says == nil && c != nil && c.Selector != nil:
+		case p.Says == nil && c != nil && !c.IsPod():
 			r.remedies = append(r.remedies, w.restart(c.Workload))
 		}
 	}

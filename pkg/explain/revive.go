@@ -46,7 +46,7 @@ func (w *walker) restart(l *controllers.Workload) Remedy {
 // newToken starts a workload anew whose account was made again. A pod by itself
 // cannot be.
 func (w *walker) newToken(l *controllers.Workload) []Remedy {
-	if l.Selector == nil {
+	if l.IsPod() {
 		return nil
 	}
 	r := w.restart(l)

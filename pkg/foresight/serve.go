@@ -278,7 +278,7 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 // leavesPods reports whether the pods of a workload that goes are orphaned, and work on.
 func (l *looker) leavesPods(w *controllers.Workload) bool {
 	_, namespace := l.named["Namespace/"+w.ID.Namespace]
-	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && w.Selector != nil
+	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && !w.IsPod()
 }
 
 func accountOf(w *controllers.Workload) string {

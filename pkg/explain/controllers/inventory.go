@@ -92,7 +92,7 @@ func (t *Taking) Take(o runtime.Object) error {
 func (t *Taking) Complete() {
 	t.workloads.mu.Lock()
 	defer t.workloads.mu.Unlock()
-	t.workloads.lists[t.kind] = &t.list
+	t.workloads.lists[t.kind], t.words = &t.list, nil
 }
 
 // ReadAhead begins to read, if nobody has, and does not wait.

@@ -110,7 +110,7 @@ func leaderOf(holder string, l *Workload, own []*unstructured.Unstructured) (int
 		return -1, anybody
 	case slices.ContainsFunc(own, mentions):
 		return -1, anybody
-	case l.Selector != nil && isPodOf(l.ID.Name, host):
+	case !l.IsPod() && isPodOf(l.ID.Name, host):
 		return -1, formerPod
 	case hasHost && host != "" && !strings.HasPrefix(host, l.ID.Name):
 		return -1, stranger

@@ -173,16 +173,16 @@ func (l *Workload) scheduled() State {
 func (f *Finder) leavingState(l *Workload, s State) State {
 	deleted := l.deleted
 	last := deleted != nil || l.Replicas == 0 || f.evidence.Ending(l.ID.Namespace)
-	if l.Selector == nil { // the owner of a pod may make another
+	if l.IsPod() { // the owner of a pod may make another
 		last = metav1.GetControllerOf(l.whole) == nil
 	}
-	if deleted != nil && l.Selector != nil {
+	if deleted != nil && !l.IsPod() {
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "metadata.deletionTimestamp", Value: deleted.UTC().Format(time.RFC3339)})
 	}
 	switch {
 	case s.Trouble == Leaving && last:
 		s.Because += ", and no other comes"
-		if deleted != nil && l.Selector != nil {
+		if deleted != nil && !l.IsPod() {
 			s.Because = "it is being deleted: " + s.Because
 		}
 		if !s.ready {

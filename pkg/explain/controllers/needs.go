@@ -22,7 +22,7 @@ func (f *Finder) Mounts(l *Workload) []string {
 		return nil
 	}
 	spec, _, _ := unstructured.NestedMap(whole.Object, "spec", "template", "spec")
-	if l.Selector == nil { // a pod
+	if l.IsPod() {
 		spec, _, _ = unstructured.NestedMap(whole.Object, "spec")
 	}
 	var names []string

@@ -31,9 +31,9 @@ func (f *Finder) byDefinition(s *Search, add adder) {
 		default:
 			source := "CustomResourceDefinition/" + definition.GetName()
 			annotations := definition.GetAnnotations()
-			from := originOf(annotations[helmRelease], annotations[helmReleaseNamespace], definition.GetLabels(), interner{})
+			from := originOf(annotations[helmRelease], annotations[helmReleaseNamespace], definition.GetLabels())
 			for _, l := range f.inventory().workloads {
-				if what := from.installedWith(&l.origin); what != "" {
+				if what := from.installedWith(l.origin.Value()); what != "" {
 					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID.String() + " has the same " + what})
 				}
 			}
@@ -66,31 +66,33 @@ func (f *Finder) definition(resource schema.GroupResource) (*unstructured.Unstru
 // origin is what an object shows of what it was installed with.
 type origin struct {
 	release, releaseNamespace string
-	// labels are the values of originLabels, operators the keys of OLM's labels.
+	// labels are the values of originLabels, operators the keys of OLM's labels, with commas.
 	labels    [3]string
-	operators []string
+	operators string
 }
 
 var originLabels = [3]string{"app.kubernetes.io/part-of", "app.kubernetes.io/instance", "olm.owner"}
 
 // originOf takes the release of Helm from annotations, and all else from labels.
-func originOf(release, releaseNamespace string, labels map[string]string, words interner) origin {
-	o := origin{release: words.one(release), releaseNamespace: words.one(releaseNamespace)}
+func originOf(release, releaseNamespace string, labels map[string]string) origin {
+	o := origin{release: release, releaseNamespace: releaseNamespace}
 	for i, key := range originLabels {
-		o.labels[i] = words.one(labels[key])
+		o.labels[i] = labels[key]
 	}
+	var operators []string
 	for key := range labels {
 		if strings.HasPrefix(key, "operators.coreos.com/") {
-			o.operators = append(o.operators, words.one(key))
+			operators = append(operators, key)
 		}
 	}
-	slices.Sort(o.operators)
+	slices.Sort(operators)
+	o.operators = strings.Join(operators, ",")
 	return o
 }
 
 // installedWith says what two objects have in common that were installed
 // together, empty for nothing.
-func (o *origin) installedWith(other *origin) string {
+func (o origin) installedWith(other origin) string {
 	if o.release != "" && o.release == other.release && o.releaseNamespace == other.releaseNamespace {
 		return "Helm release " + o.releaseNamespace + "/" + o.release
 	}
@@ -99,8 +101,9 @@ func (o *origin) installedWith(other *origin) string {
 			return "label " + key + "=" + value
 		}
 	}
-	for _, key := range o.operators {
-		if slices.Contains(other.operators, key) {
+	theirs := strings.Split(other.operators, ",")
+	for key := range strings.SplitSeq(o.operators, ",") {
+		if key != "" && slices.Contains(theirs, key) {
 			return "label " + key
 		}
 	}

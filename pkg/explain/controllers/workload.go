@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -37,7 +38,7 @@ type Workload struct {
 	// made is when it was, and deleted when it is to be gone, nil when nobody deleted it.
 	made    time.Time
 	deleted *metav1.Time
-	origin  origin
+	origin  unique.Handle[origin]
 	// failure is its condition ReplicaFailure, nil when it has none. nowhere: it is a
 	// DaemonSet that fits no node.
 	failure *evidence.Condition
@@ -49,10 +50,10 @@ type Workload struct {
 	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
 	// of what it may.
 	elsewhere bool
-	// Selector chooses its pods; nil for a pod.
-	Selector labels.Selector
-	// podLabels are those of its pods.
-	podLabels labels.Set
+	// selector chooses its pods, and podLabels are what they have, both as kubectl takes them:
+	// there are many workloads, and few are asked for their pods. The empty selector chooses
+	// none.
+	selector, podLabels string
 	// programs are the names that its containers, images and commands have: one
 	// of them is usually the manager in managed fields.
 	programs []string
@@ -85,7 +86,7 @@ func (f *Finder) periodic(s *Search) []*Workload {
 		var spec corev1.PodSpec
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) // one that cannot be read has no programs
 		f.repeated = append(f.repeated, &Workload{
-			ID: evidence.IdentityOf(cronJobs, "CronJob", &items[i]), whole: &items[i], Replicas: -1, Selector: labels.Nothing(),
+			ID: evidence.IdentityOf(cronJobs, "CronJob", &items[i]), whole: &items[i], Replicas: -1,
 			Account: accountIn(items[i].GetNamespace(), &spec), programs: programs(&spec), elsewhere: hasKubeconfig(&spec),
 		})
 	}
@@ -95,6 +96,24 @@ func (f *Finder) periodic(s *Search) []*Workload {
 // Ref names the workload for kubectl.
 func (l *Workload) Ref() string {
 	return strings.ToLower(l.ID.Resource.Kind) + "/" + l.ID.Name
+}
+
+// IsPod reports whether it is a pod by itself, which nothing makes anew.
+func (l *Workload) IsPod() bool { return l.ID.Resource.IsPod() }
+
+// chooses returns what tells by its labels whether a pod of the namespace is the workload's.
+func (l *Workload) chooses() func(labels.Set) bool {
+	selector, err := labels.Parse(l.selector)
+	if err != nil || selector.Empty() {
+		selector = labels.Nothing()
+	}
+	return func(of labels.Set) bool { return selector.Matches(of) }
+}
+
+// labels are those that the workload gives its pods.
+func (l *Workload) labels() labels.Set {
+	set, _ := labels.ConvertSelectorToLabelsMap(l.podLabels) // the server checked them
+	return set
 }
 
 // newWorkload takes what is needed from a workload, and nothing of any other object.
@@ -126,14 +145,15 @@ func templated(resource schema.GroupVersionResource, kind string, m *metav1.Obje
 	if err != nil {
 		chooses = labels.Nothing()
 	}
+	from := originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels)
 	l := &Workload{
 		ID: graph.Identity{
 			Resource:  graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: m.Namespace != ""},
 			Namespace: words.one(m.Namespace), Name: m.Name, UID: m.UID,
 		},
-		Replicas: 1, Selector: chooses, made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
-		origin:    originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels, words),
-		podLabels: template.Labels, Account: accountIn(words.one(m.Namespace), &template.Spec),
+		Replicas: 1, selector: words.one(chooses.String()), made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
+		origin:    unique.Make(from),
+		podLabels: words.one(labels.Set(template.Labels).String()), Account: accountIn(words.one(m.Namespace), &template.Spec),
 		programs: programs(&template.Spec), elsewhere: hasKubeconfig(&template.Spec),
 	}
 	if replicas != nil {
@@ -161,7 +181,7 @@ func newPodWorkload(o *unstructured.Unstructured) *Workload {
 		return nil
 	}
 	return &Workload{
-		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, podLabels: o.GetLabels(), deleted: o.GetDeletionTimestamp(),
+		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, podLabels: labels.Set(o.GetLabels()).String(), deleted: o.GetDeletionTimestamp(),
 		Account: accountIn(o.GetNamespace(), &view.Spec), programs: programs(&view.Spec),
 		elsewhere: hasKubeconfig(&view.Spec),
 	}
@@ -217,16 +237,17 @@ func isCommon(name string) bool {
 // podsOf returns the pods of the workload that have not ended: an evicted one
 // stays beside the next. Pods of a namespace are listed once.
 func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
-	if l.Selector == nil {
+	if l.IsPod() {
 		return []*unstructured.Unstructured{l.whole}, nil
 	}
 	items, err := f.evidence.List(evidence.Pods, l.ID.Namespace)
 	if err != nil {
 		return nil, err
 	}
+	chooses := l.chooses()
 	var own []*unstructured.Unstructured
 	for i := range items {
-		if !l.Selector.Empty() && l.Selector.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) {
+		if chooses(items[i].GetLabels()) && !evidence.PodEnded(&items[i]) {
 			own = append(own, &items[i])
 		}
 	}
@@ -263,7 +284,7 @@ func (f *Finder) loosePods(namespace, program string) []*Workload {
 // adopts the pod, and counts in its place.
 func (f *Finder) selected(pod *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
-		return l.ID.Namespace == pod.GetNamespace() && !l.Selector.Empty() && l.Selector.Matches(labels.Set(pod.GetLabels()))
+		return l.ID.Namespace == pod.GetNamespace() && l.chooses()(pod.GetLabels())
 	})
 }
 
@@ -284,7 +305,7 @@ func (f *Finder) Behind(namespace, name string) []*Workload {
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
 	var found []*Workload
 	for _, l := range f.inventory().workloads {
-		if len(selector) > 0 && l.ID.Namespace == namespace && labels.SelectorFromSet(selector).Matches(l.podLabels) {
+		if len(selector) > 0 && l.ID.Namespace == namespace && labels.SelectorFromSet(selector).Matches(l.labels()) {
 			found = append(found, l)
 		}
 	}
