@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -304,6 +305,7 @@ func (o *explainOptions) isHere(s *session, id graph.Identity) bool {
 // explain lets the engine complete what it can, with nobody else acting, and
 // explains what is left.
 func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, workloads *controllers.Workloads, selected []types.UID) (*explain.Report, error) {
+	defer garbage.CollectOften()() // whole objects are read, and hardly anything of them is kept
 	snapshot := g.Snapshot()
 	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
 	now := s.reader.Now(ctx)
