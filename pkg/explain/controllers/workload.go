@@ -50,9 +50,9 @@ type Workload struct {
 	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
 	// of what it may.
 	elsewhere bool
-	// selector chooses its pods, and podLabels are what they have, both as kubectl takes them:
-	// there are many workloads, and few are asked for their pods. The empty selector chooses
-	// none.
+	// selector chooses its pods, and podLabels are what its template gives them, both as kubectl
+	// takes them: there are many workloads, and few are asked for their pods. The empty selector
+	// chooses none. A pod and a CronJob have neither, nor an origin.
 	selector, podLabels string
 	// programs are the names that its containers, images and commands have: one
 	// of them is usually the manager in managed fields.
@@ -98,16 +98,16 @@ func (l *Workload) Ref() string {
 	return strings.ToLower(l.ID.Resource.Kind) + "/" + l.ID.Name
 }
 
-// IsPod reports whether it is a pod by itself, which nothing makes anew.
+// IsPod reports whether it is a pod that belongs to no other workload.
 func (l *Workload) IsPod() bool { return l.ID.Resource.IsPod() }
 
-// chooses returns what tells by its labels whether a pod of the namespace is the workload's.
-func (l *Workload) chooses() func(labels.Set) bool {
+// chooses returns what selects the workload's pods in its namespace.
+func (l *Workload) chooses() labels.Selector {
 	selector, err := labels.Parse(l.selector)
 	if err != nil || selector.Empty() {
-		selector = labels.Nothing()
+		return labels.Nothing()
 	}
-	return func(of labels.Set) bool { return selector.Matches(of) }
+	return selector
 }
 
 // labels are those that the workload gives its pods.
@@ -181,7 +181,7 @@ func newPodWorkload(o *unstructured.Unstructured) *Workload {
 		return nil
 	}
 	return &Workload{
-		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, podLabels: labels.Set(o.GetLabels()).String(), deleted: o.GetDeletionTimestamp(),
+		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, deleted: o.GetDeletionTimestamp(),
 		Account: accountIn(o.GetNamespace(), &view.Spec), programs: programs(&view.Spec),
 		elsewhere: hasKubeconfig(&view.Spec),
 	}
@@ -247,7 +247,7 @@ func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 	chooses := l.chooses()
 	var own []*unstructured.Unstructured
 	for i := range items {
-		if chooses(items[i].GetLabels()) && !evidence.PodEnded(&items[i]) {
+		if chooses.Matches(labels.Set(items[i].GetLabels())) && !evidence.PodEnded(&items[i]) {
 			own = append(own, &items[i])
 		}
 	}
@@ -284,7 +284,7 @@ func (f *Finder) loosePods(namespace, program string) []*Workload {
 // adopts the pod, and counts in its place.
 func (f *Finder) selected(pod *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
-		return l.ID.Namespace == pod.GetNamespace() && l.chooses()(pod.GetLabels())
+		return l.ID.Namespace == pod.GetNamespace() && l.chooses().Matches(labels.Set(pod.GetLabels()))
 	})
 }
 

@@ -38,7 +38,7 @@ func TestWorkloadChoosesItsPods(t *testing.T) {
 		d := &appsv1.Deployment{}
 		d.Spec.Selector, d.Spec.Template.Labels = test.selector, test.pod
 		l := newWorkload(deployments, d, interner{})
-		if got := l.chooses()(test.pod); got != test.want {
+		if got := l.chooses().Matches(test.pod); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
 		}
 		if got := l.labels(); test.name != "invalid" && !labels.Equals(got, test.pod) {
