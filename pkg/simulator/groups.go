@@ -78,26 +78,25 @@ func (s *Server) membership(g group) *membership {
 	return m
 }
 
-// claim is a PersistentVolumeClaim; one without a name stands for any.
-type claim struct{ namespace, name string }
-
 // mayUse returns the pods that use the claim, and those of which that is not known, in
 // the order of the snapshot.
 func (s *Server) mayUse(g group) []int32 {
-	x := s.ensureIndex()
-	if s.users == nil {
-		s.users = map[claim][]int32{}
-		for i := range x.ranges.OfType(podResource) {
-			o, _ := s.at(x.objects[i])
-			for _, name := range s.claimsOf(&o) {
-				of := claim{o.Namespace, name}
-				s.users[of] = append(s.users[of], i)
+	users, known := s.users[g.namespace]
+	if !known {
+		users = map[string][]int32{}
+		x := s.ensureIndex()
+		for i := range x.ranges.InNamespace(g.namespace) {
+			if o, _ := s.at(x.objects[i]); is(&o, podResource) {
+				for _, name := range s.claimsOf(&o) {
+					users[name] = append(users[name], i)
+				}
 			}
 		}
+		s.users[g.namespace] = users
 	}
-	users := slices.Concat(s.users[claim{g.namespace, g.claim}], s.users[claim{namespace: g.namespace}])
-	slices.Sort(users)
-	return users
+	all := slices.Concat(users[g.claim], users[""])
+	slices.Sort(all)
+	return all
 }
 
 // claimsOf returns the names of the claims that a pod uses, each once; one that is empty

@@ -52,7 +52,7 @@ type Server struct {
 	agenda   agenda
 	podsOn   map[string][]types.UID        // for podgc, by node
 	groups   map[group]*membership         // those that were counted
-	users    map[claim][]int32             // pods by the claims that they use; nil until it is needed
+	users    map[string]map[string][]int32 // pods by namespace and claim, "" for any, where it was asked
 	emptying map[string]types.UID          // namespaces that their controller empties
 	unserved map[schema.GroupResource]bool // types whose definition was removed
 	unread   map[string]string             // answers of unreadIn
@@ -88,6 +88,7 @@ func New(s *graph.Snapshot, o Options) *Server {
 		now:      o.Now.UTC(),
 		podsOn:   map[string][]types.UID{},
 		groups:   map[group]*membership{},
+		users:    map[string]map[string][]int32{},
 		emptying: map[string]types.UID{},
 		unserved: map[schema.GroupResource]bool{},
 		unread:   map[string]string{},
