@@ -72,7 +72,10 @@ type Reader struct {
 	Now time.Time
 
 	objects map[place]reading
-	lists   map[place]listing
+	// early is what was read before it is asked for, asked how often that was done.
+	early map[place]reading
+	asked map[family]int
+	lists map[place]listing
 	// claimants are the pods with claims, by namespace.
 	claimants map[string]listing
 	// indexes finds objects in lists.
@@ -80,9 +83,7 @@ type Reader struct {
 	events  map[types.UID][]unstructured.Unstructured
 	unread  []string
 	nodes   *index
-	// terminating counts the objects that are being deleted, total all, by resource,
-	// and of pods by namespace.
-	terminating, total map[place]int
+	counted *counts
 
 	// leases is what a second look at leases told. waited is how long the run has
 	// paused for leases, sinceLook how long since they were first read.
@@ -94,7 +95,7 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, lists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
+		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{}, lists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -116,6 +117,21 @@ func (r *Reader) Server() answer.Server { return r.source.Server }
 type place struct {
 	resource        schema.GroupVersionResource
 	namespace, name string
+}
+
+// placeOf is where the whole of a node is read.
+func placeOf(n graph.Node) place {
+	return place{n.Resource().GroupVersionResource, n.Namespace(), n.Name()}
+}
+
+// alikeOf is the list to which a node belongs with those that are like it: of its type, and
+// of pods in its namespace.
+func alikeOf(n graph.Node) place {
+	p := place{resource: n.Resource().GroupVersionResource}
+	if n.Resource().IsPod() {
+		p.namespace = n.Namespace()
+	}
+	return p
 }
 
 func (p place) String() string {
@@ -179,7 +195,7 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 		if r.whole != nil {
 			known.object, known.err = r.whole.Get(resource, namespace, name)
 		} else {
-			known.object, known.err = r.source.Cluster.Read(r.ctx, resource, namespace, name)
+			known = r.read(p)
 		}
 		if known.err == nil && r.gone(known.object.GetUID()) {
 			known = reading{err: apierrors.NewNotFound(resource.GroupResource(), name)}
@@ -188,6 +204,15 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 		r.note(p, known.err)
 	}
 	return known.object, known.err
+}
+
+// read returns what was read early, or reads it.
+func (r *Reader) read(p place) reading {
+	known, read := r.early[p]
+	if !read {
+		known.object, known.err = r.source.Cluster.Read(r.ctx, p.resource, p.namespace, p.name)
+	}
+	return known
 }
 
 func (r *Reader) gone(uid types.UID) bool { return r.source.Gone != nil && r.source.Gone(uid) }
@@ -222,20 +247,25 @@ const (
 // Whole reads the whole of a node. Another object of its name is an error: the node
 // is gone.
 func (r *Reader) Whole(n graph.Node) (*unstructured.Unstructured, error) {
-	id := n.Identity()
-	resource := id.Resource.GroupVersionResource
-	listed := place{resource: resource}
-	if id.Resource.IsPod() {
-		listed.namespace = id.Namespace
+	p, alike := placeOf(n), alikeOf(n)
+	if _, known := r.objects[p]; known {
+		return r.itself(n, p)
 	}
-	if _, known := r.objects[place{resource, id.Namespace, id.Name}]; !known && r.many(listed) {
-		if full, err := r.inList(n, listed); !apierrors.IsNotFound(err) {
+	if r.many(alike) {
+		if full, err := r.inList(n, alike); !apierrors.IsNotFound(err) {
 			return full, err
 		}
+	} else {
+		r.ahead(n, alike)
 	}
-	o, err := r.Get(resource, id.Namespace, id.Name)
-	if err == nil && o.GetUID() != id.UID {
-		return nil, apierrors.NewNotFound(id.Resource.GroupResource(), id.Name)
+	return r.itself(n, p)
+}
+
+// itself reads the whole of a node by its name.
+func (r *Reader) itself(n graph.Node, p place) (*unstructured.Unstructured, error) {
+	o, err := r.Get(p.resource, p.namespace, p.name)
+	if err == nil && o.GetUID() != n.UID() {
+		return nil, apierrors.NewNotFound(p.resource.GroupResource(), p.name)
 	}
 	return o, err
 }
@@ -246,23 +276,33 @@ func (r *Reader) many(p place) bool {
 	if _, listed := r.lists[p]; listed {
 		return true
 	}
-	if r.terminating == nil {
-		r.terminating, r.total = map[place]int{}, map[place]int{}
+	c := r.counts()
+	return len(c.terminating[p]) > maxAlike && c.total[p] <= len(c.terminating[p])*perTerminating
+}
+
+// counts are the objects that are being deleted, in the order of the graph, and the number of
+// all, by the list to which they belong.
+type counts struct {
+	terminating map[place][]graph.Node
+	total       map[place]int
+}
+
+func (r *Reader) counts() *counts {
+	if r.counted == nil {
+		c := &counts{map[place][]graph.Node{}, map[place]int{}}
 		for n := range r.source.Graph.Nodes() {
 			if n.Virtual() {
-				continue
+				break // they follow all others
 			}
-			of := place{resource: n.Resource().GroupVersionResource}
-			if n.Resource().IsPod() {
-				of.namespace = n.Namespace()
-			}
-			r.total[of]++
+			of := alikeOf(n)
+			c.total[of]++
 			if n.BeingDeleted() {
-				r.terminating[of]++
+				c.terminating[of] = append(c.terminating[of], n)
 			}
 		}
+		r.counted = c
 	}
-	return r.terminating[p] > maxAlike && r.total[p] <= r.terminating[p]*perTerminating
+	return r.counted
 }
 
 // inList finds the whole of a node in a list: that of all objects if there is one, and
@@ -339,9 +379,6 @@ func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, 
 	r.note(all, l.err)
 	return l.items, l.err
 }
-
-// aheadOf is how many namespaces are read at once when one after the other is asked for.
-const aheadOf = 4
 
 // readClaimants reads the pods with claims of a namespace, and when it is not the first
 // one those of the next that have terminating claims, too: they are asked for in order.

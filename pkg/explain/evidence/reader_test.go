@@ -37,6 +37,8 @@ type world struct {
 
 func (w *world) Read(_ context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	key := fmt.Sprintf("%s/%s/%s", resource.Resource, namespace, name)
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.asked = append(w.asked, "get "+key)
 	switch o := w.objects[key]; {
 	case key == w.failing:
@@ -133,9 +135,56 @@ func TestWhole(t *testing.T) {
 				}
 			}
 		}
+		slices.Sort(w.asked) // several at once
 		if diff := cmp.Diff(test.asked, w.asked); diff != "" {
 			t.Errorf("%s: asked (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// Of objects that wait for the same, the next ones are read when the second is asked for. That
+// one of them could not be read is said when it is asked for.
+func TestWholeAhead(t *testing.T) {
+	w, s := &world{objects: map[string]*unstructured.Unstructured{}, failing: "configmaps/shop/o5"}, &graph.Snapshot{}
+	for i := range 12 {
+		o := graph.Object{
+			Resource: configMaps, Namespace: "shop", Name: fmt.Sprintf("o%x", i), UID: types.UID(fmt.Sprint(i)),
+			DeletionTimestamp: &metav1.Time{Time: now}, Finalizers: []string{"a"},
+		}
+		switch i {
+		case 4:
+			o.DeletionTimestamp = nil
+		case 6:
+			o.Finalizers = []string{"a", "b"}
+		}
+		s.Add(o)
+		full := &unstructured.Unstructured{}
+		full.SetUID(o.UID)
+		w.objects["configmaps/shop/"+o.Name] = full
+	}
+	whole := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: graph.New(s), Now: now})
+	r := whole.Without(func(uid types.UID) bool { return uid == "8" })
+	var steps []string
+	for n := range graph.New(s).Nodes() {
+		if n.Name() > "o9" {
+			break
+		}
+		_, err := r.Whole(n)
+		if wrong := n.Name() == "o5" || n.Name() == "o8"; (err != nil) != wrong {
+			t.Errorf("%s: error %v", n.Name(), err)
+		}
+		steps = append(steps, strings.ReplaceAll(strings.Join(slices.Sorted(slices.Values(w.asked)), " "), "get configmaps/shop/", ""))
+		w.asked = nil
+		if unread := whole.Unread(); len(unread) != 0 && n.Name() < "o5" {
+			t.Errorf("at %s: %q", n.Name(), unread)
+		}
+	}
+	want := []string{"o0", "o1 o2 o3 o5", "", "", "o4", "", "o6", "o7 o8 o9 oa", "", ""}
+	if diff := cmp.Diff(want, steps); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o5") {
+		t.Errorf("unread: %q", unread)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,6 +110,7 @@ type World struct {
 	Whole map[string]*unstructured.Unstructured
 	// Requests counts those that were answered.
 	Requests int
+	mu       sync.Mutex // of Requests
 	// Server is the API server's version.
 	Server answer.Server
 	// Answers are those to probes, by "WRITE Kind/namespace/name".
@@ -239,9 +241,15 @@ func (s *World) add(t testing.TB, words []string, body string) {
 	s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name] = whole
 }
 
+func (s *World) count() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Requests++
+}
+
 // Read implements evidence.Cluster.
 func (s *World) Read(_ context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
-	s.Requests++
+	s.count()
 	if s.unreadable[resource.Resource] {
 		return nil, errors.New("refused by the test")
 	}
@@ -253,7 +261,7 @@ func (s *World) Read(_ context.Context, resource schema.GroupVersionResource, na
 
 // List implements evidence.Cluster.
 func (s *World) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	s.Requests++
+	s.count()
 	if s.unreadable[resource.Resource] {
 		return nil, errors.New("refused by the test")
 	}
@@ -327,7 +335,7 @@ func (s *World) Graph() *graph.Graph {
 
 // Events returns the events about an object.
 func (s *World) Events(_ context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
-	s.Requests++
+	s.count()
 	if s.unreadable["events"] {
 		return nil, errors.New("refused by the test")
 	}
