@@ -26,9 +26,9 @@ type family struct {
 // ahead reads the whole of a node that is being deleted and, unless it is the first of its
 // family, that of the next ones, all at once. Get has what was read; that something could not
 // be read is not worth a word before somebody asks for it.
-func (r *Reader) ahead(n graph.Node, among place) {
+func (r *Reader) ahead(n graph.Node) {
 	if r.whole != nil {
-		r.whole.ahead(n, among)
+		r.whole.ahead(n)
 		return
 	}
 	of := family{n.Resource().GroupVersionResource, strings.Join(n.Finalizers(), " ")}
@@ -38,7 +38,7 @@ func (r *Reader) ahead(n graph.Node, among place) {
 	if r.asked[of]++; r.asked[of] == 1 {
 		return
 	}
-	places := r.unreadAfter(n, r.counts().terminating[among])
+	places := r.unreadAfter(n, r.counts().deleted[of.resource])
 	readings := make([]reading, len(places))
 	var group sync.WaitGroup
 	for i, p := range places {

@@ -256,7 +256,7 @@ func (r *Reader) Whole(n graph.Node) (*unstructured.Unstructured, error) {
 			return full, err
 		}
 	} else {
-		r.ahead(n, alike)
+		r.ahead(n)
 	}
 	return r.itself(n, p)
 }
@@ -277,27 +277,29 @@ func (r *Reader) many(p place) bool {
 		return true
 	}
 	c := r.counts()
-	return len(c.terminating[p]) > maxAlike && c.total[p] <= len(c.terminating[p])*perTerminating
+	return c.terminating[p] > maxAlike && c.all[p] <= c.terminating[p]*perTerminating
 }
 
-// counts are the objects that are being deleted, in the order of the graph, and the number of
-// all, by the list to which they belong.
+// counts are how many objects there are, and how many are being deleted, by the list to which
+// they belong.
 type counts struct {
-	terminating map[place][]graph.Node
-	total       map[place]int
+	all, terminating map[place]int
+	// deleted are those that are being deleted, by type, in the order of the graph.
+	deleted map[schema.GroupVersionResource][]graph.Node
 }
 
 func (r *Reader) counts() *counts {
 	if r.counted == nil {
-		c := &counts{map[place][]graph.Node{}, map[place]int{}}
+		c := &counts{map[place]int{}, map[place]int{}, map[schema.GroupVersionResource][]graph.Node{}}
 		for n := range r.source.Graph.Nodes() {
 			if n.Virtual() {
 				break // they follow all others
 			}
 			of := alikeOf(n)
-			c.total[of]++
+			c.all[of]++
 			if n.BeingDeleted() {
-				c.terminating[of] = append(c.terminating[of], n)
+				c.terminating[of]++
+				c.deleted[of.resource] = append(c.deleted[of.resource], n)
 			}
 		}
 		r.counted = c
