@@ -17,7 +17,7 @@ const (
 	// (runtime, mgcpacer.go, defaultHeapMinimum): most commands end before.
 	late = 4 * usual
 	// often is for what makes much and throws it away.
-	often = usual / 2
+	often = usual / 4
 )
 
 // CollectLate lets the heap grow before it is first collected. From then on the

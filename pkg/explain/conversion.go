@@ -357,7 +357,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 	if w.age(n) <= collectorDelay {
 		return holds
 	}
-	for _, m := range w.evidence.Instances(schema.ParseGroupResource(n.Name())) {
+	for m := range w.evidence.Instances(schema.ParseGroupResource(n.Name())) {
 		if !m.BeingDeleted() {
 			add(crdInstances, "the API server may not delete its instance "+m.Identity().String(),
 				w.refusal(m, w.asker.TryDelete(m, "instance"), "DELETE"))

@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,7 @@ const crdDelay = 75 * time.Second
 func (w *walker) instances(n graph.Node) []hold {
 	symptom := crdInstances
 	name := n.Object().Name
-	all, untouched := w.evidence.Instances(schema.ParseGroupResource(name)), 0
+	all, untouched := slices.Collect(w.evidence.Instances(schema.ParseGroupResource(name))), 0
 	var holds []hold
 	for _, m := range all {
 		if m.BeingDeleted() {

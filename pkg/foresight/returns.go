@@ -113,7 +113,10 @@ func (l *looker) byFlux(r Return, resource schema.GroupResource, kind, namespace
 // exists reports whether there is an object of that name that stays. An empty namespace
 // stands for any.
 func (l *looker) exists(resource schema.GroupResource, namespace, name string) bool {
-	return slices.ContainsFunc(l.then.evidence.Instances(resource), func(n graph.Node) bool {
-		return n.Name() == name && (namespace == "" || n.Namespace() == namespace)
-	})
+	for n := range l.then.evidence.Instances(resource) {
+		if n.Name() == name && (namespace == "" || n.Namespace() == namespace) {
+			return true
+		}
+	}
+	return false
 }

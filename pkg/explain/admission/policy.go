@@ -30,7 +30,7 @@ type Param struct {
 
 // Params returns what the bindings name that could be read.
 func (a *Asker) Params() []Param {
-	if len(a.evidence.Instances(PolicyBindings.GroupResource())) == 0 && a.evidence.Covers(PolicyBindings.GroupResource(), "", "") {
+	if a.evidence.NoneOf(PolicyBindings.GroupResource()) {
 		return nil
 	}
 	bindings, err := a.evidence.List(PolicyBindings, "")

@@ -168,7 +168,7 @@ func (f *Finder) groupsOf(s *Search) (groups []schema.GroupResource, own bool) {
 		groups, own = append(groups, s.resource.GroupResource()), true
 		s.domainServed = domain != ""
 	}
-	for _, n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
+	for n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
 		_, group, _ := strings.Cut(n.Name(), ".")
 		whole := schema.GroupResource{Group: group}
 		if domain != "" && related(domain, group) && !slices.Contains(groups, whole) && (!own || group != s.resource.Group) {
@@ -192,7 +192,7 @@ func related(a, b string) bool {
 // finalizer, n first.
 func (f *Finder) sample(n graph.Node, finalizer string) []graph.Node {
 	few := []graph.Node{n}
-	for _, m := range f.evidence.Instances(n.Resource().GroupResource()) {
+	for m := range f.evidence.Instances(n.Resource().GroupResource()) {
 		if len(few) == evidence.MaxShown {
 			break
 		}
@@ -478,7 +478,7 @@ func (f *Finder) complete(s *Search) {
 		f.groupsLooked(s),
 		looked(len(f.inventory().workloads), "workload", "workloads", workloadsUnread),
 		looked(len(f.rights().grants), "rule of RBAC", "rules of RBAC", f.rights().unread),
-		looked(len(f.evidence.Instances(evidence.Leases.GroupResource())), "lease", "leases", f.notListed(evidence.Leases)),
+		looked(f.evidence.Count(evidence.Leases.GroupResource()), "lease", "leases", f.notListed(evidence.Leases)),
 	}, ", ")}
 }
 

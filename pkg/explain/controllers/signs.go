@@ -50,7 +50,7 @@ func (f *Finder) definition(resource schema.GroupResource) (*unstructured.Unstru
 	name := resource.String()
 	if resource.Resource == "" {
 		name = ""
-		for _, n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
+		for n := range f.evidence.Instances(evidence.CRDs.GroupResource()) {
 			if _, group, _ := strings.Cut(n.Name(), "."); group == resource.Group {
 				name = n.Name()
 				break
@@ -189,7 +189,7 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 // finalizer's domain or that the catalogue names.
 func (f *Finder) byLease(s *Search, namespace string, add adder) {
 	domain := finalizers.Domain(s.Finalizer)
-	for _, n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
+	for n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		in, name := n.Namespace(), n.Name()
 		_, rest, _ := strings.Cut(name, ".")
 		ours := domain != "" && (name == domain || related(domain, rest)) || s.own && related(s.resource.Group, rest)

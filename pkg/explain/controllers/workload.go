@@ -73,7 +73,7 @@ func (f *Finder) cronJobs(s *Search, program string) []*Workload {
 
 // periodic returns all CronJobs.
 func (f *Finder) periodic(s *Search) []*Workload {
-	if len(f.evidence.Instances(cronJobs.GroupResource())) == 0 && f.evidence.Covers(cronJobs.GroupResource(), "", "") {
+	if f.evidence.NoneOf(cronJobs.GroupResource()) {
 		return nil
 	}
 	items := f.listFor(cronJobs, &s.workloadsUnread)
@@ -262,9 +262,9 @@ func (f *Finder) loosePods(namespace, program string) []*Workload {
 	var found []*Workload
 	all := f.evidence.Instances(evidence.Pods.GroupResource())
 	if namespace != "" {
-		all = f.evidence.Within(evidence.Pods.GroupResource(), namespace)
+		all = slices.Values(f.evidence.Within(evidence.Pods.GroupResource(), namespace))
 	}
-	for _, n := range all {
+	for n := range all {
 		if rest, called := strings.CutPrefix(n.Name(), program); !called || rest != "" && rest[0] != '-' || len(found) == evidence.MaxShown {
 			continue
 		}

@@ -15,23 +15,22 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// index finds the objects of the graph. It has lists only of what was asked for.
+// index finds the objects of the graph.
 type index struct {
 	// ranges say where they stand in the order of the graph.
 	ranges *graph.Ranges
-	// ofType and inNamespace have the objects.
-	ofType      map[schema.GroupResource][]graph.Node
+	// inNamespace has those in namespaces that were asked for.
 	inNamespace map[string][]graph.Node
-	// byName has those of types that were looked for by name, sorted by namespace and
-	// name.
-	byName map[schema.GroupResource][]graph.Node
+	// byName has the numbers of those of types that were looked for by name, sorted by
+	// namespace and name.
+	byName map[schema.GroupResource][]int32
 }
 
 func (r *Reader) index() *index {
 	if r.nodes == nil {
 		r.nodes = &index{
-			ranges: graph.RangesOf(r.places),
-			ofType: map[schema.GroupResource][]graph.Node{}, inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]graph.Node{},
+			ranges:      graph.RangesOf(r.places),
+			inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]int32{},
 		}
 	}
 	return r.nodes
@@ -46,26 +45,39 @@ func (r *Reader) places(yield func(*graph.Resource, string) bool) {
 	}
 }
 
-// listed returns the list with the key, which is made when it is first asked for: of the
-// objects with these numbers, but for those that are gone.
-func listed[K comparable](r *Reader, lists map[K][]graph.Node, key K, numbers iter.Seq[int32]) []graph.Node {
-	all, known := lists[key]
-	if !known {
+func (r *Reader) at(i int32) graph.Node { return r.source.Graph.At(int(i)) }
+
+// left returns the objects with the numbers, but for those that are gone.
+func (r *Reader) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
+	return func(yield func(graph.Node) bool) {
 		for i := range numbers {
-			if n := r.source.Graph.At(int(i)); r.source.Gone == nil || !r.gone(n.UID()) {
-				all = append(all, n)
+			if n := r.at(i); (r.source.Gone == nil || !r.gone(n.UID())) && !yield(n) {
+				return
 			}
 		}
-		lists[key] = all
 	}
-	return all
 }
 
-// Instances returns the objects of a type by their metadata, those that are gone
-// left out.
-func (r *Reader) Instances(resource schema.GroupResource) []graph.Node {
-	x := r.index()
-	return listed(r, x.ofType, resource, x.ranges.OfType(resource))
+// Instances goes over the objects of a type by their metadata, in the order of the graph, those
+// that are gone left out.
+func (r *Reader) Instances(resource schema.GroupResource) iter.Seq[graph.Node] {
+	return r.left(r.index().ranges.OfType(resource))
+}
+
+// Count returns the number of the Instances.
+func (r *Reader) Count(resource schema.GroupResource) (number int) {
+	for range r.Instances(resource) {
+		number++
+	}
+	return number
+}
+
+// NoneOf reports whether there is provably no object of a type.
+func (r *Reader) NoneOf(resource schema.GroupResource) bool {
+	for range r.Instances(resource) {
+		return false
+	}
+	return r.Covers(resource, "", "")
 }
 
 // OfTypes returns the objects of the types that are wanted, as Instances does, in the order
@@ -74,7 +86,7 @@ func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 	var found []graph.Node
 	for resource := range r.index().ranges.Types() {
 		if wanted(resource) {
-			found = append(found, r.Instances(resource.GroupResource())...)
+			found = slices.AppendSeq(found, r.Instances(resource.GroupResource()))
 		}
 	}
 	slices.SortFunc(found, graph.Node.Compare)
@@ -96,27 +108,38 @@ func (r *Reader) Named(resource schema.GroupResource, namespace, name string) []
 
 // between returns the objects of a type that are equal to what is looked for.
 func (r *Reader) between(resource schema.GroupResource, compare func(graph.Node) int) []graph.Node {
+	all := r.byName(resource)
+	from := sort.Search(len(all), func(i int) bool { return compare(r.at(all[i])) >= 0 })
+	to := from + sort.Search(len(all)-from, func(i int) bool { return compare(r.at(all[from+i])) > 0 })
+	return slices.Collect(r.left(slices.Values(all[from:to])))
+}
+
+// byName returns the numbers of the objects of a type, sorted by namespace and name.
+func (r *Reader) byName(resource schema.GroupResource) []int32 {
 	all, known := r.index().byName[resource]
 	if !known {
-		all = r.Instances(resource)
-		order := func(a, b graph.Node) int {
+		all = slices.Collect(r.index().ranges.OfType(resource))
+		order := func(i, j int32) int {
+			a, b := r.at(i), r.at(j)
 			return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 		}
 		if !slices.IsSortedFunc(all, order) { // it is, but for types with two kinds
-			all = slices.Clone(all)
 			slices.SortStableFunc(all, order)
 		}
 		r.index().byName[resource] = all
 	}
-	from := sort.Search(len(all), func(i int) bool { return compare(all[i]) >= 0 })
-	to := from + sort.Search(len(all)-from, func(i int) bool { return compare(all[from+i]) > 0 })
-	return all[from:to]
+	return all
 }
 
 // In returns what is in a namespace, as Instances does.
 func (r *Reader) In(namespace string) []graph.Node {
 	x := r.index()
-	return listed(r, x.inNamespace, namespace, x.ranges.InNamespace(namespace))
+	all, known := x.inNamespace[namespace]
+	if !known {
+		all = slices.Collect(r.left(x.ranges.InNamespace(namespace)))
+		x.inNamespace[namespace] = all
+	}
+	return all
 }
 
 // Covers reports whether an object with these coordinates that is not among the

@@ -387,7 +387,7 @@ func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, 
 func (r *Reader) readClaimants(namespace string) {
 	namespaces := []string{namespace}
 	if len(r.claimants) > 1 {
-		for _, n := range r.Instances(Claims.GroupResource()) {
+		for n := range r.Instances(Claims.GroupResource()) {
 			if next := n.Namespace(); len(namespaces) < aheadOf && next > namespace && n.BeingDeleted() && next != namespaces[len(namespaces)-1] {
 				namespaces = append(namespaces, next)
 			}
