@@ -117,12 +117,12 @@ func (s *state) item(n number) *item {
 	if !ok || node.Virtual() {
 		return nil
 	}
-	o := node.Object()
+	o := node.Unlabelled()
 	if o.UID == "" {
 		return nil
 	}
 	it := &item{
-		number: n, object: *o, beingDeleted: node.BeingDeleted(), deletingDependents: node.DeletingDependents(),
+		number: n, object: o, beingDeleted: node.BeingDeleted(), deletingDependents: node.DeletingDependents(),
 		orphaned: o.OrphaningDependents(), had: s.distinctOwners(o.OwnerReferences),
 	}
 	if names := s.graph.Snapshot().Ambiguous(o.UID); names != nil {

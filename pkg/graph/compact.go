@@ -239,6 +239,35 @@ func (b *block) version(slot int) string {
 
 // object makes an Object of a record. Its text is shared with the block.
 func (b *block) object(slot int) Object {
+	o := b.unlabelled(slot)
+	if first := b.firstLabel(slot); first != 0 {
+		o.Labels = maps.Collect(b.labelsFrom(first))
+	}
+	return o
+}
+
+// firstLabel returns where the labels begin, 0 when there are none.
+func (b *block) firstLabel(slot int) uint32 {
+	if r := &b.records[slot]; r.extra != 0 {
+		return b.extras[r.extra-1].labels
+	}
+	return 0
+}
+
+// label returns the value of a label, empty when there is none.
+func (b *block) label(slot int, key string) string {
+	if first := b.firstLabel(slot); first != 0 {
+		for k, value := range b.labelsFrom(first) {
+			if k == key {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// unlabelled is object without the labels.
+func (b *block) unlabelled(slot int) Object {
 	r := &b.records[slot]
 	o := Object{
 		Resource:          b.resource(slot),
@@ -253,18 +282,13 @@ func (b *block) object(slot int) Object {
 	if r.extra == 0 {
 		return o
 	}
-	b.addExtra(&o, b.extras[r.extra-1])
+	if x := b.extras[r.extra-1]; x.details != 0 {
+		b.addDetails(&o, &b.details[x.details-1])
+	}
 	return o
 }
 
-func (b *block) addExtra(o *Object, x extra) {
-	if x.labels != 0 {
-		o.Labels = maps.Collect(b.labelsFrom(x.labels))
-	}
-	if x.details == 0 {
-		return
-	}
-	d := &b.details[x.details-1]
+func (b *block) addDetails(o *Object, d *details) {
 	o.DeletionTimestamp, o.DeletionGracePeriodSeconds = d.deletion, d.grace
 	if d.creation != nil {
 		o.CreationTimestamp = *d.creation

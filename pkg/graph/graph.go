@@ -334,6 +334,16 @@ func (n Node) object() Object {
 	return b.object(slot)
 }
 
+// Unlabelled returns the object as Object does, without its labels, which would take more
+// room than the rest of it.
+func (n Node) Unlabelled() Object {
+	if n.Virtual() {
+		return *n.virtual()
+	}
+	b, slot := n.place()
+	return b.unlabelled(slot)
+}
+
 // Virtual reports whether the node is known from owner references alone.
 func (n Node) Virtual() bool { return int(n.index) >= len(n.graph.order) }
 

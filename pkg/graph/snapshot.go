@@ -260,8 +260,15 @@ func (s *Snapshot) Object(uid types.UID) (Object, bool) {
 	return s.object(h), true
 }
 
-// At returns the object that the handle stands for, as Object has it.
-func (s *Snapshot) At(h Handle) Object { return s.object(h) }
+// Unlabelled returns the object that the handle stands for as Object has it, without its
+// labels.
+func (s *Snapshot) Unlabelled(h Handle) Object { return s.blocks[h.block()].unlabelled(h.slot()) }
+
+// Label returns a label of the object that the handle stands for, empty when it has none of
+// that key.
+func (s *Snapshot) Label(h Handle, key string) string {
+	return s.blocks[h.block()].label(h.slot(), key)
+}
 
 // ResourceVersion returns that of the object with the UID, as Object has it.
 func (s *Snapshot) ResourceVersion(uid types.UID) (string, bool) {

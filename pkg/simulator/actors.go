@@ -161,7 +161,7 @@ func (s *Server) start() {
 	s.started = true
 	x := s.ensureIndex()
 	for _, i := range x.terminating {
-		o := s.snapshot.At(x.objects[i])
+		o := s.snapshot.Unlabelled(x.objects[i])
 		s.written(&o)
 	}
 	s.startPodGC()

@@ -74,12 +74,13 @@ func (s *Server) overdue(o *graph.Object) string {
 
 // comesBack says who creates a removed object anew; empty when nobody does.
 func (s *Server) comesBack(o *graph.Object) string {
+	h, _ := s.snapshot.Handle(o.UID) // there are no others
 	switch {
 	case is(o, namespaceResource) && o.Name == "kube-node-lease":
 		return "recreated by kube-apiserver"
-	case o.Labels[bootstrapLabel] == "rbac-defaults":
+	case s.snapshot.Label(h, bootstrapLabel) == "rbac-defaults":
 		return "recreated when a kube-apiserver starts"
-	case o.Labels[automanagedLabel] != "":
+	case s.snapshot.Label(h, automanagedLabel) != "":
 		return "recreated by kube-apiserver"
 	case o.Namespace == "":
 		return ""

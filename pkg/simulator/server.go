@@ -231,9 +231,9 @@ func (s *Server) look(uid types.UID) (o graph.Object, gone, known bool) {
 func (s *Server) at(h graph.Handle) (o graph.Object, gone bool) {
 	switch t := s.objects.Get(h); t {
 	case nil:
-		return s.snapshot.At(h), false
+		return s.snapshot.Unlabelled(h), false
 	case goneAsRead:
-		return s.snapshot.At(h), true
+		return s.snapshot.Unlabelled(h), true
 	default:
 		return t.Object, t.gone
 	}
