@@ -170,7 +170,8 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, group *errgr
 // listPodFacts calls keep with the pods of a namespace, as far as they can be read, with
 // some of them maybe twice.
 func (r *Reader) listPodFacts(ctx context.Context, namespace string, keep func(*corev1.Pod)) error {
-	return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("pods"), "Pod", namespace, func() {}, func(o runtime.Object) error {
+	pods := &graph.Resource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true}
+	return r.eachTyped(ctx, pods, namespace, notFacts, func() {}, func(o runtime.Object) error {
 		keep(o.(*corev1.Pod))
 		return nil
 	})

@@ -469,6 +469,10 @@ type schedule struct {
 	ready *sync.Cond
 	fresh []*listing
 	begun []*listing
+	// last come after the others, unless wanted, which is asked again and again, says that
+	// they are.
+	last   []*listing
+	wanted func(*listing) bool
 	// busy counts the lists that are being read, onward those of them that were
 	// begun before.
 	busy, onward int
@@ -476,16 +480,20 @@ type schedule struct {
 	inFlight int
 }
 
-// newSchedule returns the schedule of lists, of which those of some types come last.
-func newSchedule(work []*listing, inFlight int, last []schema.GroupVersionResource) *schedule {
-	s := &schedule{fresh: slices.Clone(work), inFlight: inFlight}
-	rank := func(l *listing) int {
+// newSchedule returns the schedule of lists, of which those of some types come last as long
+// as they are not wanted.
+func newSchedule(work []*listing, inFlight int, last []schema.GroupVersionResource, wanted func(*listing) bool) *schedule {
+	s := &schedule{inFlight: inFlight, wanted: wanted}
+	for _, l := range work {
 		if slices.Contains(last, l.resource.GroupVersionResource) {
-			return len(usuallyLarge) + 1
+			s.last = append(s.last, l)
+		} else {
+			s.fresh = append(s.fresh, l)
 		}
-		return l.sizeRank()
 	}
-	slices.SortStableFunc(s.fresh, func(a, b *listing) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, lists := range [][]*listing{s.fresh, s.last} {
+		slices.SortStableFunc(lists, func(a, b *listing) int { return cmp.Compare(a.sizeRank(), b.sizeRank()) })
+	}
 	s.ready = sync.NewCond(&s.mu)
 	return s
 }
@@ -495,7 +503,7 @@ func newSchedule(work []*listing, inFlight int, last []schema.GroupVersionResour
 func (s *schedule) take() *listing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.fresh) == 0 && len(s.begun) == 0 && s.busy > 0 {
+	for s.admit(); len(s.fresh) == 0 && len(s.begun) == 0 && s.busy > 0; s.admit() {
 		s.ready.Wait()
 	}
 	if len(s.fresh) == 0 && len(s.begun) == 0 {
@@ -509,6 +517,14 @@ func (s *schedule) take() *listing {
 	l := s.fresh[0]
 	s.fresh = s.fresh[1:]
 	return l
+}
+
+// admit lets those that come last come next when they are wanted, or when no other is left
+// to begin.
+func (s *schedule) admit() {
+	if len(s.last) > 0 && (len(s.fresh) == 0 || s.wanted(s.last[0])) {
+		s.fresh, s.last = append(s.last, s.fresh...), nil
+	}
 }
 
 // longest takes the list with most left out of those that were begun.

@@ -215,7 +215,7 @@ func TestLongestListsFirst(t *testing.T) {
 		s.done(l, l.remaining > 0, others)
 		return name
 	}
-	s := newSchedule(work, listsInFlight, nil)
+	s := newSchedule(work, listsInFlight, nil, nil)
 	a, b, c := s.take(), s.take(), s.take() // three readers
 	got := []string{read(s, a), read(s, b), read(s, c)}
 	a, b, c = s.take(), s.take(), s.take()
@@ -229,6 +229,32 @@ func TestLongestListsFirst(t *testing.T) {
 	}
 }
 
+// What comes last comes next as soon as it is wanted, or when nothing else is left to begin.
+func TestWantedListsNext(t *testing.T) {
+	late := func(name string) schema.GroupVersionResource { return schema.GroupVersionResource{Resource: name} }
+	for wantedAt, want := range map[int]string{
+		0: "deployments daemonsets pods secrets widgets",
+		2: "pods secrets deployments daemonsets widgets",
+		9: "pods secrets widgets deployments daemonsets",
+	} {
+		var work []*listing
+		for _, name := range []string{"daemonsets", "widgets", "deployments", "secrets", "pods"} {
+			work = append(work, &listing{resource: &graph.Resource{GroupVersionResource: late(name)}})
+		}
+		work[2].resource.Group = "apps"
+		var got []string
+		s := newSchedule(work, listsInFlight, []schema.GroupVersionResource{late("daemonsets"), work[2].resource.GroupVersionResource},
+			func(l *listing) bool { return l == work[2] && len(got) >= wantedAt })
+		for l := s.take(); l != nil; l = s.take() {
+			got = append(got, l.resource.Resource)
+			s.done(l, false, nil)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("wanted after %d: got %s, want %s", wantedAt, strings.Join(got, " "), want)
+		}
+	}
+}
+
 // However many take lists at once, each page is read once, and none waits for
 // ever.
 func TestScheduleIsShared(t *testing.T) {
@@ -236,7 +262,7 @@ func TestScheduleIsShared(t *testing.T) {
 	for range 20 {
 		work = append(work, &listing{resource: &graph.Resource{}, remaining: 5})
 	}
-	s := newSchedule(work, listsInFlight, nil)
+	s := newSchedule(work, listsInFlight, nil, nil)
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	pages := 0

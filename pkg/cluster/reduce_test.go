@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -131,6 +132,40 @@ func TestHeavyFields(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// What is left out of a pod before its facts are taken changes none of them.
+func TestNotFacts(t *testing.T) {
+	spec := strings.ReplaceAll(fullPodSpec, "CONTAINER", fullContainer)
+	for _, change := range []string{"", "volumes", "nodeName", "terminationGracePeriodSeconds"} {
+		full := decoded(t, `{"metadata":{"name":"o","namespace":"s","uid":"u","annotations":{"kubernetes.io/config.mirror":"x"},"labels":{"a":"b"},
+			"finalizers":["f"],"ownerReferences":[{"name":"n"}],"managedFields":[{"manager":"m"}]},"spec":`+spec+`,
+			"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"c"}],"podIPs":[{"ip":"10.0.0.1"}]}}`)
+		if change == "volumes" {
+			claims := []any{
+				map[string]any{"name": "a", "persistentVolumeClaim": map[string]any{"claimName": "data"}},
+				map[string]any{"name": "b", "ephemeral": map[string]any{"volumeClaimTemplate": map[string]any{}}},
+			}
+			if err := unstructured.SetNestedSlice(full.Object, claims, "spec", "volumes"); err != nil {
+				t.Fatal(err)
+			}
+		} else if change != "" {
+			unstructured.RemoveNestedField(full.Object, "spec", change)
+		}
+		pod := typed(t, corev1.SchemeGroupVersion.WithKind("Pod"), full.Object).(*corev1.Pod)
+		message, err := pod.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		light, _ := notFacts.From(message, nil)
+		var got corev1.Pod
+		if err := got.Unmarshal(light); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(factsOf(pod), factsOf(&got)); diff != "" || len(light) > len(message)/2 || got.UID != pod.UID {
+			t.Errorf("without %q: %d of %d bytes (-want +got):\n%s", change, len(light), len(message), diff)
+		}
 	}
 }
 

@@ -42,9 +42,10 @@ type Scope struct {
 	// still being read, by several goroutines at once; nil is for nobody. What the object
 	// points to is good until it returns.
 	Terminating func(*graph.Object)
-	// Whole are types of which whole objects may be wanted. When the list of one, of all
-	// namespaces, is about to be read, which is as late as possible, Taker is asked who takes
-	// them: nil for nobody. What is read for both is read once.
+	// Whole are types of which whole objects may be wanted. Their lists are read after all
+	// others, unless Taker, which is asked now and then, says before that somebody takes those
+	// of the first: nil is for nobody. When such a list, of all namespaces, is about to be read
+	// it is asked who does. What is read for both is read once.
 	Whole []schema.GroupVersionResource
 	Taker func(schema.GroupVersionResource) Taker
 }
@@ -136,7 +137,7 @@ func (r *Reader) list(ctx context.Context, work []*listing, scope Scope) {
 	}
 	var group sync.WaitGroup
 	inFlight := r.inFlight(work)
-	s := newSchedule(work, inFlight, scope.Whole)
+	s := newSchedule(work, inFlight, scope.Whole, func(l *listing) bool { return scope.Taker(l.resource.GroupVersionResource) != nil })
 	quiet := &silence{answers: func() bool { return ctx.Err() != nil || r.listsAnything(ctx) }}
 	for range min(inFlight, len(work)) {
 		group.Go(func() {

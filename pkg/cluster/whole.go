@@ -51,14 +51,20 @@ func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersio
 // EachTyped is EachMentioning for all objects of one of Kubernetes' own types, in Go's. What
 // no explanation looks at is left out.
 func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error {
+	return r.eachTyped(ctx, &graph.Resource{GroupVersionResource: resource, Kind: kind}, namespace, nil, begin, yield)
+}
+
+// eachTyped is EachTyped without certain fields of the objects where they come in protobuf;
+// nil is for those of which nobody asks.
+func (r *Reader) eachTyped(ctx context.Context, resource *graph.Resource, namespace string, drop wire.Drop, begin func(), yield func(runtime.Object) error) error {
 	p := r.newPageReader(nil)
-	p.accept = acceptTyped
+	p.accept, p.whole.drop = acceptTyped, drop
 	p.begin = func(*listing) { begin() }
 	p.decode = func(l *listing, body io.Reader) (wire.List, error) {
 		return p.whole.decode(&p.decoder, body, l.resource, func(_ []byte, _ bool, o runtime.Object) error { return p.handed(yield(o)) })
 	}
 	begin()
-	return p.all(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource, Kind: kind}, namespace: namespace})
+	return p.all(ctx, &listing{resource: resource, namespace: namespace})
 }
 
 // acceptTyped asks for objects of Kubernetes' own types as they are.
@@ -87,12 +93,19 @@ func (p *pageReader) decodeBoth(l *listing, body io.Reader, add func(*graph.Obje
 }
 
 // wholeDecoder decodes lists of whole objects, one after the other.
-type wholeDecoder struct{ buffer []byte }
+type wholeDecoder struct {
+	// drop is left out of objects before they are decoded; nil is for their heavyFields.
+	drop   wire.Drop
+	buffer []byte
+}
 
 // decode calls each for every object of a list of the type, as it came, packed or in JSON, and
 // decoded, but for what no explanation looks at.
 func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.Resource, each func(text []byte, packed bool, o runtime.Object) error) (wire.List, error) {
-	kind, drop := of.GroupVersionKind(), heavyFields[of.GroupResource()]
+	kind, drop := of.GroupVersionKind(), d.drop
+	if drop == nil {
+		drop = heavyFields[of.GroupResource()]
+	}
 	add := func(text []byte, packed bool, unpack func(into runtime.Object) error) error {
 		o, err := scheme.Scheme.New(kind)
 		if err == nil {

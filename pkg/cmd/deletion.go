@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -195,11 +196,13 @@ func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresig
 	for _, n := range decisive {
 		readAhead(j.workloads, n.Finalizers())
 	}
-	j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j.graph, decisive))
-	now := j.session.reader.Now(ctx)
-	world := preview.World{
-		Graph: j.graph, Now: now, ControllerManager: j.session.reader.ControllerManagerAlive(ctx, now), Server: j.session.reader.Server(ctx),
-	}
+	world := preview.World{Graph: j.graph}
+	var reads sync.WaitGroup
+	reads.Go(func() { j.snapshot.Facts = j.session.reader.Facts(ctx, withFacts(j.graph, decisive)) })
+	reads.Go(func() { world.Server = j.session.reader.Server(ctx) })
+	world.Now = j.session.reader.Now(ctx)
+	world.ControllerManager = j.session.reader.ControllerManagerAlive(ctx, world.Now)
+	reads.Wait()
 	j.managed = world.ControllerManager
 	p, err := preview.Make(ctx, &j.Job, world)
 	if err != nil {

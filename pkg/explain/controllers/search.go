@@ -94,6 +94,11 @@ type Search struct {
 	states map[graph.Identity]State
 }
 
+// searched are the lists that every search looks at.
+var searched = []schema.GroupVersionResource{
+	clusterRoles, roles, clusterRoleBindings, roleBindings, evidence.ValidatingWebhooks, evidence.MutatingWebhooks,
+}
+
 // Search looks for the controller of a finalizer on objects of n's type, once:
 // a number of lists that does not depend on how many objects there are.
 func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) *Search {
@@ -108,6 +113,7 @@ func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) 
 	}
 	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string][]*Workload{}, states: map[graph.Identity]State{}}
 	f.searches[key] = s
+	f.evidence.ListTogether(searched...)
 	s.groups, s.own = f.groupsOf(s)
 	f.managersOf(s, n)
 	found := map[graph.Identity]*Candidate{}
@@ -229,6 +235,7 @@ func (f *Finder) readManagers(s *Search, sample []graph.Node) {
 			on[manager] = n.Identity()
 		}
 	}
+	f.evidence.Together(sample)
 	for _, n := range sample {
 		full, err := f.evidence.Whole(n)
 		if err != nil {

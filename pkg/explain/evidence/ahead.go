@@ -38,7 +38,33 @@ func (r *Reader) ahead(n graph.Node) {
 	if r.asked[of]++; r.asked[of] == 1 {
 		return
 	}
-	places := r.unreadAfter(n, r.counts().deleted[of.resource])
+	r.readEarly(r.unreadAfter(n, r.counts().deleted[of.resource]))
+}
+
+// Together reads the whole of several nodes at once, for who is about to ask for each by
+// Whole.
+func (r *Reader) Together(nodes []graph.Node) {
+	if r.whole != nil {
+		r.whole.Together(nodes)
+		return
+	}
+	var places []place
+	for _, n := range nodes {
+		if !r.many(alikeOf(n)) && !r.hasRead(placeOf(n)) {
+			places = append(places, placeOf(n))
+		}
+	}
+	r.readEarly(places)
+}
+
+// hasRead reports whether an object was read, maybe early.
+func (r *Reader) hasRead(p place) bool {
+	_, known := r.objects[p]
+	_, early := r.early[p]
+	return known || early
+}
+
+func (r *Reader) readEarly(places []place) {
 	readings := make([]reading, len(places))
 	var group sync.WaitGroup
 	for i, p := range places {
@@ -47,6 +73,32 @@ func (r *Reader) ahead(n graph.Node) {
 	group.Wait()
 	for i, p := range places {
 		r.early[p] = readings[i]
+	}
+}
+
+// ListTogether lists the whole objects of several resources everywhere, all at once, for who
+// is about to ask for each by List.
+func (r *Reader) ListTogether(resources ...schema.GroupVersionResource) {
+	if r.whole != nil {
+		r.whole.ListTogether(resources...)
+		return
+	}
+	var places []place
+	for _, resource := range resources {
+		p := place{resource: resource}
+		_, known := r.lists[p]
+		if _, early := r.earlyLists[p]; !known && !early {
+			places = append(places, p)
+		}
+	}
+	lists := make([]listing, len(places))
+	var group sync.WaitGroup
+	for i, p := range places {
+		group.Go(func() { lists[i] = r.readList(p) })
+	}
+	group.Wait()
+	for i, p := range places {
+		r.earlyLists[p] = lists[i]
 	}
 }
 
@@ -59,10 +111,7 @@ func (r *Reader) unreadAfter(n graph.Node, nodes []graph.Node) []place {
 		if len(places) == aheadOf {
 			break
 		}
-		p := placeOf(next)
-		_, known := r.objects[p]
-		_, read := r.early[p]
-		if !known && !read && slices.Equal(next.Finalizers(), n.Finalizers()) {
+		if p := placeOf(next); !r.hasRead(p) && slices.Equal(next.Finalizers(), n.Finalizers()) {
 			places = append(places, p)
 		}
 	}

@@ -76,6 +76,8 @@ type Reader struct {
 	early map[place]reading
 	asked map[family]int
 	lists map[place]listing
+	// earlyLists are those that were read before they are asked for.
+	earlyLists map[place]listing
 	// claimants are the pods with claims, by namespace.
 	claimants map[string]listing
 	// indexes finds objects in lists.
@@ -95,7 +97,7 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{}, lists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
+		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{}, lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -356,7 +358,7 @@ func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([
 		if r.whole != nil {
 			l.items, l.err = r.whole.List(resource, namespace)
 		} else {
-			l.items, l.err = r.source.Cluster.List(r.ctx, resource, namespace)
+			l = r.readList(p)
 		}
 		if r.source.Gone != nil {
 			l.items = slices.DeleteFunc(slices.Clone(l.items), func(o unstructured.Unstructured) bool { return r.gone(o.GetUID()) })
@@ -365,6 +367,15 @@ func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([
 		r.note(p, l.err)
 	}
 	return l.items, l.err
+}
+
+// readList returns a list that was read early, or reads it.
+func (r *Reader) readList(p place) listing {
+	l, read := r.earlyLists[p]
+	if !read {
+		l.items, l.err = r.source.Cluster.List(r.ctx, p.resource, p.namespace)
+	}
+	return l
 }
 
 // PodsWithClaims lists the pods of a namespace that have volumes which are claims, and
