@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -76,6 +77,7 @@ func readAhead(w *controllers.Workloads, finalizers []string) {
 // an object in deletion that concerns the command has a finalizer of somebody who is looked
 // for among them.
 func alongside(scope *cluster.Scope, w *controllers.Workloads, concerns func(*graph.Object) bool) {
+	go finalizers.Builtin() // which takes a while the first time, and now the server is waited for
 	scope.Terminating = func(o *graph.Object) {
 		if concerns(o) && foresight.Foreign(o.Finalizers) {
 			w.Want()
