@@ -50,6 +50,12 @@ func (w *world) Read(_ context.Context, resource schema.GroupVersionResource, na
 }
 
 func (w *world) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.list(resource, namespace), nil
+}
+
+func (w *world) list(resource schema.GroupVersionResource, namespace string) []unstructured.Unstructured {
 	w.asked = append(w.asked, fmt.Sprintf("list %s/%s", resource.Resource, namespace))
 	var items []unstructured.Unstructured
 	for key, o := range w.objects {
@@ -57,14 +63,14 @@ func (w *world) List(_ context.Context, resource schema.GroupVersionResource, na
 			items = append(items, *o)
 		}
 	}
-	return items, nil
+	return items
 }
 
-func (w *world) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+func (w *world) EachMentioning(_ context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
 	begin()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	items, err := w.List(ctx, resource, namespace)
+	items, err := w.list(resource, namespace), error(nil)
 	if w.failing == resource.Resource+"/"+namespace {
 		err = errors.New("broken")
 	}
@@ -77,11 +83,11 @@ func (w *world) EachMentioning(ctx context.Context, resource schema.GroupVersion
 	return err
 }
 
-func (w *world) EachTyped(ctx context.Context, resource schema.GroupVersionResource, _, namespace string, begin func(), yield func(runtime.Object) error) error {
+func (w *world) EachTyped(_ context.Context, resource schema.GroupVersionResource, _, namespace string, begin func(), yield func(runtime.Object) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	begin()
-	items, err := w.List(ctx, resource, namespace)
+	items, err := w.list(resource, namespace), error(nil)
 	if w.failing == resource.Resource+"/"+namespace {
 		err = errors.New("broken")
 	}
@@ -184,6 +190,46 @@ func TestWholeAhead(t *testing.T) {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o5") {
+		t.Errorf("unread: %q", unread)
+	}
+}
+
+// What somebody is about to ask for one after the other is read at once, and once. That some
+// of it could not be read is said when it is asked for.
+func TestTogether(t *testing.T) {
+	w, g := crowd(configMaps, 5)
+	w.failing = "configmaps/shop/o3"
+	nodes := slices.Collect(g.Nodes())
+	whole := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Now: now})
+	r := whole.Without(func(uid types.UID) bool { return uid == "o4" })
+	_, _ = r.Whole(nodes[0])
+	for range 2 {
+		r.Together(nodes)
+		r.ListTogether(evidence.Pods, evidence.CRDs)
+	}
+	if unread := slices.Concat(r.Unread(), whole.Unread()); len(unread) != 0 {
+		t.Errorf("unread before anything is asked for: %q", unread)
+	}
+	for i, n := range nodes {
+		if full, err := r.Whole(n); (err != nil) != (i >= 3) || err == nil && full.GetUID() != n.UID() {
+			t.Errorf("%s: %v, error %v", n.Name(), full, err)
+		}
+	}
+	w.failing = "pods/"
+	for _, resource := range []schema.GroupVersionResource{evidence.Pods, evidence.CRDs} {
+		if _, err := r.List(resource, ""); err != nil {
+			t.Errorf("%s was asked for again: %v", resource.Resource, err)
+		}
+	}
+	want := []string{
+		"get configmaps/shop/o0", "get configmaps/shop/o1", "get configmaps/shop/o2", "get configmaps/shop/o3", "get configmaps/shop/o4",
+		"list customresourcedefinitions/", "list pods/",
+	}
+	slices.Sort(w.asked) // several at once
+	if diff := cmp.Diff(want, w.asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o3") {
 		t.Errorf("unread: %q", unread)
 	}
 }
