@@ -32,16 +32,29 @@ var heavyFields = func() map[schema.GroupResource]wire.Drop {
 	spec := wire.Drop{
 		2: container, 14: wire.Whole, 15: wire.Whole, 18: wire.Whole, 20: container, 22: wire.Whole, 23: wire.Whole, 26: wire.Whole, 33: wire.Whole,
 	}
-	ofTemplate := slices.Clone(spec)
-	ofTemplate[1], ofTemplate[20] = wire.Whole, wire.Whole // volumes, initContainers
-	template, meta := wire.Drop{2: ofTemplate}, wire.Drop{17: wire.Whole}
+	ofContainer := and(container, 5, 13, 14, 20, 21, 23, 24, 25) // workingDir, terminationMessage*, imagePullPolicy, devices, what becomes of it
+	// volumes, initContainers, whatever says where and how the pod runs
+	ofSpec := and(spec, 1, 3, 4, 5, 6, 7, 9, 10, 16, 17, 19, 20, 24, 28, 29, 31, 32, 34, 36, 38, 39, 40, 41)
+	ofSpec[2] = ofContainer
+	template := wire.Drop{2: ofSpec}
+	meta := and(nil, 2, 4, 6, 13, 14, 17) // generateName, selfLink, resourceVersion, ownerReferences, finalizers, managedFields
 	return map[schema.GroupResource]wire.Drop{
 		{Resource: "pods"}:                        {2: spec},
-		{Group: "apps", Resource: "deployments"}:  {1: meta, 2: {3: template}},
-		{Group: "apps", Resource: "statefulsets"}: {1: meta, 2: {3: template, 4: wire.Whole}, 3: wire.Whole},
-		{Group: "apps", Resource: "daemonsets"}:   {1: meta, 2: {2: template}},
+		{Group: "apps", Resource: "deployments"}:  {1: meta, 2: and(wire.Drop{3: template}, 4, 6, 9)},
+		{Group: "apps", Resource: "statefulsets"}: {1: meta, 2: and(wire.Drop{3: template}, 4, 5, 6, 7, 8, 10, 11), 3: wire.Whole},
+		{Group: "apps", Resource: "daemonsets"}:   {1: meta, 2: and(wire.Drop{2: template}, 3, 6), 3: and(nil, 9, 10)},
 	}
 }()
+
+// and returns a Drop that leaves out the fields with the numbers, too.
+func and(d wire.Drop, numbers ...int) wire.Drop {
+	more := make(wire.Drop, max(len(d), slices.Max(numbers)+1))
+	copy(more, d)
+	for _, number := range numbers {
+		more[number] = wire.Whole
+	}
+	return more
+}
 
 // notFacts are fields of a pod of which factsOf takes nothing, as heavyFields has them: nearly
 // all of what a pod is.

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,14 @@ const fullContainer = `{
 func TestHeavyFields(t *testing.T) {
 	spec := strings.ReplaceAll(fullPodSpec, "CONTAINER", fullContainer)
 	meta := `{"name":"o","namespace":"s","uid":"u","generation":2,"labels":{"a":"b"},"annotations":{"a":"b"},"finalizers":["f"],"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}],"managedFields":[{"manager":"m"}]}`
+	ofWorkloads := []string{"metadata.managedFields", "metadata.ownerReferences", "metadata.finalizers", "spec.template.spec"}
+	for field := range decoded(t, spec).Object {
+		if field != "serviceAccountName" && field != "containers" && field != "hostNetwork" && field != "hostPID" && field != "priority" {
+			ofWorkloads = append(ofWorkloads, "spec.template.spec."+field)
+		}
+	}
+	slices.Sort(ofWorkloads) // the pod's spec comes before its fields
+	ofWorkloads = slices.Clip(ofWorkloads)
 	for _, test := range []struct {
 		kind, object string
 		heavy        []string
@@ -94,11 +103,11 @@ func TestHeavyFields(t *testing.T) {
 			[]string{"spec"}},
 		{"Deployment", `{"metadata":` + meta + `,"spec":{"replicas":2,"paused":true,"selector":{"matchLabels":{"a":"b"}},"strategy":{"type":"Recreate"},"template":{"metadata":{"labels":{"a":"b"}},"spec":` + spec + `}},
 			"status":{"observedGeneration":2,"conditions":[{"type":"ReplicaFailure","status":"True","reason":"r","message":"m"}]}}`,
-			[]string{"metadata.managedFields", "spec.template.spec", "spec.template.spec.volumes", "spec.template.spec.initContainers"}},
+			append(ofWorkloads, "spec.strategy")},
 		{"StatefulSet", `{"metadata":` + meta + `,"spec":{"replicas":2,"serviceName":"x","selector":{"matchLabels":{"a":"b"}},"volumeClaimTemplates":[{"metadata":{"name":"x"}}],"template":{"metadata":{"labels":{"a":"b"}},"spec":` + spec + `}},"status":{"replicas":2}}`,
-			[]string{"metadata.managedFields", "spec.volumeClaimTemplates", "status", "spec.template.spec", "spec.template.spec.volumes", "spec.template.spec.initContainers"}},
+			append(ofWorkloads, "spec.volumeClaimTemplates", "spec.serviceName", "status")},
 		{"DaemonSet", `{"metadata":` + meta + `,"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},"spec":` + spec + `}},"status":{"desiredNumberScheduled":3,"observedGeneration":2}}`,
-			[]string{"metadata.managedFields", "spec.template.spec", "spec.template.spec.volumes", "spec.template.spec.initContainers"}},
+			ofWorkloads},
 	} {
 		t.Run(test.kind, func(t *testing.T) {
 			group := schema.GroupVersion{Group: "apps", Version: "v1"}
@@ -119,6 +128,9 @@ func TestHeavyFields(t *testing.T) {
 			}
 			if err != nil {
 				t.Fatal(err)
+			}
+			if containers, _, _ := unstructured.NestedFieldNoCopy(full.Object, "spec", "template", "spec", "containers"); containers != nil {
+				dropFromEach(containers, []string{"workingDir", "volumeDevices", "terminationMessagePath", "imagePullPolicy"})
 			}
 			for _, path := range test.heavy {
 				fields := strings.Split(path, ".")

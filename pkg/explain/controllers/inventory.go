@@ -62,7 +62,7 @@ type Taking struct {
 	workloads *Workloads
 	kind      int
 	list      workloadList
-	words     interner
+	words     *interner
 }
 
 // Taking returns what takes the workloads of the type. It returns nil if they are not wanted,
@@ -77,7 +77,7 @@ func (w *Workloads) Taking(resource schema.GroupVersionResource) *Taking {
 }
 
 // Begin drops what was taken.
-func (t *Taking) Begin() { t.list, t.words = workloadList{}, interner{} }
+func (t *Taking) Begin() { t.list, t.words = workloadList{}, newInterner() }
 
 // Take takes a workload. Of each it keeps what may be asked of any, and no more: there may be
 // tens of thousands. There is no error.
@@ -167,13 +167,27 @@ func (f *Finder) inventory() *inventory {
 	return f.running
 }
 
-// interner keeps one of each of the strings that repeat.
-type interner map[string]string
+// interner keeps one of each of what repeats.
+type interner struct {
+	words   map[string]string
+	origins map[origin]*origin
+}
 
-func (in interner) one(s string) string {
-	if known, ok := in[s]; ok {
+func newInterner() *interner { return &interner{map[string]string{}, map[origin]*origin{}} }
+
+func (in *interner) one(s string) string {
+	if known, ok := in.words[s]; ok {
 		return known
 	}
-	in[s] = s
+	in.words[s] = s
 	return s
+}
+
+func (in *interner) origin(o origin) *origin {
+	if known, ok := in.origins[o]; ok {
+		return known
+	}
+	kept := o // else every o would be made on the heap
+	in.origins[o] = &kept
+	return &kept
 }

@@ -33,7 +33,7 @@ func (f *Finder) byDefinition(s *Search, add adder) {
 			annotations := definition.GetAnnotations()
 			from := originOf(annotations[helmRelease], annotations[helmReleaseNamespace], definition.GetLabels())
 			for _, l := range f.inventory().workloads {
-				if what := from.installedWith(l.origin.Value()); what != "" {
+				if what := from.installedWith(*l.origin); what != "" {
 					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID.String() + " has the same " + what})
 				}
 			}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +37,7 @@ type Workload struct {
 	// made is when it was, and deleted when it is to be gone, nil when nobody deleted it.
 	made    time.Time
 	deleted *metav1.Time
-	origin  unique.Handle[origin]
+	origin  *origin
 	// failure is its condition ReplicaFailure, nil when it has none. nowhere: it is a
 	// DaemonSet that fits no node.
 	failure *evidence.Condition
@@ -117,7 +116,7 @@ func (l *Workload) labels() labels.Set {
 }
 
 // newWorkload takes what is needed from a workload, and nothing of any other object.
-func newWorkload(resource schema.GroupVersionResource, object runtime.Object, words interner) *Workload {
+func newWorkload(resource schema.GroupVersionResource, object runtime.Object, words *interner) *Workload {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
 		l := templated(resource, "Deployment", &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template, words)
@@ -140,19 +139,14 @@ func newWorkload(resource schema.GroupVersionResource, object runtime.Object, wo
 }
 
 // templated takes what all workloads have.
-func templated(resource schema.GroupVersionResource, kind string, m *metav1.ObjectMeta, replicas *int32, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, words interner) *Workload {
-	chooses, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		chooses = labels.Nothing()
-	}
-	from := originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels)
+func templated(resource schema.GroupVersionResource, kind string, m *metav1.ObjectMeta, replicas *int32, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, words *interner) *Workload {
 	l := &Workload{
 		ID: graph.Identity{
 			Resource:  graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: m.Namespace != ""},
 			Namespace: words.one(m.Namespace), Name: m.Name, UID: m.UID,
 		},
-		Replicas: 1, selector: words.one(chooses.String()), made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
-		origin:    unique.Make(from),
+		Replicas: 1, selector: words.one(selectorText(selector)), made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
+		origin:    words.origin(originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels)),
 		podLabels: words.one(labels.Set(template.Labels).String()), Account: accountIn(words.one(m.Namespace), &template.Spec),
 		programs: programs(&template.Spec), elsewhere: hasKubeconfig(&template.Spec),
 	}
@@ -164,6 +158,19 @@ func templated(resource schema.GroupVersionResource, kind string, m *metav1.Obje
 		l.programs[i] = words.one(name)
 	}
 	return l
+}
+
+// selectorText returns a selector as kubectl takes it, empty for one that chooses nothing.
+// Nearly all have nothing but labels, and to make a selector of those is dear.
+func selectorText(selector *metav1.LabelSelector) string {
+	if selector != nil && len(selector.MatchExpressions) == 0 {
+		return labels.Set(selector.MatchLabels).String()
+	}
+	chooses, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil {
+		return ""
+	}
+	return chooses.String()
 }
 
 // The annotations by which Helm names a release.
