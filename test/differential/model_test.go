@@ -79,6 +79,8 @@ type modelRef struct {
 	// subresource that is not there, and so the reference dangles; with other names it
 	// fails, and with .. also where there is no Namespace above (semantics J5).
 	unresolvable, impossible, nameless, strays bool
+	// leads: its kind and name are those of the object that has the UID.
+	leads bool
 	// own: its kind is one that the scenario defines.
 	own   bool
 	owner gctest.Owner
@@ -162,11 +164,11 @@ func newModelRef(stage *gctest.Stage, mapper meta.RESTMapper, o *gctest.Object, 
 	r.strays = ref.Name == "a/b" || ref.Name == ".." && namespace != ""
 	for j := range stage.Scenario.Objects {
 		other := &stage.Scenario.Objects[j]
+		called := err == nil && stage.Kind(other.Kind).GroupResource() == mapping.Resource.GroupResource() && stage.NameOf(other.Path) == ref.Name
 		if stage.UIDs[other.Path] == ref.UID {
-			r.uid = j
+			r.uid, r.leads = j, called
 		}
-		if err == nil && stage.Kind(other.Kind).GroupResource() == mapping.Resource.GroupResource() &&
-			stage.NamespaceOf(other.Path) == namespace && stage.NameOf(other.Path) == ref.Name {
+		if called && stage.NamespaceOf(other.Path) == namespace {
 			r.at = j
 		}
 	}
@@ -265,7 +267,35 @@ func (m *model) start(w world) []world {
 		}
 	}
 	if m.original {
-		worlds = m.halfSeen(worlds)
+		worlds = m.misplaced(m.halfSeen(worlds))
+	}
+	return worlds
+}
+
+// misplaced adds the worlds in which the garbage collector decides about an object without
+// namespace before it has seen it: it knows it from a reference of a dependent then, takes
+// it for one in the dependent's namespace, and looks for its owners there (garbagecollector/
+// graph_builder.go, addDependentToOwners; garbagecollector.go, isDangling).
+func (m *model) misplaced(worlds []world) []world {
+	for i, o := range m.objects {
+		if o.namespace != "" || !slices.ContainsFunc(o.refs, func(r modelRef) bool { return r.impossible }) {
+			continue
+		}
+		for _, dependent := range m.objects {
+			leads := slices.ContainsFunc(dependent.refs, func(r modelRef) bool { return r.uid == i && r.leads })
+			if !leads || dependent.namespace == "" {
+				continue
+			}
+			for _, w := range slices.Clone(worlds) {
+				before := w
+				if !w.objects[i].deleting {
+					m.decide(&w, i, dependent.namespace)
+				}
+				if w != before {
+					worlds = append(worlds, w)
+				}
+			}
+		}
 	}
 	return worlds
 }
@@ -509,13 +539,19 @@ func (m *model) attempt(w *world, i int) {
 	case !m.within(i):
 		return
 	}
-	solid, dangling, waiting, failure := m.classify(w, i)
+	m.decide(w, i, m.objects[i].namespace)
+}
+
+// decide deletes an object, or not, by what its references mean in a namespace.
+func (m *model) decide(w *world, i int, namespace string) {
+	st := &w.objects[i]
+	solid, dangling, waiting, failure := m.classify(w, i, namespace)
 	st.retried = failure == retried
 	any := m.dependents(w, i)
 	switch {
 	case failure != none, dangling+waiting == 0:
 	case solid > 0:
-		m.removeRefs(w, i, m.amiss(w, i))
+		m.removeRefs(w, i, m.amiss(w, i, namespace))
 	case waiting > 0 && any != 0:
 		if m.someForeground(w, any) && m.unblock(w, i) {
 			w.attempts |= 1 << i // the delete that follows is in conflict with the patch
@@ -546,7 +582,7 @@ const (
 
 // classify counts references by what they mean, up to the first that cannot be
 // told.
-func (m *model) classify(w *world, i int) (solid, dangling, waiting int, _ failure) {
+func (m *model) classify(w *world, i int, namespace string) (solid, dangling, waiting int, _ failure) {
 	for k := range m.objects[i].refs {
 		if w.objects[i].refs[k] == refGone {
 			continue
@@ -555,13 +591,13 @@ func (m *model) classify(w *world, i int) (solid, dangling, waiting int, _ failu
 		switch {
 		case r.unresolvable, r.own && m.vanished != 0:
 			return 0, 0, 0, retried
-		case r.impossible:
+		case r.impossible && namespace == "":
 			return 0, 0, 0, forgotten
 		case r.nameless && !(m.original && r.strays):
 			return 0, 0, 0, retried
-		case m.dangles(w, r):
+		case m.dangles(w, r, namespace):
 			dangling++
-		case m.waits(w, r):
+		case m.waits(w, r, namespace):
 			waiting++
 		default:
 			solid++
@@ -570,20 +606,29 @@ func (m *model) classify(w *world, i int) (solid, dangling, waiting int, _ failu
 	return solid, dangling, waiting, none
 }
 
-func (m *model) dangles(w *world, r modelRef) bool {
-	return r.at < 0 || r.at != r.uid || w.objects[r.at].gone
+// leadsTo returns the object at which a reference is looked for in a namespace, -1 for none.
+func (m *model) leadsTo(r modelRef, namespace string) int {
+	if r.impossible && namespace != "" && r.leads && m.objects[r.uid].namespace == namespace {
+		return r.uid
+	}
+	return r.at
 }
 
-func (m *model) waits(w *world, r modelRef) bool {
-	return !m.dangles(w, r) && w.objects[r.at].deleting && w.objects[r.at].foreground
+func (m *model) dangles(w *world, r modelRef, namespace string) bool {
+	at := m.leadsTo(r, namespace)
+	return at < 0 || at != r.uid || w.objects[at].gone
+}
+
+func (m *model) waits(w *world, r modelRef, namespace string) bool {
+	return !m.dangles(w, r, namespace) && w.objects[r.uid].deleting && w.objects[r.uid].foreground
 }
 
 // amiss returns the UIDs of references that keep nothing, as a set of objects;
 // those of nobody are the bit above them.
-func (m *model) amiss(w *world, i int) uint16 {
+func (m *model) amiss(w *world, i int, namespace string) uint16 {
 	var uids uint16
 	for k, r := range m.objects[i].refs {
-		if w.objects[i].refs[k] != refGone && (m.dangles(w, r) || m.waits(w, r)) {
+		if w.objects[i].refs[k] != refGone && (m.dangles(w, r, namespace) || m.waits(w, r, namespace)) {
 			uids |= 1 << uidBit(r)
 		}
 	}
@@ -730,7 +775,7 @@ func (m *model) releasedBy(w *world, owner int) uint16 {
 	var late uint16
 	for i := range m.objects {
 		for k, r := range m.objects[i].refs {
-			if st := &w.objects[i]; w.objects[owner].gone && r.uid == owner && st.refs[k] == refGone && !st.gone && m.amiss(w, i) != 0 {
+			if st := &w.objects[i]; w.objects[owner].gone && r.uid == owner && st.refs[k] == refGone && !st.gone && m.amiss(w, i, m.objects[i].namespace) != 0 {
 				late |= 1 << i
 			}
 		}
