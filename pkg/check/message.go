@@ -125,3 +125,29 @@ func (s *subject) neverHandled(rule string) string {
 	}
 	return "the garbage collector tries again for ever, and neither deletes the object nor removes any of its references"
 }
+
+// misplaced says what becomes of an object without a namespace, whose owner has one, if the
+// garbage collector sees a dependent first: empty when that makes no difference. It knows the
+// object from the dependent's reference then, takes it for one in the dependent's namespace, and
+// looks for the owner there (graph_builder.go, addDependentToOwners; garbagecollector.go,
+// isDangling).
+func (s *subject) misplaced() string {
+	owner := s.ref.Owner
+	called := !owner.Virtual() && owner.Name() == s.ref.Name && owner.Resource().Kind == s.ref.Kind
+	for _, d := range s.node.Dependents() {
+		if d.Namespace() == "" || called && owner.Namespace() == d.Namespace() || !slices.ContainsFunc(d.ReferencesTo(s.node), leads) {
+			continue
+		}
+		does := "may delete the object"
+		if slices.ContainsFunc(s.refs, leads) {
+			does = "may remove the reference"
+		}
+		return "but if it sees " + named(d.Identity()) + ", which the object owns, before the object, as happens when it starts, it looks for the owner in that namespace, and " + does
+	}
+	return ""
+}
+
+// leads reports whether a reference leads to its owner.
+func leads(ref graph.Reference) bool {
+	return ref.State == graph.Solid || ref.State == graph.WaitingForDependentsDeletion
+}

@@ -57,7 +57,8 @@ const (
 	// and kind. The garbage collector retries for ever and deletes nothing.
 	Unresolvable
 	// ClusterScopedDependent (Unknown): a cluster-scoped object cannot have a
-	// namespaced owner. The garbage collector gives the dependent up.
+	// namespaced owner. The garbage collector gives the dependent up, unless it takes it
+	// for one in a namespace (docs/design.md, "Classification").
 	ClusterScopedDependent
 	// InvalidName (Unknown): no object can have the stated name, see ValidName.
 	InvalidName
