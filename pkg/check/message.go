@@ -142,7 +142,7 @@ func (s *subject) misplaced() string {
 		if slices.ContainsFunc(s.refs, leads) {
 			does = "may remove the reference"
 		}
-		return "but if it sees " + named(d.Identity()) + ", which the object owns, before the object, as happens when it starts, it looks for the owner in that namespace, and " + does
+		return "but if it sees " + named(d.Identity()) + ", which the object owns, before the object, as happens when it starts or both are new, it looks for the owner in that namespace, and " + does
 	}
 	return ""
 }

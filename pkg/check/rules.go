@@ -82,7 +82,7 @@ var rules = []Rule{
 	},
 	{
 		ClusterScopedDependent, Error, "A cluster-scoped object names an owner that is in a namespace.",
-		"The garbage collector gives the object up: it never deletes it nor removes any of its references. Only if it sees a dependent in a namespace before the object, as happens when it starts, does it look for the owner in that namespace, and deletes the object if the owner is not there.",
+		"The garbage collector gives the object up: it never deletes it nor removes any of its references. Only if it sees a dependent in a namespace before the object, as happens when it starts or both are new, does it look for the owner in that namespace, and deletes the object if the owner is not there.",
 	},
 	{
 		InvalidName, Error, "No object can have the owner's name.",
