@@ -296,8 +296,10 @@ func (c *checker) never(s *subject, rule string) {
 		return
 	}
 	sentences := []string{s.wrong(rule), s.neverHandled(rule)}
-	if misplaced := s.misplaced(); rule == ClusterScopedDependent && misplaced != "" {
-		sentences = append(sentences, misplaced)
+	if rule == ClusterScopedDependent {
+		if misplaced := s.misplaced(); misplaced != "" {
+			sentences = append(sentences, misplaced)
+		}
 	}
 	if waiting := s.waitingOwners(); len(waiting) > 0 {
 		sentences = append(sentences, "a foreground deletion of "+strings.Join(waiting, " or of ")+" waits for it for ever")

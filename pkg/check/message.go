@@ -132,22 +132,46 @@ func (s *subject) neverHandled(rule string) string {
 // looks for the owner there (graph_builder.go, addDependentToOwners; garbagecollector.go,
 // isDangling).
 func (s *subject) misplaced() string {
-	owner := s.ref.Owner
-	called := !owner.Virtual() && owner.Name() == s.ref.Name && owner.Resource().Kind == s.ref.Kind
+	leads := func(ref graph.Reference) bool {
+		return ref.State == graph.Solid || ref.State == graph.WaitingForDependentsDeletion
+	}
 	for _, d := range s.node.Dependents() {
-		if d.Namespace() == "" || called && owner.Namespace() == d.Namespace() || !slices.ContainsFunc(d.ReferencesTo(s.node), leads) {
+		if d.Namespace() == "" || ownerIn(s.ref, d.Namespace()) == graph.Solid || !slices.ContainsFunc(d.ReferencesTo(s.node), leads) {
 			continue
 		}
-		does := "may delete the object"
-		if slices.ContainsFunc(s.refs, leads) {
+		does := ""
+		switch s.fateIn(d.Namespace()) {
+		case deleted, undecided:
+			does = "may delete the object"
+		case trimmed, stripped, exposed:
 			does = "may remove the reference"
+		default:
+			continue
 		}
 		return "but if it sees " + named(d.Identity()) + ", which the object owns, before the object, as happens when it starts or both are new, it looks for the owner in that namespace, and " + does
 	}
 	return ""
 }
 
-// leads reports whether a reference leads to its owner.
-func leads(ref graph.Reference) bool {
-	return ref.State == graph.Solid || ref.State == graph.WaitingForDependentsDeletion
+// fateIn is the fate of an object without a namespace if it were in one.
+func (s *subject) fateIn(namespace string) fate {
+	refs := slices.Clone(s.refs)
+	for i := range refs {
+		if refs[i].Reason == graph.ClusterScopedDependent {
+			refs[i].State = ownerIn(&refs[i], namespace)
+		}
+	}
+	return fateOf(s.node, refs)
+}
+
+// ownerIn is what a reference to a namespaced owner would mean in a namespace.
+func ownerIn(ref *graph.Reference, namespace string) graph.State {
+	owner := ref.Owner
+	switch {
+	case owner.Virtual(), owner.Namespace() != namespace, owner.Name() != ref.Name, owner.Resource().Kind != ref.Kind:
+		return graph.Dangling
+	case owner.DeletingDependents():
+		return graph.WaitingForDependentsDeletion
+	}
+	return graph.Solid
 }
