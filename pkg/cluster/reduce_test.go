@@ -89,7 +89,7 @@ func TestHeavyFields(t *testing.T) {
 	meta := `{"name":"o","namespace":"s","uid":"u","generation":2,"labels":{"a":"b"},"annotations":{"a":"b"},"finalizers":["f"],"ownerReferences":[{"apiVersion":"v1","kind":"K","name":"n","uid":"u"}],"managedFields":[{"manager":"m"}]}`
 	ofWorkloads := []string{"metadata.managedFields", "metadata.ownerReferences", "metadata.finalizers", "spec.template.spec"}
 	for field := range decoded(t, spec).Object {
-		if field != "serviceAccountName" && field != "containers" && field != "hostNetwork" && field != "hostPID" && field != "priority" {
+		if !slices.Contains([]string{"serviceAccountName", "containers", "hostNetwork", "hostPID", "priority"}, field) {
 			ofWorkloads = append(ofWorkloads, "spec.template.spec."+field)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 )
@@ -30,12 +29,7 @@ func TestMisplaced(t *testing.T) {
 		t.Skip("needs a control plane, which go test -short does not start")
 	}
 	a := newArena(t)
-	config, err := clientcmd.BuildConfigFromFlags("", a.cp.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(a.world.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

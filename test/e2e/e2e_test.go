@@ -21,6 +21,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
@@ -200,4 +202,20 @@ func golden(ts *testscript.TestScript, neg bool, args []string) {
 	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); diff != "" {
 		ts.Fatalf("standard output differs from %s (-want +got):\n%s\ngot:\n%s", args[0], diff, got)
 	}
+}
+
+// newClient returns a client without a rate limit that calls itself by the name; empty is for
+// the usual one.
+func newClient(t *testing.T, cp *controlplane.ControlPlane, userAgent string) *kubernetes.Clientset {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS, config.UserAgent = -1, userAgent
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }

@@ -18,8 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
@@ -128,15 +126,7 @@ func TestSize(t *testing.T) {
 	parallel(t)
 	const wide, deep = 20_000, 1_000
 	cp := controlplane.Start(t, controlplane.Options{})
-	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := newClient(t, cp, "")
 	create := func(name string, owner types.UID, ownerName string) types.UID {
 		o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if owner != "" {

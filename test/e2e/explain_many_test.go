@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
@@ -26,15 +25,7 @@ import (
 // pass: what is asked of the server grows by pages of lists alone.
 func TestExplainMany(t *testing.T) {
 	cp := controlplane.Start(t, controlplane.Options{})
-	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS, config.UserAgent = -1, "many-operator" // the manager in managed fields
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := newClient(t, cp, "many-operator") // the manager in managed fields
 	labels := map[string]string{"app": "many-operator"}
 	operator := &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "many-operator"},

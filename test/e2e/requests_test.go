@@ -18,8 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
@@ -68,15 +66,7 @@ func TestRequestsOfACascade(t *testing.T) {
 // fan creates an owner with dependents that block it.
 func fan(t *testing.T, cp *controlplane.ControlPlane, dependents int) {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", cp.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.QPS, config.UserAgent = -1, "seed"
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := newClient(t, cp, "seed")
 	configMaps := client.CoreV1().ConfigMaps("default")
 	owner, err := configMaps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
 	if err != nil {

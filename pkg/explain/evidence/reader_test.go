@@ -52,10 +52,10 @@ func (w *world) Read(_ context.Context, resource schema.GroupVersionResource, na
 func (w *world) List(_ context.Context, resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.list(resource, namespace), nil
+	return w.list(resource, namespace)
 }
 
-func (w *world) list(resource schema.GroupVersionResource, namespace string) []unstructured.Unstructured {
+func (w *world) list(resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
 	w.asked = append(w.asked, fmt.Sprintf("list %s/%s", resource.Resource, namespace))
 	var items []unstructured.Unstructured
 	for key, o := range w.objects {
@@ -63,17 +63,17 @@ func (w *world) list(resource schema.GroupVersionResource, namespace string) []u
 			items = append(items, *o)
 		}
 	}
-	return items
+	if w.failing == resource.Resource+"/"+namespace {
+		return nil, errors.New("broken")
+	}
+	return items, nil
 }
 
 func (w *world) EachMentioning(_ context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
 	begin()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	items, err := w.list(resource, namespace), error(nil)
-	if w.failing == resource.Resource+"/"+namespace {
-		err = errors.New("broken")
-	}
+	items, err := w.list(resource, namespace)
 	w.asked[len(w.asked)-1] += " with " + strings.Join(fields, ", ")
 	for i := range items {
 		if err == nil {
@@ -87,10 +87,7 @@ func (w *world) EachTyped(_ context.Context, resource schema.GroupVersionResourc
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	begin()
-	items, err := w.list(resource, namespace), error(nil)
-	if w.failing == resource.Resource+"/"+namespace {
-		err = errors.New("broken")
-	}
+	items, err := w.list(resource, namespace)
 	for i := range items {
 		o := &corev1.Pod{}
 		if err == nil {
