@@ -229,9 +229,6 @@ func mayComeInPages(err error) bool {
 	return !errors.As(err, new(takerError)) && !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
 }
 
-// errSilence is the error of a list from the cache that did not begin in time.
-var errSilence = errors.New("the server has not begun to answer")
-
 // pause waits, but not for longer than the context.
 func pause(ctx context.Context, d time.Duration) {
 	select {
@@ -250,18 +247,15 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	}
 	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", p.accepts(l))
 	p.reader.choose(request, l)
-	silent := func() bool { return false }
+	begins := func() error { return nil }
 	if l.way == fromCache {
-		timer := time.AfterFunc(p.reader.timeout/4, cancel)
-		silent = func() bool { return !timer.Stop() }
+		begins = p.reader.awaitCache(ctx, l, cancel)
 	}
 	body, err := stream(ctx, request)
 	if body != nil {
 		defer func() { _ = body.Close() }()
 	}
-	if silent() {
-		err = errSilence
-	}
+	err = cmp.Or(begins(), err)
 	if err != nil {
 		return wire.List{}, err
 	}
@@ -292,33 +286,6 @@ func (r *Reader) choose(request *rest.Request, l *listing) {
 	if l.fields != "" {
 		request.Param("fieldSelector", l.fields)
 	}
-}
-
-// caches reports whether the listing had better be read in one piece from the API
-// server's cache. Its pages may come from etcd: a server has them in its cache only if
-// something of the type has changed since etcd was last compacted
-// (apiserver/pkg/storage/cacher/watch_cache.go, Compact), and then goes over all that is
-// left of the list for each (store/store_btree.go, ListPrefix).
-func (r *Reader) caches(ctx context.Context, l *listing) bool {
-	return r.options.PageSize == AutoPageSize && l.fields == "" && !r.cacheFails(l) && r.Server(ctx).StreamsFromCache()
-}
-
-// cacheFails reports whether lists of the group could not be read from the cache
-// in time before. An aggregated API server has a cache of its own.
-func (r *Reader) cacheFails(l *listing) bool {
-	_, fails := r.slowCaches.Load(l.resource.Group)
-	return fails
-}
-
-// cacheFailed takes the error of a list from the cache. It waits if the server is
-// busy and says for how long, but no longer than a request may take.
-func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) {
-	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) || unlistedReason(err) == graph.Timeout || errors.Is(err, errSilence) {
-		r.slowCaches.Store(l.resource.Group, true)
-		return
-	}
-	seconds, _ := apierrors.SuggestsClientDelay(err)
-	pause(ctx, min(time.Duration(seconds)*time.Second, r.timeout))
 }
 
 // versionTimeout is how long the version is waited for: what it is for can do without.

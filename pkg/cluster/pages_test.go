@@ -300,6 +300,40 @@ func TestCacheThatTakesLong(t *testing.T) {
 	}
 }
 
+// A list that has not begun after a quarter of the time that a request may take is read in
+// pages, but a long one is waited for: the server makes all of it before it sends any.
+func TestCacheThatBeginsLate(t *testing.T) {
+	const timeout = 6 * time.Second
+	for name, test := range map[string]struct {
+		objects int // half of them pods
+		want    []string
+	}{
+		"a short list": {2_000, []string{"all", "1", "500", "500 more"}},
+		"a long list":  {110_000, []string{"all", "1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{Server: canned.New(test.objects), version: "v1.36.0", timeout: timeout}
+			r.cached = func(w http.ResponseWriter, request *http.Request) {
+				if strings.HasSuffix(request.URL.Path, "/pods") {
+					select {
+					case <-request.Context().Done():
+					case <-time.After(timeout / 2):
+					}
+				}
+				r.Server.ServeHTTP(w, request)
+			}
+			snapshot, err := r.reader(t, cluster.Options{PageSize: cluster.AutoPageSize}).Snapshot(t.Context(), cluster.Scope{})
+			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
+				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
+			}
+			if diff := cmp.Diff(test.want, r.asked); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
 // A server that takes long to answer even what it knows by heart is asked for more than
 // four lists at a time: none of these is answered before five are asked for.
 func TestFarServer(t *testing.T) {
