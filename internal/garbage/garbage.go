@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 )
 
 const (
@@ -16,22 +17,47 @@ const (
 	// late lets the first collection wait for 16 MB, where 4 MB are usual
 	// (runtime, mgcpacer.go, defaultHeapMinimum): most commands end before.
 	late = 4 * usual
+	// soon is for commands that keep more than what the lists leave.
+	soon = usual / 2
 	// often is for what makes much and throws it away.
 	often = usual / 4
 )
 
+var sooner atomic.Bool
+
+// afterFirst is the percentage that applies after the first collection.
+func afterFirst() int {
+	if sooner.Load() {
+		return soon
+	}
+	return usual
+}
+
 // CollectLate lets the heap grow before it is first collected. From then on the
-// usual applies.
+// usual applies, or what CollectSoon says.
 func CollectLate() {
 	if isSet() {
 		return
 	}
+	sooner.Store(false)
 	debug.SetGCPercent(late)
 	runtime.AddCleanup(new([64]byte), func(struct{}) {
-		if percent := debug.SetGCPercent(usual); percent != late {
+		if percent := debug.SetGCPercent(afterFirst()); percent != late {
 			debug.SetGCPercent(percent)
 		}
 	}, struct{}{})
+}
+
+// CollectSoon is for a command that keeps whole objects beside the lists: from the first
+// collection on the heap grows by half of what is usual until the next.
+func CollectSoon() {
+	if isSet() {
+		return
+	}
+	sooner.Store(true)
+	if percent := debug.SetGCPercent(soon); percent != usual {
+		debug.SetGCPercent(percent)
+	}
 }
 
 // CollectOften is for a time in which most of what is made is thrown away. The
@@ -41,7 +67,7 @@ func CollectOften() (end func()) {
 		return func() {}
 	}
 	before := debug.SetGCPercent(often)
-	return func() { debug.SetGCPercent(min(before, usual)) }
+	return func() { debug.SetGCPercent(min(before, afterFirst())) }
 }
 
 func isSet() bool { return os.Getenv("GOGC") != "" }

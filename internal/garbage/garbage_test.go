@@ -63,10 +63,37 @@ func TestOften(t *testing.T) {
 	}
 }
 
+// What CollectSoon says applies from the first collection on, also when that is over, and
+// never in the place of what is more.
+func TestSoonAfterTheFirst(t *testing.T) {
+	t.Setenv("GOGC", "")
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	garbage.CollectLate()
+	garbage.CollectSoon()
+	if got := percent(); got <= 100 {
+		t.Errorf("before the first collection: %d %%", got)
+	}
+	becomes(t, 50)
+	end := garbage.CollectOften()
+	often := percent()
+	if garbage.CollectSoon(); percent() != often || often >= 50 {
+		t.Errorf("while much is thrown away: %d %%, then %d", often, percent())
+	}
+	end()
+	if got := percent(); got != 50 {
+		t.Errorf("after that: %d %%", got)
+	}
+	debug.SetGCPercent(100)
+	if garbage.CollectSoon(); percent() != 50 {
+		t.Errorf("after the first collection: %d %%", percent())
+	}
+}
+
 func TestUserDecides(t *testing.T) {
 	t.Setenv("GOGC", "70")
 	defer debug.SetGCPercent(debug.SetGCPercent(70))
 	garbage.CollectLate()
+	garbage.CollectSoon()
 	defer garbage.CollectOften()()
 	if got := percent(); got != 70 {
 		t.Errorf("GOGC=70 became %d", got)

@@ -66,7 +66,7 @@ func (w *walker) judge(n graph.Node, a *controllers.Answer) ruling {
 func (w *walker) actor(s *controllers.Search, c *controllers.Candidate, liveness string) *Controller {
 	actor := &Controller{Name: "the " + s.Whose(), Liveness: liveness}
 	if c != nil {
-		actor.Name = c.ID.String()
+		actor.Name = c.ID().String()
 		if len(s.Known) > 0 {
 			actor.Name += " (" + s.Known[0].Product + ")"
 		}
@@ -115,7 +115,7 @@ func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controller
 	name := "the " + s.Whose()
 	r := ruling{controller: w.actor(s, c, controllers.Alive)}
 	if c != nil {
-		name = c.ID.String()
+		name = c.ID().String()
 		r.remedies = []Remedy{w.readLogs(c.Workload, n.Object().Name)}
 	} else {
 		r.shared = []Evidence{*s.OrphanLease}
@@ -263,13 +263,13 @@ func (w *walker) fails(f *controllers.Failure) string {
 // judgeDenied is an object that its controller may not change.
 func (w *walker) judgeDenied(n graph.Node, s *controllers.Search, c *controllers.Candidate) ruling {
 	id := n.Identity()
-	at := evidence.Identity(serviceAccounts, c.Account.Namespace, c.Account.Name)
+	at := evidence.Identity(serviceAccounts, c.Account().Namespace, c.Account().Name)
 	for _, m := range w.evidence.Named(serviceAccounts.GroupResource(), at.Namespace, at.Name) {
 		at = m.Identity()
 	}
 	r := ruling{
-		id: finRBAC, key: c.Account.User() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,
-		summary: fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.ID, id.Resource.GroupResource()),
+		id: finRBAC, key: c.Account().User() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,
+		summary: fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.ID(), id.Resource.GroupResource()),
 		shared: []Evidence{{
 			Source: at.String(), Path: id.Resource.GroupResource().String(),
 			Value: w.finder.Says(c.Workload, n),
@@ -299,11 +299,11 @@ func (w *walker) grantEverywhere(n graph.Node, c *controllers.Candidate) Remedy 
 	remedy := Remedy{Risk: Disruptive, Effect: "a RoleBinding that went with its namespace cannot be made again there: "}
 	role := w.finder.RoleFor(n)
 	if role == "" {
-		remedy.Effect += "bind the rights to update or patch " + n.Resource().GroupResource().String() + " to " + c.Account.User() + " by a ClusterRole and a ClusterRoleBinding, and take that away when the object is gone"
+		remedy.Effect += "bind the rights to update or patch " + n.Resource().GroupResource().String() + " to " + c.Account().User() + " by a ClusterRole and a ClusterRoleBinding, and take that away when the object is gone"
 		return remedy
 	}
-	name := "kubectl-gc-" + c.Account.Name
-	remedy.Action = shows("%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s", w.Kubectl, shell.Quote(name), shell.Quote(role), shell.Quote(c.Account.Namespace+":"+c.Account.Name))
+	name := "kubectl-gc-" + c.Account().Name
+	remedy.Action = shows("%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s", w.Kubectl, shell.Quote(name), shell.Quote(role), shell.Quote(c.Account().Namespace+":"+c.Account().Name))
 	remedy.Effect += "binds ClusterRole/" + role + ", which allows the change, everywhere; delete the ClusterRoleBinding " + name + " when the object is gone"
 	remedy.Leaks = "until then the controller has the rights of that role in all namespaces"
 	return remedy
@@ -312,7 +312,7 @@ func (w *walker) grantEverywhere(n graph.Node, c *controllers.Candidate) Remedy 
 // askRights asks the API server whether the controller may remove the finalizer.
 func (w *walker) askRights(n graph.Node, c *controllers.Candidate) Remedy {
 	id := n.Identity()
-	command := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, shell.Quote(id.Resource.GroupResource().String()+"/"+id.Name), c.Account.User())
+	command := fmt.Sprintf("%s auth can-i patch %s --as=%s", w.Kubectl, shell.Quote(id.Resource.GroupResource().String()+"/"+id.Name), c.Account().User())
 	if id.Namespace != "" {
 		command += " -n " + shell.Quote(id.Namespace)
 	}
@@ -326,7 +326,7 @@ func (w *walker) judgeDead(n graph.Node, s *controllers.Search, c *controllers.C
 	r := w.dead(s, c, st)
 	if c.Named && w.finder.MayNotChange(c.Workload, n) {
 		resource := n.Resource().GroupResource().String()
-		r.own = []Evidence{{Source: "ServiceAccount/" + c.Account.Namespace + "/" + c.Account.Name, Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
+		r.own = []Evidence{{Source: "ServiceAccount/" + c.Account().Namespace + "/" + c.Account().Name, Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
 		r.ownRemedies = append(r.ownRemedies, w.askRights(n, c))
 	}
 	return r
@@ -342,9 +342,9 @@ func (w *walker) withOthers(n graph.Node, r ruling, a *controllers.Answer) rulin
 }
 
 func (w *walker) dead(s *controllers.Search, c *controllers.Candidate, st controllers.State) ruling {
-	at := c.ID
+	at := c.ID()
 	return ruling{
-		id: finDead, key: c.ID.String(), verdict: Stuck, at: &at, byHand: true,
+		id: finDead, key: c.ID().String(), verdict: Stuck, at: &at, byHand: true,
 		summary: "the controller does not work: " + st.Because,
 		shared:  st.Evidence, controller: w.actor(s, c, controllers.Dead), remedies: w.revive(c.Workload, st),
 	}
@@ -357,7 +357,7 @@ func (w *walker) judgeInNamespace(n graph.Node, s *controllers.Search, c *contro
 	namespace, shown := s.Went()
 	switch {
 	case c != nil:
-		namespace = c.ID.Namespace
+		namespace = c.ID().Namespace
 		r.controller.Liveness = controllers.Dead
 		r.shared = w.finder.StateOf(c.Workload).Evidence
 	case namespace != "":
@@ -428,7 +428,7 @@ func (w *walker) judgeUnclear(n graph.Node, a *controllers.Answer) ruling {
 	if p := w.finder.ProgressOf(n, full); p.Failure != nil {
 		var names []string
 		for _, k := range tied[:min(len(tied), evidence.MaxShown)] {
-			names = append(names, k.ID.String())
+			names = append(names, k.ID().String())
 		}
 		r.controller.Name, r.controller.Liveness = strings.Join(names, " or "), controllers.Alive
 		return w.judgeFailing(n, r, &p, r.controller.Name)
@@ -464,15 +464,15 @@ func (w *walker) tryCandidate(n graph.Node, k *controllers.Contender) []Remedy {
 	}
 	switch {
 	case k.State.Trouble == controllers.NotLeading:
-		remedies = []Remedy{lease("shows who leads in the place of " + k.ID.String() + ": look there why the finalizer is not removed, or end what should not run there")}
+		remedies = []Remedy{lease("shows who leads in the place of " + k.ID().String() + ": look there why the finalizer is not removed, or end what should not run there")}
 	case k.State.Trouble == controllers.Leaderless:
 		remedies = []Remedy{
-			lease("shows who led last. It is left over if leader election was switched off; otherwise the log of " + k.ID.String() + " says why it does not lead"),
+			lease("shows who led last. It is left over if leader election was switched off; otherwise the log of " + k.ID().String() + " says why it does not lead"),
 			w.readLogs(k.Workload, ""),
 		}
 	case k.State.Liveness == controllers.Dead, k.State.Trouble == controllers.Leaving, k.State.Trouble == controllers.NewAccount:
 		for _, r := range w.revive(k.Workload, k.State) {
-			r.Effect = "if " + k.ID.String() + " is the controller: " + r.Effect
+			r.Effect = "if " + k.ID().String() + " is the controller: " + r.Effect
 			remedies = append(remedies, r)
 		}
 	default:

@@ -137,7 +137,7 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 			return evidence.LeaseUnread
 		}
 		st := w.finder.StateOf(l)
-		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: l.ID.String(), Value: st.Because})
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: l.ID().String(), Value: st.Because})
 		c.Controller.Evidence = append(c.Controller.Evidence, st.Evidence...)
 		if st.Liveness != controllers.Dead {
 			return evidence.LeaseUnread

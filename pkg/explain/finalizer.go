@@ -72,18 +72,18 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 // and cannot be reached.
 func (w *walker) podsRefused(l *controllers.Workload) []*Cause {
 	message := w.finder.StateOf(l).Obstacle
-	n, known := w.Graph.Node(l.ID.UID)
-	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: l.ID}
+	n, known := w.Graph.Node(l.ID().UID)
+	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: l.ID()}
 	if message == "" || !known || r.Kind != answer.WebhookFailed {
 		return nil
 	}
-	fact := Evidence{Source: l.ID.String(), Path: "status.conditions[ReplicaFailure]", Value: message}
+	fact := Evidence{Source: l.ID().String(), Path: "status.conditions[ReplicaFailure]", Value: message}
 	var all []*Cause
 	if suspects := w.asker.WebhooksNamed(n, r, "CREATE"); len(suspects) == 1 {
 		all = append(all, w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), fact, message))
 	}
 	for h, s := range w.asker.DeadForPods(n) {
-		must := Evidence{Source: l.ID.String(), Value: "the webhook is asked about each of its pods, by its rules and selectors"}
+		must := Evidence{Source: l.ID().String(), Value: "the webhook is asked about each of its pods, by its rules and selectors"}
 		if c := w.webhookDead(n, h, s, must, ""); !slices.Contains(all, c) {
 			all = append(all, c)
 		}

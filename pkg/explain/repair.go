@@ -35,7 +35,7 @@ func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
 		}}
 	case s.Idle != nil:
 		return []Remedy{{
-			Risk: Safe, Action: w.scaleUp(s.Idle.ID, s.Idle.Ref()),
+			Risk: Safe, Action: w.scaleUp(s.Idle.ID(), s.Idle.Ref()),
 			Effect: "starts what serves it, which is scaled to nothing; " + effect,
 		}}
 	default:

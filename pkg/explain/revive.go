@@ -14,7 +14,7 @@ import (
 // logs is a command that shows the log of a workload, of an object's name only
 // what concerns it.
 func (w *walker) logs(l *controllers.Workload, name string) string {
-	command := fmt.Sprintf("%s logs %s --all-containers --since=1h", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref()))
+	command := fmt.Sprintf("%s logs %s --all-containers --since=1h", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(l.Ref()))
 	if name != "" {
 		command += " | grep -iwE " + shell.Quote(regexp.QuoteMeta(name)+"|finaliz[a-z]*")
 	}
@@ -22,7 +22,7 @@ func (w *walker) logs(l *controllers.Workload, name string) string {
 }
 
 func (w *walker) readLogs(l *controllers.Workload, name string) Remedy {
-	return Remedy{Risk: Safe, Action: shows("%s", w.logs(l, name)), Effect: "shows what " + l.ID.String() + " says about it"}
+	return Remedy{Risk: Safe, Action: shows("%s", w.logs(l, name)), Effect: "shows what " + l.ID().String() + " says about it"}
 }
 
 func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
@@ -31,14 +31,14 @@ func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
 		what = "pod/" + pod
 	}
 	return Remedy{
-		Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(what)),
+		Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(what)),
 		Effect: "shows the events that say what is wrong: repair that, and the controller starts, cleans up and removes the finalizer",
 	}
 }
 
 func (w *walker) restart(l *controllers.Workload) Remedy {
 	return Remedy{
-		Risk: Disruptive, Action: w.changes(Restart, l.ID, "%s rollout restart %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
+		Risk: Disruptive, Action: w.changes(Restart, l.ID(), "%s rollout restart %s", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(l.Ref())),
 		Effect: "starts the controller anew, when its log shows that it hangs; what else it does is interrupted",
 	}
 }
@@ -58,11 +58,11 @@ func (w *walker) newToken(l *controllers.Workload) []Remedy {
 // with it.
 func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy {
 	scaled := Remedy{
-		Risk: Safe, Action: w.scaleUp(l.ID, l.Ref()),
+		Risk: Safe, Action: w.scaleUp(l.ID(), l.Ref()),
 		Effect: "starts the controller again: it cleans up and removes the finalizer. It does nothing if somebody has scaled it up meanwhile",
 	}
 	previous := Remedy{
-		Risk: Safe, Action: shows("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote("pod/"+st.Pod)),
+		Risk: Safe, Action: shows("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote("pod/"+st.Pod)),
 		Effect: "shows what the controller said before it crashed: repair that, and it cleans up and removes the finalizer",
 	}
 	switch st.Trouble {
@@ -74,39 +74,39 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		return []Remedy{w.readLogs(l, ""), w.restart(l)}
 	case controllers.Leaving:
 		return []Remedy{{
-			Risk: Safe, Effect: "find out who deletes " + l.ID.String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
+			Risk: Safe, Effect: "find out who deletes " + l.ID().String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
 		}}
 	case controllers.NoAccount:
 		return append([]Remedy{{
-			Risk: Safe, Action: w.changes(Create, evidence.Identity(serviceAccounts, l.Account.Namespace, l.Account.Name),
-				"%s create serviceaccount %s", shell.In(w.Kubectl, l.Account.Namespace), shell.Quote(l.Account.Name)),
+			Risk: Safe, Action: w.changes(Create, evidence.Identity(serviceAccounts, l.Account().Namespace, l.Account().Name),
+				"%s create serviceaccount %s", shell.In(w.Kubectl, l.Account().Namespace), shell.Quote(l.Account().Name)),
 			Effect: "makes the account again, to which its rights are still bound; or apply it from the product's chart or manifest",
 		}}, w.newToken(l)...)
 	case controllers.NewAccount:
 		return w.newToken(l)
 	case controllers.LeavingAccount:
 		return append([]Remedy{{
-			Risk: Safe, Action: shows("%s explain-stuck serviceaccount/%s", shell.In(w.Plugin, l.Account.Namespace), shell.Quote(l.Account.Name)),
+			Risk: Safe, Action: shows("%s explain-stuck serviceaccount/%s", shell.In(w.Plugin, l.Account().Namespace), shell.Quote(l.Account().Name)),
 			Effect: "shows what keeps the account from its end: when it is gone, make it again, from the product's chart or manifest, and then:",
 		}}, w.newToken(l)...)
 	case controllers.NotStarted:
 		return []Remedy{w.describe(l, st.Pod)}
 	case controllers.Suspended:
 		return []Remedy{{
-			Risk: Safe, Action: w.patchOf(l.ID, shell.Test("/spec/suspend", true), shell.Replace("/spec/suspend", false)),
+			Risk: Safe, Action: w.patchOf(l.ID(), shell.Test("/spec/suspend", true), shell.Replace("/spec/suspend", false)),
 			Effect: "ends the suspension: at its next time it runs, cleans up and removes the finalizer",
 		}}
 	case controllers.NoPods:
 		remedies := []Remedy{w.describe(l, "")}
 		if controllers.OfQuota(st.Obstacle) {
 			remedies = append([]Remedy{{
-				Risk: Safe, Action: shows("%s get resourcequota", shell.In(w.Kubectl, l.ID.Namespace)),
+				Risk: Safe, Action: shows("%s get resourcequota", shell.In(w.Kubectl, l.ID().Namespace)),
 				Effect: "shows the quotas: raise the one that the message names, or make room in it, and the pods are made, some minutes later at most",
 			}}, remedies...)
 		}
 		if l.Paused {
 			remedies = append(remedies, Remedy{
-				Risk: Safe, Action: shows("%s rollout resume %s", shell.In(w.Kubectl, l.ID.Namespace), shell.Quote(l.Ref())),
+				Risk: Safe, Action: shows("%s rollout resume %s", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(l.Ref())),
 				Effect: "ends the pause, if that is what keeps its pods from being made",
 			})
 		}

@@ -223,7 +223,7 @@ func (l *looker) unserved() []Break {
 			continue
 		}
 		if loss := l.loses(n, a.By.Workload); loss != "" {
-			all = append(all, Break{a.By.ID, fmt.Sprintf("serves the finalizer %s, %s; what stays with it, %s, gets stuck in its deletion", k.finalizer, andIts(loss), evidence.Number(counts[k], n.Resource().Kind)), true})
+			all = append(all, Break{a.By.ID(), fmt.Sprintf("serves the finalizer %s, %s; what stays with it, %s, gets stuck in its deletion", k.finalizer, andIts(loss), evidence.Number(counts[k], n.Resource().Kind)), true})
 		}
 	}
 	return all

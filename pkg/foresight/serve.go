@@ -111,7 +111,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	s := Service{Object: n.Identity(), Finalizer: finalizer}
 	a := l.now.finder.Find(n, finalizer, finalizers.Metadata)
 	if a.By != nil {
-		s.By = a.By.ID
+		s.By = a.By.ID()
 	}
 	loss := ""
 	if a.By != nil {
@@ -127,9 +127,9 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		l.admitted(&s, n)
 		l.judged(&s, n)
 	case controllers.Unserved:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, does not work: %s", a.By.ID, finalizer, l.now.finder.StateOf(a.By.Workload).Because)
+		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, does not work: %s", a.By.ID(), finalizer, l.now.finder.StateOf(a.By.Workload).Because)
 	case controllers.NotAllowed:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, may neither update nor patch %s", a.By.ID, finalizer, n.Resource().GroupResource())
+		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, may neither update nor patch %s", a.By.ID(), finalizer, n.Resource().GroupResource())
 	case controllers.Displaced:
 		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: the %s, which has to remove its finalizer %s, went with its namespace", a.Whose(), finalizer)
 	case controllers.Unclaimed:
@@ -153,7 +153,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 	var going []string
 	for _, w := range a.Maybe() {
-		if name := w.ID.String(); l.loses(n, w) != "" && !slices.Contains(going, name) {
+		if name := w.ID().String(); l.loses(n, w) != "" && !slices.Contains(going, name) {
 			s.Early, s.needs, going = true, append(s.needs, l.needs(n, w)...), append(going, name)
 		}
 	}
@@ -166,7 +166,7 @@ func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss string) {
 	by := "somebody outside the cluster, who renews a lease,"
 	if a.By != nil {
-		by = a.By.ID.String()
+		by = a.By.ID().String()
 	}
 	when, used := "", false
 	for _, m := range a.Known {
@@ -198,9 +198,9 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss st
 func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
 	if a.By != nil {
 		for _, doubt := range l.now.finder.Doubts(a.By.Workload, n) {
-			s.whenever(Unclear, fmt.Sprintf("may get stuck: its finalizer %s is served by %s, and %s", s.Finalizer, a.By.ID, doubt))
+			s.whenever(Unclear, fmt.Sprintf("may get stuck: its finalizer %s is served by %s, and %s", s.Finalizer, a.By.ID(), doubt))
 		}
-		if a.By.ID.Resource.Kind == "CronJob" {
+		if a.By.ID().Resource.Kind == "CronJob" {
 			s.whenever(Unclear, s.first+"; but only when it runs next, by its schedule")
 		}
 	}
@@ -254,8 +254,8 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 		id, is := l.named[name]
 		return id, is && !l.goesAfter(id.UID, n.UID())
 	}
-	if l.going[w.ID.UID] && !l.goesAfter(w.ID.UID, n.UID()) && !l.leavesPods(w) {
-		return "which goes" + l.with(w.ID)
+	if l.going[w.ID().UID] && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) {
+		return "which goes" + l.with(w.ID())
 	}
 	account := accountOf(w)
 	if id, is := goes(account); is {
@@ -277,18 +277,18 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 
 // leavesPods reports whether the pods of a workload that goes are orphaned, and work on.
 func (l *looker) leavesPods(w *controllers.Workload) bool {
-	_, namespace := l.named["Namespace/"+w.ID.Namespace]
+	_, namespace := l.named["Namespace/"+w.ID().Namespace]
 	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && !w.IsPod()
 }
 
 func accountOf(w *controllers.Workload) string {
-	return "ServiceAccount/" + w.Account.Namespace + "/" + w.Account.Name
+	return "ServiceAccount/" + w.Account().Namespace + "/" + w.Account().Name
 }
 
 // needs are the objects that go by the plan and without which a controller cannot, or may
 // not be able to, change an object.
 func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
-	needs := []types.UID{w.ID.UID}
+	needs := []types.UID{w.ID().UID}
 	names := slices.Concat([]string{accountOf(w)}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
 	for _, node := range l.now.finder.NodesOf(w) {
 		names = append(names, "Node/"+node)
@@ -347,7 +347,7 @@ func (l *looker) nodesGo(w *controllers.Workload) (first graph.Identity, all boo
 // deletion begins: nothing but namespaces is deleted by the plan itself, both are in one
 // of them, and it is emptied of its pods before all else.
 func (l *looker) podsFirst(n graph.Node, w *controllers.Workload) bool {
-	return l.Server.PodsFirst() && l.onlyNamespaces() && l.going[w.ID.UID] && n.Namespace() != "" && n.Namespace() == w.ID.Namespace && !n.BeingDeleted()
+	return l.Server.PodsFirst() && l.onlyNamespaces() && l.going[w.ID().UID] && n.Namespace() != "" && n.Namespace() == w.ID().Namespace && !n.BeingDeleted()
 }
 
 // onlyNamespaces reports whether the plan itself deletes nothing else.

@@ -164,7 +164,7 @@ func (a *Asker) silentPods(s *Serving, service *unstructured.Unstructured) {
 	}
 	s.Evidence = append(s.Evidence, evidence.Fact{Source: "Pods in namespace " + s.Namespace, Value: "none matches the selector " + selected.String()})
 	for _, l := range a.finder.Behind(s.Namespace, s.Name) {
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "spec.replicas", Value: fmt.Sprint(l.Replicas)})
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "spec.replicas", Value: fmt.Sprint(l.Replicas)})
 		if l.Replicas == 0 {
 			s.Idle = l
 		}

@@ -92,10 +92,10 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		k := Contender{
 			Candidate: c, how: unclear, State: f.stateFor(s, c),
 			otherwise: f.otherwise(c.Workload),
-			near:      id.Namespace != "" && c.ID.Namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
+			near:      id.Namespace != "" && c.namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
 		}
-		k.knows = f.rights().mayAnything(c.Account, id.Resource.GroupResource(), id.Namespace)
-		k.may = f.rights().mayChange(c.Account, id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
+		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
+		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		switch {
 		case !k.may && c.guessed():
 			k.how = mayNot // and not for certain: see pick
@@ -220,15 +220,15 @@ func pickAlive(alive *Contender, among []Contender) Choice {
 func (ch *Choice) undecided() string {
 	var names []string
 	for _, k := range ch.Among[:min(len(ch.Among), evidence.MaxShown)] {
-		names = append(names, fmt.Sprintf("%s (%s)", k.ID, k.State.Liveness))
+		names = append(names, fmt.Sprintf("%s (%s)", k.ID(), k.State.Liveness))
 	}
 	switch {
 	case ch.best != nil && ch.best.misplaced:
-		return fmt.Sprintf("its controller is not where the catalogue of finalizers has it, and whether %s (%s), which may change the object, is the one is not certain", ch.best.ID, ch.best.State.Liveness)
+		return fmt.Sprintf("its controller is not where the catalogue of finalizers has it, and whether %s (%s), which may change the object, is the one is not certain", ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.besides:
-		return fmt.Sprintf("a person set it, and whether %s (%s), which sets its own finalizers itself, removes it is not certain", ch.best.ID, ch.best.State.Liveness)
+		return fmt.Sprintf("a person set it, and whether %s (%s), which sets its own finalizers itself, removes it is not certain", ch.best.ID(), ch.best.State.Liveness)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure:
-		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.Among[0].ID, ch.Among[0].State.Because)
+		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.Among[0].ID(), ch.Among[0].State.Because)
 	case len(names) == 1:
 		return "whether its controller is " + names[0] + " is not certain"
 	case ch.Among[0].beats(&ch.Among[1]) && ch.Among[0].how != works:
@@ -250,13 +250,13 @@ func (k *Contender) Describe() evidence.Fact {
 	if k.alike {
 		said = append(said, "its name has a word of the finalizer or the type")
 	}
-	return evidence.Fact{Source: k.ID.String(), Path: "candidate", Value: strings.Join(said, "; ")}
+	return evidence.Fact{Source: k.ID().String(), Path: "candidate", Value: strings.Join(said, "; ")}
 }
 
 // similar reports whether the workload calls itself the controller of the
 // type, or of the finalizer's domain.
 func (c *Candidate) similar(s *Search) bool {
-	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.ID.Name, word) }
+	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.name, word) }
 	if !slices.ContainsFunc(controllerWords, says) {
 		return false
 	}
@@ -287,5 +287,5 @@ func (c *Candidate) sharesWord(s *Search) bool {
 	} else {
 		domain = ""
 	}
-	return shareWord(c.ID.Name, domain+" "+rest)
+	return shareWord(c.name, domain+" "+rest)
 }

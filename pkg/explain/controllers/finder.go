@@ -126,13 +126,13 @@ func (s *Search) Went() (namespace string, shown []evidence.Fact) {
 // an object.
 func (f *Finder) MayNotChange(l *Workload, n graph.Node) bool {
 	id, rights := n.Identity(), f.rights()
-	return !f.otherwise(l) && len(rights.unread) == 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+	return !f.otherwise(l) && len(rights.unread) == 0 && !rights.mayChange(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name)
 }
 
 // Says says for people what RBAC lets a workload do with an object.
 func (f *Finder) Says(l *Workload, n graph.Node) string {
 	id := n.Identity()
-	return f.rights().said(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+	return f.rights().said(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name)
 }
 
 // Find says who should remove a finalizer from an object.
@@ -175,10 +175,10 @@ func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
 	}
 	if !c.Named && !c.similar(s) {
 		if a.might = f.possible(n, s); len(a.might) > 0 {
-			return Unclear, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.ID, Dead, namesOf(a.might))
+			return Unclear, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.ID(), Dead, namesOf(a.might))
 		}
 	}
-	if f.evidence.Ending(c.ID.Namespace) {
+	if f.evidence.Ending(c.namespace) {
 		return Displaced, ""
 	}
 	return Unserved, ""
@@ -209,9 +209,9 @@ func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
 	for _, m := range s.Known {
 		for _, usual := range m.Helpers {
 			for _, l := range f.inventory().workloads {
-				if usual.Is(l.ID.Resource.Kind, l.ID.Namespace, l.ID.Name, n.Namespace()) && f.StateOf(l).Liveness == Dead && len(f.inventory().unread) == 0 {
+				if usual.Is(l.resource.Kind, l.namespace, l.name, n.Namespace()) && f.StateOf(l).Liveness == Dead && len(f.inventory().unread) == 0 {
 					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true, Signs: []evidence.Fact{{
-						Source: l.ID.String(), Path: "metadata.name", Value: "has to run beside the " + s.Whose() + ", by the catalogue of finalizers",
+						Source: l.ID().String(), Path: "metadata.name", Value: "has to run beside the " + s.Whose() + ", by the catalogue of finalizers",
 					}}}
 				}
 			}
@@ -300,16 +300,16 @@ func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	var found []*Workload
 	may := map[Account]bool{}
 	for _, l := range slices.Concat(f.changers(id.Resource.GroupResource()), f.periodic(s)) {
-		if _, asked := may[l.Account]; !asked {
-			may[l.Account] = f.rights().mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name)
+		if _, asked := may[l.Account()]; !asked {
+			may[l.Account()] = f.rights().mayChange(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name)
 		}
-		if !may[l.Account] || isPerson(l.ID.Name) {
+		if !may[l.Account()] || isPerson(l.name) {
 			continue
 		}
 		c := Candidate{Workload: l}
 		// What a person set is nobody's by its name: whoever may change anything is
 		// asked, and not those who have a rule for the type, as many have.
-		stranger := s.byPerson() && !c.similar(s) && !f.rights().mayAll(l.Account, id.Namespace)
+		stranger := s.byPerson() && !c.similar(s) && !f.rights().mayAll(l.Account(), id.Namespace)
 		if stranger || f.isAnother(n, s, &c) || f.StateOf(l).Liveness == Dead {
 			continue
 		}
@@ -326,7 +326,7 @@ func (f *Finder) changers(resource schema.GroupResource) []*Workload {
 	able, known := f.able[resource]
 	if !known {
 		for _, l := range f.inventory().workloads {
-			if len(f.rights().changes(l.Account, resource)) > 0 {
+			if len(f.rights().changes(l.Account(), resource)) > 0 {
 				able = append(able, l)
 			}
 		}
@@ -338,7 +338,7 @@ func (f *Finder) changers(resource schema.GroupResource) []*Workload {
 func namesOf(workloads []*Workload) string {
 	var names []string
 	for _, l := range workloads {
-		names = append(names, l.ID.String())
+		names = append(names, l.ID().String())
 	}
 	return strings.Join(names, ", ")
 }

@@ -12,13 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // workloadKinds are the types of which a controller usually is one.
-var workloadKinds = [...]struct {
-	resource schema.GroupVersionResource
-	kind     string
-}{{deployments, "Deployment"}, {statefulSets, "StatefulSet"}, {daemonSets, "DaemonSet"}}
+var workloadKinds = [...]graph.Resource{
+	{GroupVersionResource: deployments, Kind: "Deployment", Namespaced: true},
+	{GroupVersionResource: statefulSets, Kind: "StatefulSet", Namespaced: true},
+	{GroupVersionResource: daemonSets, Kind: "DaemonSet", Namespaced: true},
+}
 
 // Workloads are the Deployments, StatefulSets and DaemonSets of a cluster. They are read
 // once, when somebody first asks, or ahead, while other things are done, or along with
@@ -48,7 +50,7 @@ func NewWorkloads(ctx context.Context, cluster evidence.Cluster) *Workloads {
 func WorkloadTypes() []schema.GroupVersionResource {
 	types := make([]schema.GroupVersionResource, len(workloadKinds))
 	for i, kind := range workloadKinds {
-		types[i] = kind.resource
+		types[i] = kind.GroupVersionResource
 	}
 	return types
 }
@@ -69,7 +71,7 @@ type Taking struct {
 // or the type is another.
 func (w *Workloads) Taking(resource schema.GroupVersionResource) *Taking {
 	for i, kind := range workloadKinds {
-		if w.wanted.Load() && kind.resource == resource {
+		if w.wanted.Load() && kind.GroupVersionResource == resource {
 			return &Taking{workloads: w, kind: i}
 		}
 	}
@@ -82,7 +84,7 @@ func (t *Taking) Begin() { t.list, t.words = workloadList{}, newInterner() }
 // Take takes a workload. Of each it keeps what may be asked of any, and no more: there may be
 // tens of thousands. There is no error.
 func (t *Taking) Take(o runtime.Object) error {
-	if l := newWorkload(workloadKinds[t.kind].resource, o, t.words); l != nil {
+	if l := newWorkload(&workloadKinds[t.kind], o, t.words); l != nil {
 		t.list.items = append(t.list.items, l)
 	}
 	return nil
@@ -123,7 +125,7 @@ func (w *Workloads) read() {
 			continue
 		}
 		t := &Taking{workloads: w, kind: i}
-		if err := w.cluster.EachTyped(w.ctx, kind.resource, kind.kind, "", t.Begin, t.Take); err != nil {
+		if err := w.cluster.EachTyped(w.ctx, kind.GroupVersionResource, kind.Kind, "", t.Begin, t.Take); err != nil {
 			t.list = workloadList{err: err} // a part of a list is none
 		}
 		t.Complete()
@@ -133,7 +135,7 @@ func (w *Workloads) read() {
 // inventory is every workload of the cluster that counts as there.
 type inventory struct {
 	workloads []*Workload
-	// called are the names that their programs have, and their own.
+	// called tells of names that were asked about whether a program of them has it.
 	called map[string]bool
 	// unread says what could not be listed.
 	unread []string
@@ -146,24 +148,19 @@ func (f *Finder) inventory() *inventory {
 	}
 	f.running = &inventory{called: map[string]bool{}}
 	for i, list := range f.workloads.all() {
-		resource := workloadKinds[i].resource
+		resource := workloadKinds[i].GroupVersionResource
 		if list.err != nil {
 			f.evidence.NoteList(resource, list.err)
 			f.running.unread = append(f.running.unread, resource.GroupResource().String())
 		}
+		f.running.workloads = slices.Grow(f.running.workloads, len(list.items))
 		for _, l := range list.items {
-			if !f.evidence.IsGone(l.ID.UID) {
+			if !f.evidence.IsGone(l.uid) {
 				f.running.workloads = append(f.running.workloads, l)
 			}
 		}
 	}
-	slices.SortFunc(f.running.workloads, func(a, b *Workload) int { return a.ID.Compare(b.ID) })
-	for _, l := range f.running.workloads {
-		f.running.called[l.ID.Name] = true
-		for _, program := range l.programs {
-			f.running.called[program] = true
-		}
-	}
+	slices.SortFunc(f.running.workloads, func(a, b *Workload) int { return a.ID().Compare(b.ID()) })
 	return f.running
 }
 

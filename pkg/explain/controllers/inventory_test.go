@@ -71,10 +71,10 @@ func TestWorkloadsAreReadOnce(t *testing.T) {
 		var names, failed []string
 		for i, list := range w.all() {
 			for _, item := range list.items {
-				names = append(names, item.ID.Name)
+				names = append(names, item.name)
 			}
 			if list.err != nil {
-				failed = append(failed, workloadKinds[i].resource.Resource)
+				failed = append(failed, workloadKinds[i].Resource)
 			}
 		}
 		if got := strings.Join(names, " "); got != test.wantNames || !slices.Equal(failed, []string{"daemonsets"}) {

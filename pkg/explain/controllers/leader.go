@@ -41,10 +41,10 @@ type held struct {
 // it renews, else one that somebody else renews, else one that expired; nil when
 // there is none. What a former pod held tells nothing more of one that is dead.
 func (f *Finder) heldLease(l *Workload, own []*unstructured.Unstructured, dead bool) *held {
-	if !f.hasLeases(l.ID.Namespace) {
+	if !f.hasLeases(l.namespace) {
 		return nil
 	}
-	items, err := f.evidence.List(evidence.Leases, l.ID.Namespace)
+	items, err := f.evidence.List(evidence.Leases, l.namespace)
 	if err != nil {
 		return nil
 	}
@@ -110,9 +110,9 @@ func leaderOf(holder string, l *Workload, own []*unstructured.Unstructured) (int
 		return -1, anybody
 	case slices.ContainsFunc(own, mentions):
 		return -1, anybody
-	case !l.IsPod() && isPodOf(l.ID.Name, host):
+	case !l.IsPod() && isPodOf(l.name, host):
 		return -1, formerPod
-	case hasHost && host != "" && !strings.HasPrefix(host, l.ID.Name):
+	case hasHost && host != "" && !strings.HasPrefix(host, l.name):
 		return -1, stranger
 	}
 	return -1, anybody
@@ -122,7 +122,7 @@ func leaderOf(holder string, l *Workload, own []*unstructured.Unstructured) (int
 // without a word for what it is.
 func calledAfter(lease string, l *Workload) bool {
 	for _, suffix := range []string{"", "-leader", "-lock", "-lease", "-leader-election", "-leader-elect", "-leader-lock", "-resource-lock"} {
-		if lease == l.ID.Name+suffix {
+		if lease == l.name+suffix {
 			return true
 		}
 	}
@@ -142,7 +142,7 @@ func (h *held) led(l *Workload, s State) State {
 		s.leads = true
 	case h.by == ownPod && h.state == evidence.LeaseStale && s.Liveness == Alive:
 		s.Liveness, s.Trouble, s.Because = Dead, Hung, "a pod of it is ready, and does not renew its lease"
-		if l.ID.Resource.Kind == "StatefulSet" { // a pod of an older version had the same name
+		if l.resource.Kind == "StatefulSet" { // a pod of an older version had the same name
 			s.Liveness, s.Trouble = Unsure, noTrouble
 		}
 	case h.state == evidence.LeaseFresh && (h.by == stranger || h.by == anybody && s.Liveness == Dead):
@@ -166,11 +166,11 @@ func (h *held) led(l *Workload, s State) State {
 // its namespace that is named after the finalizer's domain or the type's group
 // counts as its own.
 func (f *Finder) stateFor(s *Search, c *Candidate) State {
-	if st, known := s.states[c.ID]; known {
+	if st, known := s.states[c.ID()]; known {
 		return st
 	}
 	st := f.stateByLeases(s, c)
-	s.states[c.ID] = st
+	s.states[c.ID()] = st
 	return st
 }
 
@@ -185,7 +185,7 @@ func (f *Finder) stateByLeases(s *Search, c *Candidate) State {
 	}
 	for _, lease := range s.leases {
 		_, by := leaderOf(evidence.Nested(lease, "spec", "holderIdentity"), c.Workload, own)
-		if lease.GetNamespace() != c.ID.Namespace || by == ownPod || f.workloadOfHolder(lease) != nil {
+		if lease.GetNamespace() != c.namespace || by == ownPod || f.workloadOfHolder(lease) != nil {
 			continue
 		}
 		h := &held{id: evidence.IdentityOf(evidence.Leases, "Lease", lease), by: by, holder: evidence.Nested(lease, "spec", "holderIdentity")}

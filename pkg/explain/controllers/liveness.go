@@ -120,21 +120,21 @@ type containerState struct {
 
 // StateOf finds out whether a workload works, once.
 func (f *Finder) StateOf(l *Workload) State {
-	if s, known := f.states[l.ID]; known {
+	if s, known := f.states[l.ID()]; known {
 		return s
 	}
 	s := f.look(l)
-	f.states[l.ID] = s
+	f.states[l.ID()] = s
 	return s
 }
 
 func (f *Finder) look(l *Workload) State {
-	if l.ID.Resource.Kind == "CronJob" {
+	if l.resource.Kind == "CronJob" {
 		return l.scheduled()
 	}
 	own, err := f.podsOf(l)
 	if err != nil {
-		return State{Liveness: Unsure, Because: "its pods could not be read", Evidence: []evidence.Fact{{Source: "pods in namespace " + l.ID.Namespace, Value: err.Error()}}}
+		return State{Liveness: Unsure, Because: "its pods could not be read", Evidence: []evidence.Fact{{Source: "pods in namespace " + l.namespace, Value: err.Error()}}}
 	}
 	if len(own) == 0 {
 		s := f.withoutPods(l)
@@ -155,7 +155,7 @@ func (f *Finder) look(l *Workload) State {
 func (l *Workload) scheduled() State {
 	suspended, _, _ := unstructured.NestedBool(l.whole.Object, "spec", "suspend")
 	at := func(path, value string) []evidence.Fact {
-		return []evidence.Fact{{Source: l.ID.String(), Path: path, Value: value}}
+		return []evidence.Fact{{Source: l.ID().String(), Path: path, Value: value}}
 	}
 	if suspended {
 		return State{Liveness: Dead, Trouble: Suspended, Because: "it is suspended", Evidence: at("spec.suspend", "true")}
@@ -172,12 +172,12 @@ func (l *Workload) scheduled() State {
 // comes.
 func (f *Finder) leavingState(l *Workload, s State) State {
 	deleted := l.deleted
-	last := deleted != nil || l.Replicas == 0 || f.evidence.Ending(l.ID.Namespace)
+	last := deleted != nil || l.Replicas == 0 || f.evidence.Ending(l.namespace)
 	if l.IsPod() { // the owner of a pod may make another
 		last = metav1.GetControllerOf(l.whole) == nil
 	}
 	if deleted != nil && !l.IsPod() {
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "metadata.deletionTimestamp", Value: deleted.UTC().Format(time.RFC3339)})
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: deleted.UTC().Format(time.RFC3339)})
 	}
 	switch {
 	case s.Trouble == Leaving && last:
@@ -198,11 +198,11 @@ func (f *Finder) leavingState(l *Workload, s State) State {
 // gone, or was made after the pod that works: the API server refuses the token
 // of an account that was deleted. The account "default" is made anew by itself.
 func (f *Finder) accountState(l *Workload, s State, own []*unstructured.Unstructured) State {
-	at := evidence.Identity(evidence.ServiceAccounts, l.Account.Namespace, l.Account.Name).String()
+	at := evidence.Identity(evidence.ServiceAccounts, l.Account().Namespace, l.Account().Name).String()
 	switch {
 	case s.Liveness == Dead || l.elsewhere:
 		return s
-	case f.accountLeft(l.Account):
+	case f.accountLeft(l.Account()):
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.deletionTimestamp", Value: "more than a minute ago: the API server refuses the tokens of an account that is being deleted"})
 		if s.leads {
 			s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, "it has renewed its lease, but its account "+at+" is being deleted"
@@ -210,11 +210,11 @@ func (f *Finder) accountState(l *Workload, s State, own []*unstructured.Unstruct
 		}
 		s.Liveness, s.Trouble, s.Because = Dead, LeavingAccount, "its account "+at+" is being deleted, so the API server refuses it"
 		return s
-	case f.accountAfter(l.Account, s.Pod, own) && !s.leads:
+	case f.accountAfter(l.Account(), s.Pod, own) && !s.leads:
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.creationTimestamp", Value: "later than that of pod " + s.Pod})
 		s.Liveness, s.Trouble, s.Because = Unsure, NewAccount, "its account "+at+" was deleted and made again after its pod, whose token the API server refuses until the kubelet gets a new one"
 		return s
-	case l.Account.Name == "default" || !f.accountMissing(l.Account):
+	case l.Account().Name == "default" || !f.accountMissing(l.Account()):
 		return s
 	}
 	s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Value: "does not exist; the API server refuses the tokens of an account that is gone"})
@@ -297,9 +297,9 @@ func (f *Finder) replicasOf(l *Workload, own []*unstructured.Unstructured) evide
 		has = "it has one pod"
 	}
 	if l.Replicas < 0 {
-		return evidence.Fact{Source: l.ID.String(), Value: has}
+		return evidence.Fact{Source: l.ID().String(), Value: has}
 	}
-	return evidence.Fact{Source: l.ID.String(), Path: "spec.replicas", Value: fmt.Sprintf("%d, and %s", l.Replicas, has)}
+	return evidence.Fact{Source: l.ID().String(), Path: "spec.replicas", Value: fmt.Sprintf("%d, and %s", l.Replicas, has)}
 }
 
 // withoutPods is a workload that has none. Unless something says why, its pods
@@ -312,16 +312,16 @@ func (f *Finder) withoutPods(l *Workload) State {
 	case failure != nil && failure.Status == "True":
 		s.Because = "its pods cannot be made: " + failure.Message
 		s.Obstacle = failure.Message
-		s.Evidence = append(s.Evidence, failure.Fact(l.ID.String()))
+		s.Evidence = append(s.Evidence, failure.Fact(l.ID().String()))
 	case l.deleted != nil:
 		s.Trouble, s.Because = Leaving, "it is being deleted, and has no pods any more"
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID.String(), Path: "metadata.deletionTimestamp", Value: l.deleted.UTC().Format(time.RFC3339)})
-	case f.evidence.Ending(l.ID.Namespace):
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: l.deleted.UTC().Format(time.RFC3339)})
+	case f.evidence.Ending(l.namespace):
 		s.Because = "its namespace is being deleted, in which no pods can be made"
 	case len(f.unmade()) > 0:
 		s.Because = "it has no pods, and no controller manager works that would make them"
 		s.Evidence = append(s.Evidence, f.unmade()...)
-	case f.evidence.Now.Sub(l.made) < startDelay:
+	case f.evidence.Now.Sub(time.Unix(l.made, 0)) < startDelay:
 		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, "it is new and has no pods yet"
 	case l.nowhere: // its controller has found no node for it
 		s.Because = "no node matches it"

@@ -17,7 +17,7 @@ import (
 // as Kind/namespace/name. Those that it does without if they are missing are left out.
 // There are none when the workload cannot be read, which is noted.
 func (f *Finder) Mounts(l *Workload) []string {
-	whole, err := f.evidence.Get(l.ID.Resource.GroupVersionResource, l.ID.Namespace, l.ID.Name)
+	whole, err := f.evidence.Get(l.resource.GroupVersionResource, l.namespace, l.name)
 	if err != nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (f *Finder) Mounts(l *Workload) []string {
 	}
 	var names []string
 	note := func(kind, name string, optional bool) {
-		if full := kind + "/" + l.ID.Namespace + "/" + name; name != "" && !optional && !slices.Contains(names, full) {
+		if full := kind + "/" + l.namespace + "/" + name; name != "" && !optional && !slices.Contains(names, full) {
 			names = append(names, full)
 		}
 	}
@@ -75,10 +75,10 @@ func environmentOf(container map[string]any, note func(kind, name string, option
 func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 	var doubts []string
 	id, rights := n.Identity(), f.rights()
-	if !f.otherwise(l) && len(rights.unread) > 0 && !rights.mayChange(l.Account, id.Resource.GroupResource(), id.Namespace, id.Name) {
+	if !f.otherwise(l) && len(rights.unread) > 0 && !rights.mayChange(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) {
 		doubts = append(doubts, "whether that may change it could not be read")
 	}
-	accounts, a := evidence.ServiceAccounts.GroupResource(), l.Account
+	accounts, a := evidence.ServiceAccounts.GroupResource(), l.Account()
 	known := a.Name == "default" || len(f.evidence.Named(accounts, a.Namespace, a.Name)) > 0 || f.evidence.Covers(accounts, a.Namespace, a.Name)
 	if !known && !l.elsewhere && !f.StateOf(l).leads {
 		account := evidence.Identity(evidence.ServiceAccounts, a.Namespace, a.Name).String()
@@ -93,7 +93,7 @@ func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 func (f *Finder) GrantedBy(l *Workload, n graph.Node) []string {
 	id := n.Identity()
 	var names []string
-	for _, g := range f.rights().grantsOf(l.Account) {
+	for _, g := range f.rights().grantsOf(l.Account()) {
 		if (g.namespace == "" || g.namespace == id.Namespace) && g.covers(id.Resource.GroupResource()) && g.allows(changing...) {
 			names = append(names, g.binding, g.role)
 		}

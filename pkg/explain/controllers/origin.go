@@ -30,7 +30,7 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 	var found []Emptied
 	for _, b := range r.bound {
 		ours := b.kind == "ClusterRole" && (b.namespace == "" || b.namespace == n.Namespace()) && slices.ContainsFunc(b.subjects, func(s subject) bool {
-			return s.Kind == "ServiceAccount" && s.Name == l.Account.Name && (s.Namespace == l.Account.Namespace || s.Namespace == "" && b.namespace == l.Account.Namespace)
+			return s.Kind == "ServiceAccount" && s.Name == l.Account().Name && (s.Namespace == l.Account().Namespace || s.Namespace == "" && b.namespace == l.Account().Namespace)
 		})
 		if !ours {
 			continue

@@ -118,10 +118,10 @@ func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) 
 	f.managersOf(s, n)
 	found := map[graph.Identity]*Candidate{}
 	add := func(l *Workload, weight int, named bool, e evidence.Fact) {
-		c := found[l.ID]
+		c := found[l.ID()]
 		if c == nil {
 			c = &Candidate{Workload: l}
-			found[l.ID] = c
+			found[l.ID()] = c
 		}
 		c.score += weight
 		c.Named, c.strong = c.Named || named, c.strong || named && weight >= strongSign
@@ -138,7 +138,7 @@ func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) 
 		c.identified = c.Named || slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return e.Path != "roleRef" && e.Path != nameAlone })
 		s.candidates = append(s.candidates, c)
 	}
-	slices.SortFunc(s.candidates, func(a, b *Candidate) int { return cmp.Or(b.score-a.score, a.ID.Compare(b.ID)) })
+	slices.SortFunc(s.candidates, func(a, b *Candidate) int { return cmp.Or(b.score-a.score, a.ID().Compare(b.ID())) })
 	f.complete(s)
 	return s
 }
@@ -288,7 +288,7 @@ func (f *Finder) byCatalogue(s *Search, namespace string, add adder) {
 			}
 			for _, l := range f.loosePods(where, usual.Name) {
 				s.placed = true
-				add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
 			}
 		}
 	}
@@ -297,11 +297,11 @@ func (f *Finder) byCatalogue(s *Search, namespace string, add adder) {
 // byPlace compares a workload with the places that the catalogue has: one of
 // them is more than its name in another namespace.
 func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace string, add adder) {
-	kind, name := l.ID.Resource.Kind, l.ID.Name
-	says := evidence.Fact{Source: l.ID.String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
+	kind, name := l.resource.Kind, l.name
+	says := evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
 	for _, usual := range m.Workloads {
 		switch {
-		case !usual.Is(kind, l.ID.Namespace, name, namespace):
+		case !usual.Is(kind, l.namespace, name, namespace):
 			continue
 		}
 		s.placed = true
@@ -309,7 +309,7 @@ func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace s
 		case strings.Contains(usual.Name, "*"):
 			says.Value = "is called as the catalogue of finalizers has it for controllers of " + m.Product + ", of which there may be several"
 			weight := weakSign
-			if f.rights().states(l.Account, s.resource.GroupResource()) {
+			if f.rights().states(l.Account(), s.resource.GroupResource()) {
 				weight = goodSign
 			}
 			add(l, weight, false, says)
@@ -321,7 +321,7 @@ func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace s
 	for _, usual := range m.Workloads {
 		anywhere := usual
 		anywhere.Namespace = ""
-		if anywhere.Is(kind, l.ID.Namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
+		if anywhere.Is(kind, l.namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
 			s.placed = true
 			says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
 			add(l, goodSign, false, says)
@@ -338,21 +338,21 @@ func (f *Finder) byManagers(s *Search, add adder) {
 			continue
 		}
 		for _, l := range f.cronJobs(s, manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
 		}
 		for _, l := range f.loosePods("", manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, after which the pod is called", s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, after which the pod is called", s.setOn[manager], manager)})
 		}
 	}
 	for _, l := range f.inventory().workloads {
 		for _, manager := range s.Setters {
 			if l.calledBy(manager) {
-				add(l, strongSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
 			}
 		}
 		for _, manager := range s.workers {
 			if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
-				add(l, weakSign, true, evidence.Fact{Source: l.ID.String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed %s since its deletion", manager, s.workedOn[manager])})
+				add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed %s since its deletion", manager, s.workedOn[manager])})
 			}
 		}
 	}
@@ -381,7 +381,7 @@ func (f *Finder) byEvents(s *Search, n graph.Node, add adder) {
 
 // calledBy reports whether a field manager is a name of the workload.
 func (l *Workload) calledBy(manager string) bool {
-	return (manager == l.ID.Name || slices.Contains(l.programs, manager)) && isProgram(manager)
+	return (manager == l.name || slices.Contains(l.programs, manager)) && isProgram(manager)
 }
 
 // isProgram reports whether a field manager's name is one of a program that does nothing
@@ -440,7 +440,7 @@ func (f *Finder) accountUnlisted(a Account) bool {
 func (f *Finder) usersOf(s *Search, a Account) []*Workload {
 	var found []*Workload
 	for _, l := range f.inventory().workloads {
-		if l.Account == a {
+		if l.Account() == a {
 			found = append(found, l)
 		}
 	}
@@ -456,7 +456,7 @@ func (f *Finder) usersOf(s *Search, a Account) []*Workload {
 		if evidence.PodEnded(&items[i]) {
 			continue
 		}
-		if l := newPodWorkload(&items[i]); l != nil && l.Account == a {
+		if l := newPodWorkload(&items[i]); l != nil && l.Account() == a {
 			found = append(found, l)
 		}
 	}

@@ -34,7 +34,7 @@ func (f *Finder) byDefinition(s *Search, add adder) {
 			from := originOf(annotations[helmRelease], annotations[helmReleaseNamespace], definition.GetLabels())
 			for _, l := range f.inventory().workloads {
 				if what := from.installedWith(*l.origin); what != "" {
-					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID.String() + " has the same " + what})
+					add(l, weakSign, false, evidence.Fact{Source: source, Path: "metadata", Value: l.ID().String() + " has the same " + what})
 				}
 			}
 			config, _, _ := unstructured.NestedMap(definition.Object, "spec", "conversion", "webhook", "clientConfig")
@@ -220,7 +220,7 @@ func (f *Finder) byLease(s *Search, namespace string, add adder) {
 // its name, nil for none.
 func (f *Finder) WorkloadOfPod(namespace, name string) *Workload {
 	for _, l := range f.inventory().workloads {
-		if l.ID.Namespace == namespace && isPodOf(l.ID.Name, name) {
+		if l.namespace == namespace && isPodOf(l.name, name) {
 			return l
 		}
 	}
@@ -228,7 +228,7 @@ func (f *Finder) WorkloadOfPod(namespace, name string) *Workload {
 		return nil
 	}
 	for _, l := range f.inventory().workloads {
-		if l.ID.Namespace != namespace {
+		if l.namespace != namespace {
 			continue
 		}
 		own, err := f.podsOf(l)

@@ -57,7 +57,7 @@ func (f *Finder) writesOtherwise(n graph.Node, s *Search, c *Candidate) bool {
 	names := ownNames(setters)
 	leads := slices.ContainsFunc(c.Signs, func(e evidence.Fact) bool { return strings.HasPrefix(e.Source, "Lease/") })
 	akin := func(name string) bool {
-		return c.calledBy(name) || slices.ContainsFunc(slices.Concat(c.programs, []string{c.ID.Name}), func(program string) bool { return shareWord(name, program) })
+		return c.calledBy(name) || slices.ContainsFunc(slices.Concat(c.programs, []string{c.name}), func(program string) bool { return shareWord(name, program) })
 	}
 	return !leads && len(names) > 0 && len(names) == len(setters) && !slices.ContainsFunc(names, akin) && slices.ContainsFunc(writers, c.calledBy)
 }
@@ -126,7 +126,7 @@ func (f *Finder) livesElsewhere(s *Search, l *Workload) bool {
 		}
 		for _, usual := range e.Workloads {
 			if usual.Namespace != "" && usual.Namespace != finalizers.ObjectNamespace && !strings.ContainsAny(usual.Name+usual.Namespace, "*<") &&
-				usual.Is(l.ID.Resource.Kind, l.ID.Namespace, l.ID.Name, "") {
+				usual.Is(l.resource.Kind, l.namespace, l.name, "") {
 				return true
 			}
 		}
@@ -136,7 +136,13 @@ func (f *Finder) livesElsewhere(s *Search, l *Workload) bool {
 
 // calledSo reports whether the manager is a name of a workload that is there.
 func (f *Finder) calledSo(manager string) bool {
-	return f.inventory().called[manager] && isProgram(manager)
+	i := f.inventory()
+	found, known := i.called[manager]
+	if !known {
+		found = slices.ContainsFunc(i.workloads, func(l *Workload) bool { return l.calledBy(manager) })
+		i.called[manager] = found
+	}
+	return found
 }
 
 // Missing returns the name under which the finalizer was set when it is a program's and

@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -31,24 +31,20 @@ var (
 // Workload is a Deployment, StatefulSet or DaemonSet, or a pod that belongs to
 // none.
 type Workload struct {
-	ID graph.Identity
+	resource        *graph.Resource
+	namespace, name string
+	uid             types.UID
 	// whole is that of a pod or CronJob.
 	whole *unstructured.Unstructured
-	// made is when it was, and deleted when it is to be gone, nil when nobody deleted it.
-	made    time.Time
+	// deleted is when it is to be gone, nil when nobody deleted it, and made when it was made, in
+	// seconds since 1970.
 	deleted *metav1.Time
+	made    int64
 	origin  *origin
-	// failure is its condition ReplicaFailure, nil when it has none. nowhere: it is a
-	// DaemonSet that fits no node.
+	// failure is its condition ReplicaFailure, nil when it has none.
 	failure *evidence.Condition
-	nowhere bool
-	// Replicas is the number that is wanted, -1 when it is not stated.
-	Replicas int64
-	Paused   bool
-	Account  Account
-	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
-	// of what it may.
-	elsewhere bool
+	// account is the name of its ServiceAccount, which is in its namespace.
+	account string
 	// selector chooses its pods, and podLabels are what its template gives them, both as kubectl
 	// takes them: there are many workloads, and few are asked for their pods. The empty selector
 	// chooses none. A pod and a CronJob have neither, nor an origin.
@@ -56,12 +52,28 @@ type Workload struct {
 	// programs are the names that its containers, images and commands have: one
 	// of them is usually the manager in managed fields.
 	programs []string
+	// Replicas is the number that is wanted, -1 when it is not stated.
+	Replicas int32
+	Paused   bool
+	// nowhere: it is a DaemonSet that fits no node.
+	nowhere bool
+	// elsewhere: it is given a kubeconfig, so what its account may do says nothing
+	// of what it may.
+	elsewhere bool
 }
+
+// ID identifies the workload.
+func (l *Workload) ID() graph.Identity {
+	return graph.Identity{Resource: *l.resource, Namespace: l.namespace, Name: l.name, UID: l.uid}
+}
+
+// Account is that of its ServiceAccount.
+func (l *Workload) Account() Account { return Account{l.namespace, l.account} }
 
 // otherwise reports whether the workload may have other rights than those of its
 // account: it is given others, or may act as somebody else, with whatever rights he has.
 func (f *Finder) otherwise(l *Workload) bool {
-	return l.elsewhere || f.rights().mayImpersonate(l.Account)
+	return l.elsewhere || f.rights().mayImpersonate(l.Account())
 }
 
 // cronJobs returns those that are called after a program. They are looked for only when
@@ -84,21 +96,18 @@ func (f *Finder) periodic(s *Search) []*Workload {
 		template, _, _ := unstructured.NestedMap(items[i].Object, "spec", "jobTemplate", "spec", "template", "spec")
 		var spec corev1.PodSpec
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) // one that cannot be read has no programs
-		f.repeated = append(f.repeated, &Workload{
-			ID: evidence.IdentityOf(cronJobs, "CronJob", &items[i]), whole: &items[i], Replicas: -1,
-			Account: accountIn(items[i].GetNamespace(), &spec), programs: programs(&spec), elsewhere: hasKubeconfig(&spec),
-		})
+		f.repeated = append(f.repeated, ofWhole(&cronJobType, &items[i], &spec))
 	}
 	return f.repeated
 }
 
 // Ref names the workload for kubectl.
 func (l *Workload) Ref() string {
-	return strings.ToLower(l.ID.Resource.Kind) + "/" + l.ID.Name
+	return strings.ToLower(l.resource.Kind) + "/" + l.name
 }
 
 // IsPod reports whether it is a pod that belongs to no other workload.
-func (l *Workload) IsPod() bool { return l.ID.Resource.IsPod() }
+func (l *Workload) IsPod() bool { return l.resource.IsPod() }
 
 // chooses returns what selects the workload's pods in its namespace.
 func (l *Workload) chooses() labels.Selector {
@@ -116,10 +125,10 @@ func (l *Workload) labels() labels.Set {
 }
 
 // newWorkload takes what is needed from a workload, and nothing of any other object.
-func newWorkload(resource schema.GroupVersionResource, object runtime.Object, words *interner) *Workload {
+func newWorkload(resource *graph.Resource, object runtime.Object, words *interner) *Workload {
 	switch o := object.(type) {
 	case *appsv1.Deployment:
-		l := templated(resource, "Deployment", &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template, words)
+		l := templated(resource, &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template, words)
 		l.Paused = o.Spec.Paused
 		for _, c := range o.Status.Conditions {
 			if c.Type == appsv1.DeploymentReplicaFailure && l.failure == nil {
@@ -128,9 +137,9 @@ func newWorkload(resource schema.GroupVersionResource, object runtime.Object, wo
 		}
 		return l
 	case *appsv1.StatefulSet:
-		return templated(resource, "StatefulSet", &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template, words)
+		return templated(resource, &o.ObjectMeta, o.Spec.Replicas, o.Spec.Selector, &o.Spec.Template, words)
 	case *appsv1.DaemonSet:
-		l := templated(resource, "DaemonSet", &o.ObjectMeta, nil, o.Spec.Selector, &o.Spec.Template, words)
+		l := templated(resource, &o.ObjectMeta, nil, o.Spec.Selector, &o.Spec.Template, words)
 		l.Replicas = -1
 		l.nowhere = o.Status.DesiredNumberScheduled == 0 && o.Status.ObservedGeneration == o.Generation
 		return l
@@ -139,21 +148,17 @@ func newWorkload(resource schema.GroupVersionResource, object runtime.Object, wo
 }
 
 // templated takes what all workloads have.
-func templated(resource schema.GroupVersionResource, kind string, m *metav1.ObjectMeta, replicas *int32, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, words *interner) *Workload {
+func templated(resource *graph.Resource, m *metav1.ObjectMeta, replicas *int32, selector *metav1.LabelSelector, template *corev1.PodTemplateSpec, words *interner) *Workload {
 	l := &Workload{
-		ID: graph.Identity{
-			Resource:  graph.Resource{GroupVersionResource: resource, Kind: kind, Namespaced: m.Namespace != ""},
-			Namespace: words.one(m.Namespace), Name: m.Name, UID: m.UID,
-		},
-		Replicas: 1, selector: words.one(selectorText(selector)), made: m.CreationTimestamp.Time, deleted: m.DeletionTimestamp,
+		resource: resource, namespace: words.one(m.Namespace), name: m.Name, uid: m.UID,
+		Replicas: 1, selector: words.one(selectorText(selector)), made: m.CreationTimestamp.Unix(), deleted: m.DeletionTimestamp,
 		origin:    words.origin(originOf(m.Annotations[helmRelease], m.Annotations[helmReleaseNamespace], m.Labels)),
-		podLabels: words.one(labels.Set(template.Labels).String()), Account: accountIn(words.one(m.Namespace), &template.Spec),
+		podLabels: words.one(labels.Set(template.Labels).String()), account: words.one(accountOf(&template.Spec)),
 		programs: programs(&template.Spec), elsewhere: hasKubeconfig(&template.Spec),
 	}
 	if replicas != nil {
-		l.Replicas = int64(*replicas)
+		l.Replicas = *replicas
 	}
-	l.Account.Name = words.one(l.Account.Name)
 	for i, name := range l.programs {
 		l.programs[i] = words.one(name)
 	}
@@ -187,16 +192,27 @@ func newPodWorkload(o *unstructured.Unstructured) *Workload {
 	if !evidence.Decode(o, &view) {
 		return nil
 	}
+	l := ofWhole(&podType, o, &view.Spec)
+	l.deleted = o.GetDeletionTimestamp()
+	return l
+}
+
+// The resources of the workloads that are kept whole.
+var (
+	podType     = graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
+	cronJobType = graph.Resource{GroupVersionResource: cronJobs, Kind: "CronJob", Namespaced: true}
+)
+
+// ofWhole is a workload that is kept whole.
+func ofWhole(resource *graph.Resource, o *unstructured.Unstructured, spec *corev1.PodSpec) *Workload {
 	return &Workload{
-		ID: evidence.IdentityOf(evidence.Pods, "Pod", o), whole: o, Replicas: -1, deleted: o.GetDeletionTimestamp(),
-		Account: accountIn(o.GetNamespace(), &view.Spec), programs: programs(&view.Spec),
-		elsewhere: hasKubeconfig(&view.Spec),
+		resource: resource, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(), whole: o,
+		Replicas: -1, account: accountOf(spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
 	}
 }
 
-func accountIn(namespace string, spec *corev1.PodSpec) Account {
-	return Account{namespace, cmp.Or(spec.ServiceAccountName, "default")}
-}
+// accountOf returns the name of the ServiceAccount of pods.
+func accountOf(spec *corev1.PodSpec) string { return cmp.Or(spec.ServiceAccountName, "default") }
 
 // programs returns the names by which the containers may call themselves.
 func programs(spec *corev1.PodSpec) []string {
@@ -211,7 +227,8 @@ func programs(spec *corev1.PodSpec) []string {
 		}
 	}
 	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || isCommon(name) })
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || isCommon(name) })
+	return slices.Clone(names) // of many workloads, and there is no need of the room for more
 }
 
 // hasKubeconfig reports whether a container is told to use another identity, or
@@ -247,7 +264,7 @@ func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 	if l.IsPod() {
 		return []*unstructured.Unstructured{l.whole}, nil
 	}
-	items, err := f.evidence.List(evidence.Pods, l.ID.Namespace)
+	items, err := f.evidence.List(evidence.Pods, l.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -291,7 +308,7 @@ func (f *Finder) loosePods(namespace, program string) []*Workload {
 // adopts the pod, and counts in its place.
 func (f *Finder) selected(pod *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
-		return l.ID.Namespace == pod.GetNamespace() && l.chooses().Matches(labels.Set(pod.GetLabels()))
+		return l.namespace == pod.GetNamespace() && l.chooses().Matches(labels.Set(pod.GetLabels()))
 	})
 }
 
@@ -299,7 +316,7 @@ func (f *Finder) selected(pod *unstructured.Unstructured) bool {
 // the inventory. Pods of Jobs are no controllers.
 func (f *Finder) ownerKnown(namespace string, owner *metav1.OwnerReference) bool {
 	return owner.Kind == "Job" || slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
-		return l.ID.Namespace == namespace && (l.ID.UID == owner.UID || strings.HasPrefix(owner.Name, l.ID.Name+"-"))
+		return l.namespace == namespace && (l.uid == owner.UID || strings.HasPrefix(owner.Name, l.name+"-"))
 	})
 }
 
@@ -312,7 +329,7 @@ func (f *Finder) Behind(namespace, name string) []*Workload {
 	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector")
 	var found []*Workload
 	for _, l := range f.inventory().workloads {
-		if len(selector) > 0 && l.ID.Namespace == namespace && labels.SelectorFromSet(selector).Matches(l.labels()) {
+		if len(selector) > 0 && l.namespace == namespace && labels.SelectorFromSet(selector).Matches(l.labels()) {
 			found = append(found, l)
 		}
 	}

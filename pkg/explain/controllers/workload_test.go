@@ -37,7 +37,7 @@ func TestWorkloadChoosesItsPods(t *testing.T) {
 	} {
 		d := &appsv1.Deployment{}
 		d.Spec.Selector, d.Spec.Template.Labels = test.selector, test.pod
-		l := newWorkload(deployments, d, newInterner())
+		l := newWorkload(&workloadKinds[0], d, newInterner())
 		if got := l.chooses().Matches(test.pod); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
 		}
