@@ -298,24 +298,23 @@ func (f *Finder) byCatalogue(s *Search, namespace string, add adder) {
 // them is more than its name in another namespace.
 func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace string, add adder) {
 	kind, name := l.resource.Kind, l.name
-	says := evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: "is where the catalogue of finalizers has the controller of " + m.Product}
+	says := func(what string) evidence.Fact {
+		return evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: what}
+	}
 	for _, usual := range m.Workloads {
-		switch {
-		case !usual.Is(kind, l.namespace, name, namespace):
+		if !usual.Is(kind, l.namespace, name, namespace) {
 			continue
 		}
 		s.placed = true
-		switch {
-		case strings.Contains(usual.Name, "*"):
-			says.Value = "is called as the catalogue of finalizers has it for controllers of " + m.Product + ", of which there may be several"
-			weight := weakSign
-			if f.rights().states(l.Account(), s.resource.GroupResource()) {
-				weight = goodSign
-			}
-			add(l, weight, false, says)
-		default:
-			add(l, strongSign, true, says)
+		if !strings.Contains(usual.Name, "*") {
+			add(l, strongSign, true, says("is where the catalogue of finalizers has the controller of "+m.Product))
+			return
 		}
+		weight := weakSign
+		if f.rights().states(l.Account(), s.resource.GroupResource()) {
+			weight = goodSign
+		}
+		add(l, weight, false, says("is called as the catalogue of finalizers has it for controllers of "+m.Product+", of which there may be several"))
 		return
 	}
 	for _, usual := range m.Workloads {
@@ -323,8 +322,7 @@ func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace s
 		anywhere.Namespace = ""
 		if anywhere.Is(kind, l.namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
 			s.placed = true
-			says.Value = "has the name that the catalogue of finalizers has for the controller of " + m.Product
-			add(l, goodSign, false, says)
+			add(l, goodSign, false, says("has the name that the catalogue of finalizers has for the controller of "+m.Product))
 			return
 		}
 	}
@@ -370,8 +368,9 @@ func (f *Finder) byEvents(s *Search, n graph.Node, add adder) {
 			reporters[e.Reporter] = e.Fact()
 		}
 	}
+	names := slices.Sorted(maps.Keys(reporters))
 	for _, l := range f.inventory().workloads {
-		for _, reporter := range slices.Sorted(maps.Keys(reporters)) {
+		for _, reporter := range names {
 			if l.calledBy(reporter) && !slices.Contains(s.Setters, reporter) {
 				add(l, goodSign, true, reporters[reporter])
 			}
