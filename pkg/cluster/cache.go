@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -75,12 +74,6 @@ func (r *Reader) isLong(ctx context.Context, l *listing) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(r.timeout/4, shortListTimeout))
 	defer cancel()
 	r.stats.pages.Add(1)
-	request := r.bulk.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", acceptLists).Param("limit", "1").MaxRetries(0)
-	body, err := request.Stream(ctx)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = body.Close() }()
-	list, err := decodeList(&wire.Decoder{}, body, func(*graph.Object) error { return nil })
-	return err == nil && list.Remaining >= longList
+	list, err := r.client(l.resource, l.namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	return err == nil && list.RemainingItemCount != nil && *list.RemainingItemCount >= longList
 }

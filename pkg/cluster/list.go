@@ -255,8 +255,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	if body != nil {
 		defer func() { _ = body.Close() }()
 	}
-	err = cmp.Or(begins(), err)
-	if err != nil {
+	if err := cmp.Or(begins(), err); err != nil {
 		return wire.List{}, err
 	}
 	p.objects = 0

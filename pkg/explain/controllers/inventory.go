@@ -135,7 +135,7 @@ func (w *Workloads) read() {
 // inventory is every workload of the cluster that counts as there.
 type inventory struct {
 	workloads []*Workload
-	// called tells of names that were asked about whether a program of them has it.
+	// called tells, of the names that were asked about, whether a workload is called so.
 	called map[string]bool
 	// unread says what could not be listed.
 	unread []string

@@ -192,9 +192,7 @@ func newPodWorkload(o *unstructured.Unstructured) *Workload {
 	if !evidence.Decode(o, &view) {
 		return nil
 	}
-	l := ofWhole(&podType, o, &view.Spec)
-	l.deleted = o.GetDeletionTimestamp()
-	return l
+	return ofWhole(&podType, o, &view.Spec)
 }
 
 // The resources of the workloads that are kept whole.
@@ -207,7 +205,7 @@ var (
 func ofWhole(resource *graph.Resource, o *unstructured.Unstructured, spec *corev1.PodSpec) *Workload {
 	return &Workload{
 		resource: resource, namespace: o.GetNamespace(), name: o.GetName(), uid: o.GetUID(), whole: o,
-		Replicas: -1, account: accountOf(spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
+		deleted: o.GetDeletionTimestamp(), Replicas: -1, account: accountOf(spec), programs: programs(spec), elsewhere: hasKubeconfig(spec),
 	}
 }
 
