@@ -56,6 +56,12 @@ type block struct {
 	// block grows.
 	strings []string
 	known   map[string]uint32
+	// unordered: some objects of one type and namespace that stand together are not in the
+	// order of their names.
+	unordered bool
+	// references is how many owner references there are at most: those of objects that were
+	// replaced count.
+	references int
 	// latest is the list of owner references that was made last: dependents of one
 	// owner stand together, and share it.
 	latest atomic.Pointer[madeOwners]

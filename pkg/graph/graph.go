@@ -119,8 +119,8 @@ func (g *Graph) connect() {
 // countOwners returns how many owner references there are at most.
 func (s *Snapshot) countOwners() int {
 	n := 0
-	for h := range s.handles {
-		n += s.blocks[h.block()].countOwners(h.slot())
+	for _, b := range s.blocks {
+		n += b.references
 	}
 	return n
 }

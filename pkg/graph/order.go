@@ -18,69 +18,85 @@ func (a shelf) compare(b shelf) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.group, b.group), cmp.Compare(a.namespace, b.namespace))
 }
 
+// run is a number of objects that stand together in a block, and on one shelf.
+type run struct {
+	first   handle
+	objects int32
+	shelf   int32 // its number
+}
+
 // sorted returns the objects in the order of their identities. The API server
-// lists in nearly that order, so the objects are put on shelves, and only
+// lists in nearly that order, so the objects are put on shelves, a run at a time, and only
 // shelves that are not in order are sorted.
 func (s *Snapshot) sorted() []handle {
-	shelves, count := s.shelves()
-	order := slices.SortedFunc(maps.Keys(shelves), shelf.compare)
-	next := make([]int, len(order)) // where the next object of a shelf goes
-	ends := make([]int, len(order))
-	n := 0
-	for _, sh := range order {
+	runs, shelves := s.runs()
+	count := make([]int, len(shelves))
+	for _, r := range runs {
+		count[r.shelf] += int(r.objects)
+	}
+	next, n := make([]int, len(shelves)), 0 // where the next object of a shelf goes
+	for _, sh := range slices.SortedFunc(maps.Keys(shelves), shelf.compare) {
 		i := shelves[sh]
 		next[i] = n
 		n += count[i]
-		ends[i] = n
 	}
-	handles := make([]handle, n)
-	s.eachOnShelf(shelves, func(h handle, i int) {
-		handles[next[i]] = h
-		next[i]++
-	})
-	for i, end := range ends {
-		part := handles[end-count[i] : end]
-		if !slices.IsSortedFunc(part, s.compareOnShelf) {
-			slices.SortStableFunc(part, s.compareOnShelf)
+	begin := slices.Clone(next)
+	handles, mixed := make([]handle, n), make([]bool, len(shelves))
+	for _, r := range runs {
+		from := next[r.shelf]
+		next[r.shelf] = from + int(r.objects)
+		for i := range int(r.objects) {
+			handles[from+i] = r.first + handle(i)
+		}
+		// A run is in order by itself, unless its block says otherwise.
+		part := handles[max(begin[r.shelf], from-1):min(next[r.shelf], from+1)]
+		if s.blocks[r.first.block()].unordered {
+			part = handles[max(begin[r.shelf], from-1):next[r.shelf]]
+		}
+		mixed[r.shelf] = mixed[r.shelf] || !slices.IsSortedFunc(part, s.compareOnShelf)
+	}
+	for i := range mixed {
+		if mixed[i] {
+			slices.SortStableFunc(handles[begin[i]:next[i]], s.compareOnShelf)
 		}
 	}
 	return handles
 }
 
-// shelves numbers the shelves and counts the objects of each.
-func (s *Snapshot) shelves() (shelves map[shelf]int, count []int) {
-	shelves = map[shelf]int{}
-	s.eachOnShelf(shelves, func(_ handle, i int) {
-		if i == len(count) {
-			count = append(count, 0)
+// runs returns the runs of all objects, in the order in which they were added, and the
+// numbers of their shelves.
+func (s *Snapshot) runs() (runs []run, shelves map[shelf]int32) {
+	shelves = map[shelf]int32{}
+	for number, b := range s.blocks {
+		for from, to := 0, 0; from < len(b.records); from = to {
+			to = b.runEnd(from)
+			if b.is(from, duplicate) {
+				continue
+			}
+			resource := b.resource(from)
+			sh := shelf{resource.Kind, resource.Group, b.namespace(from)}
+			i, ok := shelves[sh]
+			if !ok {
+				i = int32(len(shelves))
+				shelves[sh] = i
+			}
+			runs = append(runs, run{handleOf(number, from), int32(to - from), i})
 		}
-		count[i]++
-	})
-	return shelves, count
+	}
+	return runs, shelves
 }
 
-// eachOnShelf calls yield with each object and the number of its shelf. Shelves
-// that are not there yet are added.
-func (s *Snapshot) eachOnShelf(shelves map[shelf]int, yield func(handle, int)) {
-	var latest struct {
-		resource  *Resource
-		namespace string
-		number    int
-	}
-	for h := range s.handles {
-		b, slot := s.blocks[h.block()], h.slot()
-		resource, namespace := b.resource(slot), b.namespace(slot)
-		if latest.resource != resource || latest.namespace != namespace {
-			sh := shelf{resource.Kind, resource.Group, namespace}
-			number, ok := shelves[sh]
-			if !ok {
-				number = len(shelves)
-				shelves[sh] = number
-			}
-			latest.resource, latest.namespace, latest.number = resource, namespace, number
+// runEnd returns where those end that stand together with an object: of the same type and
+// namespace, and duplicates like it or not.
+func (b *block) runEnd(slot int) int {
+	first := &b.records[slot]
+	for slot++; slot < len(b.records); slot++ {
+		r := &b.records[slot]
+		if r.resource != first.resource || r.namespace != first.namespace || (r.flags^first.flags)&duplicate != 0 {
+			break
 		}
-		yield(h, latest.number)
 	}
+	return slot
 }
 
 // compareOnShelf is Identity.Compare for objects of one shelf: by name, UID and

@@ -40,6 +40,16 @@ func (b *block) full() bool { return len(b.records) == blockSize || len(b.text) 
 // are copied, and so is what it points to.
 func (b *block) add(o *Object) {
 	b.records = append(b.records, b.record(o))
+	if last := len(b.records) - 1; last > 0 && !b.inOrder(last) {
+		b.unordered = true
+	}
+}
+
+// inOrder reports whether an object comes after the one before it, by name, if both are of
+// one type and namespace.
+func (b *block) inOrder(slot int) bool {
+	r, before := &b.records[slot], &b.records[slot-1]
+	return r.resource != before.resource || r.namespace != before.namespace || b.name(slot-1) < b.name(slot)
 }
 
 // record makes the record of an object. The previous object's owners are
@@ -186,6 +196,7 @@ func (b *block) setOwners(r *record, o *Object) {
 		r.flags |= noOwners
 		return
 	}
+	b.references += len(o.OwnerReferences)
 	if len(b.records) > 0 {
 		if previous := b.records[len(b.records)-1].owners; previous != 0 && b.sameOwners(previous, o.OwnerReferences) {
 			r.owners = previous
@@ -283,6 +294,7 @@ func (b *block) compact() *block {
 		finalizers: slices.Clone(b.finalizers), kinds: slices.Clone(b.kinds),
 		extras: slices.Clone(b.extras), details: slices.Clone(b.details),
 		labels: slices.Clone(b.labels), strings: slices.Clone(b.strings),
+		unordered: b.unordered, references: b.references,
 	}
 }
 
@@ -293,4 +305,5 @@ func (b *block) empty() {
 	b.extras, b.details, b.labels, b.strings = b.extras[:0], b.details[:0], b.labels[:0], b.strings[:0]
 	clear(b.known)
 	b.latest.Store(nil)
+	b.unordered, b.references = false, 0
 }

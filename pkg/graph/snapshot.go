@@ -176,7 +176,7 @@ func (s *Snapshot) AddBatch(batches ...Batch) {
 	for _, batch := range batches {
 		n += batch.Len()
 	}
-	s.byUID.reserve(s, n)
+	s.byUID.reserve(n)
 	s.own = nil // handles follow the order of blocks
 	for _, batch := range batches {
 		for _, b := range batch.blocks {

@@ -3,9 +3,11 @@
 package graph
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"hash/maphash"
 	"strings"
+	"unsafe"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -22,23 +24,6 @@ type key struct {
 // uuidLength is that of a UUID in its usual form.
 const uuidLength = 36
 
-// uuidDigits are where the digits of a byte are in the text of a UUID.
-var uuidDigits = [16]int{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34}
-
-// notDigit is what digitValues has for what is no hexadecimal digit in lower
-// case.
-const notDigit = 0xff
-
-var digitValues = func() (values [256]byte) {
-	for i := range values {
-		values[i] = notDigit
-	}
-	for i, c := range []byte("0123456789abcdef") {
-		values[c] = byte(i)
-	}
-	return values
-}()
-
 func keyOf(uid types.UID) key {
 	if id, ok := parseUUID(string(uid)); ok {
 		return key{id: id, uuid: true}
@@ -52,13 +37,28 @@ func parseUUID(s string) (id [16]byte, ok bool) {
 	if len(s) != uuidLength || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
 		return id, false
 	}
-	wrong := byte(0)
-	for i, at := range uuidDigits {
-		high, low := digitValues[s[at]], digitValues[s[at+1]]
-		id[i] = high<<4 | low
-		wrong |= high | low
+	text := unsafe.Slice(unsafe.StringData(s), len(s))
+	four := func(from int) uint64 { return uint64(binary.LittleEndian.Uint32(text[from:])) }
+	ok = parseHex(id[0:], binary.LittleEndian.Uint64(text[0:])) &&
+		parseHex(id[4:], four(9)|four(14)<<32) &&
+		parseHex(id[8:], four(19)|four(24)<<32) &&
+		parseHex(id[12:], binary.LittleEndian.Uint64(text[28:]))
+	return id, ok
+}
+
+// parseHex parses eight hexadecimal digits in lower case, the first in the lowest byte, all at
+// once, and puts what they mean into the first four bytes.
+func parseHex(to []byte, digits uint64) bool {
+	const each = 0x0101010101010101 // times what every digit gets
+	values := digits&(0x0f*each) + digits>>6&each*9
+	asDigits := values + '0'*each + (values+6*each)>>4&each*('a'-'0'-10)
+	if asDigits != digits || values&(0xf0*each) != 0 {
+		return false
 	}
-	return id, wrong != notDigit
+	values = values<<4&0xf000f000f000f0 | values>>8&0x0f000f000f000f
+	values = (values | values>>8) & 0x0000ffff0000ffff
+	binary.LittleEndian.PutUint32(to, uint32(values|values>>16))
+	return true
 }
 
 func appendUUID(text []byte, id *[16]byte) []byte {
@@ -69,22 +69,32 @@ func appendUUID(text []byte, id *[16]byte) []byte {
 	return hex.AppendEncode(text, id[10:])
 }
 
-// uidIndex finds objects by UID: a hash table with linear probing, of which a
-// slot is four bytes. It asks the snapshot for the UIDs.
+// uidIndex finds objects by UID: a hash table with linear probing. A slot has what it takes
+// to pass over other UIDs without looking at their objects, which are anywhere in memory.
 type uidIndex struct {
-	slots []uint32 // 0 is free, otherwise the handle + 1
+	slots []slot
 	used  int
 }
+
+// slot is 0 when it is free, otherwise an object's handle + 1, and above it the hash of its UID.
+type slot uint64
+
+const hashBits = 32
+
+func slotOf(hash uint32, h handle) slot { return slot(hash)<<hashBits | slot(h+1) }
+
+func (s slot) hash() uint32   { return uint32(s >> hashBits) }
+func (s slot) handle() handle { return handle(s) - 1 }
 
 var uidSeed = maphash.MakeSeed()
 
 // hash is seeded: whoever chooses UIDs, as in a file or by an API server of his own,
 // must not choose those that are slow.
-func (k *key) hash() uint64 {
+func (k *key) hash() uint32 {
 	if !k.uuid {
-		return maphash.String(uidSeed, k.text)
+		return uint32(maphash.String(uidSeed, k.text))
 	}
-	return maphash.Bytes(uidSeed, k.id[:])
+	return uint32(maphash.Bytes(uidSeed, k.id[:]))
 }
 
 // find returns the object with the UID.
@@ -92,40 +102,43 @@ func (x *uidIndex) find(s *Snapshot, k *key) (handle, bool) {
 	if len(x.slots) == 0 {
 		return 0, false
 	}
-	mask := uint64(len(x.slots) - 1)
-	for slot := k.hash() & mask; x.slots[slot] != 0; slot = (slot + 1) & mask {
-		if h := handle(x.slots[slot] - 1); s.blocks[h.block()].hasKey(h.slot(), k) {
-			return h, true
+	at := x.look(s, k, k.hash())
+	return at.handle(), *at != 0
+}
+
+// look returns the slot of the UID, or the free one where it belongs.
+func (x *uidIndex) look(s *Snapshot, k *key, hash uint32) *slot {
+	mask := uint32(len(x.slots) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		switch at := &x.slots[i]; {
+		case *at == 0:
+			return at
+		case at.hash() != hash:
+		case s.blocks[at.handle().block()].hasKey(at.handle().slot(), k):
+			return at
 		}
 	}
-	return 0, false
 }
 
 // add makes the UID lead to the object, unless it leads to another already,
 // which is returned then. The empty UID leads to the object that was added
 // last.
 func (x *uidIndex) add(s *Snapshot, k *key, h handle) (other handle, known bool) {
-	x.reserve(s, 1)
-	mask := uint64(len(x.slots) - 1)
-	slot := k.hash() & mask
-	for ; x.slots[slot] != 0; slot = (slot + 1) & mask {
-		other := handle(x.slots[slot] - 1)
-		switch {
-		case !s.blocks[other.block()].hasKey(other.slot(), k):
-			continue
-		case k.uuid || k.text != "":
-			return other, true
-		}
-		x.slots[slot] = uint32(h) + 1
-		return 0, false
+	x.reserve(1)
+	hash := k.hash()
+	at := x.look(s, k, hash)
+	switch {
+	case *at == 0:
+		x.used++
+	case k.uuid || k.text != "":
+		return at.handle(), true
 	}
-	x.slots[slot] = uint32(h) + 1
-	x.used++
+	*at = slotOf(hash, h)
 	return 0, false
 }
 
 // reserve makes room for more UIDs. At most three of four slots are used.
-func (x *uidIndex) reserve(s *Snapshot, more int) {
+func (x *uidIndex) reserve(more int) {
 	size := max(len(x.slots), 16)
 	for 4*(x.used+more) > 3*size {
 		size *= 2
@@ -134,19 +147,17 @@ func (x *uidIndex) reserve(s *Snapshot, more int) {
 		return
 	}
 	old := x.slots
-	x.slots = make([]uint32, size)
-	mask := uint64(size - 1)
-	for _, used := range old {
-		if used == 0 {
+	x.slots = make([]slot, size)
+	mask := uint32(size - 1)
+	for _, s := range old {
+		if s == 0 {
 			continue
 		}
-		h := handle(used - 1)
-		k := s.blocks[h.block()].key(h.slot())
-		slot := k.hash() & mask
-		for x.slots[slot] != 0 {
-			slot = (slot + 1) & mask
+		i := s.hash() & mask
+		for x.slots[i] != 0 {
+			i = (i + 1) & mask
 		}
-		x.slots[slot] = used
+		x.slots[i] = s
 	}
 }
 

@@ -3,6 +3,7 @@
 package wire
 
 import (
+	"bytes"
 	"slices"
 	"time"
 	"unsafe"
@@ -21,9 +22,15 @@ type object struct {
 	grace      int64
 	finalizers []string
 	owners     []metav1.OwnerReference
-	labels     map[string]string
-	interned   map[string]string
-	latest     [64]string
+	// firstOwner is the latest owner reference that was the first of its object.
+	firstOwner struct {
+		message []byte
+		ref     metav1.OwnerReference
+		err     error
+	}
+	labels   map[string]string
+	interned map[string]string
+	latest   [64]string
 }
 
 // yes and no are what the pointers of owner references point to.
@@ -51,7 +58,12 @@ func (o *object) finish() {
 // decode reads an ObjectMeta. The numbers are those of generated.proto.
 func (o *object) decode(message []byte, labels []string) error {
 	f := fields{message: message}
-	for f.next() {
+	labelled := labels == nil || len(labels) > 0
+	for {
+		f.at = overIdle(message, f.at, labelled)
+		if !f.next() {
+			return f.err
+		}
 		switch f.number {
 		case 1:
 			o.Name = transient(f.want(protowire.BytesType))
@@ -71,7 +83,7 @@ func (o *object) decode(message []byte, labels []string) error {
 			o.grace = int64(f.varint)
 			o.DeletionGracePeriodSeconds = &o.grace
 		case 11:
-			if labels == nil || len(labels) > 0 {
+			if labelled {
 				f.failed(o.label(f.want(protowire.BytesType), labels))
 			}
 		case 13:
@@ -80,7 +92,45 @@ func (o *object) decode(message []byte, labels []string) error {
 			o.finalizers = append(o.finalizers, o.intern(f.want(protowire.BytesType)))
 		}
 	}
-	return f.err
+}
+
+// overIdle goes over the fields of an ObjectMeta that nobody looks at and that make up most
+// of it, as long as one follows another and is shorter than 16 kB, and returns where the
+// first other field begins: generateName = 2, selfLink = 4, labels = 11 unless they are kept,
+// annotations = 12, managedFields = 17.
+func overIdle(message []byte, at int, labelled bool) int {
+	const head = 4 // a tag and a length, of two bytes at most
+	for at+head <= len(message) {
+		n := at + 1
+		switch message[at] {
+		case 2<<3 | byte(protowire.BytesType), 4<<3 | byte(protowire.BytesType), 12<<3 | byte(protowire.BytesType):
+		case 11<<3 | byte(protowire.BytesType):
+			if labelled {
+				return at
+			}
+		case 17<<3&0x7f | 0x80 | byte(protowire.BytesType):
+			if message[n] != 17>>4 {
+				return at
+			}
+			n++
+		default:
+			return at
+		}
+		length := int(message[n])
+		n++
+		if length >= 0x80 {
+			if message[n] >= 0x80 {
+				return at
+			}
+			length = length&0x7f | int(message[n])<<7
+			n++
+		}
+		if length > len(message)-n {
+			return at
+		}
+		at = n + length
+	}
+	return at
 }
 
 // failed takes the error of a message inside the field.
@@ -131,11 +181,24 @@ func (o *object) label(message []byte, keep []string) error {
 	return nil
 }
 
-// owner reads an OwnerReference: kind = 1, name = 3, uid = 4, apiVersion = 5,
-// controller = 6, blockOwnerDeletion = 7.
+// owner takes an OwnerReference. The first of an object is mostly that of the object before.
 func (o *object) owner(message []byte) error {
-	o.owners = append(o.owners, metav1.OwnerReference{})
-	ref := &o.owners[len(o.owners)-1]
+	if len(o.owners) > 0 {
+		ref, err := o.decodeOwner(message)
+		o.owners = append(o.owners, ref)
+		return err
+	}
+	if !bytes.Equal(message, o.firstOwner.message) {
+		o.firstOwner.message = append(o.firstOwner.message[:0], message...)
+		o.firstOwner.ref, o.firstOwner.err = o.decodeOwner(o.firstOwner.message)
+	}
+	o.owners = append(o.owners, o.firstOwner.ref)
+	return o.firstOwner.err
+}
+
+// decodeOwner reads an OwnerReference: kind = 1, name = 3, uid = 4, apiVersion = 5,
+// controller = 6, blockOwnerDeletion = 7.
+func (o *object) decodeOwner(message []byte) (ref metav1.OwnerReference, err error) {
 	f := fields{message: message}
 	for f.next() {
 		switch f.number {
@@ -153,7 +216,7 @@ func (o *object) owner(message []byte) error {
 			ref.BlockOwnerDeletion = f.boolean()
 		}
 	}
-	return f.err
+	return ref, f.err
 }
 
 // boolean returns a pointer to the field's value.
