@@ -192,6 +192,9 @@ type resolution struct {
 	err        error
 	resource   schema.GroupResource
 	namespaced bool
+	// latest is the owner that a reference of that kind led to last. Dependents and owners are
+	// in the same order, more or less, so that the next is mostly near it.
+	latest handle
 }
 
 // verdict is what is known of a reference.
@@ -226,8 +229,13 @@ func (c *classifier) quick(h handle, w *ownerRecord) verdict {
 	}
 	var v verdict
 	k := b.ownerKey(w)
-	v.owner, v.known = c.snapshot.byUID.find(c.snapshot, &k)
 	r := c.resolve(h.block(), w.kind())
+	if v.owner, v.known = c.snapshot.near(r.latest, &k); !v.known {
+		v.owner, v.known = c.snapshot.byUID.find(c.snapshot, &k)
+	}
+	if v.known {
+		r.latest = v.owner
+	}
 	where := location{r.resource, namespace, b.ownerName(w)}
 	if !r.namespaced {
 		where.namespace = ""
@@ -249,6 +257,21 @@ func (c *classifier) quick(h handle, w *ownerRecord) verdict {
 	}
 	c.latest.owner, c.latest.namespace, c.latest.verdict = w, namespace, v
 	return v
+}
+
+// near looks for the object with the UID among those that follow another.
+func (s *Snapshot) near(h handle, k *key) (handle, bool) {
+	const far = 4
+	if !k.uuid { // others may be several objects'
+		return 0, false
+	}
+	b := s.blocks[h.block()]
+	for slot := h.slot(); slot < min(h.slot()+far, len(b.records)); slot++ {
+		if b.hasKey(slot, k) && !b.is(slot, duplicate) {
+			return handleOf(h.block(), slot), true
+		}
+	}
+	return 0, false
 }
 
 // resolve returns what a kind that the block's references state means.

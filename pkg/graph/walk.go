@@ -13,9 +13,12 @@ import (
 // components, by Tarjan's algorithm. Groups and their members are ordered as
 // the nodes are.
 func (g *Graph) Cycles() [][]Node {
-	t := newTarjan(g, func(int32) bool { return true })
-	for i := range g.Len() {
-		t.visit(int32(i))
+	between := func(i int32) bool { return len(g.dependentsOf(i)) > 0 && len(g.owners(i)) > 0 } // as all of a cycle are
+	t := newTarjan(g, between)
+	for i := range int32(len(g.order)) {
+		if between(i) {
+			t.visit(i)
+		}
 	}
 	return t.sorted()
 }

@@ -4,6 +4,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"slices"
 	"time"
 	"unsafe"
@@ -96,14 +97,20 @@ func (o *object) decode(message []byte, labels []string) error {
 
 // overIdle goes over the fields of an ObjectMeta that nobody looks at and that make up most
 // of it, as long as one follows another and is shorter than 16 kB, and returns where the
-// first other field begins: generateName = 2, selfLink = 4, labels = 11 unless they are kept,
-// annotations = 12, managedFields = 17.
+// first other field begins: generateName = 2, selfLink = 4, generation = 7 up to 127, labels = 11
+// unless they are kept, annotations = 12, managedFields = 17.
 func overIdle(message []byte, at int, labelled bool) int {
 	const head = 4 // a tag and a length, of two bytes at most
 	for at+head <= len(message) {
 		n := at + 1
 		switch message[at] {
 		case 2<<3 | byte(protowire.BytesType), 4<<3 | byte(protowire.BytesType), 12<<3 | byte(protowire.BytesType):
+		case 7<<3 | byte(protowire.VarintType):
+			if message[n] >= 0x80 {
+				return at
+			}
+			at = n + 1
+			continue
 		case 11<<3 | byte(protowire.BytesType):
 			if labelled {
 				return at
@@ -146,6 +153,9 @@ func (f *fields) timestamp() metav1.Time {
 	message := f.want(protowire.BytesType)
 	if len(message) == 0 {
 		return metav1.Time{}
+	}
+	if seconds, n := binary.Uvarint(message[1:]); message[0] == 1<<3|byte(protowire.VarintType) && n > 0 && 1+n == len(message) {
+		return metav1.Time{Time: time.Unix(int64(seconds), 0).Local()} // nearly always
 	}
 	var seconds int64
 	t := fields{message: message}
