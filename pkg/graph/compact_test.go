@@ -161,6 +161,44 @@ func TestBatchesAreAdds(t *testing.T) {
 	})
 }
 
+// What another list has already counts once, also where it stands among objects that no other has, and
+// owners are looked for there.
+func TestServedTwiceInARun(t *testing.T) {
+	kinds := testworld.Types(servedTypes)
+	secret, ingress, old := &kinds[2], &kinds[10], &kinds[11]
+	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)) }
+	var objects []graph.Object
+	for i, r := range []*graph.Resource{ingress, ingress, ingress, old, old, old, old, old} {
+		n := []int{2, 3, 5, 1, 2, 3, 4, 5}[i]
+		objects = append(objects, graph.Object{Resource: r, Namespace: "shop", Name: fmt.Sprint("web-", n), UID: uid(n)})
+	}
+	for n := range 7 {
+		objects = append(objects, graph.Object{
+			Resource: secret, Namespace: "shop", Name: fmt.Sprint("of-", n), UID: uid(100 + n),
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "extensions/v1beta1", Kind: "Ingress", Name: fmt.Sprint("web-", n), UID: uid(n)}},
+		})
+	}
+	one := graph.Snapshot{Mapper: testworld.Mapper(kinds)}
+	many := graph.Snapshot{Mapper: one.Mapper}
+	var packer graph.Packer
+	for _, o := range objects {
+		one.Add(o)
+		packer.Add(&o)
+	}
+	many.AddBatch(packer.Batch())
+	g := graph.New(&many)
+	for n := range g.Nodes() {
+		for _, ref := range n.Owners() {
+			if ref.Owner.UID() != ref.UID {
+				t.Errorf("%s leads to %s, and says %s", n.Identity(), ref.Owner.Identity(), ref.UID)
+			}
+		}
+	}
+	if diff := cmp.Diff(answers(graph.New(&one)), answers(g)); diff != "" || g.Snapshot().Len() != 5+7 {
+		t.Errorf("%d objects, graph (-one +many):\n%s", g.Snapshot().Len(), diff)
+	}
+}
+
 // answers says everything that a graph tells of its nodes.
 func answers(g *graph.Graph) []string {
 	var lines []string
