@@ -21,8 +21,9 @@ TREE = $(if $(COMMIT),$(if $(shell $(GIT) status --porcelain 2>/dev/null),dirty,
 STAMP = -X $(CMD).releaseVersion=$(VERSION) -X $(CMD).releaseCommit=$(COMMIT) -X $(CMD).releaseDate=$(DATE) -X $(CMD).releaseTree=$(TREE)
 CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # Without inlining, the code of the API's types is smaller by a twenty-fifth of
-# the program; little of it ever runs.
-BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)' -gcflags='k8s.io/api/...=-l'
+# the program; little of it ever runs. Functions that begin closer to one another spare an
+# eightieth, and nearly a megabyte of memory.
+BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -funcalign=16 $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
 .PHONY: help build install image test test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench load bench-go bench-compare profile clean
 

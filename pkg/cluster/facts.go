@@ -37,20 +37,17 @@ func (r *Reader) Facts(ctx context.Context, objects []graph.Object) graph.Facts 
 		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{},
 		CRDs: map[types.UID]graph.CRDFacts{}, Nodes: map[string]bool{},
 	}}
-	var pods []graph.Object
 	var group errgroup.Group
 	group.SetLimit(getsInFlight)
 	for _, o := range objects {
 		switch {
-		case o.Resource.IsPod():
-			pods = append(pods, o)
 		case o.Resource.IsNamespace():
 			group.Go(func() error { return r.namespaceFacts(ctx, &o, &f) })
 		case o.Resource.IsCRD():
 			group.Go(func() error { return r.crdFacts(ctx, &o, &f) })
 		}
 	}
-	r.podFacts(ctx, pods, &group, &f)
+	r.podFacts(ctx, objects, &group, &f)
 	_ = group.Wait() // what cannot be read is missing
 	r.nodeFacts(ctx, &f)
 	return f.Facts
@@ -140,11 +137,13 @@ func claims(p *corev1.Pod) []string {
 	return names
 }
 
-// podFacts reads pods: each by itself, or all of a namespace.
-func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, group *errgroup.Group, f *facts) {
+// podFacts reads the pods among the objects: each by itself, or all of a namespace.
+func (r *Reader) podFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
 	in := map[string]int{}
-	for i := range pods {
-		in[pods[i].Namespace]++
+	for i := range objects {
+		if objects[i].Resource.IsPod() {
+			in[objects[i].Namespace]++
+		}
 	}
 	keep := func(p *corev1.Pod) { f.add(func(all *graph.Facts) { all.Pods[p.UID] = factsOf(p) }) }
 	for namespace, wanted := range in {
@@ -152,8 +151,8 @@ func (r *Reader) podFacts(ctx context.Context, pods []graph.Object, group *errgr
 			group.Go(func() error { return r.listPodFacts(ctx, namespace, keep) })
 		}
 	}
-	for _, o := range pods {
-		if in[o.Namespace] > maxPodGets {
+	for _, o := range objects {
+		if !o.Resource.IsPod() || in[o.Namespace] > maxPodGets {
 			continue
 		}
 		group.Go(func() error {

@@ -46,6 +46,14 @@ var heavyFields = func() map[schema.GroupResource]wire.Drop {
 	}
 }()
 
+// heavyOfMostPods are the heavyFields of those of which it does not matter who has set which
+// field.
+var heavyOfMostPods = func() wire.Drop {
+	drop := slices.Clone(heavyFields[schema.GroupResource{Resource: "pods"}])
+	drop[1] = and(nil, 17)
+	return drop
+}()
+
 // and returns a Drop that leaves out the fields with the numbers, too.
 func and(d wire.Drop, numbers ...int) wire.Drop {
 	more := make(wire.Drop, max(len(d), slices.Max(numbers)+1))
@@ -71,8 +79,7 @@ var notFacts = wire.Drop{
 // it: who has set which field of an object that nobody deletes, unless that may tell who
 // made it, schemas, and what containers are given.
 func reduce(resource schema.GroupVersionResource, o *unstructured.Unstructured) {
-	made := resource.Resource == "pods" && metav1.GetControllerOfNoCopy(o) == nil
-	if o.GetDeletionTimestamp() == nil && !made {
+	if !keepsManagers(o, resource.Resource == "pods") {
 		unstructured.RemoveNestedField(o.Object, "metadata", "managedFields")
 	}
 	if annotations := o.GetAnnotations(); annotations[lastApplied] != "" {
@@ -89,6 +96,12 @@ func reduce(resource schema.GroupVersionResource, o *unstructured.Unstructured) 
 	}
 }
 
+// keepsManagers reports whether it matters who has set which field of an object: when it is
+// being deleted, and of a pod that no controller made.
+func keepsManagers(o metav1.Object, isPod bool) bool {
+	return o.GetDeletionTimestamp() != nil || isPod && metav1.GetControllerOfNoCopy(o) == nil
+}
+
 // reduceTyped is reduce for objects in Go's types, from which heavyFields were taken before
 // they were decoded.
 func reduceTyped(object runtime.Object) {
@@ -96,8 +109,7 @@ func reduceTyped(object runtime.Object) {
 	if !ok {
 		return
 	}
-	_, isPod := object.(*corev1.Pod)
-	if made := isPod && metav1.GetControllerOfNoCopy(o) == nil; o.GetDeletionTimestamp() == nil && !made {
+	if _, isPod := object.(*corev1.Pod); !keepsManagers(o, isPod) {
 		o.SetManagedFields(nil)
 	}
 	delete(o.GetAnnotations(), lastApplied)

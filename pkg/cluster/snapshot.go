@@ -55,7 +55,8 @@ type Taker interface {
 	// Begin is called before the first object, and again when the list is read again: what
 	// came before does not count.
 	Begin()
-	// Take takes an object, in Go's type. An error ends the list for the Taker, and for
+	// Take takes an object, in Go's type, which is good until it returns; what the object points
+	// to may be kept. An error ends the list for the Taker, and for
 	// nobody else.
 	Take(runtime.Object) error
 	// Complete is called when all objects of the list were taken. If it is not, some are

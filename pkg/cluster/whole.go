@@ -49,7 +49,8 @@ func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersio
 }
 
 // EachTyped is EachMentioning for all objects of one of Kubernetes' own types, in Go's. What
-// no explanation looks at is left out.
+// no explanation looks at is left out. An object is good until yield returns, but what it points
+// to may be kept.
 func (r *Reader) EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error {
 	return r.eachTyped(ctx, &graph.Resource{GroupVersionResource: resource, Kind: kind}, namespace, nil, begin, yield)
 }
@@ -100,22 +101,12 @@ type wholeDecoder struct {
 }
 
 // decode calls each for every object of a list of the type, as it came, packed or in JSON, and
-// decoded, but for what no explanation looks at.
+// decoded, but for what no explanation looks at. The object is another's when each has returned.
 func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.Resource, each func(text []byte, packed bool, o runtime.Object) error) (wire.List, error) {
-	kind, drop := of.GroupVersionKind(), d.drop
-	if drop == nil {
-		drop = heavyFields[of.GroupResource()]
-	}
-	add := func(text []byte, packed bool, unpack func(into runtime.Object) error) error {
-		o, err := scheme.Scheme.New(kind)
-		if err == nil {
-			err = unpack(o)
-		}
-		if err != nil {
-			return err
-		}
-		reduceTyped(o)
-		return each(text, packed, o)
+	kind := of.GroupVersionKind()
+	o, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return wire.List{}, err
 	}
 	switch packed, whole, err := recognizes(body); {
 	case err != nil:
@@ -123,23 +114,61 @@ func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.R
 	case packed:
 		list := metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind + "List"}
 		return decoder.Split(whole, list, func(message []byte) error {
-			var light []byte
-			light, d.buffer = drop.From(message, d.buffer)
-			return add(message, true, func(into runtime.Object) error { return unpack(light, into) })
+			if err := unpack(d.light(decoder, of, message), o); err != nil {
+				return err
+			}
+			reduceTyped(o)
+			return each(message, true, o)
 		})
 	default:
 		return decodeJSON(whole, func(text []byte) error {
-			return add(text, false, func(into runtime.Object) error { return json.Unmarshal(text, into) })
+			o, err := scheme.Scheme.New(kind)
+			if err == nil {
+				err = json.Unmarshal(text, o)
+			}
+			if err != nil {
+				return err
+			}
+			reduceTyped(o)
+			return each(text, false, o)
 		})
 	}
 }
 
-// unpack decodes an object of a list in protobuf.
+// light returns an object of the type in protobuf without what is not to be decoded.
+func (d *wholeDecoder) light(decoder *wire.Decoder, of *graph.Resource, message []byte) []byte {
+	drop := d.drop
+	if drop == nil {
+		drop = heavyFields[of.GroupResource()]
+		if of.IsPod() && !d.keepsManagers(decoder, message) {
+			drop = heavyOfMostPods
+		}
+	}
+	light, buffer := drop.From(message, d.buffer)
+	d.buffer = buffer
+	return light
+}
+
+// keepsManagers is that for a pod in protobuf.
+func (d *wholeDecoder) keepsManagers(decoder *wire.Decoder, message []byte) (keeps bool) {
+	err := decoder.Item(message, func(o *graph.Object) error {
+		meta := o.Metadata()
+		keeps = keepsManagers(&meta, true)
+		return nil
+	})
+	return keeps || err != nil // decoding it whole says what is wrong
+}
+
+// unpack decodes an object of a list in protobuf in the place of another.
 func unpack(message []byte, into runtime.Object) error {
-	o, ok := into.(interface{ Unmarshal(message []byte) error })
+	o, ok := into.(interface {
+		Reset()
+		Unmarshal(message []byte) error
+	})
 	if !ok {
 		return fmt.Errorf("%T has no form in protobuf", into)
 	}
+	o.Reset()
 	return o.Unmarshal(message)
 }
 

@@ -269,27 +269,39 @@ func TestTypedPod(t *testing.T) {
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
-	answer := sends(t, &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{pod}}, false, false)
+	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
+	loose, ending, last := pod, pod, pod
+	loose.Name, loose.UID, loose.OwnerReferences = "loose", "l", []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}}
+	loose.Labels, loose.Spec.Volumes = map[string]string{"app": "loose"}, nil
+	ending.Name, ending.DeletionTimestamp = "ending", new(metav1.Unix(1_700_000_000, 0))
+	last.Name = "last"
+	answer := sends(t, &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{pod, loose, ending, last}}, false, false)
 	r := &recorder{Server: canned.New(10), version: "v1.30.0", pods: answer}
 	reader := r.reader(t, cluster.Options{PageSize: cluster.AutoPageSize})
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	whole, err := reader.List(t.Context(), pods, "shop")
-	if err != nil || len(whole) != 1 {
+	if err != nil || len(whole) != 4 {
 		t.Fatalf("%d pods, error %v", len(whole), err)
 	}
-	var want corev1.Pod
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole[0].Object, &want); err != nil {
-		t.Fatal(err)
-	}
+	var got []corev1.Pod
 	err = reader.EachTyped(t.Context(), pods, "Pod", "shop", func() {}, func(o runtime.Object) error {
-		got := o.(*corev1.Pod)
-		got.TypeMeta = want.TypeMeta
-		if diff := cmp.Diff(&want, got); diff != "" {
-			t.Errorf("(-JSON +typed):\n%s", diff)
-		}
+		got = append(got, *o.(*corev1.Pod))
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
+	if err != nil || len(got) != len(whole) {
+		t.Fatalf("%d pods, error %v", len(got), err)
+	}
+	for i := range whole {
+		var want corev1.Pod
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(whole[i].Object, &want); err != nil {
+			t.Fatal(err)
+		}
+		got[i].TypeMeta = want.TypeMeta
+		if diff := cmp.Diff(want, got[i]); diff != "" {
+			t.Errorf("%s (-JSON +typed):\n%s", want.Name, diff)
+		}
+		if kept := len(got[i].ManagedFields) > 0; kept != (want.Name == "loose" || want.Name == "ending") {
+			t.Errorf("%s: who has set its fields is kept: %t", want.Name, kept)
+		}
 	}
 }

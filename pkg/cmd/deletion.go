@@ -237,7 +237,7 @@ func withFacts(g *graph.Graph, decisive []graph.Node) []graph.Object {
 			claims[n.Namespace()] = true
 		}
 		if cluster.HasFacts(n.Resource()) {
-			objects, known[n.UID()] = append(objects, *n.Object()), true
+			objects, known[n.UID()] = append(objects, n.Unlabelled()), true
 		}
 	}
 	if len(claims) == 0 {
@@ -245,7 +245,7 @@ func withFacts(g *graph.Graph, decisive []graph.Node) []graph.Object {
 	}
 	for n := range g.Nodes() {
 		if !n.Virtual() && n.Resource().IsPod() && claims[n.Namespace()] && !known[n.UID()] {
-			objects = append(objects, *n.Object())
+			objects = append(objects, n.Unlabelled())
 		}
 	}
 	return objects

@@ -137,10 +137,10 @@ func (x *uidIndex) add(s *Snapshot, k *key, h handle) (other handle, known bool)
 	return 0, false
 }
 
-// reserve makes room for more UIDs. At most three of four slots are used.
+// reserve makes room for more UIDs. At most four of five slots are used.
 func (x *uidIndex) reserve(more int) {
 	size := max(len(x.slots), 16)
-	for 4*(x.used+more) > 3*size {
+	for 5*(x.used+more) > 4*size {
 		size *= 2
 	}
 	if size == len(x.slots) {

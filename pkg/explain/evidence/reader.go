@@ -36,7 +36,8 @@ type Cluster interface {
 	// of one of the names, wherever. When it has to read the list again, it calls begin
 	// again: what came before does not count. After an error there may be more of them.
 	EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error
-	// EachTyped does the same with all objects of one of Kubernetes' own types, in Go's.
+	// EachTyped does the same with all objects of one of Kubernetes' own types, in Go's. An object is
+	// good until yield returns, but what it points to may be kept.
 	EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error
 }
 
