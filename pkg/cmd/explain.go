@@ -232,6 +232,9 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
+	if workloads.Wanted() {
+		workloads.ReadAhead()
+	}
 	absent, others := missingObjects(failed)
 	var unresolved []string
 	if others != nil {

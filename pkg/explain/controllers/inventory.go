@@ -33,6 +33,8 @@ type Workloads struct {
 	once    sync.Once
 	mu      sync.Mutex
 	lists   [len(workloadKinds)]*workloadList // by workloadKinds; nil when it was not read
+	// searched are the lists that every search looks at, when they are read ahead.
+	searched *evidence.Begun
 }
 
 // workloadList is a list, or why it could not be read.
@@ -97,11 +99,26 @@ func (t *Taking) Complete() {
 	t.workloads.lists[t.kind], t.words = &t.list, nil
 }
 
-// ReadAhead begins to read, if nobody has, and does not wait.
+// ReadAhead begins to read, if nobody has, and does not wait: the workloads, and the lists
+// that every search for one of them looks at.
 func (w *Workloads) ReadAhead() {
-	if !w.ahead.Swap(true) {
-		go w.once.Do(w.read)
+	if w.ahead.Swap(true) {
+		return
 	}
+	go w.once.Do(w.read)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.searched = evidence.Begin(w.ctx, w.cluster, searched...)
+}
+
+// Wanted reports whether Want was called.
+func (w *Workloads) Wanted() bool { return w.wanted.Load() }
+
+// readAhead returns what is read ahead of what every search looks at, nil for nothing.
+func (w *Workloads) readAhead() *evidence.Begun {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.searched
 }
 
 func (w *Workloads) all() [len(workloadKinds)]*workloadList {

@@ -113,7 +113,7 @@ func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) 
 	}
 	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string][]*Workload{}, states: map[graph.Identity]State{}}
 	f.searches[key] = s
-	f.evidence.ListTogether(searched...)
+	f.evidence.ListTogether(f.workloads.readAhead(), searched...)
 	s.groups, s.own = f.groupsOf(s)
 	f.managersOf(s, n)
 	found := map[graph.Identity]*Candidate{}

@@ -4,6 +4,7 @@ package evidence
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -76,29 +77,58 @@ func (r *Reader) readEarly(places []place) {
 	}
 }
 
+// Begun are lists of whole objects, everywhere, that are being read.
+type Begun struct {
+	group sync.WaitGroup
+	lists map[place]*listing
+}
+
+// Begin begins to read lists, all at once, and does not wait.
+func Begin(ctx context.Context, cluster Cluster, resources ...schema.GroupVersionResource) *Begun {
+	b := &Begun{lists: map[place]*listing{}}
+	for _, resource := range resources {
+		l := &listing{}
+		b.lists[place{resource: resource}] = l
+		b.group.Go(func() { l.items, l.err = cluster.List(ctx, resource, "") })
+	}
+	return b
+}
+
 // ListTogether lists the whole objects of several resources everywhere, all at once, for who
-// is about to ask for each by List.
-func (r *Reader) ListTogether(resources ...schema.GroupVersionResource) {
+// is about to ask for each by List. What was begun is not read again; nil is for nothing.
+func (r *Reader) ListTogether(begun *Begun, resources ...schema.GroupVersionResource) {
 	if r.whole != nil {
-		r.whole.ListTogether(resources...)
+		r.whole.ListTogether(begun, resources...)
 		return
 	}
-	var places []place
+	var more []schema.GroupVersionResource
 	for _, resource := range resources {
-		p := place{resource: resource}
-		_, known := r.lists[p]
-		if _, early := r.earlyLists[p]; !known && !early {
-			places = append(places, p)
+		if p := (place{resource: resource}); !r.hasListed(p) && (begun == nil || begun.lists[p] == nil) {
+			more = append(more, resource)
 		}
 	}
-	lists := make([]listing, len(places))
-	var group sync.WaitGroup
-	for i, p := range places {
-		group.Go(func() { lists[i] = r.readList(p) })
+	others := Begin(r.ctx, r.source.Cluster, more...)
+	r.take(begun)
+	r.take(others)
+}
+
+// hasListed reports whether a list was read, maybe early.
+func (r *Reader) hasListed(p place) bool {
+	_, known := r.lists[p]
+	_, early := r.earlyLists[p]
+	return known || early
+}
+
+// take waits for lists, and keeps those that were not read before.
+func (r *Reader) take(begun *Begun) {
+	if begun == nil {
+		return
 	}
-	group.Wait()
-	for i, p := range places {
-		r.earlyLists[p] = lists[i]
+	begun.group.Wait()
+	for p, l := range begun.lists {
+		if !r.hasListed(p) {
+			r.earlyLists[p] = *l
+		}
 	}
 }
 

@@ -200,9 +200,10 @@ func TestTogether(t *testing.T) {
 	whole := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Now: now})
 	r := whole.Without(func(uid types.UID) bool { return uid == "o4" })
 	_, _ = r.Whole(nodes[0])
+	begun := evidence.Begin(t.Context(), w, evidence.CRDs)
 	for range 2 {
 		r.Together(nodes)
-		r.ListTogether(evidence.Pods, evidence.CRDs)
+		r.ListTogether(begun, evidence.Pods, evidence.CRDs)
 	}
 	if unread := slices.Concat(r.Unread(), whole.Unread()); len(unread) != 0 {
 		t.Errorf("unread before anything is asked for: %q", unread)
