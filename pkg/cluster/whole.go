@@ -101,12 +101,20 @@ type wholeDecoder struct {
 }
 
 // decode calls each for every object of a list of the type, as it came, packed or in JSON, and
-// decoded, but for what no explanation looks at. The object is another's when each has returned.
+// decoded, but for what no explanation looks at. The object is another one once each has returned.
 func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.Resource, each func(text []byte, packed bool, o runtime.Object) error) (wire.List, error) {
 	kind := of.GroupVersionKind()
-	o, err := scheme.Scheme.New(kind)
+	o, err := newObject(kind)
 	if err != nil {
 		return wire.List{}, err
+	}
+	add := func(text []byte, packed bool, unpack func() error) error {
+		o.Reset()
+		if err := unpack(); err != nil {
+			return err
+		}
+		reduceTyped(o)
+		return each(text, packed, o)
 	}
 	switch packed, whole, err := recognizes(body); {
 	case err != nil:
@@ -114,25 +122,32 @@ func (d *wholeDecoder) decode(decoder *wire.Decoder, body io.Reader, of *graph.R
 	case packed:
 		list := metav1.TypeMeta{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind + "List"}
 		return decoder.Split(whole, list, func(message []byte) error {
-			if err := unpack(d.light(decoder, of, message), o); err != nil {
-				return err
-			}
-			reduceTyped(o)
-			return each(message, true, o)
+			return add(message, true, func() error { return o.Unmarshal(d.light(decoder, of, message)) })
 		})
 	default:
 		return decodeJSON(whole, func(text []byte) error {
-			o, err := scheme.Scheme.New(kind)
-			if err == nil {
-				err = json.Unmarshal(text, o)
-			}
-			if err != nil {
-				return err
-			}
-			reduceTyped(o)
-			return each(text, false, o)
+			return add(text, false, func() error { return json.Unmarshal(text, o) })
 		})
 	}
+}
+
+// typedObject is an object of one of Kubernetes' own types, which has a form in protobuf.
+type typedObject interface {
+	runtime.Object
+	Reset()
+	Unmarshal(message []byte) error
+}
+
+func newObject(kind schema.GroupVersionKind) (typedObject, error) {
+	o, err := scheme.Scheme.New(kind)
+	if err != nil {
+		return nil, err
+	}
+	typed, ok := o.(typedObject)
+	if !ok {
+		return nil, fmt.Errorf("%T has no form in protobuf", o)
+	}
+	return typed, nil
 }
 
 // light returns an object of the type in protobuf without what is not to be decoded.
@@ -157,19 +172,6 @@ func (d *wholeDecoder) keepsManagers(decoder *wire.Decoder, message []byte) (kee
 		return nil
 	})
 	return keeps || err != nil // decoding it whole says what is wrong
-}
-
-// unpack decodes an object of a list in protobuf in the place of another.
-func unpack(message []byte, into runtime.Object) error {
-	o, ok := into.(interface {
-		Reset()
-		Unmarshal(message []byte) error
-	})
-	if !ok {
-		return fmt.Errorf("%T has no form in protobuf", into)
-	}
-	o.Reset()
-	return o.Unmarshal(message)
 }
 
 // listWhole lists the whole objects that a field selector matches; an empty one matches

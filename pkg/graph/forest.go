@@ -50,8 +50,8 @@ func SelectDependents(depth int, named ...Node) Selection {
 				sel.Cut.Add(n)
 				continue
 			}
-			for _, dependent := range n.Dependents() {
-				if sel.Nodes.Add(dependent) {
+			for _, i := range n.graph.dependentsOf(n.index) {
+				if dependent := (Node{n.graph, i}); sel.Nodes.Add(dependent) {
 					below = append(below, dependent)
 				}
 			}
@@ -157,8 +157,9 @@ func (f Forest) Placed() iter.Seq[Node] {
 				if !yield(Node{root.graph, i}) {
 					return
 				}
-				for _, d := range slices.Backward(root.graph.dependentsOf(i)) {
-					if f.planter.under[d] == i {
+				dependents := root.graph.dependentsOf(i)
+				for k := len(dependents) - 1; k >= 0; k-- { // slices.Backward would allocate here
+					if d := dependents[k]; f.planter.under[d] == i {
 						below = append(below, d)
 					}
 				}
@@ -279,7 +280,8 @@ type planter struct {
 	// it is; nobody where there is none.
 	primary, under []int32
 	placed         []bool
-	left           int // nodes that are not placed
+	left           int     // nodes that are not placed
+	queue          []int32 // of place
 }
 
 const nobody = -1
@@ -311,15 +313,15 @@ func (p *planter) place(n Node) bool {
 	}
 	p.placed[n.index] = true
 	p.left--
-	queue := []int32{n.index}
-	for len(queue) > 0 {
-		owner := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
+	p.queue = append(p.queue[:0], n.index)
+	for len(p.queue) > 0 {
+		owner := p.queue[len(p.queue)-1]
+		p.queue = p.queue[:len(p.queue)-1]
 		for _, d := range p.graph.dependentsOf(owner) {
 			if !p.placed[d] && p.primary[d] == owner {
 				p.placed[d], p.under[d] = true, owner
 				p.left--
-				queue = append(queue, d)
+				p.queue = append(p.queue, d)
 			}
 		}
 	}

@@ -102,8 +102,10 @@ func (x *uidIndex) find(s *Snapshot, k *key) (handle, bool) {
 	if len(x.slots) == 0 {
 		return 0, false
 	}
-	at := x.look(s, k, k.hash())
-	return at.handle(), *at != 0
+	if at := x.look(s, k, k.hash()); *at != 0 {
+		return at.handle(), true
+	}
+	return 0, false
 }
 
 // look returns the slot of the UID, or the free one where it belongs.

@@ -270,15 +270,17 @@ func Names(w io.Writer, forest graph.Forest) error {
 // NodeNames prints objects in the order given as kubectl's -o name does, those that are
 // there.
 func NodeNames(w io.Writer, nodes iter.Seq[graph.Node]) error {
-	out := bufio.NewWriter(w)
-	var latest *graph.Resource // objects of one type stand together
-	var kind string
+	const buffer = 64 << 10
+	out := bufio.NewWriterSize(w, buffer)
+	kinds := map[*graph.Resource]string{}
 	for n := range nodes {
 		if n.Virtual() {
 			continue
 		}
-		if r := n.Resource(); r != latest {
-			latest, kind = r, kubectlKind(r)
+		kind, known := kinds[n.Resource()]
+		if !known {
+			kind = kubectlKind(n.Resource())
+			kinds[n.Resource()] = kind
 		}
 		_, _ = out.WriteString(kind) // Flush has the error
 		_ = out.WriteByte('/')
