@@ -93,16 +93,20 @@ func (b *block) record(o *Object) record {
 	return r
 }
 
-// setExtra keeps what there is beyond the record.
+// setExtra keeps what there is beyond the record. The latest object's is shared when it is
+// the same.
 func (b *block) setExtra(r *record, x extra, more *details) {
 	if *more != (details{}) {
 		b.details = append(b.details, *more)
 		x.details = uint32(len(b.details))
 	}
-	if x != (extra{}) {
-		b.extras = append(b.extras, x)
-		r.extra = uint16(len(b.extras))
+	if x == (extra{}) {
+		return
 	}
+	if n := len(b.extras); n == 0 || b.extras[n-1] != x {
+		b.extras = append(b.extras, x)
+	}
+	r.extra = uint16(len(b.extras))
 }
 
 // labelSet returns where the labels begin, + 1. The previous object's are shared
