@@ -3,6 +3,8 @@
 package differential
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -15,7 +17,7 @@ import (
 )
 
 const (
-	// bulky is how many large ClusterRoles are made before the one in question, so that the watch of
+	// bulky is how many large ClusterRoles are made along with the one in question, so that the watch of
 	// ClusterRoles is behind that of ConfigMaps, and rounds how often that is done: it is a race.
 	bulky  = 32
 	rounds = 30
@@ -23,7 +25,8 @@ const (
 
 // TestMisplaced shows the one way in which the garbage collector deletes an object without a
 // namespace that has an owner in one: when it sees a dependent first, it takes the object for
-// one in the dependent's namespace. model.misplaced has it.
+// one in the dependent's namespace. model.misplaced has it. It is skipped when the garbage
+// collector was never late, for that is no fault of anybody; what stays must be as it was.
 func TestMisplaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which go test -short does not start")
@@ -50,12 +53,12 @@ expect
 		t.Fatal(err)
 	}
 	for round := range rounds {
-		makeBulky(t, client, round)
+		made := makeBulky(t.Context(), client, round)
 		play, err := a.world.Play(t.Context(), &parsed[0])
 		if err == nil {
 			err = gctest.Prepare(t.Context(), play, &parsed[0])
 		}
-		if err != nil {
+		if err := errors.Join(err, made()); err != nil {
 			t.Fatal(err)
 		}
 		a.await(t, nil, nil)
@@ -63,31 +66,36 @@ expect
 		if err != nil {
 			t.Fatal(err)
 		}
-		if states[gctest.Path{Kind: "clusterrole", Name: "victim"}].Fate == gctest.Gone {
+		fate := func(namespace, kind, name string) gctest.Fate {
+			return states[gctest.Path{Namespace: namespace, Kind: kind, Name: name}].Fate
+		}
+		if fate("other", "configmap", "owner") != gctest.Intact {
+			t.Fatalf("the owner is gone: %v", states)
+		}
+		if fate("", "clusterrole", "victim") == gctest.Gone {
 			t.Logf("deleted in round %d", round+1)
 			return
 		}
+		if fate("", "configmap", "dependent") != gctest.Intact {
+			t.Fatalf("the dependent of what is there is gone: %v", states)
+		}
 	}
-	t.Errorf("the garbage collector has not deleted it in %d rounds", rounds)
+	t.Skipf("the garbage collector saw the object before its dependent in each of %d rounds", rounds)
 }
 
-// makeBulky makes large ClusterRoles.
-func makeBulky(t *testing.T, client kubernetes.Interface, round int) {
-	t.Helper()
+// makeBulky begins to make large ClusterRoles, and returns what waits for them.
+func makeBulky(ctx context.Context, client kubernetes.Interface, round int) (wait func() error) {
 	rule := rbacv1.PolicyRule{APIGroups: []string{""}, Verbs: []string{"get"}, Resources: []string{"configmaps"}}
 	for i := range 20_000 {
 		rule.ResourceNames = append(rule.ResourceNames, fmt.Sprintf("name-%08d", i))
 	}
 	var group errgroup.Group
-	group.SetLimit(atOnce)
 	for i := range bulky {
 		group.Go(func() error {
 			role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("bulky-%d-%d", round, i)}, Rules: []rbacv1.PolicyRule{rule}}
-			_, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{})
+			_, err := client.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
 			return err
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	return group.Wait
 }
