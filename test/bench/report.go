@@ -167,8 +167,9 @@ func (r *report) String() string {
 		lines       []string
 	}{
 		{"A cluster of any size", "The cluster is made up, and served by another process on the same machine. Half of the objects are Pods.\n" +
-			"Where the time of **graph** goes at 1,000,000 objects `make profile` shows: a fifth is reading from the connection, which is all that\n" +
-			"the bare download does; about half is decoding, and packing what is kept; a quarter is building the graph.", r.growth},
+			"Where the time of **graph** goes at 1,000,000 objects `make profile` shows: a quarter is reading from the connection, which is all that\n" +
+			"the bare download does; about half is decoding, and packing what is kept; a fifth is building the graph. A download costs a processor\n" +
+			"with fast memory very little, so there the ratios are worst. Client and server share the cores, which are both busy.", r.growth},
 		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Of the objects some hundreds have owner references that are wrong, or are in\n" +
 			"deletion for ever, and there are sixty types beside Kubernetes' own. Ratios are to the bare download. The cluster is at rest: nothing has changed\n" +
 			"since etcd was last compacted. Then the API server has no page of a list in its cache but the first, and reads the others\n" +
