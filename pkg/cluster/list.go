@@ -68,10 +68,10 @@ func onThisMachine(config *rest.Config) bool {
 	return err == nil && (server.Hostname() == "localhost" || net.ParseIP(server.Hostname()).IsLoopback())
 }
 
-// far reports whether requests spend most of their time on the way. Then many lists are asked
+// Far reports whether requests spend most of their time on the way. Then many lists are asked
 // for at once: the server has no more of them to answer at a time than a near one. Short ones,
 // of one namespace, are over the connection that is there.
-func (r *Reader) far() bool { return r.stats.shortest() >= farTrip }
+func (r *Reader) Far() bool { return r.stats.shortest() >= farTrip }
 
 // listing is one list to make and what became of it.
 type listing struct {
@@ -242,7 +242,7 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.reader.timeout)
 	defer cancel()
 	lists := p.reader.bulk
-	if p.reader.far() && l.namespace != "" {
+	if p.reader.Far() && l.namespace != "" {
 		lists = p.reader.bulkFar
 	}
 	request := lists.Get().AbsPath(l.resource.Path(l.namespace, "")...).SetHeader("Accept", p.accepts(l))

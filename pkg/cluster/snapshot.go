@@ -177,7 +177,7 @@ func (r *Reader) list(ctx context.Context, work []*listing, scope Scope) {
 // what they cost is the way there and back.
 func (r *Reader) inFlight(work []*listing) int {
 	switch {
-	case !r.far():
+	case !r.Far():
 		return listsInFlight
 	case slices.ContainsFunc(work, func(l *listing) bool { return l.namespace == "" }):
 		return listsInFlightFar

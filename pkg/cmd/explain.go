@@ -326,7 +326,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	report := explain.Explain(ctx, explain.Input{
 		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: workloads, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
-		Wait: s.waiting(), Passed: s.passing(), Kubectl: "kubectl" + where, Plugin: o.name + where,
+		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)
 	return report, ctx.Err()
 }

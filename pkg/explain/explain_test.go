@@ -30,6 +30,8 @@ type scenario struct {
 	wait      func(time.Duration)
 	// shuffle has objects explained in another order.
 	shuffle *rand.Rand
+	// far has them asked about before it is their turn.
+	far bool
 }
 
 func parse(t *testing.T, text string) *scenario {
@@ -72,7 +74,7 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 			asked = append(asked, n.Object().UID)
 		}
 	}
-	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.Events, Catalogue: s.catalogue, Now: now, Server: s.Server}
+	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.Events, Catalogue: s.catalogue, Now: now, Server: s.Server, Far: s.far}
 	if s.wait != nil {
 		in.Wait = func(_ context.Context, d time.Duration) { s.wait(d) }
 	}

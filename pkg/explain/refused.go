@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -44,6 +45,22 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 		}
 	}
 	return holds
+}
+
+// removals goes over what refusals asks about objects.
+func (w *walker) removals(nodes []graph.Node) iter.Seq2[graph.Node, string] {
+	return func(yield func(graph.Node, string) bool) {
+		for _, n := range nodes {
+			if !n.BeingDeleted() || w.evidence.NamespaceGone(n.Namespace()) {
+				continue
+			}
+			for _, finalizer := range n.Finalizers() {
+				if !isCollectors(finalizer) && !yield(n, finalizer) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // obstacles returns all that is known to be in the way of a write. The API server

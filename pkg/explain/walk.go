@@ -54,6 +54,8 @@ type Input struct {
 	Passed func() time.Duration
 	// Wait lets the time pass that a second look needs; nil does not wait.
 	Wait func(context.Context, time.Duration)
+	// Far: to ask takes so long that what will be asked is asked at once.
+	Far bool
 	// Kubectl and Plugin begin the commands of remedies.
 	Kubectl, Plugin string
 }
@@ -62,7 +64,9 @@ type Input struct {
 func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	w := newWalker(ctx, in)
 	report := &Report{Now: in.Now}
-	for _, n := range sortedNodes(in.Graph, objects) {
+	nodes := sortedNodes(in.Graph, objects)
+	defer w.expect(nodes)()
+	for _, n := range nodes {
 		report.Objects = append(report.Objects, w.explanation(n))
 	}
 	for _, f := range in.Failed {
@@ -101,6 +105,19 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	}
 	report.Unread = w.evidence.Unread()
 	return report
+}
+
+// expect begins to ask what will be asked about objects.
+func (w *walker) expect(nodes []graph.Node) (done func()) {
+	read := func() {}
+	if w.Far {
+		read = w.evidence.Expect(nodes)
+	}
+	probed := w.asker.Expect(w.removals(nodes))
+	return func() {
+		probed()
+		read()
+	}
 }
 
 // sortedNodes returns the nodes in the order of their identities, in which they are

@@ -46,6 +46,10 @@ type Asker struct {
 	// services holds what was found out about services.
 	services map[types.NamespacedName]*Serving
 	probed   probing
+	// early are probes that were sent, or will be, before they are asked for; ahead has as
+	// many tokens as there are of the former.
+	early map[removal]*early
+	ahead chan struct{}
 }
 
 // New returns an Asker. The prober may be nil: then nothing is asked, and what is
@@ -55,6 +59,7 @@ func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *co
 		ctx: ctx, prober: prober, evidence: reader, finder: finder,
 		services: map[types.NamespacedName]*Serving{},
 		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}},
+		early:    map[removal]*early{}, ahead: make(chan struct{}, aheadOf),
 	}
 }
 
@@ -105,14 +110,20 @@ type probesOfAKind struct {
 	common []Reply
 }
 
-// probe sends a write, unless its answer is known from others of its kind, or
+// kindOf names what is alike about probes: what is written, the type and the namespace, and
+// what the answer is about.
+func kindOf(what string, n graph.Node, alike string) string {
+	return what + " " + n.Resource().GroupVersionResource.String() + " " + n.Namespace() + " " + alike
+}
+
+// probe asks about a write, unless the answer is known from others of its kind, or
 // enough was asked. alike tells what the answer is about; it is empty for a
 // question that is about one object.
-func (a *Asker) probe(write, subresource string, n graph.Node, alike string, send func(context.Context) error) Reply {
+func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask func() Reply) Reply {
 	id := n.Identity()
 	resource := id.Resource.GroupVersionResource
 	what := strings.TrimSpace(write + " " + subresource)
-	key := what + " " + resource.String() + " " + id.Namespace + " " + alike
+	key := kindOf(what, n, alike)
 	kind := a.probed.kinds[key]
 	if kind == nil || alike == "" {
 		kind = &probesOfAKind{}
@@ -132,7 +143,10 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, sen
 		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of more %s would be accepted: %d were asked about", what, resource.GroupResource(), maxOfAKind))
 		return none
 	}
-	r := a.send(send)
+	a.probed.sent++
+	start := time.Now()
+	r := ask()
+	a.probed.spent += time.Since(start)
 	r.Write, r.Subresource, r.About = what, subresource, id
 	if r.tellsNothing {
 		a.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of %s would be accepted: %s", what, resource.GroupResource(), r.Message))
@@ -146,17 +160,16 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, sen
 // HalfLeft reports whether half of the probes are left.
 func (a *Asker) HalfLeft() bool { return a.probed.sent < maxProbes/2 }
 
-// send sends a probe.
-func (a *Asker) send(send func(context.Context) error) Reply {
-	a.probed.sent++
-	ctx, cancel := context.WithTimeout(a.ctx, probeDeadline)
-	defer cancel()
-	start := time.Now()
-	err := send(ctx)
-	a.probed.spent += time.Since(start)
-	r := Reply{Refusal: answer.ToWrite(err)}
-	r.tellsNothing = r.Kind == answer.NoAnswer && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err)
-	return r
+// sending returns what sends a probe. It may be called by any goroutine.
+func sending(ctx context.Context, send func(context.Context) error) func() Reply {
+	return func() Reply {
+		ctx, cancel := context.WithTimeout(ctx, probeDeadline)
+		defer cancel()
+		err := send(ctx)
+		r := Reply{Refusal: answer.ToWrite(err)}
+		r.tellsNothing = r.Kind == answer.NoAnswer && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err)
+		return r
+	}
 }
 
 // holdsFor reports whether an answer about one object is that about another of
@@ -209,9 +222,17 @@ func metadataOf(uid types.UID, field string, value any) []byte {
 
 // TryRemoval asks whether a finalizer may be taken off the object.
 func (a *Asker) TryRemoval(n graph.Node, finalizer string) Reply {
+	return a.probe("PATCH", "", n, alikeRemovals(finalizer), a.take(n, finalizer))
+}
+
+// alikeRemovals names what TryRemoval asks about.
+func alikeRemovals(finalizer string) string { return "finalizer " + finalizer }
+
+// removal sends the probe of TryRemoval.
+func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) func() Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().Finalizers), func(f string) bool { return f == finalizer })
-	return a.probe("PATCH", "", n, "finalizer "+finalizer, func(ctx context.Context) error {
+	return sending(ctx, func(ctx context.Context) error {
 		o, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "finalizers", append([]string{}, kept...)))
 		if err == nil && slices.Contains(o.GetFinalizers(), finalizer) {
 			return answer.ErrKept
@@ -224,26 +245,26 @@ func (a *Asker) TryRemoval(n graph.Node, finalizer string) Reply {
 // one is looked for are not alike.
 func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
 	id := n.Identity()
-	return a.probe("DELETE", "", n, alike, func(ctx context.Context) error {
+	return a.probe("DELETE", "", n, alike, sending(a.ctx, func(ctx context.Context) error {
 		return a.prober.TryDelete(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
-	})
+	}))
 }
 
 // TryRelease asks whether the references to an owner may be dropped.
 func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
-	return a.probe("PATCH", "", n, "", func(ctx context.Context) error {
+	return a.probe("PATCH", "", n, "", sending(a.ctx, func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
 		return err
-	})
+	}))
 }
 
 // TryStatus asks whether the status of the object may be written.
 func (a *Asker) TryStatus(n graph.Node) Reply {
 	id := n.Identity()
-	return a.probe("PATCH", "status", n, "status", func(ctx context.Context) error {
+	return a.probe("PATCH", "status", n, "status", sending(a.ctx, func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "status", metadataOf(id.UID, "name", id.Name))
 		return err
-	})
+	}))
 }

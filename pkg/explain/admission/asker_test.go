@@ -3,9 +3,17 @@
 package admission_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -90,6 +98,119 @@ func TestProbesAreFew(t *testing.T) {
 	}
 	if unread := reader.Unread(); refused != 10 || len(unread) != 1 || !strings.Contains(unread[0], "10 were asked about") {
 		t.Errorf("%d asked about, and said of the others: %q", refused, unread)
+	}
+}
+
+// prober counts what it is asked, and answers when it may.
+type prober struct {
+	admission.Prober
+	mu   sync.Mutex
+	sent []string
+	may  chan struct{}
+}
+
+func (p *prober) TryPatch(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, patch []byte) (*unstructured.Unstructured, error) {
+	p.mu.Lock()
+	p.sent = append(p.sent, name)
+	p.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-p.may:
+	}
+	return p.Prober.TryPatch(ctx, resource, namespace, name, subresource, patch)
+}
+
+// count returns how many probes were sent, and whether one was twice.
+func (p *prober) count() (n int, twice bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := slices.Compact(slices.Sorted(slices.Values(p.sent)))
+	return len(p.sent), len(names) != len(p.sent)
+}
+
+// expecting returns an asker with its objects, some in each namespace, and what it asks.
+func expecting(t *testing.T, objects, some int) (*admission.Asker, []graph.Node, *prober) {
+	t.Helper()
+	var cluster strings.Builder
+	for i := range objects {
+		fmt.Fprintf(&cluster, "ConfigMap/s%02d/a%02d finalizers=example.com/x\n", i/some, i)
+	}
+	world := explaintest.Parse(t, cluster.String()+fmt.Sprintf("answer PATCH ConfigMap/s%02d/a01 403 quota", 1/some))
+	g := world.Graph()
+	reader := evidence.New(t.Context(), evidence.Source{Cluster: world, Graph: g, Events: world.Events, Now: explaintest.Now})
+	finder := controllers.New(reader, controllers.NewWorkloads(t.Context(), world), finalizers.Builtin(), func() []evidence.Fact { return nil })
+	p := &prober{Prober: world, may: make(chan struct{})}
+	nodes := slices.DeleteFunc(slices.SortedFunc(g.Nodes(), graph.Node.Compare), func(n graph.Node) bool { return len(n.Finalizers()) == 0 })
+	return admission.New(t.Context(), p, reader, finder), nodes, p
+}
+
+func finalizersOf(nodes []graph.Node) iter.Seq2[graph.Node, string] {
+	return func(yield func(graph.Node, string) bool) {
+		for _, n := range nodes {
+			for _, finalizer := range n.Finalizers() {
+				if !yield(n, finalizer) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Probes are sent before they are asked for, few at a time and each once; each gets the answer
+// about its own object, and as many count as without.
+func TestExpect(t *testing.T) {
+	a, nodes, p := expecting(t, 60, 1)
+	done := a.Expect(finalizersOf(nodes))
+	for n := 0; n < 8; n, _ = p.count() {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(10 * time.Millisecond) // for more that must not be sent
+	if n, _ := p.count(); n != 8 {
+		t.Errorf("%d sent before any was asked for", n)
+	}
+	close(p.may)
+	answered := 0
+	for i := len(nodes) - 1; i >= 0; i-- { // none is where it is expected
+		want := answer.Accepted
+		if answered == 40 {
+			want = answer.NoAnswer
+		} else if nodes[i].Name() == "a01" {
+			want = answer.Refused
+		}
+		r := a.TryRemoval(nodes[i], "example.com/x")
+		if r.Kind != want || r.About != nodes[i].Identity() {
+			t.Errorf("%s: %+v", nodes[i].Name(), r)
+		}
+		if r.Kind != answer.NoAnswer {
+			answered++
+		}
+	}
+	done()
+	if n, twice := p.count(); answered != 40 || n > 48 || twice {
+		t.Errorf("%d answered, %d sent: %q", answered, n, p.sent)
+	}
+}
+
+// Who asks again is answered anew, what is alike is asked about twice, and what nobody asks
+// for is taken back.
+func TestExpectInVain(t *testing.T) {
+	a, nodes, p := expecting(t, 5, 4)
+	done := a.Expect(finalizersOf(slices.Concat(nodes, nodes)))
+	for n := 0; n < 3; n, _ = p.count() { // two of the first four, and the last
+		time.Sleep(time.Millisecond)
+	}
+	done() // they hang
+	close(p.may)
+	for _, n := range nodes {
+		for range 2 {
+			if r := a.TryRemoval(n, "example.com/x"); r.OK() == (n.Name() == "a01") {
+				t.Errorf("%s: %+v", n.Name(), r)
+			}
+		}
+	}
+	if n, _ := p.count(); n != 3+10 {
+		t.Errorf("%d sent: %q", n, p.sent)
 	}
 }
 

@@ -24,6 +24,10 @@ type family struct {
 	finalizers string
 }
 
+func familyOf(n graph.Node) family {
+	return family{n.Resource().GroupVersionResource, strings.Join(n.Finalizers(), " ")}
+}
+
 // ahead reads the whole of a node that is being deleted and, unless it is the first of its
 // family, that of the next ones, all at once. Get has what was read; that something could not
 // be read is not worth a word before somebody asks for it.
@@ -32,8 +36,8 @@ func (r *Reader) ahead(n graph.Node) {
 		r.whole.ahead(n)
 		return
 	}
-	of := family{n.Resource().GroupVersionResource, strings.Join(n.Finalizers(), " ")}
-	if _, read := r.early[placeOf(n)]; read || !n.BeingDeleted() {
+	of := familyOf(n)
+	if r.hasRead(placeOf(n)) || !n.BeingDeleted() {
 		return
 	}
 	if r.asked[of]++; r.asked[of] == 1 {
@@ -62,7 +66,8 @@ func (r *Reader) Together(nodes []graph.Node) {
 func (r *Reader) hasRead(p place) bool {
 	_, known := r.objects[p]
 	_, early := r.early[p]
-	return known || early
+	_, expected := r.expected[p]
+	return known || early || expected
 }
 
 func (r *Reader) readEarly(places []place) {
@@ -75,6 +80,94 @@ func (r *Reader) readEarly(places []place) {
 	for i, p := range places {
 		r.early[p] = readings[i]
 	}
+}
+
+const (
+	// expectedInFlight reads are on their way that were begun before they were asked for.
+	expectedInFlight = 8
+	// maxExpected bounds the objects of which the whole is read so.
+	maxExpected = 64
+)
+
+// Expect begins to read, beside what else is done, what is asked for first when objects that are
+// being deleted are explained in this order: of each family the whole of the first, and those that
+// would be read beside the second, and the events about the first. From a server that is far
+// away one would come after the other. What could not be read is not worth a word before somebody
+// asks for it. Done forgets what nobody has asked for.
+func (r *Reader) Expect(nodes []graph.Node) (done func()) {
+	if r.whole != nil {
+		return r.whole.Expect(nodes)
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	var queue []func()
+	for _, n := range r.firstOfFamilies(nodes) {
+		p := placeOf(n.Node)
+		whole := sync.OnceValue(func() (l reading) {
+			l.object, l.err = r.source.Cluster.Read(ctx, p.resource, p.namespace, p.name)
+			return l
+		})
+		r.expected[p] = whole
+		queue = append(queue, func() { whole() })
+		if uid := n.UID(); n.first && r.source.Events != nil {
+			events := sync.OnceValue(func() (l listing) {
+				l.items, l.err = r.source.Events(ctx, p.namespace, uid)
+				return l
+			})
+			r.expectedEvents[uid] = events
+			queue = append(queue, func() { events() })
+		}
+	}
+	var group sync.WaitGroup
+	group.Go(func() { r.begin(ctx, &group, queue) })
+	return func() {
+		cancel()
+		group.Wait()
+		clear(r.expected)
+		clear(r.expectedEvents)
+	}
+}
+
+// begin begins to read, a few things at a time.
+func (r *Reader) begin(ctx context.Context, group *sync.WaitGroup, queue []func()) {
+	tokens := make(chan struct{}, expectedInFlight)
+	for _, read := range queue {
+		select {
+		case <-ctx.Done():
+			return
+		case tokens <- struct{}{}:
+		}
+		group.Go(func() {
+			read()
+			<-tokens
+		})
+	}
+}
+
+// member is an object of a family.
+type member struct {
+	graph.Node
+	first bool
+}
+
+// firstOfFamilies returns the first objects of each family of which the whole is to be
+// read, and not in a list.
+func (r *Reader) firstOfFamilies(nodes []graph.Node) []member {
+	var members []member
+	seen := map[family]int{}
+	for _, n := range nodes {
+		of := familyOf(n)
+		if !n.BeingDeleted() || seen[of] == 1+aheadOf || r.many(alikeOf(n)) || r.hasRead(placeOf(n)) {
+			continue
+		}
+		if len(members) == maxExpected {
+			break
+		}
+		if seen[of]++; seen[of] == 1 {
+			r.asked[of]++ // those after them come together
+		}
+		members = append(members, member{n, seen[of] == 1})
+	}
+	return members
 }
 
 // Begun are lists of whole objects, everywhere, that are being read.

@@ -76,7 +76,10 @@ type Reader struct {
 	// early is what was read before it is asked for, asked how often that was done.
 	early map[place]reading
 	asked map[family]int
-	lists map[place]listing
+	// expected and expectedEvents wait for what is read beside, or read it.
+	expected       map[place]func() reading
+	expectedEvents map[types.UID]func() listing
+	lists          map[place]listing
 	// earlyLists are those that were read before they are asked for.
 	earlyLists map[place]listing
 	// claimants are the pods with claims, by namespace.
@@ -98,7 +101,8 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{}, lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
+		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{},
+		expected: map[place]func() reading{}, expectedEvents: map[types.UID]func() listing{}, lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -212,6 +216,9 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 // read returns what was read early, or reads it.
 func (r *Reader) read(p place) reading {
 	known, read := r.early[p]
+	if expected := r.expected[p]; !read && expected != nil {
+		known, read = expected(), true
+	}
 	if !read {
 		known.object, known.err = r.source.Cluster.Read(r.ctx, p.resource, p.namespace, p.name)
 	}
@@ -476,12 +483,21 @@ func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstruct
 	if known || r.source.Events == nil || len(r.events) == maxEventReads {
 		return items
 	}
-	items, err := r.source.Events(r.ctx, namespace, uid)
+	items, err := r.readEvents(namespace, uid)
 	r.events[uid] = items
 	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(r.unread, func(s string) bool { return strings.HasPrefix(s, what) }) {
 		r.NoteUnread(fmt.Sprintf("%s: %v", what, err))
 	}
 	return items
+}
+
+// readEvents returns events that were begun to be read, or reads them.
+func (r *Reader) readEvents(namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
+	if expected := r.expectedEvents[uid]; expected != nil {
+		l := expected()
+		return l.items, l.err
+	}
+	return r.source.Events(r.ctx, namespace, uid)
 }
 
 // note keeps what could not be read.

@@ -191,6 +191,82 @@ func TestWholeAhead(t *testing.T) {
 	}
 }
 
+// What is expected is read beside, once, and counts when it is asked for: then it is said
+// what could not be read. Afterwards nothing of it is left.
+func TestExpect(t *testing.T) {
+	w, g := crowd(configMaps, 9)
+	w.failing = "configmaps/shop/o1"
+	var mu sync.Mutex
+	var about []string
+	events := func(_ context.Context, _ string, uid types.UID) ([]unstructured.Unstructured, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		about = append(about, string(uid))
+		return []unstructured.Unstructured{{}}, nil
+	}
+	whole := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Events: events, Now: now})
+	r := whole.Without(func(uid types.UID) bool { return uid == "o2" })
+	done := r.Expect(slices.Collect(g.Nodes()))
+	if unread := slices.Concat(r.Unread(), whole.Unread()); len(unread) != 0 {
+		t.Errorf("unread before anything is asked for: %q", unread)
+	}
+	var steps []string
+	for n := range g.Nodes() {
+		if _, err := r.Whole(n); (err != nil) != (n.Name() == "o1" || n.Name() == "o2") {
+			t.Errorf("%s: error %v", n.Name(), err)
+		}
+		w.mu.Lock()
+		steps = append(steps, fmt.Sprint(len(w.asked)))
+		w.mu.Unlock()
+	}
+	if got := whole.Events("shop", "o0"); len(got) != 1 {
+		t.Errorf("events %v", got)
+	}
+	done()
+	for n := range g.Nodes() {
+		_, _ = r.Whole(n)
+		if n.Name() < "o2" {
+			whole.Events("shop", n.UID())
+		}
+	}
+	slices.Sort(w.asked)
+	if asked := slices.Compact(slices.Clone(w.asked)); len(asked) != 9 || len(w.asked) != 9 {
+		t.Errorf("asked %q", w.asked)
+	}
+	if diff := cmp.Diff([]string{"o0", "o1"}, about); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if want := []string{"9", "9", "9"}; !slices.Equal(steps[6:], want) { // those after the first five came together
+		t.Errorf("asked for after each: %q", steps)
+	}
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o1") {
+		t.Errorf("unread: %q", unread)
+	}
+}
+
+// What nobody asks for is taken back, and can be read afterwards.
+func TestExpectInVain(t *testing.T) {
+	w, g := crowd(configMaps, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	hanging := func(ctx context.Context, _ string, _ types.UID) ([]unstructured.Unstructured, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Events: hanging, Now: now})
+	done := r.Expect(slices.Collect(g.Nodes()))
+	<-ctx.Done() // it hangs
+	done()
+	for n := range g.Nodes() {
+		if _, err := r.Whole(n); err != nil {
+			t.Error(err)
+		}
+	}
+	if unread := r.Unread(); len(unread) != 0 {
+		t.Errorf("unread: %q", unread)
+	}
+}
+
 // What somebody is about to ask for one after the other is read at once, and once. That some
 // of it could not be read is said when it is asked for.
 func TestTogether(t *testing.T) {
