@@ -13,7 +13,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// aheadOf is how many probes are on their way, or answered, that nobody has asked for yet.
+// aheadOf is how many probes are on their way, or answered, that nobody has asked for yet. The
+// last of a run are not sent ahead, so that it sends no more of them than count.
 const aheadOf = 8
 
 // removal is what TryRemoval asks about.
@@ -72,10 +73,14 @@ func (a *Asker) sendAhead(ctx context.Context, group *sync.WaitGroup, queue []*e
 			return
 		case a.ahead <- struct{}{}:
 		}
+		if a.sent.Load() >= maxProbes-aheadOf {
+			return
+		}
 		if !e.claim() {
 			<-a.ahead
 			continue
 		}
+		a.sent.Add(1)
 		group.Go(func() { e.reply() })
 	}
 }
@@ -88,13 +93,22 @@ func (a *Asker) take(n graph.Node, finalizer string) func() Reply {
 	key := removal{n.UID(), finalizer}
 	e := a.early[key]
 	if e == nil {
-		return a.removal(a.ctx, n, finalizer)
+		return a.now(a.removal(a.ctx, n, finalizer))
 	}
 	return func() Reply {
 		delete(a.early, key) // who asks again wants to know again
-		if !e.claim() {
-			<-a.ahead
+		if e.claim() {
+			return a.now(e.reply)()
 		}
+		<-a.ahead
 		return e.reply()
+	}
+}
+
+// now counts what is sent because it is asked for.
+func (a *Asker) now(send func() Reply) func() Reply {
+	return func() Reply {
+		a.sent.Add(1)
+		return send()
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +51,8 @@ type Asker struct {
 	// many tokens as there are of the former.
 	early map[removal]*early
 	ahead chan struct{}
+	// sent is how many probes were sent, asked for or not.
+	sent atomic.Int64
 }
 
 // New returns an Asker. The prober may be nil: then nothing is asked, and what is
@@ -160,8 +163,13 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 // HalfLeft reports whether half of the probes are left.
 func (a *Asker) HalfLeft() bool { return a.probed.sent < maxProbes/2 }
 
-// sending returns what sends a probe. It may be called by any goroutine.
-func sending(ctx context.Context, send func(context.Context) error) func() Reply {
+// sending returns what sends a probe that is asked for.
+func (a *Asker) sending(send func(context.Context) error) func() Reply {
+	return a.now(question(a.ctx, send))
+}
+
+// question returns what sends a probe. It may be called by any goroutine.
+func question(ctx context.Context, send func(context.Context) error) func() Reply {
 	return func() Reply {
 		ctx, cancel := context.WithTimeout(ctx, probeDeadline)
 		defer cancel()
@@ -232,7 +240,7 @@ func alikeRemovals(finalizer string) string { return "finalizer " + finalizer }
 func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) func() Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().Finalizers), func(f string) bool { return f == finalizer })
-	return sending(ctx, func(ctx context.Context) error {
+	return question(ctx, func(ctx context.Context) error {
 		o, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "finalizers", append([]string{}, kept...)))
 		if err == nil && slices.Contains(o.GetFinalizers(), finalizer) {
 			return answer.ErrKept
@@ -245,7 +253,7 @@ func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) fun
 // one is looked for are not alike.
 func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
 	id := n.Identity()
-	return a.probe("DELETE", "", n, alike, sending(a.ctx, func(ctx context.Context) error {
+	return a.probe("DELETE", "", n, alike, a.sending(func(ctx context.Context) error {
 		return a.prober.TryDelete(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
 	}))
 }
@@ -254,7 +262,7 @@ func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
 func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
-	return a.probe("PATCH", "", n, "", sending(a.ctx, func(ctx context.Context) error {
+	return a.probe("PATCH", "", n, "", a.sending(func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
 		return err
 	}))
@@ -263,7 +271,7 @@ func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
 // TryStatus asks whether the status of the object may be written.
 func (a *Asker) TryStatus(n graph.Node) Reply {
 	id := n.Identity()
-	return a.probe("PATCH", "status", n, "status", sending(a.ctx, func(ctx context.Context) error {
+	return a.probe("PATCH", "status", n, "status", a.sending(func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "status", metadataOf(id.UID, "name", id.Name))
 		return err
 	}))
