@@ -423,7 +423,7 @@ func (b *bench) far(ctx context.Context, cp *controlplane.ControlPlane, n int) e
 	contenders := []contender{
 		{name: "kubectl gc tree", args: []string{b.plugin, "tree", "deployment", "app-00000000", "-n", "team-00000", "--kubeconfig", kubeconfig}, silent: true},
 	}
-	for _, name := range []string{ourTree, ourGraph, bare} {
+	for _, name := range []string{ourTree, ourGraph, ourExplain, bare} {
 		contenders = append(contenders, all[slices.IndexFunc(all, func(c contender) bool { return c.name == name })])
 	}
 	results, _, err := b.onRested(ctx, cp, contenders)
