@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -109,11 +110,8 @@ func (r *Reader) Expect(nodes []graph.Node) (done func()) {
 		r.expected[p] = whole
 		queue = append(queue, func() { whole() })
 		if uid := n.UID(); n.first && r.source.Events != nil {
-			events := sync.OnceValue(func() (l listing) {
-				l.items, l.err = r.source.Events(ctx, p.namespace, uid)
-				return l
-			})
-			r.expectedEvents[uid] = events
+			events := r.eventsOnce(ctx, p.namespace, uid)
+			r.askedEvents[familyOf(n.Node)]++
 			queue = append(queue, func() { events() })
 		}
 	}
@@ -123,8 +121,41 @@ func (r *Reader) Expect(nodes []graph.Node) (done func()) {
 		cancel()
 		group.Wait()
 		clear(r.expected)
-		clear(r.expectedEvents)
+		clear(r.earlyEvents)
 	}
+}
+
+// eventsOnce returns what reads the events about an object, which Events will do without it.
+func (r *Reader) eventsOnce(ctx context.Context, namespace string, uid types.UID) func() listing {
+	r.earlyEvents[uid] = sync.OnceValue(func() (l listing) {
+		l.items, l.err = r.source.Events(ctx, namespace, uid)
+		return l
+	})
+	return r.earlyEvents[uid]
+}
+
+// eventsAhead reads the events about an object that is being deleted and, unless it is the first
+// of its family, those about the next ones, as ahead does.
+func (r *Reader) eventsAhead(uid types.UID) {
+	n, known := r.source.Graph.Node(uid)
+	if !known || !n.BeingDeleted() || r.earlyEvents[uid] != nil {
+		return
+	}
+	of := familyOf(n)
+	if r.askedEvents[of]++; r.askedEvents[of] == 1 {
+		return
+	}
+	var group sync.WaitGroup
+	read := func(n graph.Node) bool {
+		_, known := r.events[n.UID()]
+		return known || r.earlyEvents[n.UID()] != nil
+	}
+	next := familyAfter(n, r.counts().deleted[of.resource], read)
+	for _, m := range next[:min(len(next), maxEventReads-len(r.events))] { // more are not asked for
+		events := r.eventsOnce(r.ctx, m.Namespace(), m.UID())
+		group.Go(func() { events() })
+	}
+	group.Wait()
 }
 
 // begin begins to read, a few things at a time.
@@ -228,15 +259,25 @@ func (r *Reader) take(begun *Begun) {
 // unreadAfter returns where a node is and the next ones with its finalizers that were not
 // read. The nodes are in the order of the graph.
 func (r *Reader) unreadAfter(n graph.Node, nodes []graph.Node) []place {
-	places := []place{placeOf(n)}
-	from, _ := slices.BinarySearchFunc(nodes, n.Index()+1, func(m graph.Node, i int) int { return cmp.Compare(m.Index(), i) })
-	for _, next := range nodes[from:] {
-		if len(places) == aheadOf {
-			break
-		}
-		if p := placeOf(next); !r.hasRead(p) && slices.Equal(next.Finalizers(), n.Finalizers()) {
-			places = append(places, p)
-		}
+	var places []place
+	for _, m := range familyAfter(n, nodes, func(m graph.Node) bool { return r.hasRead(placeOf(m)) }) {
+		places = append(places, placeOf(m))
 	}
 	return places
+}
+
+// familyAfter returns a node and the next ones with its finalizers, aheadOf in all, but
+// for those that are not to be had. The nodes are in the order of the graph.
+func familyAfter(n graph.Node, nodes []graph.Node, not func(graph.Node) bool) []graph.Node {
+	family := []graph.Node{n}
+	from, _ := slices.BinarySearchFunc(nodes, n.Index()+1, func(m graph.Node, i int) int { return cmp.Compare(m.Index(), i) })
+	for _, next := range nodes[from:] {
+		if len(family) == aheadOf {
+			break
+		}
+		if slices.Equal(next.Finalizers(), n.Finalizers()) && !not(next) {
+			family = append(family, next)
+		}
+	}
+	return family
 }

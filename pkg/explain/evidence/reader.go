@@ -76,10 +76,12 @@ type Reader struct {
 	// early is what was read before it is asked for, asked how often that was done.
 	early map[place]reading
 	asked map[family]int
-	// expected and expectedEvents wait for what is read beside, or read it.
-	expected       map[place]func() reading
-	expectedEvents map[types.UID]func() listing
-	lists          map[place]listing
+	// askedEvents is asked for events.
+	askedEvents map[family]int
+	// expected and earlyEvents wait for what is read before it is asked for, or read it.
+	expected    map[place]func() reading
+	earlyEvents map[types.UID]func() listing
+	lists       map[place]listing
 	// earlyLists are those that were read before they are asked for.
 	earlyLists map[place]listing
 	// claimants are the pods with claims, by namespace.
@@ -101,8 +103,8 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{},
-		expected: map[place]func() reading{}, expectedEvents: map[types.UID]func() listing{}, lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
+		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{}, askedEvents: map[family]int{},
+		expected: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -483,6 +485,7 @@ func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstruct
 	if known || r.source.Events == nil || len(r.events) == maxEventReads {
 		return items
 	}
+	r.eventsAhead(uid)
 	items, err := r.readEvents(namespace, uid)
 	r.events[uid] = items
 	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(r.unread, func(s string) bool { return strings.HasPrefix(s, what) }) {
@@ -491,10 +494,10 @@ func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstruct
 	return items
 }
 
-// readEvents returns events that were begun to be read, or reads them.
+// readEvents returns events that were read early, or reads them.
 func (r *Reader) readEvents(namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
-	if expected := r.expectedEvents[uid]; expected != nil {
-		l := expected()
+	if early := r.earlyEvents[uid]; early != nil {
+		l := early()
 		return l.items, l.err
 	}
 	return r.source.Events(r.ctx, namespace, uid)

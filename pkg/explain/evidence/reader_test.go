@@ -233,13 +233,54 @@ func TestExpect(t *testing.T) {
 	if asked := slices.Compact(slices.Clone(w.asked)); len(asked) != 9 || len(w.asked) != 9 {
 		t.Errorf("asked %q", w.asked)
 	}
-	if diff := cmp.Diff([]string{"o0", "o1"}, about); diff != "" {
+	slices.Sort(about)
+	if diff := cmp.Diff([]string{"o0", "o1", "o2", "o3", "o4"}, about); diff != "" { // the first beside, the others with the second
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if want := []string{"9", "9", "9"}; !slices.Equal(steps[6:], want) { // those after the first five came together
 		t.Errorf("asked for after each: %q", steps)
 	}
 	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "o1") {
+		t.Errorf("unread: %q", unread)
+	}
+}
+
+// The events about objects that wait for the same are read together from the second on, each
+// once, and not more than may be asked for.
+func TestEventsAhead(t *testing.T) {
+	w, g := crowd(configMaps, 90)
+	var mu sync.Mutex
+	var about []string
+	events := func(_ context.Context, _ string, uid types.UID) ([]unstructured.Unstructured, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		about = append(about, string(uid))
+		if uid == "o2" {
+			return nil, errors.New("broken")
+		}
+		return []unstructured.Unstructured{{Object: map[string]any{"about": string(uid)}}}, nil
+	}
+	r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Events: events, Now: now})
+	var steps []int
+	read := 0
+	for n := range g.Nodes() {
+		items := r.Events("shop", n.UID())
+		steps = append(steps, len(about))
+		if len(items) > 0 {
+			read++
+			if items[0].Object["about"] != string(n.UID()) {
+				t.Errorf("those about %s are about %v", n.Name(), items[0].Object["about"])
+			}
+		}
+	}
+	if diff := cmp.Diff([]int{1, 5, 5, 5, 5, 9}, steps[:6]); diff != "" {
+		t.Errorf("read after each (-want +got):\n%s", diff)
+	}
+	slices.Sort(about)
+	if read != 39 || len(about) != 40 || len(slices.Compact(about)) != 40 {
+		t.Errorf("%d had some, read %q", read, about)
+	}
+	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "broken") {
 		t.Errorf("unread: %q", unread)
 	}
 }
