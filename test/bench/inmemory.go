@@ -28,6 +28,9 @@ var goBenchmarks = []struct{ pkg, pattern string }{
 
 // inMemory runs Go benchmarks.
 func (b *bench) inMemory(ctx context.Context) error {
+	if !b.goBenchmarks {
+		return nil
+	}
 	for _, g := range goBenchmarks {
 		progress("the benchmarks of %s", g.pkg)
 		cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench="+g.pattern, "-benchmem", "-benchtime=3x",

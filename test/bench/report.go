@@ -20,7 +20,7 @@ type report struct {
 
 const introduction = `# Benchmarks
 
-This page is written by ` + "`make bench`" + `. It compares processes that ran in turn on one machine, so the ratios travel
+This page is written by ` + "`make bench`" + `, and [the one about a million objects](benchmarks-million.md) by ` + "`make bench-million`" + `. It compares processes that ran in turn on one machine, so the ratios travel
 and the seconds do not. Each figure is the median of several runs, with the least and the greatest in parentheses.
 
 - **graph** reads the metadata of everything, builds the graph, classifies every owner reference and applies the rules
@@ -170,7 +170,7 @@ func (r *report) String() string {
 			"Where the time of **graph** goes at 1,000,000 objects `make profile` shows: a quarter is reading from the connection, which is all that\n" +
 			"the bare download does; about half is decoding, and packing what is kept; a fifth is building the graph. A download costs a processor\n" +
 			"with fast memory very little, so there the ratios are worst. Client and server share the cores, which are both busy.", r.growth},
-		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Of the objects some hundreds have owner references that are wrong, or are in\n" +
+		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Of 300 objects one has an owner reference that is wrong, of 700 one is in\n" +
 			"deletion for ever, and there are sixty types beside Kubernetes' own. Ratios are to the bare download. The cluster is at rest: nothing has changed\n" +
 			"since etcd was last compacted. Then the API server has no page of a list in its cache but the first, and reads the others\n" +
 			"from etcd: those of client-go's pager, and of **graph --chunk-size=500**. It collects its garbage before each run.\n" +

@@ -30,11 +30,12 @@ type bench struct {
 	objects string
 	rounds  int
 
-	canned     []int
-	clusters   []int
-	dependents int
-	kubectl    string // kubectl-tree, if there is one
-	report     report
+	canned       []int
+	goBenchmarks bool
+	clusters     []int
+	dependents   int
+	kubectl      string // kubectl-tree, if there is one
+	report       report
 }
 
 // sizes is a flag with numbers of objects.
@@ -63,13 +64,14 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "", "the page to write; standard output if empty")
 	rounds := flags.Int("rounds", 5, "how often each thing is measured")
 	dependents := flags.Int("dependents", 5_000, "dependents of the cascades; 0 leaves them out")
+	inMemory := flags.Bool("in-memory", true, "run the Go benchmarks, too")
 	kubectl := flags.String("kubectl-tree", "", "a kubectl-tree to compare with")
 	flags.Var(&made, "made-up", "sizes of the made-up clusters")
 	flags.Var(&real, "clusters", "sizes of the real clusters")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	b := &bench{rounds: *rounds, canned: made, clusters: real, dependents: *dependents, kubectl: *kubectl}
+	b := &bench{rounds: *rounds, canned: made, goBenchmarks: *inMemory, clusters: real, dependents: *dependents, kubectl: *kubectl}
 	var err error
 	if b.dir, err = os.MkdirTemp("", "bench"); err != nil {
 		return err
@@ -269,7 +271,7 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 		Controllers: "ttl-after-finished-controller", ControllerManagerArgs: []string{"--leader-elect=true"}, // it works, and changes nothing
 		APIServerArgs: []string{"--etcd-compaction-interval=" + compaction.String(), "--profiling=true"},
 	}
-	cp, err := controlplane.Run(ctx, options, os.Stderr)
+	cp, err := runFor(ctx, n, options)
 	if err != nil {
 		return err
 	}
@@ -292,6 +294,25 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 		return err
 	}
 	return b.far(ctx, cp, n)
+}
+
+// runFor starts a control plane for that many objects. For very many of them etcd gets more
+// room than the 2 GB that it takes by default, and Go programs are told to collect their garbage
+// before the API server has twice the memory that its cache takes.
+func runFor(ctx context.Context, objects int, options controlplane.Options) (*controlplane.ControlPlane, error) {
+	const many, etcdBytes, serverBytes = 500_000, 8 << 10, 13 << 10 // for each object
+	if objects > many {
+		for name, each := range map[string]int{"ETCD_QUOTA_BACKEND_BYTES": etcdBytes, "GOMEMLIMIT": serverBytes} {
+			if os.Getenv(name) != "" {
+				continue // somebody knows better
+			}
+			if err := os.Setenv(name, strconv.Itoa(objects*each)); err != nil {
+				return nil, err
+			}
+			defer func() { _ = os.Unsetenv(name) }() // what is measured does not have it
+		}
+	}
+	return controlplane.Run(ctx, options, os.Stderr)
 }
 
 // onRested measures contenders as measure does, each when the API server has collected its
