@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // credential plugins, as kubectl has them
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
@@ -174,6 +175,17 @@ func (g *globals) logRequests() {
 	_ = flags.Set("v", strconv.Itoa(g.verbosity)) // an integer is always accepted
 }
 
+// validateTimeout returns an error for a --request-timeout that is none. client-go would say
+// so when it makes a configuration, and only if there is a cluster; a negative one it takes.
+func (g *globals) validateTimeout() error {
+	value := *g.config.Timeout
+	timeout, err := clientcmd.ParseTimeout(value)
+	if err == nil && timeout >= 0 {
+		return nil
+	}
+	return usageError{fmt.Errorf("invalid --request-timeout %q: must be a number of seconds, or one with a unit, as in 1s, 2m or 3h", value)}
+}
+
 // Command returns the command with its subcommands, for programs that write
 // documentation. program is the name of the plugin's file, which the texts
 // follow.
@@ -221,6 +233,9 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	g.addFrom(flags)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		g.logRequests()
+		if err := g.validateTimeout(); err != nil {
+			return err
+		}
 		return g.validateFiles(cmd)
 	}
 	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newVersion(g))
