@@ -326,7 +326,7 @@ func (w *walker) judgeDead(n graph.Node, s *controllers.Search, c *controllers.C
 	r := w.dead(s, c, st)
 	if c.Named && w.finder.MayNotChange(c.Workload, n) {
 		resource := n.Resource().GroupResource().String()
-		r.own = []Evidence{{Source: "ServiceAccount/" + c.Account().Namespace + "/" + c.Account().Name, Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
+		r.own = []Evidence{{Source: c.Account().String(), Path: resource, Value: "RBAC lets the controller neither update nor patch it, so it will need that as well"}}
 		r.ownRemedies = append(r.ownRemedies, w.askRights(n, c))
 	}
 	return r

@@ -257,7 +257,7 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 	if l.going[w.ID().UID] && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) {
 		return "which goes" + l.with(w.ID())
 	}
-	account := accountOf(w)
+	account := w.Account().String()
 	if id, is := goes(account); is {
 		return "whose " + account + " goes" + l.with(id)
 	}
@@ -281,15 +281,11 @@ func (l *looker) leavesPods(w *controllers.Workload) bool {
 	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && !w.IsPod()
 }
 
-func accountOf(w *controllers.Workload) string {
-	return "ServiceAccount/" + w.Account().Namespace + "/" + w.Account().Name
-}
-
 // needs are the objects that go by the plan and without which a controller cannot, or may
 // not be able to, change an object.
 func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	needs := []types.UID{w.ID().UID}
-	names := slices.Concat([]string{accountOf(w)}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
+	names := slices.Concat([]string{w.Account().String()}, l.grantsThatGo(w, n), l.now.finder.Mounts(w))
 	for _, node := range l.now.finder.NodesOf(w) {
 		names = append(names, "Node/"+node)
 	}

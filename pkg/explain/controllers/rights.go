@@ -30,6 +30,9 @@ type Account struct{ Namespace, Name string }
 // User is the name that the API server gives the account.
 func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
 
+// String names the ServiceAccount as graph.Identity does.
+func (a Account) String() string { return "ServiceAccount/" + a.Namespace + "/" + a.Name }
+
 // policyRule is a rule of a Role or ClusterRole.
 type policyRule struct {
 	Verbs         []string `json:"verbs"`
