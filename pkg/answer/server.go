@@ -46,11 +46,11 @@ func (s Server) atLeast(v string) bool {
 	return s.version != nil && s.version.AtLeast(version.MustParseGeneric(v))
 }
 
-// StreamsFromCache reports whether the server answers a list that is not older than
-// another one from its cache without fail (the feature ConsistentListFromCache, 1.31),
-// and sends it while it encodes it (StreamingCollectionEncodingToProtobuf, 1.33). What is
-// not known is no.
-func (s Server) StreamsFromCache() bool { return s.atLeast("1.33.0") }
+// ListsFromCache reports whether the server answers a list that is not older than
+// another one from its cache without fail (the feature ConsistentListFromCache, 1.31), and
+// whole objects while it encodes them (StreamingCollectionEncodingToProtobuf, 1.33; metadata
+// it encodes first). What is not known is no.
+func (s Server) ListsFromCache() bool { return s.atLeast("1.33.0") }
 
 // PodsFirst reports whether a namespace is certain to be emptied of its pods before
 // anything else in it is deleted (KEP-5080: a feature gate that is off by default below

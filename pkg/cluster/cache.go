@@ -20,7 +20,7 @@ import (
 // (apiserver/pkg/storage/cacher/watch_cache.go, Compact), and then goes over all that is
 // left of the list for each (store/store_btree.go, ListPrefix).
 func (r *Reader) caches(ctx context.Context, l *listing) bool {
-	return r.options.PageSize == AutoPageSize && l.fields == "" && !r.cacheFails(l) && r.Server(ctx).StreamsFromCache()
+	return r.options.PageSize == AutoPageSize && l.fields == "" && !r.cacheFails(l) && r.Server(ctx).ListsFromCache()
 }
 
 // cacheFails reports whether lists of the group could not be read from the cache
