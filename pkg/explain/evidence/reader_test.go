@@ -33,6 +33,19 @@ type world struct {
 	mu      sync.Mutex
 	asked   []string
 	failing string
+	// about are the objects about which events were asked for.
+	about []string
+}
+
+// Events returns an event that says what it is about; those about what fails cannot be read.
+func (w *world) Events(_ context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.about = append(w.about, string(uid))
+	if w.failing == "events/"+namespace+"/"+string(uid) {
+		return nil, errors.New("broken")
+	}
+	return []unstructured.Unstructured{{Object: map[string]any{"about": string(uid)}}}, nil
 }
 
 func (w *world) Read(_ context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
@@ -196,15 +209,7 @@ func TestWholeAhead(t *testing.T) {
 func TestExpect(t *testing.T) {
 	w, g := crowd(configMaps, 9)
 	w.failing = "configmaps/shop/o1"
-	var mu sync.Mutex
-	var about []string
-	events := func(_ context.Context, _ string, uid types.UID) ([]unstructured.Unstructured, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		about = append(about, string(uid))
-		return []unstructured.Unstructured{{}}, nil
-	}
-	whole := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Events: events, Now: now})
+	whole := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: now})
 	r := whole.Without(func(uid types.UID) bool { return uid == "o2" })
 	done := r.Expect(slices.Collect(g.Nodes()))
 	if unread := slices.Concat(r.Unread(), whole.Unread()); len(unread) != 0 {
@@ -233,8 +238,8 @@ func TestExpect(t *testing.T) {
 	if asked := slices.Compact(slices.Clone(w.asked)); len(asked) != 9 || len(w.asked) != 9 {
 		t.Errorf("asked %q", w.asked)
 	}
-	slices.Sort(about)
-	if diff := cmp.Diff([]string{"o0", "o1", "o2", "o3", "o4"}, about); diff != "" { // the first beside, the others with the second
+	slices.Sort(w.about)
+	if diff := cmp.Diff([]string{"o0", "o1", "o2", "o3", "o4"}, w.about); diff != "" { // the first beside, the others with the second
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
 	if want := []string{"9", "9", "9"}; !slices.Equal(steps[6:], want) { // those after the first five came together
@@ -249,23 +254,13 @@ func TestExpect(t *testing.T) {
 // once, and not more than may be asked for.
 func TestEventsAhead(t *testing.T) {
 	w, g := crowd(configMaps, 90)
-	var mu sync.Mutex
-	var about []string
-	events := func(_ context.Context, _ string, uid types.UID) ([]unstructured.Unstructured, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		about = append(about, string(uid))
-		if uid == "o2" {
-			return nil, errors.New("broken")
-		}
-		return []unstructured.Unstructured{{Object: map[string]any{"about": string(uid)}}}, nil
-	}
-	r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Events: events, Now: now})
+	w.failing = "events/shop/o2"
+	r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: now})
 	var steps []int
 	read := 0
 	for n := range g.Nodes() {
 		items := r.Events("shop", n.UID())
-		steps = append(steps, len(about))
+		steps = append(steps, len(w.about))
 		if len(items) > 0 {
 			read++
 			if items[0].Object["about"] != string(n.UID()) {
@@ -276,9 +271,9 @@ func TestEventsAhead(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 5, 5, 5, 5, 9}, steps[:6]); diff != "" {
 		t.Errorf("read after each (-want +got):\n%s", diff)
 	}
-	slices.Sort(about)
-	if read != 39 || len(about) != 40 || len(slices.Compact(about)) != 40 {
-		t.Errorf("%d had some, read %q", read, about)
+	slices.Sort(w.about)
+	if read != 39 || len(w.about) != 40 || len(slices.Compact(w.about)) != 40 {
+		t.Errorf("%d had some, read %q", read, w.about)
 	}
 	if unread := r.Unread(); len(unread) != 1 || !strings.Contains(unread[0], "broken") {
 		t.Errorf("unread: %q", unread)
