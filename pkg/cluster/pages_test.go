@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
@@ -86,16 +87,6 @@ func (r *recorder) note(request *http.Request, cached bool) {
 		words = []string{"all"}
 	}
 	r.asked, r.times = append(r.asked, strings.Join(words, " ")), append(r.times, time.Now())
-}
-
-// rests lets time pass. It returns false when the context ended.
-func rests(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 // questions returns how often pods were asked for.
@@ -338,12 +329,9 @@ func TestCacheThatBeginsLate(t *testing.T) {
 					return
 				}
 				// It begins, if at all, a second after its first object was asked for.
-				for !test.begins || r.questions() < 2 {
-					if !rests(request.Context(), 50*time.Millisecond) {
-						return
-					}
-				}
-				if rests(request.Context(), time.Second) {
+				asked := func(context.Context) (bool, error) { return test.begins && r.questions() >= 2, nil }
+				if wait.PollUntilContextCancel(request.Context(), 50*time.Millisecond, true, asked) == nil {
+					time.Sleep(time.Second)
 					r.Server.ServeHTTP(w, request)
 				}
 			}

@@ -73,14 +73,13 @@ func (a *Asker) sendAhead(ctx context.Context, group *sync.WaitGroup, queue []*e
 			return
 		case a.ahead <- struct{}{}:
 		}
-		if a.sent.Load() >= maxProbes-aheadOf {
+		if a.probed.sent.Load()+int64(len(a.ahead)) > maxProbes-aheadOf { // this one is among them
 			return
 		}
 		if !e.claim() {
 			<-a.ahead
 			continue
 		}
-		a.sent.Add(1)
 		group.Go(func() { e.reply() })
 	}
 }
@@ -93,22 +92,13 @@ func (a *Asker) take(n graph.Node, finalizer string) func() Reply {
 	key := removal{n.UID(), finalizer}
 	e := a.early[key]
 	if e == nil {
-		return a.now(a.removal(a.ctx, n, finalizer))
+		return a.removal(a.ctx, n, finalizer)
 	}
 	return func() Reply {
 		delete(a.early, key) // who asks again wants to know again
-		if e.claim() {
-			return a.now(e.reply)()
+		if !e.claim() {
+			<-a.ahead
 		}
-		<-a.ahead
 		return e.reply()
-	}
-}
-
-// now counts what is sent because it is asked for.
-func (a *Asker) now(send func() Reply) func() Reply {
-	return func() Reply {
-		a.sent.Add(1)
-		return send()
 	}
 }

@@ -51,8 +51,6 @@ type Asker struct {
 	// many tokens as there are of the former.
 	early map[removal]*early
 	ahead chan struct{}
-	// sent is how many probes were sent, asked for or not.
-	sent atomic.Int64
 }
 
 // New returns an Asker. The prober may be nil: then nothing is asked, and what is
@@ -99,7 +97,7 @@ func (r Reply) OK() bool { return r.Kind == answer.Accepted || r.Kind == answer.
 
 // probing keeps what was asked.
 type probing struct {
-	sent  int
+	sent  atomic.Int64
 	spent time.Duration
 	// kinds holds what was asked by what it is about.
 	kinds map[string]*probesOfAKind
@@ -139,14 +137,14 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 	switch {
 	case a.prober == nil || !a.local(resource.GroupVersion()):
 		return none
-	case a.probed.sent >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
+	case a.probed.sent.Load() >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
 		a.noteProbe("the limit", "whether more writes would be accepted: too many were asked about")
 		return none
 	case kind.sent >= maxOfAKind:
 		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of more %s would be accepted: %d were asked about", what, resource.GroupResource(), maxOfAKind))
 		return none
 	}
-	a.probed.sent++
+	a.probed.sent.Add(1)
 	start := time.Now()
 	r := ask()
 	a.probed.spent += time.Since(start)
@@ -161,12 +159,7 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 }
 
 // HalfLeft reports whether half of the probes are left.
-func (a *Asker) HalfLeft() bool { return a.probed.sent < maxProbes/2 }
-
-// sending returns what sends a probe that is asked for.
-func (a *Asker) sending(send func(context.Context) error) func() Reply {
-	return a.now(question(a.ctx, send))
-}
+func (a *Asker) HalfLeft() bool { return a.probed.sent.Load() < maxProbes/2 }
 
 // question returns what sends a probe. It may be called by any goroutine.
 func question(ctx context.Context, send func(context.Context) error) func() Reply {
@@ -253,7 +246,7 @@ func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) fun
 // one is looked for are not alike.
 func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
 	id := n.Identity()
-	return a.probe("DELETE", "", n, alike, a.sending(func(ctx context.Context) error {
+	return a.probe("DELETE", "", n, alike, question(a.ctx, func(ctx context.Context) error {
 		return a.prober.TryDelete(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
 	}))
 }
@@ -262,7 +255,7 @@ func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
 func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
-	return a.probe("PATCH", "", n, "", a.sending(func(ctx context.Context) error {
+	return a.probe("PATCH", "", n, "", question(a.ctx, func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
 		return err
 	}))
@@ -271,7 +264,7 @@ func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
 // TryStatus asks whether the status of the object may be written.
 func (a *Asker) TryStatus(n graph.Node) Reply {
 	id := n.Identity()
-	return a.probe("PATCH", "status", n, "status", a.sending(func(ctx context.Context) error {
+	return a.probe("PATCH", "status", n, "status", question(a.ctx, func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "status", metadataOf(id.UID, "name", id.Name))
 		return err
 	}))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -44,7 +45,7 @@ func (r *Reader) ahead(n graph.Node) {
 	if r.asked[of]++; r.asked[of] == 1 {
 		return
 	}
-	r.readEarly(r.unreadAfter(n, r.counts().deleted[of.resource]))
+	r.readEarly(familyAfter(n, r.counts().deleted[of.resource], func(m graph.Node) bool { return r.hasRead(placeOf(m)) }))
 }
 
 // Together reads the whole of several nodes at once, for who is about to ask for each by
@@ -54,33 +55,35 @@ func (r *Reader) Together(nodes []graph.Node) {
 		r.whole.Together(nodes)
 		return
 	}
-	var places []place
+	var unread []graph.Node
 	for _, n := range nodes {
 		if !r.many(alikeOf(n)) && !r.hasRead(placeOf(n)) {
-			places = append(places, placeOf(n))
+			unread = append(unread, n)
 		}
 	}
-	r.readEarly(places)
+	r.readEarly(unread)
 }
 
 // hasRead reports whether an object was read, maybe early.
 func (r *Reader) hasRead(p place) bool {
 	_, known := r.objects[p]
-	_, early := r.early[p]
-	_, expected := r.expected[p]
-	return known || early || expected
+	return known || r.early[p] != nil
 }
 
-func (r *Reader) readEarly(places []place) {
-	readings := make([]reading, len(places))
+// readEarly reads the whole of nodes, all at once.
+func (r *Reader) readEarly(nodes []graph.Node) {
 	var group sync.WaitGroup
-	for i, p := range places {
-		group.Go(func() { readings[i] = r.read(p) })
+	for _, n := range nodes {
+		whole := r.wholeOnce(r.ctx, placeOf(n))
+		group.Go(func() { whole() })
 	}
 	group.Wait()
-	for i, p := range places {
-		r.early[p] = readings[i]
-	}
+}
+
+// wholeOnce returns what reads an object, which Get will do without it.
+func (r *Reader) wholeOnce(ctx context.Context, p place) func() reading {
+	r.early[p] = sync.OnceValue(func() reading { return r.readNow(ctx, p) })
+	return r.early[p]
 }
 
 const (
@@ -102,27 +105,43 @@ func (r *Reader) Expect(nodes []graph.Node) (done func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	var queue []func()
 	for _, n := range r.firstOfFamilies(nodes) {
-		p := placeOf(n.Node)
-		whole := sync.OnceValue(func() (l reading) {
-			l.object, l.err = r.source.Cluster.Read(ctx, p.resource, p.namespace, p.name)
-			return l
-		})
-		r.expected[p] = whole
+		whole := r.wholeOnce(ctx, placeOf(n.Node))
 		queue = append(queue, func() { whole() })
-		if uid := n.UID(); n.first && r.source.Events != nil {
-			events := r.eventsOnce(ctx, p.namespace, uid)
-			r.askedEvents[familyOf(n.Node)]++
+		if !n.first {
+			continue
+		}
+		of := familyOf(n.Node)
+		r.asked[of]++ // those after them come together
+		if r.source.Events != nil {
+			r.askedEvents[of]++
+			events := r.eventsOnce(ctx, n.Namespace(), n.UID())
 			queue = append(queue, func() { events() })
 		}
 	}
 	var group sync.WaitGroup
-	group.Go(func() { r.begin(ctx, &group, queue) })
+	group.Go(func() { inTurn(ctx, queue) })
 	return func() {
 		cancel()
 		group.Wait()
-		clear(r.expected)
+		clear(r.early)
 		clear(r.earlyEvents)
 	}
+}
+
+// inTurn reads things, a few at a time.
+func inTurn(ctx context.Context, queue []func()) {
+	var group errgroup.Group
+	group.SetLimit(expectedInFlight)
+	for _, read := range queue {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			read()
+			return nil
+		})
+	}
+	_ = group.Wait() // there are no errors
 }
 
 // eventsOnce returns what reads the events about an object, which Events will do without it.
@@ -158,22 +177,6 @@ func (r *Reader) eventsAhead(uid types.UID) {
 	group.Wait()
 }
 
-// begin begins to read, a few things at a time.
-func (r *Reader) begin(ctx context.Context, group *sync.WaitGroup, queue []func()) {
-	tokens := make(chan struct{}, expectedInFlight)
-	for _, read := range queue {
-		select {
-		case <-ctx.Done():
-			return
-		case tokens <- struct{}{}:
-		}
-		group.Go(func() {
-			read()
-			<-tokens
-		})
-	}
-}
-
 // member is an object of a family.
 type member struct {
 	graph.Node
@@ -193,9 +196,7 @@ func (r *Reader) firstOfFamilies(nodes []graph.Node) []member {
 		if len(members) == maxExpected {
 			break
 		}
-		if seen[of]++; seen[of] == 1 {
-			r.asked[of]++ // those after them come together
-		}
+		seen[of]++
 		members = append(members, member{n, seen[of] == 1})
 	}
 	return members
@@ -254,16 +255,6 @@ func (r *Reader) take(begun *Begun) {
 			r.earlyLists[p] = *l
 		}
 	}
-}
-
-// unreadAfter returns where a node is and the next ones with its finalizers that were not
-// read. The nodes are in the order of the graph.
-func (r *Reader) unreadAfter(n graph.Node, nodes []graph.Node) []place {
-	var places []place
-	for _, m := range familyAfter(n, nodes, func(m graph.Node) bool { return r.hasRead(placeOf(m)) }) {
-		places = append(places, placeOf(m))
-	}
-	return places
 }
 
 // familyAfter returns a node and the next ones with its finalizers, aheadOf in all, but

@@ -73,15 +73,12 @@ type Reader struct {
 	Now time.Time
 
 	objects map[place]reading
-	// early is what was read before it is asked for, asked how often that was done.
-	early map[place]reading
-	asked map[family]int
-	// askedEvents is asked for events.
-	askedEvents map[family]int
-	// expected and earlyEvents wait for what is read before it is asked for, or read it.
-	expected    map[place]func() reading
-	earlyEvents map[types.UID]func() listing
-	lists       map[place]listing
+	// early and earlyEvents wait for what is read before it is asked for, or read it; asked
+	// and askedEvents are how often objects of a family were asked for, or events about them.
+	early              map[place]func() reading
+	earlyEvents        map[types.UID]func() listing
+	asked, askedEvents map[family]int
+	lists              map[place]listing
 	// earlyLists are those that were read before they are asked for.
 	earlyLists map[place]listing
 	// claimants are the pods with claims, by namespace.
@@ -103,8 +100,8 @@ type Reader struct {
 func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
-		objects: map[place]reading{}, early: map[place]reading{}, asked: map[family]int{}, askedEvents: map[family]int{},
-		expected: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
+		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{}, askedEvents: map[family]int{},
+		lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -217,14 +214,16 @@ func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name strin
 
 // read returns what was read early, or reads it.
 func (r *Reader) read(p place) reading {
-	known, read := r.early[p]
-	if expected := r.expected[p]; !read && expected != nil {
-		known, read = expected(), true
+	if early := r.early[p]; early != nil {
+		return early()
 	}
-	if !read {
-		known.object, known.err = r.source.Cluster.Read(r.ctx, p.resource, p.namespace, p.name)
-	}
-	return known
+	return r.readNow(r.ctx, p)
+}
+
+// readNow may be called by several goroutines.
+func (r *Reader) readNow(ctx context.Context, p place) (l reading) {
+	l.object, l.err = r.source.Cluster.Read(ctx, p.resource, p.namespace, p.name)
+	return l
 }
 
 func (r *Reader) gone(uid types.UID) bool { return r.source.Gone != nil && r.source.Gone(uid) }
