@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -71,28 +70,4 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("the answer is longer than %d MB", r.most>>20)
 	}
 	return n, err
-}
-
-// paging notices a list that does not end.
-type paging struct {
-	token          string
-	objects, empty int
-}
-
-// page takes a page: how many objects it had, and what leads to the next.
-func (p *paging) page(objects int, token string) error {
-	p.objects += objects
-	if objects == 0 {
-		p.empty++
-	}
-	before := p.token
-	switch p.token = token; {
-	case token == "":
-		return nil
-	case token == before:
-		return errors.New("the list does not end: a page leads to itself")
-	case p.objects > mostObjects || p.empty > mostEmptyPages:
-		return fmt.Errorf("the list does not end: %d objects, %d pages without any", p.objects, p.empty)
-	}
-	return nil
 }

@@ -44,9 +44,9 @@ func (r *Reader) cacheFailed(ctx context.Context, l *listing, err error) {
 // errSilence is the error of a list from the cache that did not begin in time.
 var errSilence = errors.New("the server has not begun to answer")
 
-// longList is the length of a list that a server may take long to begin, for it makes all of
-// it before it sends any, and of which a hundred pages cost it more.
-const longList = 100 * DefaultPageSize
+// longList is the length of a list that a busy server may take long to begin, for it makes all of
+// it before it sends any. The pages of one cost it more, and what it has done would be for nothing.
+const longList = 10 * DefaultPageSize
 
 // awaitCache gives a list from the cache up, by calling off its request, when it has not begun
 // after a quarter of the time that a request may take. A list that the server says is long may

@@ -105,6 +105,7 @@ type listing struct {
 	// onward: it was begun, and its next page is being read.
 	onward bool
 	paging paging
+	size   pageSize
 }
 
 // way is how a list is read.
@@ -185,6 +186,7 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 		}
 	}
 	p.reader.stats.pages.Add(1)
+	asked := time.Now()
 	list, err := p.read(ctx, l)
 	page := p.packer.Batch() // also of a page that broke off: the next may be of another list
 	switch {
@@ -201,7 +203,10 @@ func (p *pageReader) next(ctx context.Context, l *listing) (more bool, err error
 	default:
 		return false, err
 	}
-	if l.way == fromCache {
+	switch l.way {
+	case inPages:
+		l.size = l.size.after(time.Since(asked))
+	case fromCache:
 		l.way = inPages
 	}
 	if err := l.paging.page(p.objects, list.Continue); err != nil {
@@ -274,7 +279,7 @@ func (r *Reader) choose(request *rest.Request, l *listing) {
 	}
 	size := r.options.PageSize
 	if size == AutoPageSize {
-		size = DefaultPageSize
+		size = l.size.objects()
 	}
 	if size > 0 && l.way == inPages {
 		request.Param("limit", strconv.FormatInt(size, 10))

@@ -161,12 +161,79 @@ func expires() http.HandlerFunc {
 	}
 }
 
-// A list is read in one piece from the cache of a server that has it there, and in pages of 500 objects, or of what the user said, from
-// any other. Whatever happens on the way, nothing is left out.
+// folded returns what a list was asked for, with "rest" for the pages after the first. The first of
+// them has 500 objects unless one came before, and any other as many as the one before, twice or
+// half as many.
+func folded(t *testing.T, asked []string) []string {
+	t.Helper()
+	var kinds []string
+	size := 0
+	for _, page := range asked {
+		words := strings.Fields(page)
+		next, err := strconv.Atoi(words[0])
+		switch {
+		case err != nil:
+			size = 0
+		case len(words) == 1:
+			size = next
+		case next == gocmp.Or(size, 500) || next >= 500 && next <= 8000 && (next == 2*size || 2*next == size):
+			size, page = next, "rest"
+		default:
+			t.Errorf("a page of %d objects after one of %d", next, size)
+		}
+		if page != "rest" || len(kinds) == 0 || kinds[len(kinds)-1] != page {
+			kinds = append(kinds, page)
+		}
+	}
+	return kinds
+}
+
+// What comes fast is asked for in longer pages: each that is no longer than the one before tells
+// of half a second.
+func TestPagesGrow(t *testing.T) {
+	for name, test := range map[string]struct {
+		version string
+		cached  http.HandlerFunc
+		first   []string
+	}{
+		"an older server":   {"v1.32.9", nil, []string{"500"}},
+		"a cache that lags": {"v1.36.0", lags, []string{"all", "500"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{Server: canned.New(100_000), version: test.version, cached: test.cached}
+			reader, begin := r.reader(t, cluster.Options{PageSize: cluster.AutoPageSize}), time.Now()
+			snapshot, err := reader.Snapshot(t.Context(), cluster.Scope{})
+			took := time.Since(begin)
+			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
+				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
+			}
+			if diff := cmp.Diff(test.first, r.asked[:len(test.first)]); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			folded(t, r.asked)
+			size, slow := 500, 0
+			for _, page := range r.asked[len(test.first):] {
+				next, _, _ := strings.Cut(page, " ")
+				n, _ := strconv.Atoi(next)
+				if n < min(2*size, 8000) {
+					slow++
+				}
+				size = n
+			}
+			if least := time.Duration(slow) * 500 * time.Millisecond; took < least {
+				t.Errorf("%d pages are no longer than the one before, but all took %s: %s", slow, took, r.asked)
+			}
+		})
+	}
+}
+
+// A list is read in one piece from the cache of a server that has it there, and in pages from any
+// other: of 500 objects and more, or of as many as the user said. Whatever happens on the way,
+// nothing is left out.
 func TestLongLists(t *testing.T) {
-	pages := slices.Repeat([]string{"500 more"}, 19)
-	inPages := append([]string{"500"}, pages...)
-	afterAll := append([]string{"all"}, inPages...)
+	inPages, afterAll := []string{"500", "rest"}, []string{"all", "500", "rest"}
+	asSaid := append([]string{"500"}, slices.Repeat([]string{"500 more"}, 19)...)
 	for name, test := range map[string]struct {
 		objects      int // half of them pods
 		version      string
@@ -179,7 +246,7 @@ func TestLongLists(t *testing.T) {
 		"an older server":             {objects: 20_000, version: "v1.32.9", size: cluster.AutoPageSize, want: inPages},
 		"a server that does not say":  {objects: 20_000, size: cluster.AutoPageSize, want: inPages},
 		"a server that says nonsense": {objects: 20_000, version: "new", size: cluster.AutoPageSize, want: inPages},
-		"what the user said":          {objects: 20_000, version: "v1.36.0", size: 500, want: inPages},
+		"what the user said":          {objects: 20_000, version: "v1.36.0", size: 500, want: asSaid},
 		"all at once":                 {objects: 20_000, version: "v1.36.0", size: 0, want: []string{"all"}},
 		"too many requests": {
 			objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll,
@@ -188,11 +255,11 @@ func TestLongLists(t *testing.T) {
 		"the answer breaks off": {objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, want: afterAll, cached: breaksOff},
 		"the answer is capped": {
 			objects: 20_000, version: "v1.36.0", size: cluster.AutoPageSize, cached: capped,
-			want: append([]string{"all"}, slices.Repeat([]string{"500 more"}, 12)...),
+			want: []string{"all", "rest"},
 		},
 		"the token expires": {
 			objects: 20_000, version: "v1.32.0", size: cluster.AutoPageSize, pods: expires(),
-			want: []string{"500", "500 more", "all", "more", "more"},
+			want: []string{"500", "rest", "all", "more", "more"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,12 +269,12 @@ func TestLongLists(t *testing.T) {
 			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
 				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
 			}
-			if diff := cmp.Diff(test.want, r.asked); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			wanted := 0
+			asked, wanted := r.asked, 0
 			if test.size == cluster.AutoPageSize {
-				wanted = 1
+				asked, wanted = folded(t, r.asked), 1
+			}
+			if diff := cmp.Diff(test.want, asked); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 			if r.versions != wanted {
 				t.Errorf("the version was asked for %d times, want %d", r.versions, wanted)
@@ -317,8 +384,8 @@ func TestCacheThatBeginsLate(t *testing.T) {
 		begins  bool
 		want    []string
 	}{
-		"a short list": {2_000, false, []string{"all", "1", "500", "500 more"}},
-		"a long list":  {110_000, true, []string{"all", "1"}},
+		"a short list": {2_000, false, []string{"all", "1", "500", "rest"}},
+		"a long list":  {11_000, true, []string{"all", "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -339,7 +406,7 @@ func TestCacheThatBeginsLate(t *testing.T) {
 			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
 				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
 			}
-			if diff := cmp.Diff(test.want, r.asked); diff != "" {
+			if diff := cmp.Diff(test.want, folded(t, r.asked)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -315,3 +315,22 @@ func TestControllerManagerAlive(t *testing.T) {
 		}
 	}
 }
+
+// The pages of a list grow while they come fast, and shrink when they come slowly.
+func TestPageSize(t *testing.T) {
+	size := pageSize(0)
+	for _, page := range []struct {
+		objects int64
+		took    time.Duration
+	}{
+		{500, 9 * time.Second}, {500, 500 * time.Millisecond}, {500, 499 * time.Millisecond},
+		{1000, 0}, {2000, 5 * time.Second}, {2000, 0}, {4000, 0}, {8000, 0},
+		{8000, 5001 * time.Millisecond}, {4000, time.Minute}, {2000, time.Minute}, {1000, time.Minute},
+		{500, time.Minute}, {500, time.Second},
+	} {
+		if size.objects() != page.objects {
+			t.Fatalf("a page of %d objects, want %d, which then took %s", size.objects(), page.objects, page.took)
+		}
+		size = size.after(page.took)
+	}
+}

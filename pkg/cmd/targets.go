@@ -51,7 +51,7 @@ func (t *targets) addTargetFlags(flags *pflag.FlagSet) {
 // addPageSize adds the flag for the size of pages.
 func addPageSize(flags *pflag.FlagSet, size *int64) {
 	flags.Int64Var(size, "chunk-size", cluster.AutoPageSize, "Number of objects to ask for at once; 0 asks for all. "+
-		"Without the flag, a list is read at once if the server has it in its cache")
+		"Without the flag, a list is read at once if the server has it in its cache, otherwise in pages of 500 and more")
 	flags.Lookup("chunk-size").DefValue = strconv.Itoa(cluster.DefaultPageSize)
 }
 
