@@ -55,6 +55,7 @@ func (a Answer) print() error { return json.NewEncoder(os.Stdout).Encode(a) }
 type clientFlags struct {
 	kubeconfig string
 	pageSize   int64
+	inPages    bool
 	heap       bool
 	cpuProfile string
 	memProfile string
@@ -65,6 +66,7 @@ func parseClientFlags(name string, args []string) (*clientFlags, *rest.Config, e
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the cluster")
 	flags.Int64Var(&f.pageSize, "chunk-size", cluster.AutoPageSize, "objects in a page, always")
+	flags.BoolVar(&f.inPages, "in-pages", false, "read lists in pages, as from a server that does not tell its version")
 	flags.BoolVar(&f.heap, "heap", false, "measure the heap, which takes time")
 	flags.StringVar(&f.cpuProfile, "cpuprofile", "", "file for a CPU profile")
 	flags.StringVar(&f.memProfile, "memprofile", "", "file for a heap profile")
@@ -78,7 +80,23 @@ func parseClientFlags(name string, args []string) (*clientFlags, *rest.Config, e
 // reader asks the server for its types, as the plugin does.
 func (f *clientFlags) reader(ctx context.Context, config *rest.Config) (*cluster.Reader, error) {
 	config, stats := cluster.ReadOnly(config)
+	if f.inPages {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return withoutVersion{next} })
+	}
 	return cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: f.pageSize})
+}
+
+// withoutVersion is a server that does not tell its version.
+type withoutVersion struct {
+	http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t withoutVersion) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Path == "/version" {
+		return nil, errors.New("the version is not told")
+	}
+	return t.RoundTripper.RoundTrip(request)
 }
 
 // graphClient reads everything, builds and classifies the graph, and checks it:

@@ -176,7 +176,8 @@ func (r *report) String() string {
 		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Of 300 objects one has an owner reference that is wrong, of 700 one is in\n" +
 			"deletion for ever, and there are sixty types beside Kubernetes' own. Ratios are to the bare download. The cluster is at rest: nothing has changed\n" +
 			"since etcd was last compacted. Then the API server has no page of a list in its cache but the first, and reads the others\n" +
-			"from etcd: those of client-go's pager, and of **graph --chunk-size=500**. It collects its garbage before each run.\n" +
+			"from etcd: those of client-go's pager, and of **graph, in pages**, which is how servers older than 1.33 are read, and lists that take\n" +
+			"longer than a request may. The server collects its garbage before each run.\n" +
 			"kube-controller-manager runs, with a controller that has nothing to do: where nobody renews its lease, **explain-stuck** takes a second look, five\n" +
 			"seconds after the first. Beyond what check reads, **collect** reads the pods of namespaces in which a claim is in deletion,\n" +
 			"and all Deployments, StatefulSets, DaemonSets and rights, whole: among them are the controllers of finalizers.", r.whole},

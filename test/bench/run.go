@@ -137,7 +137,7 @@ const (
 	ourCheck    = "kubectl gc check -A --settle=0 -o name"
 	ourExplain  = "kubectl gc explain-stuck -A"
 	ourCollect  = "kubectl gc collect -A --dry-run"
-	inPages     = "graph --chunk-size=500"
+	inPages     = "graph, in pages"
 	bare        = "bare download"
 	metadataAll = "client-go metadata client"
 )
@@ -155,7 +155,7 @@ func (b *bench) contenders(kubeconfig string) []contender {
 		client(bare, "download"),
 		plugin(ourTree), plugin(ourCheck), plugin(ourExplain), plugin(ourCollect),
 		client(metadataAll, "metadata"),
-		{name: inPages, args: []string{b.self, "graph", "-chunk-size", "500", "-kubeconfig", kubeconfig}},
+		{name: inPages, args: []string{b.self, "graph", "-in-pages", "-kubeconfig", kubeconfig}},
 	}
 }
 
@@ -456,7 +456,7 @@ func (b *bench) far(ctx context.Context, cp *controlplane.ControlPlane, n int) e
 	contenders := []contender{
 		{name: "kubectl gc tree", args: []string{b.plugin, "tree", "deployment", "app-00000000", "-n", "team-00000", "--kubeconfig", kubeconfig}, silent: true},
 	}
-	for _, name := range []string{ourTree, ourGraph, ourExplain, bare} {
+	for _, name := range []string{ourTree, ourGraph, inPages, ourExplain, bare} {
 		contenders = append(contenders, all[slices.IndexFunc(all, func(c contender) bool { return c.name == name })])
 	}
 	results, _, err := b.onRested(ctx, cp, contenders)
