@@ -267,9 +267,12 @@ func (w *walker) judgeDenied(n graph.Node, s *controllers.Search, c *controllers
 	for _, m := range w.evidence.Named(serviceAccounts.GroupResource(), at.Namespace, at.Name) {
 		at = m.Identity()
 	}
+	summary := fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.ID(), id.Resource.GroupResource())
+	if st := w.finder.StateOf(c.Workload); st.Liveness != controllers.Alive {
+		summary = fmt.Sprintf("the account of %s may neither update nor patch %s, so it cannot remove the finalizer; whether it works besides is not certain: %s", c.ID(), id.Resource.GroupResource(), st.Because)
+	}
 	r := ruling{
-		id: finRBAC, key: c.Account().User() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at,
-		summary: fmt.Sprintf("%s works, but its account may neither update nor patch %s, so it cannot remove the finalizer", c.ID(), id.Resource.GroupResource()),
+		id: finRBAC, key: c.Account().User() + " " + id.Resource.GroupResource().String(), verdict: Stuck, at: &at, summary: summary,
 		shared: []Evidence{{
 			Source: at.String(), Path: id.Resource.GroupResource().String(),
 			Value: w.finder.Says(c.Workload, n),
@@ -334,7 +337,19 @@ func (w *walker) judgeDead(n graph.Node, s *controllers.Search, c *controllers.C
 
 // withOthers adds the dead candidates that may be the controller as well.
 func (w *walker) withOthers(n graph.Node, r ruling, a *controllers.Answer) ruling {
-	for _, k := range a.Others() {
+	others := a.Others()
+	if len(others) == 0 {
+		return r
+	}
+	names := []string{a.By.ID().String()}
+	for i := range r.remedies {
+		r.remedies[i].Effect = "if " + names[0] + " is the controller: " + r.remedies[i].Effect
+	}
+	for _, k := range others {
+		names = append(names, k.ID().String())
+	}
+	r.key, r.summary = strings.Join(names, " "), "nothing decides which of these is the controller, and none of them works: "+strings.Join(names, ", ")
+	for _, k := range others {
 		r.shared = append(r.shared, k.Describe())
 		r.remedies = append(r.remedies, w.tryCandidate(n, k)...)
 	}

@@ -20,7 +20,7 @@ type standing int
 const (
 	nobody standing = iota
 	works
-	mayNot // works, and may not change the object
+	mayNot // whatever else, it may not change the object
 	down
 	unclear
 )
@@ -105,6 +105,8 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			k.how = mayNot
 		case k.State.Liveness == Dead:
 			k.how = down
+		case !k.may && k.strong && !k.otherwise:
+			k.how = mayNot // and maybe does not work besides
 		}
 		if k.how == works && !c.Named && s.vacant() {
 			k.how, k.misplaced = unclear, true
@@ -139,8 +141,10 @@ func (a *Contender) beats(b *Contender) bool {
 		return false
 	case a.score != b.score:
 		return a.score > b.score
+	case a.kin() != b.kin():
+		return a.kin() > b.kin()
 	}
-	return a.kin() > b.kin()
+	return a.Named && b.Named && a.knows && !b.knows // two of one name
 }
 
 // rivals reports whether the candidate, which does not work, may be the
@@ -164,7 +168,7 @@ func pick(among []Contender, all bool) Choice {
 	var first [unclear + 1]*Contender
 	for i := range among {
 		k := &among[i]
-		skipped := k.how == unclear && !k.may && !k.otherwise
+		skipped := k.how == unclear && !k.may && !k.otherwise && !k.Named
 		if first[k.how] == nil && !skipped {
 			first[k.how] = k
 		}

@@ -56,7 +56,7 @@ const (
 	Unclear Situation = iota
 	// Served says that a controller works that removes it.
 	Served
-	// NotAllowed says that its controller works, and may not change the object.
+	// NotAllowed says that its controller may not change the object, and is not dead.
 	NotAllowed
 	// Unserved says that its controller, or what that needs beside it, does not run.
 	Unserved

@@ -26,7 +26,7 @@ const (
 	Dead = "Dead"
 	// Absent: nothing in the cluster serves the finalizer.
 	Absent = "Absent"
-	// Denied: it runs, and may not change the object.
+	// Denied: whether it runs or not, it may not change the object.
 	Denied = "Denied"
 	// Unsure: what could be read does not tell.
 	Unsure = "Unknown"
