@@ -231,15 +231,15 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 		switch ref.Reason {
 		case graph.Unresolvable:
 			return w.reference(gcFgOwnerUnresolvable, owner, ref,
-				fmt.Sprintf("%s also references %s %s, which the server does not serve: the garbage collector cannot judge that and leaves the dependent alone",
-					d.Identity(), ref.APIVersion, ref.Kind))
+				fmt.Sprintf("%s %s %s %s, which the server does not serve: the garbage collector cannot judge that and leaves the dependent alone",
+					d.Identity(), references(owner, ref), ref.APIVersion, ref.Kind))
 		case graph.ClusterScopedDependent:
 			return w.reference(gcFgOwnerrefScope, owner, ref,
 				fmt.Sprintf("%s is cluster-scoped and cannot have a namespaced owner: the garbage collector has given it up", d.Identity()))
 		case graph.InvalidName:
 			return w.reference(gcFgOwnerUnresolvable, owner, ref,
-				fmt.Sprintf("%s also references %s/%s, a name that no object can have: the garbage collector cannot judge that and leaves the dependent alone",
-					d.Identity(), ref.Kind, ref.Name))
+				fmt.Sprintf("%s %s %s/%s, a name that no object can have: the garbage collector cannot judge that and leaves the dependent alone",
+					d.Identity(), references(owner, ref), ref.Kind, ref.Name))
 		case graph.UnlistedOwner:
 			return w.cause(notRead, d.Identity(), "owner", func(c *Cause) {
 				c.Summary = fmt.Sprintf("its owner %s/%s could not be looked for, so what becomes of it is not known", ref.Kind, ref.Name)
@@ -248,6 +248,29 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 		}
 	}
 	return nil
+}
+
+// references says that a dependent has a reference, besides the one to the owner or as that.
+func references(owner graph.Node, ref graph.Reference) string {
+	if ref.UID == owner.UID() {
+		return "references its owner as"
+	}
+	return "also references"
+}
+
+// afterDrop says what follows when a dependent has lost a reference that could not be judged.
+// next is what the garbage collector does with one that still has a reference to the owner: it
+// looks for a dependent's owners by their UIDs, so without any the owner waits for it no more, and
+// who has no owner at all is nobody's dependent.
+func afterDrop(owner graph.Node, ref graph.Reference, next string) string {
+	others := slices.DeleteFunc(slices.Clone(ref.Dependent.Owners()), func(r graph.Reference) bool { return r.Index == ref.Index })
+	switch {
+	case ref.UID != owner.UID(), slices.ContainsFunc(others, func(r graph.Reference) bool { return r.UID == owner.UID() }):
+		return "; at its next try, up to 17 minutes later, the garbage collector " + next
+	case len(others) == 0:
+		return ", which is the one to the owner: the dependent stays, without an owner, and the owner waits for it no more"
+	}
+	return ", which is the one to the owner, who waits for the dependent no more: whether that stays its other references decide"
 }
 
 // reference is a cause in one owner reference of a dependent.
@@ -275,7 +298,7 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference, summa
 		if at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index); ref.Reason != graph.ClusterScopedDependent {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Action: w.patch(d, shell.Test(at+"/uid", ref.UID), shell.Remove(at)),
-				Effect: "drops the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector " + next,
+				Effect: "drops the reference that cannot be judged" + afterDrop(owner, ref, next),
 			})
 		}
 	})
