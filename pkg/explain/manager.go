@@ -142,7 +142,7 @@ func (w *walker) actsNot(n graph.Node, because string) bool {
 	periodic := n.Resource().IsPod() && len(n.Finalizers()) == 0
 	collectors := slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
 	refused := func(f string) bool { return !w.asker.TryRemoval(n, f).OK() }
-	if h.looks++; h.looks > maxSuspects || periodic || collectors || slices.ContainsFunc(n.Finalizers(), refused) {
+	if h.looks++; h.looks > maxSuspects || periodic || collectors || slices.ContainsFunc(n.Finalizers(), refused) || n.Resource().IsNamespace() && !w.emptiable(n) {
 		return false
 	}
 	w.evidence.Settle(secondLook)
@@ -191,7 +191,7 @@ func (w *walker) idle(n graph.Node) string {
 	switch {
 	case w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n):
 	case o.Resource.IsNamespace():
-		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) {
+		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) && w.emptiable(n) {
 			return "the namespace controller has not set any condition"
 		}
 	case w.incomplete() != "":
@@ -221,6 +221,17 @@ func (w *walker) collectable(owner, d graph.Node) bool {
 		return w.asker.TryRelease(d, owner.UID()).Kind == answer.Accepted
 	}
 	return w.asker.TryDelete(d, "").Kind == answer.Accepted
+}
+
+// emptiable reports whether the API server accepts what the namespace controller does with what
+// is in a namespace, as far as a few objects tell. A request for all objects of a type may take a
+// minute when a webhook does not answer, and until all have been sent nothing shows that the
+// controller works.
+func (w *walker) emptiable(n graph.Node) bool {
+	untouched := w.untouchedIn(n.Object().Name)
+	return !slices.ContainsFunc(untouched[:min(len(untouched), maxContentProbes)], func(m graph.Node) bool {
+		return w.asker.TryDelete(m, "").Kind != answer.Accepted
+	})
 }
 
 // unchanged reports whether the object is still as the graph has it.
