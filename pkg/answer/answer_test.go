@@ -83,3 +83,21 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 }
+
+// Which finalizers the API server will not have added to what is being deleted it says itself.
+func TestAddedFinalizers(t *testing.T) {
+	added := field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", []string{"b.example.com/x", "a.example.com/y"}))
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"added":            {apierrors.NewInvalid(podKind, "p", field.ErrorList{added}), "[a.example.com/y b.example.com/x]"},
+		"something else":   {apierrors.NewInvalid(podKind, "p", field.ErrorList{field.Forbidden(field.NewPath("spec"), `may not be "x"`)}), "[]"},
+		"not of the write": {errors.New(added.Error()), "[]"},
+		"accepted":         {nil, "[]"},
+	} {
+		if got := fmt.Sprint(AddedFinalizers(test.err)); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}

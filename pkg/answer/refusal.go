@@ -25,7 +25,8 @@ const (
 	WebhookFailed
 	WebhookDenied
 	PolicyDenied
-	// KeepsFinalizer: it is accepted, and the finalizer is there again.
+	// KeepsFinalizer: it is accepted, and the finalizer is there again, or it is refused since
+	// another was added to it.
 	KeepsFinalizer
 	// Invalid: the object is not, or no more, what its type allows.
 	Invalid
@@ -64,6 +65,30 @@ var (
 // asks for.
 var ErrKept = errors.New("the patch is accepted, and the finalizer is there again")
 
+// ErrAdds stands for the answer to a patch that takes a finalizer off, and to which something
+// between adds another: what is being deleted may get none.
+var ErrAdds = errors.New("something adds a finalizer to the patch")
+
+// addedFinalizers are the words of apimachinery/pkg/api/validation/objectmeta.go,
+// ValidateNoNewFinalizers.
+var (
+	addedFinalizers = regexp.MustCompile(`no new finalizers can be added if the object is being deleted, found new finalizers (.*)`)
+	quoted          = regexp.MustCompile(`"([^"]+)"`)
+)
+
+// AddedFinalizers returns the finalizers for which the API server refuses a change of an object
+// that is being deleted, none if that is not what it says.
+func AddedFinalizers(err error) []string {
+	var names []string
+	if apierrors.IsInvalid(err) {
+		for _, match := range quoted.FindAllStringSubmatch(strings.Join(addedFinalizers.FindStringSubmatch(err.Error()), " "), -1) {
+			names = append(names, match[1])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // Refusal is what the API server has against a write.
 type Refusal struct {
 	Kind Kind
@@ -95,7 +120,7 @@ func ToWrite(err error) Refusal {
 		return match != nil
 	}
 	switch {
-	case errors.Is(err, ErrKept):
+	case errors.Is(err, ErrKept), errors.Is(err, ErrAdds):
 		r.Kind = KeepsFinalizer
 	case first(withoutDryRun):
 	case first(failedWebhook):

@@ -457,6 +457,9 @@ func (w *walker) readds(n graph.Node, r admission.Reply) *Cause {
 	return w.shared(at.String()+" "+string(at.UID), admMutatingReadd, at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "a mutating webhook or policy puts the finalizer back whenever it is taken off"
+		if strings.Contains(r.Message, answer.ErrAdds.Error()) {
+			c.Summary = "a mutating webhook or policy adds a finalizer whenever the object is changed, and since no new one may be added to what is being deleted, every change is refused"
+		}
 		c.Evidence = []Evidence{asked(r)}
 		for _, s := range suspects {
 			c.Evidence = append(c.Evidence, s.Evidence)

@@ -238,6 +238,10 @@ func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) fun
 		if err == nil && slices.Contains(o.GetFinalizers(), finalizer) {
 			return answer.ErrKept
 		}
+		// One that was there when the object was read may be gone, and would be added by this.
+		if added := answer.AddedFinalizers(err); slices.ContainsFunc(added, func(f string) bool { return !slices.Contains(kept, f) }) {
+			return fmt.Errorf("%w: %w", answer.ErrAdds, err)
+		}
 		return err
 	})
 }
