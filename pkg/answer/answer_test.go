@@ -86,7 +86,7 @@ func TestAnswers(t *testing.T) {
 
 // Which finalizers the API server will not have added to what is being deleted it says itself.
 func TestAddedFinalizers(t *testing.T) {
-	added := field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", []string{"b.example.com/x", "a.example.com/y"}))
+	added := field.Forbidden(field.NewPath("metadata", "finalizers"), fmt.Sprintf("no new finalizers can be added if the object is being deleted, found new finalizers %#v", []string{"a.example.com/y", "b.example.com/x"}))
 	for name, test := range map[string]struct {
 		err  error
 		want string

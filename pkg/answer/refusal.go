@@ -25,9 +25,10 @@ const (
 	WebhookFailed
 	WebhookDenied
 	PolicyDenied
-	// KeepsFinalizer: it is accepted, and the finalizer is there again, or it is refused since
-	// another was added to it.
+	// KeepsFinalizer: it is accepted, and the finalizer is there again.
 	KeepsFinalizer
+	// AddsFinalizer: it is refused since another finalizer was added to it on the way.
+	AddsFinalizer
 	// Invalid: the object is not, or no more, what its type allows.
 	Invalid
 	// ConversionFailed: the object's conversion webhook does not convert.
@@ -69,24 +70,24 @@ var ErrKept = errors.New("the patch is accepted, and the finalizer is there agai
 // between adds another: what is being deleted may get none.
 var ErrAdds = errors.New("something adds a finalizer to the patch")
 
-// addedFinalizers are the words of apimachinery/pkg/api/validation/objectmeta.go,
+// addedFinalizers are words of apimachinery/pkg/api/validation/objectmeta.go,
 // ValidateNoNewFinalizers.
-var (
-	addedFinalizers = regexp.MustCompile(`no new finalizers can be added if the object is being deleted, found new finalizers (.*)`)
-	quoted          = regexp.MustCompile(`"([^"]+)"`)
-)
+const addedFinalizers = "no new finalizers can be added if the object is being deleted, found new finalizers "
+
+var quoted = regexp.MustCompile(`"([^"]+)"`)
 
 // AddedFinalizers returns the finalizers for which the API server refuses a change of an object
 // that is being deleted, none if that is not what it says.
 func AddedFinalizers(err error) []string {
-	var names []string
-	if apierrors.IsInvalid(err) {
-		for _, match := range quoted.FindAllStringSubmatch(strings.Join(addedFinalizers.FindStringSubmatch(err.Error()), " "), -1) {
-			names = append(names, match[1])
-		}
+	if !apierrors.IsInvalid(err) {
+		return nil
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	var names []string
+	_, found, _ := strings.Cut(err.Error(), addedFinalizers)
+	for _, match := range quoted.FindAllStringSubmatch(found, -1) {
+		names = append(names, match[1])
+	}
+	return names
 }
 
 // Refusal is what the API server has against a write.
@@ -120,8 +121,10 @@ func ToWrite(err error) Refusal {
 		return match != nil
 	}
 	switch {
-	case errors.Is(err, ErrKept), errors.Is(err, ErrAdds):
+	case errors.Is(err, ErrKept):
 		r.Kind = KeepsFinalizer
+	case errors.Is(err, ErrAdds):
+		r.Kind = AddsFinalizer
 	case first(withoutDryRun):
 	case first(failedWebhook):
 		r.Kind = WebhookFailed

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -43,6 +44,8 @@ type health struct {
 	acted *Evidence
 	// looks counts the objects that were looked at twice besides.
 	looks int
+	// emptiable is what emptiable said of namespaces.
+	emptiable map[types.UID]bool
 }
 
 // dead reports whether nothing shows that it lives.
@@ -56,7 +59,7 @@ func (w *walker) health() *health {
 	if w.gcHealth != nil {
 		return w.gcHealth
 	}
-	h := &health{}
+	h := &health{emptiable: map[types.UID]bool{}}
 	w.gcHealth = h
 	h.lease, h.evidence = w.evidence.Lease("kube-system", "kube-controller-manager")
 	if !h.dead() {
@@ -228,10 +231,14 @@ func (w *walker) collectable(owner, d graph.Node) bool {
 // minute when a webhook does not answer, and until all have been sent nothing shows that the
 // controller works.
 func (w *walker) emptiable(n graph.Node) bool {
-	untouched := w.untouchedIn(n.Object().Name)
-	return !slices.ContainsFunc(untouched[:min(len(untouched), maxContentProbes)], func(m graph.Node) bool {
-		return w.asker.TryDelete(m, "").Kind != answer.Accepted
-	})
+	known := w.health().emptiable // a webhook that does not answer takes its time for each probe
+	if _, asked := known[n.UID()]; !asked {
+		untouched := w.untouchedIn(n.Object().Name)
+		known[n.UID()] = !slices.ContainsFunc(untouched[:min(len(untouched), maxContentProbes)], func(m graph.Node) bool {
+			return w.asker.TryDelete(m, "").Kind != answer.Accepted
+		})
+	}
+	return known[n.UID()]
 }
 
 // unchanged reports whether the object is still as the graph has it.

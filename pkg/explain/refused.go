@@ -140,7 +140,7 @@ func (w *walker) refusedBy(n graph.Node, r admission.Reply, operation string) *C
 		return w.webhookRefuses(n, r, operation)
 	case answer.PolicyDenied:
 		return w.policyDenies(n, r)
-	case answer.KeepsFinalizer:
+	case answer.KeepsFinalizer, answer.AddsFinalizer:
 		return w.readds(n, r)
 	case answer.Invalid:
 		return w.noLongerValid(n, r)
@@ -457,7 +457,7 @@ func (w *walker) readds(n graph.Node, r admission.Reply) *Cause {
 	return w.shared(at.String()+" "+string(at.UID), admMutatingReadd, at, func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = "a mutating webhook or policy puts the finalizer back whenever it is taken off"
-		if strings.Contains(r.Message, answer.ErrAdds.Error()) {
+		if r.Kind == answer.AddsFinalizer {
 			c.Summary = "a mutating webhook or policy adds a finalizer whenever the object is changed, and since no new one may be added to what is being deleted, every change is refused"
 		}
 		c.Evidence = []Evidence{asked(r)}
