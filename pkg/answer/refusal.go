@@ -48,7 +48,7 @@ var (
 	deniedByPolicy   = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request`)
 	withoutDryRun    = regexp.MustCompile(`admission webhook "([^"]+)" does not support dry run`)
 	missingNamespace = regexp.MustCompile(`namespaces "[^"]*" not found`)
-	notPermitted     = regexp.MustCompile(`(User "[^"]*"|user) cannot (patch|delete|update) resource`)
+	notPermitted     = regexp.MustCompile(`(User "[^"]*"|user) cannot [a-z]+ resource`)
 	// The words of kubernetes/plugin/pkg/admission/gc, which asks for the rights
 	// of whoever sends the request.
 	notReferable = regexp.MustCompile(`cannot set (an ownerRef on|blockOwnerDeletion if) `)

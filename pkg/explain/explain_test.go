@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -85,7 +86,8 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 	if s.shuffle != nil {
 		s.shuffle.Shuffle(len(asked), func(i, k int) { asked[i], asked[k] = asked[k], asked[i] })
 	}
-	report := explain.Explain(t.Context(), in, asked)
+	var report *explain.Report
+	synctest.Test(t, func(t *testing.T) { report = explain.Explain(t.Context(), in, asked) }) // answers may come late
 	slices.SortFunc(report.Objects, func(a, b explain.Explanation) int { return a.Object.Compare(b.Object) })
 	return report
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -44,8 +43,6 @@ type health struct {
 	acted *Evidence
 	// looks counts the objects that were looked at twice besides.
 	looks int
-	// emptiable is what emptiable said of namespaces.
-	emptiable map[types.UID]bool
 }
 
 // dead reports whether nothing shows that it lives.
@@ -59,7 +56,7 @@ func (w *walker) health() *health {
 	if w.gcHealth != nil {
 		return w.gcHealth
 	}
-	h := &health{emptiable: map[types.UID]bool{}}
+	h := &health{}
 	w.gcHealth = h
 	h.lease, h.evidence = w.evidence.Lease("kube-system", "kube-controller-manager")
 	if !h.dead() {
@@ -132,29 +129,39 @@ func (w *walker) unmadePods() []Evidence {
 	return nil
 }
 
-// actsNot reports whether objects show that no controller manager acts, although it
-// renews no lease: those that its garbage collector leaves alone, or else this one, for
-// which only a controller in it is missing, when it does not change at a second look.
-func (w *walker) actsNot(n graph.Node, because string) bool {
+// actsNot reports whether objects show that no controller manager acts, which renews no
+// lease: those that its garbage collector leaves alone, or else this one, for which only
+// a controller in it is missing, when it does not change at a second look. Otherwise it
+// says why nothing shows it.
+func (w *walker) actsNot(n graph.Node, because string) (shown bool, why string) {
 	h := w.health()
 	if len(h.idle) > 0 {
-		return true
+		return true, ""
 	}
 	// The garbage collector's own work is judged by idleObjects: it comes back to what
 	// was refused ever more rarely. Pod garbage collection looks every 20 seconds.
 	periodic := n.Resource().IsPod() && len(n.Finalizers()) == 0
 	collectors := slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
 	refused := func(f string) bool { return !w.asker.TryRemoval(n, f).OK() }
-	if h.looks++; h.looks > maxSuspects || periodic || collectors || slices.ContainsFunc(n.Finalizers(), refused) || n.Resource().IsNamespace() && !w.emptiable(n) {
-		return false
+	switch h.looks++; {
+	case h.looks > maxSuspects || periodic || collectors:
+		return false, notWaited
+	case slices.ContainsFunc(n.Finalizers(), refused):
+		return false, "since what it has to do is not seen to be accepted"
+	case n.Resource().IsNamespace() && !w.emptiable(n):
+		return false, "since the deletion of the content is not seen to be accepted"
 	}
 	w.evidence.Settle(secondLook)
 	if !w.unchanged(n) {
-		return false
+		return false, "since " + n.Identity().String() + " has just changed"
 	}
 	h.idle = append(h.idle, w.idleFact(n, because))
-	return true
+	return true, ""
 }
+
+// notWaited says why nothing shows that no controller manager works: nothing has waited
+// for it long enough.
+const notWaited = "since this has not waited for it for long"
 
 // idleFact says what a controller has not done, for how long.
 func (w *walker) idleFact(n graph.Node, what string) Evidence {
@@ -226,21 +233,6 @@ func (w *walker) collectable(owner, d graph.Node) bool {
 	return w.asker.TryDelete(d, "").Kind == answer.Accepted
 }
 
-// emptiable reports whether the API server accepts what the namespace controller does with what
-// is in a namespace, as far as a few objects tell. A request for all objects of a type may take a
-// minute when a webhook does not answer, and until all have been sent nothing shows that the
-// controller works.
-func (w *walker) emptiable(n graph.Node) bool {
-	known := w.health().emptiable // a webhook that does not answer takes its time for each probe
-	if _, asked := known[n.UID()]; !asked {
-		untouched := w.untouchedIn(n.Object().Name)
-		known[n.UID()] = !slices.ContainsFunc(untouched[:min(len(untouched), maxContentProbes)], func(m graph.Node) bool {
-			return w.asker.TryDelete(m, "").Kind != answer.Accepted
-		})
-	}
-	return known[n.UID()]
-}
-
 // unchanged reports whether the object is still as the graph has it.
 func (w *walker) unchanged(n graph.Node) bool {
 	id := n.Identity()
@@ -262,8 +254,12 @@ func (w *walker) late(n graph.Node) bool {
 func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	h := w.health()
 	at := evidence.Identity(leases, "kube-system", "kube-controller-manager")
+	shown, why := false, notWaited
+	if h.dead() && late {
+		shown, why = w.actsNot(n, because)
+	}
 	switch {
-	case h.dead() && late && w.actsNot(n, because):
+	case shown:
 		c := w.shared("", gcAbsent, at, func(c *Cause) {
 			c.Verdict = Stuck
 			c.Summary = "no garbage collector works: kube-controller-manager does not renew its lease and does not act"
@@ -273,8 +269,8 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		w.collectRemedy(c, n)
 		return hold{because: because, cause: c}
 	case h.dead():
-		c := w.shared("unproven", gcAbsent, at, func(c *Cause) {
-			c.Summary = "kube-controller-manager does not renew its lease; whether it works without one is not known, since this has not waited for it for long"
+		c := w.shared("unproven "+why, gcAbsent, at, func(c *Cause) {
+			c.Summary = "kube-controller-manager does not renew its lease; whether it works without one is not known, " + why
 			c.Evidence = []Evidence{h.evidence}
 			c.Remedies = w.repairManager()
 		})

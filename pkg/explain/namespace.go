@@ -23,11 +23,12 @@ import (
 
 // Namespaces: pkg/controller/namespace/deletion, namespaced_resources_deleter.go.
 
-// How long the namespace controller may take: for its first pass, and after the
-// last thing that it waited for went.
+// How long the namespace controller may take: to begin, for its first pass, and after
+// the last thing that it waited for went.
 const (
-	namespaceStart = 30 * time.Second
-	namespaceRetry = 90 * time.Second
+	namespaceBegins = 10 * time.Second
+	namespaceStart  = 30 * time.Second
+	namespaceRetry  = 90 * time.Second
 	// contentDelay is how long content may be left alone before a failure that
 	// the conditions state counts.
 	contentDelay = 60 * time.Second
@@ -123,14 +124,20 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
 	over := failed && w.overtaken(failure, n.Object().Name)
-	started := len(evidence.Conditions(full)) > 0
+	started, hangs := len(evidence.Conditions(full)) > 0, false
+	if !started && untouched > 0 && w.age(n) > namespaceBegins {
+		var refused []hold
+		refused, hangs = w.contentHangs(n)
+		holds = append(holds, refused...)
+	}
 	switch h := w.health(); {
+	case hangs && !h.dead():
 	case !started && (h.dead() || w.age(n) > namespaceStart):
 		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
 	case over && len(holds) == 0:
-		holds = append(holds, w.backOff(n, failure))
+		holds = append(holds, w.backOff(n, failure, "what the namespace controller failed at is gone"))
 	case failed && !over && (untouched > 0 || len(holds) == 0):
 		holds = append(holds, w.contentRefused(n, failure, untouched)...)
 	case len(holds) == 0 || !started:
@@ -212,42 +219,6 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 	})}
 }
 
-// maxContentProbes is how many objects of a namespace are asked about, to find
-// those that may not be deleted: the namespace controller deletes collections,
-// and is not told which object it fails at.
-const maxContentProbes = 50
-
-// contentRefused leads from content that the namespace controller fails to
-// delete to what refuses it.
-func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouched int) []hold {
-	const because = "the namespace controller cannot delete its content"
-	roots := w.initializing(failure.Message)
-	accepted := 0
-	for i, m := range w.untouchedIn(n.Object().Name) {
-		if i >= maxContentProbes {
-			break
-		}
-		r := w.asker.TryDelete(m, "")
-		if r.Kind == answer.Accepted {
-			accepted++
-		}
-		for _, c := range w.obstacles(m, r, "DELETE") {
-			if !slices.Contains(roots, c) {
-				roots = append(roots, c)
-			}
-		}
-	}
-	var holds []hold
-	for _, c := range roots {
-		w.show(c, failure.Fact(n.Identity().String()))
-		holds = append(holds, hold{symptom: nsContentFailure, because: because, cause: c})
-	}
-	if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck }) {
-		holds = append(holds, hold{because: because, cause: w.contentFailure(n, failure, untouched, untouched > 0 && accepted == untouched)})
-	}
-	return holds
-}
-
 // unseen is content of types that could not be listed.
 func (w *walker) unseen(n graph.Node) []hold {
 	missing := w.unlistedIn(n.Object().Name)
@@ -303,57 +274,13 @@ func (w *walker) overtaken(failure evidence.Condition, namespace string) bool {
 }
 
 // backOff is a namespace whose controller has still to see that what it failed at is
-// gone.
-func (w *walker) backOff(n graph.Node, failure evidence.Condition) hold {
-	const summary = "what the namespace controller failed at is gone; it looks again within a minute"
+// no more, in words.
+func (w *walker) backOff(n graph.Node, failure evidence.Condition, noMore string) hold {
+	summary := noMore + "; it looks again within a minute"
 	return hold{because: summary, cause: w.cause(nsContent, n.Identity(), "back-off", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, w.evidence.Now.Add(contentDelay)
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String()), w.health().evidence}
 	})}
-}
-
-// contentFailure is content that the namespace controller fails to delete; accepted:
-// the API server would accept the deletion of all of it from whoever asks here.
-func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouched int, accepted bool) *Cause {
-	return w.cause(nsContentFailure, n.Identity(), "", func(c *Cause) {
-		c.Summary = "the namespace controller could not delete all content at its last try"
-		if untouched > 0 {
-			c.Summary = "the namespace controller fails to delete " + evidence.Number(untouched, "object")
-		}
-		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
-		for _, m := range w.untouchedIn(n.Object().Name) {
-			if len(c.Evidence) <= evidence.MaxShown {
-				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", "not set"))
-			}
-		}
-		switch {
-		case untouched == 0:
-			return
-		case accepted:
-			c.Summary = "the namespace controller failed to delete " + evidence.Number(untouched, "object") + " at its last try; the API server would accept it now, so it goes on within a minute, unless only the controller is refused"
-			c.Evidence = append(c.Evidence, Evidence{Source: "a dry-run DELETE of each", Value: "accepted"})
-			return
-		case !failure.Since.IsZero() && w.evidence.Now.Sub(failure.Since) > contentDelay:
-			c.Verdict = Stuck
-		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
-			Effect: "shows what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
-		}}
-	})
-}
-
-// untouchedTypes names the types of a namespace's content that is not being
-// deleted, for kubectl.
-func (w *walker) untouchedTypes(n graph.Node) string {
-	var types []string
-	for _, m := range w.untouchedIn(n.Object().Name) {
-		if name := m.Resource().GroupResource().String(); !slices.Contains(types, name) {
-			types = append(types, name)
-		}
-	}
-	slices.Sort(types)
-	return shell.Quote(strings.Join(types, ","))
 }
 
 // unlistedIn returns what of the namespace's content could not be listed. Types

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -308,6 +309,47 @@ func (w *walker) correctCall(h *admission.Webhook, s *admission.Serving, wrong a
 		admission.WrongPath:        "shows the webhook's clientConfig: at its path something else answers; correct the path, and ",
 		admission.Late:             "shows the webhook's clientConfig and timeoutSeconds: the call gets no answer in time, so look for a network policy between the API server and the pods, and at what the pods do; and ",
 	}[wrong] + effect}
+}
+
+// delays returns what takes its time over a write that is not refused: webhooks that do not
+// answer and may be passed over.
+func (w *walker) delays(n graph.Node, r admission.Reply, operation string) []*Cause {
+	if !r.OK() || !r.Slow() {
+		return nil
+	}
+	suspects, certain := w.asker.Delaying(n, r)
+	took := r.Took.Round(time.Second)
+	var causes []*Cause
+	for _, h := range suspects {
+		c := w.shared(string(h.Config.UID)+" "+h.Name+" delays", admWebhookDead, h.Config, func(c *Cause) {
+			c.Summary = fmt.Sprintf("its webhook %s may be what a %s waits for, which took %s", h.Name, operation, took)
+			if len(suspects) == 1 && r.Kind == answer.Accepted {
+				c.Verdict = Progressing
+				c.Summary = fmt.Sprintf("its webhook %s does not answer in its time: what it is asked about goes through without it, after %s each", h.Name, took)
+				if !certain {
+					c.Summary = fmt.Sprintf("its webhook %s seems not to answer in its time: what it is asked about goes through, after %s each", h.Name, took)
+				}
+			}
+			c.Evidence = append([]Evidence{{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: strings.TrimSpace(fmt.Sprintf("answered after %s: %s", took, cmp.Or(r.Message, "accepted")))}}, w.webhookEvidence(h)...)
+			c.Remedies = w.quickenWebhook(h)
+			if s := w.asker.ServingOf(h); s != nil {
+				c.Evidence = append(c.Evidence, s.Evidence...)
+			}
+		})
+		w.exception(c, n, h)
+		causes = append(causes, c)
+	}
+	return causes
+}
+
+// quickenWebhook has a webhook answer.
+func (w *walker) quickenWebhook(h *admission.Webhook) []Remedy {
+	const effect = "writes do not wait for the webhook any more"
+	s := w.asker.ServingOf(h)
+	if s != nil && s.Dead {
+		return w.repair(s, effect)
+	}
+	return []Remedy{w.correctCall(h, s, admission.Late, effect)}
 }
 
 // webhookDenies is a webhook that answers, and says no. Whom it listens to is in

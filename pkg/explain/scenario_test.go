@@ -30,8 +30,7 @@ func answer(t *testing.T, body string) string {
 	if !ok {
 		t.Fatal("no line --")
 	}
-	s := parse(t, given)
-	report := s.report(t)
+	report := parse(t, given).report(t)
 	return given + "\n--\n" + verdicts(report) + causes(report) + body[len(strings.TrimRight(body, "\n")):]
 }
 

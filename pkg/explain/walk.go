@@ -153,6 +153,7 @@ type walker struct {
 	finder   *controllers.Finder
 	asker    *admission.Asker
 	authors  int // the objects that were read for who set a finalizer
+	tried    map[types.UID]*tries
 }
 
 // known is what is known of one object.
@@ -187,6 +188,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
 		book:     newBook(),
 		outlived: map[string]bool{},
+		tried:    map[types.UID]*tries{},
 		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait, Passed: in.Passed}),
 	}
 	for _, o := range in.Outcomes {

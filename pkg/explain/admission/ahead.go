@@ -17,8 +17,8 @@ import (
 // last of a run are not sent ahead, so that it sends no more of them than count.
 const aheadOf = 8
 
-// removal is what TryRemoval asks about.
-type removal struct {
+// write is what TryRemoval asks about, or TryDelete: then it has no finalizer.
+type write struct {
 	uid       types.UID
 	finalizer string
 }
@@ -42,26 +42,58 @@ func (a *Asker) Expect(removals iter.Seq2[graph.Node, string]) (done func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
-	var queue []*early
+	var keys []write
 	kinds := map[string]int{}
 	for n, finalizer := range removals {
-		kind, key := kindOf("PATCH", n, alikeRemovals(finalizer)), removal{n.UID(), finalizer}
+		kind, key := kindOf("PATCH", n, alikeRemovals(finalizer)), write{n.UID(), finalizer}
 		if !graph.BuiltinGroup(n.Resource().Group) || kinds[kind] == probesAlike || a.early[key] != nil {
 			continue
 		}
-		if kinds[kind]++; len(queue) == maxProbes {
+		if kinds[kind]++; len(keys) == maxProbes {
 			break
 		}
-		e := &early{reply: sync.OnceValue(a.removal(ctx, n, finalizer))}
-		a.early[key] = e
-		queue = append(queue, e)
+		a.early[key] = &early{reply: sync.OnceValue(a.removal(ctx, n, finalizer))}
+		keys = append(keys, key)
+	}
+	return a.send(ctx, cancel, keys)
+}
+
+// ExpectDelete begins to ask about the deletion of objects as Expect does: of the first of
+// them, that is, as many as must be asked before a webhook that does not answer is not waited
+// for any more.
+func (a *Asker) ExpectDelete(nodes []graph.Node) (done func()) {
+	if a.prober == nil || len(a.probed.slow) > 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	var keys []write
+	for _, n := range nodes[:min(len(nodes), probesAlike)] {
+		if key := (write{n.UID(), ""}); graph.BuiltinGroup(n.Resource().Group) && a.early[key] == nil {
+			a.early[key] = &early{reply: sync.OnceValue(a.deletion(ctx, n))}
+			keys = append(keys, key)
+		}
+	}
+	return a.send(ctx, cancel, keys)
+}
+
+// send begins to send the early probes of the keys. What it returns takes back those that
+// nobody has asked for.
+func (a *Asker) send(ctx context.Context, cancel func(), keys []write) (done func()) {
+	var queue []*early
+	for _, key := range keys {
+		queue = append(queue, a.early[key])
 	}
 	var group sync.WaitGroup
 	group.Go(func() { a.sendAhead(ctx, &group, queue) })
 	return func() {
 		cancel()
 		group.Wait()
-		clear(a.early)
+		for _, key := range keys {
+			if e := a.early[key]; e != nil && e.claimed.Load() {
+				<-a.ahead
+			}
+			delete(a.early, key)
+		}
 	}
 }
 
@@ -87,12 +119,12 @@ func (a *Asker) sendAhead(ctx context.Context, group *sync.WaitGroup, queue []*e
 // claim reports whether the caller is the one to send it.
 func (e *early) claim() bool { return e.claimed.CompareAndSwap(false, true) }
 
-// take returns how a removal is asked about, by waiting for the answer if it was sent ahead.
-func (a *Asker) take(n graph.Node, finalizer string) func() Reply {
-	key := removal{n.UID(), finalizer}
+// take returns how a write is asked about, by waiting for the answer if it was sent ahead,
+// and by ask if not.
+func (a *Asker) take(key write, ask func() Reply) func() Reply {
 	e := a.early[key]
 	if e == nil {
-		return a.removal(a.ctx, n, finalizer)
+		return ask
 	}
 	return func() Reply {
 		delete(a.early, key) // who asks again wants to know again

@@ -49,7 +49,7 @@ type Asker struct {
 	probed   probing
 	// early are probes that were sent, or will be, before they are asked for; ahead has as
 	// many tokens as there are of the former.
-	early map[removal]*early
+	early map[write]*early
 	ahead chan struct{}
 }
 
@@ -60,7 +60,7 @@ func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *co
 		ctx: ctx, prober: prober, evidence: reader, finder: finder,
 		services: map[types.NamespacedName]*Serving{},
 		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}},
-		early:    map[removal]*early{}, ahead: make(chan struct{}, aheadOf),
+		early:    map[write]*early{}, ahead: make(chan struct{}, aheadOf),
 	}
 }
 
@@ -72,6 +72,8 @@ const (
 	// a webhook that does not answer takes up to 30 seconds each time.
 	maxProbes  = 40
 	maxProbing = time.Minute
+	// slowAnswer is how long an answer takes that is slow.
+	slowAnswer = 5 * time.Second
 	// probesAlike is how often the same answer must have come that does not
 	// depend on the object, before it is taken as that about others of its kind.
 	probesAlike = 2
@@ -88,9 +90,17 @@ type Reply struct {
 	Write, Subresource string
 	// About is the object that was asked about.
 	About graph.Identity
+	// Took is how long the answer took.
+	Took time.Duration
+	// Gone: the object is not there any more.
+	Gone bool
 	// tellsNothing says that the answer is worth a note and is no answer.
 	tellsNothing bool
 }
+
+// Slow reports whether the answer took as long as one takes for which somebody else had to be
+// waited for.
+func (r Reply) Slow() bool { return r.Took >= slowAnswer }
 
 // OK reports whether nothing is known to be against the write.
 func (r Reply) OK() bool { return r.Kind == answer.Accepted || r.Kind == answer.NoAnswer }
@@ -102,6 +112,14 @@ type probing struct {
 	// kinds holds what was asked by what it is about.
 	kinds map[string]*probesOfAKind
 	noted map[string]bool
+	// slow are the answers that a webhook delayed.
+	slow []delayed
+}
+
+// delayed is an answer that took long, with the one webhook that did not answer meanwhile.
+type delayed struct {
+	Reply
+	by *Webhook
 }
 
 // probesOfAKind are the probes of objects that differ in little but their names.
@@ -134,6 +152,13 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 		return kind.common[known-1]
 	}
 	none := Reply{Refusal: answer.Refusal{Kind: answer.NoAnswer}, Write: what, Subresource: subresource, About: id}
+	if late, waits := a.waitsToo(none, n); waits {
+		if late.Kind == answer.WebhookFailed {
+			return late.Reply
+		}
+		a.noteProbe("slow "+late.by.Name, fmt.Sprintf("whether more writes would be accepted: the webhook %s takes %s each time", late.by.Name, late.Took.Round(time.Second)))
+		return none
+	}
 	switch {
 	case a.prober == nil || !a.local(resource.GroupVersion()):
 		return none
@@ -147,8 +172,9 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 	a.probed.sent.Add(1)
 	start := time.Now()
 	r := ask()
-	a.probed.spent += time.Since(start)
 	r.Write, r.Subresource, r.About = what, subresource, id
+	a.probed.spent += time.Since(start)
+	a.noteSlow(r, n)
 	if r.tellsNothing {
 		a.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of %s would be accepted: %s", what, resource.GroupResource(), r.Message))
 	}
@@ -166,8 +192,10 @@ func question(ctx context.Context, send func(context.Context) error) func() Repl
 	return func() Reply {
 		ctx, cancel := context.WithTimeout(ctx, probeDeadline)
 		defer cancel()
+		start := time.Now()
 		err := send(ctx)
-		r := Reply{Refusal: answer.ToWrite(err)}
+		r := Reply{Refusal: answer.ToWrite(err), Took: time.Since(start)}
+		r.Gone = r.Kind == answer.NoAnswer && answer.NoObject(err)
 		r.tellsNothing = r.Kind == answer.NoAnswer && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) && !apierrors.IsInvalid(err)
 		return r
 	}
@@ -223,7 +251,7 @@ func metadataOf(uid types.UID, field string, value any) []byte {
 
 // TryRemoval asks whether a finalizer may be taken off the object.
 func (a *Asker) TryRemoval(n graph.Node, finalizer string) Reply {
-	return a.probe("PATCH", "", n, alikeRemovals(finalizer), a.take(n, finalizer))
+	return a.probe("PATCH", "", n, alikeRemovals(finalizer), a.take(write{n.UID(), finalizer}, a.removal(a.ctx, n, finalizer)))
 }
 
 // alikeRemovals names what TryRemoval asks about.
@@ -249,10 +277,15 @@ func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) fun
 // TryDelete asks whether the object may be deleted. Objects of which the guilty
 // one is looked for are not alike.
 func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
+	return a.probe("DELETE", "", n, alike, a.take(write{n.UID(), ""}, a.deletion(a.ctx, n)))
+}
+
+// deletion sends the probe of TryDelete.
+func (a *Asker) deletion(ctx context.Context, n graph.Node) func() Reply {
 	id := n.Identity()
-	return a.probe("DELETE", "", n, alike, question(a.ctx, func(ctx context.Context) error {
+	return question(ctx, func(ctx context.Context) error {
 		return a.prober.TryDelete(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name)
-	}))
+	})
 }
 
 // TryRelease asks whether the references to an owner may be dropped.

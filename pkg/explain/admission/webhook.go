@@ -5,6 +5,7 @@ package admission
 import (
 	"fmt"
 	"iter"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -287,6 +288,16 @@ func JudgesUsers(expressions ...string) bool {
 	return slices.ContainsFunc(expressions, func(e string) bool {
 		return strings.Contains(e, "userInfo") || strings.Contains(e, "authorizer")
 	})
+}
+
+// ofRequest is what a single dry run has, and a controller's request for a whole collection
+// has not, or another.
+var ofRequest = regexp.MustCompile(`request\.(name|dryRun|options)\b`)
+
+// TellsRequestsApart reports whether a policy's expressions ask who sends a request, or what
+// request it is, so that it may refuse a controller's and allow a dry run.
+func TellsRequestsApart(expressions ...string) bool {
+	return JudgesUsers(expressions...) || slices.ContainsFunc(expressions, ofRequest.MatchString)
 }
 
 // JudgesUsers reports whether it depends on who sends the request whether the webhook

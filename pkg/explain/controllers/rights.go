@@ -220,6 +220,19 @@ func (r *rights) grantsOf(a Account) []*grant {
 	return all
 }
 
+// UserMay reports whether RBAC gives a user a right on a type in a namespace, with what
+// could not be read of RBAC.
+func (f *Finder) UserMay(user, verb string, resource schema.GroupResource, namespace string) (may bool, unread []string) {
+	r := f.rights()
+	grants := append(slices.Clone(r.of["User "+user]), r.of["Group system:authenticated"]...)
+	if parts := strings.Split(user, ":"); len(parts) == 4 && strings.HasPrefix(user, "system:serviceaccount:") {
+		grants = r.grantsOf(Account{parts[2], parts[3]})
+	}
+	return slices.ContainsFunc(grants, func(g *grant) bool {
+		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 && g.covers(resource) && g.allows(verb)
+	}), r.unread
+}
+
 var changing = []string{"update", "patch"}
 
 // mayChange reports whether the account may take a finalizer off the object:

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// answer says what an Answer has for a write, or accepts it. It makes the error of "403 words", "422 field: words", "kept" or "".
+// answer says what an Answer has for a write, or accepts it. It makes the error of "403 words", "422 field: words", "kept" or "";
+// "after 30 403 words" comes as many seconds later, in a testing/synctest bubble at once.
 func (s *World) answer(write string, resource schema.GroupVersionResource, namespace, name string) (string, error) {
 	kind := ""
 	for _, r := range s.objects.Types {
@@ -32,6 +34,15 @@ func (s *World) answer(write string, resource schema.GroupVersionResource, names
 	if !ok {
 		words, ok = s.Answers[write+" *"]
 	}
+	if late, is := strings.CutPrefix(words, "after "); is {
+		seconds, rest, _ := strings.Cut(late, " ")
+		n, err := strconv.Atoi(seconds)
+		if err != nil {
+			return "", err
+		}
+		time.Sleep(time.Duration(n) * time.Second)
+		words, ok = rest, ok && rest != ""
+	}
 	if !ok || words == "kept" {
 		return words, nil
 	}
@@ -42,6 +53,8 @@ func (s *World) answer(write string, resource schema.GroupVersionResource, names
 	}
 	status := metav1.Status{Status: metav1.StatusFailure, Code: int32(number), Message: message}
 	switch number {
+	case http.StatusNotFound:
+		return "", apierrors.NewNotFound(resource.GroupResource(), name)
 	case http.StatusForbidden:
 		status.Reason = metav1.StatusReasonForbidden
 	case http.StatusInternalServerError:

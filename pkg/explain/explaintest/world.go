@@ -100,6 +100,7 @@ var other = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Gro
 //	unlisted configmaps shop                        everywhere but in that namespace
 //	failed widgets conversion webhook for ...       the list fails with these words
 //	answer PATCH ConfigMap/shop/a 403 denied        to a dry run; * is any object
+//	answer DELETE ConfigMap/shop/a after 30         accepted half a minute later; or: after 30 403 denied
 //	server v1.30.14                                 its version, v1.36.3 without a word
 //	with operator                                   what parts.txt has under that name
 //
