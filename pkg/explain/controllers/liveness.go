@@ -143,7 +143,7 @@ func (f *Finder) look(l *Workload) State {
 	best := f.bestOf(own)
 	best = f.heldLease(l, own, best.Liveness == Dead).led(l, best)
 	best = f.leavingState(l, best)
-	if best.Liveness == Dead && l.Replicas == 0 && best.Trouble != Hung {
+	if best.Liveness == Dead && l.Replicas == 0 && l.deleted == nil && best.Trouble != Hung {
 		best.Trouble, best.Because = ScaledDown, "it is scaled to 0"
 	}
 	best = f.accountState(l, best, own)
@@ -176,7 +176,7 @@ func (f *Finder) leavingState(l *Workload, s State) State {
 	if l.IsPod() { // the owner of a pod may make another
 		last = metav1.GetControllerOf(l.whole) == nil
 	}
-	if deleted != nil && !l.IsPod() {
+	if deleted != nil && (!l.IsPod() || s.Trouble != Leaving) {
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: deleted.UTC().Format(time.RFC3339)})
 	}
 	switch {
@@ -188,6 +188,8 @@ func (f *Finder) leavingState(l *Workload, s State) State {
 		if !s.ready {
 			s.Liveness = Dead
 		}
+	case s.Liveness == Dead && last && deleted != nil: // whatever is wrong with it
+		s.Trouble, s.Because = Leaving, "it is being deleted, "+s.Because+", and no other comes"
 	case s.Liveness == Alive && deleted != nil:
 		s.Liveness, s.Trouble, s.Because = Unsure, Leaving, "it is being deleted, while "+s.Because
 	}
@@ -307,15 +309,15 @@ func (f *Finder) replicasOf(l *Workload, own []*unstructured.Unstructured) evide
 func (f *Finder) withoutPods(l *Workload) State {
 	s := State{Liveness: Dead, Trouble: NoPods, Because: "it has no pods", Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
 	switch failure := l.failure; {
+	case l.deleted != nil:
+		s.Trouble, s.Because = Leaving, "it is being deleted, and has no pods any more"
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: l.deleted.UTC().Format(time.RFC3339)})
 	case l.Replicas == 0:
 		s.Trouble, s.Because = ScaledDown, "it is scaled to 0"
 	case failure != nil && failure.Status == "True":
 		s.Because = "its pods cannot be made: " + failure.Message
 		s.Obstacle = failure.Message
 		s.Evidence = append(s.Evidence, failure.Fact(l.ID().String()))
-	case l.deleted != nil:
-		s.Trouble, s.Because = Leaving, "it is being deleted, and has no pods any more"
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: l.deleted.UTC().Format(time.RFC3339)})
 	case f.evidence.Ending(l.namespace):
 		s.Because = "its namespace is being deleted, in which no pods can be made"
 	case len(f.unmade()) > 0:
