@@ -9,7 +9,9 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -72,6 +74,37 @@ func (d *DryRunner) Ask(ctx context.Context, step gc.Step, snapshot *graph.Snaps
 	_, err := d.server.patch(ctx, o, step.Patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: d.server.options.FieldManager})
 	return err
 }
+
+// AskDeletions asks about a DELETE of each of the objects, as the garbage collector and the
+// controllers of Kubernetes send it, some at a time, and returns the answers in their order.
+// None is sent after the time is over. The answer about one that was not sent, for that or
+// because an aggregated API may serve it, is a NotAskedError.
+func (d *DryRunner) AskDeletions(ctx context.Context, objects []graph.Object, within time.Duration) []error {
+	answers := make([]error, len(objects))
+	begun := time.Now()
+	background := metav1.DeletePropagationBackground
+	group := errgroup.Group{}
+	group.SetLimit(deletionsAtOnce)
+	for i := range objects {
+		o := &objects[i]
+		if answers[i] = d.mayAsk(ctx, o.Resource.GroupVersion()); answers[i] != nil {
+			continue
+		}
+		group.Go(func() error {
+			if time.Since(begun) > within {
+				answers[i] = NotAskedError{"the time for it was over"}
+				return nil
+			}
+			answers[i] = d.delete(ctx, o, metav1.DeleteOptions{PropagationPolicy: &background})
+			return nil
+		})
+	}
+	_ = group.Wait() // the answers have the errors
+	return answers
+}
+
+// deletionsAtOnce is how many dry runs AskDeletions sends at once.
+const deletionsAtOnce = 8
 
 // mayAsk returns a NotAskedError unless kube-apiserver itself serves the types
 // of the group version.

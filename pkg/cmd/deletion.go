@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -269,7 +270,52 @@ func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionP
 		}
 		plan.Steps[i].Server = answer
 	}
-	return nil
+	others := byOthers(report)
+	asked := firstOfEach(others)[:min(len(others), maxOthers)]
+	plan.Afterwards = render.NewAfterwards(len(others), asked, server.AskDeletions(ctx, asked, othersTime))
+	return ctx.Err()
+}
+
+const (
+	// maxOthers is about how many deletions that others carry out the server is asked, and
+	// othersTime how long: namespaces are large, and webhooks slow.
+	maxOthers  = 200
+	othersTime = 30 * time.Second
+)
+
+// byOthers returns the objects that go by deletions which are no steps of the plan.
+func byOthers(report *gc.Report) []graph.Object {
+	stepped := map[types.UID]bool{}
+	for _, step := range report.Steps {
+		stepped[step.Object.UID] = stepped[step.Object.UID] || step.Action == gc.ActionDelete
+	}
+	var others []graph.Object
+	for i := range report.Outcomes {
+		if o := &report.Outcomes[i]; o.Result == gc.Deleted && !stepped[o.Object.UID] && !o.Object.BeingDeleted() {
+			others = append(others, o.Object)
+		}
+	}
+	return others
+}
+
+// firstOfEach puts the first object of each type in each namespace before the others: what
+// refuses one mostly refuses those of its type.
+func firstOfEach(objects []graph.Object) []graph.Object {
+	type kind struct {
+		resource  schema.GroupVersionResource
+		namespace string
+	}
+	seen := map[kind]bool{}
+	var firsts, others []graph.Object
+	for _, o := range objects {
+		if k := (kind{o.Resource.GroupVersionResource, o.Namespace}); !seen[k] {
+			seen[k] = true
+			firsts = append(firsts, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	return append(firsts, others...)
 }
 
 // deletionAnswer is the preview of a job, or what a run of it did.
@@ -352,7 +398,7 @@ func (d *deletion) refusals(plan *render.DeletionPlan) error {
 		slices.Sort(why)
 		fmt.Fprintf(d.ErrOut, "The server was not asked about %d of %d writes: %s.\n", notAsked, len(plan.Steps), render.Line(strings.Join(slices.Compact(why), "; ")))
 	}
-	if refused+unanswered > 0 {
+	if refused+unanswered > 0 || plan.Afterwards != nil && len(plan.Afterwards.Refused) > 0 {
 		return errRemaining
 	}
 	return nil

@@ -149,7 +149,7 @@ func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report, fores
 		_, err := fmt.Fprintln(w, NoSteps(report))
 		return err
 	}
-	if err := plan.writeSteps(w, style); err != nil {
+	if err := cmp.Or(plan.writeSteps(w, style), plan.Afterwards.write(w, style)); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\ndigest: %s\n", plan.Digest)

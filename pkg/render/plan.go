@@ -3,6 +3,7 @@
 package render
 
 import (
+	"fmt"
 	"io"
 	"strconv"
 
@@ -34,6 +35,9 @@ type DeletionPlan struct {
 	Waves []Wave `json:"waves,omitempty"`
 	// Unread is what could not be read to find that out.
 	Unread []string `json:"unread,omitempty"`
+	// Afterwards is what the server said to the deletions that follow, nil when it was not
+	// asked.
+	Afterwards *Afterwards `json:"afterwards,omitempty"`
 	// Digest is the same as long as the same writes would be made to the same
 	// versions of the same objects, and the same objects would go with them.
 	Digest string `json:"digest"`
@@ -77,6 +81,23 @@ type ServerAnswer struct {
 	Unanswered bool   `json:"unanswered,omitempty"`
 	NotAsked   bool   `json:"notAsked,omitempty"`
 	Message    string `json:"message,omitempty"`
+}
+
+// Afterwards is what the API server said to dry runs of DELETEs that are no steps of the
+// plan: others carry them out when its steps are done, the garbage collector or the
+// namespace controller. To them it may answer otherwise.
+type Afterwards struct {
+	// Deletions is how many there are, Asked about how many the server said anything, for or
+	// against.
+	Deletions int               `json:"deletions"`
+	Asked     int               `json:"asked"`
+	Refused   []RefusedDeletion `json:"refused"`
+}
+
+// RefusedDeletion is an object of which the API server refuses the deletion.
+type RefusedDeletion struct {
+	Object  ObjectReference `json:"object"`
+	Message string          `json:"message"`
 }
 
 // Outcome is what becomes of one object.
@@ -265,6 +286,57 @@ func (p *DeletionPlan) DeepCopyObject() runtime.Object {
 func (r *DeletionReport) DeepCopyObject() runtime.Object {
 	document := *r
 	return &document
+}
+
+// NewAfterwards describes the answers to dry runs of the deletions of objects, of which there
+// are so many. What says nothing of the deletion itself, such as that whoever asks has not
+// the right, is no answer.
+func NewAfterwards(deletions int, objects []graph.Object, answers []error) *Afterwards {
+	a := &Afterwards{Deletions: deletions, Refused: []RefusedDeletion{}}
+	for i := range objects {
+		r := answer.ToWrite(answers[i])
+		if r.Kind != answer.NoAnswer {
+			a.Asked++
+		}
+		if r.Kind != answer.NoAnswer && r.Kind != answer.Accepted {
+			a.Refused = append(a.Refused, RefusedDeletion{NewObjectReference(objects[i].Identity()), r.Message})
+		}
+	}
+	return a
+}
+
+// maxRefused is the number of refused deletions of others that text has.
+const maxRefused = 10
+
+// write says it in text.
+func (a *Afterwards) write(w io.Writer, style Style) error {
+	if a == nil || a.Deletions == 0 {
+		return nil
+	}
+	said := fmt.Sprintf("%d deletions that others carry out then, of which the server ", a.Deletions)
+	if a.Deletions == 1 {
+		said = "one deletion that others carry out then, of which the server "
+	}
+	switch {
+	case a.Asked == 0:
+		said += "says nothing to you"
+	case len(a.Refused) > 0:
+		said += fmt.Sprintf("would refuse you %d", len(a.Refused))
+	default:
+		said += "would accept all from you"
+	}
+	if 0 < a.Asked && a.Asked < a.Deletions {
+		said += fmt.Sprintf(" (%d were asked about)", a.Asked)
+	}
+	fmt.Fprintf(w, "\n%s\n", said)
+	for i, r := range a.Refused {
+		if i == maxRefused {
+			fmt.Fprintf(w, "  and %d more\n", len(a.Refused)-i)
+			break
+		}
+		fmt.Fprintf(w, "  %s: %s\n", Line(r.Object.identity().String()), style.paint("refused: "+Line(r.Message), red))
+	}
+	return nil
 }
 
 // writeSteps writes the steps of a plan, one a line, with the server's answers where
