@@ -213,7 +213,7 @@ func (l *looker) unserved() []Break {
 	}
 	slices.SortFunc(kinds, func(a, b kind) int { return samples[a].Compare(samples[b]) })
 	if len(kinds) > maxKinds {
-		l.now.evidence.NoteUnread(fmt.Sprintf("what serves %d of %d kinds of finalizers on objects that stay was not looked at", len(kinds)-maxKinds, len(kinds)))
+		l.now.evidence.NoteUnread(fmt.Sprintf("what serves %d of the %d kinds of finalizers on objects that stay: the first %d were looked at", len(kinds)-maxKinds, len(kinds), maxKinds))
 	}
 	var all []Break
 	for _, k := range kinds[:min(len(kinds), maxKinds)] {

@@ -149,9 +149,10 @@ func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report, fores
 		_, err := fmt.Fprintln(w, NoSteps(report))
 		return err
 	}
-	if err := cmp.Or(plan.writeSteps(w, style), plan.Afterwards.write(w, style)); err != nil {
+	if err := plan.writeSteps(w, style); err != nil {
 		return err
 	}
+	plan.Afterwards.write(w, style) // an error shows below
 	_, err := fmt.Fprintf(w, "\ndigest: %s\n", plan.Digest)
 	return err
 }

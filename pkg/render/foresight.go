@@ -93,7 +93,7 @@ func Foresight(w io.Writer, style Style, s *foresight.Sight, safe bool) error {
 		}
 	}
 	if len(s.Unread) > 0 {
-		out.title("could not be read, which leaves some of this open", yellow)
+		out.title("not known, which leaves some of this open", yellow)
 		for _, unread := range s.Unread {
 			out.line(unread)
 		}

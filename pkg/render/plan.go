@@ -309,9 +309,9 @@ func NewAfterwards(deletions int, objects []graph.Object, answers []error) *Afte
 const maxRefused = 10
 
 // write says it in text.
-func (a *Afterwards) write(w io.Writer, style Style) error {
+func (a *Afterwards) write(w io.Writer, style Style) {
 	if a == nil || a.Deletions == 0 {
-		return nil
+		return
 	}
 	said := fmt.Sprintf("%d deletions that others carry out then, of which the server ", a.Deletions)
 	if a.Deletions == 1 {
@@ -336,7 +336,6 @@ func (a *Afterwards) write(w io.Writer, style Style) error {
 		}
 		fmt.Fprintf(w, "  %s: %s\n", Line(r.Object.identity().String()), style.paint("refused: "+Line(r.Message), red))
 	}
-	return nil
 }
 
 // writeSteps writes the steps of a plan, one a line, with the server's answers where

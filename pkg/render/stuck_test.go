@@ -3,12 +3,14 @@
 package render_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -43,6 +45,45 @@ func TestStuckTextEscapes(t *testing.T) {
 		if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") {
 			t.Errorf("unescaped: %q", out.String())
 		}
+	}
+}
+
+// TestStuckTextOfMany: of very many causes only the first are shown whole, and none is left out.
+func TestStuckTextOfMany(t *testing.T) {
+	report := &explain.Report{}
+	const many = 100
+	for i := range many {
+		id := graph.Identity{Name: fmt.Sprint("o", i), UID: types.UID(fmt.Sprint(i))}
+		c := &explain.Cause{
+			Kind: explain.Kind{ID: "fin-absent"}, Object: id, Verdict: explain.Stuck, Summary: "nothing serves " + strings.Repeat("f", i+1),
+			Remedies: []explain.Remedy{{Risk: explain.Dangerous, Effect: "takes it off"}},
+		}
+		report.Causes = append(report.Causes, c)
+		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}})
+	}
+	var out strings.Builder
+	text := render.StuckText{Now: time.Now()}
+	if err := text.Write(&out, report); err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.Count(out.String(), "takes it off")
+	if !strings.Contains(out.String(), fmt.Sprintf("\n%d more, a line each; -o json explains them:\n%d. Stuck: /o%d [fin-absent]: nothing serves f", many-whole, whole+1, whole)) {
+		t.Errorf("the first %d are whole:\n%s", whole, out.String())
+	}
+	if named := strings.Count(out.String(), "nothing serves"); named != many || strings.Count(out.String(), "\n") > 3*many {
+		t.Errorf("%d of %d causes are named:\n%s", named, many, out.String())
+	}
+}
+
+// TestStuckTextNotKnown: what could not be found out is no name of something unread.
+func TestStuckTextNotKnown(t *testing.T) {
+	var out strings.Builder
+	if err := render.Unread(&out, &explain.Report{Unread: []string{"pods in namespace s: forbidden", "whether more would be accepted: too many"}}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "warning: could not read pods in namespace s: forbidden\nwarning: could not find out whether more would be accepted: too many\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 

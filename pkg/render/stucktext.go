@@ -20,6 +20,9 @@ import (
 // middle is left out.
 const maxLinks = 12
 
+// mostCauses is the number of causes that are shown whole; of others there is a line.
+const mostCauses = 30
+
 // verdicts are the verdicts in the order in which a report counts them.
 var verdicts = []struct {
 	verdict explain.Verdict
@@ -50,7 +53,14 @@ func (t *StuckText) Write(w io.Writer, report *explain.Report) error {
 		if len(report.Causes) > 1 {
 			title = fmt.Sprintf("%d. ", i+1)
 		}
-		t.cause(title, c, report)
+		if i < mostCauses {
+			t.cause(title, c, report)
+			continue
+		}
+		if i == mostCauses {
+			fmt.Fprintf(t.out, "\n%d more, a line each; -o json explains them:\n", len(shown)-i)
+		}
+		t.line("%s%s: %s [%s]: %s", title, c.Verdict, c.Object, c.ID, c.Summary)
 	}
 	for _, f := range folds {
 		fmt.Fprintln(t.out)
@@ -274,9 +284,20 @@ var meaning = map[explain.Verdict]string{
 // could not list.
 func Unread(w io.Writer, report *explain.Report) error {
 	for _, what := range report.Unread {
-		if _, err := fmt.Fprintln(w, "warning: could not read "+printable(what)); err != nil {
+		failed := "could not read "
+		if isClause(what) {
+			failed = "could not find out "
+		}
+		if _, err := fmt.Fprintln(w, "warning: "+failed+printable(what)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// isClause reports whether something that is not known is said by a clause, not by the
+// name of what could not be read.
+func isClause(what string) bool {
+	first, _, _ := strings.Cut(what, " ")
+	return first == "whether" || first == "who" || first == "what"
 }
