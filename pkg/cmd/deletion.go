@@ -279,19 +279,27 @@ func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionP
 const (
 	// maxOthers is about how many deletions that others carry out the server is asked, and
 	// othersTime how long: namespaces are large, and webhooks slow.
-	maxOthers  = 200
+	maxOthers  = 1000
 	othersTime = 30 * time.Second
 )
 
-// byOthers returns the objects that go by deletions which are no steps of the plan.
+// byOthers returns the objects that are deleted by the namespace controller after the steps of
+// the plan. The API server deletes the instances of a CustomResourceDefinition by itself, and
+// asks no admission about them.
 func byOthers(report *gc.Report) []graph.Object {
-	stepped := map[types.UID]bool{}
-	for _, step := range report.Steps {
-		stepped[step.Object.UID] = stepped[step.Object.UID] || step.Action == gc.ActionDelete
+	stepped, emptied := map[types.UID]bool{}, map[string]bool{}
+	for i := range report.Steps {
+		if step := &report.Steps[i]; step.Action == gc.ActionDelete {
+			stepped[step.Object.UID] = true
+			if step.Object.Resource.IsNamespace() {
+				emptied[step.Object.Name] = true
+			}
+		}
 	}
 	var others []graph.Object
 	for i := range report.Outcomes {
-		if o := &report.Outcomes[i]; o.Result == gc.Deleted && !stepped[o.Object.UID] && !o.Object.BeingDeleted() {
+		o := &report.Outcomes[i]
+		if o.Object.Namespace != "" && emptied[o.Object.Namespace] && o.Result != gc.Untouched && !stepped[o.Object.UID] && !o.Object.BeingDeleted() {
 			others = append(others, o.Object)
 		}
 	}

@@ -358,9 +358,13 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 		return holds
 	}
 	for m := range w.evidence.Instances(schema.ParseGroupResource(n.Name())) {
-		if !m.BeingDeleted() {
-			add(crdInstances, "the API server may not delete its instance "+m.Identity().String(),
-				w.refusal(m, w.asker.TryDelete(m, "instance"), "DELETE"))
+		if m.BeingDeleted() {
+			continue
+		}
+		// It asks no admission, so what that says to others does not matter
+		// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
+		if r := w.asker.TryDelete(m, "instance"); r.Kind == answer.ConversionFailed || r.Kind == answer.Undecodable {
+			add(crdInstances, "the API server cannot delete its instance "+m.Identity().String(), w.refusedBy(m, r, "DELETE"))
 		}
 	}
 	return holds

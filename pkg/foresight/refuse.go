@@ -32,7 +32,7 @@ func (l *looker) refusals() map[types.UID]refusal {
 		}
 		for uid := range l.going {
 			n, ok := l.node(uid)
-			if !ok || n.BeingDeleted() {
+			if !ok || n.BeingDeleted() || l.definitionGoes(n) {
 				continue
 			}
 			if r := l.refusal(h, n); r.outlook > refused[uid].outlook {
@@ -41,6 +41,14 @@ func (l *looker) refusals() map[types.UID]refusal {
 		}
 	}
 	return refused
+}
+
+// definitionGoes reports whether the definition of an object's type goes: then the API server
+// deletes the object by itself, and asks no admission
+// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
+func (l *looker) definitionGoes(n graph.Node) bool {
+	definitions := l.now.evidence.Named(evidence.CRDs.GroupResource(), "", n.Resource().GroupResource().String())
+	return slices.ContainsFunc(definitions, func(d graph.Node) bool { return l.going[d.UID()] })
 }
 
 // refusal is what one webhook means for the deletion of an object.

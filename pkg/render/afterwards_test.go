@@ -30,12 +30,12 @@ func TestAfterwards(t *testing.T) {
 		want      string
 	}{
 		{"none", 0, nil, ""},
-		{"one accepted", 1, []error{nil}, "\none deletion that others carry out then, of which the server would accept all from you\n"},
-		{"all accepted", 2, []error{nil, nil}, "\n2 deletions that others carry out then, of which the server would accept all from you\n"},
-		{"no right", 2, []error{mine, mine}, "\n2 deletions that others carry out then, of which the server says nothing to you\n"},
+		{"one accepted", 1, []error{nil}, "\none deletion follows, by the namespace controller; the server would accept all from you\n"},
+		{"all accepted", 2, []error{nil, nil}, "\n2 deletions follow, by the namespace controller; the server would accept all from you\n"},
+		{"no right", 2, []error{mine, mine}, "\n2 deletions follow, by the namespace controller; the server says nothing of that to you\n"},
 		{
 			"some refused, some gone, some not asked about", 5, []error{nil, denied, gone, mine},
-			"\n5 deletions that others carry out then, of which the server would refuse you 1 (2 were asked about)\n" +
+			"\n5 deletions follow, by the namespace controller; of the 2 that it was asked about the server would refuse you 1\n" +
 				"  Pod/s/1: refused: pods \"p\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: keep it\n",
 		},
 	} {

@@ -84,8 +84,8 @@ type ServerAnswer struct {
 }
 
 // Afterwards is what the API server said to dry runs of DELETEs that are no steps of the
-// plan: others carry them out when its steps are done, the garbage collector or the
-// namespace controller. To them it may answer otherwise.
+// plan: the namespace controller carries them out when its steps are done. It may be answered
+// otherwise.
 type Afterwards struct {
 	// Deletions is how many there are, Asked about how many the server said anything, for or
 	// against.
@@ -313,20 +313,20 @@ func (a *Afterwards) write(w io.Writer, style Style) {
 	if a == nil || a.Deletions == 0 {
 		return
 	}
-	said := fmt.Sprintf("%d deletions that others carry out then, of which the server ", a.Deletions)
+	said := fmt.Sprintf("%d deletions follow, by the namespace controller; ", a.Deletions)
 	if a.Deletions == 1 {
-		said = "one deletion that others carry out then, of which the server "
+		said = "one deletion follows, by the namespace controller; "
+	}
+	if 0 < a.Asked && a.Asked < a.Deletions {
+		said += fmt.Sprintf("of the %d that it was asked about ", a.Asked)
 	}
 	switch {
 	case a.Asked == 0:
-		said += "says nothing to you"
+		said += "the server says nothing of that to you"
 	case len(a.Refused) > 0:
-		said += fmt.Sprintf("would refuse you %d", len(a.Refused))
+		said += fmt.Sprintf("the server would refuse you %d", len(a.Refused))
 	default:
-		said += "would accept all from you"
-	}
-	if 0 < a.Asked && a.Asked < a.Deletions {
-		said += fmt.Sprintf(" (%d were asked about)", a.Asked)
+		said += "the server would accept all from you"
 	}
 	fmt.Fprintf(w, "\n%s\n", said)
 	for i, r := range a.Refused {
