@@ -155,6 +155,28 @@ func ToWrite(err error) Refusal {
 	return r
 }
 
+// Named returns what the words of a controller say of who refused its writes: webhooks that
+// could not be called, webhooks and policies that said no, each once. A condition may have the
+// answers to several requests.
+func Named(words string) []Refusal {
+	var all []Refusal
+	for _, p := range []struct {
+		kind    Kind
+		pattern *regexp.Regexp
+	}{{WebhookFailed, failedWebhook}, {WebhookDenied, deniedByWebhook}, {PolicyDenied, deniedByPolicy}} {
+		for _, match := range p.pattern.FindAllStringSubmatch(words, -1) {
+			r := Refusal{Kind: p.kind, Name: match[1], Message: words}
+			if len(match) > 2 {
+				r.Binding = match[2]
+			}
+			if !slices.ContainsFunc(all, func(o Refusal) bool { return o.Kind == r.Kind && o.Name == r.Name && o.Binding == r.Binding }) {
+				all = append(all, r)
+			}
+		}
+	}
+	return all
+}
+
 // IsConversionFailure reports whether words of the API server say that a conversion
 // webhook does not convert (apiextensions-apiserver/pkg/apiserver/conversion).
 func IsConversionFailure(message string) bool {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -76,6 +77,15 @@ func (b *book) offerOnce(c *Cause, r Remedy) {
 	if len(c.Remedies) < 2*evidence.MaxShown && !slices.ContainsFunc(c.Remedies, r.same) {
 		c.Remedies = append(c.Remedies, r)
 	}
+}
+
+// offerInstead adds a remedy in the place of the one whose effect begins as it says.
+func (b *book) offerInstead(c *Cause, begins string, r Remedy) {
+	if i := slices.IndexFunc(c.Remedies, func(have Remedy) bool { return strings.HasPrefix(have.Effect, begins) }); i >= 0 {
+		c.Remedies[i] = r
+		return
+	}
+	b.offer(c, r)
 }
 
 // help reports whether it is called for the cause for the first time.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -86,7 +88,7 @@ func (w *walker) emptiable(n graph.Node) bool {
 // delays it; hangs says that it takes so long that the namespace controller may be
 // waiting: it says nothing before it has tried all types.
 func (w *walker) contentHangs(n graph.Node) (holds []hold, hangs bool) {
-	roots, _, _ := w.contentRoots(n, firstProbes)
+	roots, _ := w.contentRoots(n, firstProbes)
 	for _, r := range w.tryContent(n, firstProbes) {
 		hangs = hangs || r.Slow()
 	}
@@ -96,15 +98,27 @@ func (w *walker) contentHangs(n graph.Node) (holds []hold, hangs bool) {
 	return holds, hangs && len(roots) > 0
 }
 
-// contentRoots returns what is in the way of the deletion of a namespace's content, of how
-// many objects it is accepted, and how many are gone by now.
-func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, accepted, gone int) {
+// standing is how the deletion of a namespace's content stands by dry runs: how many got an
+// answer, were accepted, and were about what is gone by now; unsent: some were not sent, since
+// too much was asked already.
+type standing struct {
+	asked, accepted, gone int
+	unsent                bool
+}
+
+// contentRoots returns what is in the way of the deletion of a namespace's content.
+func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands standing) {
 	for m, r := range w.tryContent(n, most) {
 		switch {
-		case r.Kind == answer.Accepted:
-			accepted++
+		case r.Unsent:
+			stands.unsent = true
 		case r.Gone:
-			gone++
+			stands.gone++
+		case r.Kind == answer.Accepted:
+			stands.accepted++
+		}
+		if !r.Unsent && !r.NoRight {
+			stands.asked++
 		}
 		for _, c := range append(w.obstacles(m, r, "DELETE"), w.delays(m, r, "DELETE")...) {
 			if !slices.Contains(roots, c) {
@@ -112,42 +126,49 @@ func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, accepted,
 			}
 		}
 	}
-	return roots, accepted, gone
+	return roots, stands
 }
 
 // contentRefused leads from content that the namespace controller fails to
 // delete to what refuses it.
-func (w *walker) contentRefused(n graph.Node, failure evidence.Condition, untouched int) []hold {
+func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, failure evidence.Condition, untouched int) []hold {
 	const because = "the namespace controller cannot delete its content"
-	roots, accepted, gone := w.contentRoots(n, maxContentProbes)
+	roots, stands := w.contentRoots(n, maxContentProbes)
 	roots = append(w.initializing(failure.Message), roots...)
 	var holds []hold
 	for _, c := range roots {
 		w.show(c, failure.Fact(n.Identity().String()))
 		holds = append(holds, hold{symptom: nsContentFailure, because: because, cause: c})
 	}
-	if slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck || c.Verdict == Progressing }) {
+	left := untouched - stands.gone
+	f := failing{namespace: n, whole: whole, failure: failure, accepted: left > 0 && stands.accepted == left, unasked: left > 0 && stands.asked == 0 && stands.unsent}
+	alone, settled := w.refusedAlone(f)
+	for _, h := range alone {
+		if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Object == h.cause.Object }) {
+			holds = append(holds, h)
+		}
+	}
+	switch {
+	case len(holds) > 0 && (len(alone) > 0 || slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck || c.Verdict == Progressing })):
 		return holds
-	}
-	if gone > 0 && gone == untouched {
+	case stands.gone > 0 && left <= 0, untouched == 0 && settled:
 		return append(holds, w.backOff(n, failure, "what the namespace controller failed at is gone"))
+	case len(roots) == 0 && settled && !w.health().dead():
+		return append(holds, w.backOff(n, failure, "what refused the namespace controller does not any more"))
 	}
-	all := untouched > gone && accepted == untouched-gone
-	if alone := w.refusedAlone(n, failure, all); len(alone) > 0 {
-		return append(holds, alone...)
-	}
-	return append(holds, hold{because: because, cause: w.contentFailure(n, failure, untouched, all)})
+	return append(holds, hold{because: because, cause: w.contentFailure(f, left)})
 }
 
-// contentFailure is content that the namespace controller fails to delete; accepted:
-// the API server would accept the deletion of all of it from whoever asks here.
-func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouched int, accepted bool) *Cause {
+// contentFailure is content that the namespace controller fails to delete, of which nobody is
+// known who refuses that.
+func (w *walker) contentFailure(f failing, untouched int) *Cause {
+	n := f.namespace
 	return w.cause(nsContentFailure, n.Identity(), "", func(c *Cause) {
 		c.Summary = "the namespace controller could not delete all content at its last try"
 		if untouched > 0 {
 			c.Summary = "the namespace controller fails to delete " + evidence.Number(untouched, "object")
 		}
-		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
+		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
 		for _, m := range w.untouchedIn(n.Object().Name) {
 			if len(c.Evidence) <= evidence.MaxShown {
 				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", "not set"))
@@ -156,11 +177,13 @@ func (w *walker) contentFailure(n graph.Node, failure evidence.Condition, untouc
 		switch {
 		case untouched == 0:
 			return
-		case accepted:
+		case f.accepted:
 			c.Summary = "the namespace controller failed to delete " + evidence.Number(untouched, "object") + " at its last try; the API server would accept it now, so it goes on within a minute, unless only the controller is refused"
 			c.Evidence = append(c.Evidence, triedContent)
 			return
-		case w.failsLong(failure):
+		case f.unasked:
+			c.Summary = "the namespace controller failed to delete " + evidence.Number(untouched, "object") + " at its last try; whether the API server would accept it now was not asked"
+		case w.failsLong(f.failure):
 			c.Verdict = Stuck
 		}
 		c.Remedies = []Remedy{{

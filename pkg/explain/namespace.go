@@ -139,7 +139,7 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	case over && len(holds) == 0:
 		holds = append(holds, w.backOff(n, failure, "what the namespace controller failed at is gone"))
 	case failed && !over && (untouched > 0 || len(holds) == 0):
-		holds = append(holds, w.contentRefused(n, failure, untouched)...)
+		holds = append(holds, w.contentRefused(n, full, failure, untouched)...)
 	case len(holds) == 0 || !started:
 		holds = append(holds, w.controllerTurn(n, full, untouched))
 	}

@@ -376,13 +376,37 @@ func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
 		return
 	}
 	selector := []string{"webhooks", fmt.Sprint(h.Index), "namespaceSelector"}
-	operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespace(h.Whole, selector, namespace)...)
-	w.offerOnce(c, Remedy{
-		Risk: Disruptive, Action: w.change(h.Config, h.Whole, operations...),
-		Effect: "excepts the namespace " + namespace + " from the webhook",
-		Leaks:  "what the webhook guards in that namespace is not guarded any more",
+	w.except(c, namespace, "webhook", func(namespaces []string) Action {
+		operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespaces(h.Whole, selector, namespaces)...)
+		return w.change(h.Config, h.Whole, operations...)
 	})
 }
+
+// except adds a namespace to those that a remedy excepts from what refuses. One command is
+// for all of them: each is made for the object as it was read, and a second would undo what
+// the first has done.
+func (w *walker) except(c *Cause, namespace, from string, action func(namespaces []string) Action) {
+	names := w.excepted[c]
+	if slices.Contains(names, namespace) || len(names) >= mostExcepted {
+		return
+	}
+	names = append(names, namespace)
+	w.excepted[c] = names
+	sorted := slices.Sorted(slices.Values(names))
+	const begins = "excepts the namespace"
+	effect, leaks := begins+" "+namespace, "that namespace is"
+	if len(names) > 1 {
+		effect, leaks = begins+"s "+strings.Join(sorted, ", "), "those namespaces is"
+	}
+	w.offerInstead(c, begins, Remedy{
+		Risk: Disruptive, Action: action(sorted),
+		Effect: effect + " from the " + from,
+		Leaks:  "what the " + from + " guards in " + leaks + " not guarded any more",
+	})
+}
+
+// mostExcepted is the number of namespaces that a remedy excepts.
+const mostExcepted = 2 * evidence.MaxShown
 
 // policyDenies is a ValidatingAdmissionPolicy that refuses the write.
 func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
@@ -467,11 +491,8 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 		})
 		return
 	}
-	operations := excludeNamespace(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespace)
-	w.offerOnce(c, Remedy{
-		Risk: Disruptive, Action: w.change(at, binding, operations...),
-		Effect: "excepts the namespace " + namespace + " from the policy",
-		Leaks:  "what the policy guards in that namespace is not guarded any more",
+	w.except(c, namespace, "policy", func(namespaces []string) Action {
+		return w.change(at, binding, excludeNamespaces(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespaces)...)
 	})
 }
 
@@ -563,11 +584,15 @@ func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 	})
 }
 
-// excludeNamespace are the operations that add "not this namespace" to the
+// excludeNamespaces are the operations that add "none of these namespaces" to the
 // namespace selector at the path of an object. The selector's parents must
 // exist up to the given depth of the path.
-func excludeNamespace(o *unstructured.Unstructured, path []string, namespace string) []shell.Operation {
-	condition := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{namespace}}
+func excludeNamespaces(o *unstructured.Unstructured, path []string, namespaces []string) []shell.Operation {
+	var names []any
+	for _, namespace := range namespaces {
+		names = append(names, namespace)
+	}
+	condition := map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}
 	var value any = condition
 	full := append(slices.Clone(path), "matchExpressions", "-")
 	for depth := len(full) - 1; depth > 0; depth-- {

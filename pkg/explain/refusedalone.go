@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -21,71 +20,103 @@ import (
 )
 
 // What refuses the namespace controller, by the words of its condition, where no dry run
-// meets it: the controller is another user, and sends another request.
+// meets it: the controller is another user, and sends other requests.
 
 // namespaceControllers are the users that the namespace controller may be, without and with
 // --use-service-account-credentials.
 const namespaceControllers = "system:kube-controller-manager or system:serviceaccount:kube-system:namespace-controller"
 
-// refusedAlone leads to what refuses the namespace controller by its own words. accepted: the
-// API server accepts the deletion of all content from whoever asks here. Nothing is returned
-// when the words name nothing, or nothing that may tell the two apart, so that what they
-// speak of has been repaired.
-func (w *walker) refusedAlone(n graph.Node, failure evidence.Condition, accepted bool) []hold {
-	const because = "the namespace controller is refused"
-	said := answer.ToWrite(errors.New(failure.Message))
-	var c *Cause
-	switch {
-	case said.Kind == answer.PolicyDenied:
-		gone, found := w.policyAlone(n, failure, said, accepted)
-		if gone != nil {
-			return []hold{*gone}
-		}
-		c = found
-	case said.Kind == answer.WebhookDenied || said.Kind == answer.WebhookFailed:
-		c = w.webhookAlone(n, failure, said, accepted)
-	case said.NoRight:
-		return w.withoutRight(n, failure)
-	}
-	if c == nil {
-		return nil
-	}
-	return []hold{{symptom: nsContentFailure, because: because, cause: c}}
+// failing is a namespace of which the controller says that it fails to delete the content.
+type failing struct {
+	namespace graph.Node
+	whole     *unstructured.Unstructured
+	failure   evidence.Condition
+	// accepted: a dry run of the deletion of all content is accepted from whoever asks here.
+	// unasked: none was sent, since too much was asked already.
+	accepted, unasked bool
 }
 
-// policyAlone is a policy that refuses the namespace controller. The hold is that of one
-// which is gone.
-func (w *walker) policyAlone(n graph.Node, failure evidence.Condition, said answer.Refusal, accepted bool) (*hold, *Cause) {
+func (f *failing) facts() []Evidence {
+	facts := []Evidence{f.failure.Fact(f.namespace.Identity().String())}
+	if f.accepted {
+		facts = append(facts, triedContent)
+	}
+	return facts
+}
+
+// refusedAlone leads to what refuses the namespace controller by its own words. settled says
+// that nothing is left of all that they speak of, so that the controller goes on when it
+// tries again. Nothing is returned when that is not known.
+func (w *walker) refusedAlone(f failing) (holds []hold, settled bool) {
+	const because = "the namespace controller is refused"
+	said := answer.Named(f.failure.Message)
+	settled = len(said) > 0
+	for _, r := range said {
+		var c *Cause
+		var over bool
+		if r.Kind == answer.PolicyDenied {
+			c, over = w.policyAlone(f, r)
+		} else {
+			c, over = w.webhookAlone(f, r)
+		}
+		settled = settled && over
+		if c != nil {
+			holds = append(holds, hold{symptom: nsContentFailure, because: because, cause: c})
+		}
+	}
+	if len(said) == 0 {
+		return w.withoutRight(f)
+	}
+	return holds, settled
+}
+
+// policyAlone is a policy that refuses the namespace controller. It is over when it does not
+// exist any more, or is not asked about any of the content that is left.
+func (w *walker) policyAlone(f failing, said answer.Refusal) (c *Cause, over bool) {
 	policy, err := w.evidence.Get(admissionPolicies, "", said.Name)
 	binding, missing := w.evidence.Get(admission.PolicyBindings, "", said.Binding)
+	read := err == nil && missing == nil
+	at := evidence.Identity(admissionPolicies, "", said.Name)
+	met := []*unstructured.Unstructured{f.whole}
+	var about graph.Node
 	switch {
 	case static(said.Name): // it is not in the API
 	case apierrors.IsNotFound(err) || apierrors.IsNotFound(missing):
-		h := w.backOff(n, failure, "what refused the namespace controller is gone")
-		return &h, nil
-	case err == nil && accepted && !admission.TellsRequestsApart(specText(policy)):
-		return nil, nil
-	}
-	at := evidence.Identity(admissionPolicies, "", said.Name)
-	if err == nil {
+		return nil, true
+	case read:
 		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
-	}
-	c := w.shared(said.Name+" "+said.Binding+" controller", admVapDeny, at, func(c *Cause) {
-		c.Summary = "the policy refuses the namespace controller the deletion"
-		if accepted {
-			c.Summary += ", and allows it to you: it asks who sends a request, or what request it is"
+		asked := w.askedAbout(f.namespace, func(m graph.Node) bool { return w.asker.PolicyAsked(policy, binding, "DELETE", m) })
+		if len(asked) == 0 {
+			return nil, true
 		}
-		c.Evidence = refusedFacts(n, failure, accepted)
+		if f.accepted && !admission.TellsRequestsApart(specText(policy), specText(binding)) {
+			return nil, false
+		}
+		about, met = asked[0], append(met, policy, binding)
+		for _, m := range asked[:min(len(asked), firstProbes)] {
+			if whole, err := w.evidence.Whole(m); err == nil {
+				met = append(met, whole)
+			}
+		}
+	}
+	c = w.shared(said.Name+" "+said.Binding+" controller", admVapDeny, at, func(c *Cause) {
+		c.Summary = "the policy refuses the namespace controller the deletion"
+		if f.accepted {
+			c.Summary += ", while a dry run by you passes: it asks who sends a request, or what request it is"
+		}
+		c.Evidence = f.facts()
 		switch {
 		case static(said.Name):
 			c.Summary += "; it comes from a file on the machines of the control plane, and is not in the API"
 			c.Remedies = []Remedy{{Risk: Safe, Effect: fromFile}}
 			return
-		case err != nil || missing != nil:
+		case !read:
 			c.Summary = "the policy refused the namespace controller the deletion at its last try; it, or its binding, could not be read"
 			return
-		case !w.lasts(failure, policy, binding):
-			c.Summary = "the policy refused the namespace controller the deletion at its last try; it has been changed since, or may have been, and whether it allows it now is not known"
+		case f.unasked:
+			c.Summary = "the policy refused the namespace controller the deletion at its last try; whether it does now was not asked"
+		case !w.lasts(f.failure, met...):
+			c.Summary = "the policy refused the namespace controller the deletion at its last try; whether it does now is not known: the policy, its binding, the namespace or the content has been changed since, or may have been"
 		default:
 			c.Verdict = Stuck
 			changed, _ := changedAt(policy)
@@ -96,24 +127,21 @@ func (w *walker) policyAlone(n graph.Node, failure evidence.Condition, said answ
 			Effect: "shows what the policy asks for: have it allow the namespace controller, which is " + namespaceControllers + ", and the namespace goes on within a minute",
 		}}
 	})
-	if untouched := w.untouchedIn(n.Object().Name); len(untouched) > 0 {
-		w.bindingException(c, untouched[0], said.Binding)
+	if read {
+		w.bindingException(c, about, said.Binding)
 	}
-	return nil, c
+	return c, false
 }
 
-// refusedFacts is what shows that the namespace controller is refused.
-func refusedFacts(n graph.Node, failure evidence.Condition, accepted bool) []Evidence {
-	facts := []Evidence{failure.Fact(n.Identity().String())}
-	if accepted {
-		facts = append(facts, triedContent)
-	}
-	return facts
+// askedAbout returns the content of a namespace that is not being deleted and about which
+// somebody is asked.
+func (w *walker) askedAbout(n graph.Node, asked func(graph.Node) bool) []graph.Node {
+	return slices.DeleteFunc(slices.Clone(w.untouchedIn(n.Object().Name)), func(m graph.Node) bool { return !asked(m) })
 }
 
 // lasts reports whether a failure of the namespace controller is still what it would meet:
-// it has tried since all that it met was changed for the last time. It tries at least every
-// minute as long as it fails.
+// it has tried since all that it met was changed for the last time, as far as that shows. It
+// tries at least every minute as long as it fails.
 func (w *walker) lasts(failure evidence.Condition, met ...*unstructured.Unstructured) bool {
 	if w.health().dead() || failure.Since.IsZero() {
 		return false
@@ -143,81 +171,100 @@ func changedAt(o *unstructured.Unstructured) (at time.Time, known bool) {
 			at = entry.Time.Time
 		}
 	}
-	return at, known || o.GetGeneration() == 1
+	return at, known || !at.IsZero() && o.GetGeneration() == 1
 }
 
 // webhookAlone is a webhook that refuses the namespace controller, nil when which one is
-// not certain. Whom it listens to is in its code.
-func (w *walker) webhookAlone(n graph.Node, failure evidence.Condition, said answer.Refusal, accepted bool) *Cause {
-	h, m := w.webhookSaid(n, said)
-	if h == nil {
-		return nil
+// not certain. Whom it listens to is in its code. It is over when it is not asked about any
+// of the content that is left.
+func (w *walker) webhookAlone(f failing, said answer.Refusal) (c *Cause, over bool) {
+	named := slices.DeleteFunc(slices.Clone(w.asker.Webhooks()), func(h *admission.Webhook) bool { return h.Name != said.Name })
+	if len(named) == 0 {
+		return nil, false // it may come from a file of the API server
 	}
-	if said.Kind == answer.WebhookFailed {
-		// One that all ask fails for all.
-		if s := w.asker.ServingOf(h); !accepted || h.JudgesUsers() && s != nil && s.Dead {
-			return w.webhookDead(m, h, s, failure.Fact(n.Identity().String()), said.Message)
+	var asked []*admission.Webhook
+	var about graph.Node
+	for _, h := range named {
+		if content := w.askedAbout(f.namespace, func(m graph.Node) bool { matches, _ := w.asker.Matches(h, "DELETE", "", m); return matches }); len(content) > 0 {
+			asked, about = append(asked, h), content[0]
 		}
-		return nil
 	}
-	c := w.shared(string(h.Config.UID)+" "+h.Name+" controller", admWebhookDeny, h.Config, func(c *Cause) {
+	switch {
+	case len(asked) == 0:
+		return nil, true
+	case len(asked) > 1:
+		return nil, false
+	case said.Kind == answer.WebhookFailed:
+		return w.webhookFailedAlone(f, asked[0], about, said), false
+	}
+	h := asked[0]
+	c = w.shared(string(h.Config.UID)+" "+h.Name+" controller", admWebhookDeny, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf("its webhook %s refuses the namespace controller the deletion", h.Name)
 		switch {
-		case accepted:
-			c.Summary = fmt.Sprintf("its webhook %s refused the namespace controller the deletion at its last try, and allows it to you now: the namespace goes on within a minute if the webhook was repaired since, and never while it refuses only the controller", h.Name)
-		case w.failsLong(failure):
+		case f.accepted:
+			c.Summary = fmt.Sprintf("its webhook %s refused the namespace controller the deletion at its last try, and a dry run by you passes now: %s", h.Name, ifRepaired)
+		case f.unasked:
+			c.Summary = fmt.Sprintf("its webhook %s refused the namespace controller the deletion at its last try; whether it does now was not asked", h.Name)
+		case w.failsLong(f.failure):
 			c.Verdict = Stuck
 		}
-		c.Evidence = refusedFacts(n, failure, accepted)
-		c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
+		c.Evidence = append(f.facts(), w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
 			Effect: "shows the webhook and what serves it: have it allow the namespace controller, which is " + namespaceControllers,
 		}}
 	})
-	w.exception(c, m, h)
-	return c
+	w.exception(c, about, h)
+	return c, false
 }
 
-// webhookSaid returns the one webhook that the words are about, with an object of the
-// content about which it is asked; nil for none or several.
-func (w *walker) webhookSaid(n graph.Node, said answer.Refusal) (*admission.Webhook, graph.Node) {
-	untouched := w.untouchedIn(n.Object().Name)
-	for _, m := range untouched[:min(len(untouched), maxContentProbes)] {
-		suspects := w.asker.WebhooksNamed(m, admission.Reply{Refusal: said, Write: "DELETE"}, "DELETE")
-		if len(suspects) != 1 {
-			continue
-		}
-		if asked, _ := w.asker.Matches(suspects[0], "DELETE", "", m); asked {
-			return suspects[0], m
-		}
+// ifRepaired says what becomes of a namespace whose controller was refused by what lets a dry
+// run pass.
+const ifRepaired = "the namespace goes on within a minute if the webhook was repaired since, and does not as long as only the controller's requests fail"
+
+// webhookFailedAlone is a webhook that could not be called for the namespace controller.
+func (w *walker) webhookFailedAlone(f failing, h *admission.Webhook, about graph.Node, said answer.Refusal) *Cause {
+	s := w.asker.ServingOf(h)
+	if dead := s != nil && s.Dead; dead && (!f.accepted || h.JudgesUsers()) || !f.accepted && !f.unasked {
+		return w.webhookDead(about, h, s, f.failure.Fact(f.namespace.Identity().String()), said.Message)
 	}
-	return nil, graph.Node{}
+	c := w.shared(string(h.Config.UID)+" "+h.Name+" controller", admWebhookDead, h.Config, func(c *Cause) {
+		c.Summary = fmt.Sprintf("its webhook %s did not answer at the namespace controller's last try, and a dry run by you passes now: %s", h.Name, ifRepaired)
+		if f.unasked {
+			c.Summary = fmt.Sprintf("its webhook %s did not answer at the namespace controller's last try; whether it does now was not asked", h.Name)
+		}
+		c.Evidence = append(f.facts(), w.webhookEvidence(h)...)
+		c.Remedies = w.deadWebhookRemedies(h, s, said.Message)
+	})
+	w.exception(c, about, h)
+	return c
 }
 
 // forbidden are words of the API server about a right that somebody has not
 // (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, forbiddenMessage).
 var forbidden = regexp.MustCompile(`User "([^"]+)" cannot (\w+) resource "([^"/]+)" in API group "([^"]*)"`)
 
-// withoutRight is a namespace controller that has not the rights which it needs.
-func (w *walker) withoutRight(n graph.Node, failure evidence.Condition) []hold {
-	words := forbidden.FindStringSubmatch(failure.Message)
+// withoutRight is a namespace controller that has not the rights which it needs. It is settled
+// when it has them now.
+func (w *walker) withoutRight(f failing) (holds []hold, settled bool) {
+	words := forbidden.FindStringSubmatch(f.failure.Message)
 	if words == nil {
-		return nil
+		return nil, false
 	}
+	n := f.namespace
 	user, verb, resource := words[1], words[2], schema.GroupResource{Group: words[4], Resource: words[3]}
 	may, unread := w.finder.UserMay(user, verb, resource, n.Object().Name)
 	if may {
-		return []hold{w.backOff(n, failure, "the right that the namespace controller lacked, as "+user+", is there now")}
+		return nil, true
 	}
 	const because = "the namespace controller has not the rights that it needs"
 	return []hold{{because: because, cause: w.cause(nsContentFailure, n.Identity(), "rights", func(c *Cause) {
 		c.Summary = fmt.Sprintf("the namespace controller may not %s %s: %s lacks that right", verb, resource, user)
-		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
+		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
 		switch {
 		case len(unread) > 0:
 			c.Summary += " as of the controller's last try"
-		case w.failsLong(failure):
+		case w.failsLong(f.failure):
 			c.Verdict = Stuck
 			c.Evidence = append(c.Evidence, Evidence{Source: "RBAC", Value: fmt.Sprintf("no binding gives %s %s of %s", user, verb, resource)})
 		}
@@ -226,5 +273,5 @@ func (w *walker) withoutRight(n graph.Node, failure evidence.Condition) []hold {
 			Action: shows("%s auth can-i %s %s --as=%s -n %s", w.Kubectl, verb, shell.Quote(resource.String()), shell.Quote(user), shell.Quote(n.Object().Name)),
 			Effect: "asks the API server for the same; then give the controller its ClusterRole back, system:controller:namespace-controller, with its binding: kube-apiserver makes both anew when it starts",
 		}}
-	})}}
+	})}}, false
 }

@@ -25,7 +25,10 @@ type write struct {
 
 // early is a probe that may be sent before it is asked for.
 type early struct {
-	reply func() Reply // sends it, the first time
+	ask func() Reply
+	// reply is the answer when done is closed. Whoever claimed it asks.
+	reply Reply
+	done  chan struct{}
 	// claimed: it is sent, ahead or because it was asked for.
 	claimed atomic.Bool
 }
@@ -52,7 +55,7 @@ func (a *Asker) Expect(removals iter.Seq2[graph.Node, string]) (done func()) {
 		if kinds[kind]++; len(keys) == maxProbes {
 			break
 		}
-		a.early[key] = &early{reply: sync.OnceValue(a.removal(ctx, n, finalizer))}
+		a.early[key] = newEarly(a.removal(ctx, n, finalizer))
 		keys = append(keys, key)
 	}
 	return a.send(ctx, cancel, keys)
@@ -69,7 +72,7 @@ func (a *Asker) ExpectDelete(nodes []graph.Node) (done func()) {
 	var keys []write
 	for _, n := range nodes[:min(len(nodes), probesAlike)] {
 		if key := (write{n.UID(), ""}); graph.BuiltinGroup(n.Resource().Group) && a.early[key] == nil {
-			a.early[key] = &early{reply: sync.OnceValue(a.deletion(ctx, n))}
+			a.early[key] = newEarly(a.deletion(ctx, n))
 			keys = append(keys, key)
 		}
 	}
@@ -112,8 +115,16 @@ func (a *Asker) sendAhead(ctx context.Context, group *sync.WaitGroup, queue []*e
 			<-a.ahead
 			continue
 		}
-		group.Go(func() { e.reply() })
+		group.Go(e.send)
 	}
+}
+
+func newEarly(ask func() Reply) *early { return &early{ask: ask, done: make(chan struct{})} }
+
+// send asks, for whoever claimed it.
+func (e *early) send() {
+	e.reply = e.ask()
+	close(e.done)
 }
 
 // claim reports whether the caller is the one to send it.
@@ -128,9 +139,12 @@ func (a *Asker) take(key write, ask func() Reply) func() Reply {
 	}
 	return func() Reply {
 		delete(a.early, key) // who asks again wants to know again
-		if !e.claim() {
+		if e.claim() {
+			e.send()
+		} else {
 			<-a.ahead
 		}
-		return e.reply()
+		<-e.done
+		return e.reply
 	}
 }

@@ -94,6 +94,8 @@ type Reply struct {
 	Took time.Duration
 	// Gone: the object is not there any more.
 	Gone bool
+	// Unsent: it was not asked, because too much was.
+	Unsent bool
 	// tellsNothing says that the answer is worth a note and is no answer.
 	tellsNothing bool
 }
@@ -157,6 +159,7 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 			return late.Reply
 		}
 		a.noteProbe("slow "+late.by.Name, fmt.Sprintf("whether more writes would be accepted: the webhook %s takes %s each time", late.by.Name, late.Took.Round(time.Second)))
+		none.Unsent = true
 		return none
 	}
 	switch {
@@ -164,9 +167,11 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 		return none
 	case a.probed.sent.Load() >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
 		a.noteProbe("the limit", "whether more writes would be accepted: too many were asked about")
+		none.Unsent = true
 		return none
 	case kind.sent >= maxOfAKind:
 		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of more %s would be accepted: %d were asked about", what, resource.GroupResource(), maxOfAKind))
+		none.Unsent = true
 		return none
 	}
 	a.probed.sent.Add(1)

@@ -59,20 +59,34 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 // policyMatches reports whether a mutating policy may apply to updates of the
 // object.
 func (a *Asker) policyMatches(policy *unstructured.Unstructured, n graph.Node) bool {
-	var view struct {
-		Spec struct {
-			MatchConstraints struct {
-				ResourceRules     []admissionRule       `json:"resourceRules"`
-				NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
-				ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
-			} `json:"matchConstraints"`
-		} `json:"spec"`
+	return a.constrained(policy, "matchConstraints", "UPDATE", n)
+}
+
+// PolicyAsked reports whether a policy may be asked by its binding about an operation on the
+// object, as far as their rules and selectors tell.
+func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operation string, n graph.Node) bool {
+	return a.constrained(policy, "matchConstraints", operation, n) && a.constrained(binding, "matchResources", operation, n)
+}
+
+// constrained reports whether the match criteria in a field of the spec are met; without
+// rules all operations on all types meet them.
+func (a *Asker) constrained(o *unstructured.Unstructured, field, operation string, n graph.Node) bool {
+	var m struct {
+		ResourceRules     []admissionRule       `json:"resourceRules"`
+		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
+		ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
 	}
-	if !evidence.Decode(policy, &view) {
+	criteria, found, _ := unstructured.NestedMap(o.Object, "spec", field)
+	if !found {
+		return field == "matchResources"
+	}
+	if !evidence.Decode(&unstructured.Unstructured{Object: criteria}, &m) {
 		return false
 	}
-	m := view.Spec.MatchConstraints
+	if len(m.ResourceRules) == 0 && field == "matchResources" {
+		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Operations: []string{"*"}}}
+	}
 	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
-	matches, _ := a.Matches(h, "UPDATE", "", n)
+	matches, _ := a.Matches(h, operation, "", n)
 	return matches
 }
