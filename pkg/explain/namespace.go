@@ -136,6 +136,10 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
+		if failed && !over { // it may be refused when it works again
+			refused, _ := w.contentHangs(n)
+			holds = append(holds, refused...)
+		}
 	case over && len(holds) == 0:
 		holds = append(holds, w.backOff(n, failure, "what the namespace controller failed at is gone"))
 	case failed && !over && (untouched > 0 || len(holds) == 0):

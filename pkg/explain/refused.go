@@ -422,7 +422,7 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 			c.Evidence = append([]Evidence{asked(r)}, w.paramOf(r.Binding)...)
 			c.Remedies = []Remedy{{
 				Risk: Safe, Action: shows("%s get validatingadmissionpolicybinding %s -o yaml", w.Kubectl, shell.Quote(r.Binding)),
-				Effect: "shows the binding with its paramRef: make the object that it names again, or correct the reference, and the policy judges again",
+				Effect: "shows the binding with its paramRef: " + w.paramRepair(n, r.Binding),
 			}}
 			return
 		}
@@ -447,6 +447,22 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 	w.met(c, n, r)
 	w.bindingException(c, n, r.Binding)
 	return c
+}
+
+// paramRepair says how a binding whose parameters are missing for an object is repaired.
+func (w *walker) paramRepair(n graph.Node, binding string) string {
+	for _, p := range w.asker.Params() {
+		if p.Binding.Name != binding {
+			continue
+		}
+		if len(p.In(w.asker, n.Namespace())) > 0 {
+			return "what it names, " + p.Says(n.Namespace()) + ", is there by now, and the API server has not noticed that; if it goes on like that, change the reference"
+		}
+		if p.Near && w.evidence.Ending(n.Namespace()) {
+			return "what it names, " + p.Says(n.Namespace()) + ", cannot be made in a namespace that is being deleted, so change the reference, and the policy judges again"
+		}
+	}
+	return "make the object that it names again, or correct the reference, and the policy judges again"
 }
 
 // misconfigured reports whether a policy refuses because its binding cannot be used,

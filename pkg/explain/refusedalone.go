@@ -64,8 +64,8 @@ func (w *walker) refusedAlone(f failing) (holds []hold, settled bool) {
 			holds = append(holds, hold{symptom: nsContentFailure, because: because, cause: c})
 		}
 	}
-	if len(said) == 0 {
-		return w.withoutRight(f)
+	if lacking, mentioned, has := w.withoutRight(f); mentioned {
+		holds, settled = append(holds, lacking...), (settled || len(said) == 0) && has
 	}
 	return holds, settled
 }
@@ -244,27 +244,26 @@ func (w *walker) webhookFailedAlone(f failing, h *admission.Webhook, about graph
 // (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, forbiddenMessage).
 var forbidden = regexp.MustCompile(`User "([^"]+)" cannot (\w+) resource "([^"/]+)" in API group "([^"]*)"`)
 
-// withoutRight is a namespace controller that has not the rights which it needs. It is settled
-// when it has them now.
-func (w *walker) withoutRight(f failing) (holds []hold, settled bool) {
+// withoutRight is a namespace controller that has not the rights which it needs. mentioned says
+// that the words are about a right, has that it has that now.
+func (w *walker) withoutRight(f failing) (holds []hold, mentioned, has bool) {
 	words := forbidden.FindStringSubmatch(f.failure.Message)
 	if words == nil {
-		return nil, false
+		return nil, false, false
 	}
 	n := f.namespace
 	user, verb, resource := words[1], words[2], schema.GroupResource{Group: words[4], Resource: words[3]}
 	may, unread := w.finder.UserMay(user, verb, resource, n.Object().Name)
 	if may {
-		return nil, true
+		return nil, true, true
 	}
 	const because = "the namespace controller has not the rights that it needs"
 	return []hold{{because: because, cause: w.cause(nsContentFailure, n.Identity(), "rights", func(c *Cause) {
 		c.Summary = fmt.Sprintf("the namespace controller may not %s %s: %s lacks that right", verb, resource, user)
 		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
-		switch {
-		case len(unread) > 0:
+		if len(unread) > 0 {
 			c.Summary += " as of the controller's last try"
-		case w.failsLong(f.failure):
+		} else {
 			c.Verdict = Stuck
 			c.Evidence = append(c.Evidence, Evidence{Source: "RBAC", Value: fmt.Sprintf("no binding gives %s %s of %s", user, verb, resource)})
 		}
@@ -273,5 +272,5 @@ func (w *walker) withoutRight(f failing) (holds []hold, settled bool) {
 			Action: shows("%s auth can-i %s %s --as=%s -n %s", w.Kubectl, verb, shell.Quote(resource.String()), shell.Quote(user), shell.Quote(n.Object().Name)),
 			Effect: "asks the API server for the same; then give the controller its ClusterRole back, system:controller:namespace-controller, with its binding: kube-apiserver makes both anew when it starts",
 		}}
-	})}}, false
+	})}}, true, false
 }

@@ -73,6 +73,9 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 	case controllers.Hung:
 		return []Remedy{w.readLogs(l, ""), w.restart(l)}
 	case controllers.Leaving:
+		if l.Replicas == 0 && !l.Leaves() { // its last pods go
+			return []Remedy{scaled}
+		}
 		return []Remedy{{
 			Risk: Safe, Effect: "find out who deletes " + l.ID().String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
 		}}

@@ -106,6 +106,9 @@ func (l *Workload) Ref() string {
 	return strings.ToLower(l.resource.Kind) + "/" + l.name
 }
 
+// Leaves reports whether it is being deleted.
+func (l *Workload) Leaves() bool { return l.deleted != nil }
+
 // IsPod reports whether it is a pod that belongs to no other workload.
 func (l *Workload) IsPod() bool { return l.resource.IsPod() }
 
