@@ -376,33 +376,46 @@ func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
 		return
 	}
 	selector := []string{"webhooks", fmt.Sprint(h.Index), "namespaceSelector"}
-	w.except(c, namespace, "webhook", func(namespaces []string) Action {
+	w.except(c, string(h.Config.UID)+" "+h.Name, namespace, "webhook", func(namespaces []string) Action {
 		operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespaces(h.Whole, selector, namespaces)...)
 		return w.change(h.Config, h.Whole, operations...)
 	})
 }
 
-// except adds a namespace to those that a remedy excepts from what refuses. One command is
-// for all of them: each is made for the object as it was read, and a second would undo what
-// the first has done.
-func (w *walker) except(c *Cause, namespace, from string, action func(namespaces []string) Action) {
-	names := w.excepted[c]
-	if slices.Contains(names, namespace) || len(names) >= mostExcepted {
-		return
+// exception is a remedy that excepts namespaces from what refuses.
+type exception struct {
+	namespaces []string
+	causes     []*Cause
+}
+
+// except adds a namespace to those that a remedy excepts from the webhook or policy, which has
+// the key. One command is for all of them, whatever the causes: each is made for the object as
+// it was read, and a second would undo what the first has done.
+func (w *walker) except(c *Cause, key, namespace, from string, action func(namespaces []string) Action) {
+	e := w.excepted[key]
+	if e == nil {
+		e = &exception{}
+		w.excepted[key] = e
 	}
-	names = append(names, namespace)
-	w.excepted[c] = names
-	sorted := slices.Sorted(slices.Values(names))
+	if !slices.Contains(e.causes, c) {
+		e.causes = append(e.causes, c)
+	}
+	if !slices.Contains(e.namespaces, namespace) && len(e.namespaces) < mostExcepted {
+		e.namespaces = append(e.namespaces, namespace)
+		slices.Sort(e.namespaces)
+	}
 	const begins = "excepts the namespace"
-	effect, leaks := begins+" "+namespace, "that namespace is"
-	if len(names) > 1 {
-		effect, leaks = begins+"s "+strings.Join(sorted, ", "), "those namespaces is"
+	effect, leaks := begins+" "+e.namespaces[0], "that namespace is"
+	if len(e.namespaces) > 1 {
+		effect, leaks = begins+"s "+strings.Join(e.namespaces, ", "), "those namespaces is"
 	}
-	w.offerInstead(c, begins, Remedy{
-		Risk: Disruptive, Action: action(sorted),
-		Effect: effect + " from the " + from,
-		Leaks:  "what the " + from + " guards in " + leaks + " not guarded any more",
-	})
+	for _, c := range e.causes {
+		w.offerInstead(c, begins, Remedy{
+			Risk: Disruptive, Action: action(e.namespaces),
+			Effect: effect + " from the " + from,
+			Leaks:  "what the " + from + " guards in " + leaks + " not guarded any more",
+		})
+	}
 }
 
 // mostExcepted is the number of namespaces that a remedy excepts.
@@ -507,7 +520,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 		})
 		return
 	}
-	w.except(c, namespace, "policy", func(namespaces []string) Action {
+	w.except(c, name, namespace, "policy", func(namespaces []string) Action {
 		return w.change(at, binding, excludeNamespaces(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespaces)...)
 	})
 }

@@ -36,6 +36,12 @@ type failing struct {
 	accepted, unasked bool
 }
 
+// alike tells the causes of namespaces apart of which the same may refuse the controller, and
+// not the same is known.
+func (f *failing) alike(counts bool) string {
+	return fmt.Sprintf(" controller %t %t %t", f.accepted, f.unasked, counts)
+}
+
 func (f *failing) facts() []Evidence {
 	facts := []Evidence{f.failure.Fact(f.namespace.Identity().String())}
 	if f.accepted {
@@ -99,7 +105,8 @@ func (w *walker) policyAlone(f failing, said answer.Refusal) (c *Cause, over boo
 			}
 		}
 	}
-	c = w.shared(said.Name+" "+said.Binding+" controller", admVapDeny, at, func(c *Cause) {
+	lasts := read && w.lasts(f.failure, met...)
+	c = w.shared(said.Name+" "+said.Binding+f.alike(lasts), admVapDeny, at, func(c *Cause) {
 		c.Summary = "the policy refuses the namespace controller the deletion"
 		if f.accepted {
 			c.Summary += ", while a dry run by you passes: it asks who sends a request, or what request it is"
@@ -115,7 +122,7 @@ func (w *walker) policyAlone(f failing, said answer.Refusal) (c *Cause, over boo
 			return
 		case f.unasked:
 			c.Summary = "the policy refused the namespace controller the deletion at its last try; whether it does now was not asked"
-		case !w.lasts(f.failure, met...):
+		case !lasts:
 			c.Summary = "the policy refused the namespace controller the deletion at its last try; whether it does now is not known: the policy, its binding, the namespace or the content has been changed since, or may have been"
 		default:
 			c.Verdict = Stuck
@@ -198,14 +205,15 @@ func (w *walker) webhookAlone(f failing, said answer.Refusal) (c *Cause, over bo
 		return w.webhookFailedAlone(f, asked[0], about, said), false
 	}
 	h := asked[0]
-	c = w.shared(string(h.Config.UID)+" "+h.Name+" controller", admWebhookDeny, h.Config, func(c *Cause) {
+	long := w.failsLong(f.failure)
+	c = w.shared(string(h.Config.UID)+" "+h.Name+f.alike(long), admWebhookDeny, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf("its webhook %s refuses the namespace controller the deletion", h.Name)
 		switch {
 		case f.accepted:
 			c.Summary = fmt.Sprintf("its webhook %s refused the namespace controller the deletion at its last try, and a dry run by you passes now: %s", h.Name, ifRepaired)
 		case f.unasked:
 			c.Summary = fmt.Sprintf("its webhook %s refused the namespace controller the deletion at its last try; whether it does now was not asked", h.Name)
-		case w.failsLong(f.failure):
+		case long:
 			c.Verdict = Stuck
 		}
 		c.Evidence = append(f.facts(), w.webhookEvidence(h)...)
@@ -228,7 +236,7 @@ func (w *walker) webhookFailedAlone(f failing, h *admission.Webhook, about graph
 	if dead := s != nil && s.Dead; dead && (!f.accepted || h.JudgesUsers()) || !f.accepted && !f.unasked {
 		return w.webhookDead(about, h, s, f.failure.Fact(f.namespace.Identity().String()), said.Message)
 	}
-	c := w.shared(string(h.Config.UID)+" "+h.Name+" controller", admWebhookDead, h.Config, func(c *Cause) {
+	c := w.shared(string(h.Config.UID)+" "+h.Name+f.alike(false), admWebhookDead, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf("its webhook %s did not answer at the namespace controller's last try, and a dry run by you passes now: %s", h.Name, ifRepaired)
 		if f.unasked {
 			c.Summary = fmt.Sprintf("its webhook %s did not answer at the namespace controller's last try; whether it does now was not asked", h.Name)

@@ -154,8 +154,8 @@ type walker struct {
 	asker    *admission.Asker
 	authors  int // the objects that were read for who set a finalizer
 	tried    map[types.UID]*tries
-	// excepted are the namespaces that the remedies of a cause except.
-	excepted map[*Cause][]string
+	// excepted are the remedies that except namespaces, by what they except them from.
+	excepted map[string]*exception
 }
 
 // known is what is known of one object.
@@ -191,7 +191,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 		book:     newBook(),
 		outlived: map[string]bool{},
 		tried:    map[types.UID]*tries{},
-		excepted: map[*Cause][]string{},
+		excepted: map[string]*exception{},
 		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait, Passed: in.Passed}),
 	}
 	for _, o := range in.Outcomes {
