@@ -270,7 +270,7 @@ func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionP
 		}
 		plan.Steps[i].Server = answer
 	}
-	others := byOthers(report)
+	others := byOthers(report, j.snapshot)
 	asked := firstOfEach(others)[:min(len(others), maxOthers)]
 	plan.Afterwards = render.NewAfterwards(len(others), asked, server.AskDeletions(ctx, asked, othersTime))
 	return ctx.Err()
@@ -286,7 +286,7 @@ const (
 // byOthers returns the objects that are deleted by the namespace controller after the steps of
 // the plan. The API server deletes the instances of a CustomResourceDefinition by itself, and
 // asks no admission about them.
-func byOthers(report *gc.Report) []graph.Object {
+func byOthers(report *gc.Report, snapshot *graph.Snapshot) []graph.Object {
 	stepped, emptied := map[types.UID]bool{}, map[string]bool{}
 	for i := range report.Steps {
 		if step := &report.Steps[i]; step.Action == gc.ActionDelete {
@@ -299,8 +299,12 @@ func byOthers(report *gc.Report) []graph.Object {
 	var others []graph.Object
 	for i := range report.Outcomes {
 		o := &report.Outcomes[i]
-		if o.Object.Namespace != "" && emptied[o.Object.Namespace] && o.Result != gc.Untouched && !stepped[o.Object.UID] && !o.Object.BeingDeleted() {
-			others = append(others, o.Object)
+		if o.Object.Namespace == "" || !emptied[o.Object.Namespace] || o.Result == gc.Untouched || stepped[o.Object.UID] {
+			continue
+		}
+		// An outcome has the object as the plan leaves it.
+		if now, known := snapshot.Object(o.Object.UID); known && !now.BeingDeleted() {
+			others = append(others, now)
 		}
 	}
 	return others

@@ -120,18 +120,19 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	holds = append(holds, w.content(n)...)
 	holds = append(holds, w.versions(n, full)...)
 	holds = append(holds, w.unseen(n)...)
+	refused := w.writesRefused(n)
+	holds = append(holds, refused...)
 	untouched := len(w.untouchedIn(n.Object().Name))
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
 	over := failed && w.overtaken(failure, n.Object().Name)
-	started, hangs := len(evidence.Conditions(full)) > 0, false
+	started, hangs := len(evidence.Conditions(full)) > 0, len(refused) > 0
 	if !started && untouched > 0 && w.age(n) > namespaceBegins {
-		var refused []hold
-		refused, hangs = w.contentHangs(n)
-		holds = append(holds, refused...)
+		late, waits := w.contentHangs(n)
+		holds, hangs = append(holds, late...), hangs || waits
 	}
 	switch h := w.health(); {
-	case hangs && !h.dead():
+	case !started && hangs && !h.dead():
 	case !started && (h.dead() || w.age(n) > namespaceStart):
 		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
@@ -146,6 +147,21 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 		holds = append(holds, w.contentRefused(n, full, failure, untouched)...)
 	case len(holds) == 0 || !started:
 		holds = append(holds, w.controllerTurn(n, full, untouched))
+	}
+	return holds
+}
+
+// writesRefused are webhooks that must allow what the namespace controller writes to the
+// namespace itself, and provably cannot be reached.
+func (w *walker) writesRefused(n graph.Node) []hold {
+	var holds []hold
+	for _, part := range []string{"status", "finalize"} {
+		for h, s := range w.asker.DeadWebhooks(n, "UPDATE", part) {
+			c := w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: "the webhook is asked about updates of its " + part + ", by its rules and selectors"}, "")
+			if !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == c }) {
+				holds = append(holds, hold{because: "the namespace controller cannot update its " + part, cause: c})
+			}
+		}
 	}
 	return holds
 }

@@ -178,7 +178,8 @@ func changedAt(o *unstructured.Unstructured) (at time.Time, known bool) {
 			at = entry.Time.Time
 		}
 	}
-	return at, known || !at.IsZero() && o.GetGeneration() == 1
+	// Who made an object without a field, such as an empty ConfigMap, manages none.
+	return at, known || !at.IsZero() && o.GetGeneration() <= 1
 }
 
 // webhookAlone is a webhook that refuses the namespace controller, nil when which one is
