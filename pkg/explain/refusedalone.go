@@ -91,7 +91,7 @@ func (w *walker) policyAlone(f failing, said answer.Refusal) (c *Cause, over boo
 		return nil, true
 	case read:
 		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
-		asked := w.askedAbout(f.namespace, func(m graph.Node) bool { return w.asker.PolicyAsked(policy, binding, "DELETE", m) })
+		asked := w.askedAbout(f.namespace, w.asker.PolicyAsked(policy, binding, "DELETE"))
 		if len(asked) == 0 {
 			return nil, true
 		}

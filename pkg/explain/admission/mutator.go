@@ -59,34 +59,35 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 // policyMatches reports whether a mutating policy may apply to updates of the
 // object.
 func (a *Asker) policyMatches(policy *unstructured.Unstructured, n graph.Node) bool {
-	return a.constrained(policy, "matchConstraints", "UPDATE", n)
+	return a.constrained(policy, "matchConstraints", "UPDATE")(n)
 }
 
-// PolicyAsked reports whether a policy may be asked by its binding about an operation on the
-// object, as far as their rules and selectors tell.
-func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operation string, n graph.Node) bool {
-	return a.constrained(policy, "matchConstraints", operation, n) && a.constrained(binding, "matchResources", operation, n)
+// PolicyAsked returns what reports whether a policy may be asked by its binding about an
+// operation on an object, as far as their rules and selectors tell.
+func (a *Asker) PolicyAsked(policy, binding *unstructured.Unstructured, operation string) func(graph.Node) bool {
+	byPolicy, byBinding := a.constrained(policy, "matchConstraints", operation), a.constrained(binding, "matchResources", operation)
+	return func(n graph.Node) bool { return byPolicy(n) && byBinding(n) }
 }
 
-// constrained reports whether the match criteria in a field of the spec are met; without
-// rules all operations on all types meet them.
-func (a *Asker) constrained(o *unstructured.Unstructured, field, operation string, n graph.Node) bool {
+// constrained returns what reports whether an operation on an object meets the match criteria
+// in a field of the spec. A binding without criteria or rules is met by all.
+func (a *Asker) constrained(o *unstructured.Unstructured, field, operation string) func(graph.Node) bool {
 	var m struct {
 		ResourceRules     []admissionRule       `json:"resourceRules"`
 		NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector"`
 		ObjectSelector    *metav1.LabelSelector `json:"objectSelector"`
 	}
 	criteria, found, _ := unstructured.NestedMap(o.Object, "spec", field)
-	if !found {
-		return field == "matchResources"
+	ofBinding := field == "matchResources"
+	if !found || !evidence.Decode(&unstructured.Unstructured{Object: criteria}, &m) {
+		return func(graph.Node) bool { return ofBinding }
 	}
-	if !evidence.Decode(&unstructured.Unstructured{Object: criteria}, &m) {
-		return false
-	}
-	if len(m.ResourceRules) == 0 && field == "matchResources" {
+	if len(m.ResourceRules) == 0 && ofBinding {
 		m.ResourceRules = []admissionRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Operations: []string{"*"}}}
 	}
 	h := &Webhook{Spec: Spec{Rules: m.ResourceRules, NamespaceSelector: m.NamespaceSelector, ObjectSelector: m.ObjectSelector}}
-	matches, _ := a.Matches(h, operation, "", n)
-	return matches
+	return func(n graph.Node) bool {
+		matches, _ := a.Matches(h, operation, "", n)
+		return matches
+	}
 }
