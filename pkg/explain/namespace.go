@@ -120,13 +120,15 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	holds = append(holds, w.content(n)...)
 	holds = append(holds, w.versions(n, full)...)
 	holds = append(holds, w.unseen(n)...)
-	refused := w.writesRefused(n)
-	holds = append(holds, refused...)
 	untouched := len(w.untouchedIn(n.Object().Name))
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
 	over := failed && w.overtaken(failure, n.Object().Name)
-	started, hangs := len(evidence.Conditions(full)) > 0, len(refused) > 0
+	started, hangs := len(evidence.Conditions(full)) > 0, false
+	if (!started || len(holds) == 0) && w.age(n) > namespaceBegins {
+		refused := w.writesRefused(n)
+		holds, hangs = append(holds, refused...), len(refused) > 0
+	}
 	if !started && untouched > 0 && w.age(n) > namespaceBegins {
 		late, waits := w.contentHangs(n)
 		holds, hangs = append(holds, late...), hangs || waits
