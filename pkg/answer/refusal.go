@@ -11,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Kind says what the API server answers to a write.
@@ -110,28 +111,16 @@ func ToWrite(err error) Refusal {
 		return Refusal{}
 	}
 	r := Refusal{Kind: NoAnswer, Message: err.Error()}
-	first := func(pattern *regexp.Regexp) bool {
-		match := pattern.FindStringSubmatch(r.Message)
-		if len(match) > 1 {
-			r.Name = match[1]
-		}
-		if len(match) > 2 {
-			r.Binding = match[2]
-		}
-		return match != nil
-	}
+	unasked, refusers := withoutDryRun.FindStringSubmatch(r.Message), Named(r.Message)
 	switch {
 	case errors.Is(err, ErrKept):
 		r.Kind = KeepsFinalizer
 	case errors.Is(err, ErrAdds):
 		r.Kind = AddsFinalizer
-	case first(withoutDryRun):
-	case first(failedWebhook):
-		r.Kind = WebhookFailed
-	case first(deniedByWebhook):
-		r.Kind = WebhookDenied
-	case first(deniedByPolicy):
-		r.Kind = PolicyDenied
+	case unasked != nil:
+		r.Name = unasked[1]
+	case len(refusers) > 0:
+		r = refusers[0]
 	case IsConversionFailure(r.Message):
 		r.Kind = ConversionFailed
 	case notPermitted.MatchString(r.Message), apierrors.IsUnauthorized(err):
@@ -155,9 +144,9 @@ func ToWrite(err error) Refusal {
 	return r
 }
 
-// Named returns what the words of a controller say of who refused its writes: webhooks that
-// could not be called, webhooks and policies that said no, each once. A condition may have the
-// answers to several requests.
+// Named returns who refused writes by the words of the API server: webhooks that could not be
+// called, then webhooks and then policies that said no, each once. The condition of a controller
+// may have the answers to several requests.
 func Named(words string) []Refusal {
 	var all []Refusal
 	for _, p := range []struct {
@@ -175,6 +164,26 @@ func Named(words string) []Refusal {
 		}
 	}
 	return all
+}
+
+// Right is what somebody may do with a type.
+type Right struct {
+	User, Verb string
+	Resource   schema.GroupResource
+}
+
+// lacking are the words of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters,
+// forbiddenMessage.
+var lacking = regexp.MustCompile(`User "([^"]+)" cannot (\w+) resource "([^"/]+)" in API group "([^"]*)"`)
+
+// Lacking returns the right that somebody has not by the words of the API server, if they are
+// about one.
+func Lacking(words string) (Right, bool) {
+	match := lacking.FindStringSubmatch(words)
+	if match == nil {
+		return Right{}, false
+	}
+	return Right{match[1], match[2], schema.GroupResource{Group: match[4], Resource: match[3]}}, true
 }
 
 // IsConversionFailure reports whether words of the API server say that a conversion

@@ -271,7 +271,8 @@ func (d *deletion) askServer(ctx context.Context, j *job, plan *render.DeletionP
 		plan.Steps[i].Server = answer
 	}
 	others := byOthers(report, j.snapshot)
-	asked := firstOfEach(others)[:min(len(others), maxOthers)]
+	others = graph.FirstOfEach(others, func(o graph.Object) typeWithin { return typeWithin{o.Resource.GroupVersionResource, o.Namespace} })
+	asked := others[:min(len(others), maxOthers)]
 	plan.Afterwards = render.NewAfterwards(len(others), asked, server.AskDeletions(ctx, asked, othersTime))
 	return ctx.Err()
 }
@@ -310,24 +311,10 @@ func byOthers(report *gc.Report, snapshot *graph.Snapshot) []graph.Object {
 	return others
 }
 
-// firstOfEach puts the first object of each type in each namespace before the others: what
-// refuses one mostly refuses those of its type.
-func firstOfEach(objects []graph.Object) []graph.Object {
-	type kind struct {
-		resource  schema.GroupVersionResource
-		namespace string
-	}
-	seen := map[kind]bool{}
-	var firsts, others []graph.Object
-	for _, o := range objects {
-		if k := (kind{o.Resource.GroupVersionResource, o.Namespace}); !seen[k] {
-			seen[k] = true
-			firsts = append(firsts, o)
-		} else {
-			others = append(others, o)
-		}
-	}
-	return append(firsts, others...)
+// typeWithin is a type in a namespace: what refuses one object mostly refuses those like it.
+type typeWithin struct {
+	resource  schema.GroupVersionResource
+	namespace string
 }
 
 // deletionAnswer is the preview of a job, or what a run of it did.

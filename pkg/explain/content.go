@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -40,12 +41,13 @@ type tries struct {
 func (w *walker) tryContent(n graph.Node, most int) iter.Seq2[graph.Node, admission.Reply] {
 	t := w.tried[n.UID()]
 	if t == nil {
-		t = &tries{content: firstOfEach(w.untouchedIn(n.Object().Name))}
+		t = &tries{content: graph.FirstOfEach(w.untouchedIn(n.Object().Name), func(m graph.Node) schema.GroupVersionResource { return m.Resource().GroupVersionResource })}
 		w.tried[n.UID()] = t
 	}
+	asked := t.content[:min(len(t.content), most)]
 	return func(yield func(graph.Node, admission.Reply) bool) {
-		defer w.asker.ExpectDelete(t.content[len(t.replies):])()
-		for i, m := range t.content[:min(len(t.content), most)] {
+		defer w.asker.ExpectDelete(asked[min(len(t.replies), len(asked)):])()
+		for i, m := range asked {
 			if i == len(t.replies) {
 				t.replies = append(t.replies, w.asker.TryDelete(m, ""))
 			}
@@ -54,21 +56,6 @@ func (w *walker) tryContent(n graph.Node, most int) iter.Seq2[graph.Node, admiss
 			}
 		}
 	}
-}
-
-// firstOfEach puts the first object of each type before the others.
-func firstOfEach(nodes []graph.Node) []graph.Node {
-	var firsts, others []graph.Node
-	seen := map[*graph.Resource]bool{}
-	for _, n := range nodes {
-		if seen[n.Object().Resource] {
-			others = append(others, n)
-			continue
-		}
-		seen[n.Object().Resource] = true
-		firsts = append(firsts, n)
-	}
-	return append(firsts, others...)
 }
 
 // emptiable reports whether the API server accepts what the namespace controller does with what
@@ -88,22 +75,19 @@ func (w *walker) emptiable(n graph.Node) bool {
 // delays it; hangs says that it takes so long that the namespace controller may be
 // waiting: it says nothing before it has tried all types.
 func (w *walker) contentHangs(n graph.Node) (holds []hold, hangs bool) {
-	roots, _ := w.contentRoots(n, firstProbes)
-	for _, r := range w.tryContent(n, firstProbes) {
-		hangs = hangs || r.Slow()
-	}
+	roots, stands := w.contentRoots(n, firstProbes)
 	for _, c := range roots {
 		holds = append(holds, hold{symptom: nsContentFailure, because: "the namespace controller has not deleted its content", cause: c})
 	}
-	return holds, hangs && len(roots) > 0
+	return holds, stands.slow && len(roots) > 0
 }
 
 // standing is how the deletion of a namespace's content stands by dry runs: how many got an
 // answer, were accepted, and were about what is gone by now; unsent: some were not sent, since
-// too much was asked already.
+// too much was asked already; slow: an answer took long.
 type standing struct {
 	asked, accepted, gone int
-	unsent                bool
+	unsent, slow          bool
 }
 
 // contentRoots returns what is in the way of the deletion of a namespace's content.
@@ -117,6 +101,7 @@ func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands st
 		case r.Kind == answer.Accepted:
 			stands.accepted++
 		}
+		stands.slow = stands.slow || r.Slow()
 		if !r.Unsent && !r.NoRight {
 			stands.asked++
 		}

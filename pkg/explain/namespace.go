@@ -171,6 +171,15 @@ func (w *walker) writesRefused(n graph.Node) []hold {
 // untouchedIn returns the content of a namespace whose turn it is and that is
 // not being deleted: while there are pods, the pods, where these come first for certain.
 func (w *walker) untouchedIn(namespace string) []graph.Node {
+	nodes, known := w.undeleted[namespace]
+	if !known {
+		nodes = w.findUntouched(namespace)
+		w.undeleted[namespace] = nodes
+	}
+	return nodes
+}
+
+func (w *walker) findUntouched(namespace string) []graph.Node {
 	var untouched, untouchedPods []graph.Node
 	anyPod := false
 	for _, m := range w.evidence.In(namespace) {

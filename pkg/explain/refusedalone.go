@@ -4,13 +4,11 @@ package explain
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -249,36 +247,31 @@ func (w *walker) webhookFailedAlone(f failing, h *admission.Webhook, about graph
 	return c
 }
 
-// forbidden are words of the API server about a right that somebody has not
-// (k8s.io/apiserver/pkg/endpoints/handlers/responsewriters, forbiddenMessage).
-var forbidden = regexp.MustCompile(`User "([^"]+)" cannot (\w+) resource "([^"/]+)" in API group "([^"]*)"`)
-
 // withoutRight is a namespace controller that has not the rights which it needs. mentioned says
 // that the words are about a right, has that it has that now.
 func (w *walker) withoutRight(f failing) (holds []hold, mentioned, has bool) {
-	words := forbidden.FindStringSubmatch(f.failure.Message)
-	if words == nil {
+	right, mentioned := answer.Lacking(f.failure.Message)
+	if !mentioned {
 		return nil, false, false
 	}
 	n := f.namespace
-	user, verb, resource := words[1], words[2], schema.GroupResource{Group: words[4], Resource: words[3]}
-	may, unread := w.finder.UserMay(user, verb, resource, n.Object().Name)
+	may, unread := w.finder.UserMay(right, n.Object().Name)
 	if may {
 		return nil, true, true
 	}
 	const because = "the namespace controller has not the rights that it needs"
 	return []hold{{because: because, cause: w.cause(nsContentFailure, n.Identity(), "rights", func(c *Cause) {
-		c.Summary = fmt.Sprintf("the namespace controller may not %s %s: %s lacks that right", verb, resource, user)
+		c.Summary = fmt.Sprintf("the namespace controller may not %s %s: %s lacks that right", right.Verb, right.Resource, right.User)
 		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
 		if len(unread) > 0 {
 			c.Summary += " as of the controller's last try"
 		} else {
 			c.Verdict = Stuck
-			c.Evidence = append(c.Evidence, Evidence{Source: "RBAC", Value: fmt.Sprintf("no binding gives %s %s of %s", user, verb, resource)})
+			c.Evidence = append(c.Evidence, Evidence{Source: "RBAC", Value: fmt.Sprintf("no binding gives %s %s of %s", right.User, right.Verb, right.Resource)})
 		}
 		c.Remedies = []Remedy{{
 			Risk:   Safe,
-			Action: shows("%s auth can-i %s %s --as=%s -n %s", w.Kubectl, verb, shell.Quote(resource.String()), shell.Quote(user), shell.Quote(n.Object().Name)),
+			Action: shows("%s auth can-i %s %s --as=%s -n %s", w.Kubectl, right.Verb, shell.Quote(right.Resource.String()), shell.Quote(right.User), shell.Quote(n.Object().Name)),
 			Effect: "asks the API server for the same; then give the controller its ClusterRole back, system:controller:namespace-controller, with its binding: kube-apiserver makes both anew when it starts",
 		}}
 	})}}, true, false

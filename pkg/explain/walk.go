@@ -154,6 +154,8 @@ type walker struct {
 	asker    *admission.Asker
 	authors  int // the objects that were read for who set a finalizer
 	tried    map[types.UID]*tries
+	// undeleted is what untouchedIn has found, by namespace.
+	undeleted map[string][]graph.Node
 	// excepted are the remedies that except namespaces, by what they except them from.
 	excepted map[string]*exception
 }
@@ -188,11 +190,12 @@ func (s *step) chain() []Link {
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
-		book:     newBook(),
-		outlived: map[string]bool{},
-		tried:    map[types.UID]*tries{},
-		excepted: map[string]*exception{},
-		evidence: evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait, Passed: in.Passed}),
+		book:      newBook(),
+		outlived:  map[string]bool{},
+		tried:     map[types.UID]*tries{},
+		undeleted: map[string][]graph.Node{},
+		excepted:  map[string]*exception{},
+		evidence:  evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait, Passed: in.Passed}),
 	}
 	for _, o := range in.Outcomes {
 		w.result[o.Object.UID] = o

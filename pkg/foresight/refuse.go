@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -26,13 +27,14 @@ type refusal struct {
 // other, and what answers is among them.
 func (l *looker) refusals() map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
+	definitions := l.definitions()
 	for _, h := range l.now.asker.Webhooks() {
 		if !h.FailsClosed() || !h.Asked("DELETE") {
 			continue
 		}
 		for uid := range l.going {
 			n, ok := l.node(uid)
-			if !ok || n.BeingDeleted() || l.definitionGoes(n) {
+			if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] {
 				continue
 			}
 			if r := l.refusal(h, n); r.outlook > refused[uid].outlook {
@@ -43,12 +45,16 @@ func (l *looker) refusals() map[types.UID]refusal {
 	return refused
 }
 
-// definitionGoes reports whether the definition of an object's type goes: then the API server
-// deletes the object by itself, and asks no admission
-// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
-func (l *looker) definitionGoes(n graph.Node) bool {
-	definitions := l.now.evidence.Named(evidence.CRDs.GroupResource(), "", n.Resource().GroupResource().String())
-	return slices.ContainsFunc(definitions, func(d graph.Node) bool { return l.going[d.UID()] })
+// definitions are the types whose definitions go: then the API server deletes their objects by
+// itself, and asks no admission (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
+func (l *looker) definitions() map[schema.GroupResource]bool {
+	types := map[schema.GroupResource]bool{}
+	for uid := range l.going {
+		if n, ok := l.node(uid); ok && n.Resource().IsCRD() {
+			types[schema.ParseGroupResource(n.Name())] = true
+		}
+	}
+	return types
 }
 
 // refusal is what one webhook means for the deletion of an object.

@@ -112,3 +112,19 @@ func (s *Snapshot) compareOnShelf(x, y handle) int {
 		cmp.Compare(a.resource(i).Version, b.resource(j).Version),
 	)
 }
+
+// FirstOfEach returns the items with the first of each kind before all others, each in their
+// order.
+func FirstOfEach[T any, K comparable](items []T, kind func(T) K) []T {
+	seen := map[K]bool{}
+	var firsts, others []T
+	for _, item := range items {
+		if k := kind(item); !seen[k] {
+			seen[k] = true
+			firsts = append(firsts, item)
+		} else {
+			others = append(others, item)
+		}
+	}
+	return append(firsts, others...)
+}

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // Of causes that differ in nothing but their objects a text explains five and names the
@@ -33,12 +31,7 @@ func TestFold(t *testing.T) {
 		report.Causes = append(report.Causes, c)
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}})
 	}
-	var out strings.Builder
-	text := render.StuckText{Now: time.Now()}
-	if err := text.Write(&out, report); err != nil {
-		t.Fatal(err)
-	}
-	got := out.String()
+	got := stuckText(t, report)
 	for i := range 9 {
 		title := fmt.Sprintf("Service/shop/web-%d [svc-lb]", i)
 		if is, want := strings.Contains(got, title), i < 5 || i == 7; is != want {

@@ -18,6 +18,17 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
+// stuckText returns a report as text.
+func stuckText(t *testing.T, report *explain.Report) string {
+	t.Helper()
+	var out strings.Builder
+	text := render.StuckText{Now: time.Now()}
+	if err := text.Write(&out, report); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
 // TestStuckTextEscapes lets everything that comes from a cluster try to drive
 // the terminal.
 func TestStuckTextEscapes(t *testing.T) {
@@ -61,17 +72,13 @@ func TestStuckTextOfMany(t *testing.T) {
 		report.Causes = append(report.Causes, c)
 		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}})
 	}
-	var out strings.Builder
-	text := render.StuckText{Now: time.Now()}
-	if err := text.Write(&out, report); err != nil {
-		t.Fatal(err)
+	out := stuckText(t, report)
+	whole := strings.Count(out, "takes it off")
+	if !strings.Contains(out, fmt.Sprintf("\n%d more, a line each; -o json explains them:\n%d. Stuck: /o%d [fin-absent]: nothing serves f", many-whole, whole+1, whole)) {
+		t.Errorf("the first %d are whole:\n%s", whole, out)
 	}
-	whole := strings.Count(out.String(), "takes it off")
-	if !strings.Contains(out.String(), fmt.Sprintf("\n%d more, a line each; -o json explains them:\n%d. Stuck: /o%d [fin-absent]: nothing serves f", many-whole, whole+1, whole)) {
-		t.Errorf("the first %d are whole:\n%s", whole, out.String())
-	}
-	if named := strings.Count(out.String(), "nothing serves"); named != many || strings.Count(out.String(), "\n") > 3*many {
-		t.Errorf("%d of %d causes are named:\n%s", named, many, out.String())
+	if named := strings.Count(out, "nothing serves"); named != many || strings.Count(out, "\n") > 3*many {
+		t.Errorf("%d of %d causes are named:\n%s", named, many, out)
 	}
 }
 
@@ -146,11 +153,7 @@ func TestStuckTextRemedies(t *testing.T) {
 		},
 	}
 	o := explain.Explanation{Object: id, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}}
-	var out strings.Builder
-	text := render.StuckText{Now: time.Now()}
-	if err := text.Write(&out, &explain.Report{Objects: []explain.Explanation{o}, Causes: []*explain.Cause{c}}); err != nil {
-		t.Fatal(err)
-	}
+	out := stuckText(t, &explain.Report{Objects: []explain.Explanation{o}, Causes: []*explain.Cause{c}})
 	want := `  what to do:
     [safe] install it
     [dangerous] takes it off
@@ -160,7 +163,7 @@ func TestStuckTextRemedies(t *testing.T) {
     [dangerous] takes it off
       patch w3
 `
-	if _, got, _ := strings.Cut(out.String(), "  what to do:\n"); "  what to do:\n"+got != want {
-		t.Errorf("got:\n%s\nwant:\n%s", &out, want)
+	if _, got, _ := strings.Cut(out, "  what to do:\n"); "  what to do:\n"+got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out, want)
 	}
 }

@@ -154,25 +154,24 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 		return kind.common[known-1]
 	}
 	none := Reply{Refusal: answer.Refusal{Kind: answer.NoAnswer}, Write: what, Subresource: subresource, About: id}
+	unsent := none
+	unsent.Unsent = true
 	if late, waits := a.waitsToo(none, n); waits {
 		if late.Kind == answer.WebhookFailed {
 			return late.Reply
 		}
 		a.noteProbe("slow "+late.by.Name, fmt.Sprintf("whether more writes would be accepted: the webhook %s takes %s each time", late.by.Name, late.Took.Round(time.Second)))
-		none.Unsent = true
-		return none
+		return unsent
 	}
 	switch {
 	case a.prober == nil || !a.local(resource.GroupVersion()):
 		return none
 	case a.probed.sent.Load() >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
 		a.noteProbe("the limit", "whether more writes would be accepted: too many were asked about")
-		none.Unsent = true
-		return none
+		return unsent
 	case kind.sent >= maxOfAKind:
 		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of more %s would be accepted: %d were asked about", what, resource.GroupResource(), maxOfAKind))
-		none.Unsent = true
-		return none
+		return unsent
 	}
 	a.probed.sent.Add(1)
 	start := time.Now()

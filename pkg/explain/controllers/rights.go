@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 )
 
@@ -220,16 +221,16 @@ func (r *rights) grantsOf(a Account) []*grant {
 	return all
 }
 
-// UserMay reports whether RBAC gives a user a right on a type in a namespace, with what
-// could not be read of RBAC.
-func (f *Finder) UserMay(user, verb string, resource schema.GroupResource, namespace string) (may bool, unread []string) {
+// UserMay reports whether RBAC gives a user a right in a namespace, with what could not be
+// read of RBAC.
+func (f *Finder) UserMay(right answer.Right, namespace string) (may bool, unread []string) {
 	r := f.rights()
-	grants := append(slices.Clone(r.of["User "+user]), r.of["Group system:authenticated"]...)
-	if parts := strings.Split(user, ":"); len(parts) == 4 && strings.HasPrefix(user, "system:serviceaccount:") {
+	grants := append(slices.Clone(r.of["User "+right.User]), r.of["Group system:authenticated"]...)
+	if parts := strings.Split(right.User, ":"); len(parts) == 4 && strings.HasPrefix(right.User, "system:serviceaccount:") {
 		grants = r.grantsOf(Account{parts[2], parts[3]})
 	}
 	return slices.ContainsFunc(grants, func(g *grant) bool {
-		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 && g.covers(resource) && g.allows(verb)
+		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 && g.covers(right.Resource) && g.allows(right.Verb)
 	}), r.unread
 }
 
