@@ -11,14 +11,15 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 )
 
 func main() { os.Exit(run()) }
 
 func run() int {
-	garbage.CollectLate()
+	process.CollectLate()
+	process.OneProcessor()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return cmd.Run(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
@@ -69,7 +69,7 @@ func (g *globals) connectWith(ctx context.Context, config *rest.Config, pageSize
 
 // connectToWrite is connect for the commands that change something.
 func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session, error) {
-	garbage.CollectSoon() // a plan, and workloads, are kept beside the graph
+	process.CollectSoon() // a plan, and workloads, are kept beside the graph
 	s, err := g.connect(ctx, pageSize)
 	if err != nil || s.files != nil {
 		return s, err

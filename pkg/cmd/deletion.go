@@ -22,7 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -123,7 +123,7 @@ type job struct {
 
 // execute previews a job, and unless it is a dry run asks and does it.
 func (d *deletion) execute(ctx context.Context, j *job) error {
-	defer garbage.CollectOften()() // a plan of much is kept until the end, and as much again beside it would be too much
+	defer process.CollectOften()() // a plan of much is kept until the end, and as much again beside it would be too much
 	p, sight, err := d.preview(ctx, j)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -350,7 +350,7 @@ type treeAnswer struct {
 
 // print writes the answer in the format asked for.
 func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel graph.Selection) error {
-	defer garbage.CollectOften()() // lines are made and thrown away
+	defer process.CollectOften()() // lines are made and thrown away
 	return o.output.print(o.globals, &treeAnswer{ctx, s, g, sel, sel.Forest()})
 }
 

@@ -29,7 +29,6 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Setenv("BENCH_MAIN", "yes")
-	launcher = self
 	return &bench{dir: t.TempDir(), self: self, rounds: 2}
 }
 
@@ -88,6 +87,24 @@ func TestProfile(t *testing.T) {
 	for _, name := range []string{"cpu.pprof", "mem.pprof"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Each command of the page about snapshots is run and has a line.
+func TestOffline(t *testing.T) {
+	t.Setenv("BENCH_MAIN", "yes")
+	plugin := filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(plugin, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := offline(t.Context(), []string{"-objects", "20", "-rounds", "1", "-plugin", plugin}, &out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\n10 objects\n", "\n20 objects\n", "| `snapshot -o FILE` | 0.", "| `check -A --from FILE` | 0."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &out)
 		}
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/pager"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -102,7 +102,8 @@ func (t withoutVersion) RoundTrip(request *http.Request) (*http.Response, error)
 // graphClient reads everything, builds and classifies the graph, and checks it:
 // what every command of the plugin does with a whole cluster, and check.
 func graphClient(ctx context.Context, args []string) error {
-	garbage.CollectLate()
+	process.CollectLate()
+	process.OneProcessor()
 	f, config, err := parseClientFlags("graph", args)
 	if err != nil {
 		return err

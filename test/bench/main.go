@@ -23,7 +23,7 @@ import (
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"run":      run,
 	"profile":  profile,
-	"offline":  offline,
+	"offline":  func(ctx context.Context, args []string) error { return offline(ctx, args, os.Stdout) },
 	"load":     load,
 	"serve":    serve,
 	"graph":    graphClient,

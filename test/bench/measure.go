@@ -105,6 +105,10 @@ func measure(ctx context.Context, rounds int, contenders ...contender) (map[stri
 
 // run runs the command once.
 func (c *contender) run(ctx context.Context) (Sample, error) {
+	launcher, err := os.Executable()
+	if err != nil {
+		return Sample{}, err
+	}
 	told, tells, err := os.Pipe()
 	if err != nil {
 		return Sample{}, err
@@ -134,9 +138,6 @@ func (c *contender) run(ctx context.Context) (Sample, error) {
 	}
 	return l.Sample, json.Unmarshal(out.Bytes(), &l.Answer)
 }
-
-// launcher is the path of this program, once it is built.
-var launcher string
 
 // launched is what launch tells.
 type launched struct {

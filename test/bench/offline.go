@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,8 +17,8 @@ import (
 const few = 10
 
 // offline measures the writing of a snapshot of a made-up cluster, and the same check of
-// the cluster and of the file. It prints what docs/snapshot.md has.
-func offline(ctx context.Context, args []string) (err error) {
+// the cluster and of the file. It writes what docs/snapshot.md has.
+func offline(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("offline", flag.ContinueOnError)
 	objects := flags.Int("objects", 200_000, "the size of the cluster")
 	rounds := flags.Int("rounds", 5, "how often each thing is measured")
@@ -34,7 +35,7 @@ func offline(ctx context.Context, args []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	for _, n := range []int{few, *objects} {
-		if err := b.offlineOf(ctx, n, *rounds); err != nil {
+		if err := b.offlineOf(ctx, n, *rounds, out); err != nil {
 			return err
 		}
 	}
@@ -42,7 +43,7 @@ func offline(ctx context.Context, args []string) (err error) {
 }
 
 // offlineOf measures one size.
-func (b *bench) offlineOf(ctx context.Context, n, rounds int) error {
+func (b *bench) offlineOf(ctx context.Context, n, rounds int, out io.Writer) error {
 	kubeconfig, stop, err := b.serve(ctx, n)
 	if err != nil {
 		return err
@@ -59,10 +60,11 @@ func (b *bench) offlineOf(ctx context.Context, n, rounds int) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\n%d objects\n\n| | s | CPU s | MB |\n|---|---|---|---|\n", n)
+	table := fmt.Sprintf("\n%d objects\n\n| | s | CPU s | MB |\n|---|---|---|---|\n", n)
 	for _, c := range contenders {
 		s := results[c.name]
-		fmt.Printf("| `%s` | %s | %s | %s |\n", c.name, s.wall(), s.cpu(), s.rss())
+		table += fmt.Sprintf("| `%s` | %s | %s | %s |\n", c.name, s.wall(), s.cpu(), s.rss())
 	}
-	return nil
+	_, err = io.WriteString(out, table)
+	return err
 }

@@ -108,7 +108,6 @@ func (b *bench) build(ctx context.Context) error {
 			return fmt.Errorf("building %s: %w", pkg, err)
 		}
 	}
-	launcher = b.self
 	return nil
 }
 

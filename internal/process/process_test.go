@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package garbage_test
+package process_test
 
 import (
 	"runtime"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/garbage"
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 func percent() int {
@@ -33,7 +33,7 @@ func becomes(t *testing.T, want int) {
 func TestFirstCollectionIsLate(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	garbage.CollectLate()
+	process.CollectLate()
 	if got := percent(); got <= 100 {
 		t.Errorf("before the first collection: %d %%", got)
 	}
@@ -44,8 +44,8 @@ func TestFirstCollectionIsLate(t *testing.T) {
 func TestOften(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	garbage.CollectLate()
-	end := garbage.CollectOften()
+	process.CollectLate()
+	end := process.CollectOften()
 	if got := percent(); got >= 100 {
 		t.Fatalf("while much is thrown away: %d %%", got)
 	}
@@ -68,15 +68,15 @@ func TestOften(t *testing.T) {
 func TestSoonAfterTheFirst(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
-	garbage.CollectLate()
-	garbage.CollectSoon()
+	process.CollectLate()
+	process.CollectSoon()
 	if got := percent(); got <= 100 {
 		t.Errorf("before the first collection: %d %%", got)
 	}
 	becomes(t, 50)
-	end := garbage.CollectOften()
+	end := process.CollectOften()
 	often := percent()
-	if garbage.CollectSoon(); percent() != often || often >= 50 {
+	if process.CollectSoon(); percent() != often || often >= 50 {
 		t.Errorf("while much is thrown away: %d %%, then %d", often, percent())
 	}
 	end()
@@ -84,7 +84,7 @@ func TestSoonAfterTheFirst(t *testing.T) {
 		t.Errorf("after that: %d %%", got)
 	}
 	debug.SetGCPercent(100)
-	if garbage.CollectSoon(); percent() != 50 {
+	if process.CollectSoon(); percent() != 50 {
 		t.Errorf("after the first collection: %d %%", percent())
 	}
 }
@@ -92,10 +92,22 @@ func TestSoonAfterTheFirst(t *testing.T) {
 func TestUserDecides(t *testing.T) {
 	t.Setenv("GOGC", "70")
 	defer debug.SetGCPercent(debug.SetGCPercent(70))
-	garbage.CollectLate()
-	garbage.CollectSoon()
-	defer garbage.CollectOften()()
+	process.CollectLate()
+	process.CollectSoon()
+	defer process.CollectOften()()
 	if got := percent(); got != 70 {
 		t.Errorf("GOGC=70 became %d", got)
+	}
+}
+
+func TestOneProcessor(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	t.Setenv("GOMAXPROCS", "2")
+	if process.OneProcessor(); runtime.GOMAXPROCS(0) != 2 {
+		t.Error("what the user has set does not count")
+	}
+	t.Setenv("GOMAXPROCS", "")
+	if process.OneProcessor(); runtime.GOMAXPROCS(0) != 1 {
+		t.Errorf("%d processors", runtime.GOMAXPROCS(0))
 	}
 }
