@@ -99,11 +99,7 @@ func (f *Finding) Message() string { return strings.Join(f.Sentences, "; ") }
 // graph.
 func Check(g *graph.Graph, o Options) *Report {
 	c := &checker{Options: o, graph: g, report: &Report{}}
-	for n := range g.Nodes() {
-		if c.selected(n) {
-			c.report.Objects++
-		}
-	}
+	c.report.Objects = c.count()
 	for n := range g.Doubtful() {
 		if c.selected(n) {
 			c.object(n)
@@ -131,6 +127,20 @@ type checker struct {
 	// namesakes are the findings of UIDMismatch whose remedy needs the UID of
 	// the object that has the owner's name.
 	namesakes []namesake
+}
+
+// count returns how many objects are selected.
+func (c *checker) count() int {
+	if c.Select == nil {
+		return c.graph.Snapshot().Len()
+	}
+	count := 0
+	for n := range c.graph.Nodes() {
+		if c.selected(n) {
+			count++
+		}
+	}
+	return count
 }
 
 func (c *checker) selected(n graph.Node) bool {

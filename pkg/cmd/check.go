@@ -452,7 +452,7 @@ func (o *checkOptions) scope(s *session, named []graph.Object) cluster.Scope {
 	return scope
 }
 
-// selected tells which objects are checked. Types that the garbage collector
+// selected tells which objects are checked, nil for all. Types that the garbage collector
 // does not handle are not among them, unless they were named.
 func (o *checkOptions) selected(s *session, g *graph.Graph, named []graph.Object) func(graph.Node) bool {
 	if o.given() {
@@ -466,6 +466,9 @@ func (o *checkOptions) selected(s *session, g *graph.Graph, named []graph.Object
 	}
 	handled := handledBy(s.reader.Resources())
 	selector, _ := labels.Parse(o.selector) // was validated
+	if o.allNamespaces && selector.Empty() && g.Snapshot().Only(handled) {
+		return nil // all of them
+	}
 	return func(n graph.Node) bool {
 		return (o.allNamespaces || n.Namespace() == s.namespace) && handled(n.Resource()) &&
 			(selector.Empty() || selector.Matches(labels.Set(n.Object().Labels)))

@@ -42,21 +42,27 @@ type Selection struct {
 // depth; a negative depth is no limit.
 func SelectDependents(depth int, named ...Node) Selection {
 	sel := Selection{Nodes: NewSet(named...), Named: named}
-	level := named
+	if len(named) == 0 {
+		return sel
+	}
+	g, level, below := named[0].graph, make([]int32, len(named)), []int32(nil)
+	for i, n := range named {
+		level[i] = n.index
+	}
 	for d := 0; len(level) > 0; d++ {
-		var below []Node
-		for _, n := range level {
+		below = below[:0]
+		for _, owner := range level {
 			if depth >= 0 && d >= depth {
-				sel.Cut.Add(n)
+				sel.Cut.Add(Node{g, owner})
 				continue
 			}
-			for _, i := range n.graph.dependentsOf(n.index) {
-				if dependent := (Node{n.graph, i}); sel.Nodes.Add(dependent) {
-					below = append(below, dependent)
+			for _, i := range g.dependentsOf(owner) {
+				if sel.Nodes.Add(Node{g, i}) {
+					below = append(below, i)
 				}
 			}
 		}
-		level = below
+		level, below = below, level
 	}
 	return sel
 }
@@ -115,7 +121,7 @@ func (sel Selection) Forest() Forest {
 	p := newPlanter(sel)
 	var roots []Node
 	for n := range sel.Nodes.All() {
-		if p.primary[n.index] == nobody && p.place(n) {
+		if p.under[n.index] == nobody && p.place(n) {
 			roots = append(roots, n)
 		}
 	}
@@ -276,12 +282,12 @@ func (sel Selection) cycles() [][]Node {
 type planter struct {
 	sel   Selection
 	graph *Graph // nil for an empty selection
-	// primary is the owner that a node is to be shown under, under the one that
-	// it is; nobody where there is none.
-	primary, under []int32
-	placed         []bool
-	left           int     // nodes that are not placed
-	queue          []int32 // of place
+	// under is the owner that a node is to be shown under, and once the node is placed the one
+	// that it is; nobody where there is none.
+	under  []int32
+	placed []bool
+	left   int     // nodes that are not placed
+	queue  []int32 // of place
 }
 
 const nobody = -1
@@ -293,19 +299,19 @@ func newPlanter(sel Selection) *planter {
 	}
 	p.graph = sel.Nodes.graph
 	size := p.graph.Len()
-	p.primary, p.under, p.placed = make([]int32, size), make([]int32, size), make([]bool, size)
+	p.under, p.placed = make([]int32, size), make([]bool, size)
 	for i := range size {
-		p.primary[i], p.under[i] = nobody, nobody
+		p.under[i] = nobody
 	}
 	for n := range sel.Nodes.All() {
 		if owner, owned := sel.primaryOwner(n); owned {
-			p.primary[n.index] = owner.index
+			p.under[n.index] = owner.index
 		}
 	}
 	return p
 }
 
-// place marks the node and everything whose primary owners lead to it. It
+// place places the node as it stands, and everything whose primary owners lead to it. It
 // reports false when the node was placed before.
 func (p *planter) place(n Node) bool {
 	if p.placed[n.index] {
@@ -318,8 +324,8 @@ func (p *planter) place(n Node) bool {
 		owner := p.queue[len(p.queue)-1]
 		p.queue = p.queue[:len(p.queue)-1]
 		for _, d := range p.graph.dependentsOf(owner) {
-			if !p.placed[d] && p.primary[d] == owner {
-				p.placed[d], p.under[d] = true, owner
+			if !p.placed[d] && p.under[d] == owner {
+				p.placed[d] = true
 				p.left--
 				p.queue = append(p.queue, d)
 			}
@@ -360,6 +366,7 @@ func (p *planter) placeCycle(cycle []Node) []Node {
 				break
 			}
 		}
+		p.under[root.index] = nobody
 		p.place(root)
 		roots = append(roots, root)
 		candidates = slices.Clone(cycle)

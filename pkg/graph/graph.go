@@ -170,30 +170,36 @@ func (g *Graph) virtualOwner(dependent handle, w *ownerRecord, c *classifier) in
 // linkDependents turns the edges around. A dependent with two references of the
 // same UID is one dependent.
 func (g *Graph) linkDependents() {
-	first := make([]uint32, g.Len()+1)
-	latest := make([]int32, g.Len()) // the last dependent of a node + 1
-	g.eachDependent(latest, func(owner, _ int32) { first[owner+1]++ })
+	// first[i+1] counts first, then is where the dependents of i begin and go on, and in the end
+	// where those of i+1 begin.
+	first := make([]uint32, g.Len()+2)
+	g.eachDependent(func(owner, _ int32) { first[owner+2]++ })
 	for i := range g.Len() {
-		first[i+1] += first[i]
+		first[i+2] += first[i+1]
 	}
-	g.firstDependent, g.dependents = first, make([]int32, first[g.Len()])
-	next := slices.Clone(first)
-	clear(latest)
-	g.eachDependent(latest, func(owner, dependent int32) {
-		g.dependents[next[owner]] = dependent
-		next[owner]++
+	g.dependents = make([]int32, first[g.Len()+1])
+	g.eachDependent(func(owner, dependent int32) {
+		g.dependents[first[owner+1]] = dependent
+		first[owner+1]++
 	})
+	g.firstDependent = first[:g.Len()+1]
 }
 
 // eachDependent calls yield with every owner and its dependents, once each, in
 // the order of the dependents.
-func (g *Graph) eachDependent(latest []int32, yield func(owner, dependent int32)) {
+func (g *Graph) eachDependent(yield func(owner, dependent int32)) {
+	var owners []int32
 	for i := range int32(len(g.order)) {
+		owners = owners[:0]
 		for _, e := range g.owners(i) {
-			if latest[e.owner] != i+1 {
-				latest[e.owner] = i + 1
-				yield(e.owner, i)
-			}
+			owners = append(owners, e.owner)
+		}
+		if len(owners) > 1 {
+			slices.Sort(owners)
+			owners = slices.Compact(owners)
+		}
+		for _, owner := range owners {
+			yield(owner, i)
 		}
 	}
 }

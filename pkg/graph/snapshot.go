@@ -176,7 +176,7 @@ func (s *Snapshot) AddBatch(batches ...Batch) {
 	for _, batch := range batches {
 		n += batch.Len()
 	}
-	s.byUID.reserve(n)
+	s.byUID.reserve(s, n)
 	s.own = nil // handles follow the order of blocks
 	for _, batch := range batches {
 		for _, b := range batch.blocks {
@@ -247,6 +247,19 @@ func (s *Snapshot) ObjectsOf(resource *Resource, namespace string) iter.Seq[Obje
 			return b.resource(slot) != resource || namespace != "" && b.namespace(slot) != namespace || yield(b.object(slot))
 		})
 	}
+}
+
+// Only reports whether all objects are of types that the function says yes to. It asks for
+// each type a few times, and looks at no objects.
+func (s *Snapshot) Only(is func(*Resource) bool) bool {
+	for _, b := range s.blocks {
+		for _, r := range b.resources {
+			if !is(r) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Object returns the object with the UID. What it points to is shared and must

@@ -69,55 +69,54 @@ func appendUUID(text []byte, id *[16]byte) []byte {
 	return hex.AppendEncode(text, id[10:])
 }
 
-// uidIndex finds objects by UID: a hash table with linear probing. A slot has what it takes
-// to pass over other UIDs without looking at their objects, which are anywhere in memory.
+// uidIndex finds objects by UID: a hash table with linear probing. Its tags are few enough to be
+// in the processor's cache, and tell nearly always whether a place is another UID's: neither
+// its handle nor its object, which are anywhere in memory, need be looked at then.
 type uidIndex struct {
-	slots []slot
-	used  int
+	// tags are 0 where a place is free, otherwise a part of the hash of the UID of the object
+	// that handles has there.
+	tags    []uint8
+	handles []handle
+	used    int
 }
-
-// slot is 0 when it is free, otherwise an object's handle + 1, and above it the hash of its UID.
-type slot uint64
-
-const hashBits = 32
-
-func slotOf(hash uint32, h handle) slot { return slot(hash)<<hashBits | slot(h+1) }
-
-func (s slot) hash() uint32   { return uint32(s >> hashBits) }
-func (s slot) handle() handle { return handle(s) - 1 }
 
 var uidSeed = maphash.MakeSeed()
 
 // hash is seeded: whoever chooses UIDs, as in a file or by an API server of his own,
 // must not choose those that are slow.
-func (k *key) hash() uint32 {
+func (k *key) hash() uint64 {
 	if !k.uuid {
-		return uint32(maphash.String(uidSeed, k.text))
+		return maphash.String(uidSeed, k.text)
 	}
-	return uint32(maphash.Bytes(uidSeed, k.id[:]))
+	return maphash.Bytes(uidSeed, k.id[:])
 }
+
+// tagOf returns a part of a hash of which the place in the table is not made.
+func tagOf(hash uint64) uint8 { return max(1, uint8(hash>>56)) }
 
 // find returns the object with the UID.
 func (x *uidIndex) find(s *Snapshot, k *key) (handle, bool) {
-	if len(x.slots) == 0 {
+	if len(x.tags) == 0 {
 		return 0, false
 	}
-	if at := x.look(s, k, k.hash()); *at != 0 {
-		return at.handle(), true
+	if at := x.look(s, k, k.hash()); x.tags[at] != 0 {
+		return x.handles[at], true
 	}
 	return 0, false
 }
 
-// look returns the slot of the UID, or the free one where it belongs.
-func (x *uidIndex) look(s *Snapshot, k *key, hash uint32) *slot {
-	mask := uint32(len(x.slots) - 1)
-	for i := hash & mask; ; i = (i + 1) & mask {
-		switch at := &x.slots[i]; {
-		case *at == 0:
-			return at
-		case at.hash() != hash:
-		case s.blocks[at.handle().block()].hasKey(at.handle().slot(), k):
-			return at
+// look returns the place of the UID, or the free one where it belongs.
+func (x *uidIndex) look(s *Snapshot, k *key, hash uint64) int {
+	mask := len(x.tags) - 1
+	tag := tagOf(hash)
+	for i := int(hash) & mask; ; i = (i + 1) & mask {
+		switch x.tags[i] {
+		case 0:
+			return i
+		case tag:
+			if h := x.handles[i]; s.blocks[h.block()].hasKey(h.slot(), k) {
+				return i
+			}
 		}
 	}
 }
@@ -126,40 +125,42 @@ func (x *uidIndex) look(s *Snapshot, k *key, hash uint32) *slot {
 // which is returned then. The empty UID leads to the object that was added
 // last.
 func (x *uidIndex) add(s *Snapshot, k *key, h handle) (other handle, known bool) {
-	x.reserve(1)
+	x.reserve(s, 1)
 	hash := k.hash()
 	at := x.look(s, k, hash)
 	switch {
-	case *at == 0:
+	case x.tags[at] == 0:
 		x.used++
 	case k.uuid || k.text != "":
-		return at.handle(), true
+		return x.handles[at], true
 	}
-	*at = slotOf(hash, h)
+	x.tags[at], x.handles[at] = tagOf(hash), h
 	return 0, false
 }
 
-// reserve makes room for more UIDs. At most four of five slots are used.
-func (x *uidIndex) reserve(more int) {
-	size := max(len(x.slots), 16)
+// reserve makes room for more UIDs. At most four of five places are used.
+func (x *uidIndex) reserve(s *Snapshot, more int) {
+	size := max(len(x.tags), 16)
 	for 5*(x.used+more) > 4*size {
 		size *= 2
 	}
-	if size == len(x.slots) {
+	if size == len(x.tags) {
 		return
 	}
-	old := x.slots
-	x.slots = make([]slot, size)
-	mask := uint32(size - 1)
-	for _, s := range old {
-		if s == 0 {
+	old := *x
+	x.tags, x.handles = make([]uint8, size), make([]handle, size)
+	mask := size - 1
+	for from, tag := range old.tags {
+		if tag == 0 {
 			continue
 		}
-		i := s.hash() & mask
-		for x.slots[i] != 0 {
+		h := old.handles[from]
+		k := s.blocks[h.block()].key(h.slot())
+		i := int(k.hash()) & mask
+		for x.tags[i] != 0 {
 			i = (i + 1) & mask
 		}
-		x.slots[i] = s
+		x.tags[i], x.handles[i] = tag, h
 	}
 }
 

@@ -32,17 +32,17 @@ func TestParseUUID(t *testing.T) {
 	}
 }
 
-// UIDs that somebody counts up do not meet in a few slots of the index.
+// UIDs that somebody counts up do not meet in a few places of the index.
 func TestHashSpreads(t *testing.T) {
-	const n, slots = 1_000, 1 << 16
+	const n, places = 1_000, 1 << 16
 	for _, form := range []string{"%08x-0000-4000-8000-000000000000", "00000000-0000-4000-8000-%012x", "00000000-0000-4000-8000-%06x000000", "node-%d"} {
-		met := map[uint32]bool{}
+		met := map[uint64]bool{}
 		for i := range n {
 			k := keyOf(types.UID(fmt.Sprintf(form, i)))
-			met[k.hash()%slots] = true
+			met[k.hash()%places] = true
 		}
 		if len(met) < n*9/10 {
-			t.Errorf("%s: %d UIDs are in %d slots", form, n, len(met))
+			t.Errorf("%s: %d UIDs are in %d places", form, n, len(met))
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (f *fields) timestamp() metav1.Time {
 	if len(message) == 0 {
 		return metav1.Time{}
 	}
-	if seconds, n := binary.Uvarint(message[1:]); message[0] == 1<<3|byte(protowire.VarintType) && n > 0 && 1+n == len(message) {
+	if seconds, n := binary.Uvarint(message[1:]); message[0] == 1<<3|byte(protowire.VarintType) && n > 0 && wholeSeconds(message[1+n:]) {
 		return metav1.Time{Time: time.Unix(int64(seconds), 0).Local()} // nearly always
 	}
 	var seconds int64
@@ -167,6 +167,12 @@ func (f *fields) timestamp() metav1.Time {
 	}
 	f.failed(t.err)
 	return metav1.Time{Time: time.Unix(seconds, 0).Local()}
+}
+
+// wholeSeconds reports whether a Time says no more after its seconds: the API server writes
+// nanoseconds = 2 as well, and they are none.
+func wholeSeconds(rest []byte) bool {
+	return len(rest) == 0 || len(rest) == 2 && rest[0] == 2<<3|byte(protowire.VarintType) && rest[1] == 0
 }
 
 // label reads an entry of the labels: key = 1, value = 2.
