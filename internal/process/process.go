@@ -18,6 +18,8 @@ const (
 	// late lets the first collection wait for 16 MB, where 4 MB are usual
 	// (runtime, mgcpacer.go, defaultHeapMinimum): most commands end before.
 	late = 4 * usual
+	// lessLate lets it wait for 10 MB: what there is at the end is hardly more then.
+	lessLate = 5 * usual / 2
 	// soon is for commands that keep more than what the lists leave.
 	soon = usual / 2
 	// often is for what makes much and throws it away.
@@ -43,20 +45,24 @@ func CollectLate() {
 	sooner.Store(false)
 	debug.SetGCPercent(late)
 	runtime.AddCleanup(new([64]byte), func(struct{}) {
-		if percent := debug.SetGCPercent(afterFirst()); percent != late {
+		if percent := debug.SetGCPercent(afterFirst()); percent != late && percent != lessLate {
 			debug.SetGCPercent(percent)
 		}
 	}, struct{}{})
 }
 
-// CollectSoon is for a command that keeps whole objects beside the lists: from the first
-// collection on the heap grows by half of what is usual until the next.
+// CollectSoon is for a command that keeps whole objects beside the lists: the first collection
+// is less late, and from then on the heap grows by half of what is usual until the next.
 func CollectSoon() {
 	if isSet() {
 		return
 	}
 	sooner.Store(true)
-	if percent := debug.SetGCPercent(soon); percent != usual {
+	switch percent := debug.SetGCPercent(soon); percent {
+	case usual:
+	case late:
+		debug.SetGCPercent(lessLate)
+	default:
 		debug.SetGCPercent(percent)
 	}
 }
