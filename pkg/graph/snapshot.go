@@ -249,8 +249,8 @@ func (s *Snapshot) ObjectsOf(resource *Resource, namespace string) iter.Seq[Obje
 	}
 }
 
-// Only reports whether all objects are of types that the function says yes to. It asks for
-// each type a few times, and looks at no objects.
+// Only reports whether all objects are of types that the function says yes to, both of them
+// where two types serve an object. It asks for each type a few times, and looks at no objects.
 func (s *Snapshot) Only(is func(*Resource) bool) bool {
 	for _, b := range s.blocks {
 		for _, r := range b.resources {

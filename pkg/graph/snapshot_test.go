@@ -138,6 +138,24 @@ func TestAddAgain(t *testing.T) {
 	}
 }
 
+// Only asks for the types that objects have, and for no others.
+func TestOnly(t *testing.T) {
+	kinds := testworld.Types(servedTypes)
+	widget, gizmo := &kinds[13], &kinds[14]
+	var packer graph.Packer
+	packer.Add(&graph.Object{Resource: widget, Namespace: "shop", Name: "a", UID: "a"})
+	var s graph.Snapshot
+	s.AddBatch(packer.Batch())
+	isWidget := func(r *graph.Resource) bool { return r == widget }
+	if !s.Only(isWidget) {
+		t.Error("there are others than a widget")
+	}
+	s.Add(graph.Object{Resource: gizmo, Namespace: "shop", Name: "b", UID: "b"})
+	if s.Only(isWidget) {
+		t.Error("a gizmo is no other")
+	}
+}
+
 // A UID that was read under several names says of none of them that it is meant,
 // and proves nothing about where the others are. The same name under another group
 // is the same object.

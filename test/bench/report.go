@@ -24,7 +24,7 @@ This page is written by ` + "`make bench`" + `, and [the one about a million obj
 and the seconds do not. Each figure is the median of several runs, with the least and the greatest in parentheses.
 
 - **graph** reads the metadata of everything, builds the graph, classifies every owner reference and applies the rules
-  of ` + "`kubectl gc check`" + `.
+  of ` + "`kubectl gc check`" + `, on one processor, as the plugin does.
 - **bare download** asks for every list once, in one piece, with Go's HTTP client, four at a time, and throws the answers
   away. The types it knows from the same discovery.
 - **client-go metadata client** reads the same lists with client-go and its pager, without a rate limit, and keeps what it
