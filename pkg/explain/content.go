@@ -72,14 +72,28 @@ func (w *walker) emptiable(n graph.Node) bool {
 }
 
 // contentHangs leads from content that nobody has deleted yet to what refuses that or
-// delays it; hangs says that it takes so long that the namespace controller may be
-// waiting: it says nothing before it has tried all types.
-func (w *walker) contentHangs(n graph.Node) (holds []hold, hangs bool) {
+// delays it. Where an answer takes long the namespace controller may be waiting: it says
+// nothing before it has tried all types.
+func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
+	var holds []hold
 	roots, stands := w.contentRoots(n, firstProbes)
 	for _, c := range roots {
 		holds = append(holds, hold{symptom: nsContentFailure, because: "the namespace controller has not deleted its content", cause: c})
 	}
-	return holds, stands.slow && len(roots) > 0
+	return holds, stands
+}
+
+// contentUnasked is content of which nobody has asked the API server whether it may be deleted.
+func (w *walker) contentUnasked(n graph.Node, untouched int) hold {
+	const because = "the namespace controller has not deleted its content"
+	return hold{symptom: nsControllerAbsent, because: because, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
+		c.Summary = "the namespace controller has not begun to delete " + evidence.Number(untouched, "object") + " in it; whether anything refuses or delays that was not asked, since too much was"
+		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", "not set"), w.health().evidence}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Action: shows("%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name)),
+			Effect: "asks about it alone",
+		}}
+	})}
 }
 
 // standing is how the deletion of a namespace's content stands by dry runs: how many got an

@@ -124,19 +124,24 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
 	over := failed && w.overtaken(failure, n.Object().Name)
-	started, hangs := len(evidence.Conditions(full)) > 0, false
+	started, hangs, unasked := len(evidence.Conditions(full)) > 0, false, false
 	if (!started || len(holds) == 0) && w.age(n) > namespaceBegins {
 		refused := w.writesRefused(n)
 		holds, hangs = append(holds, refused...), len(refused) > 0
 	}
 	if !started && untouched > 0 && w.age(n) > namespaceBegins {
-		late, waits := w.contentHangs(n)
-		holds, hangs = append(holds, late...), hangs || waits
+		late, stands := w.contentHangs(n)
+		holds, hangs = append(holds, late...), hangs || stands.slow && len(late) > 0
+		unasked = stands.unsent && len(late) == 0
 	}
 	switch h := w.health(); {
 	case !started && hangs && !h.dead():
-	case !started && (h.dead() || w.age(n) > namespaceStart):
-		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, "the namespace controller has to delete its content", w.age(n) > namespaceStart)))
+	case !started && unasked && !h.dead() && w.age(n) > namespaceStart:
+		holds = append(holds, w.contentUnasked(n, untouched))
+	case !started && h.dead():
+		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, toBegin, w.age(n) > namespaceStart)))
+	case !started && w.age(n) > namespaceStart:
+		holds = append(holds, hold{symptom: nsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
 		if failed && !over { // it may be refused when it works again
@@ -151,6 +156,21 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 		holds = append(holds, w.controllerTurn(n, full, untouched))
 	}
 	return holds
+}
+
+// toBegin is what the namespace controller does first.
+const toBegin = "the namespace controller has to delete its content"
+
+// notBegun is the namespace controller of a controller manager that works as far as is known,
+// and of which a namespace shows no sign.
+func (w *walker) notBegun(h *health) *Cause {
+	return w.shared("late with namespaces", gcAbsent, evidence.Identity(leases, "kube-system", "kube-controller-manager"), func(c *Cause) {
+		c.Summary = "the namespace controller has not begun: it may be disabled, may be waiting for a server that does not answer about this or another namespace, of which it handles ten at a time, or may be refused what it writes to the namespace"
+		if h.lease == evidence.LeaseUnread {
+			c.Summary += "; the lease of kube-controller-manager could not be read"
+		}
+		c.Evidence = []Evidence{h.evidence}
+	})
 }
 
 // writesRefused are webhooks that must allow what the namespace controller writes to the
