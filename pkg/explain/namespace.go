@@ -266,6 +266,9 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
 			c.Summary += fmt.Sprintf(", and nothing has changed for %s", w.evidence.Now.Sub(latest).Round(time.Second))
+			if untouched == 0 {
+				c.Summary += "; the update of its finalizers may be refused, by a policy, a webhook or for lack of a right"
+			}
 		}
 	})}
 }

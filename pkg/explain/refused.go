@@ -454,12 +454,21 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.Binding, Path: "spec.policyName", Value: r.Name}}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
-			Effect: "shows what the policy asks for: change the object so that it satisfies that, and the write is allowed",
+			Effect: "shows what the policy asks for: " + w.satisfies(policy, r.Binding),
 		}}
 	})
 	w.met(c, n, r)
 	w.bindingException(c, n, r.Binding)
 	return c
+}
+
+// satisfies says what may be changed so that a policy allows a write.
+func (w *walker) satisfies(policy *unstructured.Unstructured, binding string) string {
+	bound, err := w.evidence.Get(admission.PolicyBindings, "", binding)
+	if policy == nil || err != nil || admission.JudgesObject(policy, bound) {
+		return "change the object so that it satisfies that, and the write is allowed"
+	}
+	return "it does not look at the object, so no change of the object has the write allowed; change the policy so that it allows it"
 }
 
 // paramRepair says how a binding whose parameters are missing for an object is repaired.

@@ -300,6 +300,29 @@ func TellsRequestsApart(expressions ...string) bool {
 	return JudgesUsers(expressions...) || slices.ContainsFunc(expressions, ofRequest.MatchString)
 }
 
+// ofObject is what an expression has of the object that is written.
+var ofObject = regexp.MustCompile(`\b(object|oldObject)\b`)
+
+// JudgesObject reports whether it may depend on the object whether a policy with a binding
+// allows a write: by its expressions, or by selectors of objects.
+func JudgesObject(policy, binding *unstructured.Unstructured) bool {
+	for _, field := range []string{"validations", "variables", "matchConditions"} {
+		entries, _, _ := unstructured.NestedSlice(policy.Object, "spec", field)
+		for _, e := range entries {
+			if entry, ok := e.(map[string]any); !ok || ofObject.MatchString(fmt.Sprint(entry["expression"])) {
+				return true
+			}
+		}
+	}
+	for at, o := range map[string]*unstructured.Unstructured{"matchConstraints": policy, "matchResources": binding} {
+		selector, _, _ := unstructured.NestedMap(o.Object, "spec", at, "objectSelector")
+		if len(selector) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // JudgesUsers reports whether it depends on who sends the request whether the webhook
 // is asked.
 func (h *Webhook) JudgesUsers() bool {
