@@ -78,15 +78,17 @@ func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
 	var holds []hold
 	roots, stands := w.contentRoots(n, firstProbes)
 	for _, c := range roots {
-		holds = append(holds, hold{symptom: nsContentFailure, because: "the namespace controller has not deleted its content", cause: c})
+		holds = append(holds, hold{symptom: nsContentFailure, because: notDeleted, cause: c})
 	}
 	return holds, stands
 }
 
+// notDeleted is what content waits for that nobody has deleted yet.
+const notDeleted = "the namespace controller has not deleted its content"
+
 // contentUnasked is content of which nobody has asked the API server whether it may be deleted.
 func (w *walker) contentUnasked(n graph.Node, untouched int) hold {
-	const because = "the namespace controller has not deleted its content"
-	return hold{symptom: nsControllerAbsent, because: because, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
+	return hold{symptom: nsControllerAbsent, because: notDeleted, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
 		c.Summary = "the namespace controller has not begun to delete " + evidence.Number(untouched, "object") + " in it; whether anything refuses or delays that was not asked, since too much was"
 		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", "not set"), w.health().evidence}
 		c.Remedies = []Remedy{{

@@ -249,11 +249,16 @@ func (w *walker) late(n graph.Node) bool {
 	return w.age(n) > delay+time.Duration(w.deletions/deletionsPerSecond)*time.Second
 }
 
+// managerLease is where causes stand that kube-controller-manager is.
+func managerLease() graph.Identity {
+	return evidence.Identity(leases, "kube-system", "kube-controller-manager")
+}
+
 // manager is a hold that only a controller of kube-controller-manager ends, for
 // which nothing else is missing. late says that it should have acted.
 func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	h := w.health()
-	at := evidence.Identity(leases, "kube-system", "kube-controller-manager")
+	at := managerLease()
 	shown, why := false, notWaited
 	if h.dead() && late {
 		shown, why = w.actsNot(n, because)

@@ -136,10 +136,10 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	}
 	switch h := w.health(); {
 	case !started && hangs && !h.dead():
-	case !started && unasked && !h.dead() && w.age(n) > namespaceStart:
-		holds = append(holds, w.contentUnasked(n, untouched))
 	case !started && h.dead():
 		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, toBegin, w.age(n) > namespaceStart)))
+	case !started && unasked && w.age(n) > namespaceStart:
+		holds = append(holds, w.contentUnasked(n, untouched))
 	case !started && w.age(n) > namespaceStart:
 		holds = append(holds, hold{symptom: nsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
@@ -164,7 +164,7 @@ const toBegin = "the namespace controller has to delete its content"
 // notBegun is the namespace controller of a controller manager that works as far as is known,
 // and of which a namespace shows no sign.
 func (w *walker) notBegun(h *health) *Cause {
-	return w.shared("late with namespaces", gcAbsent, evidence.Identity(leases, "kube-system", "kube-controller-manager"), func(c *Cause) {
+	return w.shared("late with namespaces", gcAbsent, managerLease(), func(c *Cause) {
 		c.Summary = "the namespace controller has not begun: it may be disabled, may be waiting for a server that does not answer about this or another namespace, of which it handles ten at a time, or may be refused what it writes to the namespace"
 		if h.lease == evidence.LeaseUnread {
 			c.Summary += "; the lease of kube-controller-manager could not be read"
