@@ -65,6 +65,7 @@ func parseClientFlags(name string, args []string) (*clientFlags, *rest.Config, e
 	f := &clientFlags{}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "the cluster")
+	timeout := flags.Duration("request-timeout", 0, "how long one request may take; 0 is a minute")
 	flags.Int64Var(&f.pageSize, "chunk-size", cluster.AutoPageSize, "objects in a page, always")
 	flags.BoolVar(&f.inPages, "in-pages", false, "read lists in pages, as from a server that does not tell its version")
 	flags.BoolVar(&f.heap, "heap", false, "measure the heap, which takes time")
@@ -74,6 +75,9 @@ func parseClientFlags(name string, args []string) (*clientFlags, *rest.Config, e
 		return nil, nil, err
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", f.kubeconfig)
+	if err == nil {
+		config.Timeout = *timeout
+	}
 	return f, config, err
 }
 

@@ -287,6 +287,11 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	contenders := b.contenders(cp.Kubeconfig)
 	if n > many { // they would take minutes each, and one of them gigabytes
 		contenders = slices.DeleteFunc(contenders, func(c contender) bool { return c.name == metadataAll || c.name == inPages })
+		for i := range contenders {
+			if contenders[i].name != bare { // which waits as long as it takes
+				contenders[i].args = append(contenders[i].args, "--request-timeout="+patience)
+			}
+		}
 	}
 	results, server, err := b.onRested(ctx, cp, contenders)
 	if err != nil {
@@ -305,6 +310,10 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 // many is how many objects take more than what etcd and the API server have by default.
 const many = 500_000
 
+// patience is how long a request may take where there are that many: the list of the pods
+// takes most of the minute that servers and clients give it otherwise.
+const patience = "5m"
+
 // runFor starts a control plane for that many objects. For very many of them etcd gets more
 // room than 2 GB, and Go programs are told to collect their garbage before the API server has
 // twice the memory that its cache takes. Every five minutes it compares this with etcd, which
@@ -312,7 +321,8 @@ const many = 500_000
 func runFor(ctx context.Context, objects int, options controlplane.Options) (*controlplane.ControlPlane, error) {
 	const etcdBytes, serverBytes = 8 << 10, 17 << 10 // for each object
 	if objects > many {
-		options.APIServerArgs = append(slices.Clone(options.APIServerArgs), "--feature-gates=DetectCacheInconsistency=false")
+		options.APIServerArgs = append(slices.Clone(options.APIServerArgs),
+			"--feature-gates=DetectCacheInconsistency=false", "--request-timeout="+patience)
 		for name, each := range map[string]int{"ETCD_QUOTA_BACKEND_BYTES": etcdBytes, "GOMEMLIMIT": serverBytes} {
 			if os.Getenv(name) != "" {
 				continue // somebody knows better
