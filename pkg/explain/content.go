@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -86,10 +87,15 @@ func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
 // notDeleted is what content waits for that nobody has deleted yet.
 const notDeleted = "the namespace controller has not deleted its content"
 
-// contentUnasked is content of which nobody has asked the API server whether it may be deleted.
-func (w *walker) contentUnasked(n graph.Node, untouched int) hold {
+// contentUnasked is content of which the API server has not been asked, or not about all of
+// what is to tell, whether it may be deleted.
+func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
+	whether := "was not asked, since too much was"
+	if asked > 0 {
+		whether = fmt.Sprintf("was asked of only %d, since too much was already", asked)
+	}
 	return hold{symptom: nsControllerAbsent, because: notDeleted, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
-		c.Summary = "the namespace controller has not begun to delete " + evidence.Number(untouched, "object") + " in it; whether anything refuses or delays that was not asked, since too much was"
+		c.Summary = "the namespace controller has not begun to delete " + evidence.Number(untouched, "object") + " in it; whether anything refuses or delays that " + whether
 		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", "not set"), w.health().evidence}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name)),

@@ -124,7 +124,8 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
 	over := failed && w.overtaken(failure, n.Object().Name)
-	started, hangs, unasked := len(evidence.Conditions(full)) > 0, false, false
+	started, hangs := len(evidence.Conditions(full)) > 0, false
+	unasked, asked := false, 0
 	if (!started || len(holds) == 0) && w.age(n) > namespaceBegins {
 		refused := w.writesRefused(n)
 		holds, hangs = append(holds, refused...), len(refused) > 0
@@ -132,14 +133,14 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	if !started && untouched > 0 && w.age(n) > namespaceBegins {
 		late, stands := w.contentHangs(n)
 		holds, hangs = append(holds, late...), hangs || stands.slow && len(late) > 0
-		unasked = stands.unsent && len(late) == 0
+		unasked, asked = stands.unsent && len(late) == 0, stands.asked
 	}
 	switch h := w.health(); {
 	case !started && hangs && !h.dead():
 	case !started && h.dead():
 		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, toBegin, w.age(n) > namespaceStart)))
 	case !started && unasked && w.age(n) > namespaceStart:
-		holds = append(holds, w.contentUnasked(n, untouched))
+		holds = append(holds, w.contentUnasked(n, untouched, asked))
 	case !started && w.age(n) > namespaceStart:
 		holds = append(holds, hold{symptom: nsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
