@@ -121,13 +121,18 @@ func (g *globals) finish(s *session, snapshot *graph.Snapshot) error {
 
 // finishWarned is finish where what could not be read was reported before.
 func (g *globals) finishWarned(s *session, snapshot *graph.Snapshot) error {
-	if g.verbosity >= 2 {
-		fmt.Fprintln(g.ErrOut, s.reader.Stats())
-	}
+	g.finishStats(s)
 	if g.strict && !snapshot.Complete() {
 		return errIncomplete
 	}
 	return nil
+}
+
+// finishStats says with -v=2 what was asked of the server.
+func (g *globals) finishStats(s *session) {
+	if g.verbosity >= 2 {
+		fmt.Fprintln(g.ErrOut, s.reader.Stats())
+	}
 }
 
 // isTerminal reports whether a stream is a terminal.

@@ -527,7 +527,7 @@ func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 	}))
 	progress.end(d.ErrOut)
 	if printErr := d.printReport(j, progress.events, report); printErr != nil {
-		return printErr
+		return unreported(printErr, report, d.again(j, report))
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -540,7 +540,24 @@ func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 	case err != nil:
 		return err
 	}
-	return cmp.Or(d.finishWarned(j.session, j.snapshot), remains(report))
+	d.finishStats(j.session) // what was not read was accepted before the first write: --strict is about answers
+	return remains(report)
+}
+
+// unreported is the error of a run of which the report could not be written. That is all that
+// anybody learns of what it has changed.
+func unreported(err error, report *gc.Report, again string) error {
+	deleted, remaining := 0, len(report.Remaining())
+	for _, o := range report.Outcomes {
+		if o.Result == gc.Deleted {
+			deleted++
+		}
+	}
+	err = fmt.Errorf("writing the report of a run that is over (gone: %d, remaining: %d): %w", deleted, remaining, err)
+	if remaining > 0 {
+		return hintedError{err, strings.ToLower(again[:1]) + strings.TrimSuffix(again[1:], ".")}
+	}
+	return err
 }
 
 // watchesTake is how long a run waits at most for its watches: what was made

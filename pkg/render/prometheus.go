@@ -133,6 +133,9 @@ func StuckMetrics(w io.Writer, g *graph.Graph, report *explain.Report, managerHe
 			continue
 		}
 		k := key{verdict: string(o.Verdict), namespace: o.Object.Namespace}
+		if o.Object.Resource.IsNamespace() {
+			k.namespace = o.Object.Name // as explain-stuck -n selects
+		}
 		if len(o.Findings) > 0 {
 			k.cause = o.Findings[0].Cause.ID
 		}

@@ -109,6 +109,9 @@ func TestStuckMetrics(t *testing.T) {
 	report := &explain.Report{Now: now, Objects: []explain.Explanation{
 		object("a", explain.Stuck, time.Hour, cause), object("b", explain.Stuck, time.Minute, cause), object("c", explain.Pending, -time.Second), object("d", explain.NotTerminating, 0),
 	}}
+	report.Objects = append(report.Objects, explain.Explanation{
+		Object: graph.Identity{Resource: *resource("v1", "namespaces", "Namespace", false), Name: "closing"}, Verdict: explain.Stuck, Since: now, Findings: []explain.Finding{{Cause: cause}},
+	})
 	var out bytes.Buffer
 	if err := render.StuckMetrics(&out, graph.New(s), report, true); err != nil {
 		t.Fatal(err)
@@ -116,8 +119,10 @@ func TestStuckMetrics(t *testing.T) {
 	checkExposition(t, out.String())
 	want := []string{
 		`kubectl_gc_terminating_objects{cause="",namespace="shop",verdict="Pending"} 1`,
+		`kubectl_gc_terminating_objects{cause="fin-absent",namespace="closing",verdict="Stuck"} 1`, // the Namespace itself
 		`kubectl_gc_terminating_objects{cause="fin-absent",namespace="shop",verdict="Stuck"} 2`,
 		`kubectl_gc_terminating_oldest_seconds{cause="",namespace="shop",verdict="Pending"} 0`,
+		`kubectl_gc_terminating_oldest_seconds{cause="fin-absent",namespace="closing",verdict="Stuck"} 0`,
 		`kubectl_gc_terminating_oldest_seconds{cause="fin-absent",namespace="shop",verdict="Stuck"} 3600`,
 		`kubectl_gc_dangling_references 4`,
 		`kubectl_gc_garbage_objects 2`,

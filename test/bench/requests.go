@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
@@ -34,6 +35,7 @@ func ask(ctx context.Context, kubeconfig, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Timeout = 10 * time.Minute // discovery has half a minute, which a collection of ten gigabytes may take
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err

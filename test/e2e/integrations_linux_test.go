@@ -38,6 +38,7 @@ func TestAlerting(t *testing.T) {
 		"alertname=DeletionStuck namespace=shop":      "shop",
 		"alertname=DeletionStuck namespace=shop-eu":   "shop",
 		"alertname=DeletionStuck namespace=warehouse": "cluster",
+		"alertname=DeletionStuck":                     "cluster",
 		"alertname=GarbageCollectorBehind":            "cluster",
 	} {
 		words := append([]string{"amtool", "config", "routes", "test", "--config.file=alertmanager.yaml"}, strings.Fields(alert)...)
