@@ -40,6 +40,7 @@ func populate(ctx context.Context, args []string) error {
 	flags.IntVar(&u.terminating, "terminating", 0, "how many objects are in deletion for ever; needs types")
 	namespaces := flags.Int("namespaces", 0, "how many namespaces there are to be at least")
 	there := flags.Int("there", 0, "how many of the objects are there already, about")
+	apiserver := flags.Int("apiserver", 0, "the API server's process: create one namespace of applications, and copy those in etcd")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -51,8 +52,21 @@ func populate(ctx context.Context, args []string) error {
 		return c.fan(ctx, *dependents)
 	}
 	u.namespaces = max(1, *objects/canned.PerApplication/perNamespace)
-	if err := c.applications(ctx, *there/canned.PerApplication, *objects/canned.PerApplication); err != nil {
+	from, to := *there/canned.PerApplication, *objects/canned.PerApplication
+	if *apiserver != 0 {
+		to = min(to, from+perNamespace)
+	}
+	if err := c.applications(ctx, from, to); err != nil {
 		return err
+	}
+	if *apiserver != 0 {
+		e, err := etcdOf(*apiserver)
+		if err != nil {
+			return err
+		}
+		if err := c.copies(ctx, e, to, *objects/canned.PerApplication); err != nil {
+			return err
+		}
 	}
 	if err := c.spoil(ctx, u); err != nil {
 		return err
@@ -74,6 +88,10 @@ func newCreator(kubeconfig string) (*creator, error) {
 	if err != nil {
 		return nil, err
 	}
+	return creatorFor(config)
+}
+
+func creatorFor(config *rest.Config) (*creator, error) {
 	config = metadata.ConfigFor(config)
 	config.QPS, config.APIPath, config.GroupVersion = -1, "/", &schema.GroupVersion{}
 	client, err := rest.RESTClientFor(config)
@@ -127,18 +145,22 @@ func ownedBy(apiVersion, kind, name, uid string) string {
 	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"name":%q,"uid":%q,"controller":true,"blockOwnerDeletion":true}`, apiVersion, kind, name, uid)
 }
 
+// nameOf and namespaceOf are of the application with a number.
+func nameOf(i int) string      { return fmt.Sprintf("app-%08d", i) }
+func namespaceOf(i int) string { return fmt.Sprintf("team-%05d", i/perNamespace) }
+
 // applications creates those from one number to another, a hundred in a namespace.
 func (c *creator) applications(ctx context.Context, from, to int) error {
 	var group errgroup.Group
 	group.SetLimit(writers)
 	for i := from; i < to; i++ {
-		namespace := fmt.Sprintf("team-%05d", i/perNamespace)
+		namespace := namespaceOf(i)
 		if i%perNamespace == 0 {
 			if _, err := c.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"`+namespace+`"}}`); err != nil {
 				return errors.Join(err, group.Wait())
 			}
 		}
-		group.Go(func() error { return c.application(ctx, namespace, fmt.Sprintf("app-%08d", i)) })
+		group.Go(func() error { return c.application(ctx, namespace, nameOf(i)) })
 	}
 	return group.Wait()
 }

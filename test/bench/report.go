@@ -31,7 +31,7 @@ and the seconds do not. Each figure is the median of several runs, with the leas
   decodes. Of a million objects that takes minutes and gigabytes, so it is left out there.
 
 Where there are more than 500,000 objects, server and clients give a request five minutes instead of one
-(` + "`--request-timeout=5m`" + `).
+(` + "`--request-timeout=5m`" + `), and of the applications all but the first hundred are copies, written to etcd.
 
 `
 

@@ -276,6 +276,9 @@ func (b *bench) realOf(ctx context.Context, n int) (err error) {
 	}
 	defer func() { err = errors.Join(err, cp.Close()) }()
 	fill := contender{args: slices.Concat([]string{b.self, "populate", "-kubeconfig", cp.Kubeconfig, "-objects", strconv.Itoa(n)}, ugly(n)), silent: true}
+	if n > many { // to create them takes an hour
+		fill.args = append(fill.args, "-apiserver="+strconv.Itoa(cp.PIDs["apiserver"]))
+	}
 	filled, err := fill.run(ctx)
 	if err != nil {
 		return err
