@@ -140,7 +140,7 @@ type pageReader struct {
 // newPageReader returns a pageReader of metadata that keeps the labels with the keys, or
 // all if there are none.
 func (r *Reader) newPageReader(labels []string) *pageReader {
-	p := &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}, accept: acceptLists}
+	p := &pageReader{reader: r, packer: graph.Packer{Slabs: &r.slabs}, decoder: wire.Decoder{Labels: labels}, accept: acceptLists}
 	p.decode = func(l *listing, body io.Reader) (wire.List, error) {
 		add := func(o *graph.Object) error {
 			o.Resource = l.resource

@@ -5,6 +5,8 @@ package graph
 import (
 	"iter"
 	"slices"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 // Branch is one line of a forest: a node under one of its owners.
@@ -45,26 +47,39 @@ func SelectDependents(depth int, named ...Node) Selection {
 	if len(named) == 0 {
 		return sel
 	}
-	g, level, below := named[0].graph, make([]int32, len(named)), []int32(nil)
-	for i, n := range named {
-		level[i] = n.index
+	together := len(named)
+	if depth < 0 {
+		together = 1 // so that few are at hand at a time
 	}
-	for d := 0; len(level) > 0; d++ {
-		below = below[:0]
-		for _, owner := range level {
-			if depth >= 0 && d >= depth {
-				sel.Cut.Add(Node{g, owner})
-				continue
-			}
-			for _, i := range g.dependentsOf(owner) {
-				if sel.Nodes.Add(Node{g, i}) {
-					below = append(below, i)
-				}
-			}
+	g, level, below := named[0].graph, []int32(nil), []int32(nil)
+	for part := range slices.Chunk(named, together) {
+		level = level[:0]
+		for _, n := range part {
+			level = append(level, n.index)
 		}
-		level, below = below, level
+		for d := 0; len(level) > 0; d++ {
+			below = sel.addDependents(g, level, depth >= 0 && d >= depth, below[:0])
+			level, below = below, level
+		}
 	}
 	return sel
+}
+
+// addDependents adds the dependents of a level, or says that they are cut off. It appends
+// the new ones.
+func (sel *Selection) addDependents(g *Graph, level []int32, cut bool, below []int32) []int32 {
+	for _, owner := range level {
+		if cut {
+			sel.Cut.Add(Node{g, owner})
+			continue
+		}
+		for _, i := range g.dependentsOf(owner) {
+			if sel.Nodes.Add(Node{g, i}) {
+				below = append(below, i)
+			}
+		}
+	}
+	return below
 }
 
 // SelectOwners selects the nodes and what owns them.
@@ -299,7 +314,7 @@ func newPlanter(sel Selection) *planter {
 	}
 	p.graph = sel.Nodes.graph
 	size := p.graph.Len()
-	p.under, p.placed = make([]int32, size), make([]bool, size)
+	p.under, p.placed = process.Large[int32](size), make([]bool, size)
 	for i := range size {
 		p.under[i] = nobody
 	}

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 // Graph is the ownership graph over a snapshot. It does not change, and may be
@@ -70,8 +72,9 @@ func (r Reference) Blocking() bool { return r.BlockOwnerDeletion != nil && *r.Bl
 func New(s *Snapshot) *Graph {
 	g := &Graph{snapshot: s, order: s.sorted(), virtualAt: map[types.UID]int32{}}
 	g.positions = make([][]int32, len(s.blocks))
+	positions := process.Large[int32](s.countRecords())
 	for number, b := range s.blocks {
-		g.positions[number] = make([]int32, len(b.records))
+		g.positions[number], positions = positions[:len(b.records)], positions[len(b.records):]
 	}
 	for i, h := range g.order {
 		g.positions[h.block()][h.slot()] = int32(i)
@@ -90,8 +93,8 @@ func (g *Graph) connect() {
 	}
 	var open []openEdge
 	c := newClassifier(g.snapshot)
-	g.edges = make([]edge, 0, g.snapshot.countOwners())
-	g.firstEdge = make([]uint32, 0, len(g.order)+1)
+	g.edges = process.Large[edge](g.snapshot.countOwners())[:0]
+	g.firstEdge = process.Large[uint32](len(g.order) + 1)[:0]
 	for _, h := range g.order {
 		g.firstEdge = append(g.firstEdge, uint32(len(g.edges)))
 		b := g.snapshot.blocks[h.block()]
@@ -114,6 +117,15 @@ func (g *Graph) connect() {
 	for _, o := range open {
 		g.classify(&g.edges[o.edge], o.openReference, c)
 	}
+}
+
+// countRecords returns how many places for objects there are.
+func (s *Snapshot) countRecords() int {
+	n := 0
+	for _, b := range s.blocks {
+		n += len(b.records)
+	}
+	return n
 }
 
 // countOwners returns how many owner references there are at most.
@@ -172,12 +184,12 @@ func (g *Graph) virtualOwner(dependent handle, w *ownerRecord, c *classifier) in
 func (g *Graph) linkDependents() {
 	// first[i+1] counts first, then is where the dependents of i begin and go on, and in the end
 	// where those of i+1 begin.
-	first := make([]uint32, g.Len()+2)
+	first := process.Large[uint32](g.Len() + 2)
 	g.eachDependent(func(owner, _ int32) { first[owner+2]++ })
 	for i := range g.Len() {
 		first[i+2] += first[i+1]
 	}
-	g.dependents = make([]int32, first[g.Len()+1])
+	g.dependents = process.Large[int32](int(first[g.Len()+1]))
 	g.eachDependent(func(owner, dependent int32) {
 		g.dependents[first[owner+1]] = dependent
 		first[owner+1]++

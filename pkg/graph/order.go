@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 // shelf holds the objects of a kind and group in one namespace.
@@ -41,7 +43,7 @@ func (s *Snapshot) sorted() []handle {
 		n += count[i]
 	}
 	begin := slices.Clone(next)
-	handles, mixed := make([]handle, n), make([]bool, len(shelves))
+	handles, mixed := process.Large[handle](n), make([]bool, len(shelves))
 	for _, r := range runs {
 		from := next[r.shelf]
 		next[r.shelf] = from + int(r.objects)

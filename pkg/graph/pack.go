@@ -290,10 +290,11 @@ func (b *block) repacked() *block {
 	return fresh
 }
 
-// compact returns a block with the same content and no room for more.
-func (b *block) compact() *block {
+// compact returns a block with the same content and no room for more, what has no pointers in
+// the slabs.
+func (b *block) compact(s *Slabs) *block {
 	return &block{
-		records: slices.Clone(b.records), owners: slices.Clone(b.owners), text: slices.Clone(b.text),
+		records: cloneInto(s, b.records), owners: cloneInto(s, b.owners), text: cloneInto(s, b.text),
 		resources: slices.Clone(b.resources), namespaces: slices.Clone(b.namespaces),
 		finalizers: slices.Clone(b.finalizers), kinds: slices.Clone(b.kinds),
 		extras: slices.Clone(b.extras), details: slices.Clone(b.details),
