@@ -133,7 +133,7 @@ func (c *creator) copies(ctx context.Context, e *etcd, from, to int) error {
 			if i%perNamespace > 0 {
 				continue
 			}
-			if _, err := c.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"`+namespaceOf(i)+`"}}`); err != nil {
+			if err := c.namespace(ctx, namespaceOf(i)); err != nil {
 				return errors.Join(err, group.Wait())
 			}
 		}

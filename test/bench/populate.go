@@ -72,8 +72,7 @@ func populate(ctx context.Context, args []string) error {
 		return err
 	}
 	return each(ctx, max(0, *namespaces-u.namespaces), func(ctx context.Context, i int) error {
-		_, err := c.create(ctx, "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":"empty-%05d"}}`, i))
-		return err
+		return c.namespace(ctx, fmt.Sprintf("empty-%05d", i))
 	})
 }
 
@@ -156,13 +155,18 @@ func (c *creator) applications(ctx context.Context, from, to int) error {
 	for i := from; i < to; i++ {
 		namespace := namespaceOf(i)
 		if i%perNamespace == 0 {
-			if _, err := c.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"`+namespace+`"}}`); err != nil {
+			if err := c.namespace(ctx, namespace); err != nil {
 				return errors.Join(err, group.Wait())
 			}
 		}
 		group.Go(func() error { return c.application(ctx, namespace, nameOf(i)) })
 	}
 	return group.Wait()
+}
+
+func (c *creator) namespace(ctx context.Context, name string) error {
+	_, err := c.create(ctx, "/api/v1/namespaces", `{"metadata":{"name":"`+name+`"}}`)
+	return err
 }
 
 func (c *creator) application(ctx context.Context, namespace, name string) error {
