@@ -72,7 +72,7 @@ func (r Reference) Blocking() bool { return r.BlockOwnerDeletion != nil && *r.Bl
 func New(s *Snapshot) *Graph {
 	g := &Graph{snapshot: s, order: s.sorted(), virtualAt: map[types.UID]int32{}}
 	g.positions = make([][]int32, len(s.blocks))
-	positions := process.Large[int32](s.countRecords())
+	positions := process.Large[int32](Batch{s.blocks}.Len())
 	for number, b := range s.blocks {
 		g.positions[number], positions = positions[:len(b.records)], positions[len(b.records):]
 	}
@@ -117,15 +117,6 @@ func (g *Graph) connect() {
 	for _, o := range open {
 		g.classify(&g.edges[o.edge], o.openReference, c)
 	}
-}
-
-// countRecords returns how many places for objects there are.
-func (s *Snapshot) countRecords() int {
-	n := 0
-	for _, b := range s.blocks {
-		n += len(b.records)
-	}
-	return n
 }
 
 // countOwners returns how many owner references there are at most.

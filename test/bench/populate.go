@@ -53,10 +53,11 @@ func populate(ctx context.Context, args []string) error {
 	}
 	u.namespaces = max(1, *objects/canned.PerApplication/perNamespace)
 	from, to := *there/canned.PerApplication, *objects/canned.PerApplication
+	copied := to // from there on
 	if *apiserver != 0 {
-		to = min(to, from+perNamespace)
+		copied = min(to, from+perNamespace)
 	}
-	if err := c.applications(ctx, from, to); err != nil {
+	if err := c.applications(ctx, from, copied); err != nil {
 		return err
 	}
 	if *apiserver != 0 {
@@ -64,7 +65,7 @@ func populate(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		if err := c.copies(ctx, e, to, *objects/canned.PerApplication); err != nil {
+		if err := c.copies(ctx, e, copied, to); err != nil {
 			return err
 		}
 	}
