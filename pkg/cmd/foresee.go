@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -104,7 +105,8 @@ func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
 
 // acceptable asks the API server, before the first wave is deleted, whether it would
 // accept the deletes of the targets that come later: what goes first goes for their sake.
-// What cannot be asked is taken to be accepted.
+// What cannot be asked is taken to be accepted, and so is what a webhook of the first wave
+// refuses because nothing answers it: it will be gone.
 func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) error {
 	if len(j.Waves) == 0 {
 		return nil
@@ -118,7 +120,7 @@ func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) erro
 		if step.Action != gc.ActionDelete || !named {
 			continue
 		}
-		if err := server.Ask(ctx, step, j.snapshot); err != nil && !errors.As(err, new(cluster.NotAskedError)) {
+		if err := server.Ask(ctx, step, j.snapshot); err != nil && !errors.As(err, new(cluster.NotAskedError)) && !refusedBy(j.Waves[0].Silent, err) {
 			return hintedError{
 				fmt.Errorf("deleting %s: the API server would not accept that: %w", step.Object.Identity(), err),
 				"nothing was changed: what has to go before it is deleted only when it can go itself",
@@ -126,6 +128,15 @@ func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) erro
 		}
 	}
 	return nil
+}
+
+// refusedBy reports whether a write is refused because one of the webhooks could not be called,
+// and for nothing else.
+func refusedBy(webhooks []string, err error) bool {
+	refusers := answer.Named(err.Error())
+	return len(refusers) > 0 && !slices.ContainsFunc(refusers, func(r answer.Refusal) bool {
+		return r.Kind != answer.WebhookFailed || !slices.Contains(webhooks, r.Name)
+	})
 }
 
 // recommend names the command with which nothing of a plan gets stuck that would not have

@@ -21,14 +21,16 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 		return nil
 	}
 	first, callers := l.early(s), l.callers()
-	dead := l.deadCallers(callers)
+	dead, silent := l.deadCallers(callers)
 	if len(first) == 0 && len(dead) == 0 && (s.blind == "" || len(callers) == 0) {
 		return nil
 	}
 	var waves []preview.Wave
 	in := map[types.UID]bool{}
 	if len(dead) > 0 {
-		waves = append(waves, preview.Wave{Objects: dead, Why: "nothing answers their requests, and as long as they are there they refuse"})
+		waves = append(waves, preview.Wave{
+			Objects: dead, Why: "nothing answers their requests, and as long as they are there they refuse", Silent: silent,
+		})
 	}
 	for _, id := range dead {
 		in[id.UID] = true
@@ -170,18 +172,20 @@ func (l *looker) follows(what, object types.UID, seen map[types.UID]bool) bool {
 }
 
 // deadCallers returns the webhook configurations among the callers of which a webhook gets
-// no answer already: they keep the others from going.
-func (l *looker) deadCallers(callers []graph.Identity) []graph.Identity {
-	var dead []graph.Identity
+// no answer already, and the names of such webhooks: they keep the others from going.
+func (l *looker) deadCallers(callers []graph.Identity) (dead []graph.Identity, silent []string) {
 	for _, id := range callers {
+		before := len(silent)
 		for _, h := range l.now.asker.Webhooks() {
 			if h.Config.UID == id.UID && h.FailsClosed() && l.now.asker.ServingOf(h).Dead {
-				dead = append(dead, id)
-				break
+				silent = append(silent, h.Name)
 			}
 		}
+		if len(silent) > before {
+			dead = append(dead, id)
+		}
 	}
-	return dead
+	return dead, silent
 }
 
 // callers returns the webhook configurations and APIServices among the targets whose

@@ -39,6 +39,9 @@ type Wave struct {
 	Objects []graph.Identity
 	// Why says what it has to be over for.
 	Why string
+	// Silent are the names of webhooks that nothing answers, in configurations of this wave:
+	// until it is over, they may refuse what follows.
+	Silent []string
 }
 
 // InOrder returns the targets of the job as a Collector takes them, in the waves in which
