@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
@@ -172,17 +173,22 @@ func (l *looker) follows(what, object types.UID, seen map[types.UID]bool) bool {
 }
 
 // deadCallers returns the webhook configurations among the callers of which a webhook gets
-// no answer already, and the names of such webhooks: they keep the others from going.
+// no answer already: they keep the others from going. With them it returns the names of such
+// webhooks, without those that another configuration has as well.
 func (l *looker) deadCallers(callers []graph.Identity) (dead []graph.Identity, silent []string) {
+	hooks := l.now.asker.Webhooks()
+	isSilent := func(h *admission.Webhook) bool { return h.FailsClosed() && l.now.asker.ServingOf(h).Dead }
+	going := map[types.UID]bool{}
 	for _, id := range callers {
-		before := len(silent)
-		for _, h := range l.now.asker.Webhooks() {
-			if h.Config.UID == id.UID && h.FailsClosed() && l.now.asker.ServingOf(h).Dead {
-				silent = append(silent, h.Name)
-			}
-		}
-		if len(silent) > before {
+		going[id.UID] = slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return h.Config.UID == id.UID && isSilent(h) })
+		if going[id.UID] {
 			dead = append(dead, id)
+		}
+	}
+	for _, h := range hooks {
+		lasting := slices.ContainsFunc(hooks, func(other *admission.Webhook) bool { return other.Name == h.Name && !going[other.Config.UID] })
+		if !lasting && isSilent(h) {
+			silent = append(silent, h.Name)
 		}
 	}
 	return dead, silent
