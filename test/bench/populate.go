@@ -55,7 +55,7 @@ func populate(ctx context.Context, args []string) error {
 	from, to := *there/canned.PerApplication, *objects/canned.PerApplication
 	copied := to // from there on
 	if *apiserver != 0 {
-		copied = min(to, from+perNamespace)
+		copied, c.podSpec = min(to, from+perNamespace), slightSpec
 	}
 	if err := c.applications(ctx, from, copied); err != nil {
 		return err
@@ -81,7 +81,10 @@ func populate(ctx context.Context, args []string) error {
 const perNamespace = 100
 
 // creator creates objects from their JSON.
-type creator struct{ client rest.Interface }
+type creator struct {
+	client  rest.Interface
+	podSpec string // of the applications
+}
 
 func newCreator(kubeconfig string) (*creator, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -95,7 +98,7 @@ func creatorFor(config *rest.Config) (*creator, error) {
 	config = metadata.ConfigFor(config)
 	config.QPS, config.APIPath, config.GroupVersion = -1, "/", &schema.GroupVersion{}
 	client, err := rest.RESTClientFor(config)
-	return &creator{client}, err
+	return &creator{client, podSpec}, err
 }
 
 // create creates an object and returns its UID.
@@ -130,8 +133,17 @@ const (
 		`"resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},` +
 		`"readinessProbe":{"httpGet":{"path":"/ready","port":8080}},"volumeMounts":[{"name":"config","mountPath":"/etc/shop"}]}],` +
 		`"volumes":[{"name":"config","configMap":{"name":"shop"}}]}`
-	template = `"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":` + podSpec + `}`
+	// slightSpec has no quantities, and no token in a volume: they are a third of what an API
+	// server keeps of a pod.
+	slightSpec = `{"automountServiceAccountToken":false,"terminationGracePeriodSeconds":30,"containers":[{"name":"main","image":"registry.example.com/shop:1.42.0",` +
+		`"ports":[{"name":"http","containerPort":8080}],"env":[{"name":"MODE","value":"production"},{"name":"LEVEL","value":"info"}],` +
+		`"readinessProbe":{"httpGet":{"path":"/ready","port":8080}},"volumeMounts":[{"name":"config","mountPath":"/etc/shop"}]}],` +
+		`"volumes":[{"name":"config","configMap":{"name":"shop"}}]}`
 )
+
+func template(podSpec string) string {
+	return `"selector":{"matchLabels":{"app":"shop"}},"template":{"metadata":{"labels":{"app":"shop"}},"spec":` + podSpec + `}`
+}
 
 // meta is the metadata of an object, below an owner if there is one.
 func meta(name, owner string) string {
@@ -172,15 +184,15 @@ func (c *creator) namespace(ctx context.Context, name string) error {
 
 func (c *creator) application(ctx context.Context, namespace, name string) error {
 	apps, core := "/apis/apps/v1/namespaces/"+namespace, "/api/v1/namespaces/"+namespace
-	uid, err := c.create(ctx, apps+"/deployments", `{`+meta(name, "")+`,"spec":{"replicas":5,`+template+`}}`)
+	uid, err := c.create(ctx, apps+"/deployments", `{`+meta(name, "")+`,"spec":{"replicas":5,`+template(c.podSpec)+`}}`)
 	if err != nil {
 		return err
 	}
 	set := name + "-5d4f8c7b9"
 	uid, err = c.create(ctx, apps+"/replicasets",
-		`{`+meta(set, ownedBy("apps/v1", "Deployment", name, uid))+`,"spec":{"replicas":5,`+template+`}}`)
+		`{`+meta(set, ownedBy("apps/v1", "Deployment", name, uid))+`,"spec":{"replicas":5,`+template(c.podSpec)+`}}`)
 	for i := 0; i < 5 && err == nil; i++ {
-		_, err = c.create(ctx, core+"/pods", `{`+meta(fmt.Sprintf("%s-%05d", set, i), ownedBy("apps/v1", "ReplicaSet", set, uid))+`,"spec":`+podSpec+`}`)
+		_, err = c.create(ctx, core+"/pods", `{`+meta(fmt.Sprintf("%s-%05d", set, i), ownedBy("apps/v1", "ReplicaSet", set, uid))+`,"spec":`+c.podSpec+`}`)
 	}
 	for i := 0; i < 2 && err == nil; i++ {
 		_, err = c.create(ctx, core+"/configmaps", `{`+meta(fmt.Sprintf("%s-%d", name, i), "")+`,"data":{"key":"value"}}`)

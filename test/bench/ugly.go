@@ -206,7 +206,7 @@ var stuckKinds = []stuckKind{
 	finalized(core, "pods", "batch.kubernetes.io/job-tracking", `,"spec":`+podSpec),
 	finalized(core, "persistentvolumeclaims", "provisioner.storage.kubernetes.io/cloning-protection", claimSpec),
 	finalized(core, "serviceaccounts", "accounts.example.net/protect", ""),
-	finalized("/apis/apps/v1", "deployments", "rollout.example.net/guard", `,"spec":{"replicas":0,`+template+`}`),
+	finalized("/apis/apps/v1", "deployments", "rollout.example.net/guard", `,"spec":{"replicas":0,`+template(podSpec)+`}`),
 	global(core, "persistentvolumes", "external-attacher/csi-example-com", volumeSpec),
 	global(storage, "volumeattachments", "external-attacher/csi-example-com", attachment),
 	global("/apis/rbac.authorization.k8s.io/v1", "clusterroles", "roles.example.net/guard", ""),
