@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 )
 
 // Kind says what the API server answers to a write.
@@ -44,23 +46,23 @@ const (
 )
 
 var (
-	failedWebhook    = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
-	deniedByWebhook  = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
-	deniedByPolicy   = regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request`)
-	withoutDryRun    = regexp.MustCompile(`admission webhook "([^"]+)" does not support dry run`)
-	missingNamespace = regexp.MustCompile(`namespaces "[^"]*" not found`)
-	notPermitted     = regexp.MustCompile(`(User "[^"]*"|user) cannot [a-z]+ resource`)
+	failedWebhook    = pattern.New(`failed calling webhook "([^"]+)"`)
+	deniedByWebhook  = pattern.New(`admission webhook "([^"]+)" denied the request`)
+	deniedByPolicy   = pattern.New(`ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request`)
+	withoutDryRun    = pattern.New(`admission webhook "([^"]+)" does not support dry run`)
+	missingNamespace = pattern.New(`namespaces "[^"]*" not found`)
+	notPermitted     = pattern.New(`(User "[^"]*"|user) cannot [a-z]+ resource`)
 	// The words of kubernetes/plugin/pkg/admission/gc, which asks for the rights
 	// of whoever sends the request.
-	notReferable = regexp.MustCompile(`cannot set (an ownerRef on|blockOwnerDeletion if) `)
+	notReferable = pattern.New(`cannot set (an ownerRef on|blockOwnerDeletion if) `)
 	// The words of k8s.io/apiserver/pkg/storage/value and of the codecs.
-	unreadable = regexp.MustCompile(`(?i)unable to transform key|no matching prefix found|message authentication failed|invalid padding on input|` +
+	unreadable = pattern.New(`(?i)unable to transform key|no matching prefix found|message authentication failed|invalid padding on input|` +
 		`invalid PKCS7 data|not a multiple of the block size|stored data was shorter than|output array was not large enough|` +
 		`identity transformer tried to read|does not match any of the supported transformers|missing the required info prefix|` +
 		`no matching key was found for|couldn't get version/kind|no kind .* is registered for|invalid character .* looking for|` +
 		`error decoding|unable to decode|unexpected end of JSON input|proto: |failed to read one or more |unable to transform or decode`)
 	// storageKey is where an object is in etcd.
-	storageKey = regexp.MustCompile(`/registry/[^\s"':;,]+`)
+	storageKey = pattern.New(`/registry/[^\s"':;,]+`)
 )
 
 // ErrKept stands for the answer to a patch that did not have the effect that it
@@ -75,7 +77,7 @@ var ErrAdds = errors.New("something adds a finalizer to the patch")
 // ValidateNoNewFinalizers.
 const addedFinalizers = "no new finalizers can be added if the object is being deleted, found new finalizers "
 
-var quoted = regexp.MustCompile(`"([^"]+)"`)
+var quoted = pattern.New(`"([^"]+)"`)
 
 // AddedFinalizers returns the finalizers for which the API server refuses a change of an object
 // that is being deleted, none if that is not what it says.
@@ -85,7 +87,7 @@ func AddedFinalizers(err error) []string {
 	}
 	var names []string
 	_, found, _ := strings.Cut(err.Error(), addedFinalizers)
-	for _, match := range quoted.FindAllStringSubmatch(found, -1) {
+	for _, match := range quoted().FindAllStringSubmatch(found, -1) {
 		names = append(names, match[1])
 	}
 	return names
@@ -111,7 +113,7 @@ func ToWrite(err error) Refusal {
 		return Refusal{}
 	}
 	r := Refusal{Kind: NoAnswer, Message: err.Error()}
-	unasked, refusers := withoutDryRun.FindStringSubmatch(r.Message), Named(r.Message)
+	unasked, refusers := withoutDryRun().FindStringSubmatch(r.Message), Named(r.Message)
 	switch {
 	case errors.Is(err, ErrKept):
 		r.Kind = KeepsFinalizer
@@ -123,10 +125,10 @@ func ToWrite(err error) Refusal {
 		r = refusers[0]
 	case IsConversionFailure(r.Message):
 		r.Kind = ConversionFailed
-	case notPermitted.MatchString(r.Message), apierrors.IsUnauthorized(err):
+	case notPermitted().MatchString(r.Message), apierrors.IsUnauthorized(err):
 		r.NoRight = true
-	case notReferable.MatchString(r.Message), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
-	case apierrors.IsNotFound(err) && missingNamespace.MatchString(r.Message):
+	case notReferable().MatchString(r.Message), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err):
+	case apierrors.IsNotFound(err) && missingNamespace().MatchString(r.Message):
 		r.Kind = NamespaceMissing
 	case apierrors.IsNotFound(err):
 	case apierrors.IsForbidden(err) && strings.Contains(r.Message, "this namespace may not be deleted"):
@@ -150,10 +152,10 @@ func ToWrite(err error) Refusal {
 func Named(words string) []Refusal {
 	var all []Refusal
 	for _, p := range []struct {
-		kind    Kind
-		pattern *regexp.Regexp
-	}{{WebhookFailed, failedWebhook}, {WebhookDenied, deniedByWebhook}, {PolicyDenied, deniedByPolicy}} {
-		for _, match := range p.pattern.FindAllStringSubmatch(words, -1) {
+		kind  Kind
+		words *regexp.Regexp
+	}{{WebhookFailed, failedWebhook()}, {WebhookDenied, deniedByWebhook()}, {PolicyDenied, deniedByPolicy()}} {
+		for _, match := range p.words.FindAllStringSubmatch(words, -1) {
 			r := Refusal{Kind: p.kind, Name: match[1], Message: words}
 			if len(match) > 2 {
 				r.Binding = match[2]
@@ -174,12 +176,12 @@ type Right struct {
 
 // lacking are the words of k8s.io/apiserver/pkg/endpoints/handlers/responsewriters,
 // forbiddenMessage.
-var lacking = regexp.MustCompile(`User "([^"]+)" cannot (\w+) resource "([^"/]+)" in API group "([^"]*)"`)
+var lacking = pattern.New(`User "([^"]+)" cannot (\w+) resource "([^"/]+)" in API group "([^"]*)"`)
 
 // Lacking returns the right that somebody has not by the words of the API server, if they are
 // about one.
 func Lacking(words string) (Right, bool) {
-	match := lacking.FindStringSubmatch(words)
+	match := lacking().FindStringSubmatch(words)
 	if match == nil {
 		return Right{}, false
 	}
@@ -207,7 +209,7 @@ func IsNoType(message string) bool {
 
 // IsUndecodable reports whether words of the API server say that what etcd has of an
 // object cannot be decrypted or decoded.
-func IsUndecodable(message string) bool { return unreadable.MatchString(message) }
+func IsUndecodable(message string) bool { return unreadable().MatchString(message) }
 
 // Words are what the API server says, with the causes of a failure to read from etcd, of
 // which older servers have no word in the message itself (k8s.io/apiserver/pkg/storage/
@@ -233,7 +235,7 @@ const maxCauses = 10
 // StorageKeys returns where the objects are in etcd that the words of the API server
 // name, each once.
 func StorageKeys(words string) []string {
-	keys := storageKey.FindAllString(words, -1)
+	keys := storageKey().FindAllString(words, -1)
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }

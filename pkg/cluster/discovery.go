@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,7 +81,7 @@ func newCatalog(client discovery.CachedDiscoveryInterface) (*catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking the server for its types: %w", err)
 	}
-	c.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	c.mapper = &rememberingMapper{RESTMapper: restmapper.NewDiscoveryRESTMapper(groups)}
 	for _, list := range preferred {
 		c.add(list)
 	}
@@ -92,6 +93,32 @@ func newCatalog(client discovery.CachedDiscoveryInterface) (*catalog, error) {
 		return graph.Identity{Resource: *a}.Compare(graph.Identity{Resource: *b})
 	})
 	return c, nil
+}
+
+// rememberingMapper answers the same question for one version once: the mapper of discovery
+// goes through all groups each time, and makes kilobytes of garbage.
+type rememberingMapper struct {
+	meta.RESTMapper
+	known sync.Map // of mapped, by GroupVersionKind
+}
+
+type mapped struct {
+	mapping *meta.RESTMapping
+	err     error
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (m *rememberingMapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if len(versions) != 1 {
+		return m.RESTMapper.RESTMapping(kind, versions...)
+	}
+	asked := kind.WithVersion(versions[0])
+	if known, ok := m.known.Load(asked); ok {
+		return known.(mapped).mapping, known.(mapped).err
+	}
+	mapping, err := m.RESTMapper.RESTMapping(kind, versions...)
+	m.known.Store(asked, mapped{mapping, err})
+	return mapping, err
 }
 
 // core is the group version of Namespaces, without which no API server is.

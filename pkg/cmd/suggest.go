@@ -3,7 +3,6 @@
 package cmd
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -98,12 +98,12 @@ func flagError(cmd *cobra.Command, err error) error {
 }
 
 // unknownType finds the type in the server's and the resource builder's words.
-var unknownType = regexp.MustCompile(`the server doesn't have a resource type "([^"]+)"`)
+var unknownType = pattern.New(`the server doesn't have a resource type "([^"]+)"`)
 
 // hintTypes adds to an error about a type that the server does not have which one may
 // have been meant, of those that it has: by their plurals, short names and kinds.
 func hintTypes(err error, resources []*graph.Resource, shortNames []string) error {
-	match := unknownType.FindStringSubmatch(err.Error())
+	match := unknownType().FindStringSubmatch(err.Error())
 	if match == nil {
 		return err
 	}

@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -26,7 +26,7 @@ import (
 const gather = 200 * time.Millisecond
 
 // ages are the parts of a text that change by themselves.
-var ages = regexp.MustCompile(`\b(\d+(y|d|h|m|s))+\b *`)
+var ages = pattern.New(`\b(\d+(y|d|h|m|s))+\b *`)
 
 // follow draws the tree, and again when the watches tell of a change of what it shows or
 // of what would belong to it, until the context ends or what was named is gone.
@@ -127,7 +127,7 @@ func (o *treeOptions) draw(ctx context.Context, s *session, before string) (*dra
 	if err := o.output.own().write(&text, style, answer); err != nil {
 		return nil, err
 	}
-	d.text = ages.ReplaceAllString(text.String(), "")
+	d.text = ages().ReplaceAllString(text.String(), "")
 	terminal := isTerminal(o.Out)
 	if d.text == before && !terminal {
 		return d, nil

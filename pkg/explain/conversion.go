@@ -5,7 +5,6 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -283,7 +283,7 @@ func (w *walker) damaged(of graph.Identity, message string) []graph.Identity {
 
 // convertedKind matches the kind in the API server's words for a conversion that
 // failed (apiextensions-apiserver/pkg/apiserver/conversion).
-var convertedKind = regexp.MustCompile(`conversion webhook for ([^\s,/]+)/[^\s,/]+, Kind=([^\s,:;]+)`)
+var convertedKind = pattern.New(`conversion webhook for ([^\s,/]+)/[^\s,/]+, Kind=([^\s,:;]+)`)
 
 // initializing finds the definitions whose conversion fails: those of the kinds
 // that the message names, or, where the API server says only that a storage is
@@ -313,7 +313,7 @@ func (w *walker) initializing(message string) []*Cause {
 // namesKind reports whether the message is about the conversion of objects, or
 // lists, of a definition.
 func namesKind(message string, definition *unstructured.Unstructured) bool {
-	for _, match := range convertedKind.FindAllStringSubmatch(message, -1) {
+	for _, match := range convertedKind().FindAllStringSubmatch(message, -1) {
 		kind, list := evidence.Nested(definition, "spec", "names", "kind"), evidence.Nested(definition, "spec", "names", "listKind")
 		if match[1] == evidence.Nested(definition, "spec", "group") && slices.Contains([]string{kind, cmp.Or(list, kind+"List")}, match[2]) {
 			return true

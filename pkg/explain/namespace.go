@@ -4,7 +4,6 @@ package explain
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -309,13 +309,13 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 
 // remaining are the words of the namespace controller about what is left of one type
 // (pkg/controller/namespace/deletion, deleteAllContentForGroupVersionResource).
-var remaining = regexp.MustCompile(`^Failed to delete all resource types, \d+ remaining: |unexpected items still remain in namespace: \S+ for gvr: (\S*)/\S+, Resource=([a-z0-9]+)`)
+var remaining = pattern.New(`^Failed to delete all resource types, \d+ remaining: |unexpected items still remain in namespace: \S+ for gvr: (\S*)/\S+, Resource=([a-z0-9]+)`)
 
 // overtaken reports whether a failure speaks of content that is gone: the condition
 // stays until the namespace controller looks again, up to a minute later.
 func (w *walker) overtaken(failure evidence.Condition, namespace string) bool {
-	said := slices.DeleteFunc(remaining.FindAllStringSubmatch(failure.Message, -1), func(words []string) bool { return words[2] == "" })
-	if len(said) == 0 || strings.Trim(remaining.ReplaceAllString(failure.Message, ""), " [],") != "" {
+	said := slices.DeleteFunc(remaining().FindAllStringSubmatch(failure.Message, -1), func(words []string) bool { return words[2] == "" })
+	if len(said) == 0 || strings.Trim(remaining().ReplaceAllString(failure.Message, ""), " [],") != "" {
 		return false // it says something else as well
 	}
 	for _, words := range said {

@@ -4,11 +4,12 @@ package offline
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 )
 
 // metadataTypes are those of which nothing but metadata is read, ever: what they
@@ -80,7 +81,7 @@ var keptMetadata = []string{
 
 // keptAnnotation matches the annotations that say something of deletion: who installed
 // an object, whether its controller is paused, whose volume it is, what protects it.
-var keptAnnotation = regexp.MustCompile(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$` +
+var keptAnnotation = pattern.New(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$` +
 	`|^volume\.(beta\.)?kubernetes\.io/(storage-provisioner|provisioner-deletion-secret-name(space)?)$|^pv\.kubernetes\.io/provisioned-by$` +
 	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$)`)
 
@@ -95,7 +96,7 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 	}
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		for name := range annotations {
-			if !keptAnnotation.MatchString(name) {
+			if !keptAnnotation().MatchString(name) {
 				delete(annotations, name)
 			}
 		}
@@ -264,7 +265,7 @@ func eachStatus(status any, each func(map[string]any)) {
 // are called in which controllers say how things are.
 const maxDepth = 5
 
-var tellingKey = regexp.MustCompile(`(?i)(phase|state|status|ready|message|reason|error|description|conditions?|type|time|generation)`)
+var tellingKey = pattern.New(`(?i)(phase|state|status|ready|message|reason|error|description|conditions?|type|time|generation)`)
 
 // tellingPart keeps of a status the texts in which controllers say how things are.
 func tellingPart(fields map[string]any, depth int) map[string]any {
@@ -280,7 +281,7 @@ func tellingPart(fields map[string]any, depth int) map[string]any {
 				kept[field] = list
 			}
 		default:
-			if tellingKey.MatchString(field) {
+			if tellingKey().MatchString(field) {
 				kept[field] = value
 			}
 		}
@@ -299,7 +300,7 @@ func tellingList(field string, values []any, depth int) []any {
 			inner = tellingPart(inner, depth-1)
 			found = found || len(inner) > 0
 			list = append(list, inner)
-		case !ok && tellingKey.MatchString(field):
+		case !ok && tellingKey().MatchString(field):
 			found = true
 			list = append(list, value)
 		}

@@ -7,13 +7,14 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base32"
-	"regexp"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 )
 
 // redactor replaces names, each everywhere by the same other one. With which, only the
@@ -39,14 +40,14 @@ var plainKeys = sets.New(
 )
 
 // plainNames are names that every cluster has.
-var plainNames = regexp.MustCompile(`^(kube-(system|public|node-lease|controller-manager|scheduler|apiserver|proxy|root-ca\.crt|dns)|default|kubernetes|` +
+var plainNames = pattern.New(`^(kube-(system|public|node-lease|controller-manager|scheduler|apiserver|proxy|root-ca\.crt|dns)|default|kubernetes|` +
 	`cloud-controller-manager|cluster-admin|admin|edit|view|ServiceAccount|User|Group|v[0-9]+((alpha|beta)[0-9]+)?|[0-9.%]*|)$`)
 
 // typeNames are types whose objects are named after types.
 var typeNames = []string{"customresourcedefinitions", "apiservices"}
 
 // separators are between names in one text, as in namespace/name.
-var separators = regexp.MustCompile(`[/:,@_ ]+`)
+var separators = pattern.New(`[/:,@_ ]+`)
 
 // text replaces a text: its parts one by one, so that what names the same does so still.
 func (r *redactor) text(s string) string {
@@ -56,7 +57,7 @@ func (r *redactor) text(s string) string {
 	var out strings.Builder
 	rest := s
 	for rest != "" {
-		at := separators.FindStringIndex(rest)
+		at := separators().FindStringIndex(rest)
 		if at == nil {
 			at = []int{len(rest), len(rest)}
 		}
@@ -69,7 +70,7 @@ func (r *redactor) text(s string) string {
 
 // word replaces one name.
 func (r *redactor) word(s string) string {
-	if plainNames.MatchString(s) || s == "system" || s == "serviceaccount" || s == "serviceaccounts" {
+	if plainNames().MatchString(s) || s == "system" || s == "serviceaccount" || s == "serviceaccounts" {
 		return s
 	}
 	h := hmac.New(sha256.New, r.key[:])

@@ -3,9 +3,9 @@
 package render
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -20,7 +20,7 @@ type alike struct {
 	more []graph.Identity
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
+var digits = pattern.New(`[0-9]+`)
 
 // fold returns the causes that a text explains, in their order, and what it only names of
 // the others.
@@ -68,7 +68,7 @@ func said(c *explain.Cause, held []string) string {
 	}
 	for _, e := range c.Evidence {
 		if strings.HasSuffix(e.Path, "message") {
-			words = append(words, digits.ReplaceAllString(e.Value, ""))
+			words = append(words, digits().ReplaceAllString(e.Value, ""))
 		}
 	}
 	text := strings.Join(words, "\x00")

@@ -2,7 +2,11 @@
 
 package admission
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+)
 
 // WrongCall says what is wrong with the call of a webhook that something could answer.
 type WrongCall int
@@ -27,20 +31,20 @@ const (
 // callErrors are the words of Go's net and crypto packages, and of
 // k8s.io/apiserver/pkg/util/webhook and pkg/util/proxy.
 var callErrors = []struct {
-	words *regexp.Regexp
+	words func() *regexp.Regexp
 	wrong WrongCall
 }{
-	{regexp.MustCompile(`x509: |tls: `), WrongCertificate},
-	{regexp.MustCompile(`no service port \S+ found`), WrongPort},
-	{regexp.MustCompile(`connection refused`), NotListening},
-	{regexp.MustCompile(`could not find the requested resource|cannot post path|expected webhook response|unknown object type|couldn't get version/kind`), WrongPath},
-	{regexp.MustCompile(`deadline exceeded|i/o timeout|Client\.Timeout`), Late},
+	{pattern.New(`x509: |tls: `), WrongCertificate},
+	{pattern.New(`no service port \S+ found`), WrongPort},
+	{pattern.New(`connection refused`), NotListening},
+	{pattern.New(`could not find the requested resource|cannot post path|expected webhook response|unknown object type|couldn't get version/kind`), WrongPath},
+	{pattern.New(`deadline exceeded|i/o timeout|Client\.Timeout`), Late},
 }
 
 // CallError says what is wrong with a call by the words with which it failed.
 func CallError(message string) WrongCall {
 	for _, e := range callErrors {
-		if e.words.MatchString(message) {
+		if e.words().MatchString(message) {
 			return e.wrong
 		}
 	}

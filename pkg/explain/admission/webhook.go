@@ -5,7 +5,6 @@ package admission
 import (
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -292,16 +292,16 @@ func JudgesUsers(expressions ...string) bool {
 
 // ofRequest is what a single dry run has, and a controller's request for a whole collection
 // has not, or another.
-var ofRequest = regexp.MustCompile(`request\.(name|dryRun|options)\b`)
+var ofRequest = pattern.New(`request\.(name|dryRun|options)\b`)
 
 // TellsRequestsApart reports whether a policy's expressions ask who sends a request, or what
 // request it is, so that it may refuse a controller's and allow a dry run.
 func TellsRequestsApart(expressions ...string) bool {
-	return JudgesUsers(expressions...) || slices.ContainsFunc(expressions, ofRequest.MatchString)
+	return JudgesUsers(expressions...) || slices.ContainsFunc(expressions, ofRequest().MatchString)
 }
 
 // ofObject is what an expression has of the object that is written.
-var ofObject = regexp.MustCompile(`\b(object|oldObject)\b`)
+var ofObject = pattern.New(`\b(object|oldObject)\b`)
 
 // JudgesObject reports whether it may depend on the object whether a policy with a binding
 // allows a write: by its expressions, or by selectors of objects.
@@ -309,7 +309,7 @@ func JudgesObject(policy, binding *unstructured.Unstructured) bool {
 	for _, field := range []string{"validations", "variables", "matchConditions"} {
 		entries, _, _ := unstructured.NestedSlice(policy.Object, "spec", field)
 		for _, e := range entries {
-			if entry, ok := e.(map[string]any); !ok || ofObject.MatchString(fmt.Sprint(entry["expression"])) {
+			if entry, ok := e.(map[string]any); !ok || ofObject().MatchString(fmt.Sprint(entry["expression"])) {
 				return true
 			}
 		}

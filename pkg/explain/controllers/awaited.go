@@ -3,20 +3,20 @@
 package controllers
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // waitingText is a message about something that has to go first.
-var waitingText = regexp.MustCompile(`(?i)will not be deleted|until|wait(s|ing)? for|dependent|in use|used by|still (has|have|exists?|references?)`)
+var waitingText = pattern.New(`(?i)will not be deleted|until|wait(s|ing)? for|dependent|in use|used by|still (has|have|exists?|references?)`)
 
 // Awaited returns the objects that a message of an object's controller names as those
 // that have to go first: of the same API and namespace, by their kind and name.
 func (f *Finder) Awaited(n graph.Node, message string) []graph.Node {
-	if n.Namespace() == "" || !waitingText.MatchString(message) {
+	if n.Namespace() == "" || !waitingText().MatchString(message) {
 		return nil
 	}
 	words := map[string]bool{}

@@ -5,10 +5,10 @@ package controllers
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -276,7 +276,7 @@ func (c *Candidate) similar(s *Search) bool {
 var (
 	controllerWords = []string{"operator", "controller", "manager"}
 	finalizerWords  = []string{"cleanup", "finalizer", "finalizers", "finalize", "delete", "deletion", "protection", "k8s"}
-	notWords        = regexp.MustCompile("[^a-z0-9]+")
+	notWords        = pattern.New("[^a-z0-9]+")
 )
 
 // sharesWord reports whether a word of the workload's name is one of the

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -69,24 +70,24 @@ func (f *Failure) Patience() time.Duration {
 }
 
 var (
-	failingType = regexp.MustCompile(`(?i)fail|error|degraded|stalled|blocked|terminal`)
-	failingText = regexp.MustCompile(`(?i)fail|error|denied|forbidden|unauthorized|cannot|could not|unable|refused|timed? ?out|not allowed|not permitted|conflict|invalid|exceeded|not empty|protect|in use|will not be deleted|` + missingText)
-	quotaText   = regexp.MustCompile(`(?i)exceeded quota|violates PodSecurity`)
-	lastingText = regexp.MustCompile(`(?i)denied|forbidden|unauthori[sz]ed|unauthenticated|not permitted|permission|credentials?\b|expired|exceeded|protection|x509|will not be deleted|` + missingText)
-	countText   = regexp.MustCompile(`(?i)\b\d+ ?(of|/) ?\d+\b|\b\d+ [a-z ]*(left|remain|still)|\b(left|remaining|still)\b.{0,20}\b\d+`)
+	failingType = pattern.New(`(?i)fail|error|degraded|stalled|blocked|terminal`)
+	failingText = pattern.New(`(?i)fail|error|denied|forbidden|unauthorized|cannot|could not|unable|refused|timed? ?out|not allowed|not permitted|conflict|invalid|exceeded|not empty|protect|in use|will not be deleted|` + missingText)
+	quotaText   = pattern.New(`(?i)exceeded quota|violates PodSecurity`)
+	lastingText = pattern.New(`(?i)denied|forbidden|unauthori[sz]ed|unauthenticated|not permitted|permission|credentials?\b|expired|exceeded|protection|x509|will not be deleted|` + missingText)
+	countText   = pattern.New(`(?i)\b\d+ ?(of|/) ?\d+\b|\b\d+ [a-z ]*(left|remain|still)|\b(left|remaining|still)\b.{0,20}\b\d+`)
 	// deletingType is a condition about the deletion itself.
-	deletingType = regexp.MustCompile(`(?i)delet|terminat|cleanup|finaliz`)
+	deletingType = pattern.New(`(?i)delet|terminat|cleanup|finaliz`)
 	// telling are the fields of a status in which controllers say what is wrong.
-	telling = regexp.MustCompile(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage)$`)
+	telling = pattern.New(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage)$`)
 	// erring are those among them that are for errors alone.
-	erring = regexp.MustCompile(`(?i)error|failure`)
+	erring = pattern.New(`(?i)error|failure`)
 	// failingReason is a reason, in one word, that says that something goes wrong.
-	failingReason = regexp.MustCompile(`(?i)fail|error|denied|forbidden|unauthori|refused|invalid|missing|notfound|exceeded|blocked|conflict|timeout|timedout|unable|cannot|backoff|inuse|haddependents|hasdependents|notempty`)
+	failingReason = pattern.New(`(?i)fail|error|denied|forbidden|unauthori|refused|invalid|missing|notfound|exceeded|blocked|conflict|timeout|timedout|unable|cannot|backoff|inuse|haddependents|hasdependents|notempty`)
 	// notSo takes back what the words beside it say; over says that it has been.
-	notSo = regexp.MustCompile(`(?i)\b(no|0|zero|nothing|without|not)\b( \w+)? ?(fail\w*|errors?|missing|denied|conflicts?|times?)\b`)
-	over  = regexp.MustCompile(`(?i)\b(previous(ly)?|earlier|was fixed|were fixed|succeeded|recovered|resolved)\b`)
+	notSo = pattern.New(`(?i)\b(no|0|zero|nothing|without|not)\b( \w+)? ?(fail\w*|errors?|missing|denied|conflicts?|times?)\b`)
+	over  = pattern.New(`(?i)\b(previous(ly)?|earlier|was fixed|were fixed|succeeded|recovered|resolved)\b`)
 	// settled is a state beside which such a text speaks of the past.
-	settled = regexp.MustCompile(`(?i)^(true|ready|running|active|succeeded|complete(d)?|ok|healthy|bound|available)$`)
+	settled = pattern.New(`(?i)^(true|ready|running|active|succeeded|complete(d)?|ok|healthy|bound|available)$`)
 )
 
 // missingText is something that a controller needs and that is not there.
@@ -97,12 +98,12 @@ const endingNamespace = "because it is being terminated"
 func newFailure(message string, e evidence.Fact, since time.Time) *Failure {
 	f := &Failure{
 		Message: strings.TrimSpace(message), Evidence: e, Since: since,
-		Lasting: lastingText.MatchString(message), counts: countText.MatchString(message),
+		Lasting: lastingText().MatchString(message), counts: countText().MatchString(message),
 	}
 	switch {
 	case strings.Contains(message, endingNamespace):
 		f.Kind = NeedsCreate
-	case quotaText.MatchString(message):
+	case quotaText().MatchString(message):
 		f.Kind = OverQuota
 	}
 	return f
@@ -141,7 +142,7 @@ func statusFailures(n graph.Node, full *unstructured.Unstructured, asked time.Ti
 	status, _ := full.Object["status"].(map[string]any)
 	for path, text := range tellingTexts("status", status, maxDepth) {
 		f := newFailure(text, evidence.Field(n, path, text), asked)
-		f.weak = !erring.MatchString(path[strings.LastIndexByte(path, '.')+1:])
+		f.weak = !erring().MatchString(path[strings.LastIndexByte(path, '.')+1:])
 		found = append(found, f)
 	}
 	return found
@@ -159,7 +160,7 @@ func tellingTexts(path string, fields map[string]any, depth int) func(yield func
 func goOver(path string, fields map[string]any, depth int, yield func(path, text string) bool) bool {
 	var keys []string
 	for key, value := range fields {
-		if text := evidence.Text(value); (key == "state" || key == "phase" || key == "status") && settled.MatchString(text) {
+		if text := evidence.Text(value); (key == "state" || key == "phase" || key == "status") && settled().MatchString(text) {
 			return true
 		}
 		keys = append(keys, key)
@@ -169,7 +170,7 @@ func goOver(path string, fields map[string]any, depth int, yield func(path, text
 		at := path + "." + key
 		switch value := fields[key].(type) {
 		case string:
-			if telling.MatchString(key) && says(value) && !yield(at, value) {
+			if telling().MatchString(key) && says(value) && !yield(at, value) {
 				return false
 			}
 		case map[string]any:
@@ -207,7 +208,7 @@ func observed(full *unstructured.Unstructured, i int) bool {
 
 // says reports whether a text says that something goes wrong.
 func says(text string) bool {
-	return !over.MatchString(text) && failingText.MatchString(notSo.ReplaceAllString(text, ""))
+	return !over().MatchString(text) && failingText().MatchString(notSo().ReplaceAllString(text, ""))
 }
 
 // fails reports whether a condition says that something goes wrong, and not
@@ -215,14 +216,14 @@ func says(text string) bool {
 // says when all is well. Some have no status at all. It is strong when the type or the
 // reason says so; words alone may be about what is being removed.
 func fails(c evidence.Condition) (failing, strong bool) {
-	aboutDeletion := c.Status != "True" || deletingType.MatchString(c.Type)
+	aboutDeletion := c.Status != "True" || deletingType().MatchString(c.Type)
 	switch {
 	case strings.Contains(c.Message, endingNamespace):
 		return true, true
-	case failingType.MatchString(c.Type):
+	case failingType().MatchString(c.Type):
 		bad := c.Status == "True" || c.Status == ""
 		return bad, bad
-	case aboutDeletion && failingReason.MatchString(c.Reason):
+	case aboutDeletion && failingReason().MatchString(c.Reason):
 		return true, true
 	}
 	return aboutDeletion && says(c.Said()), false
@@ -241,7 +242,7 @@ func failureOf(e evidence.Event, asked time.Time) *Failure {
 
 // OfQuota reports whether a message says that a quota or a pod security level is against
 // something.
-func OfQuota(message string) bool { return quotaText.MatchString(message) }
+func OfQuota(message string) bool { return quotaText().MatchString(message) }
 
 // Gist is what the failure of an object of the name says but for what is another with
 // each object and each try: objects whose failures have the same share the cause.

@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -41,7 +41,7 @@ const (
 )
 
 // pauseKey is an annotation that by its name pauses some controller.
-var pauseKey = regexp.MustCompile(`(?i)(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$`)
+var pauseKey = pattern.New(`(?i)(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$`)
 
 // PauseOf returns the word to leave an object alone that it carries itself, or its cluster
 // does, nil when there is none. certain says that it is known to hold for deletions, too.
@@ -66,7 +66,7 @@ func (f *Finder) pauseOf(n graph.Node, full *unstructured.Unstructured) *Pause {
 	slices.Sort(keys)
 	for _, key := range keys {
 		value := full.GetAnnotations()[key]
-		if key == clusterAPIPause || value == "true" && pauseKey.MatchString(key) {
+		if key == clusterAPIPause || value == "true" && pauseKey().MatchString(key) {
 			of := n.Resource().Group
 			certain := slices.ContainsFunc(pauses[key], func(group string) bool { return of == group || strings.HasSuffix(of, "."+group) })
 			return &Pause{Object: n.Identity(), Annotation: key, value: value, certain: certain}

@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
@@ -164,12 +164,12 @@ func (f *Finder) byWebhooks(s *Search, add adder) {
 
 // podSuffix matches what the names of the pods of a Deployment, a DaemonSet and a
 // StatefulSet have after its own.
-var podSuffix = regexp.MustCompile("^-([a-z0-9]{6,10}-[a-z0-9]{5}|[a-z0-9]{5}|[0-9]+)$")
+var podSuffix = pattern.New("^-([a-z0-9]{6,10}-[a-z0-9]{5}|[a-z0-9]{5}|[0-9]+)$")
 
 // isPodOf reports whether a pod may be one of a workload, by their names.
 func isPodOf(workload, pod string) bool {
 	suffix, begins := strings.CutPrefix(pod, workload)
-	return begins && podSuffix.MatchString(suffix)
+	return begins && podSuffix().MatchString(suffix)
 }
 
 // namesGroup reports whether a rule of the webhook states one of the groups.

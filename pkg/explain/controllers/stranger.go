@@ -111,8 +111,8 @@ func (f *Finder) readManagersIn(n graph.Node, finalizer string) (setters, writer
 
 // shareWord reports whether two names have a word in common that tells something.
 func shareWord(a, b string) bool {
-	words := notWords.Split(strings.ToLower(b), -1)
-	return slices.ContainsFunc(notWords.Split(strings.ToLower(a), -1), func(word string) bool {
+	words := notWords().Split(strings.ToLower(b), -1)
+	return slices.ContainsFunc(notWords().Split(strings.ToLower(a), -1), func(word string) bool {
 		return len(word) > 1 && !slices.Contains(controllerWords, word) && !slices.Contains(finalizerWords, word) && slices.Contains(words, word)
 	})
 }
