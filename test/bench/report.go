@@ -32,8 +32,8 @@ and the seconds do not. Each figure is the median of several runs, with the leas
 
 Where there are more than 500,000 objects, server and clients give a request five minutes instead of one
 (` + "`--request-timeout=5m`" + `), and of the applications all but the first hundred are copies, written to etcd. Their
-pods have hardly more than an image, so that the API server has room for two: where it has to collect garbage all
-the time, it measures that.
+pods state no resources and mount no token, which are much of what an API server keeps of a pod, so that it has room:
+where it collects garbage all the time, that is what one measures.
 
 `
 
