@@ -25,6 +25,8 @@ type Options struct {
 	// Kubectl and Plugin begin the commands of remedies. They are "kubectl" and
 	// "kubectl gc", with the flags that lead to the same cluster.
 	Kubectl, Plugin string
+	// WithoutRemedies leaves them out, for output that shows none.
+	WithoutRemedies bool
 }
 
 // Report is the answer.
@@ -263,6 +265,9 @@ func (c *checker) reference(s *subject) {
 
 // add adds a finding about the reference.
 func (c *checker) add(s *subject, rule string, severity Severity, sentences []string, remedy *Remedy) {
+	if c.WithoutRemedies {
+		remedy = nil
+	}
 	reference := s.ref.OwnerReference
 	reference.Name = strings.Clone(reference.Name) // the name is part of a page of the list
 	c.report.Findings = append(c.report.Findings, Finding{

@@ -5,6 +5,7 @@ package check_test
 import (
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -289,6 +290,20 @@ func TestFilters(t *testing.T) {
 		got := all.Filtered(rules, least)
 		if text(&check.Report{Findings: want}) != text(&check.Report{Findings: got.Findings}) || got.Objects != all.Objects {
 			t.Fatalf("want %v, got %v", want, got.Findings)
+		}
+	})
+}
+
+// Without remedies the findings are the same otherwise.
+func TestWithoutRemedies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := graph.New(clusters.Draw(t, "cluster").snapshot())
+		want, got := check.Check(g, check.Options{}), check.Check(g, check.Options{WithoutRemedies: true})
+		for i := range want.Findings {
+			want.Findings[i].Remedy = nil
+		}
+		if !reflect.DeepEqual(want, got) {
+			t.Fatalf("want %v, got %v", want.Findings, got.Findings)
 		}
 	})
 }

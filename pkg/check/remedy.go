@@ -16,6 +16,9 @@ import (
 // patch changes one owner reference of the object by JSON patch. It is guarded
 // by the object's UID, and by all that the reference says of its owner.
 func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string) []shell.Operation) string {
+	if c.WithoutRemedies {
+		return ""
+	}
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
 	operations := []shell.Operation{
 		shell.Test(at+"/uid", ref.UID),
@@ -136,6 +139,9 @@ func newNamesake(s *subject, finding int) namesake {
 // and makes the remedies of these findings: to take the object for the owner,
 // unless it is one already.
 func (c *checker) adopt() {
+	if c.WithoutRemedies {
+		return
+	}
 	type place struct{ namespace, name string }
 	wanted := map[place][]namesake{}
 	for _, n := range c.namesakes {

@@ -365,6 +365,7 @@ func (o *checkOptions) look(ctx context.Context, first bool) (*checked, error) {
 	report := check.Check(g, check.Options{
 		Select: o.selected(s, g, named), Partial: scope.Namespace != "",
 		Kubectl: "kubectl" + where, Plugin: o.name + where,
+		WithoutRemedies: o.output.name == "name" || o.output.name == "prometheus",
 	})
 	l := &checked{session: s, graph: g, report: report, failed: failed}
 	if o.olderThan > 0 || o.output.name == "prometheus" {

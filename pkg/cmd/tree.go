@@ -295,9 +295,15 @@ func (o *treeOptions) everything(g *graph.Graph, s *session) graph.Selection {
 	if o.scope == "cluster" && !o.allNamespaces {
 		return o.namespaceInCluster(g, s.namespace)
 	}
-	var roots []graph.Node
+	count := 0
 	for n := range g.Nodes() {
-		if !n.HasOwners() && (n.HasDependents() || o.isolated) {
+		if o.isRoot(n) {
+			count++
+		}
+	}
+	roots := process.Large[graph.Node](count)[:0]
+	for n := range g.Nodes() {
+		if o.isRoot(n) {
 			roots = append(roots, n)
 		}
 	}
@@ -307,6 +313,11 @@ func (o *treeOptions) everything(g *graph.Graph, s *session) graph.Selection {
 	sel := graph.SelectDependents(o.depth, roots...)
 	sel.Named = nil
 	return sel
+}
+
+// isRoot reports whether a tree of everything begins with the node, cycles apart.
+func (o *treeOptions) isRoot(n graph.Node) bool {
+	return !n.HasOwners() && (n.HasDependents() || o.isolated)
 }
 
 // namespaceInCluster selects what owns or is owned in the namespace, with what
