@@ -182,8 +182,8 @@ func TestSilence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		given := int64(0)
-		for _, u := range s.snapshot(r, Scope{}).Unlisted() {
+		given, unlisted := int64(0), s.snapshot(r, Scope{}).Unlisted()
+		for _, u := range unlisted {
 			if u.Reason != graph.Timeout {
 				t.Errorf("%s: %s, %s", u.GroupVersionResource, u.Reason, u.Message)
 			}
@@ -191,7 +191,8 @@ func TestSilence(t *testing.T) {
 				given++
 			}
 		}
-		if n := asked.Load(); n > most || answers && (n < types || given > 0) || !answers && given == 0 {
+		// On a busy machine the time of a request may be over before the server hears of it.
+		if n := asked.Load(); n > most || answers && (len(unlisted) < types || given > 0) || !answers && given == 0 {
 			t.Errorf("the server answers a short list: %t; %d lists were asked for, %d given up", answers, n, given)
 		}
 	}
