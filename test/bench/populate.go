@@ -128,17 +128,15 @@ const (
 	labels = `"labels":{"app.kubernetes.io/name":"shop","app.kubernetes.io/instance":"shop-production","app.kubernetes.io/version":"1.42.0",` +
 		`"app.kubernetes.io/managed-by":"Helm","helm.sh/chart":"shop-1.42.0","app":"shop"},` +
 		`"annotations":{"checksum/config":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}`
-	podSpec = `{"terminationGracePeriodSeconds":30,"containers":[{"name":"main","image":"registry.example.com/shop:1.42.0",` +
-		`"ports":[{"name":"http","containerPort":8080}],"env":[{"name":"MODE","value":"production"},{"name":"LEVEL","value":"info"}],` +
-		`"resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},` +
-		`"readinessProbe":{"httpGet":{"path":"/ready","port":8080}},"volumeMounts":[{"name":"config","mountPath":"/etc/shop"}]}],` +
+	podBegin = `"terminationGracePeriodSeconds":30,"containers":[{"name":"main","image":"registry.example.com/shop:1.42.0",` +
+		`"ports":[{"name":"http","containerPort":8080}],"env":[{"name":"MODE","value":"production"},{"name":"LEVEL","value":"info"}],`
+	podResources = `"resources":{"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"memory":"256Mi"}},`
+	podEnd       = `"readinessProbe":{"httpGet":{"path":"/ready","port":8080}},"volumeMounts":[{"name":"config","mountPath":"/etc/shop"}]}],` +
 		`"volumes":[{"name":"config","configMap":{"name":"shop"}}]}`
-	// slightSpec has no quantities, and no token in a volume: they are a third of what an API
-	// server keeps of a pod.
-	slightSpec = `{"automountServiceAccountToken":false,"terminationGracePeriodSeconds":30,"containers":[{"name":"main","image":"registry.example.com/shop:1.42.0",` +
-		`"ports":[{"name":"http","containerPort":8080}],"env":[{"name":"MODE","value":"production"},{"name":"LEVEL","value":"info"}],` +
-		`"readinessProbe":{"httpGet":{"path":"/ready","port":8080}},"volumeMounts":[{"name":"config","mountPath":"/etc/shop"}]}],` +
-		`"volumes":[{"name":"config","configMap":{"name":"shop"}}]}`
+	podSpec = `{` + podBegin + podResources + podEnd
+	// slightSpec has no quantities, and no token in a volume: they are a sixth of what an API
+	// server keeps of such objects.
+	slightSpec = `{"automountServiceAccountToken":false,` + podBegin + podEnd
 )
 
 func template(podSpec string) string {
