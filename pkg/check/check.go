@@ -298,7 +298,7 @@ func (c *checker) dangling(s *subject, rule string) {
 	case deleted, stripped:
 		severity = Error
 	}
-	if rule == UIDMismatch && s.fate != terminating {
+	if rule == UIDMismatch && s.fate != terminating && !c.WithoutRemedies {
 		c.namesakes = append(c.namesakes, newNamesake(s, len(c.report.Findings)))
 	}
 	c.add(s, rule, severity, append([]string{s.wrong(rule)}, s.consequence()...), c.remedyOfDangling(s, rule))

@@ -139,9 +139,6 @@ func newNamesake(s *subject, finding int) namesake {
 // and makes the remedies of these findings: to take the object for the owner,
 // unless it is one already.
 func (c *checker) adopt() {
-	if c.WithoutRemedies {
-		return
-	}
 	type place struct{ namespace, name string }
 	wanted := map[place][]namesake{}
 	for _, n := range c.namesakes {
