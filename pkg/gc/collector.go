@@ -94,11 +94,10 @@ type Collector struct {
 	awaited []number
 	// unforeseen are objects that were made or changed since the waves were.
 	unforeseen []number
-	// resolved has the resolutions by apiVersion and kind.
-	resolved map[[2]string]resolution
 	// lettings has what is done to the dependents of owners that orphan them.
-	lettings  map[number]letting
-	resolving sync.Mutex
+	lettings map[number]letting
+	// remembering is held while lettings and blindSpots are looked at.
+	remembering sync.Mutex
 	// applying is held while a change is taken into the state and onto the queue.
 	applying sync.Mutex
 	// finished counts the tasks that runParallel has seen the end of.
@@ -110,7 +109,7 @@ func New(server Server, g *graph.Graph, options Options) *Collector {
 	options.Workers = max(options.Workers, 1)
 	c := &Collector{
 		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
-		resolved: map[[2]string]resolution{}, lettings: map[number]letting{}, blindSpots: map[string]string{},
+		lettings: map[number]letting{}, blindSpots: map[string]string{},
 	}
 	c.report = &report{}
 	c.writer = &writer{
@@ -400,8 +399,8 @@ func (c *Collector) mine(n number) bool {
 // blindSpot says what was not read of that which may depend on the object, empty
 // for nothing.
 func (c *Collector) blindSpot(o *graph.Object) string {
-	c.resolving.Lock()
-	defer c.resolving.Unlock()
+	c.remembering.Lock()
+	defer c.remembering.Unlock()
 	spot, known := c.blindSpots[o.Namespace]
 	if !known && !c.options.SeesAll {
 		spot = c.snapshot.BlindSpot(o.Namespace)

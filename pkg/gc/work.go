@@ -140,7 +140,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 // (garbagecollector.go, attemptToDeleteWorker).
 func (c *Collector) retries(refs []metav1.OwnerReference, namespace string) bool {
 	for _, ref := range refs {
-		mapping, err := c.resolve(ref.APIVersion, ref.Kind)
+		mapping, err := c.snapshot.Resolve(ref.APIVersion, ref.Kind)
 		if err != nil {
 			return true
 		}
@@ -330,8 +330,8 @@ type letting struct {
 
 // letGo returns what is done to the dependents of the owner, the same for all.
 func (c *Collector) letGo(owner *view) letting {
-	c.resolving.Lock()
-	defer c.resolving.Unlock()
+	c.remembering.Lock()
+	defer c.remembering.Unlock()
 	l, known := c.lettings[owner.number]
 	if !known {
 		l = letting{
@@ -359,7 +359,7 @@ func (c *Collector) hasLeft(o *graph.Object) bool {
 // left.
 func (c *Collector) givesUp(refs []metav1.OwnerReference, namespace string) bool {
 	return namespace == "" && slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
-		mapping, err := c.resolve(ref.APIVersion, ref.Kind)
+		mapping, err := c.snapshot.Resolve(ref.APIVersion, ref.Kind)
 		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	})
 }
@@ -440,25 +440,7 @@ type ownerLookup struct {
 
 // Resolve implements graph.OwnerLookup.
 func (l *ownerLookup) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
-	return l.c.resolve(apiVersion, kind)
-}
-
-// resolve is the snapshot's Resolve, whose answers do not change.
-func (c *Collector) resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
-	c.resolving.Lock()
-	defer c.resolving.Unlock()
-	r, ok := c.resolved[[2]string{apiVersion, kind}]
-	if !ok {
-		r.mapping, r.err = c.snapshot.Resolve(apiVersion, kind)
-		c.resolved[[2]string{apiVersion, kind}] = r
-	}
-	return r.mapping, r.err
-}
-
-// resolution is what a stated apiVersion and kind resolve to.
-type resolution struct {
-	mapping *meta.RESTMapping
-	err     error
+	return l.c.snapshot.Resolve(apiVersion, kind)
 }
 
 // Lookup implements graph.OwnerLookup. Who asks for the same owner meanwhile
