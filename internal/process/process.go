@@ -2,8 +2,8 @@
 
 // Package process sets how Go runs a command, which lives for a second, keeps hardly a
 // pointer, and waits for a server most of the time: when garbage is collected, on how
-// many processors, and in which pages long lists are. The defaults are made for servers.
-// Whoever sets GOGC or GOMAXPROCS is obeyed.
+// many processors, in which pages long lists are, and what the scheduler sees of reading
+// them. The defaults are made for servers. Whoever sets GOGC or GOMAXPROCS is obeyed.
 package process
 
 import (

@@ -25,6 +25,7 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -58,6 +59,9 @@ func bulkConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.Transport == nil {
 		config.NextProtos = []string{"http/1.1"}
+		if config.Dial == nil {
+			config.Dial = process.Dial
+		}
 	}
 	return config
 }
