@@ -2,8 +2,8 @@
 
 // Package process sets how Go runs a command, which lives for a second, keeps hardly a
 // pointer, and waits for a server most of the time: when garbage is collected, on how
-// many processors, in which pages long lists are, and what the scheduler sees of reading
-// them. The defaults are made for servers. Whoever sets GOGC or GOMAXPROCS is obeyed.
+// many processors, in which pages long lists are, what the scheduler sees of reading
+// them, and how much of the program is in memory. The defaults are made for servers. Whoever sets GOGC or GOMAXPROCS is obeyed.
 package process
 
 import (
@@ -37,7 +37,7 @@ func afterFirst() int {
 }
 
 // CollectLate lets the heap grow before it is first collected. From then on the
-// usual applies, or what CollectSoon says.
+// usual applies, or what Spare says.
 func CollectLate() {
 	if isSet() {
 		return
@@ -51,9 +51,11 @@ func CollectLate() {
 	}, struct{}{})
 }
 
-// CollectSoon is for a command that keeps whole objects beside the lists: the first collection
-// is less late, and from then on the heap grows by half of what is usual until the next.
-func CollectSoon() {
+// Spare is for a command that keeps whole objects beside the lists: of the code, what was needed
+// to start leaves the process's memory, the first collection is less late, and from then on the heap
+// grows by half of what is usual until the next.
+func Spare() {
+	dropCode()
 	if isSet() {
 		return
 	}

@@ -63,20 +63,20 @@ func TestOften(t *testing.T) {
 	}
 }
 
-// What CollectSoon says applies from the first collection on, also when that is over, and
+// What Spare says applies from the first collection on, also when that is over, and
 // never in the place of what is more.
 func TestSoonAfterTheFirst(t *testing.T) {
 	t.Setenv("GOGC", "")
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	process.CollectLate()
-	process.CollectSoon()
+	process.Spare()
 	if got := percent(); got <= 100 {
 		t.Errorf("before the first collection: %d %%", got)
 	}
 	becomes(t, 50)
 	end := process.CollectOften()
 	often := percent()
-	if process.CollectSoon(); percent() != often || often >= 50 {
+	if process.Spare(); percent() != often || often >= 50 {
 		t.Errorf("while much is thrown away: %d %%, then %d", often, percent())
 	}
 	end()
@@ -84,7 +84,7 @@ func TestSoonAfterTheFirst(t *testing.T) {
 		t.Errorf("after that: %d %%", got)
 	}
 	debug.SetGCPercent(100)
-	if process.CollectSoon(); percent() != 50 {
+	if process.Spare(); percent() != 50 {
 		t.Errorf("after the first collection: %d %%", percent())
 	}
 }
@@ -93,7 +93,7 @@ func TestUserDecides(t *testing.T) {
 	t.Setenv("GOGC", "70")
 	defer debug.SetGCPercent(debug.SetGCPercent(70))
 	process.CollectLate()
-	process.CollectSoon()
+	process.Spare()
 	defer process.CollectOften()()
 	if got := percent(); got != 70 {
 		t.Errorf("GOGC=70 became %d", got)

@@ -69,7 +69,7 @@ func (g *globals) connectWith(ctx context.Context, config *rest.Config, pageSize
 
 // connectToWrite is connect for the commands that change something.
 func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session, error) {
-	process.CollectSoon() // a plan, and workloads, are kept beside the graph
+	process.Spare() // a plan, and workloads, are kept beside the graph
 	s, err := g.connect(ctx, pageSize)
 	if err != nil || s.files != nil {
 		return s, err

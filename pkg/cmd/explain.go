@@ -140,7 +140,7 @@ func (o *explainOptions) validate() error {
 }
 
 func (o *explainOptions) run(ctx context.Context) error {
-	process.CollectSoon() // workloads, and what is whole, are kept beside the graph
+	process.Spare() // workloads, and what is whole, are kept beside the graph
 	if err := o.readFinalizers(); err != nil {
 		return err
 	}
