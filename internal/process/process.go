@@ -2,8 +2,9 @@
 
 // Package process sets how Go runs a command, which lives for a second, keeps hardly a
 // pointer, and waits for a server most of the time: when garbage is collected, on how
-// many processors, in which pages long lists are, what the scheduler sees of reading
-// them, and how much of the program is in memory. The defaults are made for servers. Whoever sets GOGC or GOMAXPROCS is obeyed.
+// many processors, in which pages long lists are, what the scheduler sees of reading them,
+// and how much of the program is in memory. The defaults are made for servers. Whoever
+// sets GOGC or GOMAXPROCS is obeyed.
 package process
 
 import (

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -106,7 +108,8 @@ func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
 // acceptable asks the API server, before the first wave is deleted, whether it would
 // accept the deletes of the targets that come later: what goes first goes for their sake.
 // What cannot be asked is taken to be accepted, and so is what a webhook of the first wave
-// refuses because nothing answers it: it will be gone.
+// refuses because nothing answers it: it will be gone. It is asked by UID, since a target may have
+// changed since the preview; when it has gone, or another has its name, there is nothing to refuse.
 func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) error {
 	if len(j.Waves) == 0 {
 		return nil
@@ -120,7 +123,10 @@ func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) erro
 		if step.Action != gc.ActionDelete || !named {
 			continue
 		}
-		if err := server.Ask(ctx, step, j.snapshot); err != nil && !errors.As(err, new(cluster.NotAskedError)) && !refusedBy(j.Waves[0].Silent, err) {
+		step.Options.Preconditions = metav1.NewUIDPreconditions(string(step.Object.UID))
+		err := server.Ask(ctx, step, j.snapshot)
+		replaced := apierrors.IsConflict(err) && len(answer.Named(err.Error())) == 0
+		if err != nil && !errors.As(err, new(cluster.NotAskedError)) && !apierrors.IsNotFound(err) && !replaced && !refusedBy(j.Waves[0].Silent, err) {
 			return hintedError{
 				fmt.Errorf("deleting %s: the API server would not accept that: %w", step.Object.Identity(), err),
 				"nothing was changed: what has to go before it is deleted only when it can go itself",

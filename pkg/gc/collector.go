@@ -164,8 +164,12 @@ func (c *Collector) Delete(ctx context.Context, targets []Target, options Delete
 	c.report.expect(Concerned(c.state.graph, uids), named)
 	c.waves = wavesOf(targets)
 	var err error
-	for err == nil && c.nextWave() {
-		err = c.run(ctx)
+	for err == nil && len(c.waves) > 0 {
+		if why := c.unchosen(ctx); why != nil {
+			c.holdBack(why)
+		} else if c.nextWave() {
+			err = c.run(ctx)
+		}
 	}
 	if err != nil {
 		c.holdBack(errors.New("it was not reached"))

@@ -3,7 +3,9 @@
 package gc
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -64,6 +66,29 @@ func (c *Collector) nextWave() bool {
 		}
 	}
 	return true
+}
+
+// unchosen says why nothing of the waves that are left may be deleted: something would go before
+// a target that a selector chose, and that has changed and does not match any more, or may not.
+func (c *Collector) unchosen(ctx context.Context) error {
+	left := slices.Concat(c.waves...)
+	if !slices.ContainsFunc(left, func(t *Target) bool { return t.Early }) {
+		return nil // each is asked about in its turn
+	}
+	for _, t := range left {
+		v, ok := c.state.view(c.state.of(t.UID))
+		if t.Early || t.Reselect == nil || !ok || v.gone ||
+			v.object.ResourceVersion == c.planned(t).ResourceVersion && c.told(v.object.Resource, v.object.Namespace) {
+			continue
+		}
+		switch now, selected, err := t.Reselect(ctx, c.server); {
+		case err != nil:
+			return fmt.Errorf("not deleted, because it could not be asked whether %s still matches the selector: %w", t.Identity, err)
+		case !selected || now.UID != t.UID:
+			return errors.New("not deleted, because this does not match the selector any more: " + t.Identity.String())
+		}
+	}
+	return nil
 }
 
 // remember notes an object that goes with a wave which is to come, and of which that wave's

@@ -4,6 +4,7 @@ package gc
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,23 +68,104 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	if t.Resource.GroupResource() != o.Resource.GroupResource() {
 		o.Resource = &t.Resource
 	}
-	reason := byUser
 	if t.Early {
-		options.Policy, reason = metav1.DeletePropagationBackground, goesEarly
+		options.Policy = metav1.DeletePropagationBackground
 	}
 	deleteOptions := metav1.DeleteOptions{PropagationPolicy: &options.Policy, GracePeriodSeconds: options.GracePeriodSeconds}
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(v.number)
 	}
 	left := false
-	if t.Reselect == nil {
-		o = c.writer.deleteNamed(ctx, v.number, o, deleteOptions, reason)
-	} else {
-		o, left = c.writer.deleteSelected(ctx, v.number, o, deleteOptions, t)
+	switch {
+	case t.Early:
+		c.deleteEarly(ctx, v.number, o, deleteOptions, t)
+		return
+	case t.Reselect == nil:
+		o = c.writer.deleteNamed(ctx, v.number, o, deleteOptions)
+	default:
+		o, left = c.writer.deleteSelected(ctx, v.number, o, c.planned(t).ResourceVersion, deleteOptions, t)
 	}
 	if o.BeingDeleted() && !left {
 		c.takeUp(ctx, v.number, o)
 	}
+}
+
+// deleteEarly deletes an object that would go with what the user named, as long as it would: neither it
+// nor an owner that takes it along has other owners than those with which it was found to go.
+// Otherwise it stays, and so does what was to go after it.
+func (c *Collector) deleteEarly(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, t *Target) {
+	for {
+		if o.BeingDeleted() {
+			c.takeUp(ctx, n, o)
+			return
+		}
+		if !c.ownedAsPlanned(t, &o) {
+			c.report.guarded(n, errors.New("not deleted, because its owners, or those of what owns it, are not those of the plan"))
+			return
+		}
+		same := func(now graph.Object) bool { return !now.BeingDeleted() && c.ownedAsPlanned(t, &now) }
+		if !c.writer.deleteDecided(ctx, n, o, options, goesEarly, same) {
+			return
+		}
+		v, ok := c.state.view(n)
+		if !ok || v.gone {
+			return
+		}
+		o.OwnerReferences, o.DeletionTimestamp, o.Finalizers, o.ResourceVersion = v.object.OwnerReferences, v.object.DeletionTimestamp, v.object.Finalizers, v.object.ResourceVersion
+	}
+}
+
+// ownedAsPlanned reports whether a target, as it is now, and all that owns it have the owners that they
+// had in the graph with which the run began.
+func (c *Collector) ownedAsPlanned(t *Target, now *graph.Object) bool {
+	start, ok := c.state.graph.Node(t.UID)
+	if !ok || !ownedAs(start, now) {
+		return false
+	}
+	seen := map[graph.Node]bool{start: true}
+	for next := []graph.Node{start}; len(next) > 0; next = next[1:] {
+		for _, ref := range next[0].Owners() {
+			owner := ref.Owner
+			v, known := c.state.view(c.state.of(owner.UID()))
+			if owner.Virtual() || seen[owner] || !known || v.gone {
+				continue
+			}
+			if !ownedAs(owner, &v.object) {
+				return false
+			}
+			seen[owner] = true
+			next = append(next, owner)
+		}
+	}
+	return true
+}
+
+// ownedAs reports whether an object has no owner now that it had not then, and has one if it
+// had. That some were taken off, as those that have gone are, changes nothing about what becomes of
+// it when all of them go.
+func ownedAs(then graph.Node, now *graph.Object) bool {
+	old := then.Unlabelled().OwnerReferences
+	if len(now.OwnerReferences) == 0 {
+		return len(old) == 0
+	}
+	return !slices.ContainsFunc(now.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(old, func(r metav1.OwnerReference) bool { return sameOwner(r, ref) })
+	})
+}
+
+// sameOwner reports whether two references name the same owner.
+func sameOwner(a, b metav1.OwnerReference) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
+}
+
+// planned returns a target as it was when it was chosen, named, or found to go early: as the
+// graph has it, with which the run began.
+func (c *Collector) planned(t *Target) graph.Object {
+	n, ok := c.state.graph.Node(t.UID)
+	if !ok {
+		return graph.Object{}
+	}
+	return n.Unlabelled()
 }
 
 // takeUp goes on with a deletion that was begun before the user's delete, by
@@ -522,8 +604,7 @@ func (c *Collector) told(resource *graph.Resource, namespace string) bool {
 func equalOwners(a, b []metav1.OwnerReference) bool { return slices.EqualFunc(a, b, sameReference) }
 
 func sameReference(a, b metav1.OwnerReference) bool {
-	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
-		equalFlags(a.Controller, b.Controller) && equalFlags(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
+	return sameOwner(a, b) && equalFlags(a.Controller, b.Controller) && equalFlags(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
 }
 
 func equalFlags(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }

@@ -92,9 +92,9 @@ func (w *writer) deleteDecided(ctx context.Context, n number, o graph.Object, op
 // deleteNamed deletes an object that the user named, whatever becomes of it
 // meanwhile; in the end by UID alone. It returns the object as the last delete found
 // it.
-func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string) graph.Object {
+func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions) graph.Object {
 	for conflicts, losses, byUID := 0, 0, false; ; {
-		t := w.tryDelete(ctx, n, o, options, reason, byUID, w.read)
+		t := w.tryDelete(ctx, n, o, options, byUser, byUID, w.read)
 		if t.done {
 			return o
 		}
@@ -108,29 +108,36 @@ func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, opti
 }
 
 // deleteSelected deletes an object that a selector chose, as long as the selector
-// has it. It returns the object as the last delete found it, and whether it was left
-// alone because the selector has it no more. Every delete states the version that
+// has it: matched is the version that it had. It returns the object as the last delete found it, and
+// whether it was left alone because the selector has it no more. Every delete states the version that
 // matched, but for one that the API server can only accept without (see moved); who
-// keeps changing the object keeps it in the end.
-func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
+// keeps changing the object keeps it in the end. When it was changed before its turn, as
+// the server's events tell, the selector is asked first.
+func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, matched string, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
 	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 		now, selected, err := target.Reselect(ctx, w.server)
 		if err == nil && (!selected || now.UID != o.UID) {
 			_, left = w.read(ctx, o, failure) // unless it is gone
 			return graph.Object{}, false
 		}
+		if err != nil && failure == nil {
+			err = fmt.Errorf("asking whether it still matches the selector: %w", err)
+		}
 		return w.take(ctx, o, now, err, failure)
+	}
+	if o.ResourceVersion != matched {
+		now, ok := look(ctx, o, nil)
+		if !ok {
+			return o, left && w.leave(n, &o)
+		}
+		o = now
 	}
 	for conflicts, losses, byUID := 0, 0, false; ; {
 		t := w.tryDelete(ctx, n, o, options, byUser, byUID, look)
-		switch left = left && !w.carriedOut(n, &o); {
-		case left:
-			w.settled(n, true)
-			if v, ok := w.state.view(n); ok {
-				w.report.passed(n, &v.object, "it does not match the selector any more")
-			}
+		if left && w.leave(n, &o) {
 			return o, true
-		case t.done:
+		}
+		if t.done {
 			return o, false
 		}
 		if t.count(&conflicts, &losses); losses > 1 || byUID || !w.again(ctx, n) {
@@ -140,6 +147,19 @@ func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, o
 		byUID = !t.lost && !moved(o, t.now) && dropsTheLast(&t.now, options)
 		o = t.now
 	}
+}
+
+// leave records that a target was left alone, since the selector has it no more, and reports
+// false if a delete of it has had its effect all the same.
+func (w *writer) leave(n number, o *graph.Object) bool {
+	if w.carriedOut(n, o) {
+		return false
+	}
+	w.settled(n, true)
+	if v, ok := w.state.view(n); ok {
+		w.report.passed(n, &v.object, "it does not match the selector any more")
+	}
+	return true
 }
 
 // dropsTheLast reports whether a delete takes the garbage collector's own
