@@ -82,6 +82,8 @@ func (c *Collector) unchosen(ctx context.Context) error {
 			continue
 		}
 		switch now, selected, err := t.Reselect(ctx, c.server); {
+		case ctx.Err() != nil:
+			return nil // the run says so
 		case err != nil:
 			return fmt.Errorf("not deleted, because it could not be asked whether %s still matches the selector: %w", t.Identity, err)
 		case !selected || now.UID != t.UID:

@@ -111,7 +111,9 @@ func (c *Collector) deleteEarly(ctx context.Context, n number, o graph.Object, o
 		if !ok || v.gone {
 			return
 		}
-		o.OwnerReferences, o.DeletionTimestamp, o.Finalizers, o.ResourceVersion = v.object.OwnerReferences, v.object.DeletionTimestamp, v.object.Finalizers, v.object.ResourceVersion
+		resource := o.Resource // that of the target
+		o = v.object
+		o.Resource = resource
 	}
 }
 
