@@ -65,3 +65,17 @@ func TestWithoutToken(t *testing.T) {
 		t.Errorf("got %q, want %q; the words are %q", got, want, words)
 	}
 }
+
+// A command that is printed has one --order, and before the names that are no flags.
+func TestOrdered(t *testing.T) {
+	for words, want := range map[string]string{
+		"delete cm/a --dry-run":                     "delete cm/a --dry-run --order=safe",
+		"delete --order default cm/a":               "delete cm/a --order=safe",
+		"delete --order=default cm/a --ordered=x":   "delete cm/a --ordered=x --order=safe",
+		"delete -n shop -- cm/a --order cm/default": "delete -n shop --order=safe -- cm/a --order cm/default",
+	} {
+		if got := strings.Join(ordered(strings.Fields(words), orderSafe), " "); got != want {
+			t.Errorf("%s: got %q, want %q", words, got, want)
+		}
+	}
+}

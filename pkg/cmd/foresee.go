@@ -152,10 +152,28 @@ func (d *deletion) recommend(s *foresight.Sight) {
 		return
 	}
 	words := []string{d.name}
-	for _, word := range withoutToken(d.argv) {
+	for _, word := range ordered(withoutToken(d.argv), orderSafe) {
 		words = append(words, shell.Quote(word))
 	}
-	fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+strings.Join(words, " ")+" --order=safe")
+	fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+strings.Join(words, " "))
+}
+
+// ordered returns the words of a command with a value of --order in the place of the one that
+// they may have; before a "--", after which there are no flags.
+func ordered(words []string, order string) []string {
+	const flag = "--order"
+	flags, names := words, []string(nil)
+	if i := slices.Index(words, "--"); i >= 0 {
+		flags, names = words[:i], words[i:]
+	}
+	var kept []string
+	for i, word := range flags {
+		itsValue := i > 0 && flags[i-1] == flag
+		if word != flag && !itsValue && !strings.HasPrefix(word, flag+"=") {
+			kept = append(kept, word)
+		}
+	}
+	return slices.Concat(kept, []string{flag + "=" + order}, names)
 }
 
 // withoutToken leaves the value of --token out of a command that is printed: terminals and

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
 // unlessFirst begins what is said of an object that goes only before something else.
@@ -254,7 +255,7 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 		id, is := l.named[name]
 		return id, is && !l.goesAfter(id.UID, n.UID())
 	}
-	if l.going[w.ID().UID] && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) {
+	if l.going[w.ID().UID] && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
 		return "which goes" + l.with(w.ID())
 	}
 	account := w.Account().String()
@@ -279,6 +280,18 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
 func (l *looker) leavesPods(w *controllers.Workload) bool {
 	_, namespace := l.named["Namespace/"+w.ID().Namespace]
 	return l.Plan.Job.Policy == metav1.DeletePropagationOrphan && !namespace && !w.IsPod()
+}
+
+// replaced reports whether a workload is a pod in the place of which its controller, which
+// stays, makes another.
+func (l *looker) replaced(w *controllers.Workload) bool {
+	n, ok := l.node(w.ID().UID)
+	if !ok || !w.IsPod() || !l.remade(n.UID()) {
+		return false
+	}
+	owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
+	controller, known := l.node(owner.UID)
+	return known && !controller.BeingDeleted() && simulator.Replaces(controller.Resource().GroupVersionKind().GroupKind(), n.Resource().GroupVersionKind().GroupKind())
 }
 
 // needs are the objects that go by the plan and without which a controller cannot, or may

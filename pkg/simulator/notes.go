@@ -154,6 +154,12 @@ var makers = map[[2]schema.GroupKind]bool{
 	{{Kind: "Service"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}}: true,
 }
 
+// Replaces reports whether a controller of a kind makes another dependent of a kind in
+// the place of one that is gone.
+func Replaces(controller, dependent schema.GroupKind) bool {
+	return makers[[2]schema.GroupKind{controller, dependent}]
+}
+
 // controllerMakes knows controllers: one that is there and not terminating
 // replaces what it lacks.
 func (s *Server) controllerMakes(o *graph.Object) string {
@@ -168,7 +174,7 @@ func (s *Server) controllerMakes(o *graph.Object) string {
 	owner := controller.Resource.GroupVersionKind().GroupKind()
 	name := owner.Kind + "/" + controller.Name
 	switch {
-	case makers[[2]schema.GroupKind{owner, o.Resource.GroupVersionKind().GroupKind()}]:
+	case Replaces(owner, o.Resource.GroupVersionKind().GroupKind()):
 		return "recreated by its controller " + name
 	case owner == (schema.GroupKind{Group: "batch", Kind: "CronJob"}):
 		return "its controller " + name + " creates another when it is due"
