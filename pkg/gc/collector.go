@@ -94,9 +94,12 @@ type Collector struct {
 	awaited []number
 	// unforeseen are objects that were made or changed since the waves were.
 	unforeseen []number
+	// resolved has the resolutions by apiVersion and kind: a mapper that remembers, too, makes
+	// garbage for each question.
+	resolved map[[2]string]resolution
 	// lettings has what is done to the dependents of owners that orphan them.
 	lettings map[number]letting
-	// remembering is held while lettings and blindSpots are looked at.
+	// remembering is held while resolved, lettings and blindSpots are looked at.
 	remembering sync.Mutex
 	// applying is held while a change is taken into the state and onto the queue.
 	applying sync.Mutex
@@ -109,7 +112,7 @@ func New(server Server, g *graph.Graph, options Options) *Collector {
 	options.Workers = max(options.Workers, 1)
 	c := &Collector{
 		server: server, options: options, state: newState(g), snapshot: g.Snapshot(),
-		lettings: map[number]letting{}, blindSpots: map[string]string{},
+		resolved: map[[2]string]resolution{}, lettings: map[number]letting{}, blindSpots: map[string]string{},
 	}
 	c.report = &report{}
 	c.writer = &writer{

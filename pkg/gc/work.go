@@ -224,7 +224,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 // (garbagecollector.go, attemptToDeleteWorker).
 func (c *Collector) retries(refs []metav1.OwnerReference, namespace string) bool {
 	for _, ref := range refs {
-		mapping, err := c.snapshot.Resolve(ref.APIVersion, ref.Kind)
+		mapping, err := c.resolve(ref.APIVersion, ref.Kind)
 		if err != nil {
 			return true
 		}
@@ -443,7 +443,7 @@ func (c *Collector) hasLeft(o *graph.Object) bool {
 // left.
 func (c *Collector) givesUp(refs []metav1.OwnerReference, namespace string) bool {
 	return namespace == "" && slices.ContainsFunc(refs, func(ref metav1.OwnerReference) bool {
-		mapping, err := c.snapshot.Resolve(ref.APIVersion, ref.Kind)
+		mapping, err := c.resolve(ref.APIVersion, ref.Kind)
 		return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	})
 }
@@ -524,7 +524,25 @@ type ownerLookup struct {
 
 // Resolve implements graph.OwnerLookup.
 func (l *ownerLookup) Resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
-	return l.c.snapshot.Resolve(apiVersion, kind)
+	return l.c.resolve(apiVersion, kind)
+}
+
+// resolve is the snapshot's Resolve, whose answers do not change.
+func (c *Collector) resolve(apiVersion, kind string) (*meta.RESTMapping, error) {
+	c.remembering.Lock()
+	defer c.remembering.Unlock()
+	r, ok := c.resolved[[2]string{apiVersion, kind}]
+	if !ok {
+		r.mapping, r.err = c.snapshot.Resolve(apiVersion, kind)
+		c.resolved[[2]string{apiVersion, kind}] = r
+	}
+	return r.mapping, r.err
+}
+
+// resolution is what a stated apiVersion and kind resolve to.
+type resolution struct {
+	mapping *meta.RESTMapping
+	err     error
 }
 
 // Lookup implements graph.OwnerLookup. Who asks for the same owner meanwhile

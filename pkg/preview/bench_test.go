@@ -41,26 +41,46 @@ func fan(dependents int) *graph.Snapshot {
 	return s
 }
 
+// policies are those of a deletion.
+var policies = []metav1.DeletionPropagation{
+	metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
+}
+
+// makeOf makes the plan of deleting the owner of a fan.
+func makeOf(tb testing.TB, s *graph.Snapshot, policy metav1.DeletionPropagation, dependents int) {
+	owner, _ := s.Object("owner")
+	job := &Job{Policy: policy, Targets: []graph.Identity{owner.Identity()}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+		return c.Delete(ctx, []gc.Target{{Identity: owner.Identity()}}, gc.DeleteOptions{Policy: policy})
+	}}
+	p, err := Make(context.Background(), job, World{Graph: graph.New(s), Now: time.Now()})
+	if err != nil || len(p.Report.Outcomes) != dependents+1 {
+		tb.Fatalf("%v, %v", p, err)
+	}
+}
+
 // BenchmarkPreview measures the plan of a cascade, from the snapshot on.
 func BenchmarkPreview(b *testing.B) {
-	for _, policy := range []metav1.DeletionPropagation{
-		metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan,
-	} {
+	for _, policy := range policies {
 		for _, dependents := range []int{1_000, 10_000, 100_000} {
 			b.Run(fmt.Sprintf("%s/%d", policy, dependents), func(b *testing.B) {
 				s := fan(dependents)
 				b.ReportAllocs()
 				for b.Loop() {
-					owner, _ := s.Object("owner")
-					job := &Job{Policy: policy, Targets: []graph.Identity{owner.Identity()}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-						return c.Delete(ctx, []gc.Target{{Identity: owner.Identity()}}, gc.DeleteOptions{Policy: policy})
-					}}
-					p, err := Make(context.Background(), job, World{Graph: graph.New(s), Now: time.Now()})
-					if err != nil || len(p.Report.Outcomes) != dependents+1 {
-						b.Fatalf("%v, %v", p, err)
-					}
+					makeOf(b, s, policy, dependents)
 				}
 			})
+		}
+	}
+}
+
+// A plan takes less than eight allocations for each object that goes.
+func TestAllocations(t *testing.T) {
+	const dependents = 2_000
+	for _, policy := range policies {
+		s := fan(dependents)
+		each := testing.AllocsPerRun(3, func() { makeOf(t, s, policy, dependents) }) / dependents
+		if each >= 8 {
+			t.Errorf("%s: %.1f allocations for each object", policy, each)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (r *report) real(results map[string]Samples, server map[string][]float64) {
 	}
 	objects := results[ourGraph][0].Answer.Objects
 	base := results[bare]
-	for _, name := range []string{bare, ourGraph, ourTree, ourCheck, ourExplain, ourCollect, metadataAll, inPages} {
+	for _, name := range []string{bare, ourGraph, ourTree, ourCheck, ourSettled, ourExplain, ourCollect, metadataAll, inPages} {
 		s := results[name]
 		if len(s) == 0 {
 			continue
@@ -184,8 +184,9 @@ func (r *report) String() string {
 			"from etcd: those of client-go's pager, and of **graph, in pages**, which is how servers older than 1.33 are read, and lists that take\n" +
 			"longer than a request may. The server collects its garbage before each run.\n" +
 			"kube-controller-manager runs, with a controller that has nothing to do: where nobody renews its lease, **explain-stuck** takes a second look, five\n" +
-			"seconds after the first. Beyond what check reads, **collect** reads the pods of namespaces in which a claim is in deletion,\n" +
-			"and all Deployments, StatefulSets, DaemonSets and rights, whole: among them are the controllers of finalizers.", r.whole},
+			"seconds after the first, and so does **check** without `--settle=0`, where references are wrong.\n" +
+			"Beyond what that reads the first time, **collect** reads the pods of namespaces in which a claim is in deletion, and all Deployments,\n" +
+			"StatefulSets, DaemonSets and rights, whole: among them are the controllers of finalizers.", r.whole},
 		{"One Deployment", "The Deployment is in a namespace of a thousand objects. **requests of kubectl tree** sends what `kubectl tree deployment`\n" +
 			"sends, with the same client, and does nothing with the answers: kubectl tree itself does that and more.", r.roots},
 		{"A server that is far away", "The same server, with a round trip of 50 ms between it and the client; connections themselves are made at once. The bare\n" +
