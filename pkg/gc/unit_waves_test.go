@@ -3,6 +3,8 @@
 package gc
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -50,10 +52,13 @@ func TestEarly(t *testing.T) {
 		unchosen = "configmap/a Remaining: not deleted, because this does not match the selector any more: ConfigMap/shop/b\n" +
 			"configmap/b Remaining: not deleted, because this does not match the selector any more: ConfigMap/shop/b\n" +
 			"configmap/m Untouched: its owner ConfigMap/b is still there\nconfigmap/z Deleted"
+		unreached = "configmap/a Remaining: it was not reached\nconfigmap/b Remaining: it was not reached\n" +
+			"configmap/m Untouched: its owner ConfigMap/b is still there\nconfigmap/z Deleted"
 	)
 	for _, test := range []struct {
 		name, script, requests, outcomes string
 		selected                         bool
+		err                              error
 	}{
 		{name: "nothing has changed", requests: first + "DELETE configmap/a Background" + rest, outcomes: went},
 		{
@@ -83,6 +88,10 @@ func TestEarly(t *testing.T) {
 			name: "what it goes with does not match any more", selected: true, script: "DELETE z: touch b; deselect b",
 			requests: first + "LIST configmap/b", outcomes: unchosen,
 		},
+		{
+			name: "an interrupt while that is asked", selected: true, script: "DELETE z: touch b\nLIST b: cancel; late", err: context.Canceled,
+			requests: first + "LIST configmap/b", outcomes: unreached,
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			objects := parseWorld(t, "configmap/a < configmap/m\nconfigmap/m < configmap/b\nconfigmap/b\nconfigmap/k\nconfigmap/z")
@@ -93,8 +102,11 @@ func TestEarly(t *testing.T) {
 			if test.selected {
 				f.selects(targets[2:])
 			}
-			report, err := New(f, g, Options{}).Delete(t.Context(), targets, DeleteOptions{Policy: metav1.DeletePropagationBackground})
-			if err != nil {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			f.cancel = cancel
+			report, err := New(f, g, Options{}).Delete(ctx, targets, DeleteOptions{Policy: metav1.DeletePropagationBackground})
+			if !errors.Is(err, test.err) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(lines(test.outcomes), outcomes(report)); diff != "" {
