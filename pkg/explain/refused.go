@@ -439,6 +439,9 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 			}}
 			return
 		}
+		if cannotJudge(r) {
+			c.Summary = "an expression of the policy fails, and while it does the policy refuses the write that the deletion needs"
+		}
 		if static(r.Name) {
 			c.Summary += "; it comes from a file on the machines of the control plane, and is not in the API"
 		}
@@ -454,7 +457,7 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.Binding, Path: "spec.policyName", Value: r.Name}}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
-			Effect: "shows what the policy asks for: " + w.satisfies(policy, r.Binding),
+			Effect: "shows what the policy asks for: " + w.satisfies(policy, r),
 		}}
 	})
 	w.met(c, n, r)
@@ -463,12 +466,25 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 }
 
 // satisfies says what may be changed so that a policy allows a write.
-func (w *walker) satisfies(policy *unstructured.Unstructured, binding string) string {
-	bound, err := w.evidence.Get(admission.PolicyBindings, "", binding)
+func (w *walker) satisfies(policy *unstructured.Unstructured, r admission.Reply) string {
+	if cannotJudge(r) {
+		correct := "correct the expression that fails, with has() where it is about a field that may be missing"
+		if r.Write == "DELETE" {
+			correct += "; a DELETE has an oldObject, and its object is null"
+		}
+		return correct
+	}
+	bound, err := w.evidence.Get(admission.PolicyBindings, "", r.Binding)
 	if policy == nil || err != nil || admission.JudgesObject(policy, bound) {
 		return "change the object so that it satisfies that, and the write is allowed"
 	}
 	return "it does not look at the object, so no change of the object has the write allowed; change the policy so that it allows it"
+}
+
+// cannotJudge reports whether a policy refuses because one of its expressions cannot be evaluated
+// (k8s.io/apiserver/pkg/admission/plugin/cel/activation.go).
+func cannotJudge(r admission.Reply) bool {
+	return r.Kind == answer.PolicyDenied && strings.Contains(r.Message, "' resulted in error: ")
 }
 
 // paramRepair says how a binding whose parameters are missing for an object is repaired.
