@@ -73,8 +73,16 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 	case controllers.Hung:
 		return []Remedy{w.readLogs(l, ""), w.restart(l)}
 	case controllers.Leaving:
-		if l.Replicas == 0 && !l.Leaves() { // its last pods go
+		switch {
+		case st.Next != nil:
+			return w.revive(l, *st.Next)
+		case l.Replicas == 0 && !l.Leaves(): // its last pods go
 			return []Remedy{scaled}
+		case !l.IsPod() && !l.Leaves():
+			return []Remedy{{
+				Risk: Safe, Action: shows("%s explain-stuck %s", shell.In(w.Plugin, l.ID().Namespace), shell.Quote("pod/"+st.Pod)),
+				Effect: "shows what keeps that pod from its end: when it has ended, another takes its place, cleans up and removes the finalizer",
+			}}
 		}
 		return []Remedy{{
 			Risk: Safe, Effect: "find out who deletes " + l.ID().String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",

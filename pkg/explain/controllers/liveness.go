@@ -70,8 +70,10 @@ type State struct {
 	// notLeading and leaderless.
 	leads bool
 	Lease graph.Identity
-	// ready: a pod that is being deleted has not stopped yet.
-	ready bool
+	// ready: a pod that is being deleted has not stopped yet. late: it should have ended.
+	ready, late bool
+	// Next is that of the pod which comes after one that is being deleted, if it does not work.
+	Next *State
 }
 
 const (
@@ -142,7 +144,7 @@ func (f *Finder) look(l *Workload) State {
 	}
 	best := f.bestOf(own)
 	best = f.heldLease(l, own, best.Liveness == Dead).led(l, best)
-	best = f.leavingState(l, best)
+	best = f.leavingState(l, best, own)
 	if best.Liveness == Dead && l.Replicas == 0 && l.deleted == nil && best.Trouble != Hung {
 		best.Trouble, best.Because = ScaledDown, "it is scaled to 0"
 	}
@@ -169,8 +171,8 @@ func (l *Workload) scheduled() State {
 
 // leavingState corrects the state of a workload that is being deleted, or whose
 // best pod is: until that has ended it may still work, and after it no other
-// comes.
-func (f *Finder) leavingState(l *Workload, s State) State {
+// comes, or one that does not work.
+func (f *Finder) leavingState(l *Workload, s State, own []*unstructured.Unstructured) State {
 	deleted := l.deleted
 	last := deleted != nil || l.Replicas == 0 || f.evidence.Ending(l.namespace)
 	if l.IsPod() { // the owner of a pod may make another
@@ -188,6 +190,8 @@ func (f *Finder) leavingState(l *Workload, s State) State {
 		if !s.ready {
 			s.Liveness = Dead
 		}
+	case s.Trouble == Leaving:
+		return f.after(s, own)
 	case s.Liveness == Dead && last && deleted != nil: // whatever is wrong with it
 		s.Trouble, s.Because = Leaving, "it is being deleted, "+s.Because+", and no other comes"
 	case s.Liveness == Alive && deleted != nil:
@@ -289,6 +293,27 @@ func (f *Finder) bestOf(own []*unstructured.Unstructured) State {
 		best.Liveness, best.Because = Unsure, fmt.Sprintf("%d of its %d pods do not work", maxPods, len(own))
 	}
 	return best
+}
+
+// after adds to the state of a pod that is being deleted that the one which comes after it does
+// not work. Of one that has stopped, and should have ended, that is the state.
+func (f *Finder) after(leaving State, own []*unstructured.Unstructured) State {
+	for _, p := range own[:min(len(own), maxPods)] {
+		if p.GetDeletionTimestamp() != nil {
+			continue
+		}
+		switch next := f.podState(p); {
+		case next.Liveness != Dead || next.Trouble == ended:
+		case leaving.late && !leaving.ready:
+			return next
+		default:
+			leaving.Next = &next
+			leaving.Because += ", and the next, " + next.Pod + ", does not work: " + next.Because
+			leaving.Evidence = append(leaving.Evidence, next.Evidence...)
+			return leaving
+		}
+	}
+	return leaving
 }
 
 var aliveness = map[string]int{Alive: 0, Unsure: 1, Dead: 2}
@@ -399,7 +424,7 @@ func (f *Finder) endingPod(p *unstructured.Unstructured, by time.Time) State {
 	ready, _ := evidence.ConditionOf(p, "Ready")
 	s := State{Liveness: Unsure, Trouble: Leaving, Pod: p.GetName(), Because: "its pod " + p.GetName() + " is being deleted"}
 	s.ready = ready.Status == "True"
-	if f.evidence.Now.After(by) {
+	if s.late = f.evidence.Now.After(by); s.late {
 		s.Because = "its pod " + p.GetName() + " should have ended"
 	}
 	s.Evidence = []evidence.Fact{{Source: name, Path: "metadata.deletionTimestamp", Value: by.UTC().Format(time.RFC3339)}}
