@@ -187,7 +187,7 @@ func (f *Finder) leavingState(l *Workload, s State, own []*unstructured.Unstruct
 		if deleted != nil && !l.IsPod() {
 			s.Because = "it is being deleted: " + s.Because
 		}
-		if !s.ready {
+		if !s.ready && !s.leads {
 			s.Liveness = Dead
 		}
 	case s.Trouble == Leaving:
@@ -304,7 +304,7 @@ func (f *Finder) after(leaving State, own []*unstructured.Unstructured) State {
 		}
 		switch next := f.podState(p); {
 		case next.Liveness != Dead || next.Trouble == ended:
-		case leaving.late && !leaving.ready:
+		case leaving.late && !leaving.ready && !leaving.leads:
 			return next
 		default:
 			leaving.Next = &next
