@@ -546,8 +546,20 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 		return
 	}
 	w.except(c, name, namespace, "policy", func(namespaces []string) Action {
-		return w.change(at, binding, excludeNamespaces(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespaces)...)
+		return w.change(at, binding, defaulted(excludeNamespaces(binding, []string{"spec", "matchResources", "namespaceSelector"}, namespaces))...)
 	})
+}
+
+// defaulted states in a matchResources that is added what the API server would add to it, so that
+// what takes it away again finds what was added (kubernetes/pkg/apis/admissionregistration/v1/defaults.go,
+// SetDefaults_MatchResources).
+func defaulted(operations []shell.Operation) []shell.Operation {
+	for i := range operations {
+		if value, ok := operations[i].Value.(map[string]any); ok && operations[i].Path == "/spec/matchResources" {
+			value["matchPolicy"], value["objectSelector"] = "Equivalent", map[string]any{}
+		}
+	}
+	return operations
 }
 
 // otherwiseRefused is a refusal of an admission plugin inside the API server.
