@@ -163,7 +163,7 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	j := &job{
 		session: s, snapshot: snapshot, graph: g, whole: whole, dangers: o.dangers(g, ids),
 		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
-		Job:      preview.Job{Policy: options.Policy, Targets: ids},
+		Job:      preview.Job{Policy: options.Policy, Targets: ids}, demanding: (o.named() || o.fromFiles()) && !o.ignoreNotFound,
 	}
 	j.Run = func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
 		return c.Delete(ctx, j.InOrder(o.chosen(ids)), options)

@@ -117,6 +117,8 @@ type job struct {
 	dangers []string
 	// workloads are those of the cluster, read ahead where they will be asked for.
 	workloads *controllers.Workloads
+	// demanding: it is an error when something that the command names is not there.
+	demanding bool
 	// managed: a kube-controller-manager works in the cluster, as far as can be seen.
 	managed bool
 }
