@@ -54,6 +54,23 @@ func (w *walker) newToken(l *controllers.Workload) []Remedy {
 	return []Remedy{r}
 }
 
+// succeed returns the ways to get something in the place of a workload that is being deleted,
+// or of its last pod that is.
+func (w *walker) succeed(l *controllers.Workload, st controllers.State) []Remedy {
+	switch {
+	case st.Next != nil:
+		return w.revive(l, *st.Next)
+	case l.IsPod() || l.Leaves():
+		return []Remedy{{
+			Risk: Safe, Effect: "find out who deletes " + l.ID().String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
+		}}
+	}
+	return []Remedy{{
+		Risk: Safe, Action: shows("%s explain-stuck %s", shell.In(w.Plugin, l.ID().Namespace), shell.Quote("pod/"+st.Pod)),
+		Effect: "shows what keeps that pod from its end: when it has ended, another takes its place, cleans up and removes the finalizer",
+	}}
+}
+
 // revive returns the ways to get a controller to run again, by what is wrong
 // with it.
 func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy {
@@ -73,20 +90,10 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 	case controllers.Hung:
 		return []Remedy{w.readLogs(l, ""), w.restart(l)}
 	case controllers.Leaving:
-		switch {
-		case st.Next != nil:
-			return w.revive(l, *st.Next)
-		case l.Replicas == 0 && !l.Leaves(): // its last pods go
+		if st.Next == nil && l.Replicas == 0 && !l.Leaves() { // its last pods go
 			return []Remedy{scaled}
-		case !l.IsPod() && !l.Leaves():
-			return []Remedy{{
-				Risk: Safe, Action: shows("%s explain-stuck %s", shell.In(w.Plugin, l.ID().Namespace), shell.Quote("pod/"+st.Pod)),
-				Effect: "shows what keeps that pod from its end: when it has ended, another takes its place, cleans up and removes the finalizer",
-			}}
 		}
-		return []Remedy{{
-			Risk: Safe, Effect: "find out who deletes " + l.ID().String() + " and why, and when it is gone, install it again from its chart or manifest: it cleans up and removes the finalizer",
-		}}
+		return w.succeed(l, st)
 	case controllers.NoAccount:
 		return append([]Remedy{{
 			Risk: Safe, Action: w.changes(Create, evidence.Identity(serviceAccounts, l.Account().Namespace, l.Account().Name),
