@@ -12,6 +12,10 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 // How fast a run was is said where it wrote enough for that to mean something.
@@ -76,6 +80,22 @@ func TestOrdered(t *testing.T) {
 	} {
 		if got := strings.Join(ordered(strings.Fields(words), orderSafe), " "); got != want {
 			t.Errorf("%s: got %q, want %q", words, got, want)
+		}
+	}
+}
+
+// A command that names several objects is told what it needs when one of them has gone.
+func TestAgain(t *testing.T) {
+	const plain = "The same command again goes on."
+	const named = "The same command again goes on, with --ignore-not-found when something that it names has gone by then."
+	for _, test := range []struct {
+		targets   int
+		demanding bool
+		want      string
+	}{{0, false, plain}, {1, true, plain}, {2, false, plain}, {2, true, named}} {
+		j := &job{demanding: test.demanding, Job: preview.Job{Targets: make([]graph.Identity, test.targets)}}
+		if got := new(deletion).again(j, &gc.Report{}); got != test.want {
+			t.Errorf("%d targets, demanding %t: got %q, want %q", test.targets, test.demanding, got, test.want)
 		}
 	}
 }

@@ -36,10 +36,10 @@ func interrupted(report *gc.Report, managed bool, again string) string {
 // when that is gone. A collection names nothing, and finds all of it.
 func (d *deletion) again(j *job, report *gc.Report) string {
 	lost := lostOwners(j, report)
-	switch direct := len(lost) == 0 || len(j.Targets) == 0; {
-	case direct && j.demanding && len(j.Targets) > 1:
-		return "The same command again goes on, with --ignore-not-found when something that it names has gone by then."
-	case direct:
+	if len(lost) == 0 || len(j.Targets) == 0 {
+		if j.demanding && len(j.Targets) > 1 {
+			return "The same command again goes on, with --ignore-not-found when something that it names has gone by then."
+		}
 		return "The same command again goes on."
 	}
 	namespace := lost[0].Object.Namespace
