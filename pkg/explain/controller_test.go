@@ -124,6 +124,48 @@ func TestControllerIsNamed(t *testing.T) {
 	}
 }
 
+// tenant is an installation of the widgets' operator that serves its own namespace. Without a pod
+// it is scaled to 0, without a Deployment only its rights are left.
+func tenant(namespace string, parts ...string) string {
+	account := "ServiceAccount/" + namespace + "/widget-operator\n" +
+		"Role/" + namespace + `/widgets {"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["update"]}]}` + "\n" +
+		"RoleBinding/" + namespace + `/widgets {"roleRef":{"kind":"Role","name":"widgets"},"subjects":[{"kind":"ServiceAccount","namespace":"` + namespace + `","name":"widget-operator"}]}` + "\n"
+	return account + strings.ReplaceAll(strings.Join(parts, ""), "/op/", "/"+namespace+"/")
+}
+
+// TestTenants: where a product is installed in each namespace, with rights in that alone, nobody
+// is blamed for what is another's.
+func TestTenants(t *testing.T) {
+	cluster := alive + node + widgetCRD + owned
+	many := cluster
+	for _, namespace := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "s"} {
+		many += tenant(namespace, deployment(1), pod(ready))
+	}
+	unset := strings.ReplaceAll(cluster, "widget-operator", "manager")
+	elsewhere := "Role/c/widgets " + `{"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["update"]}]}` + "\n" +
+		"RoleBinding/c/widgets " + `{"roleRef":{"kind":"Role","name":"widgets"},"subjects":[{"kind":"ServiceAccount","namespace":"b","name":"widget-operator"}]}` + "\n"
+	for _, c := range []struct{ name, cluster, want string }{
+		{"its own works, the last of many", many, "Progressing fin-working Deployment/s/widget-operator works"},
+		{"its own does not run", cluster + tenant("s", deployment(0)) + tenant("b", deployment(1), pod(ready)), "Stuck fin-dead the controller does not work"},
+		{"its own is gone, its rights are left", cluster + tenant("s") + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown ran as ServiceAccount/s/widget-operator, which has the right to change the object and as which no workload runs; Deployment/b/widget-operator (Alive)"},
+		{"its own is gone, another does not run", cluster + tenant("s") + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (Dead)"},
+		{"its own is gone with all", cluster + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/b/widget-operator (Alive)"},
+		{"its own is gone with all, another does not run", cluster + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (Dead)"},
+		{"the name of who set it is anybody's", unset + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (Dead)"},
+		{"another serves several namespaces, and has its own", cluster + tenant("s") + elsewhere + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/b/widget-operator (Alive)"},
+		{"one serves several namespaces, and lacks a right in this", cluster + elsewhere + tenant("b", deployment(1), pod(ready)), "Stuck fin-rbac Deployment/b/widget-operator works"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			report := parse(t, c.cluster).report(t)
+			got := fmt.Sprintf("%s %s %s", report.Objects[0].Verdict, report.Causes[0].ID, report.Causes[0].Summary)
+			words := strings.SplitAfterN(c.want, " ", 3)
+			if !strings.HasPrefix(got, words[0]+words[1]) || !strings.Contains(got, words[2]) {
+				t.Errorf("%s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
 // TestAbsenceNeedsEverything lets one read after another fail: nothing is called
 // absent then.
 func TestAbsenceNeedsEverything(t *testing.T) {

@@ -23,6 +23,9 @@ const (
 	mayNot // whatever else, it may not change the object
 	down
 	unclear
+	// apart: it may change such objects in other namespaces, and nothing says that it was
+	// ever to do so in this one: see prospect.
+	apart
 )
 
 // Contender is a candidate for the finalizer of one object.
@@ -64,14 +67,34 @@ func (ch *Choice) controller() *Candidate {
 	return ch.best.Candidate
 }
 
-// likelyOnes returns the candidates that count, the best first.
-func (s *Search) likelyOnes() []*Candidate {
-	var ones []*Candidate
+// A prospect is a candidate that counts for the objects in a namespace.
+type prospect struct {
+	*Candidate
+	// apart: it is there for those in other namespaces. That does not matter for one that may
+	// change the object.
+	apart bool
+}
+
+// prospects returns the candidates that count in a namespace, the best first: of many, those
+// that run there, and those that may change such objects there, are not the ones left out.
+func (f *Finder) prospects(s *Search, namespace string) []prospect {
+	const most = 2 * evidence.MaxShown // of either
+	ones, known := s.prospects[namespace]
+	if known {
+		return ones
+	}
+	here, others := 0, 0
 	for _, c := range s.candidates {
-		if c.score >= likely && len(ones) < 2*evidence.MaxShown {
-			ones = append(ones, c)
+		of := &others
+		if c.namespace == namespace || f.rights().maySome(c.Account(), s.resource.GroupResource(), namespace) {
+			of = &here
+		}
+		if c.score >= likely && *of < most {
+			ones = append(ones, prospect{c, f.apart(s, c, namespace)})
+			*of++
 		}
 	}
+	s.prospects[namespace] = ones
 	return ones
 }
 
@@ -85,7 +108,8 @@ func (f *Finder) choose(n graph.Node, s *Search) Choice {
 func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 	id := n.Identity()
 	var among []Contender
-	for _, c := range s.likelyOnes() {
+	for _, p := range f.prospects(s, id.Namespace) {
+		c := p.Candidate
 		if f.isAnother(n, s, c) {
 			continue
 		}
@@ -97,6 +121,8 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		switch {
+		case !k.may && !k.otherwise && p.apart:
+			k.how = apart
 		case !k.may && c.guessed():
 			k.how = mayNot // and not for certain: see pick
 		case k.State.Liveness == Alive && k.may:
@@ -165,7 +191,7 @@ func (a *Contender) rivals() bool {
 // works may be it, and denied only when something other than rights and its name
 // says that it is the one.
 func pick(among []Contender, all bool) Choice {
-	var first [unclear + 1]*Contender
+	var first [apart + 1]*Contender
 	for i := range among {
 		k := &among[i]
 		skipped := k.how == unclear && !k.may && !k.otherwise && !k.Named
@@ -188,6 +214,8 @@ func pick(among []Contender, all bool) Choice {
 		return is(unclear, dead)
 	case denied != nil:
 		return is(unclear, denied)
+	case first[apart] != nil:
+		return is(unclear, first[apart])
 	}
 	return Choice{Among: among}
 }

@@ -164,6 +164,9 @@ func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, string) {
 		}
 		return f.withoutCandidates(n, a)
 	}
+	if a.best.how == apart {
+		return Unclear, f.ofAnother(n, a)
+	}
 	return Unclear, a.undecided()
 }
 
@@ -187,7 +190,7 @@ func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
 // withoutCandidates is a finalizer for which no workload was found.
 func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, string) {
 	s := a.Search
-	switch why := f.doubt(s); {
+	switch why := f.doubt(n, s); {
 	case why != "":
 		return Unclear, why
 	case f.inEnding(n, s):
@@ -267,7 +270,7 @@ func (f *Finder) Elsewhere(s *Search) string {
 
 // doubt says why finding nothing does not show that nothing is there, empty if
 // it does.
-func (f *Finder) doubt(s *Search) string {
+func (f *Finder) doubt(n graph.Node, s *Search) string {
 	if elsewhere := f.Elsewhere(s); elsewhere != "" {
 		return "its controller may run where it cannot be seen from here: " + elsewhere
 	}
@@ -280,7 +283,8 @@ func (f *Finder) doubt(s *Search) string {
 	case len(working) > 0:
 		return fmt.Sprintf("%q has changed %s since its deletion, and where that runs is not known", working[0], s.workedOn[working[0]])
 	case len(s.outside) > 0:
-		return fmt.Sprintf("%s may change such objects by a rule of its own (%s), and where it runs is not known", s.outside[0].subject, s.outside[0].role)
+		who := s.outside[max(0, slices.IndexFunc(s.outside, func(g *grant) bool { return g.namespace == "" || g.namespace == n.Namespace() }))]
+		return fmt.Sprintf("%s may change such objects by a rule of its own (%s), and where it runs is not known", who.subject, who.role)
 	}
 	return ""
 }

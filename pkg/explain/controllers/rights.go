@@ -94,6 +94,8 @@ type rights struct {
 	unread []string
 	// known has what the grants of an account let it change of a type.
 	known map[question][]allowance
+	// holding has the holders of a type.
+	holding map[schema.GroupResource][]*grant
 	// aggregated has the selectors of the ClusterRoles that are put together from
 	// others, by their names.
 	aggregated map[string][]metav1.LabelSelector
@@ -126,7 +128,7 @@ func (f *Finder) rights() *rights {
 		return f.allowed
 	}
 	r := &rights{
-		of: map[string][]*grant{}, known: map[question][]allowance{},
+		of: map[string][]*grant{}, known: map[question][]allowance{}, holding: map[schema.GroupResource][]*grant{},
 		aggregated: map[string][]metav1.LabelSelector{}, labels: map[string]labels.Set{}, rules: map[string][]policyRule{},
 	}
 	f.allowed = r
@@ -242,6 +244,11 @@ func (r *rights) mayChange(a Account, resource schema.GroupResource, namespace, 
 	return slices.ContainsFunc(r.changes(a, resource), func(some allowance) bool { return some.holds(namespace, name) })
 }
 
+// maySome reports whether the account may change some object of a type in a namespace.
+func (r *rights) maySome(a Account, resource schema.GroupResource, namespace string) bool {
+	return slices.ContainsFunc(r.changes(a, resource), func(some allowance) bool { return some.namespace == "" || some.namespace == namespace })
+}
+
 // changes returns what the account may change of a type.
 func (r *rights) changes(a Account, resource schema.GroupResource) []allowance {
 	q := question{a, resource}
@@ -335,11 +342,14 @@ func (p policyRule) allows(verbs ...string) bool {
 // its objects, but for those of everyday roles. They are the best sign of who
 // works on a type.
 func (r *rights) holders(resource schema.GroupResource) []*grant {
-	var found []*grant
-	for _, g := range r.grants {
-		if !g.everyday && g.names(resource) && g.allows(changing...) {
-			found = append(found, g)
+	found, known := r.holding[resource]
+	if !known {
+		for _, g := range r.grants {
+			if !g.everyday && g.names(resource) && g.allows(changing...) {
+				found = append(found, g)
+			}
 		}
+		r.holding[resource] = found
 	}
 	return found
 }

@@ -73,6 +73,8 @@ type Search struct {
 	// setOn and workedOn name the first object on which each of them did.
 	setOn, workedOn map[string]graph.Identity
 	candidates      []*Candidate // the best first
+	// prospects has by namespace the candidates that count for objects in it.
+	prospects map[string][]prospect
 	// placed: a workload is where the catalogue has the controller, or is called so.
 	placed bool
 	// lost are grants to accounts that are gone with their namespace, outside
@@ -111,7 +113,7 @@ func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) 
 	if s, done := f.searches[key]; done {
 		return s
 	}
-	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string][]*Workload{}, states: map[graph.Identity]State{}}
+	s := &Search{Finalizer: finalizer, Field: field, resource: *resource, Known: known, possible: map[string][]*Workload{}, prospects: map[string][]prospect{}, states: map[graph.Identity]State{}}
 	f.searches[key] = s
 	f.evidence.ListTogether(f.workloads.readAhead(), searched...)
 	s.groups, s.own = f.groupsOf(s)

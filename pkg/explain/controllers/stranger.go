@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -74,6 +75,34 @@ func (f *Finder) setBesides(n graph.Node, s *Search, c *Candidate) bool {
 		others, _ := f.managersIn(n, other)
 		return other != s.Finalizer && slices.ContainsFunc(others, c.calledBy)
 	})
+}
+
+// apart reports whether a workload is there for the objects of other namespaces, as one
+// installation of a product is of which there is one in each. That is so when it may change
+// them in its own namespace alone, or when another account of the same name may change those
+// of this one. Otherwise it is given a right in every namespace that it is to serve, and may
+// have lost this.
+func (f *Finder) apart(s *Search, c *Candidate, namespace string) bool {
+	own, some := c.Account(), f.rights().changes(c.Account(), s.resource.GroupResource())
+	switch {
+	case namespace == "", c.namespace == namespace, len(some) == 0, slices.ContainsFunc(some, func(a allowance) bool { return a.namespace == "" }):
+		return false
+	case !slices.ContainsFunc(some, func(a allowance) bool { return a.namespace != c.namespace }):
+		return true
+	}
+	return slices.ContainsFunc(f.rights().holders(s.resource.GroupResource()), func(g *grant) bool {
+		return g.namespace == namespace && g.subject.Kind == "ServiceAccount" && g.subject.Name == own.Name && g.subject.Namespace != own.Namespace
+	})
+}
+
+// ofAnother says why a controller that is there for other namespaces need not be the one.
+func (f *Finder) ofAnother(n graph.Node, a *Answer) string {
+	name := fmt.Sprintf("%s (%s)", a.best.ID(), a.best.State.Liveness)
+	if i := slices.IndexFunc(slices.Concat(a.outside, a.lost), func(g *grant) bool { return g.namespace == n.Namespace() }); i >= 0 {
+		return fmt.Sprintf("its controller may be one that ran as %s, which has the right to change the object and as which no workload runs; %s may change such objects in other namespaces only",
+			slices.Concat(a.outside, a.lost)[i].subject, name)
+	}
+	return fmt.Sprintf("%s may change such objects in other namespaces only, and whether it lost that right in %s, or another controller of its name was there, is not certain", name, n.Namespace())
 }
 
 // managersIn returns the field managers that have set a finalizer on an object, and all
