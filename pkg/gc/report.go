@@ -353,6 +353,8 @@ func (c *Collector) outcome(v view, f *fate) Outcome {
 		o.Result, o.Reason = Remaining, f.guarded.Error()
 	case c.away() > 0 && (v.object.BeingDeleted() || v.deleteSent):
 		o.Result, o.Reason = Remaining, fmt.Sprintf("its end was not seen: the API server could not be reached for %s", c.away())
+	case !lost && c.passesBy(v):
+		o.Result, o.Reason = Untouched, c.untouched(v)+"; it was being deleted before"
 	case v.object.BeingDeleted():
 		o.Result = Remaining
 		c.explain(&o, v, f)
@@ -459,7 +461,7 @@ func (c *Collector) explain(o *Outcome, v view, f *fate) {
 	if len(o.Finalizers) > 0 {
 		reasons = append(reasons, "finalizer "+named(o.Finalizers))
 	}
-	if grace := v.object.DeletionGracePeriodSeconds; grace != nil && *grace > 0 {
+	if inGrace(&v.object) {
 		reasons = append(reasons, "its kubelet must end it")
 	}
 	if f.left != "" {
@@ -527,6 +529,19 @@ func blockedBy(n int) string {
 		return "a blocking dependent must go first"
 	}
 	return fmt.Sprintf("%d blocking dependents must go first", n)
+}
+
+// passesBy reports whether an object that somebody else deleted before is no business of the
+// run, because that orphans what it depends on.
+func (c *Collector) passesBy(v view) bool {
+	n, known := c.state.node(v.number)
+	if !known || !n.BeingDeleted() || c.deletion.Policy != metav1.DeletePropagationOrphan || c.report.targets[v.number] {
+		return false
+	}
+	return slices.ContainsFunc(v.object.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		owner, ok := c.state.view(c.state.of(ref.UID))
+		return ok && !owner.gone && !owner.object.BeingDeleted() && !owner.deleteSent
+	})
 }
 
 // untouched says why an object that depends on a target was never looked at:

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -65,7 +67,24 @@ func (c *Collector) nextWave() bool {
 			c.turns.targets = append(c.turns.targets, n)
 		}
 	}
+	if len(c.waves) == 0 {
+		c.awaitEnding()
+	}
 	return true
+}
+
+// awaitEnding has the last wave last until what somebody else deleted before has ended, if it
+// was given time for that: it goes as what the run deletes does, and nothing need be written to
+// it. What an owner that orphans leaves alone is not waited for. The caller holds applying.
+func (c *Collector) awaitEnding() {
+	if c.deletion.Policy == metav1.DeletePropagationOrphan {
+		return
+	}
+	for _, n := range c.included() {
+		if v, ok := c.state.view(n); ok && !v.gone && inGrace(&v.object) {
+			c.writer.open.set(n, true)
+		}
+	}
 }
 
 // unchosen says why nothing of the waves that are left may be deleted: something would go before

@@ -199,6 +199,59 @@ v1 Pod pods namespaced`
 	}
 }
 
+// A pod that somebody else deleted before, and that has still time to end, is waited for like
+// those that the job deletes, whatever their time; not by a job that orphans its owner.
+func TestInGraceBefore(t *testing.T) {
+	const background, foreground, orphan = metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan
+	const passedBy = "Pod/shop/old Untouched: its owner ReplicaSet/r is still there; it was being deleted before"
+	for _, test := range []struct {
+		policy  metav1.DeletionPropagation
+		reports bool
+		takes   time.Duration
+		want    string
+	}{
+		{background, true, 92 * time.Second, "Pod/shop/old Deleted: "},
+		{foreground, true, 92 * time.Second, "Pod/shop/old Deleted: "},
+		{background, false, 0, "Pod/shop/old Remaining: its kubelet must end it; node n does not report"},
+		{orphan, true, 0, passedBy},
+		{orphan, false, 0, passedBy},
+	} {
+		w := testworld.World{Now: now, UID: testworld.Path, Types: testworld.Types(`
+v1 Pod pods namespaced
+apps/v1 Deployment deployments namespaced
+apps/v1 ReplicaSet replicasets namespaced`)}
+		for _, line := range []string{"Deployment/shop/d", "ReplicaSet/shop/r owner=Deployment/d", "Pod/shop/old owner=ReplicaSet/r! deleted=-90"} {
+			if _, err := w.Add(strings.Fields(line), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Objects[2].DeletionGracePeriodSeconds = new(int64(100))
+		s := &graph.Snapshot{Mapper: testworld.Mapper(w.Types), Facts: graph.Facts{
+			Pods:  map[types.UID]graph.PodFacts{"Pod/shop/old": {NodeName: "n", Phase: "Running"}},
+			Nodes: map[string]bool{"n": test.reports},
+		}}
+		for _, r := range w.Types {
+			s.MarkListed(r.GroupResource(), "", "")
+		}
+		for _, o := range w.Objects {
+			s.Add(o)
+		}
+		target := w.Objects[0].Identity()
+		job := &Job{Policy: test.policy, Targets: []graph.Identity{target}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+			return c.Delete(ctx, []gc.Target{{Identity: target}}, gc.DeleteOptions{Policy: test.policy})
+		}}
+		p, err := Make(t.Context(), job, World{Graph: graph.New(s), Now: now, ControllerManager: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(p.Report.Outcomes, func(o gc.Outcome) bool { return o.Object.Name == "old" })
+		got := fmt.Sprintf("%s %s: %s", p.Report.Outcomes[i].Object.Identity(), p.Report.Outcomes[i].Result, p.Report.Outcomes[i].Reason)
+		if got != test.want || p.Takes != test.takes {
+			t.Errorf("%s, kubelet %t: %s, in %s; want %s, in %s", test.policy, test.reports, got, p.Takes, test.want, test.takes)
+		}
+	}
+}
+
 // A collection has to know more than metadata of what may go: what has references that
 // are not solid, what is being deleted, and all that goes with these; of pods that own
 // something, too, and of every pod when a node goes.
