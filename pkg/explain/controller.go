@@ -383,9 +383,7 @@ func (w *walker) judgeInNamespace(n graph.Node, s *controllers.Search, c *contro
 	r.key = namespace + " " + s.Finalizer
 	where := Evidence{Source: "Namespace/" + namespace, Value: "is being deleted"}
 	r.summary = fmt.Sprintf("the controller ran in the namespace %s, which is being deleted: nothing can be started there", namespace)
-	r.remedies = []Remedy{{
-		Risk: Safe, Effect: fmt.Sprintf("run the %s in another namespace, with rights in all of them, until it has removed its finalizers; nothing can be installed into %s", s.Whose(), namespace),
-	}}
+	r.remedies = []Remedy{w.runElsewhere(s, namespace)}
 	if w.evidence.NamespaceGone(namespace) {
 		where.Value = "does not exist any more"
 		r.summary = fmt.Sprintf("the controller ran in the namespace %s, which does not exist any more", namespace)
@@ -509,13 +507,38 @@ func (w *walker) unsure(n graph.Node, a *controllers.Answer) ruling {
 		if k.State.Liveness != controllers.Alive {
 			r.controller.Evidence = append(r.controller.Evidence, k.State.Evidence...)
 		}
-		r.remedies = append(r.remedies, w.tryCandidate(n, k)...)
+		if !k.Apart() {
+			r.remedies = append(r.remedies, w.tryCandidate(n, k)...)
+		}
+	}
+	if i := slices.IndexFunc(a.Among, func(k controllers.Contender) bool { return k.Apart() }); i >= 0 && len(r.remedies) == 0 {
+		r.remedies = w.ofItsOwn(n, s, a.Among[i].Candidate)
 	}
 	r.remedies = append(r.remedies, Remedy{
 		Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
 		Effect: "shows the status that the controller of the finalizer has written, and who set it: make the controller work, or install it again, and it cleans up",
 	})
 	return r
+}
+
+// ofItsOwn is what to do where the controller may be one that a namespace had of its own, or
+// another, which serves other namespaces.
+func (w *walker) ofItsOwn(n graph.Node, s *controllers.Search, other *controllers.Candidate) []Remedy {
+	namespace, resource := n.Namespace(), n.Resource().GroupResource().String()
+	if !w.evidence.Ending(namespace) {
+		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf("install the %s that %s had of its own again, and it cleans up; if it is %s that is to serve %s, give %s the right to update %s there",
+			s.Whose(), namespace, other.ID(), namespace, other.Account(), resource)}}
+	}
+	everywhere := w.grantEverywhere(n, other)
+	everywhere.Effect = "if it is " + other.ID().String() + " that is to serve " + namespace + ": " + everywhere.Effect
+	return []Remedy{w.runElsewhere(s, namespace), everywhere}
+}
+
+// runElsewhere has a controller run outside a namespace that is being deleted.
+func (w *walker) runElsewhere(s *controllers.Search, namespace string) Remedy {
+	return Remedy{
+		Risk: Safe, Effect: fmt.Sprintf("run the %s in another namespace, with rights in all of them, until it has removed its finalizers; nothing can be installed into %s", s.Whose(), namespace),
+	}
 }
 
 // usually says where the controller usually runs.

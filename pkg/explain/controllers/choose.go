@@ -48,6 +48,10 @@ type Contender struct {
 	besides bool
 }
 
+// Apart reports whether the candidate serves the objects of other namespaces, and may not change
+// this one.
+func (k *Contender) Apart() bool { return k.how == apart }
+
 // Choice is the controller of one object's finalizer, so far as the candidates
 // tell.
 type Choice struct {
