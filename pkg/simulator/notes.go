@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -174,12 +175,30 @@ func (s *Server) controllerMakes(o *graph.Object) string {
 	owner := controller.Resource.GroupVersionKind().GroupKind()
 	name := owner.Kind + "/" + controller.Name
 	switch {
+	case s.replacedBefore(o, owner):
+		return ""
 	case Replaces(owner, o.Resource.GroupVersionKind().GroupKind()):
 		return "recreated by its controller " + name
 	case owner == (schema.GroupKind{Group: "batch", Kind: "CronJob"}):
 		return "its controller " + name + " creates another when it is due"
 	}
 	return "may be recreated by its controller " + name
+}
+
+// replacedBefore reports whether an object was a pod that its controller did not count any more
+// before all this, and has replaced, if it wants one in its place (pkg/controller/
+// controller_utils.go, IsPodActive). Others wait until such a pod has gone.
+func (s *Server) replacedBefore(o *graph.Object, controller schema.GroupKind) bool {
+	h, _ := s.snapshot.Handle(o.UID)
+	before, phase := s.snapshot.Unlabelled(h), s.snapshot.Facts.Pods[o.UID].Phase
+	ended := phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
+	switch controller {
+	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}:
+		return o.Resource.IsPod() && (ended || before.BeingDeleted())
+	case schema.GroupKind{Group: "batch", Kind: "Job"}: // one that is terminating it may wait for
+		return o.Resource.IsPod() && ended
+	}
+	return false
 }
 
 // isLive reports whether an object that is not terminating is at the location.

@@ -33,6 +33,7 @@ v1                           Node                     nodes                     
 v1                           PersistentVolume         persistentvolumes         cluster
 apps/v1                      Deployment               deployments               namespaced
 apps/v1                      ReplicaSet               replicasets               namespaced
+apps/v1                      StatefulSet              statefulsets              namespaced
 batch/v1                     Job                      jobs                      namespaced
 batch/v1                     CronJob                  cronjobs                  namespaced
 networking.k8s.io/v1         Ingress                  ingresses                 namespaced
