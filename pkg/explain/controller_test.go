@@ -144,6 +144,7 @@ func TestTenants(t *testing.T) {
 	unset := strings.ReplaceAll(cluster, "widget-operator", "manager")
 	elsewhere := "Role/c/widgets " + `{"rules":[{"apiGroups":["example.com"],"resources":["widgets"],"verbs":["update"]}]}` + "\n" +
 		"RoleBinding/c/widgets " + `{"roleRef":{"kind":"Role","name":"widgets"},"subjects":[{"kind":"ServiceAccount","namespace":"b","name":"widget-operator"}]}` + "\n"
+	denied := strings.ReplaceAll(account+deployment(1)+pod(ready), "/op/", "/b/")
 	for _, c := range []struct{ name, cluster, want string }{
 		{"its own works, the last of many", many, "Progressing fin-working Deployment/s/widget-operator works"},
 		{"its own does not run", cluster + tenant("s", deployment(0)) + tenant("b", deployment(1), pod(ready)), "Stuck fin-dead the controller does not work"},
@@ -153,6 +154,9 @@ func TestTenants(t *testing.T) {
 		{"its own is gone with all, another does not run", cluster + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (Dead)"},
 		{"the name of who set it is anybody's", unset + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (Dead)"},
 		{"another serves several namespaces, and has its own", cluster + tenant("s") + elsewhere + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/b/widget-operator (Alive)"},
+		{"its own is gone with all, another may only read", cluster + strings.ReplaceAll(tenant("b", deployment(1), pod(ready)), "update", "get"), "Unknown fin-unknown Deployment/b/widget-operator (Alive) has no right to such objects in s"},
+		{"its own is gone with all, another has lost its rights, a third has its own", cluster + denied + tenant("c", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/c/widget-operator (Alive) has no right to such objects in s"},
+		{"the only one has no rights", cluster + denied, "Stuck fin-rbac Deployment/b/widget-operator works"},
 		{"one serves several namespaces, and lacks a right in this", cluster + elsewhere + tenant("b", deployment(1), pod(ready)), "Stuck fin-rbac Deployment/b/widget-operator works"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

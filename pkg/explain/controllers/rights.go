@@ -280,6 +280,18 @@ func (r *rights) mayAnything(a Account, resource schema.GroupResource, namespace
 	})
 }
 
+// within returns the namespaces in which rules let the account do something with objects of the
+// type, empty for everywhere.
+func (r *rights) within(a Account, resource schema.GroupResource) map[string]bool {
+	namespaces := map[string]bool{}
+	for _, g := range r.grantsOf(a) {
+		if g.covers(resource) {
+			namespaces[g.namespace] = true
+		}
+	}
+	return namespaces
+}
+
 // mayAll reports whether the account may change objects of every type in the
 // namespace.
 func (r *rights) mayAll(a Account, namespace string) bool {

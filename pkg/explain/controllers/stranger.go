@@ -78,31 +78,44 @@ func (f *Finder) setBesides(n graph.Node, s *Search, c *Candidate) bool {
 }
 
 // apart reports whether a workload is there for the objects of other namespaces, as one
-// installation of a product is of which there is one in each. That is so when it may change
-// them in its own namespace alone, or when another account of the same name may change those
-// of this one. Otherwise it is given a right in every namespace that it is to serve, and may
-// have lost this.
+// installation of a product is of which there is one in each. That is so when all its rights to
+// the type are for its own namespace; when it has some elsewhere, and another account of the
+// same name has them here; and when it has none at all, and those of others of its name are for
+// their own namespaces. Otherwise it is given a right in every namespace that it is to serve, and
+// may have lost this.
 func (f *Finder) apart(s *Search, c *Candidate, namespace string) bool {
-	own, some := c.Account(), f.rights().changes(c.Account(), s.resource.GroupResource())
-	switch {
-	case namespace == "", c.namespace == namespace, len(some) == 0, slices.ContainsFunc(some, func(a allowance) bool { return a.namespace == "" }):
+	resource, own := s.resource.GroupResource(), c.Account()
+	if namespace == "" || c.namespace == namespace {
 		return false
-	case !slices.ContainsFunc(some, func(a allowance) bool { return a.namespace != c.namespace }):
+	}
+	switch within := f.rights().within(own, resource); {
+	case within[""]:
+		return false
+	case len(within) == 0:
+		return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
+			return l.name == c.name && l.namespace != c.namespace && isOnly(f.rights().within(l.Account(), resource), l.namespace)
+		})
+	case isOnly(within, c.namespace):
 		return true
 	}
-	return slices.ContainsFunc(f.rights().holders(s.resource.GroupResource()), func(g *grant) bool {
+	return slices.ContainsFunc(f.rights().holders(resource), func(g *grant) bool {
 		return g.namespace == namespace && g.subject.Kind == "ServiceAccount" && g.subject.Name == own.Name && g.subject.Namespace != own.Namespace
 	})
+}
+
+// isOnly reports whether a namespace is the only one.
+func isOnly(namespaces map[string]bool, one string) bool {
+	return len(namespaces) == 1 && namespaces[one]
 }
 
 // ofAnother says why a controller that is there for other namespaces need not be the one.
 func (f *Finder) ofAnother(n graph.Node, a *Answer) string {
 	name := fmt.Sprintf("%s (%s)", a.best.ID(), a.best.State.Liveness)
 	if i := slices.IndexFunc(slices.Concat(a.outside, a.lost), func(g *grant) bool { return g.namespace == n.Namespace() }); i >= 0 {
-		return fmt.Sprintf("its controller may be one that ran as %s, which has the right to change the object and as which no workload runs; %s may change such objects in other namespaces only",
+		return fmt.Sprintf("its controller may be one that ran as %s, which has the right to change the object and as which no workload runs; %s has rights to such objects in other namespaces only",
 			slices.Concat(a.outside, a.lost)[i].subject, name)
 	}
-	return fmt.Sprintf("%s may change such objects in other namespaces only, and whether it lost that right in %s, or another controller of its name was there, is not certain", name, n.Namespace())
+	return fmt.Sprintf("%s has no right to such objects in %s, and whether it lost that, or another controller of its name was there, is not certain", name, n.Namespace())
 }
 
 // managersIn returns the field managers that have set a finalizer on an object, and all
