@@ -4,6 +4,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ func (w *walker) claim(n graph.Node) []hold {
 	}
 	var users []*unstructured.Unstructured
 	for i := range list {
-		if uses(&list[i], o) {
+		if evidence.ProtectsClaim(&list[i], o) {
 			users = append(users, &list[i])
 		}
 	}
@@ -43,32 +44,6 @@ func (w *walker) claim(n graph.Node) []hold {
 		return holds
 	}
 	return []hold{w.withSymptom(symptom, w.manager(n, "no pod uses it; the controller of pvc-protection has to remove the finalizer", w.late(n)))}
-}
-
-// uses reports whether a pod protects the claim. One that is on no node does
-// not, and one that has shut down does not protect an ephemeral volume.
-func uses(pod *unstructured.Unstructured, claim *graph.Object) bool {
-	if evidence.Nested(pod, "spec", "nodeName") == "" {
-		return false
-	}
-	grace := pod.GetDeletionGracePeriodSeconds()
-	down := pod.GetDeletionTimestamp() != nil && grace != nil && *grace == 0
-	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
-	for _, v := range volumes {
-		volume, _ := v.(map[string]any)
-		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim.Name {
-			return true
-		}
-		if _, ephemeral := volume["ephemeral"]; ephemeral && !down && claim.Name == pod.GetName()+"-"+evidence.Text(volume["name"]) && controls(pod, claim) {
-			return true
-		}
-	}
-	return false
-}
-
-func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
-	c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: claim.OwnerReferences})
-	return c != nil && c.UID == pod.GetUID()
 }
 
 // user is a pod that nobody has deleted and that uses a claim, one of its users.
@@ -88,7 +63,12 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 		}
 		ref := metav1.GetControllerOf(pod)
 		all := len(users)
-		if maker, found := w.maker(pod); found {
+		maker, found := w.maker(pod)
+		if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(pod, claim.Name()) {
+			c.Remedies = []Remedy{w.renew(c, pod, maker, released(claim, "one of ", len(users), 1))}
+			return
+		}
+		if found {
 			all = w.madeBy(maker, users)
 		}
 		c.Remedies = w.endPod(c, pod, released(claim, "one of ", len(users), 1), released(claim, "among ", len(users), all), "the data of the claim, unless its volume is retained")
@@ -102,6 +82,28 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			})
 		}
 	})
+}
+
+// ofItsTemplate reports whether a claim is one that a StatefulSet has made for the pod
+// (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
+func ofItsTemplate(pod *unstructured.Unstructured, claim string) bool {
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	return slices.ContainsFunc(volumes, func(v any) bool {
+		volume, _ := v.(map[string]any)
+		name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName")
+		return name == claim && claim == evidence.Text(volume["name"])+"-"+pod.GetName()
+	})
+}
+
+// renew ends a pod of a StatefulSet that uses a claim of its own, which is being deleted: the next
+// one is not made before that is gone (pkg/controller/statefulset/stateful_pod_control.go,
+// createPersistentVolumeClaims).
+func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node, after string) Remedy {
+	return Remedy{
+		Risk: Disruptive, Leaks: "the data of the claim, unless its volume is retained",
+		Effect: fmt.Sprintf("deletes the pod, %s; then %s makes both again, the claim empty", after, set.Identity()) + w.lingers(c, pod),
+		Action: w.delete(evidence.IdentityOf(pods, "Pod", pod), byPolicy),
+	}
 }
 
 // released says what becomes of a claim when so many of the pods that use it

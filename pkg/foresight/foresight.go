@@ -104,6 +104,28 @@ func Needed(p *preview.Plan) bool {
 			return true
 		}
 	}
+	return frees(p)
+}
+
+// frees reports whether pods go by a plan that use a claim which is being deleted: with them it
+// goes, and its volume may.
+func frees(p *preview.Plan) bool {
+	used := map[string]bool{}
+	for uid := range p.Going() {
+		if n, ok := p.Graph.Node(uid); ok && n.Resource().IsPod() {
+			for _, name := range p.Graph.Snapshot().Facts.Pods[uid].Claims {
+				used[n.Namespace()+"/"+name] = true
+			}
+		}
+	}
+	if len(used) == 0 {
+		return false
+	}
+	for n := range p.Graph.Nodes() {
+		if n.BeingDeleted() && n.Resource().GroupResource() == evidence.Claims.GroupResource() && used[n.Namespace()+"/"+n.Name()] {
+			return true
+		}
+	}
 	return false
 }
 

@@ -51,7 +51,52 @@ func (l *looker) lost() []Loss {
 		}
 		all = append(all, l.guarded(n)...)
 	}
+	return append(all, l.released(nodes)...)
+}
+
+// released says what becomes of the volumes of claims that somebody deleted before, and that
+// nothing keeps but pods that go.
+func (l *looker) released(going []graph.Node) []Loss {
+	var all []Loss
+	asked := map[string]bool{}
+	for _, n := range going {
+		if !n.Resource().IsPod() || asked[n.Namespace()] {
+			continue
+		}
+		asked[n.Namespace()] = true
+		for _, claim := range l.now.evidence.Within(evidence.Claims.GroupResource(), n.Namespace()) {
+			if !claim.BeingDeleted() || l.going[claim.UID()] {
+				continue
+			}
+			frees, certain := l.frees(claim)
+			if !frees {
+				continue
+			}
+			for _, loss := range l.volumeOf(claim) {
+				loss.Says = "it is being deleted, and goes with the pods that use it: " + loss.Says
+				loss.Certain = loss.Certain && certain
+				all = append(all, loss)
+			}
+		}
+	}
 	return all
+}
+
+// frees reports whether the plan takes away a pod that keeps a claim which is being deleted, and
+// whether nothing else is known to keep it.
+func (l *looker) frees(claim graph.Node) (frees, certain bool) {
+	users, err := l.now.evidence.PodsWithClaims(claim.Namespace())
+	certain = err == nil && len(claim.Finalizers()) == 1 && claim.Finalizers()[0] == finalizers.ClaimProtection
+	for i := range users {
+		switch {
+		case !evidence.ProtectsClaim(&users[i], claim.Object()):
+		case l.going[users[i].GetUID()]:
+			frees = true
+		case users[i].GetDeletionTimestamp() == nil:
+			return false, true // it stays
+		}
+	}
+	return frees || err != nil, certain
 }
 
 // volumeOf says what becomes of the volume of a claim.
@@ -111,7 +156,7 @@ func (l *looker) claimsOf(n graph.Node) []Loss {
 		name, _, _ := unstructured.NestedString(template, "metadata", "name")
 		claims := regexp.MustCompile("^" + regexp.QuoteMeta(name+"-"+id.Name) + "-[0-9]+$")
 		for _, m := range l.now.evidence.In(id.Namespace) {
-			if m.Resource().GroupResource() == evidence.Claims.GroupResource() && claims.MatchString(m.Name()) && !l.going[m.UID()] {
+			if m.Resource().GroupResource() == evidence.Claims.GroupResource() && claims.MatchString(m.Name()) && !l.going[m.UID()] && !m.BeingDeleted() {
 				stay = append(stay, m.Identity())
 			}
 		}
@@ -119,7 +164,7 @@ func (l *looker) claimsOf(n graph.Node) []Loss {
 	if len(stay) == 0 {
 		return nil
 	}
-	return []Loss{{Object: id, Says: fmt.Sprintf("its claims stay with their data: %s (persistentVolumeClaimRetentionPolicy)", some(stay)), Stays: true, Certain: true}}
+	return []Loss{{Object: id, Says: fmt.Sprintf("its claims stay, with what data they have: %s (persistentVolumeClaimRetentionPolicy)", some(stay)), Stays: true, Certain: true}}
 }
 
 // some names the first of several objects.

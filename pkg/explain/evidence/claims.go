@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package evidence
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// ProtectsClaim reports whether a pod keeps a claim of its namespace that is being deleted. One
+// that is on no node does not, and one that has shut down does not keep that of an ephemeral
+// volume (pkg/controller/volume/pvcprotection/pvc_protection_controller.go, podUsesPVC).
+func ProtectsClaim(pod *unstructured.Unstructured, claim *graph.Object) bool {
+	if Nested(pod, "spec", "nodeName") == "" {
+		return false
+	}
+	grace := pod.GetDeletionGracePeriodSeconds()
+	down := pod.GetDeletionTimestamp() != nil && grace != nil && *grace == 0
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		if name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); name == claim.Name {
+			return true
+		}
+		if _, ephemeral := volume["ephemeral"]; ephemeral && !down && claim.Name == pod.GetName()+"-"+Text(volume["name"]) && controls(pod, claim) {
+			return true
+		}
+	}
+	return false
+}
+
+func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
+	c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: claim.OwnerReferences})
+	return c != nil && c.UID == pod.GetUID()
+}
