@@ -3,6 +3,7 @@
 package foresight
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,47 +187,140 @@ func (l *looker) conversions() []Break {
 	return all
 }
 
-// maxKinds is the number of kinds of finalizers on what stays that are looked at.
-const maxKinds = 100
+const (
+	// maxKinds is the number of kinds of finalizers on what stays that are looked at: a kind is a
+	// type and a finalizer.
+	maxKinds = 100
+	// maxPlaces is the number of places of these: a place is a kind in a namespace.
+	maxPlaces = 300
+	// samples is the number of objects of a place of which one shows who serves it.
+	samples = 3
+	// atOnce is the number of objects that are read at a time.
+	atOnce = 50
+)
+
+// A kind is what one controller serves, or several that share it by namespace.
+type kind struct {
+	resource  schema.GroupResource
+	finalizer string
+}
+
+// A place is a kind in a namespace.
+type place struct {
+	kind
+	// of are its first objects, and count is how many it has.
+	of    []graph.Node
+	count int
+	// turn is how many places of the kind come before.
+	turn int
+}
 
 // unserved are the finalizers on objects that stay whose controllers go.
 func (l *looker) unserved() []Break {
-	type kind struct {
-		resource  schema.GroupResource
-		finalizer string
+	places := l.inTurn(l.places())
+	if len(places) > maxPlaces {
+		l.now.evidence.NoteUnread(fmt.Sprintf("what serves the finalizers on objects that stay: of %d types and namespaces the first %d were looked at", len(places), maxPlaces))
+		places = places[:maxPlaces]
 	}
-	counts, samples := map[kind]int{}, map[kind]graph.Node{}
-	var kinds []kind
+	for some := range slices.Chunk(places, atOnce) {
+		var nodes []graph.Node
+		for _, p := range some {
+			nodes = append(nodes, p.of[0])
+		}
+		l.now.evidence.Together(nodes)
+	}
+	type loss struct {
+		by   graph.Identity
+		says string
+		kind
+	}
+	counts, names := map[loss]int{}, map[loss]string{}
+	var losses []loss
+	for _, p := range places {
+		for _, n := range p.of {
+			a := l.now.finder.Find(n, p.finalizer, finalizers.Metadata)
+			if a.Is != controllers.Served || a.By == nil {
+				continue
+			}
+			if says := l.loses(n, a.By.Workload); says != "" {
+				k := loss{a.By.ID(), says, p.kind}
+				if counts[k] == 0 {
+					losses = append(losses, k)
+				}
+				counts[k], names[k] = counts[k]+p.count, n.Resource().Kind
+			}
+			break
+		}
+	}
+	var all []Break
+	for _, k := range losses {
+		all = append(all, Break{k.by, fmt.Sprintf("serves the finalizer %s, %s; what stays with it, %s, gets stuck in its deletion", k.finalizer, andIts(k.says), evidence.Number(counts[k], names[k])), true})
+	}
+	return all
+}
+
+// places returns the places of foreign finalizers on objects that stay, in the order of the first
+// objects.
+func (l *looker) places() []*place {
+	type key struct {
+		kind
+		namespace string
+	}
+	found := map[key]*place{}
+	var places []*place
 	for n := range l.graph.Nodes() {
 		if n.Virtual() || l.going[n.UID()] {
 			continue
 		}
 		for _, finalizer := range n.Object().Finalizers {
-			k := kind{n.Resource().GroupResource(), finalizer}
-			switch _, known := samples[k]; {
-			case known:
-				counts[k]++
-			case isForeign(finalizer):
-				counts[k], samples[k], kinds = 1, n, append(kinds, k)
+			k := key{kind{n.Resource().GroupResource(), finalizer}, n.Namespace()}
+			p := found[k]
+			if p == nil && !isForeign(finalizer) {
+				continue
+			}
+			if p == nil {
+				p = &place{kind: k.kind}
+				found[k], places = p, append(places, p)
+			}
+			if p.count++; len(p.of) < samples {
+				p.of = append(p.of, n)
 			}
 		}
 	}
-	slices.SortFunc(kinds, func(a, b kind) int { return samples[a].Compare(samples[b]) })
-	if len(kinds) > maxKinds {
-		l.now.evidence.NoteUnread(fmt.Sprintf("what serves %d of the %d kinds of finalizers on objects that stay: the first %d were looked at", len(kinds)-maxKinds, len(kinds), maxKinds))
-	}
-	var all []Break
-	for _, k := range kinds[:min(len(kinds), maxKinds)] {
-		n := samples[k]
-		a := l.now.finder.Find(n, k.finalizer, finalizers.Metadata)
-		if a.Is != controllers.Served || a.By == nil {
+	slices.SortFunc(places, func(a, b *place) int { return a.of[0].Compare(b.of[0]) })
+	return places
+}
+
+// inTurn returns the places with which something that goes may have to do: the first of each
+// kind, then the second of each, so that one that is everywhere leaves room for the others.
+func (l *looker) inTurn(places []*place) []*place {
+	touches, turns := l.touches(), map[kind]int{}
+	var chosen []*place
+	for _, p := range places {
+		if _, known := turns[p.kind]; !known && len(turns) < maxKinds {
+			turns[p.kind] = 0
+		} else if !known {
+			l.now.evidence.NoteUnread(fmt.Sprintf("what serves the finalizers on objects that stay: the first %d kinds of them were looked at", maxKinds))
 			continue
 		}
-		if loss := l.loses(n, a.By.Workload); loss != "" {
-			all = append(all, Break{a.By.ID(), fmt.Sprintf("serves the finalizer %s, %s; what stays with it, %s, gets stuck in its deletion", k.finalizer, andIts(loss), evidence.Number(counts[k], n.Resource().Kind)), true})
+		if slices.ContainsFunc(l.now.finder.Candidates(p.of[0], p.finalizer), touches) {
+			p.turn = turns[p.kind]
+			turns[p.kind]++
+			chosen = append(chosen, p)
 		}
 	}
-	return all
+	slices.SortStableFunc(chosen, func(a, b *place) int { return cmp.Compare(a.turn, b.turn) })
+	return chosen
+}
+
+// touches returns a function that reports whether a workload may lose something by the plan.
+func (l *looker) touches() func(*controllers.Workload) bool {
+	everywhere := l.goes("roles", "rolebindings", "clusterroles", "clusterrolebindings", "nodes")
+	in := map[string]bool{}
+	for _, id := range l.named {
+		in[id.Namespace] = true
+	}
+	return func(w *controllers.Workload) bool { return everywhere || in[w.ID().Namespace] }
 }
 
 var (

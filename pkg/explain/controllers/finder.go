@@ -144,6 +144,17 @@ func (f *Finder) Find(n graph.Node, finalizer string, list finalizers.Field) *An
 	return a
 }
 
+// Candidates returns the workloads of which something tells that they may be the controller of a
+// finalizer on the objects of a node's type and namespace. The object itself is not read.
+func (f *Finder) Candidates(n graph.Node, finalizer string) []*Workload {
+	var workloads []*Workload
+	s := f.search(n, finalizer, finalizers.Metadata)
+	for _, p := range f.prospects(s, n.Namespace()) {
+		workloads = append(workloads, p.Workload)
+	}
+	return workloads
+}
+
 // weigh takes what the candidates tell together with all else.
 func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, string) {
 	s := a.Search
