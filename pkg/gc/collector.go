@@ -197,6 +197,7 @@ func (c *Collector) Collect(ctx context.Context, namespace string) (*Report, err
 			c.orphan(numberOf(n))
 		case n.DeletingDependents():
 			c.enqueueForeground(numberOf(n))
+			c.awaitEnding(c.state.blockingDependents(numberOf(n)))
 		case !n.BeingDeleted() && !n.AllSolid():
 			c.enqueue(task{kind: attempt, object: numberOf(n)})
 		}

@@ -67,20 +67,17 @@ func (c *Collector) nextWave() bool {
 			c.turns.targets = append(c.turns.targets, n)
 		}
 	}
-	if len(c.waves) == 0 {
-		c.awaitEnding()
+	if len(c.waves) == 0 && c.deletion.Policy != metav1.DeletePropagationOrphan {
+		c.awaitEnding(c.included()) // what an owner that orphans leaves alone is not waited for
 	}
 	return true
 }
 
-// awaitEnding has the last wave last until what somebody else deleted before has ended, if it
-// was given time for that: it goes as what the run deletes does, and nothing need be written to
-// it. What an owner that orphans leaves alone is not waited for. The caller holds applying.
-func (c *Collector) awaitEnding() {
-	if c.deletion.Policy == metav1.DeletePropagationOrphan {
-		return
-	}
-	for _, n := range c.included() {
+// awaitEnding has a run last until what somebody else deleted before has ended, of some objects,
+// if it was given time for that: it goes as what the run deletes does, and nothing need be written
+// to it.
+func (c *Collector) awaitEnding(objects []number) {
+	for _, n := range objects {
 		if v, ok := c.state.view(n); ok && !v.gone && inGrace(&v.object) {
 			c.writer.open.set(n, true)
 		}

@@ -204,52 +204,70 @@ v1 Pod pods namespaced`
 func TestInGraceBefore(t *testing.T) {
 	const background, foreground, orphan = metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan
 	const passedBy = "Pod/shop/old Untouched: its owner ReplicaSet/r is still there; it was being deleted before"
+	const silent = "Pod/shop/old Remaining: its kubelet must end it; node n does not report"
 	for _, test := range []struct {
-		policy  metav1.DeletionPropagation
+		policy  metav1.DeletionPropagation // empty for a collection, where the ReplicaSet is in foreground deletion
 		reports bool
 		takes   time.Duration
 		want    string
 	}{
 		{background, true, 92 * time.Second, "Pod/shop/old Deleted: "},
 		{foreground, true, 92 * time.Second, "Pod/shop/old Deleted: "},
-		{background, false, 0, "Pod/shop/old Remaining: its kubelet must end it; node n does not report"},
+		{"", true, 92 * time.Second, "Pod/shop/old Deleted: "},
+		{background, false, 0, silent},
+		{"", false, 0, silent},
 		{orphan, true, 0, passedBy},
 		{orphan, false, 0, passedBy},
 	} {
-		w := testworld.World{Now: now, UID: testworld.Path, Types: testworld.Types(`
-v1 Pod pods namespaced
-apps/v1 Deployment deployments namespaced
-apps/v1 ReplicaSet replicasets namespaced`)}
-		for _, line := range []string{"Deployment/shop/d", "ReplicaSet/shop/r owner=Deployment/d", "Pod/shop/old owner=ReplicaSet/r! deleted=-90"} {
-			if _, err := w.Add(strings.Fields(line), nil); err != nil {
-				t.Fatal(err)
+		replicaSet := "ReplicaSet/shop/r owner=Deployment/d"
+		if test.policy == "" {
+			replicaSet += " deleted=1 finalizers=foregroundDeletion"
+		}
+		g := grace(t, test.reports, "Deployment/shop/d", replicaSet, "Pod/shop/old owner=ReplicaSet/r! deleted=-90")
+		job := &Job{Policy: test.policy, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
+			if test.policy == "" {
+				return c.Collect(ctx, "")
 			}
-		}
-		w.Objects[2].DeletionGracePeriodSeconds = new(int64(100))
-		s := &graph.Snapshot{Mapper: testworld.Mapper(w.Types), Facts: graph.Facts{
-			Pods:  map[types.UID]graph.PodFacts{"Pod/shop/old": {NodeName: "n", Phase: "Running"}},
-			Nodes: map[string]bool{"n": test.reports},
+			d, _ := g.Node("Deployment/shop/d")
+			return c.Delete(ctx, []gc.Target{{Identity: d.Identity()}}, gc.DeleteOptions{Policy: test.policy})
 		}}
-		for _, r := range w.Types {
-			s.MarkListed(r.GroupResource(), "", "")
-		}
-		for _, o := range w.Objects {
-			s.Add(o)
-		}
-		target := w.Objects[0].Identity()
-		job := &Job{Policy: test.policy, Targets: []graph.Identity{target}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Delete(ctx, []gc.Target{{Identity: target}}, gc.DeleteOptions{Policy: test.policy})
-		}}
-		p, err := Make(t.Context(), job, World{Graph: graph.New(s), Now: now, ControllerManager: true})
+		p, err := Make(t.Context(), job, World{Graph: g, Now: now, ControllerManager: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		i := slices.IndexFunc(p.Report.Outcomes, func(o gc.Outcome) bool { return o.Object.Name == "old" })
 		got := fmt.Sprintf("%s %s: %s", p.Report.Outcomes[i].Object.Identity(), p.Report.Outcomes[i].Result, p.Report.Outcomes[i].Reason)
 		if got != test.want || p.Takes != test.takes {
-			t.Errorf("%s, kubelet %t: %s, in %s; want %s, in %s", test.policy, test.reports, got, p.Takes, test.want, test.takes)
+			t.Errorf("%q, kubelet %t: %s, in %s; want %s, in %s", test.policy, test.reports, got, p.Takes, test.want, test.takes)
 		}
 	}
+}
+
+// grace makes a graph of objects of which the last is a pod in a grace period of 100 seconds, on a
+// node that reports or not.
+func grace(t *testing.T, reports bool, objects ...string) *graph.Graph {
+	w := testworld.World{Now: now, UID: testworld.Path, Types: testworld.Types(`
+v1 Pod pods namespaced
+apps/v1 Deployment deployments namespaced
+apps/v1 ReplicaSet replicasets namespaced`)}
+	for _, line := range objects {
+		if _, err := w.Add(strings.Fields(line), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod := &w.Objects[len(w.Objects)-1]
+	pod.DeletionGracePeriodSeconds = new(int64(100))
+	s := &graph.Snapshot{Mapper: testworld.Mapper(w.Types), Facts: graph.Facts{
+		Pods:  map[types.UID]graph.PodFacts{pod.UID: {NodeName: "n", Phase: "Running"}},
+		Nodes: map[string]bool{"n": reports},
+	}}
+	for _, r := range w.Types {
+		s.MarkListed(r.GroupResource(), "", "")
+	}
+	for _, o := range w.Objects {
+		s.Add(o)
+	}
+	return graph.New(s)
 }
 
 // A collection has to know more than metadata of what may go: what has references that
