@@ -65,6 +65,7 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 		return nil, nil, err
 	}
 	sight.Tell(again)
+	again.Lose(sight.Losing())
 	return again, sight, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -28,6 +29,17 @@ type Loss struct {
 	Stays bool
 	// Certain is unset when it depends on what could not be read.
 	Certain bool
+}
+
+// Losing returns the objects with which something is lost, in their order, each once.
+func (s *Sight) Losing() []types.UID {
+	var uids []types.UID
+	for i := range s.Lost {
+		if l := &s.Lost[i]; !l.Stays && !slices.Contains(uids, l.Object.UID) {
+			uids = append(uids, l.Object.UID)
+		}
+	}
+	return uids
 }
 
 // lost finds what is lost with what goes, and what stays of it.

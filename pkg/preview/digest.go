@@ -51,6 +51,18 @@ func inOrder(digest string, waves []Wave) string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
+// Lose has the digest stand for the objects, too, with which something is lost that is worth more
+// than they are: whoever agreed to a plan did not agree to the loss of what was to stay.
+func (p *Plan) Lose(objects []types.UID) {
+	if len(objects) == 0 {
+		return
+	}
+	hash := sha256.New()
+	encoder := json.NewEncoder(hash)
+	_ = encoder.Encode([]any{"lost", p.Digest, objects}) // as in digest
+	p.Digest = "sha256:" + hex.EncodeToString(hash.Sum(nil))
+}
+
 // Going returns the objects that the plan takes away, whatever holds them for the time
 // being: those that it deletes, those that go with a namespace, a definition or an owner
 // that goes, and those that go already.

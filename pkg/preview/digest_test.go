@@ -117,3 +117,16 @@ func TestDigestIsOfJSON(t *testing.T) {
 		}
 	}
 }
+
+// TestLose: what is lost with a plan is part of what its digest stands for.
+func TestLose(t *testing.T) {
+	lose := func(uids ...types.UID) string {
+		p := Plan{Digest: "sha256:1"}
+		p.Lose(uids)
+		return p.Digest
+	}
+	none, one, other, both := lose(), lose("a"), lose("b"), lose("a", "b")
+	if none != "sha256:1" || one == none || other == one || both == one || one != lose("a") {
+		t.Errorf("digests: %s, %s, %s, %s", none, one, other, both)
+	}
+}
