@@ -104,29 +104,25 @@ func Needed(p *preview.Plan) bool {
 			return true
 		}
 	}
-	return frees(p)
+	return freesClaims(p)
 }
 
-// frees reports whether pods go by a plan that use a claim which is being deleted: with them it
-// goes, and its volume may.
-func frees(p *preview.Plan) bool {
-	used := map[string]bool{}
-	for uid := range p.Going() {
-		if n, ok := p.Graph.Node(uid); ok && n.Resource().IsPod() {
-			for _, name := range p.Graph.Snapshot().Facts.Pods[uid].Claims {
-				used[n.Namespace()+"/"+name] = true
-			}
+// freesClaims reports whether a plan deletes a pod that uses a claim which is being deleted: with
+// it that goes, and its volume may.
+func freesClaims(p *preview.Plan) bool {
+	ending := map[string]bool{}
+	for n := range p.Graph.Nodes() {
+		if n.BeingDeleted() && n.Resource().GroupResource() == evidence.Claims.GroupResource() {
+			ending[n.Namespace()+"/"+n.Name()] = true
 		}
 	}
-	if len(used) == 0 {
+	if len(ending) == 0 {
 		return false
 	}
-	for n := range p.Graph.Nodes() {
-		if n.BeingDeleted() && n.Resource().GroupResource() == evidence.Claims.GroupResource() && used[n.Namespace()+"/"+n.Name()] {
-			return true
-		}
-	}
-	return false
+	pods := p.Graph.Snapshot().Facts.Pods
+	return slices.ContainsFunc(p.Report.Outcomes, func(o gc.Outcome) bool {
+		return o.Result != gc.Untouched && slices.ContainsFunc(pods[o.Object.UID].Claims, func(name string) bool { return ending[o.Object.Namespace+"/"+name] })
+	})
 }
 
 // serving are the types of which an object may keep others from their end when it goes,

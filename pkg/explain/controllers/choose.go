@@ -23,9 +23,7 @@ const (
 	mayNot // whatever else, it may not change the object
 	down
 	unclear
-	// apart: it may change such objects in other namespaces, and nothing says that it was
-	// ever to do so in this one: see prospect.
-	apart
+	apart // it may not change the object, and is there for those of other namespaces
 )
 
 // Contender is a candidate for the finalizer of one object.
