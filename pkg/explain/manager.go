@@ -37,6 +37,8 @@ const (
 type health struct {
 	lease    evidence.LeaseState
 	evidence Evidence
+	// taken is when the one that holds the lease took it, zero when that is not known.
+	taken time.Time
 	// idle are objects that a working controller would have handled long ago.
 	idle []Evidence
 	// acted is something that a controller of it did a moment ago, nil for nothing.
@@ -60,6 +62,7 @@ func (w *walker) health() *health {
 	w.gcHealth = h
 	h.lease, h.evidence = w.evidence.Lease("kube-system", "kube-controller-manager")
 	if !h.dead() {
+		h.taken = w.evidence.LeaseTaken("kube-system", "kube-controller-manager")
 		return h
 	}
 	if h.acted = w.lastAct(); h.acted != nil {
@@ -240,13 +243,19 @@ func (w *walker) unchanged(n graph.Node) bool {
 	return err == nil && o.GetUID() == id.UID && o.GetResourceVersion() == n.Object().ResourceVersion
 }
 
+// waited is for how long the deletion of an object has waited for the controller manager that
+// leads: not longer than that does.
+func (w *walker) waited(n graph.Node) time.Duration {
+	return min(w.age(n), w.evidence.Now.Sub(w.health().taken))
+}
+
 // late reports whether a working controller manager would have acted.
 func (w *walker) late(n graph.Node) bool {
 	delay := managerDelay
 	if !graph.BuiltinGroup(n.Resource().Group) {
 		delay = customDelay
 	}
-	return w.age(n) > delay+time.Duration(w.deletions/deletionsPerSecond)*time.Second
+	return w.waited(n) > delay+time.Duration(w.deletions/deletionsPerSecond)*time.Second
 }
 
 // managerLease is where causes stand that kube-controller-manager is.

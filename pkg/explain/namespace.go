@@ -139,9 +139,9 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	case !started && hangs && !h.dead():
 	case !started && h.dead():
 		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, toBegin, w.age(n) > namespaceStart)))
-	case !started && unasked && w.age(n) > namespaceStart:
+	case !started && unasked && w.waited(n) > namespaceStart:
 		holds = append(holds, w.contentUnasked(n, untouched, asked))
-	case !started && w.age(n) > namespaceStart:
+	case !started && w.waited(n) > namespaceStart:
 		holds = append(holds, hold{symptom: nsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
@@ -254,7 +254,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 	if untouched > 0 {
 		summary = "the namespace controller has to delete " + evidence.Number(untouched, "object") + " in it"
 	}
-	latest := evidence.Requested(n.Object())
+	latest := evidence.Latest(evidence.Requested(n.Object()), w.health().taken)
 	for _, c := range evidence.Conditions(full) {
 		if c.Since.After(latest) {
 			latest = c.Since

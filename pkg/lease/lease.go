@@ -28,18 +28,28 @@ type Lease struct {
 	Renewed time.Time
 	// Duration is what the lease states.
 	Duration time.Duration
+	// Taken is when the holder took it, zero when that is not stated.
+	Taken time.Time
 }
 
 // Of returns what a coordination.k8s.io Lease says; object is its content.
 func Of(object map[string]any) Lease {
 	holder, _, _ := unstructured.NestedString(object, "spec", "holderIdentity")
-	renewed, _, _ := unstructured.NestedString(object, "spec", "renewTime")
 	seconds, _, _ := unstructured.NestedInt64(object, "spec", "leaseDurationSeconds")
-	at, err := time.Parse(time.RFC3339Nano, renewed)
-	if err != nil {
-		at = time.Time{} // nothing is known of a renewal
+	return Lease{
+		Holder: holder, Renewed: timeIn(object, "renewTime"), Taken: timeIn(object, "acquireTime"),
+		Duration: time.Duration(seconds) * time.Second,
 	}
-	return Lease{holder, at, time.Duration(seconds) * time.Second}
+}
+
+// timeIn returns a time of a lease's spec, zero when nothing is known of it.
+func timeIn(object map[string]any, field string) time.Time {
+	text, _, _ := unstructured.NestedString(object, "spec", field)
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // State is what a lease tells of its holder.

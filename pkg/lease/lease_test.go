@@ -12,7 +12,7 @@ import (
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func held(holder string, age time.Duration, lasts int64) Lease {
-	return Lease{holder, now.Add(-age), time.Duration(lasts) * time.Second}
+	return Lease{Holder: holder, Renewed: now.Add(-age), Duration: time.Duration(lasts) * time.Second}
 }
 
 func TestJudge(t *testing.T) {
@@ -63,13 +63,14 @@ func TestOf(t *testing.T) {
 		`{"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.000000Z"}}`: held("me", 0, 15),
 		`{"spec": {"renewTime": "2026-01-02T03:04:05Z"}}`:                                                            held("", 0, 0),
 		`{"spec": {"holderIdentity": "me", "renewTime": "yesterday"}}`:                                               {Holder: "me"},
+		`{"spec": {"acquireTime": "2026-01-02T03:04:05.000000Z"}}`:                                                   {Taken: now},
 		`{}`: {},
 	} {
 		var object map[string]any
 		if err := json.Unmarshal([]byte(text), &object); err != nil {
 			t.Fatal(err)
 		}
-		if got := Of(object); got.Holder != want.Holder || got.Duration != want.Duration || !got.Renewed.Equal(want.Renewed) {
+		if got := Of(object); got.Holder != want.Holder || got.Duration != want.Duration || !got.Renewed.Equal(want.Renewed) || !got.Taken.Equal(want.Taken) {
 			t.Errorf("%s: got %+v, want %+v", text, got, want)
 		}
 	}

@@ -46,7 +46,7 @@ spec:
 func TestExplainUnreadable(t *testing.T) {
 	parallel(t)
 	cp := unreadable(t)
-	cp.Kubectl(t, "delete", "namespace", "sealed", "--wait=false")
+	deleteSealed(t, cp)
 	cp.Kubectl(t, "delete", "crd", "widgets.example.com", "--wait=false")
 	for _, object := range []string{"namespace/sealed", "crd/widgets.example.com", "-n sealed widgets.example.com/w"} {
 		explained(t, cp, object, "val-unreadable", "Stuck")
@@ -65,7 +65,7 @@ func TestDeleteUnreadable(t *testing.T) {
 	controlplane.Needs(t, "1.32", "older servers have no way to delete what they cannot read")
 	parallel(t)
 	cp := unreadable(t, "--feature-gates=AllowUnsafeMalformedObjectDeletion=true")
-	cp.Kubectl(t, "delete", "namespace", "sealed", "--wait=false")
+	deleteSealed(t, cp)
 	explained(t, cp, "namespace/sealed", "val-unreadable", "Stuck")
 	var stdout bytes.Buffer
 	gccmd.Run(t.Context(), []string{
@@ -87,6 +87,14 @@ func TestDeleteUnreadable(t *testing.T) {
 		t.Fatalf("%s: %v\n%s", command, err, out)
 	}
 	cp.Kubectl(t, "wait", "namespace/sealed", "--for=delete", "--timeout=300s")
+}
+
+// deleteSealed deletes the namespace, and waits until its controller, which was started a moment
+// ago, has failed at it.
+func deleteSealed(t *testing.T, cp *controlplane.ControlPlane) {
+	t.Helper()
+	cp.Kubectl(t, "delete", "namespace", "sealed", "--wait=false")
+	cp.Kubectl(t, "wait", "namespace/sealed", "--for=condition=NamespaceDeletionContentFailure", "--timeout=180s")
 }
 
 // unreadable starts a control plane on which the one Widget, in namespace sealed, cannot

@@ -36,6 +36,15 @@ func (r *Reader) Lease(namespace, name string) (LeaseState, Fact) {
 	return r.LeaseState(l)
 }
 
+// LeaseTaken returns when the holder of a lease took it, zero when that is not known.
+func (r *Reader) LeaseTaken(namespace, name string) time.Time {
+	l, err := r.Get(Leases, namespace, name)
+	if err != nil {
+		return time.Time{}
+	}
+	return lease.Of(l.Object).Taken
+}
+
 // LeaseState compares a lease with the API server's time. The time in it is its
 // holder's, whose clock may lag, and a leader that ends in order leaves it to the
 // next. So one that looks expired, or is nobody's, is read again: when it was
