@@ -374,7 +374,7 @@ func (s *Server) follow(events []gc.Event) {
 		if s.moves(&e) {
 			s.moved = time.Now()
 		}
-		if !e.Removed && inGrace(&e.Object) {
+		if !e.Removed && e.Object.InGrace() {
 			s.graces[e.Object.UID] = e.Object.DeletionTimestamp.Add(graceMargin)
 		} else {
 			delete(s.graces, e.Object.UID)
@@ -395,11 +395,6 @@ func (s *Server) moves(e *gc.Event) bool {
 	s.standing[o.UID] = *o
 	return !known || !o.DeletionTimestamp.Equal(before.DeletionTimestamp) || !slices.Equal(o.Finalizers, before.Finalizers) ||
 		!equality.Semantic.DeepEqual(o.OwnerReferences, before.OwnerReferences)
-}
-
-// inGrace reports whether the object was given time to end.
-func inGrace(o *graph.Object) bool {
-	return o.BeingDeleted() && o.DeletionGracePeriodSeconds != nil && *o.DeletionGracePeriodSeconds > 0
 }
 
 // rested notes that the cluster was said to be at rest. Who asks again is told

@@ -48,7 +48,7 @@ func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources 
 				changed: map[types.UID]*graph.Object{},
 			}
 			for o := range snapshot.ObjectsOf(resource, namespace) {
-				if inGrace(&o) {
+				if o.InGrace() {
 					s.follow([]gc.Event{{Object: o}})
 				}
 			}

@@ -461,7 +461,7 @@ func (c *Collector) explain(o *Outcome, v view, f *fate) {
 	if len(o.Finalizers) > 0 {
 		reasons = append(reasons, "finalizer "+named(o.Finalizers))
 	}
-	if inGrace(&v.object) {
+	if v.object.InGrace() {
 		reasons = append(reasons, "its kubelet must end it")
 	}
 	if f.left != "" {

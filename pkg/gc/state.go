@@ -305,12 +305,7 @@ func (it *item) unseen() bool {
 // (registry/generic/registry/store.go, Delete and deleteWithoutFinalizers). A
 // Namespace is held by finalizers in its spec.
 func free(o *graph.Object) bool {
-	return o.BeingDeleted() && len(o.Finalizers) == 0 && !inGrace(o) && !o.Resource.IsNamespace()
-}
-
-// inGrace reports whether an object is being deleted that was given time to end.
-func inGrace(o *graph.Object) bool {
-	return o.BeingDeleted() && o.DeletionGracePeriodSeconds != nil && *o.DeletionGracePeriodSeconds > 0
+	return o.BeingDeleted() && len(o.Finalizers) == 0 && !o.InGrace() && !o.Resource.IsNamespace()
 }
 
 // linger records that an object was found although nothing holds it.

@@ -78,7 +78,7 @@ func (c *Collector) nextWave() bool {
 // to it.
 func (c *Collector) awaitEnding(objects []number) {
 	for _, n := range objects {
-		if v, ok := c.state.view(n); ok && !v.gone && inGrace(&v.object) {
+		if v, ok := c.state.view(n); ok && !v.gone && v.object.InGrace() {
 			c.writer.open.set(n, true)
 		}
 	}

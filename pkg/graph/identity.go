@@ -180,6 +180,11 @@ func (o *Object) Identity() Identity {
 // BeingDeleted reports whether the object has a deletion timestamp.
 func (o *Object) BeingDeleted() bool { return o.DeletionTimestamp != nil }
 
+// InGrace reports whether the object is being deleted and was given time to end.
+func (o *Object) InGrace() bool {
+	return o.BeingDeleted() && o.DeletionGracePeriodSeconds != nil && *o.DeletionGracePeriodSeconds > 0
+}
+
 // DeletingDependents reports whether the object is in foreground deletion: it
 // has a deletion timestamp and the finalizer foregroundDeletion
 // (garbagecollector/graph_builder.go, deletionStartsWithFinalizer).

@@ -94,6 +94,8 @@ type rights struct {
 	unread []string
 	// known has what the grants of an account let it change of a type.
 	known map[question][]allowance
+	// namespaces are those in which its grants let an account do something with a type.
+	namespaces map[question]map[string]bool
 	// holding has the holders of a type.
 	holding map[schema.GroupResource][]*grant
 	// aggregated has the selectors of the ClusterRoles that are put together from
@@ -128,7 +130,7 @@ func (f *Finder) rights() *rights {
 		return f.allowed
 	}
 	r := &rights{
-		of: map[string][]*grant{}, known: map[question][]allowance{}, holding: map[schema.GroupResource][]*grant{},
+		of: map[string][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{}, holding: map[schema.GroupResource][]*grant{},
 		aggregated: map[string][]metav1.LabelSelector{}, labels: map[string]labels.Set{}, rules: map[string][]policyRule{},
 	}
 	f.allowed = r
@@ -275,19 +277,23 @@ func (r *rights) states(a Account, resource schema.GroupResource) bool {
 // mayAnything reports whether a rule lets the account do
 // something with objects of the type in the namespace.
 func (r *rights) mayAnything(a Account, resource schema.GroupResource, namespace string) bool {
-	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
-		return (g.namespace == "" || g.namespace == namespace) && g.covers(resource)
-	})
+	within := r.within(a, resource)
+	return within[""] || within[namespace]
 }
 
 // within returns the namespaces in which rules let the account do something with objects of the
 // type, empty for everywhere.
 func (r *rights) within(a Account, resource schema.GroupResource) map[string]bool {
-	namespaces := map[string]bool{}
-	for _, g := range r.grantsOf(a) {
-		if g.covers(resource) {
-			namespaces[g.namespace] = true
+	q := question{a, resource}
+	namespaces, asked := r.namespaces[q]
+	if !asked {
+		namespaces = map[string]bool{}
+		for _, g := range r.grantsOf(a) {
+			if g.covers(resource) {
+				namespaces[g.namespace] = true
+			}
 		}
+		r.namespaces[q] = namespaces
 	}
 	return namespaces
 }
