@@ -35,11 +35,11 @@ type Loss struct {
 func (s *Sight) Losing() []types.UID {
 	var uids []types.UID
 	for i := range s.Lost {
-		if l := &s.Lost[i]; !l.Stays && !slices.Contains(uids, l.Object.UID) {
+		if l := &s.Lost[i]; !l.Stays {
 			uids = append(uids, l.Object.UID)
 		}
 	}
-	return uids
+	return slices.Compact(uids) // what is lost with one object stands together
 }
 
 // lost finds what is lost with what goes, and what stays of it.

@@ -42,11 +42,19 @@ func inOrder(digest string, waves []Wave) string {
 	if len(waves) == 0 {
 		return digest
 	}
+	parts := []any{digest}
+	for _, wave := range waves {
+		parts = append(parts, uidsOf(wave.Objects))
+	}
+	return checksum(parts...)
+}
+
+// checksum is the digest of parts that can be encoded, each a line of JSON.
+func checksum(parts ...any) string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
-	_ = encoder.Encode(digest) // as in digest
-	for _, wave := range waves {
-		_ = encoder.Encode(uidsOf(wave.Objects))
+	for _, part := range parts {
+		_ = encoder.Encode(part)
 	}
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
@@ -54,13 +62,9 @@ func inOrder(digest string, waves []Wave) string {
 // Lose has the digest stand for the objects, too, with which something is lost that is worth more
 // than they are: whoever agreed to a plan did not agree to the loss of what was to stay.
 func (p *Plan) Lose(objects []types.UID) {
-	if len(objects) == 0 {
-		return
+	if len(objects) > 0 {
+		p.Digest = checksum([]any{"lost", p.Digest, objects})
 	}
-	hash := sha256.New()
-	encoder := json.NewEncoder(hash)
-	_ = encoder.Encode([]any{"lost", p.Digest, objects}) // as in digest
-	p.Digest = "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
 // Going returns the objects that the plan takes away, whatever holds them for the time
