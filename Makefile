@@ -25,7 +25,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # eightieth, and nearly a megabyte of memory.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -funcalign=16 $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-million load bench-go bench-compare profile clean
+.PHONY: help build install image test nightly test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-million load bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,16 +54,42 @@ image: ## Build the container image IMAGE for TARGETARCH with CONTAINER_TOOL: po
 	$(CONTAINER_TOOL) build --platform=linux/$(TARGETARCH) --file=Containerfile --tag=$(IMAGE) \
 		--label=org.opencontainers.image.version=$(VERSION) --label=org.opencontainers.image.revision=$(COMMIT) $(IMAGE_DIR)
 
-test: control-plane ## Run every test, on real control planes
+# Control planes take most of the time, by waiting, and half a gigabyte of memory each: one package has
+# some at a time. That of test/foresight mostly waits, and runs beside what needs none.
+PLANES = ./pkg/cluster ./test/controlplane ./test/differential ./test/e2e ./test/faults
+OTHERS = $(shell go list ./... | grep -vE '/(pkg/cluster|test/(controlplane|differential|e2e|faults))$$')
+
+# So many processes start and end again that less garbage collection than by default spares them a quarter of the
+# processors' time, and control planes a fifth.
+test nightly-%: export GOGC = 400
+
+test: control-plane ## Run the short form of every test, on real control planes
 	go vet ./...
-	go test -timeout 30m ./...
+	go test -timeout 30m $(OTHERS)
+	go test -timeout 30m -p 1 $(PLANES)
 	go -C test/cluster test ./...
+
+# Each part is what make test leaves out of some tests. .ci/run has one of the first four, by the commit.
+NIGHTLY = sessions faults worlds layouts kubelet versions
+NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestImage'
+NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
+NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./test/differential
+NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight
+NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'
+NIGHTLY_versions = sh -c 'for v in 1.30.14 1.37.0; do \
+	KUBECTL_GC_TEST_KUBERNETES=$$v go test -timeout 1h -p 1 -run "TestConformance|TestDifferential$$$$" ./pkg/cluster ./test/differential || exit 1; done'
+
+nightly: $(NIGHTLY:%=nightly-%) ## Run the long form of the tests, part by part: NIGHTLY="sessions faults ..."
+
+nightly-%: control-plane
+	@echo "nightly: $*"
+	KUBECTL_GC_NIGHTLY=1 $(NIGHTLY_$*)
 
 test-unit: ## Run the tests that need no control plane
 	go test -short ./...
 
 test-e2e: control-plane ## Run the tests of the binary on real control planes
-	go test -timeout 30m ./test/...
+	go test -timeout 30m -p 1 ./test/...
 
 # Those of which test/cluster/versions has a module, and that of test/cluster itself.
 VERSIONS = 1.30.14 1.33.13 1.35.4 1.36.3 1.37.0
@@ -171,7 +197,7 @@ site: ## Build the documentation as pages that can be searched, into bin/site, a
 
 pictures: control-plane ## Draw the pictures of the documentation, of the demo's shop and of a large namespace, in Chromium
 	mkdir -p docs/pictures
-	go test ./test/e2e -run 'TestDocs/pictures' -count=1 -pictures=$(CURDIR)/docs/pictures
+	go test ./test/e2e -run 'TestDocsRest/pictures' -count=1 -pictures=$(CURDIR)/docs/pictures
 	go test ./pkg/draw -run TestPageOfANamespace -count=1 -shots=$(CURDIR)/docs/pictures
 
 # What an archive contains beside the program.

@@ -70,7 +70,7 @@ snapshot)
 	quiet kubectl -n shop wait --for=jsonpath='{.metadata.ownerReferences[0].kind}=Deployment' secret/session --timeout=120s
 	kubectl config set-context --current --namespace=shop >/dev/null
 	sleep 60 # explain-stuck gives a controller some time before it calls something stuck
-	kubectl gc snapshot -o "$2"
+	kubectl gc snapshot --overwrite -o "$2"
 	close_shop
 	exit ;;
 esac
@@ -102,7 +102,7 @@ say "Which owner references are wrong, and what does the garbage collector do ab
 run kubectl gc check -n shop
 
 say "All of it in a file, to look at later or elsewhere, and to compare with"
-before=$(mktemp)
+before=$(mktemp -d)/before.snapshot
 run kubectl gc snapshot -o "$before"
 
 say "What would the deletion of the Deployment take with it?"

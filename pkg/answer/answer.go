@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -22,11 +23,13 @@ import (
 // has none and says nothing of objects.
 func NoObject(err error) bool { return absent(err) != nil }
 
-// NoSuchObject reports whether the server said that the object of that name does
-// not exist, and not that its namespace does not; isNamespace is set when it is one.
-func NoSuchObject(err error, name string, isNamespace bool) bool {
+// NoSuchObject reports whether the server said that this very object does not exist:
+// of its type, which the answer calls by the name of the resource
+// (apimachinery/pkg/api/errors, NewNotFound), and not its namespace, or what a server
+// behind the API server keeps for it under the same name.
+func NoSuchObject(err error, resource schema.GroupResource, name string) bool {
 	details := absent(err)
-	return details != nil && details.Name == name && (details.Kind != "namespaces" || isNamespace)
+	return details != nil && details.Name == name && details.Kind == resource.Resource && details.Group == resource.Group
 }
 
 // absent returns the details of a NotFound that names an object.

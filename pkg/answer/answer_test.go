@@ -21,6 +21,7 @@ import (
 
 var (
 	pods       = schema.GroupResource{Resource: "pods"}
+	metrics    = schema.GroupResource{Group: "metrics.k8s.io", Resource: "pods"}
 	namespaces = schema.GroupResource{Resource: "namespaces"}
 	podKind    = schema.GroupKind{Kind: "Pod"}
 
@@ -47,12 +48,12 @@ func TestAnswers(t *testing.T) {
 			[]error{unserved, bare, forbidden, errors.New("p not found"), nil},
 		},
 		"NoSuchObject": {
-			func(err error) bool { return NoSuchObject(err, "p", false) },
+			func(err error) bool { return NoSuchObject(err, pods, "p") },
 			[]error{apierrors.NewNotFound(pods, "p")},
-			[]error{apierrors.NewNotFound(pods, "q"), apierrors.NewNotFound(namespaces, "p"), unserved, bare, nil},
+			[]error{apierrors.NewNotFound(pods, "q"), apierrors.NewNotFound(namespaces, "p"), apierrors.NewNotFound(metrics, "p"), unserved, bare, nil},
 		},
 		"NoSuchObject, of a namespace": {
-			func(err error) bool { return NoSuchObject(err, "p", true) },
+			func(err error) bool { return NoSuchObject(err, namespaces, "p") },
 			[]error{apierrors.NewNotFound(namespaces, "p")},
 			[]error{apierrors.NewNotFound(namespaces, "q")},
 		},

@@ -369,7 +369,7 @@ func (c *checker) solid(s *subject) {
 	}
 	if wrong := s.sameUID(graph.Dangling); wrong != nil {
 		if s.fate == trimmed || s.fate == exposed || s.fate == stripped {
-			c.add(s, RepeatedUID, Error, s.loses(), c.drop(s, wrong, "drops the reference that is wrong, and leaves this one"))
+			c.add(s, RepeatedUID, Error, s.loses(), c.drop(s, wrong, "drop the reference that is wrong, and leave this one"))
 		}
 		return
 	}
@@ -385,7 +385,7 @@ func (c *checker) ownsItself(s *subject) {
 		severity = Error
 		sentences = append(sentences, "a foreground deletion of it waits for itself for ever")
 	}
-	c.add(s, OwnsItself, severity, sentences, c.drop(s, s.ref, "drops the reference to itself"))
+	c.add(s, OwnsItself, severity, sentences, c.drop(s, s.ref, "drop the reference to itself"))
 }
 
 // takesRight reports whether another reference with the UID leads to its owner.

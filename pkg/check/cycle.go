@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // maxRing is the number of objects of a circle that a message names.
@@ -49,17 +49,17 @@ func (c *checker) cycle(cycle []graph.Node, rule string, follow func(graph.Refer
 	sentences := []string{ringText(ring), "each is kept by the next, so the garbage collector never deletes any of them"}
 	effect, others := "breaks the circle here, by dropping the reference", ""
 	if c.closesWithout(cycle, s.ref, follow) {
-		effect, others = "drops one of the references that close the circle", "; others still do: ask again"
+		effect, others = "drop one of the references that close the circle", "; others still do: ask again"
 	}
-	remedy := c.drop(s, s.ref, effect)
-	remedy.Effect += others
+	way := c.drop(s, s.ref, effect)
+	way.Effect += others
 	if rule == BlockingCycle {
 		sentences = append(sentences, "when several of them are in foreground deletion at once, they can wait for each other for ever")
-		remedy = &Remedy{"makes this reference one that does not block" + others, c.patch(s, s.ref, func(at string) []shell.Operation {
-			return []shell.Operation{shell.Replace(at+"/blockOwnerDeletion", false)}
+		way = &Remedy{"make this reference one that does not block" + others, c.patch(s, s.ref, func(at string) []remedy.Step {
+			return []remedy.Step{remedy.Replace(at+"/blockOwnerDeletion", false)}
 		})}
 	}
-	c.add(s, rule, Warning, sentences, remedy)
+	c.add(s, rule, Warning, sentences, way)
 	c.report.Findings[len(c.report.Findings)-1].Members = members
 }
 

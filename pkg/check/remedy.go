@@ -10,23 +10,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // patch changes one owner reference of the object by JSON patch. It is guarded
 // by the object's UID, and by all that the reference says of its owner.
-func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string) []shell.Operation) string {
+func (c *checker) patch(s *subject, ref *graph.Reference, change func(at string) []remedy.Step) string {
 	if c.WithoutRemedies {
 		return ""
 	}
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
-	operations := []shell.Operation{
-		shell.Test(at+"/uid", ref.UID),
-		shell.Test(at+"/apiVersion", ref.APIVersion),
-		shell.Test(at+"/kind", ref.Kind),
-		shell.Test(at+"/name", ref.Name),
+	steps := []remedy.Step{
+		remedy.Test(at+"/uid", ref.UID),
+		remedy.Test(at+"/apiVersion", ref.APIVersion),
+		remedy.Test(at+"/kind", ref.Kind),
+		remedy.Test(at+"/name", ref.Name),
 	}
-	return shell.Patch(c.Kubectl, s.node.Identity(), append(operations, change(at)...)...)
+	op := remedy.PatchOf(s.node.Identity(), append(steps, change(at)...)...)
+	return op.Command(remedy.Programs{Kubectl: c.Kubectl})
 }
 
 // drop takes a reference out of the object. The effect goes on with what comes
@@ -41,7 +43,7 @@ func (c *checker) drop(s *subject, ref *graph.Reference, effect string) *Remedy 
 	case next == undecided:
 		effect += "; the garbage collector may then delete the object: another reference could not be decided"
 	}
-	return &Remedy{effect + c.doubt(ref), c.patch(s, ref, func(at string) []shell.Operation { return []shell.Operation{shell.Remove(at)} })}
+	return &Remedy{effect + c.doubt(ref), c.patch(s, ref, func(at string) []remedy.Step { return []remedy.Step{remedy.Remove(at)} })}
 }
 
 // doubt says when not finding the owner does not mean that no object has its
@@ -64,11 +66,11 @@ func (c *checker) doubt(ref *graph.Reference) string {
 func (c *checker) correct(s *subject) *Remedy {
 	id := s.ref.Owner.Identity()
 	return &Remedy{
-		"makes the reference state what the object with this UID is",
-		c.patch(s, s.ref, func(at string) []shell.Operation {
-			return []shell.Operation{
-				shell.Replace(at+"/apiVersion", id.Resource.GroupVersion().String()),
-				shell.Replace(at+"/kind", id.Resource.Kind), shell.Replace(at+"/name", id.Name),
+		"make the reference state what the object with this UID is",
+		c.patch(s, s.ref, func(at string) []remedy.Step {
+			return []remedy.Step{
+				remedy.Replace(at+"/apiVersion", id.Resource.GroupVersion().String()),
+				remedy.Replace(at+"/kind", id.Resource.Kind), remedy.Replace(at+"/name", id.Name),
 			}
 		}),
 	}
@@ -87,18 +89,18 @@ func (s *subject) correctable() bool {
 func (c *checker) remedyOfDangling(s *subject, rule string) *Remedy {
 	if s.fate == terminating {
 		id := s.node.Identity()
-		return &Remedy{"says why the object is still there", shell.In(c.Plugin+" explain-stuck", id.Namespace) + " " + shell.Target(id)}
+		return &Remedy{"see why the object is still there", shell.In(c.Plugin+" explain-stuck", id.Namespace) + " " + shell.Target(id)}
 	}
 	if rule == CoordinatesMismatch && s.correctable() && s.alone() {
 		return c.correct(s)
 	}
 	if s.takesRight() {
-		return c.drop(s, s.ref, "drops this reference, and leaves the right one")
+		return c.drop(s, s.ref, "drop this reference, and leave the right one")
 	}
-	effect := "drops the reference"
+	effect := "drop the reference"
 	switch {
 	case len(s.refs) == 1:
-		effect = "keeps the object, by dropping the reference"
+		effect = "keep the object by dropping the reference"
 	case s.fate == trimmed:
 		effect += ", as the garbage collector would"
 	}
@@ -109,7 +111,7 @@ func (c *checker) remedyOfNever(s *subject) *Remedy {
 	if s.correctable() && s.alone() {
 		return c.correct(s)
 	}
-	return c.drop(s, s.ref, "drops the reference")
+	return c.drop(s, s.ref, "drop the reference")
 }
 
 // namesake is a finding of UIDMismatch: the owner could be the object that has
@@ -174,7 +176,7 @@ func (s *subject) owns(uid types.UID) bool {
 // reference.
 func (c *checker) adoptBy(s *subject, uid types.UID) *Remedy {
 	return &Remedy{
-		"makes the object that has this name now the owner" + c.doubt(s.ref),
-		c.patch(s, s.ref, func(at string) []shell.Operation { return []shell.Operation{shell.Replace(at+"/uid", uid)} }),
+		"make the object that has this name now the owner" + c.doubt(s.ref),
+		c.patch(s, s.ref, func(at string) []remedy.Step { return []remedy.Step{remedy.Replace(at+"/uid", uid)} }),
 	}
 }

@@ -57,6 +57,57 @@ func (r *Report) Confirmed(earlier *Report, g *graph.Graph, gone func(graph.Iden
 	return &confirmed
 }
 
+// Still returns the findings that a later look at the same objects and their owners has, too, by the same
+// rule. It is false when one of them is another by then: what it is now only a look at everything tells.
+func (r *Report) Still(later *Report) (still *Report, ok bool) {
+	type ruled struct {
+		reference
+		by string
+	}
+	now, found := newEvidence(later), map[ruled]bool{}
+	for i := range later.Findings {
+		found[ruled{later.Findings[i].about(), later.Findings[i].Rule}] = true
+	}
+	confirmed := *r
+	confirmed.Unchecked = max(r.Unchecked, later.Unchecked)
+	confirmed.Findings = nil
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		switch {
+		case !now.has(f):
+		case f.Members == nil && !found[ruled{f.about(), f.Rule}]:
+			return nil, false
+		default:
+			confirmed.Findings = append(confirmed.Findings, *f)
+		}
+	}
+	return &confirmed, true
+}
+
+// About returns what a report is about: the objects, those of its circles, and the owners that a graph
+// has elsewhere than a reference states, each once.
+func (r *Report) About(g *graph.Graph) []graph.Identity {
+	var ids []graph.Identity
+	seen := map[types.UID]bool{}
+	add := func(id graph.Identity) {
+		if !seen[id.UID] {
+			seen[id.UID] = true
+			ids = append(ids, id)
+		}
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		add(f.Object)
+		for _, m := range f.Members {
+			add(m)
+		}
+		if n, known := g.Node(f.Reference.UID); known && !n.Virtual() {
+			add(n.Identity())
+		}
+	}
+	return ids
+}
+
 func observed(g *graph.Graph, uid types.UID) bool {
 	n, known := g.Node(uid)
 	return known && !n.Virtual()

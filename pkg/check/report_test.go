@@ -125,3 +125,40 @@ func TestConfirmedByTheSame(t *testing.T) {
 		}
 	})
 }
+
+// Where nothing has changed, a look at what a report is about, and at the owners of that, has all its
+// findings.
+func TestStill(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := clusters.Draw(t, "cluster")
+		clear(c.unlisted)
+		g := graph.New(c.snapshot())
+		report := check.Check(g, check.Options{})
+		few := &graph.Snapshot{Mapper: c.snapshot().Mapper}
+		at := map[string]graph.Object{}
+		for _, o := range c.Objects {
+			at[o.Resource.GroupResource().String()+"/"+o.Namespace+"/"+o.Name] = o
+			for _, id := range report.About(g) {
+				if id.UID == o.UID {
+					few.Add(o)
+				}
+			}
+		}
+		for u := few.Undecided(); len(u) > 0; u = few.Undecided() {
+			for _, u := range u {
+				if o, found := at[u.Resource.GroupResource().String()+"/"+u.Namespace+"/"+u.Name]; found {
+					few.Add(o)
+				} else {
+					few.MarkAbsent(u.Resource.GroupResource(), u.Namespace, u.Name)
+				}
+			}
+		}
+		still, ok := report.Still(check.Check(graph.New(few), check.Options{Partial: true}))
+		if !ok {
+			t.Fatalf("wrong in another way:\n%s", text(report))
+		}
+		if got, want := text(&check.Report{Findings: still.Findings}), text(&check.Report{Findings: report.Findings}); got != want {
+			t.Fatalf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}

@@ -69,10 +69,18 @@ func (d *DryRunner) Ask(ctx context.Context, step gc.Step, snapshot *graph.Snaps
 		return err
 	}
 	if step.Action == gc.ActionDelete {
-		return d.delete(ctx, &o, step.Options)
+		return d.delete(ctx, o.Identity(), asRead(&o, step.Options))
 	}
 	_, err := d.server.patch(ctx, o, step.Patch, metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: d.server.options.FieldManager})
 	return err
+}
+
+// AskDelete asks about a user's delete of an object, by UID, whatever its version.
+func (d *DryRunner) AskDelete(ctx context.Context, id graph.Identity, policy metav1.DeletionPropagation) error {
+	if err := d.mayAsk(ctx, id.Resource.GroupVersion()); err != nil {
+		return err
+	}
+	return d.delete(ctx, id, metav1.DeleteOptions{PropagationPolicy: &policy, Preconditions: &metav1.Preconditions{UID: &id.UID}})
 }
 
 // AskDeletions asks about a DELETE of each of the objects, as the garbage collector and the
@@ -95,7 +103,7 @@ func (d *DryRunner) AskDeletions(ctx context.Context, objects []graph.Object, wi
 				answers[i] = NotAskedError{"the time for it was over"}
 				return nil
 			}
-			answers[i] = d.delete(ctx, o, metav1.DeleteOptions{PropagationPolicy: &background})
+			answers[i] = d.delete(ctx, o.Identity(), asRead(o, metav1.DeleteOptions{PropagationPolicy: &background}))
 			return nil
 		})
 	}
@@ -131,31 +139,48 @@ func (d *DryRunner) mayAsk(ctx context.Context, gv schema.GroupVersion) error {
 // delete sends a DELETE. Its body has what parameters cannot have, the
 // preconditions, and says dryRun as well, for it takes the place of the
 // parameters; the parameter is for whoever does not read the body.
-func (d *DryRunner) delete(ctx context.Context, o *graph.Object, options metav1.DeleteOptions) error {
+func (d *DryRunner) delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
 	options.TypeMeta = metav1.TypeMeta{Kind: "DeleteOptions", APIVersion: "v1"}
 	options.DryRun = []string{metav1.DryRunAll}
-	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
 	body, err := json.Marshal(options)
 	if err != nil {
 		return fmt.Errorf("encoding the options of a DELETE: %w", err)
 	}
 	return d.server.send(ctx, func(ctx context.Context) error {
-		_, err := raw(ctx, d.rest.Delete().AbsPath(o.Resource.Path(o.Namespace, o.Name)...).Param("dryRun", metav1.DryRunAll).
+		_, err := raw(ctx, d.rest.Delete().AbsPath(id.Resource.Path(id.Namespace, id.Name)...).Param("dryRun", metav1.DryRunAll).
 			SetHeader("Accept", metadataOnly).SetHeader("Content-Type", "application/json").Body(body))
 		return err
 	})
+}
+
+// asRead returns the options of a delete of the object in the version that was read.
+func asRead(o *graph.Object, options metav1.DeleteOptions) metav1.DeleteOptions {
+	options.Preconditions = &metav1.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion}
+	return options
 }
 
 // onlyDryRuns wraps a transport so that it refuses every request that could
 // change something.
 func onlyDryRuns(next http.RoundTripper) http.RoundTripper { return &dryRunTransport{next: next} }
 
+// readsAndDryRuns also lets reads pass, and the dry runs of a PUT and a POST.
+func readsAndDryRuns(next http.RoundTripper) http.RoundTripper {
+	return &dryRunTransport{next: next, more: func(r *http.Request) bool {
+		whole := r.Method == http.MethodPut || r.Method == http.MethodPost
+		return r.Method == http.MethodGet || whole && onlyAll(r.URL.Query()["dryRun"])
+	}}
+}
+
 // dryRunTransport is what onlyDryRuns makes.
-type dryRunTransport struct{ next http.RoundTripper }
+type dryRunTransport struct {
+	next http.RoundTripper
+	// more says what else may pass; nil for nothing.
+	more func(*http.Request) bool
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t *dryRunTransport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if !changesNothing(request) {
+	if !changesNothing(request) && (t.more == nil || !t.more(request)) {
 		return nil, fmt.Errorf("a dry run tried to send %s %s", request.Method, request.URL.RequestURI())
 	}
 	return t.next.RoundTrip(request)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -20,7 +21,7 @@ import (
 // dryRunner connects a DryRunner.
 func (s *apiServer) dryRunner() *DryRunner {
 	s.t.Helper()
-	d, err := NewDryRunner(s.reader(Options{}), &rest.Config{Host: s.URL}, ServerOptions{FieldManager: "tester"})
+	d, err := NewDryRunner(s.reader(Options{}), &rest.Config{Dial: testnet.Dial, Host: s.URL}, ServerOptions{FieldManager: "tester"})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,9 +21,12 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 )
 
-// maxPodGets is the number of pods of a namespace up to which each is read by itself; of
-// more they are listed.
-const maxPodGets = 50
+// maxGets is the number of objects of a type up to which each is read by itself; more are
+// listed. maxLists is the number of namespaces up to which pods are listed in each.
+const (
+	maxGets  = 50
+	maxLists = 20
+)
 
 // HasFacts reports whether Facts reads anything of objects of the resource.
 func HasFacts(resource *graph.Resource) bool {
@@ -39,14 +43,8 @@ func (r *Reader) Facts(ctx context.Context, objects []graph.Object) graph.Facts 
 	}}
 	var group errgroup.Group
 	group.SetLimit(getsInFlight)
-	for _, o := range objects {
-		switch {
-		case o.Resource.IsNamespace():
-			group.Go(func() error { return r.namespaceFacts(ctx, &o, &f) })
-		case o.Resource.IsCRD():
-			group.Go(func() error { return r.crdFacts(ctx, &o, &f) })
-		}
-	}
+	r.namespaceFacts(ctx, objects, &group, &f)
+	r.definitionFacts(ctx, objects, &group, &f)
 	r.podFacts(ctx, objects, &group, &f)
 	_ = group.Wait() // what cannot be read is missing
 	r.nodeFacts(ctx, &f)
@@ -76,41 +74,97 @@ func (r *Reader) read(ctx context.Context, into any, segments ...string) error {
 	return json.Unmarshal(data, into)
 }
 
-func (r *Reader) namespaceFacts(ctx context.Context, o *graph.Object, f *facts) error {
-	var namespace corev1.Namespace
-	if err := r.read(ctx, &namespace, o.Resource.Path(o.Namespace, o.Name)...); err != nil || namespace.UID != o.UID {
-		return err
+// wanted returns the objects that are of a type, by UID.
+func wanted(objects []graph.Object, is func(*graph.Resource) bool) map[types.UID]*graph.Object {
+	uids := map[types.UID]*graph.Object{}
+	for i := range objects {
+		if o := &objects[i]; is(o.Resource) {
+			uids[o.UID] = o
+		}
 	}
-	read := graph.NamespaceFacts{}
-	for _, finalizer := range namespace.Spec.Finalizers {
-		read.Finalizers = append(read.Finalizers, string(finalizer))
-	}
-	f.add(func(all *graph.Facts) { all.Namespaces[o.UID] = read })
-	return nil
+	return uids
 }
 
-func (r *Reader) crdFacts(ctx context.Context, o *graph.Object, f *facts) error {
-	var crd struct {
-		Metadata metav1.ObjectMeta `json:"metadata"`
-		Spec     struct {
-			Group string `json:"group"`
-			Names struct {
-				Plural string `json:"plural"`
-			} `json:"names"`
-		} `json:"spec"`
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
+// readEach calls keep with each of the objects that can be read.
+func readEach[T any](ctx context.Context, r *Reader, objects map[types.UID]*graph.Object, group *errgroup.Group, keep func(*T)) {
+	for _, o := range objects {
+		group.Go(func() error {
+			var whole T
+			err := r.read(ctx, &whole, o.Resource.Path(o.Namespace, o.Name)...)
+			if err == nil {
+				keep(&whole)
+			}
+			return err
+		})
 	}
-	if err := r.read(ctx, &crd, o.Resource.Path(o.Namespace, o.Name)...); err != nil || crd.Metadata.UID != o.UID {
-		return err
+}
+
+// namespaceFacts reads the namespaces among the objects: each by itself, or all there are.
+func (r *Reader) namespaceFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
+	uids := wanted(objects, (*graph.Resource).IsNamespace)
+	keep := func(namespace *corev1.Namespace) {
+		if uids[namespace.UID] == nil {
+			return
+		}
+		read := graph.NamespaceFacts{}
+		for _, finalizer := range namespace.Spec.Finalizers {
+			read.Finalizers = append(read.Finalizers, string(finalizer))
+		}
+		f.add(func(all *graph.Facts) { all.Namespaces[namespace.UID] = read })
 	}
-	read := graph.CRDFacts{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
-	for _, c := range crd.Status.Conditions {
-		read.Established = read.Established || c.Type == "Established" && c.Status == metav1.ConditionTrue
+	if len(uids) > maxGets {
+		group.Go(func() error {
+			return r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("namespaces"), "Namespace", "", func() {}, func(o runtime.Object) error {
+				keep(o.(*corev1.Namespace))
+				return nil
+			})
+		})
+		return
 	}
-	f.add(func(all *graph.Facts) { all.CRDs[o.UID] = read })
-	return nil
+	readEach(ctx, r, uids, group, keep)
+}
+
+// definition is what facts take of a CustomResourceDefinition.
+type definition struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Group string `json:"group"`
+		Names struct {
+			Plural string `json:"plural"`
+		} `json:"names"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+}
+
+// definitionFacts reads the CustomResourceDefinitions among the objects: each by itself, or all there are.
+func (r *Reader) definitionFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
+	uids := wanted(objects, (*graph.Resource).IsCRD)
+	keep := func(crd *definition) {
+		if uids[crd.Metadata.UID] == nil {
+			return
+		}
+		read := graph.CRDFacts{Group: crd.Spec.Group, Plural: crd.Spec.Names.Plural}
+		for _, c := range crd.Status.Conditions {
+			read.Established = read.Established || c.Type == "Established" && c.Status == metav1.ConditionTrue
+		}
+		f.add(func(all *graph.Facts) { all.CRDs[crd.Metadata.UID] = read })
+	}
+	if len(uids) > maxGets {
+		group.Go(func() error {
+			return r.eachWhole(ctx, &listing{resource: &definitions}, func() {}, func(item []byte) error {
+				var crd definition
+				err := json.Unmarshal(item, &crd)
+				if err == nil {
+					keep(&crd)
+				}
+				return err
+			})
+		})
+		return
+	}
+	readEach(ctx, r, uids, group, keep)
 }
 
 func factsOf(p *corev1.Pod) graph.PodFacts {
@@ -137,37 +191,41 @@ func claims(p *corev1.Pod) []string {
 	return names
 }
 
-// podFacts reads the pods among the objects: each by itself, or all of a namespace.
+// podFacts reads the pods among the objects: each by itself, or those of each namespace, or all
+// there are; if these may not be listed, those of each namespace after all.
 func (r *Reader) podFacts(ctx context.Context, objects []graph.Object, group *errgroup.Group, f *facts) {
-	in := map[string]int{}
-	for i := range objects {
-		if objects[i].Resource.IsPod() {
-			in[objects[i].Namespace]++
+	uids, in := wanted(objects, (*graph.Resource).IsPod), map[string]bool{}
+	for _, o := range uids {
+		in[o.Namespace] = true
+	}
+	keep := func(p *corev1.Pod) {
+		if uids[p.UID] != nil {
+			f.add(func(all *graph.Facts) { all.Pods[p.UID] = factsOf(p) })
 		}
 	}
-	keep := func(p *corev1.Pod) { f.add(func(all *graph.Facts) { all.Pods[p.UID] = factsOf(p) }) }
-	for namespace, wanted := range in {
-		if wanted > maxPodGets {
+	switch {
+	case len(uids) > maxGets && len(in) > maxLists:
+		group.Go(func() error {
+			err := r.listPodFacts(ctx, "", keep)
+			if !apierrors.IsForbidden(err) {
+				return err
+			}
+			for namespace := range in {
+				_ = r.listPodFacts(ctx, namespace, keep) // what cannot be read is missing
+			}
+			return nil
+		})
+	case len(uids) > maxGets:
+		for namespace := range in {
 			group.Go(func() error { return r.listPodFacts(ctx, namespace, keep) })
 		}
-	}
-	for _, o := range objects {
-		if !o.Resource.IsPod() || in[o.Namespace] > maxPodGets {
-			continue
-		}
-		group.Go(func() error {
-			var pod corev1.Pod
-			err := r.read(ctx, &pod, o.Resource.Path(o.Namespace, o.Name)...)
-			if err == nil && pod.UID == o.UID {
-				keep(&pod)
-			}
-			return err
-		})
+	default:
+		readEach(ctx, r, uids, group, keep)
 	}
 }
 
-// listPodFacts calls keep with the pods of a namespace, as far as they can be read, with
-// some of them maybe twice.
+// listPodFacts calls keep with the pods of a namespace, or with all when that is empty, as far as they can
+// be read, with some of them maybe twice.
 func (r *Reader) listPodFacts(ctx context.Context, namespace string, keep func(*corev1.Pod)) error {
 	pods := &graph.Resource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("pods"), Kind: "Pod", Namespaced: true}
 	return r.eachTyped(ctx, pods, namespace, notFacts, func() {}, func(o runtime.Object) error {
@@ -185,6 +243,10 @@ func (r *Reader) nodeFacts(ctx context.Context, f *facts) {
 		}
 	}
 	f.NodesRead = true
+	if len(names) > maxGets {
+		r.listNodeFacts(ctx, names, f)
+		return
+	}
 	var group errgroup.Group
 	group.SetLimit(getsInFlight)
 	for name := range names {
@@ -193,7 +255,7 @@ func (r *Reader) nodeFacts(ctx context.Context, f *facts) {
 			err := r.read(ctx, &node, "api", "v1", "nodes", name)
 			f.add(func(all *graph.Facts) {
 				switch {
-				case answer.NoObject(err):
+				case answer.NoSuchObject(err, schema.GroupResource{Resource: "nodes"}, name):
 				case err != nil:
 					all.NodesRead = false
 				default:
@@ -204,6 +266,17 @@ func (r *Reader) nodeFacts(ctx context.Context, f *facts) {
 		})
 	}
 	_ = group.Wait() // no function fails
+}
+
+// listNodeFacts is nodeFacts for many.
+func (r *Reader) listNodeFacts(ctx context.Context, names map[string]bool, f *facts) {
+	err := r.EachTyped(ctx, corev1.SchemeGroupVersion.WithResource("nodes"), "Node", "", func() {}, func(o runtime.Object) error {
+		if node := o.(*corev1.Node); names[node.Name] {
+			f.add(func(all *graph.Facts) { all.Nodes[node.Name] = nodeReports(node) })
+		}
+		return nil
+	})
+	f.NodesRead = err == nil
 }
 
 func nodeReports(node *corev1.Node) bool {

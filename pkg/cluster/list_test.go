@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -121,17 +122,19 @@ func TestWholeObjectsAreRead(t *testing.T) {
 
 // A type that the server has just named, and does not answer for yet, is asked for again.
 func TestTypeThatIsNew(t *testing.T) {
-	for answers, listed := range map[int]bool{unknownRetries: true, unknownRetries + 1: false} {
-		s := newAPIServer(t)
-		s.add("pods shop/p")
-		s.on("GET", "/api/v1/configmaps", answers, func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "404 page not found", http.StatusNotFound)
-		})
-		snapshot := s.snapshot(s.reader(Options{}), Scope{})
-		if snapshot.Complete() != listed {
-			t.Errorf("%d answers: complete %t; %v", answers, snapshot.Complete(), snapshot.Unlisted())
+	testnet.Bubble(func(t *testing.T) {
+		for answers, listed := range map[int]bool{unknownRetries: true, unknownRetries + 1: false} {
+			s := newAPIServer(t)
+			s.add("pods shop/p")
+			s.on("GET", "/api/v1/configmaps", answers, func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, "404 page not found", http.StatusNotFound)
+			})
+			snapshot := s.snapshot(s.reader(Options{}), Scope{})
+			if snapshot.Complete() != listed {
+				t.Errorf("%d answers: complete %t; %v", answers, snapshot.Complete(), snapshot.Unlisted())
+			}
 		}
-	}
+	})(t)
 }
 
 // An answer that is no list is a failure, not an empty list.
@@ -168,35 +171,39 @@ func TestAnswersThatAreNoLists(t *testing.T) {
 // A connection that breaks before the answer is tried again; one that breaks in
 // the middle of a list is a failure of that list.
 func TestBrokenConnections(t *testing.T) {
-	s := newAPIServer(t)
-	s.add("configmaps shop/a\npods shop/p")
-	s.on("GET", "/api/v1/configmaps", 1, cut)
-	s.on("GET", "/api/v1/pods", always, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Length", "1000")
-		_, _ = io.WriteString(w, `{"kind": "PartialObjectMetadataList", "items": [`)
-		w.(http.Flusher).Flush()
-		cut(w, r)
-	})
-	snapshot := s.snapshot(s.reader(Options{}), Scope{Namespace: ""})
-	same(t, "contents", `ConfigMap/shop/a
-		pods /: ServerError`, contents(snapshot))
-	if asked := s.asked("GET", "/api/v1/configmaps"); len(asked) != 2 {
-		t.Errorf("asked %d times", len(asked))
-	}
+	testnet.Bubble(func(t *testing.T) {
+		s := newAPIServer(t)
+		s.add("configmaps shop/a\npods shop/p")
+		s.on("GET", "/api/v1/configmaps", 1, cut)
+		s.on("GET", "/api/v1/pods", always, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, `{"kind": "PartialObjectMetadataList", "items": [`)
+			w.(http.Flusher).Flush()
+			cut(w, r)
+		})
+		snapshot := s.snapshot(s.reader(Options{}), Scope{Namespace: ""})
+		same(t, "contents", `ConfigMap/shop/a
+			pods /: ServerError`, contents(snapshot))
+		if asked := s.asked("GET", "/api/v1/configmaps"); len(asked) != 2 {
+			t.Errorf("asked %d times", len(asked))
+		}
+	})(t)
 }
 
 // A server that is busy says when to come back.
 func TestRetryAfter(t *testing.T) {
-	s := newAPIServer(t)
-	s.add("configmaps shop/a")
-	s.on("GET", "/api/v1/configmaps", 2, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", "1")
-		status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)(w, r)
-	})
-	snapshot := s.snapshot(s.reader(Options{}), Scope{})
-	if asked := s.asked("GET", "/api/v1/configmaps"); len(asked) != 3 || !snapshot.Complete() {
-		t.Errorf("asked %d times; not read: %v", len(asked), snapshot.Unlisted())
-	}
+	testnet.Bubble(func(t *testing.T) {
+		s := newAPIServer(t)
+		s.add("configmaps shop/a")
+		s.on("GET", "/api/v1/configmaps", 2, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			status(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)(w, r)
+		})
+		snapshot := s.snapshot(s.reader(Options{}), Scope{})
+		if asked := s.asked("GET", "/api/v1/configmaps"); len(asked) != 3 || !snapshot.Complete() {
+			t.Errorf("asked %d times; not read: %v", len(asked), snapshot.Unlisted())
+		}
+	})(t)
 }
 
 // Types that are usually large come first, and of lists that were begun always

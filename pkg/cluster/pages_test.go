@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/test/bench/canned"
 )
@@ -106,9 +107,9 @@ func (r *recorder) reader(t *testing.T, options cluster.Options) *cluster.Reader
 // readerOf connects a Reader to a server of the handler.
 func readerOf(t *testing.T, handler http.Handler, options cluster.Options, timeout time.Duration) *cluster.Reader {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := testnet.NewServer(handler)
 	t.Cleanup(server.Close)
-	config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL, Timeout: gocmp.Or(timeout, 30*time.Second)})
+	config, stats := cluster.ReadOnly(&rest.Config{Dial: testnet.Dial, Host: server.URL, Timeout: gocmp.Or(timeout, 30*time.Second)})
 	reader, err := cluster.NewReader(t.Context(), config, stats, options)
 	if err != nil {
 		t.Fatal(err)
@@ -262,8 +263,7 @@ func TestLongLists(t *testing.T) {
 			want: []string{"500", "rest", "all", "more", "more"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, testnet.Bubble(func(t *testing.T) {
 			r := &recorder{Server: canned.New(test.objects), version: test.version, cached: test.cached, pods: test.pods}
 			snapshot, err := r.reader(t, cluster.Options{PageSize: test.size}).Snapshot(t.Context(), cluster.Scope{})
 			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
@@ -282,7 +282,7 @@ func TestLongLists(t *testing.T) {
 			if name == "too many requests" && r.times[1].Sub(r.times[0]) < time.Second {
 				t.Error("the server was asked again before the second that it wanted to have")
 			}
-		})
+		}))
 	}
 }
 
@@ -362,8 +362,7 @@ func TestCacheThatTakesLong(t *testing.T) {
 		"an hour": failure(http.StatusTooManyRequests, "TooManyRequests", `"retryAfterSeconds":3600`),
 		"nothing": func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, testnet.Bubble(func(t *testing.T) {
 			r := &recorder{Server: canned.New(2_000), version: "v1.36.0", cached: cached, timeout: 5 * time.Second}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -371,7 +370,7 @@ func TestCacheThatTakesLong(t *testing.T) {
 			if err != nil || !snapshot.Complete() || snapshot.Len() != r.Objects() {
 				t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), r.Objects(), snapshot.Unlisted(), err)
 			}
-		})
+		}))
 	}
 }
 
@@ -387,8 +386,7 @@ func TestCacheThatBeginsLate(t *testing.T) {
 		"a short list": {2_000, false, []string{"all", "1", "500", "rest"}},
 		"a long list":  {11_000, true, []string{"all", "1"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, testnet.Bubble(func(t *testing.T) {
 			r := &recorder{Server: canned.New(test.objects), version: "v1.36.0", timeout: timeout}
 			r.cached = func(w http.ResponseWriter, request *http.Request) {
 				if !strings.HasSuffix(request.URL.Path, "/pods") {
@@ -409,36 +407,38 @@ func TestCacheThatBeginsLate(t *testing.T) {
 			if diff := cmp.Diff(test.want, folded(t, r.asked)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-		})
+		}))
 	}
 }
 
 // A server that takes long to answer even what it knows by heart is asked for more than
 // four lists at a time: none of these is answered before five are asked for.
 func TestFarServer(t *testing.T) {
-	const away, together = 30 * time.Millisecond, 5
-	made := canned.New(2_000)
-	var lists sync.WaitGroup
-	lists.Add(together)
-	var asked atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
-		time.Sleep(away)
-		if strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList") {
-			if asked.Add(1) <= together {
-				lists.Done()
+	testnet.Bubble(func(t *testing.T) {
+		const away, together = 30 * time.Millisecond, 5
+		made := canned.New(2_000)
+		var lists sync.WaitGroup
+		lists.Add(together)
+		var asked atomic.Int64
+		server := testnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			time.Sleep(away)
+			if strings.Contains(request.Header.Get("Accept"), "PartialObjectMetadataList") {
+				if asked.Add(1) <= together {
+					lists.Done()
+				}
+				lists.Wait()
 			}
-			lists.Wait()
+			made.ServeHTTP(w, request)
+		}))
+		defer server.Close()
+		config, stats := cluster.ReadOnly(&rest.Config{Dial: testnet.Dial, Host: server.URL, Timeout: time.Minute})
+		reader, err := cluster.NewReader(t.Context(), config, stats, cluster.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		made.ServeHTTP(w, request)
-	}))
-	defer server.Close()
-	config, stats := cluster.ReadOnly(&rest.Config{Host: server.URL, Timeout: time.Minute})
-	reader, err := cluster.NewReader(t.Context(), config, stats, cluster.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	snapshot, err := reader.Snapshot(t.Context(), cluster.Scope{})
-	if err != nil || !snapshot.Complete() || snapshot.Len() != made.Objects() {
-		t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), made.Objects(), snapshot.Unlisted(), err)
-	}
+		snapshot, err := reader.Snapshot(t.Context(), cluster.Scope{})
+		if err != nil || !snapshot.Complete() || snapshot.Len() != made.Objects() {
+			t.Fatalf("%d objects, want %d; %v, %v", snapshot.Len(), made.Objects(), snapshot.Unlisted(), err)
+		}
+	})(t)
 }

@@ -5,6 +5,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,9 +43,14 @@ func NewProber(config *rest.Config, stats *Stats) (*Prober, error) {
 // dryRunClient returns a client that sends nothing but dry runs. Its requests are
 // counted in stats; a timeout of 0 leaves each its own.
 func dryRunClient(config *rest.Config, stats *Stats, timeout time.Duration) (rest.Interface, error) {
+	return writeClient(config, stats, timeout, onlyDryRuns)
+}
+
+// writeClient returns a client for writes, of which the transport lets some pass.
+func writeClient(config *rest.Config, stats *Stats, timeout time.Duration, pass func(http.RoundTripper) http.RoundTripper) (rest.Interface, error) {
 	config = forWrites(config, stats)
 	config.Timeout = timeout
-	config.Wrap(onlyDryRuns)
+	config.Wrap(pass)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)

@@ -5,6 +5,7 @@ package cluster
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 // heavy are the fields of a pod's spec, and of its containers, that say nothing of
 // whether it runs, what it holds, or who it is.
 var (
-	heavySpec       = []string{"affinity", "tolerations", "topologySpreadConstraints", "dnsConfig", "hostAliases", "securityContext", "imagePullSecrets"}
+	heavySpec       = []string{"affinity", "topologySpreadConstraints", "dnsConfig", "hostAliases", "securityContext", "imagePullSecrets"}
 	heavyContainers = []string{"livenessProbe", "readinessProbe", "startupProbe", "lifecycle", "resources", "securityContext", "volumeMounts", "ports", "envFrom"}
 )
 
@@ -128,6 +129,7 @@ func reducePod(object map[string]any, path ...string) {
 	for _, field := range heavySpec {
 		delete(spec, field)
 	}
+	reduceTolerations(spec)
 	for _, list := range []string{"containers", "initContainers", "ephemeralContainers"} {
 		dropFromEach(spec[list], heavyContainers)
 		containers, _ := spec[list].([]any)
@@ -135,6 +137,21 @@ func reducePod(object map[string]any, path ...string) {
 			container, _ := c.(map[string]any)
 			keepNames(container["env"])
 		}
+	}
+}
+
+// reduceTolerations leaves those that may be about the taint with which Karpenter empties a node.
+func reduceTolerations(spec map[string]any) {
+	all, _ := spec["tolerations"].([]any)
+	kept := slices.DeleteFunc(all, func(t any) bool {
+		toleration, _ := t.(map[string]any)
+		key, _ := toleration["key"].(string)
+		return !strings.HasPrefix(key, "karpenter.sh/") && (key != "" || toleration["operator"] != "Exists")
+	})
+	if len(kept) == 0 {
+		delete(spec, "tolerations")
+	} else {
+		spec["tolerations"] = kept
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -68,21 +69,23 @@ type Server struct {
 	changes  changes
 	// outage and watchLasts are the constants, but in tests.
 	outage, watchLasts time.Duration
+	// proving is the context of Watch, nil before it, and unfollowed a type that was listed and is
+	// not watched, empty for none.
+	proving    context.Context
+	unfollowed string
 
 	mu        sync.Mutex
 	noSMP     map[string]bool    // group resources that refused a strategic merge patch
 	concerned map[types.UID]bool // nil: every object
 	graces    map[types.UID]time.Time
 	standing  map[types.UID]graph.Object // what changed, as it is by now
-	followed  map[watchedPlace]int       // since when, for watches that are connected
 	told      map[watchedPlace]bool      // what is watched, or listed again and again
-	connected int                        // how often a watch was
 	inFlight  int
-	moved     time.Time // when something last happened
-	watches   int       // all there are
-	blind     int       // watches that are not connected
-	blindAt   time.Time // since when there is one
-	seeingAt  time.Time // since when there is none
+	moved     time.Time  // when something last happened
+	watchers  []*watcher // all there are
+	blind     int        // watches that are not connected
+	blindAt   time.Time  // since when there is one
+	seeingAt  time.Time  // since when there is none
 }
 
 // NewServer returns a Server that writes to the cluster of the config and reads
@@ -98,7 +101,7 @@ func NewServer(reader *Reader, config *rest.Config, options ServerOptions) (*Ser
 	}
 	return &Server{
 		reader: reader, metadata: client, options: options, timeout: timeout, outage: outage, watchLasts: watchLasts,
-		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, standing: map[types.UID]graph.Object{}, followed: map[watchedPlace]int{}, told: map[watchedPlace]bool{}, moved: time.Now(),
+		noSMP: map[string]bool{}, graces: map[types.UID]time.Time{}, standing: map[types.UID]graph.Object{}, told: map[watchedPlace]bool{}, moved: time.Now(),
 	}, nil
 }
 
@@ -130,7 +133,7 @@ func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, na
 // Delete implements gc.Server.
 func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
 	s.writes(id.UID)
-	return s.send(ctx, func(ctx context.Context) error {
+	return s.sendWrite(ctx, retries, func(ctx context.Context) error {
 		return s.client(&id.Resource, id.Namespace).Delete(ctx, id.Name, options)
 	})
 }
@@ -145,7 +148,7 @@ func (s *Server) Patch(ctx context.Context, base graph.Object, p gc.Patch) (grap
 
 func (s *Server) patch(ctx context.Context, base graph.Object, p gc.Patch, options metav1.PatchOptions) (graph.Object, error) {
 	if s.strategic(&base, p) {
-		o, err := s.sendPatch(ctx, base, types.StrategicMergePatchType, strategicMergePatch(&base, p), options)
+		o, err := s.sendPatch(ctx, base, types.StrategicMergePatchType, strategicMergePatch(&base, p), tries(p), options)
 		if !apierrors.IsUnsupportedMediaType(err) {
 			return o, err
 		}
@@ -153,12 +156,21 @@ func (s *Server) patch(ctx context.Context, base graph.Object, p gc.Patch, optio
 		s.noSMP[base.Resource.GroupResource().String()] = true
 		s.mu.Unlock()
 	}
-	return s.sendPatch(ctx, base, types.MergePatchType, mergePatch(&base, p), options)
+	return s.sendPatch(ctx, base, types.MergePatchType, mergePatch(&base, p), tries(p), options)
 }
 
-func (s *Server) sendPatch(ctx context.Context, base graph.Object, kind types.PatchType, data []byte, options metav1.PatchOptions) (graph.Object, error) {
+// tries says how often a patch is sent. One that finishes an owner rests on a proof that does not last: whoever
+// sends it proves that anew before.
+func tries(p gc.Patch) wait.Backoff {
+	if p.RemoveFinalizer != "" {
+		return wait.Backoff{Steps: 1}
+	}
+	return retries
+}
+
+func (s *Server) sendPatch(ctx context.Context, base graph.Object, kind types.PatchType, data []byte, tries wait.Backoff, options metav1.PatchOptions) (graph.Object, error) {
 	var item *metav1.PartialObjectMetadata
-	err := s.send(ctx, func(ctx context.Context) (err error) {
+	err := s.sendWrite(ctx, tries, func(ctx context.Context) (err error) {
 		item, err = s.client(base.Resource, base.Namespace).Patch(ctx, base.Name, kind, data, options)
 		return err
 	})
@@ -175,10 +187,15 @@ func (s *Server) sendPatch(ctx context.Context, base graph.Object, kind types.Pa
 // reached or is too busy. A request that was sent is finished also when the
 // context ends, so that its result is known; it is only not repeated then.
 func (s *Server) send(ctx context.Context, request func(context.Context) error) error {
+	return s.sendUpTo(ctx, retries, request)
+}
+
+// sendUpTo is send with so many tries.
+func (s *Server) sendUpTo(ctx context.Context, tries wait.Backoff, request func(context.Context) error) error {
 	s.sending(1)
 	defer s.sending(-1)
 	var last error
-	err := wait.ExponentialBackoffWithContext(ctx, retries, func(ctx context.Context) (bool, error) {
+	err := wait.ExponentialBackoffWithContext(ctx, tries, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 		defer cancel()
 		last = request(ctx)
@@ -189,6 +206,23 @@ func (s *Server) send(ctx context.Context, request func(context.Context) error) 
 	})
 	if last != nil {
 		return last
+	}
+	return err
+}
+
+// sendWrite is send for a write. When the answer to it was lost, and it is told after that that its object is
+// not there, or is another version, that may be its own doing: then the answer is that there was none.
+func (s *Server) sendWrite(ctx context.Context, tries wait.Backoff, request func(context.Context) error) error {
+	var lost error
+	err := s.sendUpTo(ctx, tries, func(ctx context.Context) error {
+		err := request(ctx)
+		if answer.Missing(err) && !utilnet.IsConnectionRefused(err) {
+			lost = err
+		}
+		return err
+	})
+	if lost != nil && (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) {
+		return lost
 	}
 	return err
 }
@@ -243,34 +277,11 @@ type watchedPlace struct {
 	namespace string
 }
 
-// Follows returns since when the server's events have told of the resource's
-// objects in the namespace, which is empty for those without one: the number of
-// the connection of their watch, and 0 while it has none. What happened during an
-// interruption comes after the watch was connected again, so what was known before
-// does not count any more.
-func (s *Server) Follows(resource schema.GroupResource, namespace string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return cmp.Or(s.followed[watchedPlace{resource, ""}], s.followed[watchedPlace{resource, namespace}])
-}
-
 // Tells reports whether the server's events tell of these objects sooner or later.
 func (s *Server) Tells(resource schema.GroupResource, namespace string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.told[watchedPlace{resource, ""}] || s.told[watchedPlace{resource, namespace}]
-}
-
-// follows notes that a watch was connected, or is not any more.
-func (s *Server) follows(place watchedPlace, is bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !is {
-		delete(s.followed, place)
-		return
-	}
-	s.connected++
-	s.followed[place] = s.connected
 }
 
 // tells notes whether the events of a place will come.
@@ -285,10 +296,10 @@ func (s *Server) tells(place watchedPlace, is bool) {
 const flapping = 5 * time.Second
 
 // watched notes that there is another watch.
-func (s *Server) watched() {
+func (s *Server) watched(w *watcher) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.watches++
+	s.watchers = append(s.watchers, w)
 }
 
 // sees notes that a watch was connected, or broke off. After an outage the
@@ -318,7 +329,7 @@ func (s *Server) sees(is bool) {
 func (s *Server) Away() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.watches == 0 || s.blind < s.watches {
+	if len(s.watchers) == 0 || s.blind < len(s.watchers) {
 		return 0
 	}
 	return time.Since(s.blindAt)

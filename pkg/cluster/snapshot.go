@@ -306,7 +306,7 @@ func (r *Reader) decideAll(ctx context.Context, s *graph.Snapshot, undecided []g
 		switch err := errs[i]; {
 		case err == nil:
 			s.Add(objects[i])
-		case answer.NoObject(err):
+		case answer.NoSuchObject(err, u.Resource.GroupResource(), u.Name):
 			s.MarkAbsent(u.Resource.GroupResource(), u.Namespace, u.Name)
 		default:
 			s.MarkUnlisted(graph.Unlisted{

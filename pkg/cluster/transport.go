@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Stats counts the requests of a Reader and of the Server beside it. It may be read at any time by any
+// Stats counts the requests of Readers and of what writes beside them. It may be read at any time by any
 // goroutine.
 type Stats struct {
 	start time.Time
@@ -104,7 +104,8 @@ func (s *Stats) counting(next http.RoundTripper) http.RoundTripper {
 	return &transport{next: next, stats: s}
 }
 
-// transport counts the requests of what writes.
+// transport counts the requests of what writes. It keeps Retry-After from client-go, which would repeat
+// a write by itself (rest/with_retry.go), also after its run was interrupted: Server.send does not.
 type transport struct {
 	next  http.RoundTripper
 	stats *Stats
@@ -112,25 +113,37 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	return t.stats.count(request, t.next)
+	response, err := t.stats.count(request, t.next)
+	if err == nil {
+		response.Header.Del("Retry-After")
+	}
+	return response, err
 }
 
 // WrappedRoundTripper lets client-go cancel the request (apimachinery,
 // util/net, RoundTripperWrapper).
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
+// NewStats returns counters that begin now.
+func NewStats() *Stats { return &Stats{start: time.Now()} }
+
+// ReadOnly returns a copy of the config for a Reader, and counters of its own.
+func ReadOnly(config *rest.Config) (*rest.Config, *Stats) {
+	stats := NewStats()
+	return stats.ReadOnly(config), stats
+}
+
 // ReadOnly returns a copy of the config for a Reader: every request has a
 // deadline, is counted in the Stats, and can only be a GET.
-func ReadOnly(config *rest.Config) (*rest.Config, *Stats) {
+func (s *Stats) ReadOnly(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.Timeout == 0 {
 		config.Timeout = DefaultTimeout
 	}
-	stats := &Stats{start: time.Now()}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &readOnlyTransport{next: next, stats: stats}
+		return &readOnlyTransport{next: next, stats: s}
 	})
-	return config, stats
+	return config
 }
 
 // readOnlyTransport refuses every request that could change something.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -94,7 +95,7 @@ type request struct {
 func newAPIServer(t *testing.T) *apiServer {
 	s := &apiServer{t: t, raw: map[string]string{}, streams: map[string][]string{}}
 	s.serve(usualTypes)
-	s.Server = httptest.NewServer(s)
+	s.Server = testnet.NewServer(s)
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
@@ -223,6 +224,9 @@ func status(code int, reason metav1.StatusReason, causes ...metav1.StatusCause) 
 	return func(w http.ResponseWriter, r *http.Request) {
 		segments := strings.Split(r.URL.Path, "/")
 		details := &metav1.StatusDetails{Name: segments[len(segments)-1], Kind: segments[len(segments)-2], Causes: causes}
+		if len(segments) > 2 && segments[1] == "apis" {
+			details.Group = segments[2]
+		}
 		writeJSON(w, code, metav1.Status{
 			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
 			Reason: reason, Code: int32(code), Message: strings.ToLower(string(reason)), Details: details,
@@ -530,7 +534,7 @@ func (s *apiServer) asked(method, prefix string) []string {
 // reader connects a Reader.
 func (s *apiServer) reader(options Options) *Reader {
 	s.t.Helper()
-	config, stats := ReadOnly(&rest.Config{Host: s.URL})
+	config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 	r, err := NewReader(s.t.Context(), config, stats, options)
 	if err != nil {
 		s.t.Fatal(err)
@@ -546,6 +550,9 @@ func (s *apiServer) writer(config rest.Config, options ServerOptions) *Server {
 		options.Settle = time.Hour
 	}
 	config.Host = s.URL
+	if config.Dial == nil {
+		config.Dial = testnet.Dial
+	}
 	server, err := NewServer(s.reader(Options{}), &config, options)
 	if err != nil {
 		s.t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -52,7 +53,7 @@ func TestObjectWithoutEnd(t *testing.T) {
 			s.on(method, "/api/v1/namespaces/shop/configmaps/x", always, flood(&sent, 200, "application/json", `{"metadata":{"name":"`))
 		}
 		r := s.reader(Options{})
-		server, err := NewServer(r, &rest.Config{Host: s.URL}, ServerOptions{})
+		server, err := NewServer(r, &rest.Config{Dial: testnet.Dial, Host: s.URL}, ServerOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

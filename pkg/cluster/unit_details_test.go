@@ -231,7 +231,7 @@ func TestNodeFacts(t *testing.T) {
 // by one.
 func TestManyPodFacts(t *testing.T) {
 	s := newAPIServer(t)
-	for i := range maxPodGets + 1 {
+	for i := range maxGets + 1 {
 		s.add(fmt.Sprintf("pods shop/p%d\npods other/q%d\npods failing/r%d", i, i, i))
 	}
 	r := s.reader(Options{PageSize: DefaultPageSize})
@@ -264,6 +264,58 @@ func TestManyPodFacts(t *testing.T) {
 		s.asked("GET", "/api/v1/namespaces/shop"))
 	if f.NodesRead != true || len(s.asked("GET", "/api/v1/nodes/")) != 1 {
 		t.Errorf("nodes read %t, asked %s", f.NodesRead, s.asked("GET", "/api/v1/nodes/"))
+	}
+}
+
+// Pods of many namespaces, a few in each, many nodes, namespaces and definitions take one list each; and where
+// pods may not be listed everywhere, those of each namespace.
+func TestManyFacts(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		s := newAPIServer(t)
+		var pods, nodes, namespaces, crds []string
+		for i := range maxGets + 1 {
+			s.add(fmt.Sprintf("pods ns%d/p%d\nnamespaces ns%d\ncustomresourcedefinitions c%d", i, i, i, i))
+			node := fmt.Sprintf("n%d", i)
+			pods = append(pods, fmt.Sprintf(podBody, fmt.Sprintf("p%d", i), node, "Running", ""))
+			nodes = append(nodes, fmt.Sprintf(`{"metadata": {"name": %q}, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}`, node))
+			namespaces = append(namespaces, fmt.Sprintf(`{"metadata": {"name": "ns%d", "uid": "ns%d"}, "spec": {"finalizers": ["kubernetes"]}}`, i, i))
+			crds = append(crds, fmt.Sprintf(`{"metadata": {"uid": "c%d"}, "spec": {"group": "g", "names": {"plural": "p"}}}`, i))
+		}
+		list := func(kind string, items []string) http.HandlerFunc {
+			return func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprintf(w, `{"kind": %q, "apiVersion": "v1", "metadata": {}, "items": [%s]}`, kind, strings.Join(items, ","))
+			}
+		}
+		r := s.reader(Options{PageSize: DefaultPageSize})
+		var objects []graph.Object
+		for o := range s.snapshot(r, Scope{}).Objects() {
+			objects = append(objects, o)
+		}
+		for i := range maxGets + 1 {
+			objects = append(objects, graph.Object{Resource: &definitions, Name: fmt.Sprintf("c%d", i), UID: types.UID(fmt.Sprintf("c%d", i))})
+		}
+		s.on("GET", "/api/v1/nodes", always, list("NodeList", nodes))
+		s.on("GET", "/api/v1/namespaces", always, list("NamespaceList", namespaces))
+		s.on("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", always, list("CustomResourceDefinitionList", crds))
+		if s.on("GET", "/api/v1/pods", always, list("PodList", pods)); refused {
+			s.rules[len(s.rules)-1].answer = forbidden()
+			for i := range pods {
+				s.on("GET", fmt.Sprintf("/api/v1/namespaces/ns%d/pods", i), always, list("PodList", pods[i:i+1]))
+			}
+		}
+		before := len(s.log)
+		f := r.Facts(t.Context(), objects)
+		if len(f.Pods) != len(pods) || len(f.Nodes) != len(nodes) || !f.NodesRead || len(f.Namespaces) != len(namespaces) || len(f.CRDs) != len(crds) {
+			t.Errorf("refused: %t: %d pods, %d nodes, %d namespaces, %d definitions", refused, len(f.Pods), len(f.Nodes), len(f.Namespaces), len(f.CRDs))
+		}
+		want := 4
+		if refused {
+			want += len(pods)
+		}
+		if n := len(s.log) - before; n != want {
+			t.Errorf("refused: %t: %d requests, want %d", refused, n, want)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -26,7 +27,7 @@ import (
 // What could change something does not leave the process.
 func TestReadOnlyRefuses(t *testing.T) {
 	s := newAPIServer(t)
-	config, stats := ReadOnly(&rest.Config{Host: s.URL})
+	config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestReadOnlyRefuses(t *testing.T) {
 func TestReadOnlyCounts(t *testing.T) {
 	s := newAPIServer(t)
 	s.raw["/api/v1/version"] = "12345"
-	config, stats := ReadOnly(&rest.Config{Host: s.URL})
+	config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +116,7 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 		s.add("pods shop/p < example.com/v1:Gizmo:g@g\nnamespaces shop")
 		s.on("GET", "/api/v1/configmaps", always, forbidden())
 		var d deadlines
-		config := &rest.Config{Host: s.URL}
+		config := &rest.Config{Dial: testnet.Dial, Host: s.URL}
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			d.next = next
 			return &d
@@ -141,66 +142,70 @@ func TestEveryRequestHasADeadline(t *testing.T) {
 
 // A request that takes too long is a failure of what it asked for.
 func TestTimeout(t *testing.T) {
-	s := newAPIServer(t)
-	s.add("pods shop/p < v1:Node:n@n")
-	s.on("GET", "/api/v1/configmaps", always, hang)
-	s.on("GET", "/api/v1/nodes", always, forbidden())
-	s.on("GET", "/api/v1/nodes/n", always, hang)
-	config, stats := ReadOnly(&rest.Config{Host: s.URL, Timeout: 200 * time.Millisecond})
-	r, err := NewReader(t.Context(), config, stats, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "contents", `Pod/shop/p
-		configmaps /: Timeout
-		nodes /: Forbidden
-		nodes /n: Timeout`, contents(s.snapshot(r, Scope{})))
+	testnet.Bubble(func(t *testing.T) {
+		s := newAPIServer(t)
+		s.add("pods shop/p < v1:Node:n@n")
+		s.on("GET", "/api/v1/configmaps", always, hang)
+		s.on("GET", "/api/v1/nodes", always, forbidden())
+		s.on("GET", "/api/v1/nodes/n", always, hang)
+		config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL, Timeout: 200 * time.Millisecond})
+		r, err := NewReader(t.Context(), config, stats, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "contents", `Pod/shop/p
+			configmaps /: Timeout
+			nodes /: Forbidden
+			nodes /n: Timeout`, contents(s.snapshot(r, Scope{})))
+	})(t)
 }
 
 // When no list is answered any more, those that are left are not waited for; while a short
 // one is, each gets its time.
 func TestSilence(t *testing.T) {
-	const types = 40
-	for answers, most := range map[bool]int64{true: types, false: mostSilent + listsInFlight} {
-		s := newAPIServer(t)
-		text := "v1 Namespace namespaces cluster delete list watch get\n"
-		var asked atomic.Int64
-		for i := range types {
-			text += fmt.Sprintf("group%02d.example.com/v1 Thing things cluster delete list watch get\n", i)
-			s.on("GET", fmt.Sprintf("/apis/group%02d.example.com/v1/things", i), always, hang)
-		}
-		s.serve(text)
-		if !answers {
-			s.on("GET", "/api/v1/namespaces", always, hang)
-		}
-		// They are counted as they are sent: on a busy machine the time of a request may be over
-		// before the server hears of it.
-		count := func(next http.RoundTripper) http.RoundTripper {
-			return roundTrip(func(request *http.Request) (*http.Response, error) {
-				if strings.HasSuffix(request.URL.Path, "/things") {
-					asked.Add(1)
+	testnet.Bubble(func(t *testing.T) {
+		const types = 40
+		for answers, most := range map[bool]int64{true: types, false: mostSilent + listsInFlight} {
+			s := newAPIServer(t)
+			text := "v1 Namespace namespaces cluster delete list watch get\n"
+			var asked atomic.Int64
+			for i := range types {
+				text += fmt.Sprintf("group%02d.example.com/v1 Thing things cluster delete list watch get\n", i)
+				s.on("GET", fmt.Sprintf("/apis/group%02d.example.com/v1/things", i), always, hang)
+			}
+			s.serve(text)
+			if !answers {
+				s.on("GET", "/api/v1/namespaces", always, hang)
+			}
+			// They are counted as they are sent: on a busy machine the time of a request may be over
+			// before the server hears of it.
+			count := func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(request *http.Request) (*http.Response, error) {
+					if strings.HasSuffix(request.URL.Path, "/things") {
+						asked.Add(1)
+					}
+					return next.RoundTrip(request)
+				})
+			}
+			config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL, Timeout: 100 * time.Millisecond, WrapTransport: count})
+			r, err := NewReader(t.Context(), config, stats, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			given := int64(0)
+			for _, u := range s.snapshot(r, Scope{}).Unlisted() {
+				if u.Reason != graph.Timeout {
+					t.Errorf("%s: %s, %s", u.GroupVersionResource, u.Reason, u.Message)
 				}
-				return next.RoundTrip(request)
-			})
-		}
-		config, stats := ReadOnly(&rest.Config{Host: s.URL, Timeout: 100 * time.Millisecond, WrapTransport: count})
-		r, err := NewReader(t.Context(), config, stats, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		given := int64(0)
-		for _, u := range s.snapshot(r, Scope{}).Unlisted() {
-			if u.Reason != graph.Timeout {
-				t.Errorf("%s: %s, %s", u.GroupVersionResource, u.Reason, u.Message)
+				if strings.Contains(u.Message, "not asked for") {
+					given++
+				}
 			}
-			if strings.Contains(u.Message, "not asked for") {
-				given++
+			if n := asked.Load(); n > most || answers && (n < types || given > 0) || !answers && given == 0 {
+				t.Errorf("the server answers a short list: %t; %d lists were asked for, %d given up", answers, n, given)
 			}
 		}
-		if n := asked.Load(); n > most || answers && (n < types || given > 0) || !answers && given == 0 {
-			t.Errorf("the server answers a short list: %t; %d lists were asked for, %d given up", answers, n, given)
-		}
-	}
+	})(t)
 }
 
 // Both ways of discovery come to the same: what the garbage collector handles,
@@ -304,7 +309,7 @@ func TestDiscoveryFails(t *testing.T) {
 	} {
 		s := newAPIServer(t)
 		test.make(s)
-		config, stats := ReadOnly(&rest.Config{Host: s.URL})
+		config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 		if _, err := NewReader(t.Context(), config, stats, Options{}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got error %v", test.name, err)
 		}
@@ -319,7 +324,7 @@ func TestDiscoveryIsInterrupted(t *testing.T) {
 		cancel()
 		<-r.Context().Done()
 	})
-	config, stats := ReadOnly(&rest.Config{Host: s.URL})
+	config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 	if _, err := NewReader(ctx, config, stats, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v", err)
 	}
@@ -697,7 +702,7 @@ func TestReadsInFlight(t *testing.T) {
 		inFlight[kind] += n
 		most[kind] = max(most[kind], inFlight[kind])
 	}
-	config := &rest.Config{Host: s.URL}
+	config := &rest.Config{Dial: testnet.Dial, Host: s.URL}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTrip(func(r *http.Request) (*http.Response, error) {
 			kind := "list"

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -43,8 +44,7 @@ func TestRestDespiteWatch(t *testing.T) {
 			w.WriteHeader(http.StatusOK)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(name, testnet.Bubble(func(t *testing.T) {
 			s := newAPIServer(t)
 			server := s.writer(rest.Config{}, ServerOptions{Settle: 700 * time.Millisecond})
 			server.outage = time.Second
@@ -53,7 +53,7 @@ func TestRestDespiteWatch(t *testing.T) {
 			s.on("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/configmaps", always, forbidden())
 			server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
 			rests(t, server)
-		})
+		}))
 	}
 }
 
@@ -81,27 +81,29 @@ func TestRestAfterOutage(t *testing.T) {
 
 // The end of a watch whose time is over is no outage: nothing is waited for.
 func TestWatchEndsAsPlanned(t *testing.T) {
-	s := newAPIServer(t)
-	server := s.writer(rest.Config{}, ServerOptions{Settle: 300 * time.Millisecond})
-	server.watchLasts = 20 * time.Millisecond
-	snapshot := s.snapshot(server.reader, Scope{})
-	watches := make(chan struct{}, 1000)
-	s.on("WATCH", configmaps, always, func(w http.ResponseWriter, _ *http.Request) {
-		watches <- struct{}{}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		time.Sleep(50 * time.Millisecond)
-	})
-	server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
-	server.AwaitWatches(t.Context(), 10*time.Second)
-	seeing := server.seeingAt
-	rests(t, server)
-	server.mu.Lock()
-	defer server.mu.Unlock()
-	if len(watches) < 2 || server.blind > 0 || !server.seeingAt.Equal(seeing) {
-		t.Errorf("%d watches, %d of them blind; seeing since %s, at first %s", len(watches), server.blind, server.seeingAt, seeing)
-	}
+	testnet.Bubble(func(t *testing.T) {
+		s := newAPIServer(t)
+		server := s.writer(rest.Config{}, ServerOptions{Settle: 300 * time.Millisecond})
+		server.watchLasts = 20 * time.Millisecond
+		snapshot := s.snapshot(server.reader, Scope{})
+		watches := make(chan struct{}, 1000)
+		s.on("WATCH", configmaps, always, func(w http.ResponseWriter, _ *http.Request) {
+			watches <- struct{}{}
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			time.Sleep(50 * time.Millisecond)
+		})
+		server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
+		server.AwaitWatches(t.Context(), 10*time.Second)
+		seeing := server.seeingAt
+		rests(t, server)
+		server.mu.Lock()
+		defer server.mu.Unlock()
+		if len(watches) < 2 || server.blind > 0 || !server.seeingAt.Equal(seeing) {
+			t.Errorf("%d watches, %d of them blind; seeing since %s, at first %s", len(watches), server.blind, server.seeingAt, seeing)
+		}
+	})(t)
 }
 
 // Objects that the run is not about do not keep the cluster from resting; what
@@ -133,13 +135,11 @@ func TestConcern(t *testing.T) {
 	}
 }
 
-// What is not watched is not followed.
-func TestFollows(t *testing.T) {
+// The events tell of what is watched, and of nothing else.
+func TestTells(t *testing.T) {
 	s := newAPIServer(t)
 	s.add("namespaces shop\nconfigmaps shop/a\npods shop/p")
 	everywhere, inShop := watchOf(s, Scope{}), watchOf(s, Scope{Namespace: "shop"})
-	everywhere.AwaitWatches(t.Context(), time.Minute)
-	inShop.AwaitWatches(t.Context(), time.Minute)
 	configMaps, pods := schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "pods"}
 	for _, test := range []struct {
 		server    *Server
@@ -154,49 +154,8 @@ func TestFollows(t *testing.T) {
 		{inShop, configMaps, "other", false},
 		{inShop, configMaps, "", false},
 	} {
-		if got := test.server.Follows(test.resource, test.namespace) != 0; got != test.want || got != test.server.Tells(test.resource, test.namespace) {
+		if got := test.server.Tells(test.resource, test.namespace); got != test.want {
 			t.Errorf("%s in %q: got %t", test.resource, test.namespace, got)
 		}
 	}
-}
-
-// A watch that was never connected, or is not any more, follows nothing, though what
-// it brings may still come; and after an interruption it follows anew.
-func TestFollowsOnlyWhileConnected(t *testing.T) {
-	s := newAPIServer(t)
-	s.add("configmaps shop/a")
-	server := s.writer(rest.Config{}, ServerOptions{})
-	snapshot := s.snapshot(server.reader, Scope{})
-	open, end := make(chan struct{}), make(chan struct{})
-	s.on("WATCH", configmaps, always, func(w http.ResponseWriter, _ *http.Request) {
-		<-open
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		<-end
-	})
-	server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
-	resource := schema.GroupResource{Resource: "configmaps"}
-	follows := func() int { return server.Follows(resource, "shop") }
-	until := func(what string, condition func() bool) {
-		for ctx := within(t); !condition(); time.Sleep(time.Millisecond) {
-			if ctx.Err() != nil {
-				t.Fatal("it never ", what)
-			}
-		}
-	}
-	if follows() != 0 || !server.Tells(resource, "shop") {
-		t.Errorf("not connected: it follows since %d", follows())
-	}
-	open <- struct{}{}
-	until("follows", func() bool { return follows() != 0 })
-	first := follows()
-	end <- struct{}{}
-	until("loses the watch", func() bool { return follows() == 0 })
-	close(open)
-	until("follows again", func() bool { return follows() != 0 })
-	if follows() == first {
-		t.Errorf("after the interruption it follows since %d, as before", first)
-	}
-	close(end)
 }

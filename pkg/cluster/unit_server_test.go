@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -210,7 +211,7 @@ func refusing(n int32) func(context.Context, string, string) (net.Conn, error) {
 		if left.Add(-1) >= 0 {
 			return nil, &net.OpError{Op: "dial", Net: network, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 		}
-		return (&net.Dialer{}).DialContext(ctx, network, address)
+		return testnet.Dial(ctx, network, address)
 	}
 }
 
@@ -244,8 +245,7 @@ func TestRetries(t *testing.T) {
 		{"422", rest.Config{}, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid), 1, 1, apierrors.IsInvalid},
 		{"500", rest.Config{}, status(http.StatusInternalServerError, metav1.StatusReasonInternalError), 1, 1, apierrors.IsInternalError},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.name, testnet.Bubble(func(t *testing.T) {
 			s := newAPIServer(t)
 			s.add("pods shop/p")
 			server := s.writer(test.config, ServerOptions{})
@@ -261,7 +261,56 @@ func TestRetries(t *testing.T) {
 			if n := len(s.asked("DELETE", "/")); n != test.sent {
 				t.Errorf("sent %d times, want %d", n, test.sent)
 			}
-		})
+		}))
+	}
+}
+
+// Once a run is interrupted, no write is sent, whatever the server says of trying again.
+func TestInterruptedWrites(t *testing.T) {
+	for name, header := range map[string]string{"": "", "with Retry-After": "1"} {
+		t.Run(name, testnet.Bubble(func(t *testing.T) {
+			s := newAPIServer(t)
+			s.add("pods shop/p")
+			server := s.writer(rest.Config{}, ServerOptions{})
+			p := found(t, s.snapshot(server.reader, Scope{}), "p")
+			ctx, interrupt := context.WithCancel(within(t))
+			s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, func(w http.ResponseWriter, _ *http.Request) {
+				interrupt()
+				if header != "" {
+					w.Header().Set("Retry-After", header)
+				}
+				w.WriteHeader(http.StatusTooManyRequests)
+			})
+			if err := server.Delete(ctx, p.Identity(), metav1.DeleteOptions{}); err == nil {
+				t.Error("no error")
+			}
+			if n := len(s.asked("DELETE", "/")); n != 1 {
+				t.Errorf("sent %d times", n)
+			}
+		}))
+	}
+}
+
+// A write that was carried out while its answer was lost is told, when it is repeated, what itself has done. Nobody knows
+// then whether it was that.
+func TestLostAnswers(t *testing.T) {
+	for _, second := range []http.HandlerFunc{
+		status(http.StatusNotFound, metav1.StatusReasonNotFound), status(http.StatusConflict, metav1.StatusReasonConflict),
+	} {
+		t.Run("", testnet.Bubble(func(t *testing.T) {
+			s := newAPIServer(t)
+			s.add("pods shop/p")
+			server := s.writer(rest.Config{}, ServerOptions{})
+			p := found(t, s.snapshot(server.reader, Scope{}), "p")
+			s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, cut)
+			s.on("DELETE", "/api/v1/namespaces/shop/pods/p", 1, second)
+			if err := server.Delete(within(t), p.Identity(), metav1.DeleteOptions{}); !answer.Missing(err) {
+				t.Errorf("got error %v", err)
+			}
+			if n := len(s.asked("DELETE", "/")); n != 2 {
+				t.Errorf("sent %d times", n)
+			}
+		}))
 	}
 }
 
@@ -283,20 +332,22 @@ func TestGetRetries(t *testing.T) {
 // Requests are repeated for about half a minute: long enough for an API server
 // to be restarted.
 func TestRetriesLast(t *testing.T) {
-	b, requests, total := retries, 0, time.Duration(0)
-	for b.Steps > 0 { // as wait.ExponentialBackoffWithContext does
-		requests++
-		if b.Steps == 1 {
-			break
+	testnet.Bubble(func(t *testing.T) {
+		b, requests, total := retries, 0, time.Duration(0)
+		for b.Steps > 0 { // as wait.ExponentialBackoffWithContext does
+			requests++
+			if b.Steps == 1 {
+				break
+			}
+			pause := b.Step()
+			if total += pause; b.Steps == 0 {
+				t.Errorf("after %d requests it pauses for %s, and then sends nothing", requests, pause)
+			}
 		}
-		pause := b.Step()
-		if total += pause; b.Steps == 0 {
-			t.Errorf("after %d requests it pauses for %s, and then sends nothing", requests, pause)
+		if total < 20*time.Second || total > 40*time.Second {
+			t.Errorf("%d requests in %s", requests, total)
 		}
-	}
-	if total < 20*time.Second || total > 40*time.Second {
-		t.Errorf("%d requests in %s", requests, total)
-	}
+	})(t)
 }
 
 // A request that was sent is finished although the user pressed Ctrl-C, so that
@@ -337,7 +388,7 @@ func TestWritesHaveADeadline(t *testing.T) {
 	s.add("pods shop/p < v1:Node:n@n")
 	s.streams["/api/v1/pods"] = []string{"MODIFIED pods shop/p rv=2\nhold"}
 	var d, watches deadlines
-	config := rest.Config{Host: s.URL}
+	config := rest.Config{Dial: testnet.Dial, Host: s.URL}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		d.next, watches.next = next, next
 		return roundTrip(func(r *http.Request) (*http.Response, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
@@ -33,7 +34,7 @@ func TestTypesOnly(t *testing.T) {
 				w.Header().Set("Content-Type", test.contentType)
 				_, _ = io.WriteString(w, test.body)
 			})
-			config, stats := ReadOnly(&rest.Config{Host: s.URL})
+			config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 			_, err := NewReader(t.Context(), config, stats, Options{})
 			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), path) {
 				t.Errorf("%s for %s: got error %v", test.name, path, err)
@@ -68,7 +69,7 @@ func TestTypesWithoutEnd(t *testing.T) {
 			}
 		}
 	})
-	config, stats := ReadOnly(&rest.Config{Host: s.URL})
+	config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 	if _, err := NewReader(t.Context(), config, stats, Options{}); err == nil || !strings.Contains(err.Error(), "longer than 64 MB") {
 		t.Errorf("got error %v", err)
 	}
@@ -110,7 +111,7 @@ func TestGroupsAreAskedForAhead(t *testing.T) {
 func TestGroupsAreRefusedAhead(t *testing.T) {
 	s := newAPIServer(t)
 	s.on("GET", "/apis", always, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "not for you", http.StatusForbidden) })
-	config, stats := ReadOnly(&rest.Config{Host: s.URL})
+	config, stats := ReadOnly(&rest.Config{Dial: testnet.Dial, Host: s.URL})
 	if _, err := NewReader(t.Context(), config, stats, Options{}); err == nil || !strings.Contains(err.Error(), "not for you") {
 		t.Errorf("got error %v", err)
 	}

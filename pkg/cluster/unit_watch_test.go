@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -228,8 +229,7 @@ func TestWatch(t *testing.T) {
 			watches: "100 100", lists: 1,
 		},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
+		t.Run(test.name, testnet.Bubble(func(t *testing.T) {
 			s := newAPIServer(t)
 			s.add(test.before)
 			server := s.writer(rest.Config{}, ServerOptions{})
@@ -261,7 +261,7 @@ func TestWatch(t *testing.T) {
 			if test.watches != "" && (!strings.HasPrefix(strings.Join(versions, " "), test.watches) || lists != test.lists) {
 				t.Errorf("watched from %s and listed %d times; want %s and %d", versions, lists, test.watches, test.lists)
 			}
-		})
+		}))
 	}
 }
 
@@ -322,40 +322,44 @@ func TestWatchOfNothing(t *testing.T) {
 
 // When neither watching nor listing is possible, nothing can be learnt any more.
 func TestWatchIsRefused(t *testing.T) {
-	for name, check := range map[string]func(error) bool{"forbidden": apierrors.IsForbidden, "unauthorized": apierrors.IsUnauthorized} {
-		s := newAPIServer(t)
-		s.add("configmaps shop/a")
-		server := s.writer(rest.Config{}, ServerOptions{})
-		server.outage = time.Second
-		snapshot := s.snapshot(server.reader, Scope{})
-		answer := forbidden()
-		if name == "unauthorized" {
-			answer = status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
-		}
-		s.on("WATCH", configmaps, always, answer)
-		s.on("GET", configmaps, always, answer)
-		server.changes.add(gc.Event{Object: found(t, snapshot, "a")})
-		server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
-		same(t, name+": what came before", "ConfigMap/shop/a@1", await(t, server, 1))
-		for range 2 {
-			if _, err := server.Events(within(t), true); !check(err) || !strings.HasPrefix(err.Error(), "watching configmaps: ") {
-				t.Errorf("%s: got error %v", name, err)
+	testnet.Bubble(func(t *testing.T) {
+		for name, check := range map[string]func(error) bool{"forbidden": apierrors.IsForbidden, "unauthorized": apierrors.IsUnauthorized} {
+			s := newAPIServer(t)
+			s.add("configmaps shop/a")
+			server := s.writer(rest.Config{}, ServerOptions{})
+			server.outage = time.Second
+			snapshot := s.snapshot(server.reader, Scope{})
+			answer := forbidden()
+			if name == "unauthorized" {
+				answer = status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized)
+			}
+			s.on("WATCH", configmaps, always, answer)
+			s.on("GET", configmaps, always, answer)
+			server.changes.add(gc.Event{Object: found(t, snapshot, "a")})
+			server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
+			same(t, name+": what came before", "ConfigMap/shop/a@1", await(t, server, 1))
+			for range 2 {
+				if _, err := server.Events(within(t), true); !check(err) || !strings.HasPrefix(err.Error(), "watching configmaps: ") {
+					t.Errorf("%s: got error %v", name, err)
+				}
 			}
 		}
-	}
+	})(t)
 }
 
 // A list without a version cannot be watched from.
 func TestListWithoutVersion(t *testing.T) {
-	s := newAPIServer(t)
-	s.streams[configmaps] = []string{"ERROR 410", "ADDED configmaps shop/a rv=101\nhold"}
-	server := s.writer(rest.Config{}, ServerOptions{})
-	snapshot := s.snapshot(server.reader, Scope{})
-	s.on("GET", configmaps, 1, func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}})
-	})
-	server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
-	same(t, "events", "ConfigMap/shop/a@101", await(t, server, 1))
+	testnet.Bubble(func(t *testing.T) {
+		s := newAPIServer(t)
+		s.streams[configmaps] = []string{"ERROR 410", "ADDED configmaps shop/a rv=101\nhold"}
+		server := s.writer(rest.Config{}, ServerOptions{})
+		snapshot := s.snapshot(server.reader, Scope{})
+		s.on("GET", configmaps, 1, func(w http.ResponseWriter, _ *http.Request) {
+			writeJSON(w, http.StatusOK, metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"}})
+		})
+		server.Watch(t.Context(), snapshot, server.reader.Resources()[:1])
+		same(t, "events", "ConfigMap/shop/a@101", await(t, server, 1))
+	})(t)
 }
 
 // Events come in the order in which they were collected, each once.
@@ -429,63 +433,67 @@ func TestEventsAreInterrupted(t *testing.T) {
 
 // The cluster is at rest when nothing came for the settling time, and stays so.
 func TestAtRest(t *testing.T) {
-	s := newAPIServer(t)
-	server := s.writer(rest.Config{}, ServerOptions{Settle: time.Millisecond})
-	for range 3 {
-		if events, err := server.Events(within(t), true); !errors.Is(err, gc.ErrAtRest) || len(events) > 0 {
-			t.Errorf("got %v, %v", events, err)
+	testnet.Bubble(func(t *testing.T) {
+		s := newAPIServer(t)
+		server := s.writer(rest.Config{}, ServerOptions{Settle: time.Millisecond})
+		for range 3 {
+			if events, err := server.Events(within(t), true); !errors.Is(err, gc.ErrAtRest) || len(events) > 0 {
+				t.Errorf("got %v, %v", events, err)
+			}
+			if events, err := server.Events(within(t), false); err != nil || len(events) > 0 {
+				t.Errorf("without waiting: got %v, %v", events, err)
+			}
 		}
-		if events, err := server.Events(within(t), false); err != nil || len(events) > 0 {
-			t.Errorf("without waiting: got %v, %v", events, err)
+		if server, err := NewServer(server.reader, &rest.Config{Dial: testnet.Dial, Host: s.URL}, ServerOptions{}); err != nil || server.options.Settle != DefaultSettle {
+			t.Errorf("by default it settles for %s, %v", server.options.Settle, err)
 		}
-	}
-	if server, err := NewServer(server.reader, &rest.Config{Host: s.URL}, ServerOptions{}); err != nil || server.options.Settle != DefaultSettle {
-		t.Errorf("by default it settles for %s, %v", server.options.Settle, err)
-	}
+	})(t)
 }
 
 // The end of the settling time moves with everything that happens.
 func TestRestMoves(t *testing.T) {
-	s := newAPIServer(t)
-	s.add("pods shop/p")
-	now := time.Now()
-	later := now.Add(time.Hour).UTC().Format(time.RFC3339)
-	for _, test := range []struct {
-		name        string
-		ignoreGrace bool
-		events      string
-		// atLeast and atMost bound how long it is until all is at rest.
-		atLeast, atMost time.Duration
-	}{
-		{"nothing happened", false, "", -24 * time.Hour, -time.Hour},
-		{"it was said to be at rest, and may be so again soon", false, "rested", -time.Minute, restAgain},
-		{"an event", false, "MODIFIED pods shop/p", 0, time.Minute},
-		{"a pod is being deleted, with an hour's grace", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600", time.Hour, 2 * time.Hour},
-		{"the same, and nobody waits for it", true, "MODIFIED pods shop/p deleting=" + later + " grace=3600", 0, time.Minute},
-		{"it is gone", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600\nDELETED pods shop/p deleting=" + later + " grace=3600", 0, time.Minute},
-		{"its grace period is taken from it", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600\nMODIFIED pods shop/p deleting=" + later + " grace=0", 0, time.Minute},
-		{"another pod's goes on", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600\nMODIFIED pods shop/q deleting=" + later + " grace=0", time.Hour, 2 * time.Hour},
-		{"something that has no grace period", false, "MODIFIED configmaps shop/c deleting=" + later, 0, time.Minute},
-	} {
-		server := s.writer(rest.Config{}, ServerOptions{Settle: time.Minute, IgnoreGrace: test.ignoreGrace})
-		server.moved = now.Add(-2 * time.Hour)
-		for _, line := range nonEmpty(test.events) {
-			kind, text, _ := strings.Cut(line, " ")
-			if kind == "rested" {
-				server.rested()
-				continue
+	testnet.Bubble(func(t *testing.T) {
+		s := newAPIServer(t)
+		s.add("pods shop/p")
+		now := time.Now()
+		later := now.Add(time.Hour).UTC().Format(time.RFC3339)
+		for _, test := range []struct {
+			name        string
+			ignoreGrace bool
+			events      string
+			// atLeast and atMost bound how long it is until all is at rest.
+			atLeast, atMost time.Duration
+		}{
+			{"nothing happened", false, "", -24 * time.Hour, -time.Hour},
+			{"it was said to be at rest, and may be so again soon", false, "rested", -time.Minute, restAgain},
+			{"an event", false, "MODIFIED pods shop/p", 0, time.Minute},
+			{"a pod is being deleted, with an hour's grace", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600", time.Hour, 2 * time.Hour},
+			{"the same, and nobody waits for it", true, "MODIFIED pods shop/p deleting=" + later + " grace=3600", 0, time.Minute},
+			{"it is gone", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600\nDELETED pods shop/p deleting=" + later + " grace=3600", 0, time.Minute},
+			{"its grace period is taken from it", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600\nMODIFIED pods shop/p deleting=" + later + " grace=0", 0, time.Minute},
+			{"another pod's goes on", false, "MODIFIED pods shop/p deleting=" + later + " grace=3600\nMODIFIED pods shop/q deleting=" + later + " grace=0", time.Hour, 2 * time.Hour},
+			{"something that has no grace period", false, "MODIFIED configmaps shop/c deleting=" + later, 0, time.Minute},
+		} {
+			server := s.writer(rest.Config{}, ServerOptions{Settle: time.Minute, IgnoreGrace: test.ignoreGrace})
+			server.moved = now.Add(-2 * time.Hour)
+			for _, line := range nonEmpty(test.events) {
+				kind, text, _ := strings.Cut(line, " ")
+				if kind == "rested" {
+					server.rested()
+					continue
+				}
+				o := s.parse(text)
+				resource := &graph.Resource{GroupVersionResource: o.served.WithResource(o.served.resource), Kind: o.served.kind, Namespaced: true}
+				server.changes.add(gc.Event{Object: graph.NewObject(resource, &o.PartialObjectMetadata), Removed: kind == "DELETED"})
+				if _, err := server.Events(within(t), false); err != nil {
+					t.Error(err)
+				}
 			}
-			o := s.parse(text)
-			resource := &graph.Resource{GroupVersionResource: o.served.WithResource(o.served.resource), Kind: o.served.kind, Namespaced: true}
-			server.changes.add(gc.Event{Object: graph.NewObject(resource, &o.PartialObjectMetadata), Removed: kind == "DELETED"})
-			if _, err := server.Events(within(t), false); err != nil {
-				t.Error(err)
+			if got := server.restsIn(); got < test.atLeast || got > test.atMost {
+				t.Errorf("%s: at rest in %s, want between %s and %s", test.name, got, test.atLeast, test.atMost)
 			}
 		}
-		if got := server.restsIn(); got < test.atLeast || got > test.atMost {
-			t.Errorf("%s: at rest in %s, want between %s and %s", test.name, got, test.atLeast, test.atMost)
-		}
-	}
+	})(t)
 }
 
 // The answer to a write is something that happens: its event is still to come.
@@ -576,7 +584,7 @@ func TestAway(t *testing.T) {
 	if server.Away() != 0 {
 		t.Error("without a watch")
 	}
-	server.watches, server.blind, server.blindAt = 2, 1, time.Now().Add(-time.Minute)
+	server.watchers, server.blind, server.blindAt = make([]*watcher, 2), 1, time.Now().Add(-time.Minute)
 	if server.Away() != 0 {
 		t.Error("one of two")
 	}

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 
@@ -39,22 +41,29 @@ const (
 // snapshot listed it, from the moment of the list on: one watch for each. They
 // end with the context, until which the snapshot must not change. Pods that are
 // in their grace period already are followed like those whose deletion will be
-// seen.
+// seen. It may be called once.
 func (s *Server) Watch(ctx context.Context, snapshot *graph.Snapshot, resources []*graph.Resource) {
+	s.proving = ctx
+	for _, resource := range s.reader.Resources() {
+		if !slices.Contains(resources, resource) && len(snapshot.Listed(resource.GroupResource())) > 0 {
+			s.unfollowed = resource.GroupResource().String()
+		}
+	}
 	for _, resource := range resources {
 		for namespace, version := range snapshot.Listed(resource.GroupResource()) {
 			w := &watcher{
 				server: s, snapshot: snapshot, resource: resource, namespace: namespace, version: version,
-				changed: map[types.UID]*graph.Object{},
+				changed: map[types.UID]*graph.Object{}, news: make(chan struct{}),
 			}
 			for o := range snapshot.ObjectsOf(resource, namespace) {
+				w.objects++
 				if o.InGrace() {
 					s.follow([]gc.Event{{Object: o}})
 				}
 			}
 			s.tells(w.place(), true)
 			s.sees(false)
-			s.watched()
+			s.watched(w)
 			go w.run(ctx)
 		}
 	}
@@ -68,12 +77,23 @@ type watcher struct {
 	snapshot  *graph.Snapshot
 	resource  *graph.Resource
 	namespace string
-	version   string
-	changed   map[types.UID]*graph.Object
-	connected bool
+	connected bool // of run alone
+
+	mu sync.Mutex
+	// version is that up to which everything was told.
+	version string
+	changed map[types.UID]*graph.Object
+	// objects is how many there were at the last list.
+	objects int
 	// lost: the type was not served when it was last asked for, so that what is
 	// known says nothing.
 	lost bool
+	// news is closed, and another made, when the version changes.
+	news chan struct{}
+	// hurried: the next watch is to last just long enough for the server to say how far it
+	// is. hurry ends the one that is under way.
+	hurried bool
+	hurry   context.CancelFunc
 }
 
 func (w *watcher) place() watchedPlace {
@@ -120,15 +140,14 @@ func (w *watcher) run(ctx context.Context) {
 	defer w.connect(true) // it does not matter any more
 	next, deniedAt := rewatchAfter, time.Time{}
 	for ctx.Err() == nil {
-		began := time.Now()
-		calm, err := w.watch(ctx)
-		if err == nil && time.Since(began) > w.server.watchLasts/2 {
-			continue // as planned
+		calm, planned, err := w.watch(ctx)
+		if planned {
+			continue
 		}
 		most, listed := relistAfter, false
-		if mustList(err) || w.lost && err == nil {
+		if mustList(err) || w.isLost() && err == nil {
 			var changed bool
-			changed, err = w.list(ctx)
+			changed, err = w.list(ctx, false)
 			listed, calm = err == nil, !changed
 			if err != nil {
 				most = failingAfter
@@ -168,6 +187,8 @@ func mustList(err error) bool {
 func (w *watcher) lose() {
 	w.server.tells(w.place(), false)
 	w.connect(true) // nothing is missed
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.lost {
 		return
 	}
@@ -183,7 +204,7 @@ func (w *watcher) lose() {
 func (w *watcher) typeIsGone(ctx context.Context) bool {
 	name := w.resource.GroupResource().String()
 	_, err := w.server.reader.Get(ctx, definitions, "", name)
-	if !answer.NoSuchObject(err, name, false) {
+	if !answer.NoSuchObject(err, definitions.GroupResource(), name) {
 		return false
 	}
 	served, err := discovery.NewDiscoveryClient(w.server.reader.rest).ServerResourcesForGroupVersionWithContext(ctx, w.resource.GroupVersion().String())
@@ -198,47 +219,98 @@ var definitions = graph.Resource{
 	Kind:                 "CustomResourceDefinition",
 }
 
-// watch takes events until the watch ends, and returns whether none came, and
-// why it could not go on; an end without a reason is none. A server that does
-// not begin to answer is given up, and every watch ends some time, as those of
-// client-go do (tools/cache/reflector.go).
-func (w *watcher) watch(ctx context.Context) (calm bool, _ error) {
+// watch takes events until the watch ends. It returns whether none came, whether it ended
+// because its time was over or it was hurried, and why it could not go on; an end without a
+// reason is none. A server that does not begin to answer is given up, and every watch ends
+// some time, as those of client-go do (tools/cache/reflector.go).
+func (w *watcher) watch(ctx context.Context) (calm, planned bool, _ error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	late := time.AfterFunc(w.server.timeout, cancel)
-	lasts := int64((w.server.watchLasts + rand.N(w.server.watchLasts)).Seconds())
+	version, lasts := w.begin(cancel)
+	began, seconds := time.Now(), int64(lasts.Seconds())
 	stream, err := w.server.client(w.resource, w.namespace).Watch(ctx, metav1.ListOptions{
-		ResourceVersion: w.version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
+		ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
 	})
 	if err != nil {
-		return true, err
+		return true, false, err
 	}
 	late.Stop()
 	defer stream.Stop()
-	if w.lost {
-		return true, nil // a list says what there is
+	if w.isLost() {
+		return true, false, nil // a list says what there is
 	}
-	w.server.follows(w.place(), true)
-	defer w.server.follows(w.place(), false)
 	w.connect(true)
 	calm = true
 	for e := range stream.ResultChan() {
 		if e.Type == watch.Error {
-			return calm, apierrors.FromObject(e.Object)
+			return calm, false, apierrors.FromObject(e.Object)
 		}
 		item, ok := e.Object.(*metav1.PartialObjectMetadata)
 		if !ok {
-			return calm, fmt.Errorf("watching %s: unexpected %T", w.resource.Resource, e.Object)
+			return calm, false, fmt.Errorf("watching %s: unexpected %T", w.resource.Resource, e.Object)
 		}
 		calm = false
-		w.version = item.ResourceVersion
-		if e.Type != watch.Bookmark {
-			w.take(graph.NewObject(w.resource, item), e.Type == watch.Deleted)
-		}
+		w.told(item, e.Type)
 	}
-	return calm, nil
+	return calm, w.isHurried() || time.Since(began) > lasts/2, nil
 }
 
+// begin returns from where and for how long the next watch is to last, which end ends.
+func (w *watcher) begin(end context.CancelFunc) (version string, lasts time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hurry, lasts = end, w.server.watchLasts+rand.N(w.server.watchLasts)
+	if w.hurried {
+		w.hurried, lasts = false, hurriedLasts
+	}
+	return w.version, lasts
+}
+
+// hurriedLasts is how long a watch lasts that is to say how far the server is: it gets a
+// bookmark two seconds before its time is over (apiserver/pkg/storage/cacher/cache_watcher.go,
+// nextBookmarkTime).
+const hurriedLasts = 3 * time.Second
+
+func (w *watcher) isHurried() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hurried
+}
+
+func (w *watcher) isLost() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
+// told takes an event of the watch.
+func (w *watcher) told(item *metav1.PartialObjectMetadata, kind watch.EventType) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if kind != watch.Bookmark {
+		w.take(graph.NewObject(w.resource, item), kind == watch.Deleted)
+	}
+	w.reach(item.ResourceVersion)
+}
+
+// reach notes that everything up to the version was told. The caller holds the lock.
+func (w *watcher) reach(version string) {
+	if !reached(w.version, version) {
+		w.version = version
+	}
+	close(w.news)
+	w.news = make(chan struct{})
+}
+
+// reached reports whether the first version is at or past the second. Of what cannot be
+// compared it says no.
+func reached(version, wanted string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, wanted)
+	return err == nil && order >= 0
+}
+
+// take takes an object as it is now, or was when it was removed. The caller holds the lock.
 func (w *watcher) take(o graph.Object, removed bool) {
 	_, listed := w.snapshot.Object(o.UID)
 	switch {
@@ -253,8 +325,8 @@ func (w *watcher) take(o graph.Object, removed bool) {
 }
 
 // list reads the resource again, reports how it differs from what was known,
-// and returns whether it does.
-func (w *watcher) list(ctx context.Context) (bool, error) {
+// and returns whether it does. It may be called beside a watch.
+func (w *watcher) list(ctx context.Context, beside bool) (bool, error) {
 	l := &listing{resource: w.resource, namespace: w.namespace}
 	if err := w.server.reader.listPages(ctx, l); err != nil {
 		return false, err
@@ -262,18 +334,31 @@ func (w *watcher) list(ctx context.Context) (bool, error) {
 	if l.version == "" {
 		return false, fmt.Errorf("listing %s: the list has no resourceVersion", w.resource.Resource)
 	}
-	w.version = l.version
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if beside && w.lost {
+		return false, nil
+	}
+	return w.compare(l, beside), nil
+}
+
+// compare takes a list, and reports whether it differs from what is known. What a watch beside
+// it has told meanwhile, which is later, stands. The caller holds the lock.
+func (w *watcher) compare(l *listing, beside bool) bool {
 	now, changed := map[types.UID]bool{}, false
 	for _, o := range l.objects {
 		now[o.UID] = true
-		if before, ok := w.versionOf(o.UID); !ok || before != o.ResourceVersion || w.lost {
+		before, known := w.versionOf(o.UID)
+		_, told := w.changed[o.UID]
+		later := beside && (known && reached(before, o.ResourceVersion) || told && !known)
+		if (!known || before != o.ResourceVersion || w.lost) && !later {
 			w.take(o, false)
 			changed = true
 		}
 	}
 	var missing []graph.Object
 	for o := range w.known {
-		if !now[o.UID] {
+		if !now[o.UID] && (!beside || reached(l.version, o.ResourceVersion)) {
 			missing = append(missing, o)
 		}
 	}
@@ -284,7 +369,12 @@ func (w *watcher) list(ctx context.Context) (bool, error) {
 	} else {
 		w.remove(missing)
 	}
-	return changed || len(missing) > 0, nil
+	w.objects = len(l.objects)
+	if !beside {
+		w.version = l.version
+	}
+	w.reach(l.version)
+	return changed || len(missing) > 0
 }
 
 // forget takes objects out of what is known, without a word.

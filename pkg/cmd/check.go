@@ -16,11 +16,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -59,7 +61,7 @@ what somebody expects) and info. Errors and warnings are findings for the exit
 code.
 
 While objects are made and deleted, owners come and go between two lists. So
-when something is found, the cluster is read a second time after --settle, and
+when something is found, that is read a second time after --settle, and
 what is not there any more is not reported. That includes what the garbage
 collector has deleted meanwhile; --settle=0 shows what is wrong at this moment.
 An owner that could not be looked for is no finding; the answer says that it is
@@ -197,7 +199,7 @@ func (o *checkOptions) run(ctx context.Context) error {
 	}
 	if first, _ := o.filtered(l); o.settle > 0 && l.session.files == nil && wrong(first) {
 		// What was read first is not kept.
-		if l, err = o.lookAgain(ctx, &earlier{l.report, l.graph.Snapshot().Unlisted(), l.failed}); err != nil {
+		if l, err = o.lookAgain(ctx, &earlier{l.report, l.report.About(l.graph), l.graph.Snapshot().Unlisted(), l.failed}); err != nil {
 			return err
 		}
 	}
@@ -290,6 +292,7 @@ type checked struct {
 // earlier is what a second look needs to know of the first.
 type earlier struct {
 	report   *check.Report
+	about    []graph.Identity
 	unlisted []graph.Unlisted
 	failed   error
 }
@@ -302,6 +305,9 @@ func (o *checkOptions) lookAgain(ctx context.Context, first *earlier) (*checked,
 		fmt.Fprintf(o.ErrOut, "Something is wrong; looking again in %s ...\n", o.settle)
 	}
 	wait(ctx, o.settle)
+	if still, err := o.lookAtWrong(ctx, first); still != nil || err != nil {
+		return still, err
+	}
 	second, err := o.look(ctx, false)
 	if err != nil {
 		return nil, err
@@ -313,6 +319,78 @@ func (o *checkOptions) lookAgain(ctx context.Context, first *earlier) (*checked,
 	}
 	return second, nil
 }
+
+// maxWrong is the number of objects up to which those that were found wrong are read one by one.
+const maxWrong = 200
+
+// lookAtWrong reads what was found wrong, and its owners, once more, each object by itself, and returns what
+// still is. It is nil when these are too many, something could not be read, or is wrong in another way by now:
+// then everything is read again.
+func (o *checkOptions) lookAtWrong(ctx context.Context, first *earlier) (*checked, error) {
+	if o.given() || len(first.about) > maxWrong {
+		return nil, nil
+	}
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return nil, err
+	}
+	objects, absent, err := readEach(ctx, s.reader, first.about)
+	if err != nil {
+		return nil, ctx.Err()
+	}
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{OwnersOnly: true, Labels: []string{}}, objects...)
+	if err != nil || !snapshot.Complete() {
+		return nil, ctx.Err()
+	}
+	for _, id := range absent {
+		snapshot.MarkAbsent(id.Resource.GroupResource(), id.Namespace, id.Name)
+	}
+	g := graph.New(snapshot)
+	report, ok := first.report.Still(check.Check(g, check.Options{Partial: true, WithoutRemedies: true}))
+	if !ok {
+		return nil, nil
+	}
+	carryOver(snapshot, first.unlisted)
+	l := &checked{session: s, graph: g, report: report, failed: first.failed}
+	if o.olderThan > 0 || o.output.name == "prometheus" {
+		l.now = s.reader.Now(ctx)
+	}
+	return l, nil
+}
+
+// readEach reads objects one by one, a few at a time, without those that are others by now, and returns which
+// are not there. Any other error is returned.
+func readEach(ctx context.Context, r *cluster.Reader, ids []graph.Identity) (objects []graph.Object, absent []graph.Identity, err error) {
+	read, gone := make([]*graph.Object, len(ids)), make([]bool, len(ids))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for i, id := range ids {
+		group.Go(func() error {
+			o, err := r.Get(ctx, id.Resource, id.Namespace, id.Name)
+			switch {
+			case answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name):
+				gone[i] = true
+			case err != nil:
+				return err
+			case o.UID == id.UID:
+				read[i] = &o
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	for i, o := range read {
+		if o != nil {
+			objects = append(objects, *o)
+		} else if gone[i] {
+			absent = append(absent, ids[i])
+		}
+	}
+	return objects, absent, err
+}
+
+// atOnce is the number of objects that are read at a time.
+const atOnce = 8
 
 // gone tells whether an object that was not read does not exist any more, or is
 // not among those asked for.

@@ -59,8 +59,8 @@ func (g *globals) connectWith(ctx context.Context, config *rest.Config, pageSize
 	if err != nil {
 		return nil, kubeconfigError(err)
 	}
-	config, stats := cluster.ReadOnly(config)
-	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace, Reading: g.reading()})
+	config = g.stats.ReadOnly(config)
+	reader, err := cluster.NewReader(ctx, config, g.stats, cluster.Options{PageSize: pageSize, Namespace: namespace, Reading: g.reading()})
 	if err != nil {
 		return nil, err
 	}

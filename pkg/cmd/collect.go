@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
@@ -34,7 +33,8 @@ What will happen is shown first, as by delete.
 Exit codes:
   0    done
   1    error, or not confirmed
-  2    something remains; the report says what it waits for
+  2    something remains; the report says what it waits for. With --dry-run
+       --strict: something would remain, or break
   3    refused: something that could not be read might change the outcome
   130  interrupted`
 
@@ -69,9 +69,25 @@ func (o *collectOptions) validate() error {
 }
 
 func (o *collectOptions) run(ctx context.Context) error {
-	s, err := o.connectToWrite(ctx, o.pageSize)
+	return o.unlessInterrupted(ctx, o.collect(ctx))
+}
+
+func (o *collectOptions) collect(ctx context.Context) error {
+	j, err := o.look(ctx)
 	if err != nil {
 		return err
+	}
+	if err := o.emptyHanded(ctx, j.session, j.snapshot, j.Namespace); err != nil {
+		return err
+	}
+	return o.execute(ctx, j)
+}
+
+// look finds out what there is to collect now.
+func (o *collectOptions) look(ctx context.Context) (*job, error) {
+	s, err := o.connectToWrite(ctx, o.pageSize)
+	if err != nil {
+		return nil, err
 	}
 	namespace, where := s.namespace, "namespace "+s.namespace
 	if o.allNamespaces {
@@ -81,19 +97,14 @@ func (o *collectOptions) run(ctx context.Context) error {
 	alongside(&scope, workloads, func(*graph.Object) bool { return true })
 	snapshot, err := s.reader.Snapshot(ctx, scope)
 	if err != nil {
-		return err
-	}
-	if err := o.emptyHanded(ctx, s, snapshot, namespace); err != nil {
-		return err
+		return nil, err
 	}
 	g := graph.New(snapshot)
-	return o.execute(ctx, &job{
+	return &job{
 		session: s, snapshot: snapshot, graph: g, whole: wholeOf(scope, g), workloads: workloads,
-		sentence: "Collecting garbage in " + where,
-		Job: preview.Job{Namespace: namespace, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Collect(ctx, namespace)
-		}},
-	})
+		sentence: "Collecting garbage in " + where, again: o.look,
+		Job: preview.Job{Namespace: namespace},
+	}, nil
 }
 
 // reads is what must be read to collect in a namespace, or everywhere when it is

@@ -11,10 +11,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -60,7 +62,8 @@ Without a terminal the question cannot be asked: --yes answers it, and
 Exit codes:
   0    done
   1    error, or not confirmed
-  2    something remains; the report says what it waits for
+  2    something remains; the report says what it waits for. With --dry-run
+       --strict: something would remain, or break
   3    refused: something that could not be read might change the outcome
   130  interrupted`
 
@@ -125,12 +128,17 @@ func (o *deleteOptions) validate() error {
 }
 
 func (o *deleteOptions) run(ctx context.Context) error {
+	return o.unlessInterrupted(ctx, o.delete(ctx))
+}
+
+func (o *deleteOptions) delete(ctx context.Context) error {
 	s, err := o.connectToWrite(ctx, o.pageSize)
 	if err != nil {
 		return err
 	}
 	found, failed := o.resolve(ctx, s)
-	g, whole, err := o.read(ctx, s, found, missing(failed))
+	namespace, one := o.namespaceOf(s, found, missing(failed))
+	g, whole, err := o.read(ctx, s, namespace, one, found)
 	if err != nil {
 		return err
 	}
@@ -151,7 +159,7 @@ func (o *deleteOptions) run(ctx context.Context) error {
 		ids = append(ids, resumed...)
 	}
 	if o.ignoreNotFound {
-		failed = utilerrors.FilterOut(failed, apierrors.IsNotFound)
+		failed = utilerrors.FilterOut(failed, func(err error) bool { return errors.As(err, new(missingError)) })
 	}
 	if failed != nil {
 		return o.withGarbageHint(failed, s, g)
@@ -159,16 +167,112 @@ func (o *deleteOptions) run(ctx context.Context) error {
 	if len(ids) == 0 {
 		return o.nothing(s, g)
 	}
-	options := gc.DeleteOptions{Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds()}
 	j := &job{
 		session: s, snapshot: snapshot, graph: g, whole: whole, dangers: o.dangers(g, ids),
-		sentence: fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
-		Job:      preview.Job{Policy: options.Policy, Targets: ids}, demanding: (o.named() || o.fromFiles()) && !o.ignoreNotFound,
+		sentence:  fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
+		demanding: (o.named() || o.fromFiles()) && !o.ignoreNotFound,
+		Job: preview.Job{
+			Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds(), Targets: ids, Choose: o.choose(versionsOf(found)),
+		},
 	}
-	j.Run = func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-		return c.Delete(ctx, j.InOrder(o.chosen(ids)), options)
-	}
+	j.again = func(ctx context.Context) (*job, error) { return o.lookAgain(ctx, j, namespace, one) }
 	return o.execute(ctx, j)
+}
+
+// versionsOf returns the resourceVersions of objects by UID.
+func versionsOf(objects []graph.Object) map[types.UID]string {
+	versions := make(map[types.UID]string, len(objects))
+	for i := range objects {
+		versions[objects[i].UID] = objects[i].ResourceVersion
+	}
+	return versions
+}
+
+// lookAgain finds out what there is now for a job that somebody has agreed to. Its targets are those
+// of before that are still there, by UID, and that the selection still has, if there is one; of what is gone, those of
+// which dependents are left.
+func (o *deleteOptions) lookAgain(ctx context.Context, before *job, namespace string, one bool) (*job, error) {
+	s, err := o.connectToWrite(ctx, o.pageSize)
+	if err != nil {
+		return nil, err
+	}
+	selected, err := o.selectAgain(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	extra, err := unlistable(ctx, s, before.Targets)
+	if err != nil {
+		return nil, err
+	}
+	g, whole, err := o.read(ctx, s, namespace, one, extra, before.Targets...)
+	if err != nil {
+		return nil, err
+	}
+	j := *before
+	if selected != nil {
+		j.Choose = o.choose(selected)
+	}
+	j.session, j.snapshot, j.graph, j.whole, j.workloads, j.Targets = s, g.Snapshot(), g, whole, nil, nil
+	for _, id := range before.Targets {
+		n, known := g.Node(id.UID)
+		switch {
+		case known && !n.Virtual():
+			if selected != nil && selected[id.UID] == "" {
+				continue // of those that are, the engine asks again when their version is another
+			}
+		default:
+			if err := isGone(ctx, s, id); err != nil {
+				return nil, err
+			}
+			if !known {
+				continue
+			}
+		}
+		j.Targets = append(j.Targets, id)
+	}
+	return &j, nil
+}
+
+// selectAgain returns the versions of the objects that the selection has now, by UID; nil when there is none.
+func (o *deleteOptions) selectAgain(ctx context.Context, s *session) (map[types.UID]string, error) {
+	if selection, chose := o.selection(); !chose || selection == (cluster.Selection{}) || o.fromFiles() {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	found, err := o.resolve(ctx, s)
+	return versionsOf(found), err
+}
+
+// unlistable reads those of the objects whose types no list has.
+func unlistable(ctx context.Context, s *session, ids []graph.Identity) ([]graph.Object, error) {
+	listed := map[schema.GroupResource]bool{}
+	for _, r := range s.reader.Resources() {
+		listed[r.GroupResource()] = true
+	}
+	var objects []graph.Object
+	for _, id := range ids {
+		if listed[id.Resource.GroupResource()] {
+			continue
+		}
+		switch now, err := s.reader.Get(ctx, id.Resource, id.Namespace, id.Name); {
+		case err == nil && now.UID == id.UID:
+			objects = append(objects, now)
+		case err != nil && !answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name):
+			return nil, fmt.Errorf("reading %s again: %w", id, err)
+		}
+	}
+	return objects, nil
+}
+
+// isGone returns an error unless the object is proved to be gone: that a list has it no more is no proof.
+func isGone(ctx context.Context, s *session, id graph.Identity) error {
+	switch now, err := s.reader.Get(ctx, id.Resource, id.Namespace, id.Name); {
+	case err == nil && now.UID != id.UID, answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name):
+		return nil
+	case err == nil:
+		return fmt.Errorf("reading %s again: it is there, and no list has it", id)
+	default:
+		return fmt.Errorf("reading %s again: %w", id, err)
+	}
 }
 
 // identifiable refuses objects of which no write can say that it is for them: they
@@ -206,9 +310,9 @@ var errTooLateToOrphan = hintedError{
 // background deletion of namespaced objects, whose dependents are all there. Where
 // an owner is to be finished, by the policy or because it is met in the middle of
 // a deletion, everything is read that the user may read: references lead by UID,
-// and so by mistake from anywhere. whole is as wholeOf has it.
-func (o *deleteOptions) read(ctx context.Context, s *session, found []graph.Object, missing []missingError) (g, whole *graph.Graph, err error) {
-	namespace, one := o.namespaceOf(s, found, missing)
+// and so by mistake from anywhere. The namespace is that of the targets if one is set. found are targets that
+// the lists may lack, also are others. whole is as wholeOf has it.
+func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, one bool, found []graph.Object, also ...graph.Identity) (g, whole *graph.Graph, err error) {
 	if o.scope == "namespace" && !one {
 		return nil, nil, usageError{errors.New("--scope=namespace goes with objects of one namespace")}
 	}
@@ -225,7 +329,7 @@ func (o *deleteOptions) read(ctx context.Context, s *session, found []graph.Obje
 		return nil, nil, err
 	}
 	g = graph.New(snapshot)
-	if scope.Namespace == "" || o.scope != "auto" || scope.Widened || !finishes(g, found) {
+	if scope.Namespace == "" || o.scope != "auto" || scope.Widened || !finishes(g, slices.Concat(uids(identities(found)), uids(also))) {
 		return g, wholeOf(scope, g), nil
 	}
 	scope = cluster.Scope{Namespace: namespace, Widened: true}
@@ -238,15 +342,22 @@ func (o *deleteOptions) read(ctx context.Context, s *session, found []graph.Obje
 
 // finishes reports whether the deletion of the objects meets an owner that it would
 // have to finish: one with a finalizer of the garbage collector.
-func finishes(g *graph.Graph, found []graph.Object) bool {
-	for n := range gc.Concerned(g, uids(identities(found))).All() {
-		if isMarked(n) || slices.ContainsFunc(n.Owners(), func(r graph.Reference) bool { return isMarked(r.Owner) }) {
+func finishes(g *graph.Graph, targets []types.UID) bool {
+	for n := range gc.Concerned(g, targets).All() {
+		if meetsMarked(n) {
 			return true
 		}
 	}
 	return false
 }
 
+// meetsMarked reports whether an object or one of its owners is marked.
+func meetsMarked(n graph.Node) bool {
+	return isMarked(n) || slices.ContainsFunc(n.Owners(), func(r graph.Reference) bool { return isMarked(r.Owner) })
+}
+
+// isMarked reports whether an object has a finalizer of the garbage collector, so that its deletion
+// is to be finished by one.
 func isMarked(n graph.Node) bool {
 	return slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
 }

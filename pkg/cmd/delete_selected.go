@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -20,18 +22,22 @@ func (o *deleteOptions) selection() (s cluster.Selection, chose bool) {
 	return s, o.all || s != cluster.Selection{}
 }
 
-// chosen returns the targets, with the question whether the selection still has
-// them for those that were not named.
-func (o *deleteOptions) chosen(ids []graph.Identity) []gc.Target {
+// choose returns what makes a target of an object that was found in one of the versions, with the
+// question whether the selection still has it if it was not named.
+func (o *deleteOptions) choose(versions map[types.UID]string) func(graph.Identity) gc.Target {
 	selection, chose := o.selection()
-	targets := make([]gc.Target, len(ids))
-	for i, id := range ids {
-		targets[i] = gc.Target{Identity: id}
+	return func(id graph.Identity) gc.Target {
+		t := gc.Target{Identity: id}
 		if chose {
-			targets[i].Reselect = reselects(id, selection)
+			t.Matched, t.Reselect = versions[id.UID], reselects(id, selection)
 		}
+		return t
 	}
-	return targets
+}
+
+// selector asks a server whether a selection has an object.
+type selector interface {
+	Selected(ctx context.Context, id graph.Identity, selection cluster.Selection) (graph.Object, bool, error)
 }
 
 // reselects returns what asks a server whether the selection still has an object. A
@@ -39,7 +45,7 @@ func (o *deleteOptions) chosen(ids []graph.Identity) []gc.Target {
 // them.
 func reselects(id graph.Identity, selection cluster.Selection) func(context.Context, gc.Server) (graph.Object, bool, error) {
 	return func(ctx context.Context, server gc.Server) (graph.Object, bool, error) {
-		if live, ok := server.(*cluster.Server); ok {
+		if live, ok := server.(selector); ok {
 			return live.Selected(ctx, id, selection)
 		}
 		o, err := server.Get(ctx, id.Resource, id.Namespace, id.Name)
@@ -67,7 +73,7 @@ func (o *deleteOptions) reselect(ctx context.Context, s *session, snapshot *grap
 		case err != nil:
 			errs = append(errs, fmt.Errorf("asking whether %s still matches the selector: %w", f.Identity(), err))
 		case selected && now.UID == f.UID:
-			kept = append(kept, f)
+			kept = append(kept, now)
 		default:
 			fmt.Fprintf(o.ErrOut, "%s does not match the selector any more.\n", f.Identity())
 		}

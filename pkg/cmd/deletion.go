@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
@@ -38,6 +39,7 @@ import (
 type deletion struct {
 	*globals
 	dryRun          string
+	steps           bool
 	yes             bool
 	interactive     bool
 	confirm         string
@@ -49,6 +51,8 @@ type deletion struct {
 	order           string
 	flags           *pflag.FlagSet
 	output          output[*deletionAnswer]
+	// ran: there is a report, of which the user has been told.
+	ran bool
 }
 
 func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
@@ -56,6 +60,7 @@ func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	d.flags = flags
 	flags.StringVar(&d.dryRun, "dry-run", "none", `"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	flags.Lookup("dry-run").NoOptDefVal = "client"
+	flags.BoolVar(&d.steps, "steps", false, "With --dry-run: show each write, in order, as -o wide does")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
 	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask, also when the answer comes from no terminal")
 	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")
@@ -67,7 +72,10 @@ func (d *deletion) addDeletionFlags(cmd *cobra.Command) {
 	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you may read it`)
 	d.output = newOutput(
 		(*deletionAnswer).document,
-		format[*deletionAnswer]{"", d.writeText},
+		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error {
+			return d.writeText(w, style, a, d.steps || d.dryRun == "server")
+		}},
+		format[*deletionAnswer]{"wide", func(w io.Writer, style render.Style, a *deletionAnswer) error { return d.writeText(w, style, a, true) }},
 		format[*deletionAnswer]{"name", func(w io.Writer, _ render.Style, a *deletionAnswer) error {
 			return render.DeletedNames(w, a.report.Outcomes)
 		}},
@@ -121,6 +129,18 @@ type job struct {
 	demanding bool
 	// managed: a kube-controller-manager works in the cluster, as far as can be seen.
 	managed bool
+	// again finds out what there is by now for the same job.
+	again func(context.Context) (*job, error)
+}
+
+// over reports whether nothing is left of what was to be deleted. A collection is over when its
+// preview has no steps.
+func (j *job) over(before *job) bool { return len(j.Targets) == 0 && len(before.Targets) > 0 }
+
+// dropped returns the targets of before that are none of the job's.
+func (j *job) dropped(before *job) []graph.Identity {
+	left := sets.New(uids(j.Targets)...)
+	return slices.DeleteFunc(slices.Clone(before.Targets), func(id graph.Identity) bool { return left.Has(id.UID) })
 }
 
 // execute previews a job, and unless it is a dry run asks and does it.
@@ -135,20 +155,8 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	for _, danger := range j.dangers {
 		fmt.Fprintln(d.ErrOut, "Warning: "+render.Line(danger))
 	}
-	if d.dryRun == "server" {
-		if err := d.askServer(ctx, j, plan, report); err != nil {
-			return err
-		}
-	}
 	if d.dryRun != "none" {
-		if err := d.printPlan(j, plan, report, sight); err != nil {
-			return err
-		}
-		d.recommend(sight)
-		if err := d.finish(j.session, j.snapshot); err != nil {
-			return err
-		}
-		return cmp.Or(d.refusals(plan), d.wouldStick(report, sight))
+		return d.show(ctx, j, plan, report, sight)
 	}
 	if err := d.refuseIncomplete(j); err != nil {
 		return err
@@ -156,10 +164,104 @@ func (d *deletion) execute(ctx context.Context, j *job) error {
 	if len(plan.Steps) == 0 {
 		return d.withoutSteps(j, report)
 	}
-	if err := d.consent(ctx, j, p, sight); err != nil {
+	if err := d.refuseBlind(sight); err != nil {
 		return err
 	}
-	return d.perform(ctx, j, p)
+	asked, err := d.consent(ctx, j, p, sight)
+	if err != nil {
+		return err
+	}
+	for approved := p.Approve(); asked; approved = p.Approve() {
+		// Whoever was asked has agreed to what there was then.
+		before, agreed := j, p.Report
+		if j, p, sight, err = d.lookAgain(ctx, before); err != nil {
+			return err
+		}
+		if j.over(before) {
+			return d.withoutTargets(j, agreed)
+		}
+		if dropped := j.dropped(before); len(dropped) > 0 {
+			fmt.Fprintf(d.ErrOut, "Left out, as gone by now, another object, or not chosen any more: %s.\n", describe(dropped))
+		}
+		if len(p.Report.Steps) == 0 {
+			return d.withoutSteps(j, p.Report)
+		}
+		object, beyond := approved.Beyond(p, nil)
+		if !beyond {
+			return d.perform(ctx, j, p, approved)
+		}
+		fmt.Fprintf(d.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", object)
+		if asked, err = d.consent(ctx, j, p, sight); err != nil {
+			return err
+		}
+	}
+	return d.perform(ctx, j, p, p.Approve())
+}
+
+// show prints the preview of a job, with what the server says to it in a server dry run.
+func (d *deletion) show(ctx context.Context, j *job, plan *render.DeletionPlan, report *gc.Report, sight *foresight.Sight) error {
+	if d.dryRun == "server" {
+		if err := d.askServer(ctx, j, plan, report); err != nil {
+			return err
+		}
+	}
+	if err := d.printPlan(j, plan, report, sight); err != nil {
+		return err
+	}
+	d.recommend(sight)
+	if err := d.finish(j.session, j.snapshot); err != nil {
+		return err
+	}
+	return cmp.Or(d.refusals(plan), d.wouldStick(report, sight))
+}
+
+// lookAgain reads everything again that a job rests on, and makes its plan again.
+func (d *deletion) lookAgain(ctx context.Context, before *job) (*job, *preview.Plan, *foresight.Sight, error) {
+	j, err := before.again(ctx)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("reading again what there is: %w", err)
+	}
+	if j.over(before) {
+		return j, nil, nil, nil
+	}
+	if err := d.tolerated(j); err != nil {
+		return nil, nil, nil, errors.Join(render.Warnings(d.ErrOut, j.snapshot), err)
+	}
+	p, sight, err := d.preview(ctx, j)
+	if err == nil {
+		err = d.refuseBlind(sight)
+	}
+	return j, p, sight, err
+}
+
+// withoutTargets ends a deletion of which no target is left, by the report that somebody has agreed to: what
+// would have gone with them need not be gone.
+func (d *deletion) withoutTargets(j *job, agreed *gc.Report) error {
+	var left []graph.Identity
+	for i := range agreed.Outcomes {
+		o := &agreed.Outcomes[i]
+		if n, ok := j.graph.Node(o.Object.UID); ok && !n.Virtual() && o.Result == gc.Deleted {
+			left = append(left, n.Identity())
+		}
+	}
+	defer d.finishStats(j.session)
+	if len(left) == 0 {
+		fmt.Fprintln(d.ErrOut, "What you agreed to is gone by now: nothing is left to do.")
+		return d.printNothing(j)
+	}
+	fmt.Fprintf(d.ErrOut, "Nothing was changed: what you chose is gone by now, or not chosen any more. Of what you agreed to is still there: %s.\n", describe(left))
+	return cmp.Or(d.printNothing(j), errRemaining)
+}
+
+// refuseBlind refuses a safe order when what it rests on could not be read: then none is known.
+func (d *deletion) refuseBlind(sight *foresight.Sight) error {
+	if d.order != orderSafe || sight == nil || len(sight.Unread) == 0 || d.allowIncomplete.all {
+		return nil
+	}
+	return hintedError{
+		fmt.Errorf("%w: no safe order is known without %s", errRefusedIncomplete, sight.Unread[0]),
+		"--order=default deletes in any order; --allow-incomplete takes the order that is known",
+	}
 }
 
 // withoutSteps ends a job whose preview has no steps: all is done, or what remains
@@ -215,16 +317,16 @@ func (d *deletion) preview(ctx context.Context, j *job) (*preview.Plan, *foresig
 }
 
 // wouldStick is the exit code of a dry run with --strict: something would remain, or may
-// because its controller goes as well, or not all could be read that tells.
+// because its controller goes as well, something else would break, or not all could be read that tells.
 func (d *deletion) wouldStick(report *gc.Report, sight *foresight.Sight) error {
 	if !d.strict {
 		return nil
 	}
 	remains := slices.ContainsFunc(report.Outcomes, func(o gc.Outcome) bool { return o.Result == gc.Remaining })
-	if remains || sight != nil && sight.Sticks(d.order == orderSafe) {
+	switch {
+	case remains, sight != nil && (sight.Sticks(d.order == orderSafe) || sight.CertainlyBreaks()):
 		return errRemaining
-	}
-	if sight != nil && len(sight.Unread) > 0 {
+	case sight != nil && len(sight.Unread) > 0:
 		return errIncomplete
 	}
 	return nil
@@ -350,12 +452,13 @@ func (a *deletionAnswer) picture() *draw.Picture {
 	return p
 }
 
-func (d *deletion) writeText(w io.Writer, style render.Style, a *deletionAnswer) error {
+// writeText writes an answer for a person, that of a preview with its steps or their number.
+func (d *deletion) writeText(w io.Writer, style render.Style, a *deletionAnswer, steps bool) error {
 	if a.plan == nil {
 		return render.Summary(w, style, render.Past, a.report.Outcomes)
 	}
 	fmt.Fprintf(w, "%s (%s):\n", render.Line(a.job.sentence), d.dryRunWords())
-	return render.Plan(w, style, a.plan, a.report, func(w io.Writer) error {
+	return render.Plan(w, style, a.plan, a.report, steps, func(w io.Writer) error {
 		return render.Foresight(w, style, a.sight, d.order == orderSafe)
 	})
 }
@@ -412,6 +515,11 @@ func (d *deletion) refuseIncomplete(j *job) error {
 	if err := render.Warnings(d.ErrOut, j.snapshot); err != nil {
 		return err
 	}
+	return d.tolerated(j)
+}
+
+// tolerated returns an error when something could not be read that the user has not agreed to go without.
+func (d *deletion) tolerated(j *job) error {
 	if missing := d.allowIncomplete.intolerable(j.snapshot.Unlisted()); len(missing) > 0 {
 		return hintedError{errRefusedIncomplete, hintToTolerate(missing)}
 	}
@@ -419,18 +527,18 @@ func (d *deletion) refuseIncomplete(j *job) error {
 }
 
 // consent shows the summary and asks, or finds out why the job must not be
-// done.
-func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *foresight.Sight) error {
+// done. It returns whether somebody was asked, so that time has passed.
+func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *foresight.Sight) (asked bool, _ error) {
 	style, err := d.style(d.ErrOut)
 	if err != nil {
-		return err
+		return false, err
 	}
 	fmt.Fprintln(d.ErrOut, render.Line(j.sentence)+":")
 	if err := render.Summary(d.ErrOut, style, render.Future, p.Report.Outcomes); err != nil {
-		return err
+		return false, err
 	}
 	if err := render.Foresight(d.ErrOut, style, sight, d.order == orderSafe); err != nil {
-		return err
+		return false, err
 	}
 	d.recommend(sight)
 	if p.Takes >= time.Second && d.wait {
@@ -439,42 +547,80 @@ func (d *deletion) consent(ctx context.Context, j *job, p *preview.Plan, sight *
 	guarded := p.Guarded()
 	switch {
 	case d.confirm != "" && d.confirm != p.Digest:
-		return hintedError{
+		return false, hintedError{
 			fmt.Errorf("confirming the preview: it is not that of %s any more", d.confirm),
 			"run with --dry-run=client again and look at what changed; the digest is now " + p.Digest,
 		}
 	case d.confirm != "":
-		return nil
+		return false, nil
 	case d.yes && guarded == "":
-		return nil
+		return false, nil
 	}
-	return d.ask(ctx, guarded, p.Digest)
+	return true, d.ask(ctx, questionOf(p, sight), p.Digest)
+}
+
+// question is what is asked before a deletion.
+type question struct {
+	text string
+	// name has to be typed; empty for yes.
+	name string
+	// system: what goes belongs to the system, so that only a person on a terminal can agree.
+	system bool
+}
+
+// questionOf asks for a name where the system loses something, or data is destroyed.
+func questionOf(p *preview.Plan, sight *foresight.Sight) question {
+	if guarded := p.Guarded(); guarded != "" {
+		return question{fmt.Sprintf("This belongs to the system. Type %q to continue: ", guarded), guarded, true}
+	}
+	var destroyed []foresight.Loss
+	if sight != nil {
+		destroyed = sight.Destroyed()
+	}
+	if len(destroyed) == 0 || len(p.Job.Targets) == 0 {
+		return question{text: "Do you want to continue? (y/N): "}
+	}
+	const named = 3
+	var lost []string
+	for i, l := range destroyed {
+		if i == named {
+			lost = append(lost, fmt.Sprintf("and %d more", len(destroyed)-named))
+			break
+		}
+		lost = append(lost, l.Size+" on pv/"+l.Volume)
+	}
+	name := p.Job.Targets[0].Name
+	return question{text: fmt.Sprintf("This DESTROYS DATA: %s. Type %q to continue: ", render.Line(strings.Join(lost, ", ")), name), name: name}
 }
 
 // ask puts the question on the terminal. Without one the answer is no.
-func (d *deletion) ask(ctx context.Context, guarded, digest string) error {
-	if !d.mayAsk(guarded) {
-		if guarded != "" {
+func (d *deletion) ask(ctx context.Context, q question, digest string) error {
+	if !d.mayAsk(q) {
+		if q.system {
 			return hintedError{
-				fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", guarded),
+				fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", q.name),
 				"--confirm=" + digest + " goes ahead with exactly these writes",
 			}
 		}
 		return hintedError{errors.New("asking for consent: there is no terminal"),
 			"--yes goes ahead; --confirm=" + digest + " goes ahead with exactly these writes"}
 	}
-	question, want := "Do you want to continue? (y/N): ", []string{"y", "yes"}
-	if guarded != "" {
-		question, want = fmt.Sprintf("This belongs to the system. Type %q to continue: ", guarded), []string{guarded}
-	}
-	answer, err := d.answer(ctx, question)
+	answer, err := d.answer(ctx, q.text)
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(want, strings.TrimSpace(answer)) && (guarded != "" || !slices.Contains(want, strings.ToLower(strings.TrimSpace(answer)))) {
+	if !q.agreed(strings.TrimSpace(answer)) {
 		return errors.New("not confirmed: nothing was changed")
 	}
 	return nil
+}
+
+// agreed reports whether an answer is the one that was asked for.
+func (q question) agreed(answer string) bool {
+	if q.name != "" {
+		return answer == q.name
+	}
+	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
 }
 
 // answer asks a question and returns the line that is the answer. What is written
@@ -485,10 +631,16 @@ func (d *deletion) answer(ctx context.Context, question string) (string, error) 
 	if !strings.HasSuffix(answer, "\n") || d.interactive && !isTerminal(d.In) { // which shows no answer
 		fmt.Fprintln(d.ErrOut)
 	}
-	if err != nil && ctx.Err() != nil {
-		fmt.Fprintln(d.ErrOut, "Interrupted: nothing was changed.")
-	}
 	return answer, err
+}
+
+// unlessInterrupted returns the error with which a command has ended. What was interrupted before anything was
+// written says so.
+func (d *deletion) unlessInterrupted(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && !d.ran {
+		fmt.Fprintln(d.ErrOut, interrupted(&gc.Report{}, false, ""))
+	}
+	return err
 }
 
 // serverOptions say how patient the run is. By the preview it takes that long.
@@ -497,38 +649,31 @@ func (d *deletion) serverOptions(takes time.Duration) cluster.ServerOptions {
 	switch {
 	case !d.wait:
 		options.Settle, options.IgnoreGrace = time.Second, true
-	case d.timeout > 0:
-		options.Settle = d.timeout
+	case d.timeout > 0: // what waits until others have had their time is done in it, too
+		options.Settle = min(options.Settle, d.timeout/2)
 	}
 	return options
 }
 
-// perform does the job on the cluster and reports. The user has agreed to the
-// preview.
-func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
+// perform does the job on the cluster and reports. The user has agreed to what approved has.
+func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan, approved *preview.Approval) error {
 	if d.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d.timeout)
 		defer cancel()
 	}
-	server, err := j.session.server(d.serverOptions(p.Takes))
-	if err != nil {
+	if err := d.acceptable(ctx, j, 0); err != nil {
+		return hintedError{err, "nothing was changed: what has to go before it is deleted only when it can go itself"}
+	}
+	r := &running{deletion: d, job: j, plan: p, approved: approved, progress: newProgress(d), stop: func() {}}
+	report, err := j.Do(ctx, j.graph, r.next)
+	r.stop()
+	r.progress.end(d.ErrOut)
+	if report == nil {
 		return err
 	}
-	if err := d.acceptable(ctx, j, p); err != nil {
-		return err
-	}
-	watchContext, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	server.Concern(awaited(j))
-	server.Watch(watchContext, j.snapshot, watched(j))
-	server.AwaitWatches(ctx, watchesTake)
-	progress := newProgress(d)
-	report, err := j.Run(ctx, gc.New(server, j.graph, gc.Options{
-		Workers: d.concurrency, Observer: progress.observe, Guard: p.Guard(), Unforeseen: foresight.Unforeseen(j.graph),
-	}))
-	progress.end(d.ErrOut)
-	if printErr := d.printReport(j, progress.events, report); printErr != nil {
+	d.ran = true
+	if printErr := d.printReport(r.job, r.progress.events, report); printErr != nil {
 		return unreported(printErr, report, d.again(j, report))
 	}
 	switch {
@@ -542,8 +687,77 @@ func (d *deletion) perform(ctx context.Context, j *job, p *preview.Plan) error {
 	case err != nil:
 		return err
 	}
-	d.finishStats(j.session) // what was not read was accepted before the first write: --strict is about answers
+	d.finishStats(r.job.session) // what was not read was accepted before the first write: --strict is about answers
 	return remains(report)
+}
+
+// running is a job that is being done. Each wave is a deletion of its own: before it everything
+// is read again.
+type running struct {
+	*deletion
+	job      *job
+	plan     *preview.Plan
+	approved *preview.Approval
+	progress *progress
+	// stop ends the watches of the last wave.
+	stop func()
+}
+
+// next returns the Collector for a wave. The error is why the wave must not begin.
+func (r *running) next(ctx context.Context, wave int) (*gc.Collector, error) {
+	if wave > 0 {
+		if err := r.lookBefore(ctx, wave); err != nil {
+			return nil, fmt.Errorf("not deleted, because %w", err)
+		}
+	}
+	server, err := r.job.session.server(r.serverOptions(r.plan.Takes))
+	if err != nil {
+		return nil, err
+	}
+	r.stop()
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	r.stop = stop
+	server.Concern(awaited(r.job))
+	server.Watch(watching, r.job.snapshot, watched(r.job))
+	server.AwaitWatches(ctx, watchesTake)
+	return gc.New(server, r.job.graph, gc.Options{Workers: r.concurrency, Observer: r.progress.observe, Guard: r.plan.Guard(), Patient: r.wait && r.timeout > 0}), nil
+}
+
+// lookBefore finds out what there is before a wave, and why it must not begin: because it would go
+// beyond what was agreed to, something would have to go before it that nobody knew of, or it would be refused.
+func (r *running) lookBefore(ctx context.Context, wave int) error {
+	j, p, sight, err := r.lookAgain(ctx, r.job)
+	if err != nil {
+		return err
+	}
+	if j.over(r.job) {
+		r.job = j
+		return nil
+	}
+	harmless := func(n graph.Node) bool { return !foresight.Foreign(n.Finalizers()) }
+	if object, beyond := r.approved.Beyond(p, harmless); beyond {
+		return fmt.Errorf("it would take along what was made or changed meanwhile: %s", object)
+	}
+	if object, is := tooEarly(sight, r.job.Waves[wave:]); is {
+		return fmt.Errorf("something has to go before it by now: %s", object)
+	}
+	j.Waves = r.job.Waves
+	r.job, r.plan = j, p
+	return r.acceptable(ctx, j, wave)
+}
+
+// tooEarly returns an object that has to go before what serves it, and for which the waves that are left have
+// no turn before the last.
+func tooEarly(sight *foresight.Sight, left []preview.Wave) (graph.Identity, bool) {
+	for _, id := range sight.Early() {
+		before := slices.ContainsFunc(left[:len(left)-1], func(w preview.Wave) bool {
+			return slices.ContainsFunc(w.Objects, func(o graph.Identity) bool { return o.UID == id.UID })
+		})
+		if !before {
+			return id, true
+		}
+	}
+	return graph.Identity{}, false
 }
 
 // unreported is the error of a run of which the report could not be written. That is all that
@@ -578,12 +792,15 @@ func awaited(j *job) iter.Seq[types.UID] {
 	}
 }
 
-// watched returns the resources whose objects the job concerns. When dependents
-// are to stay these are all that were listed: one that is made meanwhile would
-// be lost with the reference to its owner.
+// watched returns the resources whose objects the job concerns, and those of their owners. When an owner may have
+// to be finished, or a namespace goes, these are all that were listed: an object of any type may come to depend on
+// the one, or be in the other, meanwhile. Otherwise what comes to depend on a deleted object, and is of another type, is
+// left to the cluster's garbage collector, as it is after the run.
 func watched(j *job) []*graph.Resource {
 	var resources []*graph.Resource
-	if j.Policy == metav1.DeletePropagationOrphan {
+	concerned := slices.Collect(j.Concerned(j.graph))
+	needsAll := func(n graph.Node) bool { return meetsMarked(n) || n.Resource().IsNamespace() }
+	if len(j.Targets) == 0 || j.Policy != metav1.DeletePropagationBackground || slices.ContainsFunc(concerned, needsAll) {
 		for _, resource := range j.session.reader.Resources() {
 			if len(j.snapshot.Listed(resource.GroupResource())) > 0 {
 				resources = append(resources, resource)
@@ -592,10 +809,18 @@ func watched(j *job) []*graph.Resource {
 		return resources
 	}
 	seen := map[*graph.Resource]bool{}
-	for n := range j.Concerned(j.graph) {
-		if resource := n.Resource(); !seen[resource] {
+	add := func(resource *graph.Resource) {
+		if !seen[resource] {
 			seen[resource] = true
 			resources = append(resources, resource)
+		}
+	}
+	for _, n := range concerned {
+		add(n.Resource())
+		for _, ref := range n.Owners() { // of one that keeps it is to be known when it goes
+			if !ref.Owner.Virtual() && len(j.snapshot.Listed(ref.Owner.Resource().GroupResource())) > 0 {
+				add(ref.Owner.Resource())
+			}
 		}
 	}
 	return resources
@@ -610,7 +835,7 @@ func (d *deletion) printReport(j *job, events []render.Event, report *gc.Report)
 func (d *deletion) printNothing(j *job) error {
 	report := &gc.Report{}
 	switch {
-	case d.output.name == "":
+	case d.output.isText():
 		return nil
 	case d.dryRun != "none":
 		return d.printPlan(j, render.NewDeletionPlan(preview.Nothing(j.graph)), report, nil)

@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -50,7 +54,7 @@ func TestAnswer(t *testing.T) {
 		"an answer":     {t.Context(), strings.NewReader("yes\nmore"), "yes\n", "Go on? ", nil},
 		"end of input":  {t.Context(), strings.NewReader(""), "", "Go on? \n", nil},
 		"a broken line": {t.Context(), strings.NewReader("y"), "y", "Go on? \n", nil},
-		"Ctrl-C":        {interrupted, silent, "", "Go on? \nInterrupted: nothing was changed.\n", context.Canceled},
+		"Ctrl-C":        {interrupted, silent, "", "Go on? \n", context.Canceled},
 	} {
 		var shown bytes.Buffer
 		d := &deletion{globals: &globals{IOStreams: genericiooptions.IOStreams{In: test.in, ErrOut: &shown}}}
@@ -96,6 +100,81 @@ func TestAgain(t *testing.T) {
 		j := &job{demanding: test.demanding, Job: preview.Job{Targets: make([]graph.Identity, test.targets)}}
 		if got := new(deletion).again(j, &gc.Report{}); got != test.want {
 			t.Errorf("%d targets, demanding %t: got %q, want %q", test.targets, test.demanding, got, test.want)
+		}
+	}
+}
+
+// What the same command would not find again is shown by collect.
+func TestAgainByCollect(t *testing.T) {
+	configMaps := &graph.Resource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("configmaps"), Kind: "ConfigMap", Namespaced: true}
+	object := func(name string, finalizers ...string) graph.Object {
+		o := graph.Object{Resource: configMaps, Namespace: "shop", Name: name, UID: types.UID(name), Finalizers: finalizers}
+		if finalizers != nil {
+			o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}
+		return o
+	}
+	owned := func(o graph.Object, owner string) graph.Object {
+		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner, UID: types.UID(owner)}}
+		return o
+	}
+	s := &graph.Snapshot{}
+	s.Add(object("a"))
+	a := object("a")
+	j := &job{graph: graph.New(s), Job: preview.Job{Targets: []graph.Identity{a.Identity()}}}
+	const collect, plain = "'kubectl gc collect -n shop --dry-run=client'", "The same command again goes on."
+	for name, test := range map[string]struct {
+		owner gc.Result
+		left  graph.Object
+		want  string
+	}{
+		"its owner is there":                {gc.Remaining, owned(object("d"), "a"), plain},
+		"its owner is gone":                 {gc.Deleted, owned(object("d"), "a"), "What is left (1) has lost its owners: " + collect + " shows how it is deleted."},
+		"it orphans":                        {gc.Deleted, owned(object("d", metav1.FinalizerOrphanDependents), "a"), "What is left (1) has lost its owners: " + collect + " shows how it is deleted."},
+		"a controller has to let it go":     {gc.Deleted, owned(object("d", "example.com/x"), "a"), plain},
+		"an owner that nothing is known of": {gc.Deleted, owned(object("d"), "b"), plain},
+	} {
+		report := &gc.Report{Outcomes: []gc.Outcome{{Object: object("a"), Result: test.owner}, {Object: test.left, Result: gc.Remaining}}}
+		if test.owner == gc.Remaining {
+			report.Outcomes[0].Object = object("a", "example.com/x")
+		}
+		d := &deletion{globals: &globals{name: "kubectl gc"}}
+		if got := d.again(j, report); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What destroys data is agreed to by a name.
+func TestQuestion(t *testing.T) {
+	target := graph.Identity{
+		Resource:  graph.Resource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), Kind: "PersistentVolumeClaim", Namespaced: true},
+		Namespace: "shop", Name: "data-db-0",
+	}
+	p := &preview.Plan{Job: &preview.Job{Targets: []graph.Identity{target}}, Report: &gc.Report{}}
+	plain := questionOf(p, &foresight.Sight{Lost: []foresight.Loss{{Says: "stays", Stays: true}}})
+	losing := questionOf(p, &foresight.Sight{Lost: []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}})
+	for _, test := range []struct {
+		q             question
+		text          string
+		agree, refuse []string
+	}{
+		{plain, "Do you want to continue? (y/N): ", []string{"y", "Y", "yes", "YES"}, []string{"", "n", "no", "data-db-0"}},
+		{losing, `This DESTROYS DATA: 5Gi on pv/shop-db. Type "data-db-0" to continue: `, []string{"data-db-0"}, []string{"", "y", "yes", "Data-db-0"}},
+		{questionOf(p, nil), "Do you want to continue? (y/N): ", []string{"y"}, []string{"n"}},
+	} {
+		if test.q.text != test.text || test.q.system {
+			t.Errorf("got %+v, want %q", test.q, test.text)
+		}
+		for _, answer := range test.agree {
+			if !test.q.agreed(answer) {
+				t.Errorf("%s%q is no consent", test.text, answer)
+			}
+		}
+		for _, answer := range test.refuse {
+			if test.q.agreed(answer) {
+				t.Errorf("%s%q is taken for consent", test.text, answer)
+			}
 		}
 	}
 }

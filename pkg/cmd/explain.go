@@ -45,6 +45,8 @@ type explainOptions struct {
 	// finalizers is a file with entries for the catalogue of finalizers.
 	finalizers string
 	catalogue  *finalizers.Catalogue
+	// cause is the number of the only cause that is shown, 0 for all.
+	cause int
 	// watch explains again until what was asked for is gone.
 	watch bool
 }
@@ -53,8 +55,9 @@ const explainLong = `Explain why an object that is being deleted is still there:
 down to what holds everything up, with evidence, and the safest way out.
 
 Without arguments everything that is being deleted in the namespace is
-explained, with -A in the cluster. One cause that holds up many objects is shown
-once.
+explained, with -A in the cluster. One cause that blocks many deletions is shown
+once. Several causes have a line each, --cause N shows one. -o wide has the
+evidence, and all ways out with their commands and what takes them back.
 
 Verdicts: Stuck (nothing happens until somebody acts), Progressing (it ends by
 itself), Pending (the garbage collector has to act, and nothing keeps it from
@@ -88,6 +91,9 @@ const explainExample = `  # Why is the namespace still there
   # Follow it until it is gone
   NAME explain-stuck namespace/shop --watch
 
+  # All that is known, and all ways out
+  NAME explain-stuck namespace/shop -o wide
+
   # For a program
   NAME explain-stuck pod/web-0 -o json`
 
@@ -95,6 +101,7 @@ func newExplain(g *globals) *cobra.Command {
 	o := &explainOptions{globals: g}
 	cmd := &cobra.Command{
 		Use:               "explain-stuck [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
+		Aliases:           []string{"stuck", "why"},
 		Short:             "Explain why objects that are being deleted are still there",
 		Long:              explainLong,
 		Example:           g.example(explainExample),
@@ -105,7 +112,13 @@ func newExplain(g *globals) *cobra.Command {
 	o.addTargetFlags(flags)
 	o.output = newOutput(
 		stuckReport,
-		format[*look]{"", o.writeText},
+		format[*look]{"", func(w io.Writer, style render.Style, l *look) error {
+			return o.writeText(w, l, &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause})
+		}},
+		format[*look]{"wide", func(w io.Writer, style render.Style, l *look) error {
+			return o.writeText(w, l, &render.StuckText{Style: style, Now: l.report.Now, Cause: o.cause})
+		}},
+		format[*look]{"name", func(w io.Writer, _ render.Style, l *look) error { return render.StuckNames(w, l.report) }},
 		format[*look]{"dot", func(w io.Writer, _ render.Style, l *look) error { return draw.DOT(w, o.picture(l)) }},
 		format[*look]{"prometheus", func(w io.Writer, _ render.Style, l *look) error {
 			return render.StuckMetrics(w, l.graph, l.report, l.managerHeld)
@@ -115,6 +128,7 @@ func newExplain(g *globals) *cobra.Command {
 	o.output.addFlags(g, cmd)
 	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be taken off and objects be deleted")
 	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
+	flags.IntVar(&o.cause, "cause", 0, "Show only the cause with this number, and its ways out")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
 	return cmd
 }
@@ -127,6 +141,10 @@ func (o *explainOptions) validate() error {
 		return usageError{errors.New("a selector needs a type")}
 	}
 	switch name := o.output.name; {
+	case o.cause < 0:
+		return usageError{errors.New("--cause is a number from 1")}
+	case o.cause > 0 && name != "" && name != "wide":
+		return usageError{errors.New("--cause does not go together with -o " + name)}
 	case o.watch && len(o.from) > 0:
 		return usageError{errors.New("--watch does not go together with --from: nothing happens in a file")}
 	case o.watch && (name == "dot" || name == "html"):
@@ -216,6 +234,7 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	if o.given() {
 		found, failed = o.resolve(ctx, s)
 		o.failed, failed = unreadableObjects(failed)
+		found = append(found, o.readOtherwise(ctx, s)...)
 		if missing, others := missingObjects(failed); len(found)+len(o.failed) == 0 && (len(missing) == 0 || others != nil) && failed != nil {
 			return nil, failed
 		}
@@ -409,9 +428,13 @@ func (o *explainOptions) picture(l *look) *draw.Picture {
 	return p
 }
 
-func (o *explainOptions) writeText(w io.Writer, style render.Style, l *look) error {
+// answering writes a report for a person.
+type answering interface {
+	Write(w io.Writer, report *explain.Report) error
+}
+
+func (o *explainOptions) writeText(w io.Writer, l *look, text answering) error {
 	if len(l.report.Objects) > 0 {
-		text := &render.StuckText{Style: style, Now: l.report.Now}
 		return text.Write(w, l.report)
 	}
 	where := "in namespace " + l.session.namespace

@@ -3,8 +3,10 @@
 package cmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
@@ -38,6 +40,28 @@ func unreadableObjects(err error) ([]explain.Failed, error) {
 		return true
 	})
 	return failed, rest
+}
+
+// readOtherwise reads the objects that the server could not hand out in the other versions of their types,
+// and takes those that it can out of the failed: what holds them is found as of any other.
+func (o *explainOptions) readOtherwise(ctx context.Context, s *session) (found []graph.Object) {
+	o.failed = slices.DeleteFunc(o.failed, func(f explain.Failed) bool {
+		mappings, err := s.reader.Mapper().RESTMappings(f.Object.Resource.GroupVersionKind().GroupKind())
+		if err != nil {
+			return false
+		}
+		for _, mapping := range mappings {
+			readable := graph.ResourceOf(mapping)
+			object, err := s.reader.Get(ctx, readable, f.Object.Namespace, f.Object.Name)
+			if err == nil {
+				object.Resource = &readable // whoever reads or writes it has to do that in this version
+				found = append(found, object)
+				return true
+			}
+		}
+		return false
+	})
+	return found
 }
 
 // prober returns a client for dry runs, nil when none are to be sent.

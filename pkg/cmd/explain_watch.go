@@ -78,7 +78,7 @@ func ends(report *explain.Report) bool {
 // only if it says something else. It returns what the look says.
 func (o *explainOptions) show(l *look, before string) (string, error) {
 	says := gist(l.report)
-	terminal := o.output.name == "" && isTerminal(o.Out)
+	terminal := o.output.isText() && isTerminal(o.Out)
 	if says == before && !terminal {
 		return says, nil
 	}
@@ -86,7 +86,7 @@ func (o *explainOptions) show(l *look, before string) (string, error) {
 	switch {
 	case terminal:
 		fmt.Fprintf(o.Out, "%sat %s; shown again when something changes, Ctrl-C ends\n\n", clearScreen, at)
-	case o.output.name == "" && before != "":
+	case o.output.isText() && before != "":
 		fmt.Fprintf(o.Out, "\nat %s:\n", at)
 	case o.output.name == "yaml" && before != "":
 		fmt.Fprintln(o.Out, "---")

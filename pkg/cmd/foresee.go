@@ -9,9 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
@@ -19,7 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -37,10 +35,11 @@ var orders = []string{"default", orderSafe}
 // costs nothing, unless a safe order is asked for. What controllers do depends on the whole
 // cluster, so that is read, as far as it may be, unless it was.
 func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world preview.World) (*preview.Plan, *foresight.Sight, error) {
-	if !foresight.Needed(p) && d.order != orderSafe {
-		return p, nil, nil
-	}
 	s := j.session
+	some := evidence.Source{Cluster: s.reader, Graph: p.Graph, Events: s.reader.Events, Now: world.Now, Server: world.Server, Wait: wait}
+	if d.order != orderSafe && !foresight.Needed(p) && !foresight.TakesOperators(ctx, some, p) {
+		return p, nil, ctx.Err()
+	}
 	whole := j.whole
 	if whole == nil {
 		snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
@@ -49,9 +48,10 @@ func (d *deletion) foresee(ctx context.Context, j *job, p *preview.Plan, world p
 		}
 		whole = graph.New(snapshot)
 	}
+	all := some
+	all.Graph = whole
 	sight := foresight.Look(ctx, foresight.Input{
-		Plan: p, Server: world.Server, Safe: d.order == orderSafe, Workloads: j.workloads,
-		Source: evidence.Source{Cluster: s.reader, Graph: whole, Events: s.reader.Events, Now: world.Now, Server: world.Server, Wait: wait},
+		Plan: p, Server: world.Server, Safe: d.order == orderSafe, Workloads: j.workloads, Source: all,
 	})
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
@@ -106,31 +106,33 @@ func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
 	return nil
 }
 
-// acceptable asks the API server, before the first wave is deleted, whether it would
-// accept the deletes of the targets that come later: what goes first goes for their sake.
-// What cannot be asked is taken to be accepted, and so is what a webhook of the first wave
-// refuses because nothing answers it: it will be gone. It is asked by UID, since a target may have
-// changed since the preview; when it has gone, or another has its name, there is nothing to refuse.
-func (d *deletion) acceptable(ctx context.Context, j *job, p *preview.Plan) error {
-	if len(j.Waves) == 0 {
+// acceptable asks the API server, before a wave is deleted, whether it would accept the deletes of
+// the targets that come later: what goes first goes for their sake. The error is why not; a refusal is one whatever its
+// code, but for that of a webhook of the wave that nothing answers: it will be gone. Each is asked about by
+// UID, since it may have changed; when it has gone, or another has its name, there is nothing to refuse.
+func (d *deletion) acceptable(ctx context.Context, j *job, wave int) error {
+	if wave >= len(j.Waves)-1 {
 		return nil
 	}
 	server, err := j.session.dryRunner()
 	if err != nil {
 		return err
 	}
-	for _, step := range p.Report.Steps {
-		named := slices.ContainsFunc(j.Targets, func(id graph.Identity) bool { return id.UID == step.Object.UID })
-		if step.Action != gc.ActionDelete || !named {
-			continue
-		}
-		step.Options.Preconditions = metav1.NewUIDPreconditions(string(step.Object.UID))
-		err := server.Ask(ctx, step, j.snapshot)
-		replaced := apierrors.IsConflict(err) && len(answer.Named(err.Error())) == 0
-		if err != nil && !errors.As(err, new(cluster.NotAskedError)) && !apierrors.IsNotFound(err) && !replaced && !refusedBy(j.Waves[0].Silent, err) {
-			return hintedError{
-				fmt.Errorf("deleting %s: the API server would not accept that: %w", step.Object.Identity(), err),
-				"nothing was changed: what has to go before it is deleted only when it can go itself",
+	targets := sets.New(uids(j.Targets)...)
+	for _, later := range j.Waves[wave+1:] {
+		for _, id := range later.Objects {
+			n, known := j.graph.Node(id.UID)
+			if !known || n.Virtual() || n.BeingDeleted() || !targets.Has(id.UID) {
+				continue
+			}
+			err := server.AskDelete(ctx, id, j.Policy)
+			var notAsked cluster.NotAskedError
+			switch {
+			case err == nil, isGone(ctx, j.session, id) == nil, refusedBy(j.Waves[wave].Silent, err):
+			case errors.As(err, &notAsked):
+				return fmt.Errorf("it is not known whether the API server would accept the delete of %s, for whose sake others go first: %w", id, err)
+			default:
+				return fmt.Errorf("deleting %s: the API server would not accept that: %w", id, err)
 			}
 		}
 	}

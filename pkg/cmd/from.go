@@ -201,7 +201,7 @@ func inMemory(in io.Reader, name string) (io.ReaderAt, int64, error) {
 
 // connectFile is connect for a file.
 func (g *globals) connectFile(ctx context.Context, files *offline.Server, pageSize int64) (*session, error) {
-	config, stats := cluster.ReadOnly(&rest.Config{Host: "http://snapshot.invalid", Transport: files})
+	config := g.stats.ReadOnly(&rest.Config{Host: "http://snapshot.invalid", Transport: files})
 	namespace, enforced := "", false
 	if value := g.config.Namespace; value != nil {
 		namespace, enforced = *value, *value != ""
@@ -210,7 +210,7 @@ func (g *globals) connectFile(ctx context.Context, files *offline.Server, pageSi
 		pageSize = cluster.DefaultPageSize
 	}
 	namespace = cmp.Or(namespace, files.Header().ContextNamespace, metav1.NamespaceDefault)
-	reader, err := cluster.NewReader(ctx, config, stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
+	reader, err := cluster.NewReader(ctx, config, g.stats, cluster.Options{PageSize: pageSize, Namespace: namespace})
 	if err != nil {
 		return nil, fmt.Errorf("reading what --from names: %w", err)
 	}

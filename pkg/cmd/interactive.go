@@ -19,6 +19,6 @@ func (d *deletion) validateInteractive() error {
 // mayAsk reports whether there is somebody to ask: a terminal, or with --interactive
 // whoever writes to standard input, as kubectl has it. What belongs to the system is
 // agreed to on a terminal alone.
-func (d *deletion) mayAsk(guarded string) bool {
-	return isTerminal(d.In) || d.interactive && guarded == ""
+func (d *deletion) mayAsk(q question) bool {
+	return isTerminal(d.In) || d.interactive && !q.system
 }

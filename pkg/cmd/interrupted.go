@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -19,7 +20,7 @@ import (
 // program: where a garbage collector works it goes on. managed says that one is
 // known to; again is how to go on.
 func interrupted(report *gc.Report, managed bool, again string) string {
-	changed := slices.ContainsFunc(report.Steps, func(s gc.Step) bool { return s.Err == nil || answer.Missing(s.Err) })
+	changed := slices.ContainsFunc(report.Steps, func(s gc.Step) bool { return s.Err == nil || s.Unanswered || answer.Missing(s.Err) })
 	switch {
 	case !changed:
 		return "Interrupted: nothing was changed."
@@ -31,12 +32,12 @@ func interrupted(report *gc.Report, managed bool, again string) string {
 	return "Interrupted. A garbage collector that works in the cluster goes on with what depends on what was deleted; none was seen. " + again
 }
 
-// again says how to go on with what a run has left. What has lost all of its owners in the
-// run the same command need not find: nothing leads to it from what is named or matches,
-// when that is gone. A collection names nothing, and finds all of it.
+// again says how to go on with what a run has left. What the same command need not find
+// again is shown by collect: nothing leads to it from what is named or matches. A collection
+// names nothing, and finds all of it.
 func (d *deletion) again(j *job, report *gc.Report) string {
-	lost := lostOwners(j, report)
-	if len(lost) == 0 || len(j.Targets) == 0 {
+	lost := outOfReach(j, report)
+	if len(lost) == 0 {
 		if j.demanding && len(j.Targets) > 1 {
 			return "The same command again goes on, with --ignore-not-found when something that it names has gone by then."
 		}
@@ -46,21 +47,35 @@ func (d *deletion) again(j *job, report *gc.Report) string {
 	if slices.ContainsFunc(lost, func(o gc.Outcome) bool { return o.Object.Namespace != namespace }) {
 		namespace = ""
 	}
+	if len(lost) == len(report.Remaining()) {
+		return fmt.Sprintf("What is left (%d) has lost its owners: '%s --dry-run=client' shows how it is deleted.", len(lost), d.collectIn(namespace))
+	}
 	return fmt.Sprintf("The same command again goes on with what it finds then; what has lost its owners already (%d) is shown by '%s --dry-run=client'.",
 		len(lost), d.collectIn(namespace))
 }
 
-// lostOwners returns the outcomes of the objects that should have gone with their owners,
-// when these are gone and nobody has begun to delete the objects.
-func lostOwners(j *job, report *gc.Report) []gc.Outcome {
-	gone := map[types.UID]bool{}
+// outOfReach returns the outcomes of the objects that should have gone with their owners, or
+// lost them, when these are gone: of those that are being deleted by now, the ones whose own
+// dependents have to be dealt with first.
+func outOfReach(j *job, report *gc.Report) []gc.Outcome {
+	if len(j.Targets) == 0 {
+		return nil
+	}
+	gone, named := map[types.UID]bool{}, map[types.UID]bool{}
 	for i := range report.Outcomes {
 		gone[report.Outcomes[i].Object.UID] = report.Outcomes[i].Result == gc.Deleted
 	}
-	kept := func(r graph.Reference) bool { return r.State != graph.Dangling && !gone[r.Owner.UID()] }
+	for _, id := range j.Targets {
+		named[id.UID] = true
+	}
+	keeps := func(ref metav1.OwnerReference) bool {
+		n, known := j.graph.Node(ref.UID)
+		return !gone[ref.UID] && !(known && n.Virtual())
+	}
 	return slices.DeleteFunc(report.Remaining(), func(o gc.Outcome) bool {
-		n, ok := j.graph.Node(o.Object.UID)
-		return !ok || o.Object.BeingDeleted() || !n.HasOwners() || slices.ContainsFunc(n.Owners(), kept)
+		refs := o.Object.OwnerReferences
+		return named[o.Object.UID] || len(refs) == 0 || slices.ContainsFunc(refs, keeps) ||
+			o.Object.BeingDeleted() && !slices.ContainsFunc(o.Object.Finalizers, graph.IsCollectorFinalizer)
 	})
 }
 

@@ -72,6 +72,9 @@ func (o *output[A]) own() *format[A] {
 	return &o.formats[i]
 }
 
+// isText reports whether the answer is for a person.
+func (o *output[A]) isText() bool { return o.name == "" || o.name == "wide" }
+
 // validate returns an error unless -o names a format and --color makes sense.
 func (o *output[A]) validate(g *globals) error {
 	if _, err := g.style(g.Out); err != nil || o.own() != nil {

@@ -43,7 +43,7 @@ func newProgress(d *deletion) *progress {
 	case isTerminal(d.ErrOut):
 		p.line = d.ErrOut
 		p.ticks.Go(p.tick)
-	case d.output.name == "":
+	case d.output.isText():
 		p.out = d.Out
 	}
 	return p

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
@@ -156,6 +157,8 @@ type globals struct {
 	// from names files to read instead of a cluster, files what they hold.
 	from  []string
 	files *offline.Server
+	// stats counts the requests of the command, which may read everything more than once.
+	stats *cluster.Stats
 }
 
 // example returns the examples of a command, in whose text NAME stands where
@@ -196,7 +199,7 @@ func Command(program string) *cobra.Command {
 func newRoot(argv []string, streams genericiooptions.IOStreams) *cobra.Command {
 	program := programName(argv[0])
 	name := displayName(program)
-	g := &globals{IOStreams: streams, name: name, argv: argv[1:], config: genericclioptions.NewConfigFlags(true)}
+	g := &globals{IOStreams: streams, name: name, argv: argv[1:], config: genericclioptions.NewConfigFlags(true), stats: cluster.NewStats()}
 	root := &cobra.Command{
 		Use:   program,
 		Short: "Show, preview and drive garbage collection",

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +23,10 @@ import (
 // snapshotOptions are what the command line of snapshot says.
 type snapshotOptions struct {
 	*globals
-	output string
-	redact bool
+	output    string
+	overwrite bool
+	redact    bool
+	redactKey string
 }
 
 const snapshotLong = `Write one file with everything that the other commands need to know of the
@@ -33,8 +37,16 @@ The file has the metadata of all objects, and of some types what explanations
 use beside it: the states of nodes, pods, volumes and workloads, rights,
 webhooks, leases, events. It never has the data of Secrets and ConfigMaps, nor the
 values of environment variables, nor the arguments of containers, nor annotations
-that say nothing of deletion. --redact replaces names, too. Its first line says
-what it has; zcat FILE | head -1 shows it.
+that say nothing of deletion. Its first line says what it has; zcat FILE | head -1
+shows it.
+
+--redact replaces names, in messages as well, word by word and each word
+everywhere by the same other one. Types, numbers, words of finalizers that are
+publicly known and those in which failures are told stay: the answers are the
+same but for the names. --redact-key FILE keeps which word stands for which, for
+you alone.
+
+A file that exists is replaced with --overwrite only.
 
 With -n only objects of that namespace are read, and those without a namespace.
 Nothing is changed.
@@ -51,8 +63,8 @@ const snapshotExample = `  # The whole cluster, as far as you may read it; then 
   # One namespace
   NAME snapshot -n default -o default.snapshot
 
-  # For somebody outside: with other names
-  NAME snapshot --redact -o report.snapshot
+  # For somebody outside: with other names; the key stays with you
+  NAME snapshot --redact --redact-key report.key -o report.snapshot
 
   # Without a file
   NAME snapshot -o - | NAME tree -A --from -`
@@ -70,7 +82,9 @@ func newSnapshot(g *globals) *cobra.Command {
 		Annotations:       map[string]string{needsCluster: "snapshot writes one"},
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "The file to write; - is standard output")
-	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, each everywhere by the same other one, and leave messages out")
+	cmd.Flags().BoolVar(&o.overwrite, "overwrite", false, "Replace files that exist")
+	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, in messages as well, each word everywhere by the same other one")
+	cmd.Flags().StringVar(&o.redactKey, "redact-key", "", "With --redact: the file to write which word stands for which to, readable by you alone")
 	return cmd
 }
 
@@ -80,6 +94,10 @@ func (o *snapshotOptions) validate() error {
 		return usageError{errors.New("-o must name the file to write")}
 	case o.output == "-" && isTerminal(o.Out):
 		return usageError{errors.New("a snapshot is compressed; -o must name a file when standard output is a terminal")}
+	case o.redactKey != "" && !o.redact:
+		return usageError{errors.New("--redact-key goes together with --redact")}
+	case o.redactKey == "-" || o.redactKey != "" && filepath.Clean(o.redactKey) == filepath.Clean(o.output):
+		return usageError{errors.New("--redact-key must name a file of its own")}
 	}
 	return nil
 }
@@ -94,19 +112,43 @@ func (o *snapshotOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := createFile(o.output, o.Out)
+	out, err := createFile(o.output, o.Out, o.overwrite)
 	if err != nil {
 		return err
 	}
 	defer out.discard()
+	key, err := o.createKey()
+	if err != nil {
+		return err
+	}
+	defer key.discard()
 	w, err := o.write(ctx, s, recording, out)
 	if err != nil {
 		return err
 	}
-	if err := out.keep(); err != nil {
+	if err := errors.Join(writeKey(key, w), key.keep(), out.keep()); err != nil {
 		return err
 	}
 	return o.conclude(s, w, out)
+}
+
+// createKey returns the file of --redact-key, which goes nowhere without it.
+func (o *snapshotOptions) createKey() (*newFile, error) {
+	if o.redactKey == "" {
+		return &newFile{Writer: io.Discard}, nil
+	}
+	return createFile(o.redactKey, nil, o.overwrite)
+}
+
+// writeKey writes which word stands for which, a pair a line.
+func writeKey(key io.Writer, w *offline.Writer) error {
+	originals := w.Originals()
+	for _, word := range slices.Sorted(maps.Keys(originals)) {
+		if _, err := fmt.Fprintln(key, word, originals[word]); err != nil {
+			return fmt.Errorf("writing the key: %w", err)
+		}
+	}
+	return nil
 }
 
 // write writes the snapshot. The writer tells what that came to.
@@ -126,6 +168,9 @@ func (o *snapshotOptions) write(ctx context.Context, s *session, recording *clus
 	w, err := offline.NewWriter(out, header)
 	if err != nil {
 		return nil, err
+	}
+	if o.redactKey != "" {
+		w.KeepOriginals()
 	}
 	for _, answer := range recording.Answers() {
 		if err := w.Answer(answer); err != nil {
@@ -155,10 +200,22 @@ func (o *snapshotOptions) conclude(s *session, w *offline.Writer, out *newFile) 
 	if o.verbosity >= 2 {
 		fmt.Fprintln(o.ErrOut, s.reader.Stats())
 	}
+	fmt.Fprintln(o.ErrOut, o.shown())
 	if o.strict && len(failed) > 0 {
 		return errIncomplete
 	}
 	return nil
+}
+
+// shown says whether names are in the file.
+func (o *snapshotOptions) shown() string {
+	switch {
+	case o.redactKey != "":
+		return "redacted; " + o.redactKey + " says which word stands for which: keep it to yourself"
+	case o.redact:
+		return "redacted"
+	}
+	return "NOT redacted: it has names, labels and messages; --redact replaces them"
 }
 
 // newFile is a file that is there under its name only when it is complete.
@@ -167,14 +224,20 @@ type newFile struct {
 	path    string
 	file    *os.File // nil for standard output, and when it was kept
 	written int64
+	// overwrite: another file may have the name.
+	overwrite bool
 }
 
-// createFile returns a file, or standard output for -.
-func createFile(path string, stdout io.Writer) (*newFile, error) {
+// createFile returns a file, or standard output for -. It is readable by its owner alone.
+func createFile(path string, stdout io.Writer, overwrite bool) (*newFile, error) {
 	if path == "-" {
 		return &newFile{Writer: stdout}, nil
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() && !overwrite {
+		return nil, existsError(path)
+	}
+	if err == nil && !info.Mode().IsRegular() {
 		if info.IsDir() {
 			return nil, fmt.Errorf("writing the snapshot: %s is a directory", path)
 		}
@@ -188,7 +251,11 @@ func createFile(path string, stdout io.Writer) (*newFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the snapshot %s: %w", path, reason(err))
 	}
-	return &newFile{Writer: file, path: path, file: file}, nil
+	return &newFile{Writer: file, path: path, file: file, overwrite: overwrite}, nil
+}
+
+func existsError(path string) error {
+	return hintedError{fmt.Errorf("%s exists", path), "--overwrite replaces it"}
 }
 
 // reason is an error of a file without its name, which is one for the time being.
@@ -211,6 +278,9 @@ func (f *newFile) Write(p []byte) (int, error) {
 func (f *newFile) keep() error {
 	if f.file == nil {
 		return nil
+	}
+	if _, err := os.Stat(f.path); err == nil && !f.overwrite { // since it was begun
+		return existsError(f.path)
 	}
 	err := errors.Join(f.file.Close(), os.Rename(f.file.Name(), f.path))
 	if err != nil {

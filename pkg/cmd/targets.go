@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -234,7 +234,7 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, 
 	o, err := s.reader.Get(ctx, *kind, info.Namespace, info.Name)
 	if err != nil {
 		err = fmt.Errorf("reading %s/%s: %w", kind.Resource, info.Name, err)
-		if apierrors.IsNotFound(err) {
+		if answer.NoSuchObject(err, kind.GroupResource(), info.Name) {
 			err = missingError{err, kind, info.Namespace, info.Name, stated}
 		} else {
 			err = unreadError{err, identified(kind, info.Namespace, info.Name)}
@@ -287,7 +287,7 @@ var namespaces = graph.Resource{GroupVersionResource: schema.GroupVersionResourc
 // missingNamespace returns an error when the namespace at hand does not exist.
 // That it could not be read is none: the lists of its objects were.
 func missingNamespace(ctx context.Context, s *session) error {
-	if _, err := s.reader.Get(ctx, namespaces, "", s.namespace); !apierrors.IsNotFound(err) {
+	if _, err := s.reader.Get(ctx, namespaces, "", s.namespace); !answer.NoSuchObject(err, namespaces.GroupResource(), s.namespace) {
 		return nil
 	}
 	return hintedError{

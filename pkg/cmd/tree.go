@@ -164,7 +164,7 @@ func (o *treeOptions) validateColumns() (err error) {
 	if o.output.name, o.columns, err = columnsOf(o.output.name); err != nil {
 		return err
 	}
-	isText := o.output.name == "" || o.output.name == "wide"
+	isText := o.output.isText()
 	isFlat := o.output.name == "name" || len(o.columns) > 0
 	switch {
 	case o.sortBy != "" && !isFlat:

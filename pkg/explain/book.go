@@ -101,15 +101,27 @@ func (b *book) finish(c *Cause) {
 	if more := b.members[c] - evidence.MaxShown; more > 0 {
 		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf("and %d more with the same", more)})
 	}
+	seen := map[Evidence]bool{}
+	once := func(facts []Evidence) []Evidence {
+		return slices.DeleteFunc(facts, func(e Evidence) bool {
+			again := seen[e]
+			seen[e] = true
+			return again
+		})
+	}
+	c.Evidence = once(c.Evidence)
+	if c.Controller != nil {
+		c.Controller.Evidence = once(c.Controller.Evidence)
+	}
 }
 
 // compareCauses puts the gravest first, then those that hold up most. Whether
-// the garbage collector works at all comes before the rest, and what refuses
-// every change before what waits for one.
+// the garbage collector works at all, and whether anything can be changed, comes before
+// the rest, and what refuses every change before what waits for one.
 func compareCauses(a, b *Cause) int {
 	first := func(c *Cause) int {
 		switch {
-		case c.Kind == gcAbsent:
+		case c.Kind == gcAbsent, c.Kind == nsForcedLeftovers:
 			return 0
 		case c.Class == Refusal:
 			return 1

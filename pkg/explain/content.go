@@ -99,7 +99,7 @@ func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
 		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", "not set"), w.health().evidence}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name)),
-			Effect: "asks about it alone",
+			Effect: "ask about it alone",
 		}}
 	})}
 }
@@ -195,7 +195,7 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
-			Effect: "shows what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
+			Effect: "see what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
 		}}
 	})
 }

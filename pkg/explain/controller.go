@@ -8,12 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -38,6 +40,8 @@ type ruling struct {
 	byHand bool
 	// about is an object that the cause is about besides.
 	about string
+	// kinds: the cause is one for all kinds of objects.
+	kinds bool
 	// next is what has to go first and is being deleted; there is no cause then.
 	next *graph.Node
 }
@@ -64,7 +68,7 @@ func (w *walker) judge(n graph.Node, a *controllers.Answer) ruling {
 
 // actor describes the controller for the report.
 func (w *walker) actor(s *controllers.Search, c *controllers.Candidate, liveness string) *Controller {
-	actor := &Controller{Name: "the " + s.Whose(), Liveness: liveness}
+	actor := &Controller{Name: s.Whose(), Liveness: liveness}
 	if c != nil {
 		actor.Name = c.ID().String()
 		if len(s.Known) > 0 {
@@ -112,7 +116,7 @@ func entryEvidence(m finalizers.Match) []Evidence {
 // judgeWorking is an object whose controller works; nil stands for one that
 // holds a lease from outside the cluster.
 func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controllers.Candidate) ruling {
-	name := "the " + s.Whose()
+	name := s.Whose()
 	r := ruling{controller: w.actor(s, c, controllers.Alive)}
 	if c != nil {
 		name = c.ID().String()
@@ -127,34 +131,37 @@ func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controller
 		r.own = []Evidence{evidence.Field(n, "", err.Error())}
 		return r
 	}
-	p := w.finder.ProgressOf(n, full)
+	p := w.finder.ProgressOf(n, full, workloadOf(c))
 	if p.Failure != nil {
 		return w.judgeFailing(n, r, &p, name)
 	}
-	idle := w.evidence.Now.Sub(evidence.Latest(evidence.Requested(n.Object()), p.Moved))
 	r.id, r.verdict = finWorking, Progressing
 	r.summary = fmt.Sprintf("%s works and has still to remove the finalizer %s", name, s.Finalizer)
-	if !p.Moved.IsZero() {
-		r.own = []Evidence{p.Evidence}
-	}
-	if idle > controllers.Quiet {
+	w.told(&r, &p)
+	w.lacks(n, full, &r, "")
+	if idle := w.evidence.Now.Sub(evidence.Latest(evidence.Latest(evidence.Requested(n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
 		r.verdict = Unknown
 		r.summary += fmt.Sprintf("; it has shown no progress for %s", roughly(idle))
-		if p.Says != nil {
-			r.summary += "; it says: " + p.Says.Message
-			r.own = append(r.own, p.Says.Evidence)
+		ago := w.evidence.Now.Sub(p.Written)
+		writes := !p.Written.IsZero() && ago <= controllers.Quiet
+		if writes {
+			r.about += "writes"
+			r.summary += fmt.Sprintf(", though the object was written to %s ago", duration.HumanDuration(ago))
 		}
 		switch {
 		case p.Pause != nil:
 			r.summary += "; " + p.Pause.String() + ", which may keep it from that"
 			r.own = append(r.own, p.Pause.Fact())
 			r.remedies = append(r.remedies, w.resume(p.Pause))
-		case p.Says == nil && c != nil && !c.IsPod():
+		case p.Says == nil && r.about == "" && c != nil && !c.IsPod() && !writes:
 			r.remedies = append(r.remedies, w.restart(c.Workload))
 		}
 	}
-	r.key = string(r.verdict) + " " + name + " " + s.Finalizer
-	if r.verdict == Unknown && p.Says != nil {
+	if p.Says != nil {
+		r.summary += "; it says: " + p.Says.Message
+	}
+	r.key = strings.Join([]string{string(r.verdict), name, s.Finalizer, r.about}, " ")
+	if p.Says != nil {
 		r.key += " " + p.Says.Gist(n.Object().Name)
 	}
 	if r.verdict == Unknown && p.Pause != nil {
@@ -163,21 +170,75 @@ func (w *walker) judgeWorking(n graph.Node, s *controllers.Search, c *controller
 	return r
 }
 
-// roughly says a duration without its seconds.
-func roughly(d time.Duration) string {
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+// told adds what an object shows of the work on its deletion to the evidence. What its
+// controller says, and does not pass by itself, leaves open whether that ends.
+func (w *walker) told(r *ruling, p *controllers.Progress) {
+	if !p.Written.IsZero() {
+		r.own = append(r.own, p.Evidence)
+	}
+	if p.Says != nil {
+		r.own = append(r.own, p.Says.Evidence)
+		if p.Says.Lasting {
+			r.verdict = Unknown
+		}
+	}
+	for _, fact := range p.Words {
+		known := func(e Evidence) bool { return e.Source == fact.Source && e.Path == fact.Path && e.Path != "message" }
+		if len(r.own) <= evidence.MaxShown && !slices.ContainsFunc(r.own, known) {
+			r.own = append(r.own, fact)
+		}
+	}
 }
 
-// judgeFailing is an object at which a working controller fails.
-// That counts as stuck when nothing else has moved for long.
+// lacks adds an object that a controller needs and that does not exist: what its message names,
+// or else what the object's spec refers to. Making it again comes first, where that is possible. It
+// reports whether there is one.
+func (w *walker) lacks(n graph.Node, full *unstructured.Unstructured, r *ruling, message string) bool {
+	var lack *controllers.Lack
+	if full == nil {
+		lack = w.finder.MissingIn(n, message)
+	} else if lacks := w.finder.Lacks(n, full); len(lacks) > 0 {
+		lack = &lacks[0]
+	}
+	if lack == nil {
+		return false
+	}
+	id := lack.Object
+	r.own, r.about = append(r.own, lack.Evidence), id.String()
+	if full != nil {
+		r.summary += fmt.Sprintf("; %s names %s, which does not exist", lack.Evidence.Path, id)
+	}
+	way := Remedy{Risk: Safe, Effect: fmt.Sprintf("make %s again, if it is what the controller needs; the controller tries again by itself", id)}
+	if id.Namespace != "" && w.evidence.Ending(id.Namespace) {
+		way.Effect = fmt.Sprintf("%s does not exist, and cannot be made again in a namespace that is being deleted: let the object name another, if it may still be changed; the controller tries again by itself", id)
+	}
+	r.remedies = append([]Remedy{way}, r.remedies...)
+	return true
+}
+
+// workloadOf returns the workload of a candidate, nil for none.
+func workloadOf(c *controllers.Candidate) *controllers.Workload {
+	if c == nil {
+		return nil
+	}
+	return c.Workload
+}
+
+// roughly says a duration without its seconds.
+func roughly(d time.Duration) string {
+	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
+}
+
+// judgeFailing is an object at which a working controller fails. That counts as stuck when
+// nothing else has moved for long; until then it is not known whether it passes.
 func (w *walker) judgeFailing(n graph.Node, r ruling, p *controllers.Progress, name string) ruling {
 	f := p.Failure
 	r.own = []Evidence{f.Evidence}
-	r.verdict = Progressing
+	r.verdict = Unknown
 	unsure := ""
 	if stood := w.evidence.Now.Sub(evidence.Latest(f.Since, p.Worked)); stood > f.Patience() {
 		r.verdict = Stuck
-		if ago := w.evidence.Now.Sub(p.Moved); !f.Dated && f.Kind != controllers.Paused && ago <= controllers.Quiet {
+		if ago := w.evidence.Now.Sub(p.Changed()); !f.Dated && f.Kind != controllers.Paused && ago <= controllers.Quiet {
 			r.verdict = Unknown
 			unsure = fmt.Sprintf("; it does not say since when, and something has changed %s ago", duration.HumanDuration(ago))
 			r.own = append(r.own, p.Evidence)
@@ -204,7 +265,9 @@ func (w *walker) judgeFailing(n graph.Node, r ruling, p *controllers.Progress, n
 		if w.waitsFor(n, &r, f, name) {
 			break
 		}
-		first(Remedy{Risk: Safe, Effect: "repair what the message names; the controller tries again by itself"})
+		if !w.lacks(n, nil, &r, f.Message) {
+			first(Remedy{Risk: Safe, Effect: "repair what the message names; the controller tries again by itself"})
+		}
 	}
 	r.key = strings.Join([]string{string(r.verdict), name, r.about, f.Gist(n.Object().Name)}, " ")
 	return r
@@ -212,13 +275,13 @@ func (w *walker) judgeFailing(n graph.Node, r ruling, p *controllers.Progress, n
 
 // resume ends a pause.
 func (w *walker) resume(p *controllers.Pause) Remedy {
-	change := shell.Replace("/"+strings.ReplaceAll(p.Field, ".", "/"), false)
+	change := remedy.Replace("/"+strings.ReplaceAll(p.Field, ".", "/"), false)
 	if key := p.Annotation; key != "" {
-		change = shell.Remove("/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+		change = remedy.Remove("/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
 	}
 	return Remedy{
-		Risk: Disruptive, Action: w.patchOf(p.Object, change),
-		Effect: "ends the pause, if whoever ordered it agrees: the controller goes on with all that it was kept from, this deletion among it",
+		Risk: Disruptive, Action: w.patch(p.Object, change),
+		Effect: "end the pause, if whoever ordered it agrees: the controller goes on with all that it was kept from, this deletion among it",
 	}
 }
 
@@ -245,7 +308,7 @@ func (w *walker) waitsFor(n graph.Node, r *ruling, f *controllers.Failure, name 
 	}
 	r.remedies = append([]Remedy{{
 		Risk: Safe, Action: shows("%s delete %s --dry-run", shell.In(w.Plugin, id.Namespace), shell.Target(id)),
-		Effect: "shows what would go with " + id.String() + ": delete it, if nothing needs it any more, and the controller goes on",
+		Effect: "see what would go with " + id.String() + ": delete it, if nothing needs it any more, and the controller goes on",
 	}}, r.remedies...)
 	return true
 }
@@ -284,12 +347,12 @@ func (w *walker) judgeDenied(n graph.Node, s *controllers.Search, c *controllers
 		r.shared = append(r.shared, role.Evidence)
 		r.remedies = append(r.remedies, Remedy{
 			Risk: Safe, Action: shows("%s get clusterroles -l %s", w.Kubectl, shell.Quote(role.Selector)),
-			Effect: "shows the roles that " + role.Name + " is put together from: apply the one again, with this label, that allows update or patch",
+			Effect: "see the roles that " + role.Name + " is put together from: apply the one again, with this label, that allows update or patch",
 		})
 	}
 	if id.Namespace != "" && w.evidence.Ending(id.Namespace) {
-		r.key += " ending"
-		r.remedies = append(r.remedies, w.grantEverywhere(n, c))
+		r.key += " ending" // no RoleBinding can be made there
+		r.remedies = append([]Remedy{w.grantEverywhere(n, c)}, r.remedies...)
 	}
 	r.remedies = append(r.remedies, w.readLogs(c.Workload, id.Name))
 	return r
@@ -299,17 +362,17 @@ func (w *walker) judgeDenied(n graph.Node, s *controllers.Search, c *controllers
 // ClusterRoleBinding, since a RoleBinding cannot be made in a namespace that is being
 // deleted.
 func (w *walker) grantEverywhere(n graph.Node, c *controllers.Candidate) Remedy {
-	remedy := Remedy{Risk: Disruptive, Effect: "a RoleBinding that went with its namespace cannot be made again there: "}
+	way := Remedy{Risk: Disruptive, Effect: "a RoleBinding that went with its namespace cannot be made again there: "}
 	role := w.finder.RoleFor(n)
 	if role == "" {
-		remedy.Effect += "bind the rights to update or patch " + n.Resource().GroupResource().String() + " to " + c.Account().User() + " by a ClusterRole and a ClusterRoleBinding, and take that away when the object is gone"
-		return remedy
+		way.Effect += "bind the rights to update or patch " + n.Resource().GroupResource().String() + " to " + c.Account().User() + " by a ClusterRole and a ClusterRoleBinding, and take that away when the object is gone"
+		return way
 	}
 	name := "kubectl-gc-" + c.Account().Name
-	remedy.Action = shows("%s create clusterrolebinding %s --clusterrole=%s --serviceaccount=%s", w.Kubectl, shell.Quote(name), shell.Quote(role), shell.Quote(c.Account().Namespace+":"+c.Account().Name))
-	remedy.Effect += "binds ClusterRole/" + role + ", which allows the change, everywhere; delete the ClusterRoleBinding " + name + " when the object is gone"
-	remedy.Leaks = "until then the controller has the rights of that role in all namespaces"
-	return remedy
+	way.Action = w.does(remedy.GrantOf(evidence.Identity(evidence.ClusterRoleBindings, "", name), remedy.Grant{ClusterRole: role, Namespace: c.Account().Namespace, ServiceAccount: c.Account().Name}))
+	way.Effect += "bind ClusterRole/" + role + ", which allows the change, everywhere; delete the ClusterRoleBinding " + name + " when the object is gone"
+	way.Leaks = "until then the controller has the rights of that role in all namespaces"
+	return way
 }
 
 // askRights asks the API server whether the controller may remove the finalizer.
@@ -319,7 +382,7 @@ func (w *walker) askRights(n graph.Node, c *controllers.Candidate) Remedy {
 	if id.Namespace != "" {
 		command += " -n " + shell.Quote(id.Namespace)
 	}
-	return Remedy{Risk: Safe, Action: shows("%s", command), Effect: "asks the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"}
+	return Remedy{Risk: Safe, Action: shows("%s", command), Effect: "ask the API server for the same; then apply the RBAC objects of the product's chart or manifest again, and the controller goes on"}
 }
 
 // judgeDead is a finalizer whose controller does not run. When it could not
@@ -388,8 +451,8 @@ func (w *walker) judgeInNamespace(n graph.Node, s *controllers.Search, c *contro
 		where.Value = "does not exist any more"
 		r.summary = fmt.Sprintf("the controller ran in the namespace %s, which does not exist any more", namespace)
 		r.remedies = []Remedy{{
-			Risk: Safe, Action: w.changes(Create, evidence.Identity(namespaces, "", namespace), "%s create namespace %s", w.Kubectl, shell.Quote(namespace)),
-			Effect: fmt.Sprintf("makes the namespace again: then install the %s in it, which cleans up and removes its finalizers", s.Whose()),
+			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", namespace)),
+			Effect: fmt.Sprintf("make the namespace again: then install %s in it, which cleans up and removes its finalizers", s.Whose()),
 		}}
 	}
 	r.shared = append(r.shared, where, s.Looked)
@@ -409,16 +472,25 @@ func (w *walker) judgeAbsent(n graph.Node, a *controllers.Answer) ruling {
 		r.controller.Name = "whoever set it: " + strings.Join(s.Setters, ", ")
 		r.remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
-			Effect: "shows when and with what it was set: ask who set it what it guards",
+			Effect: "see when and with what it was set: ask who set it what it guards",
 		}}
 		return r
 	}
 	r.id = finAbsent
-	r.summary = fmt.Sprintf("nothing in the cluster serves the finalizer %s", s.Finalizer)
+	if operator := s.Operator(); operator != "" { // one that is gone leaves all its kinds behind
+		r.key, r.kinds = operator, true
+	}
+	r.summary = fmt.Sprintf("no controller in the cluster removes the finalizer %s", s.Finalizer)
 	if name := w.finder.Missing(s); name != "" {
 		r.summary += fmt.Sprintf("; %q set it, and no workload is called so", name)
 	}
-	r.remedies = []Remedy{{Risk: Safe, Effect: "install the " + s.Whose() + " again" + usually(s.Known) + ": it cleans up and removes the finalizer"}}
+	r.remedies = []Remedy{{Risk: Safe, Effect: "install " + s.Whose() + " again" + w.usually(s.Known) + ": it cleans up and removes the finalizer"}}
+	if len(s.Known) == 0 && finalizers.Domain(s.Finalizer) == "" { // it need not be a program's
+		r.remedies[0] = Remedy{
+			Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
+			Effect: "see when and with what it was set: ask who set it what it guards; if that was a controller, install it again, and it cleans up",
+		}
+	}
 	return r
 }
 
@@ -438,7 +510,7 @@ func (w *walker) judgeUnclear(n graph.Node, a *controllers.Answer) ruling {
 		return r
 	}
 	// All of them work, so whichever it is, it is the one that fails.
-	if p := w.finder.ProgressOf(n, full); p.Failure != nil {
+	if p := w.finder.ProgressOf(n, full, nil); p.Failure != nil {
 		var names []string
 		for _, k := range tied[:min(len(tied), evidence.MaxShown)] {
 			names = append(names, k.ID().String())
@@ -460,11 +532,11 @@ func (w *walker) judgeOutOfSight(n graph.Node, s *controllers.Search, r ruling, 
 	r.remedies = []Remedy{
 		{
 			Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
-			Effect: "tells which: a controller that works has written to the object, or its status, since the deletion began; " +
+			Effect: "see which: a controller that works has written to the object, or its status, since the deletion began; " +
 				"metadata.managedFields has who wrote what and when",
 		},
 		{Risk: Safe, Effect: "if one does, look for its words where it runs (" + elsewhere + "): nothing here shows why it has not removed the finalizer"},
-		{Risk: Safe, Effect: "if none does, install the " + s.Whose() + usually(s.Known) + ": it cleans up and removes the finalizer"},
+		{Risk: Safe, Effect: "if none does, install " + s.Whose() + w.usually(s.Known) + ": it cleans up and removes the finalizer"},
 	}
 	return r
 }
@@ -477,10 +549,10 @@ func (w *walker) tryCandidate(n graph.Node, k *controllers.Contender) []Remedy {
 	}
 	switch {
 	case k.State.Trouble == controllers.NotLeading:
-		remedies = []Remedy{lease("shows who leads in the place of " + k.ID().String() + ": look there why the finalizer is not removed, or end what should not run there")}
+		remedies = []Remedy{lease("see who leads in the place of " + k.ID().String() + ": look there why the finalizer is not removed, or end what should not run there")}
 	case k.State.Trouble == controllers.Leaderless:
 		remedies = []Remedy{
-			lease("shows who led last. It is left over if leader election was switched off; otherwise the log of " + k.ID().String() + " says why it does not lead"),
+			lease("see who led last. It is left over if leader election was switched off; otherwise the log of " + k.ID().String() + " says why it does not lead"),
 			w.readLogs(k.Workload, ""),
 		}
 	case k.State.Liveness == controllers.Dead, k.State.Trouble == controllers.Leaving, k.State.Trouble == controllers.NewAccount:
@@ -488,6 +560,8 @@ func (w *walker) tryCandidate(n graph.Node, k *controllers.Contender) []Remedy {
 			r.Effect = "if " + k.ID().String() + " is the controller: " + r.Effect
 			remedies = append(remedies, r)
 		}
+	case k.State.Unstarted && k.State.Liveness == controllers.Unsure:
+		remedies = []Remedy{w.describe(k.Workload, k.State.Pod)}
 	default:
 		remedies = []Remedy{w.readLogs(k.Workload, n.Object().Name)}
 	}
@@ -511,12 +585,18 @@ func (w *walker) unsure(n graph.Node, a *controllers.Answer) ruling {
 			r.remedies = append(r.remedies, w.tryCandidate(n, k)...)
 		}
 	}
+	r.controller.Evidence = append(r.controller.Evidence, w.finder.Possible(n, a)...)
+	if s.Vacant() {
+		r.remedies = append([]Remedy{{
+			Risk: Safe, Effect: "if none that is named here is " + s.Whose() + ", install it again" + w.usually(s.Known) + ": it cleans up and removes the finalizer",
+		}}, r.remedies...)
+	}
 	if i := slices.IndexFunc(a.Among, func(k controllers.Contender) bool { return k.Apart() }); i >= 0 && len(r.remedies) == 0 {
 		r.remedies = w.ofItsOwn(n, s, a.Among[i].Candidate)
 	}
 	r.remedies = append(r.remedies, Remedy{
 		Risk: Safe, Action: shows("%s get %s -o yaml --show-managed-fields", w.kubectl(n), shell.Target(n.Identity())),
-		Effect: "shows the status that the controller of the finalizer has written, and who set it: make the controller work, or install it again, and it cleans up",
+		Effect: "see the status that the controller of the finalizer has written, and who set it: make the controller work, or install it again, and it cleans up",
 	})
 	return r
 }
@@ -526,7 +606,7 @@ func (w *walker) unsure(n graph.Node, a *controllers.Answer) ruling {
 func (w *walker) ofItsOwn(n graph.Node, s *controllers.Search, other *controllers.Candidate) []Remedy {
 	namespace, resource := n.Namespace(), n.Resource().GroupResource().String()
 	if !w.evidence.Ending(namespace) {
-		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf("install the %s that %s had of its own again, and it cleans up; if it is %s that is to serve %s, give %s the right to update %s there",
+		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf("install %s that %s had of its own again, and it cleans up; if it is %s that is to serve %s, give %s the right to update %s there",
 			s.Whose(), namespace, other.ID(), namespace, other.Account(), resource)}}
 	}
 	everywhere := w.grantEverywhere(n, other)
@@ -537,15 +617,19 @@ func (w *walker) ofItsOwn(n graph.Node, s *controllers.Search, other *controller
 // runElsewhere has a controller run outside a namespace that is being deleted.
 func (w *walker) runElsewhere(s *controllers.Search, namespace string) Remedy {
 	return Remedy{
-		Risk: Safe, Effect: fmt.Sprintf("run the %s in another namespace, with rights in all of them, until it has removed its finalizers; nothing can be installed into %s", s.Whose(), namespace),
+		Risk: Safe, Effect: fmt.Sprintf("run %s in another namespace, with rights in all of them, until it has removed its finalizers; nothing can be installed into %s", s.Whose(), namespace),
 	}
 }
 
-// usually says where the controller usually runs.
-func usually(known []finalizers.Match) string {
+// usually says where the controller usually runs, and not where nothing can be started.
+func (w *walker) usually(known []finalizers.Match) string {
 	for _, m := range known {
 		for _, l := range m.Workloads {
-			if l.Namespace != "" && l.Namespace != finalizers.ObjectNamespace {
+			switch {
+			case l.Namespace == "" || l.Namespace == finalizers.ObjectNamespace:
+			case w.evidence.Ending(l.Namespace) && !w.evidence.NamespaceGone(l.Namespace):
+				return ", in another namespace than " + l.Namespace + ", which is being deleted"
+			default:
 				return ", usually " + strings.TrimPrefix(l.Kind+"/"+l.Name, "/") + " in namespace " + l.Namespace
 			}
 		}

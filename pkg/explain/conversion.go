@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -175,8 +176,8 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 		}
 		c.Evidence = append(c.Evidence, w.readableVersions(at, definition)...)
 		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Dangerous, Action: w.change(at, definition, shell.Replace("/spec/conversion", map[string]any{"strategy": "None"})),
-			Effect: "makes the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway",
+			Risk: Dangerous, Action: w.change(at, definition, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})),
+			Effect: "make the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway",
 			Leaks:  "fields that the versions do not share are dropped from objects that are written",
 		})
 	})
@@ -238,16 +239,15 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 			{
 				Risk:   Dangerous,
 				Action: shows("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
-				Effect: "lists one by one, with the continue token of each answer: the one after the last that can be read is the damaged one, which can be deleted " + w.unsafely() + ", else only in etcd, after a snapshot of it",
+				Effect: "list one by one, with the continue token of each answer: the one after the last that can be read is the damaged one, which can be deleted " + w.unsafely() + ", else only in etcd, after a snapshot of it",
 				Leaks:  "the object, and what its finalizers guard",
 			},
 		}
 		for _, id := range w.damaged(at, message) {
 			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Dangerous,
-				Action: shows(`echo '{"apiVersion":"v1","kind":"DeleteOptions","ignoreStoreReadErrorWithClusterBreakingPotential":true}' | %s delete --raw %s -f -`,
-					w.Kubectl, shell.Quote(id.URLPath())),
-				Effect: "removes " + id.String() + ", which cannot be read, without a look at its finalizers, owners or UID, once it is certain that nothing brings the key back; it needs the verb unsafe-delete-ignore-read-errors on " + resource.Resource + ", and works " + w.unsafely(),
+				Risk:   Dangerous,
+				Action: w.does(remedy.Op{Verb: remedy.Delete, Object: id, Options: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}}),
+				Effect: "remove " + id.String() + ", which cannot be read, without a look at its finalizers, owners or UID, once it is certain that nothing brings the key back; it needs the verb unsafe-delete-ignore-read-errors on " + resource.Resource + ", and works " + w.unsafely(),
 				Leaks:  "the object, and what its finalizers guard",
 			})
 		}
@@ -390,8 +390,8 @@ func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
 // more rarely after failures. when ends the sentence.
 func (w *walker) nudge(n graph.Node, when string) Remedy {
 	return Remedy{
-		Risk: Safe, Action: shows("%s annotate %s kubectl-gc/nudge=$(date +%%s) --overwrite", w.kubectl(n), shell.Target(n.Identity())),
-		Effect: "makes the API server look again at once" + when,
+		Risk: Safe, Action: w.does(remedy.Op{Verb: remedy.Annotate, Object: n.Identity(), Value: "kubectl-gc/nudge"}),
+		Effect: "make the API server look again at once" + when,
 	}
 }
 
@@ -412,7 +412,7 @@ func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
 // blindly is the effect of taking an owner out of foreground deletion that the
 // garbage collector does not see; end says when it goes then.
 func blindly(end string) string {
-	return "takes it out of foreground deletion, in the version in which it can be read: " + end +
+	return "take it out of foreground deletion, in the version in which it can be read: " + end +
 		"; when the garbage collector can see again, it deletes the dependents that have no other owner"
 }
 

@@ -32,7 +32,7 @@ func (w *walker) providerConfig(n graph.Node) ([]hold, bool) {
 		}
 		for _, ref := range usage.Owners() {
 			if user, known := w.Graph.Node(ref.UID); known && !user.Virtual() && ref.State != graph.Dangling {
-				holds = append(holds, w.inUse(n, user, usage.Identity().String()+" says so"))
+				holds = append(holds, w.inUse(n, user, evidence.Field(usage, "metadata.labels["+providerConfigLabel+"]", n.Name())))
 			}
 		}
 	}
@@ -69,11 +69,11 @@ func (w *walker) usage(n graph.Node) ([]hold, bool) {
 	if !known {
 		return nil, false
 	}
-	return []hold{w.inUse(n, user, "its spec.by says so")}, true
+	return []hold{w.inUse(n, user, evidence.Field(n, "spec.by", user.Identity().String()))}, true
 }
 
 // inUse is an object that another uses, which has to go first.
-func (w *walker) inUse(n, user graph.Node, says string) hold {
+func (w *walker) inUse(n, user graph.Node, says Evidence) hold {
 	id := user.Identity()
 	because := "waits until " + id.String() + " is gone, which uses it"
 	if user.BeingDeleted() {
@@ -82,10 +82,10 @@ func (w *walker) inUse(n, user graph.Node, says string) hold {
 	return hold{because: because, cause: w.cause(finFailing, id, n.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
 		c.Summary = fmt.Sprintf("it uses %s, whose controller waits for that to end, and nobody is deleting it", n.Identity())
-		c.Evidence = []Evidence{evidence.Field(n, "", says), evidence.Field(user, "metadata.deletionTimestamp", "not set")}
+		c.Evidence = []Evidence{says, evidence.Field(user, "metadata.deletionTimestamp", "not set")}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s delete %s --dry-run", shell.In(w.Plugin, id.Namespace), shell.Target(id)),
-			Effect: "shows what would go with it: delete it, if nothing needs it any more, or let it use another, and the finalizer goes",
+			Effect: "see what would go with it: delete it, if nothing needs it any more, or let it use another, and the finalizer goes",
 		}}
 	})}
 }

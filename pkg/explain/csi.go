@@ -57,7 +57,7 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
 		w.driverVerdict(c, n, failure, fresh)
 		c.Remedies = append(c.Remedies, []Remedy{
-			{Risk: Safe, Action: shows("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "shows what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
+			{Risk: Safe, Action: shows("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "see what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
 			w.removeFinalizer(n, index, n.Object().Finalizers[index], "the volume stays attached to the node; when it is attached elsewhere its data may be damaged: only when the storage shows that it is detached"),
 		}...)
 	})}}
@@ -195,7 +195,7 @@ func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstr
 		}, w.nodeEvidence(node)...)
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node)),
-			Effect: "shows the pods on the node: when those that use the volume are gone, it is detached",
+			Effect: "see the pods on the node: when those that use the volume are gone, it is detached",
 		}}
 	})
 }
@@ -259,14 +259,14 @@ func (w *walker) lasting(n graph.Node, reasons ...string) string {
 }
 
 func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
-	keep := w.patch(n, shell.Replace("/spec/persistentVolumeReclaimPolicy", "Retain"))
+	keep := w.keepVolume(n.Identity()).Action
 	remove := w.removeFinalizer(n, index, finalizer, "the volume behind it: note spec.csi.volumeHandle, it is the only way to find it again")
 	return []Remedy{
 		{
 			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(n.Identity())),
-			Effect: "shows the messages and events: repair the controller of " + driver + ", or what its message names, and it deletes the volume",
+			Effect: "see the messages and events: repair the controller of " + driver + ", or what its message names, and it deletes the volume",
 		},
-		{Risk: Disruptive, Action: keep, Effect: "keeps the volume behind it, whatever becomes of the object: do that before anything else is forced"},
+		{Risk: Disruptive, Action: keep, Effect: "keep the volume behind it, whatever becomes of the object: do that before anything else is forced"},
 		remove,
 	}
 }

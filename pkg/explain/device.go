@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // Devices and groups of pods: pkg/controller/resourceclaim and
@@ -75,8 +76,19 @@ func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, 
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: evidence.Nested(pod, "spec", "restartPolicy")})
 		}
 		after := "after which " + n.Identity().String() + " goes"
-		c.Remedies = w.endPod(c, pod, after, after, leaks)
+		c.Remedies = append(w.awaitEnd(pod, after), w.endPod(c, pod, after, after, leaks)...)
 	})
+}
+
+// awaitEnd waits for a pod that works until it is done, if it is one.
+func (w *walker) awaitEnd(pod *unstructured.Unstructured, after string) []Remedy {
+	if !endsByItself(pod) || evidence.PodEnded(pod) {
+		return nil
+	}
+	return []Remedy{{
+		Risk: Safe, Action: shows("%s wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=1h %s", shell.In(w.Kubectl, pod.GetNamespace()), shell.Quote("pod/"+pod.GetName())),
+		Effect: "wait until the pod has done its work, " + after,
+	}}
 }
 
 // endsByItself reports whether a pod is one that works until it is done.

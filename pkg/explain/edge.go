@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // edge is a blocking reference of a dependent to an owner in foreground
@@ -74,15 +74,15 @@ func (e edge) afterwards() string {
 func (w *walker) release(e edge, ref graph.Reference) Remedy {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
 	return Remedy{
-		Risk: Disruptive, Action: w.patch(e.dependent, shell.Test(at+"/uid", ref.UID), shell.Replace(at+"/blockOwnerDeletion", false)),
-		Effect: "lets the owner go without waiting for " + e.dependent.Identity().String() + "; " + e.afterwards(),
+		Risk: Disruptive, Action: w.patch(e.dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false)),
+		Effect: "let the owner go without waiting for " + e.dependent.Identity().String() + "; " + e.afterwards(),
 	}
 }
 
 // drop takes the reference out of the dependent.
 func (w *walker) drop(e edge, ref graph.Reference) Remedy {
 	name := e.dependent.Identity().String()
-	r := w.dropReference(e.dependent, ref.Index, ref.UID, "drops the reference to the owner, which then does not wait for "+name)
+	r := w.dropReference(e.dependent, ref.Index, ref.UID, "drop the reference to the owner, which then does not wait for "+name)
 	switch last := len(e.dependent.Object().OwnerReferences) == 1; {
 	case e.dependent.BeingDeleted() || e.keeper != nil:
 		r.Effect += "; " + e.afterwards()
@@ -107,7 +107,7 @@ func (w *walker) freeOwner(e edge) []Remedy {
 
 // background takes the owner out of foreground deletion.
 func (w *walker) background(e edge) Remedy {
-	return w.deleteAgain(e.owner, Safe, "takes the owner out of foreground deletion: "+goes(e.owner)+"; "+e.afterwards())
+	return w.deleteAgain(e.owner, Safe, "take the owner out of foreground deletion: "+goes(e.owner)+"; "+e.afterwards())
 }
 
 // reference returns the dependent's reference to the owner.
@@ -135,7 +135,7 @@ func (w *walker) freeDenied(e edge) []Remedy {
 		remedies[1+i].Effect = condition + remedies[1+i].Effect
 	}
 	return append(remedies, w.deleteAgain(e.dependent, Disruptive,
-		"once nothing refuses that any more: deletes "+e.dependent.Identity().String()+" without waiting for the next try of the garbage collector"))
+		"once nothing refuses that any more: delete "+e.dependent.Identity().String()+" without waiting for the next try of the garbage collector"))
 }
 
 // freeKept returns the ways to let an owner go whose dependent the garbage
@@ -145,7 +145,7 @@ func (w *walker) freeKept(e edge) []Remedy {
 	remedies[0].Effect = w.ownerFirst(e) + remedies[0].Effect
 	if ref := e.reference(); ref != nil {
 		name := e.dependent.Identity().String()
-		drop := w.dropReference(e.dependent, ref.Index, ref.UID, e.unchangeable()+"drops its reference to the owner, as the garbage collector tries to do; "+
+		drop := w.dropReference(e.dependent, ref.Index, ref.UID, e.unchangeable()+"drop its reference to the owner, as the garbage collector tries to do; "+
 			name+" stays, since "+ownerName(e.keeper)+" owns it, too")
 		drop.Risk = Safe
 		remedies = append(remedies, drop)

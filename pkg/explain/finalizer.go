@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -35,6 +36,10 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		return []hold{h}
 	}
 	a := w.finder.Find(n, finalizer, list)
+	used := w.users(n, a)
+	if len(used) > 0 && a.Is == controllers.Served {
+		return used
+	}
 	s, r := a.Search, w.judge(n, a)
 	if r.next != nil {
 		return []hold{{symptom: r.id, because: because + ": " + r.summary, next: r.next}}
@@ -50,7 +55,7 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		}
 	case r.at != nil:
 		at = *r.at
-	default:
+	case !r.kinds:
 		key += " " + resource
 	}
 	c := w.shared(key, r.id, at, func(c *Cause) {
@@ -58,11 +63,32 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		c.Evidence, c.Remedies = r.shared, r.remedies
 	})
 	w.takeIn(c, n, index, s, r)
-	holds := []hold{{because: because, cause: c, alike: alike}}
+	if r.kinds && !n.Resource().IsNamespace() {
+		w.nameAll(c, finalizer)
+	}
+	holds := append([]hold{{because: because, cause: c, alike: alike}}, used...)
 	if a.Is == controllers.Unserved {
 		for _, root := range w.podsRefused(a.By.Workload) {
 			holds = append(holds, hold{because: because + ": the pods of its controller cannot be made", cause: root})
 		}
+	}
+	return holds
+}
+
+// users are the objects that use one whose controller waits until nobody does: they have to go, however well
+// it works. One that has to do something besides, or does not work, is looked at when none is left.
+func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
+	if !a.Waits() || a.Is != controllers.Served && a.Is != controllers.Unclear {
+		return nil
+	}
+	users, unread := w.finder.UsersOf(n, a.Search)
+	var holds []hold
+	for i := range users[:min(len(users), evidence.MaxShown)] {
+		u := &users[i]
+		holds = append(holds, w.inUse(n, u.Node, u.Evidence))
+	}
+	for _, what := range unread {
+		w.evidence.NoteUnread("what uses " + n.Identity().String() + ": " + what)
 	}
 	return holds
 }
@@ -91,19 +117,48 @@ func (w *walker) podsRefused(l *controllers.Workload) []*Cause {
 	return all
 }
 
+// nameAll adds a finalizer to those of a cause that is one for several.
+func (w *walker) nameAll(c *Cause, finalizer string) {
+	all := w.served[c]
+	if slices.Contains(all, finalizer) {
+		return
+	}
+	all = append(all, finalizer)
+	w.served[c] = all
+	if shown := min(len(all), evidence.MaxShown); len(all) > 1 {
+		c.Summary = "no controller in the cluster removes the finalizers " + strings.Join(all[:shown], ", ")
+		if more := len(all) - shown; more > 0 {
+			c.Summary += fmt.Sprintf(" and %d more", more)
+		}
+	}
+}
+
 // takeIn adds an object to those that a cause holds up.
 func (w *walker) takeIn(c *Cause, n graph.Node, index int, s *controllers.Search, r ruling) {
 	var facts []Evidence
 	if w.members[c] < evidence.MaxShown {
-		facts = slices.Concat([]Evidence{evidence.Field(n, fmt.Sprintf("%s[%d]", s.Field, index), s.Finalizer)}, w.author(n, s.Finalizer), r.own)
+		facts = slices.Concat([]Evidence{evidence.Field(n, fmt.Sprintf("%s[%d]", s.Field, index), s.Finalizer)}, w.author(n, s.Finalizer), w.outlivedDefinition(n), r.own)
 	}
 	members := w.join(c, facts...)
-	for _, remedy := range r.ownRemedies {
-		w.offerOnce(c, remedy)
+	for _, way := range r.ownRemedies {
+		w.offerOnce(c, way)
 	}
 	if members <= maxByHand && r.byHand {
 		w.offer(c, w.byHand(n, index, s, r))
 	}
+}
+
+// outlivedDefinition tells of an instance that is older than its CustomResourceDefinition: that was
+// removed and made again, and so may have been what serves it.
+func (w *walker) outlivedDefinition(n graph.Node) []Evidence {
+	for _, definition := range w.evidence.Named(crds.GroupResource(), "", n.Resource().GroupResource().String()) {
+		made, instance := definition.Object().CreationTimestamp, n.Object().CreationTimestamp
+		if !made.IsZero() && !instance.IsZero() && instance.Before(&made) {
+			return []Evidence{evidence.Field(definition, "metadata.creationTimestamp", fmt.Sprintf("%s, after the object, of %s: the definition was removed and made again",
+				made.UTC().Format(time.RFC3339), instance.UTC().Format(time.RFC3339)))}
+		}
+	}
+	return nil
 }
 
 // byHand removes the finalizer instead of its controller, the last way out.
@@ -115,21 +170,21 @@ func (w *walker) byHand(n graph.Node, index int, s *controllers.Search, r ruling
 	if s.Field == finalizers.Spec {
 		return w.finalizeNamespace(n, s.Finalizer, leaks)
 	}
-	remedy := w.removeFinalizer(n, index, s.Finalizer, leaks)
+	way := w.removeFinalizer(n, index, s.Finalizer, leaks)
 	if harmless && (r.id == finAbsent || r.id == finInNamespace) {
-		remedy.Risk = Disruptive
+		way.Risk = Disruptive
 	}
-	return remedy
+	return way
 }
 
 // component is a finalizer that a part of kube-controller-manager removes, of
 // which the conditions are not looked at.
 func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field) (hold, bool) {
 	known := w.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), list)
-	if len(known) == 0 || known[0].Builtin != finalizers.ControllerManager {
+	if len(known) == 0 || known[0].Builtin != finalizers.ControllerManager || !known[0].KindFits {
 		return hold{}, false
 	}
-	name := "the " + controllers.Whose(finalizer, known)
+	name := controllers.Whose(finalizer, known)
 	because := name + " has to remove it"
 	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
 		return w.manager(n, because, w.late(n)), true

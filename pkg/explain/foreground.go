@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // The finalizer foregroundDeletion: garbagecollector.go, processDeletingDependentsItem
@@ -34,9 +34,19 @@ func (w *walker) foreground(n graph.Node) []hold {
 	blind := len(holds) > 0
 	if c := w.remadeDependents(n, blocking); c != nil {
 		holds = append(holds, hold{symptom: symptom, because: because, cause: c})
+		blocking = slices.DeleteFunc(slices.Clone(blocking), func(d graph.Node) bool {
+			made := d.Object().CreationTimestamp.Time
+			return made.After(evidence.Requested(n.Object())) && w.evidence.Now.Sub(made) < passing
+		})
+		if len(blocking) == 0 {
+			return holds
+		}
 	}
 	waiting := false
 	for _, d := range blocking {
+		if c := w.acrossNamespaces(n, d); c != nil {
+			holds = append(holds, hold{symptom: gcFgOwnerrefScope, because: because, cause: c})
+		}
 		switch {
 		case slices.Contains(w.path, d.UID()):
 			holds = append(holds, hold{symptom: symptom, because: because, cause: w.cycle(d)})
@@ -71,27 +81,43 @@ func (w *walker) foreground(n graph.Node) []hold {
 	return holds
 }
 
+// passing is how old a dependent is at most of which it does not matter how far its own deletion
+// is, when others come after it.
+const passing = time.Minute
+
 // remadeDependents are blocking dependents that were made after the deletion of
-// their owner: as long as somebody goes on making them, the owner stays.
+// their owner: as long as somebody goes on making them, the owner stays. Each look
+// meets others, in whatever state: what holds them is not what holds the owner.
 func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
-	asked := evidence.Requested(n.Object())
-	var late []graph.Node
-	for _, d := range blocking {
-		if d.Object().CreationTimestamp.After(asked) {
-			late = append(late, d)
-		}
-	}
+	late := lateDependents(n, blocking)
 	if len(late) == 0 || w.age(n) <= collectorDelay {
 		return nil
 	}
 	return w.cause(gcFgRecreated, n.Identity(), "", func(c *Cause) {
 		c.Summary = "after it was deleted, " + evidence.Number(len(late), "blocking dependent") + " came to be; whoever makes them may go on"
 		for _, d := range late[:min(len(late), evidence.MaxShown)] {
-			creator, _ := w.creator(d)
+			creator := w.firstManager(d)
 			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", d.Object().CreationTimestamp.UTC().Format(time.RFC3339)+", by "+cmp.Or(creator, "a person")))
 		}
-		c.Remedies = w.freeOwner(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
+		free := w.background(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
+		maker := w.finder.Server(n, w.firstManager(late[0]))
+		if maker == nil {
+			c.Remedies = []Remedy{free, {Risk: Disruptive, Effect: "stop what makes them, " + cmp.Or(w.firstManager(late[0]), "which is not known") + ", until the owner is gone"}}
+			return
+		}
+		c.Summary = fmt.Sprintf("after it was deleted, %s came to be; %s, which serves such owners, makes them again", evidence.Number(len(late), "blocking dependent"), maker.ID())
+		stop := Remedy{Risk: Disruptive, Effect: fmt.Sprintf("stop %s until the owner is gone, and all else that it does; scale it up again then", maker.ID())}
+		if maker.Replicas > 0 {
+			stop.Action = w.scaleToNone(maker.ID(), int64(maker.Replicas), false)
+		}
+		c.Remedies = []Remedy{free, stop}
 	})
+}
+
+// lateDependents are those that were made after the deletion of their owner.
+func lateDependents(n graph.Node, dependents []graph.Node) []graph.Node {
+	asked := evidence.Requested(n.Object())
+	return slices.DeleteFunc(slices.Clone(dependents), func(d graph.Node) bool { return !d.Object().CreationTimestamp.After(asked) })
 }
 
 // blindCollector is an owner in foreground deletion that the garbage collector
@@ -199,7 +225,7 @@ func (w *walker) cycle(d graph.Node) *Cause {
 			c.Summary = "it is in foreground deletion and blocks itself"
 		}
 		c.Evidence = w.ringEvidence(ring)
-		c.Remedies = []Remedy{w.deleteAgain(first, Safe, "takes this object out of foreground deletion, which breaks the ring: it goes, and what remains of the ring follows")}
+		c.Remedies = []Remedy{w.deleteAgain(first, Safe, "take this object out of foreground deletion, which breaks the ring: it goes, and what remains of the ring follows")}
 	})
 }
 
@@ -250,6 +276,24 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 	return nil
 }
 
+// acrossNamespaces is a blocking dependent in another namespace than its owner. The garbage collector takes the
+// owner for absent there, and waits for the dependent all the same, by the UID
+// (garbagecollector/graph_builder.go, blockingDependents). What becomes of the dependent is another question.
+func (w *walker) acrossNamespaces(owner, d graph.Node) *Cause {
+	for _, ref := range d.Owners() {
+		if ref.UID != owner.UID() || ref.Reason != graph.WrongNamespace || !ref.Blocking() {
+			continue
+		}
+		return w.cause(gcFgOwnerrefScope, d.Identity(), string(owner.UID())+" across", func(c *Cause) {
+			c.Verdict = Progressing // by itself it holds nothing up
+			c.Summary = fmt.Sprintf("it references %s from another namespace, which an owner reference may not: that owns nothing, and blocks the owner all the same", owner.Identity())
+			c.Evidence = []Evidence{evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason))}
+			c.Remedies = []Remedy{w.dropReference(d, ref.Index, ref.UID, "drop the illegal reference: the owner does not wait for the dependent any more")}
+		})
+	}
+	return nil
+}
+
 // references says that a dependent has a reference, besides the one to the owner or as that.
 func references(owner graph.Node, ref graph.Reference) string {
 	if ref.UID == owner.UID() {
@@ -286,8 +330,8 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference, summa
 			evidence.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents),
 		}
 		c.Remedies = []Remedy{
-			w.deleteAgain(owner, Safe, "takes the owner out of foreground deletion: "+goes(owner)+", and the dependent stays"),
-			w.deleteAgain(d, Disruptive, "deletes the dependent, which the owner waits for"),
+			w.deleteAgain(owner, Safe, "take the owner out of foreground deletion: "+goes(owner)+", and the dependent stays"),
+			w.deleteAgain(d, Disruptive, "delete the dependent, which the owner waits for"),
 		}
 		leaks, next := "the dependent, which the garbage collector leaves alone", "deletes the dependent"
 		if k := keeper(owner, d); k != nil {
@@ -295,11 +339,13 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference, summa
 			next = "drops the one to the owner, too, and the dependent stays, since " + ownerName(k) + " owns it"
 		}
 		c.Remedies[1].Leaks = leaks
-		if at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index); ref.Reason != graph.ClusterScopedDependent {
-			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Disruptive, Action: w.patch(d, shell.Test(at+"/uid", ref.UID), shell.Remove(at)),
-				Effect: "drops the reference that cannot be judged" + afterDrop(owner, ref, next),
-			})
+		at, what := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index), "that cannot be judged"
+		if ref.Reason == graph.ClusterScopedDependent {
+			what = "that a cluster-scoped object cannot have"
 		}
+		c.Remedies = append(c.Remedies, Remedy{
+			Risk: Disruptive, Action: w.patch(d.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Remove(at)),
+			Effect: "drop the reference " + what + afterDrop(owner, ref, next),
+		})
 	})
 }

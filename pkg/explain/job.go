@@ -55,9 +55,9 @@ func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerRefere
 		c.Summary = "it has the job controller's finalizer, and its controller is not a Job: the job controller never takes the finalizer off"
 		c.Evidence = []Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
 			evidence.Field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
-		remedy := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", "")
-		remedy.Risk, remedy.Effect = Disruptive, "takes the finalizer off; no Job counts the pod"
-		c.Remedies = []Remedy{remedy}
+		way := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", "")
+		way.Risk, way.Effect = Disruptive, "take the finalizer off; no Job counts the pod"
+		c.Remedies = []Remedy{way}
 	})
 }
 
@@ -71,11 +71,11 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 		c.Remedies = []Remedy{
 			{
 				Risk: Safe, Action: shows("%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
-				Effect: "shows the Job: make the controller that spec.managedBy names work, and it counts the pods and takes the finalizer off",
+				Effect: "see the Job: make the controller that spec.managedBy names work, and it counts the pods and takes the finalizer off",
 			},
 			{
 				Risk: Disruptive, Action: w.delete(at, background),
-				Effect: "deletes the Job: the job controller then takes the finalizer off its pods", Leaks: "the result of the Job",
+				Effect: "delete the Job: the job controller then takes the finalizer off its pods", Leaks: "the result of the Job",
 			},
 		}
 	})

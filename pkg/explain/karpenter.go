@@ -4,7 +4,9 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -12,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -23,6 +26,9 @@ var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resour
 // it ends the machine: pods that may not be evicted keep it. It returns false
 // when no such pod is left.
 func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bool) {
+	if a := w.finder.Find(n, "karpenter.sh/termination", finalizers.Metadata); a.Is != controllers.Served && a.Is != controllers.Unclear {
+		return nil, false // nobody drains it
+	}
 	name := n.Object().Name
 	if resource != "nodes" {
 		full, err := w.evidence.Whole(n)
@@ -37,7 +43,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 	}
 	var blockers []Evidence
 	for i := range list {
-		if evidence.Nested(&list[i], "spec", "nodeName") != name || evidence.PodEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") {
+		if evidence.Nested(&list[i], "spec", "nodeName") != name || evidence.PodEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") || toleratesDisruption(&list[i]) {
 			continue
 		}
 		if e, blocks := w.undisturbed(&list[i]); blocks {
@@ -48,7 +54,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 		return nil, false
 	}
 	return []hold{{because: "its pods have to be evicted", cause: w.cause(nodeKarpenter, n.Identity(), "", func(c *Cause) {
-		c.Summary = fmt.Sprintf("%d pods on node %s may not be evicted, and Karpenter does not end the machine before", len(blockers), name)
+		c.Summary = fmt.Sprintf("%s on node %s may not be evicted, and Karpenter does not end the machine before", evidence.Number(len(blockers), "pod"), name)
 		if w.age(n) > driverDelay {
 			c.Verdict = Stuck
 		}
@@ -57,11 +63,25 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 		c.Remedies = []Remedy{
 			{
 				Risk: Safe, Action: shows("%s get poddisruptionbudgets -A", w.Kubectl),
-				Effect: "shows the budgets: make the workloads of the pods above whole, or give their budgets room, and they are evicted",
+				Effect: "see the budgets: make the workloads of the pods above whole, or give their budgets room, and they are evicted",
 			},
 			w.removeFinalizer(n, index, "karpenter.sh/termination", "the machine, which the provider goes on billing, and the pods on it"),
 		}
 	})}}, true
+}
+
+// toleratesDisruption reports whether a pod tolerates the taint with which Karpenter begins: it is not evicted,
+// and not waited for (sigs.k8s.io/karpenter/pkg/utils/pod, IsDrainable).
+func toleratesDisruption(pod *unstructured.Unstructured) bool {
+	var view struct {
+		Spec struct {
+			Tolerations []corev1.Toleration `json:"tolerations"`
+		} `json:"spec"`
+	}
+	return evidence.Decode(pod, &view) && slices.ContainsFunc(view.Spec.Tolerations, func(t corev1.Toleration) bool {
+		key := t.Key == "karpenter.sh/disrupted" || t.Key == "" && t.Operator == corev1.TolerationOpExists
+		return key && (t.Effect == "" || t.Effect == corev1.TaintEffectNoSchedule) && (t.Operator == corev1.TolerationOpExists || t.Value == "")
+	})
 }
 
 // controlledBy reports whether an object's controller is of one of the kinds.

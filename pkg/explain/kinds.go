@@ -60,6 +60,7 @@ var (
 	admWebhookDeny        = kind("adm-webhook-deny", Refusal, "a webhook refuses the write")
 	admVapDeny            = kind("adm-vap-deny", Refusal, "a ValidatingAdmissionPolicy refuses the write")
 	admMutatingReadd      = kind("adm-mutating-readd", Refusal, "a mutating webhook or policy puts the finalizer back")
+	admMutatingInvalid    = kind("adm-mutating-invalid", Refusal, "a mutating webhook or policy makes every update invalid")
 	admRefused            = kind("adm-refused", Refusal, "the API server refuses the write")
 	valSchemaTightened    = kind("val-schema-tightened", Refusal, "its own type does not allow it any more as it is")
 	valConversionDead     = kind("val-conversion-dead", Refusal, "a conversion webhook does not convert")

@@ -13,7 +13,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // kube-controller-manager: cmd/kube-controller-manager/app, whose leader runs the
@@ -322,12 +322,12 @@ func (w *walker) repairManager() []Remedy {
 	if w.health().lease == evidence.LeaseMissing {
 		return []Remedy{{
 			Risk: Safe, Action: shows("%s -n kube-system get pods -l component=kube-controller-manager -o wide", w.Kubectl),
-			Effect: "shows kube-controller-manager if it runs as a pod: look there, or on the machines of the control plane, why it does not run, and start it",
+			Effect: "see kube-controller-manager if it runs as a pod: look there, or on the machines of the control plane, why it does not run, and start it",
 		}}
 	}
 	return []Remedy{{
 		Risk: Safe, Action: shows("%s -n kube-system get lease kube-controller-manager -o yaml", w.Kubectl),
-		Effect: "shows who held the lease last: look there why kube-controller-manager does not run, and start it",
+		Effect: "see who held the lease last: look there why kube-controller-manager does not run, and start it",
 	}}
 }
 
@@ -338,15 +338,14 @@ func (w *walker) collectRemedy(c *Cause, n graph.Node) {
 	if !isForeground(o) && !o.HasFinalizer(metav1.FinalizerOrphanDependents) {
 		return
 	}
-	command := w.Plugin + " collect -n " + shell.Quote(o.Namespace)
-	outside := func(d graph.Node) bool { return d.Namespace() != o.Namespace }
-	if o.Namespace == "" || slices.ContainsFunc(n.Dependents(), outside) {
-		command = w.Plugin + " collect -A"
+	where := graph.Identity{Namespace: o.Namespace}
+	if slices.ContainsFunc(n.Dependents(), func(d graph.Node) bool { return d.Namespace() != o.Namespace }) {
+		where.Namespace = ""
 	}
 	if len(c.Remedies) <= evidence.MaxShown {
 		w.offerOnce(c, Remedy{
-			Risk: Safe, Action: shows("%s", command),
-			Effect: "does the garbage collector's work there once, after showing what it will do and asking",
+			Risk: Safe, Action: w.does(remedy.Op{Verb: remedy.Collect, Object: where}),
+			Effect: "do the garbage collector's work there once, after showing what it will do and asking",
 		})
 	}
 }

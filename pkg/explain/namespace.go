@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // Namespaces: pkg/controller/namespace/deletion, namespaced_resources_deleter.go.
@@ -77,8 +76,8 @@ func (w *walker) leftover(namespace string) *Cause {
 		c.Summary = "the namespace does not exist any more, and nothing in it can be changed: it was finalized while it had content"
 		c.Evidence = []Evidence{{Source: at.String(), Value: "does not exist"}}
 		c.Remedies = []Remedy{{
-			Risk: Safe, Action: w.changes(Create, evidence.Identity(namespaces, "", namespace), "%s create namespace %s", w.Kubectl, shell.Quote(namespace)),
-			Effect: "makes changes possible again: let the controllers finish, then delete the namespace in the ordinary way",
+			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", namespace)),
+			Effect: "make changes possible again: let the controllers finish, then delete the namespace in the ordinary way",
 		}}
 	})
 }
@@ -119,7 +118,7 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	holds := w.discovery(n, full)
 	holds = append(holds, w.content(n)...)
 	holds = append(holds, w.versions(n, full)...)
-	holds = append(holds, w.unseen(n)...)
+	holds = append(holds, w.unseen(n, full)...)
 	untouched := len(w.untouchedIn(n.Object().Name))
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
@@ -275,7 +274,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 }
 
 // unseen is content of types that could not be listed.
-func (w *walker) unseen(n graph.Node) []hold {
+func (w *walker) unseen(n graph.Node, full *unstructured.Unstructured) []hold {
 	missing := w.unlistedIn(n.Object().Name)
 	var holds []hold
 	for _, c := range w.unlistedCauses(missing) {
@@ -285,7 +284,7 @@ func (w *walker) unseen(n graph.Node) []hold {
 		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
 	})
 	if len(rest) > 0 {
-		holds = append(holds, hold{symptom: nsContent, because: "may wait for content that could not be listed", cause: w.unlistedContent(n, w.unlistedText(rest))})
+		holds = append(holds, hold{symptom: nsContent, because: "may wait for content that could not be listed", cause: w.unlistedContent(n, full, w.unlistedText(rest))})
 	}
 	return holds
 }
@@ -302,7 +301,7 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get apiservices -o wide", w.Kubectl),
-			Effect: "shows the aggregated APIs, those with a service: repair the one that the message names",
+			Effect: "see the aggregated APIs, those with a service: repair the one that the message names",
 		}}
 	})}}
 }
@@ -372,10 +371,20 @@ func (w *walker) namespaced(resource schema.GroupVersionResource) (namespaced, k
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
-func (w *walker) unlistedContent(n graph.Node, missing string) *Cause {
+func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, missing string) *Cause {
 	return w.cause(nsContent, n.Identity(), "unlisted", func(c *Cause) {
 		c.Summary = "whether it is empty is not known: " + missing
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes")}
+		var told []string
+		for _, kind := range []string{"NamespaceContentRemaining", "NamespaceFinalizersRemaining"} {
+			if said, has := evidence.ConditionOf(full, kind); has && said.Status == "True" && said.Message != "" {
+				told = append(told, said.Message)
+				c.Evidence = append(c.Evidence, said.Fact(n.Identity().String()))
+			}
+		}
+		if len(told) > 0 {
+			c.Summary += "; the namespace controller says: " + strings.Join(told, "; ")
+		}
 	})
 }
 
@@ -431,8 +440,8 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.
 		c.Evidence = append(c.Evidence, s.Evidence...)
 		c.Summary += hopeless(s)
 		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
-			Risk: Dangerous, Action: w.saved(at, w.delete(at, byPolicy)),
-			Effect: "unregisters the API, if its product was uninstalled",
+			Risk: Dangerous, Action: w.deleteSaved(at),
+			Effect: "unregister the API, if its product was uninstalled",
 			Leaks:  "what the API stored in the namespaces is left behind",
 		})
 	})

@@ -71,9 +71,9 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
 		for _, ref := range refusing.Owners() {
 			if ref.UID == n.UID() {
-				remedy := w.dropReference(refusing, ref.Index, ref.UID, "removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")
-				remedy.Risk, remedy.Leaks = Safe, "" // it is what the orphaning is for
-				c.Remedies = append(c.Remedies, remedy)
+				way := w.dropReference(refusing, ref.Index, ref.UID, "remove the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")
+				way.Risk, way.Leaks = Safe, "" // it is what the orphaning is for
+				c.Remedies = append(c.Remedies, way)
 			}
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -189,7 +190,7 @@ func (w *walker) force(n graph.Node, leaks string) Remedy {
 	return Remedy{
 		Risk: Dangerous, Leaks: leaks,
 		Action: w.delete(n.Identity(), atOnce),
-		Effect: "removes the pod from the API without asking its kubelet, once it is certain that nothing of it runs any more",
+		Effect: "remove the pod from the API without asking its kubelet, once it is certain that nothing of it runs any more",
 	}
 }
 
@@ -231,10 +232,10 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			return
 		}
 		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)), Effect: "shows the node's state: bring the machine or its kubelet back, and its pods end"},
+			{Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)), Effect: "see the node's state: bring the machine or its kubelet back, and its pods end"},
 			{
 				Risk:   Dangerous,
-				Action: shows("%s taint nodes %s node.kubernetes.io/out-of-service=nodeshutdown:NoExecute", w.Kubectl, shell.Quote(name)),
+				Action: w.does(remedy.TaintOf(evidence.IdentityOf(nodes, "Node", node), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")),
 				Effect: "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
 				Leaks:  "data may be written twice if the machine still runs",
 			},
@@ -275,7 +276,7 @@ func (w *walker) virtualDown(c *Cause, name, program string) {
 	}
 	c.Remedies = []Remedy{{
 		Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)),
-		Effect: "shows the node's state: make " + program + " work, and its pods end",
+		Effect: "see the node's state: make " + program + " work, and its pods end",
 	}}
 }
 
@@ -321,7 +322,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		_, lease := w.evidence.Lease("kube-node-lease", evidence.Nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s", w.Kubectl+" -n "+shell.Quote(n.Namespace())+" describe pod "+shell.Quote(n.Object().Name)), Effect: "shows the kubelet's events; what it fails at is in its log on the node"},
+			{Risk: Safe, Action: shows("%s", w.Kubectl+" -n "+shell.Quote(n.Namespace())+" describe pod "+shell.Quote(n.Object().Name)), Effect: "see the kubelet's events; what it fails at is in its log on the node"},
 			w.force(n, "containers may run on and write, and mounts stay on the node"),
 		}
 	})}}

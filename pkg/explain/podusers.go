@@ -56,7 +56,7 @@ func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAl
 	if maker, found := w.maker(pod); found {
 		return []Remedy{w.scaleDown(maker, afterAll, leaks)}
 	}
-	effect, risk := "deletes the pod, "+after, Dangerous
+	effect, risk := "delete the pod, "+after, Dangerous
 	if evidence.PodEnded(pod) || !w.mayRun(pod) {
 		risk = Disruptive
 	}
@@ -70,29 +70,30 @@ func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAl
 // delete the claims of all of them with them.
 func (w *walker) scaleDown(maker graph.Node, afterAll, leaks string) Remedy {
 	id := maker.Identity()
-	remedy := Remedy{
+	way := Remedy{
 		Risk: Disruptive, Leaks: leaks,
-		Effect: fmt.Sprintf("ends all pods of %s, which makes each again that is only deleted, and what they serve: %s", id, afterAll),
+		Effect: fmt.Sprintf("end all pods of %s, which makes each again that is only deleted, and what they serve: %s", id, afterAll),
 	}
 	full, err := w.evidence.Whole(maker)
 	if err != nil {
-		remedy.Risk = Dangerous // what else goes with its pods could not be read
-		remedy.Action = shows("%s scale %s --replicas=0", shell.In(w.Kubectl, id.Namespace), shell.Target(id))
-		return remedy
+		way.Risk = Dangerous // what else goes with its pods could not be read
+		way.Action = shows("%s scale %s --replicas=0", shell.In(w.Kubectl, id.Namespace), shell.Target(id))
+		return way
 	}
 	replicas, stated, _ := unstructured.NestedInt64(full.Object, "spec", "replicas")
 	if !stated {
 		replicas = 1
 	}
-	remedy.Action = w.scaleToNone(id, replicas)
-	if evidence.Nested(full, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete" {
-		remedy.Risk, remedy.Undo = Dangerous, ""
-		remedy.Leaks = "the claims of all its pods, which it deletes when it is scaled (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"
+	losesClaims := evidence.Nested(full, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete"
+	way.Action = w.scaleToNone(id, replicas, losesClaims)
+	if losesClaims {
+		way.Risk = Dangerous
+		way.Leaks = "the claims of all its pods, which it deletes when it is scaled (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"
 	}
 	if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: maker.Object().OwnerReferences}); owner != nil {
-		remedy.Effect += fmt.Sprintf("; its controller %s/%s may scale it up again", owner.Kind, owner.Name)
+		way.Effect += fmt.Sprintf("; its controller %s/%s may scale it up again", owner.Kind, owner.Name)
 	}
-	return remedy
+	return way
 }
 
 // mayRun reports whether something may run of a pod that has not ended: it is on a node

@@ -161,3 +161,43 @@ Deployment/x/hook {"spec":{"replicas":0,"selector":{"matchLabels":{"app":"h"}},"
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// TestManyTakeNoRequestEach: what is asked beyond metadata of one of very many objects is not asked of
+// each.
+func TestManyTakeNoRequestEach(t *testing.T) {
+	const many = 500
+	for _, c := range []struct {
+		name, cluster string
+		each          func(i string) string
+	}{
+		{"claims in use, with volumes", alive + node, func(i string) string {
+			return `PersistentVolumeClaim/s/c` + i + ` deleted=60 finalizers=kubernetes.io/pvc-protection {"spec":{"volumeName":"v` + i + `"},"status":{"phase":"Bound"}}
+PersistentVolume/v` + i + ` {"spec":{"capacity":{"storage":"5Gi"},"persistentVolumeReclaimPolicy":"Delete"}}
+Pod/s/p` + i + ` {"spec":{"nodeName":"n","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c` + i + `"}}]},"status":{"phase":"Running"}}
+`
+		}},
+		{"references that lead nowhere", install + deployment(1) + pod(ready), func(i string) string {
+			return `Widget/s/w` + i + ` deleted=60 finalizers=` + fin + ` {"spec":{"secretRef":{"name":"x` + i + `"}}}` + "\n"
+		}},
+		{"messages about what is missing", install + deployment(1) + pod(ready), func(i string) string {
+			return `Widget/s/w` + i + ` deleted=700 finalizers=` + fin + ` {"status":{"conditions":[{"type":"Ready","status":"False","reason":"ReconcileError","message":"secrets \"x` + i + `\" not found","lastTransitionTime":"2026-01-02T03:00:00Z"}]}}` + "\n"
+		}},
+		{"classes that are used", alive, func(i string) string {
+			return "GatewayClass/c" + i + " deleted=60 finalizers=gateway-exists-finalizer.gateway.networking.k8s.io\n" +
+				`Gateway/s/g` + i + ` {"spec":{"gatewayClassName":"c` + i + `"}}` + "\n"
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var cluster strings.Builder
+			cluster.WriteString(c.cluster)
+			for i := range many {
+				cluster.WriteString(c.each(strconv.Itoa(i)))
+			}
+			s := parse(t, cluster.String())
+			s.report(t)
+			if s.Requests > many/2 {
+				t.Errorf("%d requests for %d objects", s.Requests, many)
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -144,6 +145,9 @@ func (w *walker) refusedBy(n graph.Node, r admission.Reply, operation string) *C
 	case answer.KeepsFinalizer, answer.AddsFinalizer:
 		return w.readds(n, r)
 	case answer.Invalid:
+		if m := w.asker.Mutation(n, r); m != nil {
+			return w.madeInvalid(n, r, m)
+		}
 		return w.noLongerValid(n, r)
 	case answer.ConversionFailed:
 		return w.conversion(n.Resource().GroupResource(), r.Message)
@@ -158,7 +162,7 @@ func (w *walker) refusedBy(n graph.Node, r admission.Reply, operation string) *C
 // asked is the API server's answer as evidence, about the object that was asked
 // about.
 func asked(r admission.Reply) Evidence {
-	return Evidence{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: r.Message}
+	return Evidence{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: shortened(r.Message)}
 }
 
 // whenYou ends the summary of a refusal of which only the caller is known to
@@ -213,7 +217,7 @@ func (w *walker) webhookUnclear(n graph.Node, r admission.Reply, suspects []*adm
 			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
 			w.offerOnce(c, Remedy{
 				Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
-				Effect: "shows one of the configurations: find out which of them is in the way",
+				Effect: "see one of the configurations: find out which of them is in the way",
 			})
 		}
 	})
@@ -231,26 +235,84 @@ func static(name string) bool { return strings.HasSuffix(name, ".static.k8s.io")
 // webhookDead is a webhook that must be asked and cannot be reached. The
 // service is nil for one that is called by a URL; message says how the call failed, and
 // is empty when none was made.
+//
+// The webhooks of a configuration that one service serves are one cause.
 func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Serving, first Evidence, message string) *Cause {
-	c := w.shared(string(h.Config.UID)+" "+h.Name, admWebhookDead, h.Config, func(c *Cause) {
+	served := h.ClientConfig.URL
+	if service := h.ClientConfig.Service; service != nil {
+		served = service.Namespace + "/" + service.Name
+	}
+	c := w.shared(fmt.Sprintf("%s %s %t", h.Config.UID, served, h.JudgesUsers()), admWebhookDead, h.Config, func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("its webhook %s cannot be reached, and while that is so every write that it must allow is refused", h.Name)
 		if h.JudgesUsers() {
 			c.Verdict = Unknown
-			c.Summary += "; its conditions ask who sends the write, so the controller's may pass"
 		}
 		c.Evidence = append([]Evidence{first}, w.webhookEvidence(h)...)
 		if s != nil {
 			c.Evidence = append(c.Evidence, s.Evidence...)
-			c.Summary += hopeless(s)
 		}
 		c.Remedies = w.deadWebhookRemedies(h, s, message)
 	})
+	w.nameWebhook(c, h, s)
 	if e, seen := w.asker.SeenFailing(n, `failed calling webhook "`+h.Name+`"`); seen {
 		w.worsen(c, Stuck, c.Summary, e)
 	}
-	w.exception(c, n, h)
+	w.exception(c, n, w.hooks[c]...)
 	return c
+}
+
+// nameWebhook adds a webhook to those of a cause.
+func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Serving) {
+	if slices.ContainsFunc(w.hooks[c], func(have *admission.Webhook) bool { return have.Name == h.Name }) {
+		return
+	}
+	hooks := append(w.hooks[c], h)
+	w.hooks[c] = hooks
+	names := make([]string, len(hooks))
+	for i, h := range hooks {
+		names[i] = h.Name
+	}
+	if len(hooks) == 1 {
+		c.Summary = fmt.Sprintf("its webhook %s is unreachable (failurePolicy: Fail), so every write that it covers is rejected", h.Name)
+	} else {
+		c.Summary = fmt.Sprintf("its webhooks %s are unreachable (failurePolicy: Fail), so every write that one of them covers is rejected", strings.Join(names, ", "))
+		if len(hooks) <= evidence.MaxShown {
+			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
+		}
+		w.offerInstead(c, letsPass, w.passOver(hooks))
+	}
+	if h.JudgesUsers() {
+		c.Summary += "; its conditions ask who sends the write, so the controller's may pass"
+	}
+	if s == nil {
+		return
+	}
+	if behind := w.finder.Behind(s.Namespace, s.Name); len(behind) > 0 {
+		c.Summary += "; " + behind[0].ID().String() + " serves it"
+	}
+	c.Summary += hopeless(s)
+}
+
+// letsPass begins the effect of passOver.
+const letsPass = "let writes pass while"
+
+// passOver has webhooks of one configuration passed over while they cannot be called.
+func (w *walker) passOver(hooks []*admission.Webhook) Remedy {
+	var operations []remedy.Step
+	for _, h := range hooks {
+		at := fmt.Sprintf("/webhooks/%d", h.Index)
+		operations = append(operations, remedy.Test(at+"/name", h.Name), remedy.Replace(at+"/failurePolicy", "Ignore"))
+	}
+	r := Remedy{
+		Risk: Disruptive, Action: w.change(hooks[0].Config, hooks[0].Whole, operations...),
+		Effect: letsPass + " the webhook cannot be reached",
+		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
+	}
+	if len(hooks) > 1 {
+		r.Effect = letsPass + " the webhooks cannot be reached"
+		r.Leaks = "what the webhooks guard is not guarded while they cannot be reached"
+	}
+	return r
 }
 
 func (w *walker) webhookEvidence(h *admission.Webhook) []Evidence {
@@ -275,20 +337,14 @@ func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving,
 	default:
 		remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
-			Effect: "shows how the webhook is called, at a URL and not through a service: make that answer, and " + effect,
+			Effect: "see how the webhook is called, at a URL and not through a service: make that answer, and " + effect,
 		}}
 	}
-	at := fmt.Sprintf("/webhooks/%d", h.Index)
-	remedies = append(remedies, Remedy{
-		Risk:   Disruptive,
-		Action: w.change(h.Config, h.Whole, shell.Test(at+"/name", h.Name), shell.Replace(at+"/failurePolicy", "Ignore")),
-		Effect: "lets writes pass while the webhook cannot be reached",
-		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
-	})
+	remedies = append(remedies, w.passOver([]*admission.Webhook{h}))
 	if s == nil || s.Uninstalled {
 		remedies = append(remedies, Remedy{
-			Risk: Dangerous, Action: w.saved(h.Config, w.delete(h.Config, byPolicy)),
-			Effect: "removes the configuration with all its webhooks, if its product was uninstalled",
+			Risk: Dangerous, Action: w.deleteSaved(h.Config),
+			Effect: "remove the configuration with all its webhooks, if its product was uninstalled",
 			Leaks:  "what the webhooks guard is not guarded any more",
 		})
 	}
@@ -303,11 +359,11 @@ func (w *walker) correctCall(h *admission.Webhook, s *admission.Serving, wrong a
 		show = shows("%s get service,endpointslices -o wide", shell.In(w.Kubectl, s.Namespace))
 	}
 	return Remedy{Risk: Safe, Action: show, Effect: map[admission.WrongCall]string{
-		admission.WrongCertificate: "shows the webhook's clientConfig: its caBundle has to be the authority that signed the certificate with which the webhook answers, and that has to be valid for the service's name; make both anew, by the product's chart or its certificate manager, and ",
-		admission.WrongPort:        "shows the ports of the service: clientConfig.service.port has to be one of them; correct it in the configuration or the service, and ",
-		admission.NotListening:     "shows the service's ports and the addresses behind it, where nothing listens at the port that is called: correct the port, or make the pods listen there, and ",
-		admission.WrongPath:        "shows the webhook's clientConfig: at its path something else answers; correct the path, and ",
-		admission.Late:             "shows the webhook's clientConfig and timeoutSeconds: the call gets no answer in time, so look for a network policy between the API server and the pods, and at what the pods do; and ",
+		admission.WrongCertificate: "see the webhook's clientConfig: its caBundle has to be the authority that signed the certificate with which the webhook answers, and that has to be valid for the service's name; make both anew, by the product's chart or its certificate manager, and ",
+		admission.WrongPort:        "see the ports of the service: clientConfig.service.port has to be one of them; correct it in the configuration or the service, and ",
+		admission.NotListening:     "see the service's ports and the addresses behind it, where nothing listens at the port that is called: correct the port, or make the pods listen there, and ",
+		admission.WrongPath:        "see the webhook's clientConfig: at its path something else answers; correct the path, and ",
+		admission.Late:             "see the webhook's clientConfig and timeoutSeconds: the call gets no answer in time, so look for a network policy between the API server and the pods, and at what the pods do; and ",
 	}[wrong] + effect}
 }
 
@@ -360,7 +416,7 @@ func (w *walker) webhookDenies(n graph.Node, h *admission.Webhook, r admission.R
 		c.Evidence = append([]Evidence{asked(r)}, w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.kubectl(n), shell.Target(n.Identity())),
-			Effect: "shows the object: change it so that the webhook allows the write",
+			Effect: "see the object: change it so that the webhook allows the write",
 		}}
 	})
 	w.met(c, n, r)
@@ -368,16 +424,24 @@ func (w *walker) webhookDenies(n graph.Node, h *admission.Webhook, r admission.R
 	return c
 }
 
-// exception adds a way to except the object's namespace from a webhook.
-func (w *walker) exception(c *Cause, n graph.Node, h *admission.Webhook) {
+// exception adds a way to except the object's namespace from webhooks of one configuration.
+func (w *walker) exception(c *Cause, n graph.Node, hooks ...*admission.Webhook) {
 	namespace := n.Namespace()
-	at := fmt.Sprintf("/webhooks/%d", h.Index)
 	if namespace == "" {
 		return
 	}
-	selector := []string{"webhooks", fmt.Sprint(h.Index), "namespaceSelector"}
-	w.except(c, string(h.Config.UID)+" "+h.Name, namespace, "webhook", func(namespaces []string) Action {
-		operations := append([]shell.Operation{shell.Test(at+"/name", h.Name)}, excludeNamespaces(h.Whole, selector, namespaces)...)
+	h := hooks[0]
+	what := "webhook"
+	if len(hooks) > 1 {
+		what = "webhooks"
+	}
+	w.except(c, string(h.Config.UID)+" "+h.Name, namespace, what, func(namespaces []string) Action {
+		var operations []remedy.Step
+		for _, h := range hooks {
+			at := []string{"webhooks", fmt.Sprint(h.Index)}
+			operations = append(operations, remedy.Test("/"+strings.Join(at, "/")+"/name", h.Name))
+			operations = append(operations, excludeNamespaces(h.Whole, append(at, "namespaceSelector"), namespaces)...)
+		}
 		return w.change(h.Config, h.Whole, operations...)
 	})
 }
@@ -404,7 +468,7 @@ func (w *walker) except(c *Cause, key, namespace, from string, action func(names
 		e.namespaces = append(e.namespaces, namespace)
 		slices.Sort(e.namespaces)
 	}
-	const begins = "excepts the namespace"
+	const begins = "except the namespace"
 	effect, leaks := begins+" "+e.namespaces[0], "that namespace is"
 	if len(e.namespaces) > 1 {
 		effect, leaks = begins+"s "+strings.Join(e.namespaces, ", "), "those namespaces is"
@@ -413,9 +477,17 @@ func (w *walker) except(c *Cause, key, namespace, from string, action func(names
 		w.offerInstead(c, begins, Remedy{
 			Risk: Disruptive, Action: action(e.namespaces),
 			Effect: effect + " from the " + from,
-			Leaks:  "what the " + from + " guards in " + leaks + " not guarded any more",
+			Leaks:  "what the " + from + guards(from) + " in " + leaks + " not guarded any more",
 		})
 	}
+}
+
+// guards is the verb of what webhooks, a webhook or a policy does.
+func guards(what string) string {
+	if what == "webhooks" {
+		return " guard"
+	}
+	return " guards"
 }
 
 // mostExcepted is the number of namespaces that a remedy excepts.
@@ -431,11 +503,14 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 	c := w.shared(r.Name+" "+r.Binding, admVapDeny, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, "the policy refuses the write that the deletion needs"
 		if misconfigured(r) {
-			c.Summary = "its binding " + r.Binding + " cannot be used, and while that is so the policy refuses every write that it is about, whoever sends it"
+			c.Summary = "its binding " + r.Binding + " cannot be used, so the policy refuses every write that it is about, whoever sends it"
 			c.Evidence = append([]Evidence{asked(r)}, w.paramOf(r.Binding)...)
+			if missing := w.missingParam(n, r.Binding); missing != "" {
+				c.Summary = fmt.Sprintf("%s, with the parameters of its binding %s, does not exist, so the policy refuses every write that it is about, whoever sends it", missing, r.Binding)
+			}
 			c.Remedies = []Remedy{{
 				Risk: Safe, Action: shows("%s get validatingadmissionpolicybinding %s -o yaml", w.Kubectl, shell.Quote(r.Binding)),
-				Effect: "shows the binding with its paramRef: " + w.paramRepair(n, r.Binding),
+				Effect: "see the binding with its paramRef: " + w.paramRepair(n, r.Binding),
 			}}
 			return
 		}
@@ -457,7 +532,7 @@ func (w *walker) policyDenies(n graph.Node, r admission.Reply) *Cause {
 		c.Evidence = []Evidence{asked(r), {Source: "ValidatingAdmissionPolicyBinding/" + r.Binding, Path: "spec.policyName", Value: r.Name}}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
-			Effect: "shows what the policy asks for: " + w.satisfies(policy, r),
+			Effect: "see what the policy asks for: " + w.satisfies(policy, r),
 		}}
 	})
 	w.met(c, n, r)
@@ -485,6 +560,17 @@ func (w *walker) satisfies(policy *unstructured.Unstructured, r admission.Reply)
 // (k8s.io/apiserver/pkg/admission/plugin/cel/activation.go).
 func cannotJudge(r admission.Reply) bool {
 	return r.Kind == answer.PolicyDenied && strings.Contains(r.Message, "' resulted in error: ")
+}
+
+// missingParam names the parameters of a binding for an object that provably do not exist, empty
+// when that is not so.
+func (w *walker) missingParam(n graph.Node, binding string) string {
+	for _, p := range w.asker.Params() {
+		if p.Binding.Name == binding && len(p.In(w.asker, n.Namespace())) == 0 && p.Listed(w.asker, n.Namespace()) {
+			return p.Says(n.Namespace())
+		}
+	}
+	return ""
 }
 
 // paramRepair says how a binding whose parameters are missing for an object is repaired.
@@ -539,8 +625,8 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if namespace == "" {
 		w.offerOnce(c, Remedy{
-			Risk: Disruptive, Action: w.change(at, binding, shell.Replace("/spec/validationActions", []string{"Audit"})),
-			Effect: "makes the binding note what it would refuse and let it pass",
+			Risk: Disruptive, Action: w.change(at, binding, remedy.Replace("/spec/validationActions", []string{"Audit"})),
+			Effect: "make the binding note what it would refuse and let it pass",
 			Leaks:  "what the policy guards is not guarded any more",
 		})
 		return
@@ -553,7 +639,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 // defaulted states in a matchResources that is added what the API server would add to it, so that
 // what takes it away again finds what was added (kubernetes/pkg/apis/admissionregistration/v1/defaults.go,
 // SetDefaults_MatchResources).
-func defaulted(operations []shell.Operation) []shell.Operation {
+func defaulted(operations []remedy.Step) []remedy.Step {
 	for i := range operations {
 		if value, ok := operations[i].Value.(map[string]any); ok && operations[i].Path == "/spec/matchResources" {
 			value["matchPolicy"], value["objectSelector"] = "Equivalent", map[string]any{}
@@ -601,24 +687,55 @@ func (w *walker) readds(n graph.Node, r admission.Reply) *Cause {
 }
 
 // addTo is the operation that adds the condition to a list which may not exist.
-func addTo(o *unstructured.Unstructured, path string) shell.Operation {
+func addTo(o *unstructured.Unstructured, path string) remedy.Step {
 	if exists(o.Object, strings.Split(strings.TrimPrefix(path, "/"), "/")) {
-		return shell.Add(path+"/-", spareTerminating)
+		return remedy.Add(path+"/-", spareTerminating)
 	}
-	return shell.Add(path, []any{spareTerminating})
+	return remedy.Add(path, []any{spareTerminating})
 }
 
 // spare has a webhook or policy leave alone what is being deleted.
 func (w *walker) spare(m *admission.Mutator) Remedy {
-	operations := []shell.Operation{addTo(m.Whole, "/spec/matchConditions")}
+	operations := []remedy.Step{addTo(m.Whole, "/spec/matchConditions")}
 	if h := m.Webhook; h != nil {
 		at := fmt.Sprintf("/webhooks/%d", h.Index)
-		operations = []shell.Operation{shell.Test(at+"/name", h.Name), addTo(h.Whole, at+"/matchConditions")}
+		operations = []remedy.Step{remedy.Test(at+"/name", h.Name), addTo(h.Whole, at+"/matchConditions")}
 	}
 	return Remedy{
 		Risk: Disruptive, Action: w.change(m.At, m.Whole, operations...),
-		Effect: "makes it leave alone what is being deleted",
+		Effect: "make it leave alone what is being deleted",
 	}
+}
+
+// madeInvalid is an object that is valid, and of which every update is refused for what somebody
+// changes while it is written.
+func (w *walker) madeInvalid(n graph.Node, r admission.Reply, m *admission.Mutation) *Cause {
+	at := n.Identity()
+	if len(m.By) == 1 {
+		at = m.By[0].At
+	}
+	return w.shared(at.String()+" "+string(at.UID)+" "+m.Cause.Field, admMutatingInvalid, at, func(c *Cause) {
+		c.Verdict = Stuck
+		c.Summary = fmt.Sprintf("it changes %s whenever the object is updated, and the API server refuses that: no finalizer can be taken off", m.Cause.Field)
+		if len(m.By) > 1 {
+			c.Summary = fmt.Sprintf("a mutating webhook or policy changes %s whenever the object is updated, and the API server refuses that: no finalizer can be taken off", m.Cause.Field)
+		}
+		c.Evidence = []Evidence{asked(r)}
+		for _, by := range m.By {
+			c.Evidence = append(c.Evidence, by.Evidence)
+			w.offerOnce(c, w.spare(&by))
+		}
+	})
+}
+
+// longest is how much is shown of what an API server says of a value: it may be all of the object.
+const longest = 300
+
+func shortened(text string) string {
+	if runes := []rune(text); len(runes) > longest {
+		return string(runes[:longest]) + "..."
+	}
+	return text
 }
 
 // noLongerValid is an object that its own type does not allow any more: every
@@ -630,12 +747,12 @@ func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 		c.Evidence = []Evidence{asked(r)}
 		for i, cause := range r.Causes {
 			if i < evidence.MaxShown {
-				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), cause.Message)) // <nil> is the object itself
+				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), shortened(cause.Message))) // <nil> is the object itself
 			}
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s edit %s", w.kubectl(n), shell.Target(n.Identity())),
-			Effect: "opens it in an editor: correct the fields above, and it can be updated again",
+			Effect: "open it in an editor: correct the fields above, and it can be updated again",
 		}}
 		definition, err := w.evidence.Get(crds, "", n.Resource().GroupResource().String())
 		if err != nil {
@@ -644,8 +761,8 @@ func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 		at := evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
 		c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.generation", Value: fmt.Sprint(definition.GetGeneration())})
 		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Disruptive, Action: w.saved(at, shows("%s edit %s", w.Kubectl, shell.Target(at))),
-			Effect: "opens its definition in an editor: relax the schema, so that the object is valid as it is",
+			Risk: Disruptive, Action: shows("%s", remedy.SavedFirst(w.Kubectl, at, w.evidence.Version(at), w.Kubectl+" edit "+shell.Target(at))),
+			Effect: "open its definition in an editor: relax the schema, so that the object is valid as it is",
 		})
 	})
 }
@@ -653,7 +770,7 @@ func (w *walker) noLongerValid(n graph.Node, r admission.Reply) *Cause {
 // excludeNamespaces are the operations that add "none of these namespaces" to the
 // namespace selector at the path of an object. The selector's parents must
 // exist up to the given depth of the path.
-func excludeNamespaces(o *unstructured.Unstructured, path []string, namespaces []string) []shell.Operation {
+func excludeNamespaces(o *unstructured.Unstructured, path []string, namespaces []string) []remedy.Step {
 	var names []any
 	for _, namespace := range namespaces {
 		names = append(names, namespace)
@@ -663,7 +780,7 @@ func excludeNamespaces(o *unstructured.Unstructured, path []string, namespaces [
 	full := append(slices.Clone(path), "matchExpressions", "-")
 	for depth := len(full) - 1; depth > 0; depth-- {
 		if exists(o.Object, full[:depth]) {
-			return []shell.Operation{shell.Add("/"+strings.Join(full[:depth+1], "/"), value)}
+			return []remedy.Step{remedy.Add("/"+strings.Join(full[:depth+1], "/"), value)}
 		}
 		if key := full[depth]; key == "-" {
 			value = []any{value}

@@ -129,7 +129,7 @@ func (w *walker) policyAlone(f failing, said answer.Refusal) (c *Cause, over boo
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(at)),
-			Effect: "shows what the policy asks for: have it allow the namespace controller, which is " + namespaceControllers + ", and the namespace goes on within a minute",
+			Effect: "see what the policy asks for: have it allow the namespace controller, which is " + namespaceControllers + ", and the namespace goes on within a minute",
 		}}
 	})
 	if read {
@@ -218,7 +218,7 @@ func (w *walker) webhookAlone(f failing, said answer.Refusal) (c *Cause, over bo
 		c.Evidence = append(f.facts(), w.webhookEvidence(h)...)
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(h.Config)),
-			Effect: "shows the webhook and what serves it: have it allow the namespace controller, which is " + namespaceControllers,
+			Effect: "see the webhook and what serves it: have it allow the namespace controller, which is " + namespaceControllers,
 		}}
 	})
 	w.exception(c, about, h)
@@ -272,7 +272,7 @@ func (w *walker) withoutRight(f failing) (holds []hold, mentioned, has bool) {
 		c.Remedies = []Remedy{{
 			Risk:   Safe,
 			Action: shows("%s auth can-i %s %s --as=%s -n %s", w.Kubectl, right.Verb, shell.Quote(right.Resource.String()), shell.Quote(right.User), shell.Quote(n.Object().Name)),
-			Effect: "asks the API server for the same; then give the controller its ClusterRole back, system:controller:namespace-controller, with its binding: kube-apiserver makes both anew when it starts",
+			Effect: "ask the API server for the same; then give the controller its ClusterRole back, system:controller:namespace-controller, with its binding: kube-apiserver makes both anew when it starts",
 		}}
 	})}}, true, false
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -26,8 +27,8 @@ func (w *walker) deleteAgain(n graph.Node, risk Risk, effect string) Remedy {
 func (w *walker) removeFinalizer(n graph.Node, index int, finalizer, leaks string) Remedy {
 	at := fmt.Sprintf("/metadata/finalizers/%d", index)
 	return Remedy{
-		Risk: Dangerous, Action: w.patch(n, shell.Test(at, finalizer), shell.Remove(at)),
-		Effect: "takes this finalizer alone off this object, after what it guards was cleaned up by hand",
+		Risk: Dangerous, Action: w.patch(n.Identity(), remedy.Test(at, finalizer), remedy.Remove(at)),
+		Effect: "remove this finalizer alone, once you have done its cleanup yourself",
 		Leaks:  leaks,
 	}
 }
@@ -35,7 +36,7 @@ func (w *walker) removeFinalizer(n graph.Node, index int, finalizer, leaks strin
 // dropReference takes one owner reference out of a dependent.
 func (w *walker) dropReference(d graph.Node, index int, owner types.UID, effect string) Remedy {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", index)
-	return Remedy{Risk: Disruptive, Action: w.patch(d, shell.Test(at+"/uid", owner), shell.Remove(at)), Effect: effect}
+	return Remedy{Risk: Disruptive, Action: w.patch(d.Identity(), remedy.Test(at+"/uid", owner), remedy.Remove(at)), Effect: effect}
 }
 
 // finalizeNamespace removes one entry of a namespace's spec.finalizers, which
@@ -43,15 +44,10 @@ func (w *walker) dropReference(d graph.Node, index int, owner types.UID, effect 
 // carries is the guard against changes in between, the name in the entry that
 // against another list.
 func (w *walker) finalizeNamespace(n graph.Node, finalizer, leaks string) Remedy {
-	name := n.Object().Name
 	return Remedy{
-		Risk: Dangerous,
-		Action: Action{
-			Operation: &Operation{Verb: Finalize, Object: n.Identity(), Value: finalizer},
-			Command: fmt.Sprintf(`%s get namespace %s -o json | jq --arg uid %s --arg f %s 'if .metadata.uid == $uid then .spec.finalizers -= [$f] else error("another namespace") end' | %s replace --raw %s -f -`,
-				w.Kubectl, shell.Quote(name), shell.Quote(string(n.UID())), shell.Quote(finalizer), w.Kubectl, shell.Quote(n.Identity().URLPath()+"/finalize")),
-		},
-		Effect: "takes this entry alone out of spec.finalizers, after what it guards was cleaned up by hand",
+		Risk:   Dangerous,
+		Action: w.does(remedy.Op{Verb: remedy.Finalize, Object: n.Identity(), Value: finalizer}),
+		Effect: "remove this entry of spec.finalizers alone, once you have done its cleanup yourself",
 		Leaks:  leaks,
 	}
 }

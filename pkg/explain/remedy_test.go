@@ -3,14 +3,13 @@
 package explain_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // told is what the report says of a cause: its summary, its evidence, and its
@@ -67,19 +66,19 @@ ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/live`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector may not drop its reference to ConfigMap/s/a, and tries again ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which is there: the garbage collector keeps it for that
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, since ConfigMap/live owns it, too, and its reference to the owner dangles until it may be changed
-[safe] REMOVE: once nothing refuses a change of ConfigMap/s/b: drops its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b stays, since ConfigMap/live owns it, too
+[safe] DELETE a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, since ConfigMap/live owns it, too, and its reference to the owner dangles until it may be changed
+[safe] REMOVE: once nothing refuses a change of ConfigMap/s/b: drop its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b stays, since ConfigMap/live owns it, too
 `},
 	{"a dependent that may not be deleted", alive + policy + owner + deniedDelete + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: drops the reference to the owner, which then does not wait for ConfigMap/s/b
+[safe] DELETE a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] PATCH: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] REMOVE: drop the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: deletes ConfigMap/s/b without waiting for the next try of the garbage collector
+[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
 `},
 	{"a dependent that may neither be deleted nor changed, of an owner that may not be deleted again", alive + policy + owner + deniedDelete + deniedUpdate +
 		strings.Replace(deniedDelete, "/b ", "/a ", 1) + `
@@ -87,11 +86,11 @@ ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: once nothing refuses a deletion of ConfigMap/s/a: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: once nothing refuses a change of ConfigMap/s/b: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: once nothing refuses a change of ConfigMap/s/b: drops the reference to the owner, which then does not wait for ConfigMap/s/b
+[safe] DELETE a: once nothing refuses a deletion of ConfigMap/s/a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] PATCH: once nothing refuses a change of ConfigMap/s/b: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] REMOVE: once nothing refuses a change of ConfigMap/s/b: drop the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: deletes ConfigMap/s/b without waiting for the next try of the garbage collector
+[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
 `},
 	{"two dependents that may not be deleted, of a pod in its grace period", alive + node + policy + deniedDelete + strings.Replace(deniedDelete, "/b ", "/c ", 1) + `
 Pod/s/a deleted=60 grace=600 finalizers=foregroundDeletion {"spec":{"nodeName":"n"}}
@@ -101,22 +100,22 @@ ConfigMap/s/c owners=Pod/a!`, "gc-fg-denied",
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ConfigMap/s/c metadata.deletionTimestamp: not set
-[safe] DELETE a: takes the owner out of foreground deletion: it goes when its kubelet has ended it; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: drops the reference to the owner, which then does not wait for ConfigMap/s/b
+[safe] DELETE a: take the owner out of foreground deletion: it goes when its kubelet has ended it; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] PATCH: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
+[disruptive] REMOVE: drop the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: deletes ConfigMap/s/b without waiting for the next try of the garbage collector
+[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
 `},
 	{"a dependent that is being deleted", alive + owner + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "fin-absent",
-		`ConfigMap/s/b: nothing in the cluster serves the finalizer example.com/x
+		`ConfigMap/s/b: no controller in the cluster removes the finalizer example.com/x
 searched: SEARCHED
 ConfigMap/s/b metadata.finalizers[0]: example.com/x
 [safe] install the controller of example.com/x again: it cleans up and removes the finalizer
-[disruptive] DELETE a: ConfigMap/s/a alone: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] PATCH: ConfigMap/s/a alone: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] REMOVE: ConfigMap/s/a alone: drops the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
-[dangerous] REMOVE: takes this finalizer alone off this object, after what it guards was cleaned up by hand
+[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] PATCH: ConfigMap/s/a alone: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] REMOVE: ConfigMap/s/a alone: drop the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[dangerous] REMOVE: remove this finalizer alone, once you have done its cleanup yourself
   loses: whatever its controller would have cleaned up, which may be outside the cluster
 `},
 	{"a dependent that is being deleted, and that may not be changed", alive + policy + owner + deniedUpdate + `
@@ -124,10 +123,10 @@ ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap
 		`ValidatingAdmissionPolicy/p: the policy refuses the write that the deletion needs
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: shows what the policy asks for: change the object so that it satisfies that, and the write is allowed
-[disruptive] DELETE a: ConfigMap/s/a alone: takes the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] PATCH: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: lets the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] REMOVE: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: drops the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy asks for: change the object so that it satisfies that, and the write is allowed
+[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] PATCH: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[disruptive] REMOVE: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: drop the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
 `},
 	{"an owner with a finalizer of its own, and a reference that cannot be judged", alive + `
 ConfigMap/s/a deleted=60 finalizers=example.com/y,foregroundDeletion
@@ -136,10 +135,10 @@ ConfigMap/s/b owners=ConfigMap/a!,Other/o,ConfigMap/live`, "gc-fg-owner-unresolv
 		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve: the garbage collector cannot judge that and leaves the dependent alone
 ConfigMap/s/b metadata.ownerReferences[1]: other.example.com/v1 Other/o (Unresolvable)
 ConfigMap/s/a metadata.finalizers: foregroundDeletion
-[safe] DELETE a: takes the owner out of foreground deletion: it goes when its other finalizers do, and the dependent stays
-[disruptive] DELETE b: deletes the dependent, which the owner waits for
+[safe] DELETE a: take the owner out of foreground deletion: it goes when its other finalizers do, and the dependent stays
+[disruptive] DELETE b: delete the dependent, which the owner waits for
   loses: the dependent, which the garbage collector leaves alone, and which ConfigMap/live owns, too
-[disruptive] REMOVE: drops the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector drops the one to the owner, too, and the dependent stays, since ConfigMap/live owns it
+[disruptive] REMOVE: drop the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector drops the one to the owner, too, and the dependent stays, since ConfigMap/live owns it
 `},
 	{"one dependent that may not be released", alive + policy + deniedUpdate + `
 ConfigMap/s/a deleted=60 finalizers=orphan
@@ -147,37 +146,37 @@ ConfigMap/s/b owners=ConfigMap/a`, "gc-orphan-pending",
 		`ConfigMap/s/a: 1 dependent still references it, and the references cannot be removed: deleting it in another way now would delete what has no other owner
 ConfigMap/s/a metadata.finalizers: orphan
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] REMOVE: removes the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes
+[safe] REMOVE: remove the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes
 `},
 
 	{"a webhook whose namespace is being deleted", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling + `
 Namespace/x deleted=5 {"spec":{"finalizers":["kubernetes"]}}`, "adm-webhook-dead",
-		`ValidatingWebhookConfiguration/w: its webhook w.example.com cannot be reached, and while that is so every write that it must allow is refused; it cannot be repaired where it was: the namespace x is being deleted, so nothing can be created in it
+		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected; it cannot be repaired where it was: the namespace x is being deleted, so nothing can be created in it
 a dry-run PATCH of ConfigMap/s/a : Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route
 ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
-[disruptive] PATCH: lets writes pass while the webhook cannot be reached
+[disruptive] PATCH: let writes pass while the webhook cannot be reached
   loses: what the webhook guards is not guarded while it cannot be reached
-[disruptive] PATCH: excepts the namespace s from the webhook
+[disruptive] PATCH: except the namespace s from the webhook
   loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled
+[dangerous] DELETE w: remove the configuration with all its webhooks, if its product was uninstalled
   loses: what the webhooks guard is not guarded any more
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
-		`ValidatingWebhookConfiguration/w: its webhook w.example.com cannot be reached, and while that is so every write that it must allow is refused
+		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected
 a dry-run PATCH of ConfigMap/s/a : Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route
 ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
-[safe] create namespace x: makes the namespace again, which comes first: then install the service hook and its pods in it, and the writes that wait for the webhook go through
-[disruptive] PATCH: lets writes pass while the webhook cannot be reached
+[safe] create namespace x: make the namespace again, which comes first: then install the service hook and its pods in it, and the writes that wait for the webhook go through
+[disruptive] PATCH: let writes pass while the webhook cannot be reached
   loses: what the webhook guards is not guarded while it cannot be reached
-[disruptive] PATCH: excepts the namespace s from the webhook
+[disruptive] PATCH: except the namespace s from the webhook
   loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: removes the configuration with all its webhooks, if its product was uninstalled
+[dangerous] DELETE w: remove the configuration with all its webhooks, if its product was uninstalled
   loses: what the webhooks guard is not guarded any more
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
@@ -192,7 +191,7 @@ Namespace/s : is being deleted, so nothing can be created in it
 Pods in namespace s : none matches the selector app=svc
 Deployment/s/svc spec.replicas: 0
 Namespace/s status.conditions[NamespaceDeletionDiscoveryFailure]: True (DiscoveryFailed): m
-[dangerous] DELETE v1.m.example.com: unregisters the API, if its product was uninstalled
+[dangerous] DELETE v1.m.example.com: unregister the API, if its product was uninstalled
   loses: what the API stored in the namespaces is left behind
 `},
 
@@ -206,7 +205,7 @@ Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/dead status.conditions[Ready]: Unknown (NodeStatusUnknown)
-[dangerous] DELETE q: deletes the pod, one of 2 that hold the claim, which goes after the last of them; the pod stays until its node dead, which does not report, comes back, is deleted, or is marked as out of service
+[dangerous] DELETE q: delete the pod, one of 2 that hold the claim, which goes after the last of them; the pod stays until its node dead, which does not report, comes back, is deleted, or is marked as out of service
   loses: the data of the claim, unless its volume is retained
 `},
 	{"a claim with a finalizer of another's, of a pod whose node does not exist", alive + `
@@ -217,7 +216,7 @@ Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/gone : does not exist
-[disruptive] DELETE q: deletes the pod, after which no pod holds the claim; its node gone does not exist, so the pod garbage collector removes it, within a few minutes
+[dangerous] DELETE q: delete the pod, after which no pod holds the claim; its node gone does not exist, so the pod garbage collector removes it, within a few minutes
   loses: the data of the claim, unless its volume is retained
 `},
 	{"a node without conditions", alive + `
@@ -226,7 +225,7 @@ Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead"}}`, "pod-node-notready",
 		`Node/dead: the node is not ready, and whether its kubelet reports is not known
 Node/dead status.conditions[Ready]: not set
 Lease/kube-node-lease/dead : does not exist
-[safe] describe node dead: shows the node's state: bring the machine or its kubelet back, and its pods end
+[safe] describe node dead: see the node's state: bring the machine or its kubelet back, and its pods end
 [dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards
   loses: data may be written twice if the machine still runs
 `},
@@ -238,7 +237,7 @@ answer DELETE ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'x'
 		`ConfigMap/s/a: a DELETE of it would be refused, by ValidatingAdmissionPolicy/p [adm-vap-deny]
 a dry-run DELETE of ConfigMap/s/a : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: shows what the policy asks for: change the object so that it satisfies that, and the write is allowed; then send the DELETE again
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy asks for: change the object so that it satisfies that, and the write is allowed; then send the DELETE again
 `},
 	{"dependents outside the namespace that could be read", alive + `
 unlisted configmaps s
@@ -273,54 +272,45 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestOperations: what a remedy says that a program would do is what its command
-// does, and it does that to no other object than the one that was looked at.
+// TestOperations: what a remedy says that a program would do is done to no other object than the one that was
+// looked at, and as it was looked at.
 func TestOperations(t *testing.T) {
-	verbs := map[explain.Verb]int{}
-	check := func(r explain.Remedy) {
-		o := r.Operation
-		if o == nil {
-			return
+	verbs := map[remedy.Verb]int{}
+	guarded := func(o *remedy.Op) bool {
+		switch o.Verb {
+		case remedy.Delete:
+			unsafe := o.Options.IgnoreStoreReadErrorWithClusterBreakingPotential != nil // of what cannot be read
+			return unsafe || o.Object.UID != "" && o.Options.Preconditions != nil && *o.Options.Preconditions.UID == o.Object.UID
+		case remedy.Patch:
+			return len(o.Patch) > 1 && o.Patch[0] == remedy.Test("/metadata/uid", o.Object.UID)
+		case remedy.Finalize, remedy.Taint, remedy.Annotate:
+			return o.Value != "" && o.Object.UID != ""
+		case remedy.Scale:
+			return o.Replicas != nil && o.Object.UID != ""
+		case remedy.Restart, remedy.Resume:
+			return o.Object.UID != ""
+		case remedy.Create:
+			return o.Object.Resource.Kind != ""
 		}
-		verbs[o.Verb]++
-		wrong := ""
-		switch uid := string(o.Object.UID); o.Verb {
-		case explain.Delete:
-			if o.Options == nil || o.Options.Preconditions == nil || string(*o.Options.Preconditions.UID) != uid || !strings.Contains(r.Command, `{"uid":"`+uid+`"}`) || !strings.Contains(r.Command, o.Object.URLPath()) {
-				wrong = "its UID is no precondition"
-			}
-		case explain.Patch:
-			if len(o.Patch) < 2 || o.Patch[0].Op != "test" || o.Patch[0].Path != "/metadata/uid" || !strings.HasSuffix(r.Command, shell.Patch("kubectl", o.Object, o.Patch[1:]...)) {
-				wrong = "the patch is another one"
-			}
-		case explain.Finalize:
-			if o.Value == "" || !strings.Contains(r.Command, "--arg uid "+uid) {
-				wrong = "it takes anything from anybody"
-			}
-		case explain.Scale:
-			if o.Replicas == nil || !strings.HasSuffix(r.Command, fmt.Sprintf("/%s --current-replicas=%d --replicas=%d", o.Object.Name, o.Replicas.Current, o.Replicas.Wanted)) {
-				wrong = "it scales otherwise"
-			}
-		default:
-			if !strings.Contains(r.Command, o.Object.Name) {
-				wrong = "it is about something else"
-			}
-		}
-		if wrong == "" && o.Save != strings.HasPrefix(r.Command, "{ test -s ") {
-			wrong = "only one of them keeps the object"
-		}
-		if wrong != "" {
-			t.Errorf("%s: %+v\n%s", wrong, o, r.Command)
-		}
+		return o.Verb == remedy.Collect
 	}
 	for _, cluster := range clusters(t) {
 		for _, cause := range parse(t, cluster).report(t).Causes {
 			for _, r := range cause.Remedies {
-				check(r)
+				if r.Operation == nil {
+					continue
+				}
+				verbs[r.Operation.Verb]++
+				if !guarded(r.Operation) || r.Operation.Back != nil && r.Operation.Back.Verb == remedy.Patch && !guarded(r.Operation.Back) {
+					t.Errorf("nothing guards %+v\n%s", r.Operation, r.Command)
+				}
 			}
 		}
 	}
-	for _, verb := range []explain.Verb{explain.Delete, explain.Patch, explain.Scale, explain.Restart, explain.Finalize} {
+	t.Logf("changes in the scenarios: %v", verbs)
+	for _, verb := range []remedy.Verb{
+		remedy.Delete, remedy.Patch, remedy.Scale, remedy.Restart, remedy.Finalize, remedy.Taint, remedy.Annotate, remedy.Create, remedy.Collect,
+	} {
 		if verbs[verb] == 0 {
 			t.Errorf("no scenario has a remedy with %s", verb)
 		}

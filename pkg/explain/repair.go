@@ -25,23 +25,23 @@ func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
 		return nil
 	case s.Homeless:
 		return []Remedy{{
-			Risk: Safe, Action: w.changes(Create, evidence.Identity(namespaces, "", s.Namespace), "%s create namespace %s", w.Kubectl, shell.Quote(s.Namespace)),
-			Effect: "makes the namespace again, which comes first: then install the service " + s.Name + " and its pods in it, and " + effect,
+			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", s.Namespace)),
+			Effect: "make the namespace again, which comes first: then install the service " + s.Name + " and its pods in it, and " + effect,
 		}}
 	case s.Uninstalled:
 		return []Remedy{{
 			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
-			Effect: "shows what is left beside it: install the service " + s.Name + " and its pods again, and " + effect,
+			Effect: "see what is left beside it: install the service " + s.Name + " and its pods again, and " + effect,
 		}}
 	case s.Idle != nil:
 		return []Remedy{{
-			Risk: Safe, Action: w.scaleUp(s.Idle.ID(), s.Idle.Ref()),
-			Effect: "starts what serves it, which is scaled to nothing; " + effect,
+			Risk: Safe, Action: w.scaleUp(s.Idle.ID()),
+			Effect: "start what serves it, which is scaled to nothing; " + effect,
 		}}
 	default:
 		return []Remedy{{
 			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
-			Effect: "shows what serves it: make the service " + s.Name + " and its pods work, and " + effect,
+			Effect: "see what serves it: make the service " + s.Name + " and its pods work, and " + effect,
 		}}
 	}
 }

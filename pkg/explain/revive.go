@@ -8,6 +8,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -22,7 +23,7 @@ func (w *walker) logs(l *controllers.Workload, name string) string {
 }
 
 func (w *walker) readLogs(l *controllers.Workload, name string) Remedy {
-	return Remedy{Risk: Safe, Action: shows("%s", w.logs(l, name)), Effect: "shows what " + l.ID().String() + " says about it"}
+	return Remedy{Risk: Safe, Action: shows("%s", w.logs(l, name)), Effect: "see what " + l.ID().String() + " says about it"}
 }
 
 func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
@@ -32,14 +33,14 @@ func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
 	}
 	return Remedy{
 		Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(what)),
-		Effect: "shows the events that say what is wrong: repair that, and the controller starts, cleans up and removes the finalizer",
+		Effect: "see the events that say what is wrong: repair that, and the controller starts, cleans up and removes the finalizer",
 	}
 }
 
 func (w *walker) restart(l *controllers.Workload) Remedy {
 	return Remedy{
-		Risk: Disruptive, Action: w.changes(Restart, l.ID(), "%s rollout restart %s", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(l.Ref())),
-		Effect: "starts the controller anew, when its log shows that it hangs; what else it does is interrupted",
+		Risk: Disruptive, Action: w.does(remedy.Op{Verb: remedy.Restart, Object: l.ID()}),
+		Effect: "start the controller anew, when its log shows that it hangs; what else it does is interrupted",
 	}
 }
 
@@ -50,7 +51,7 @@ func (w *walker) newToken(l *controllers.Workload) []Remedy {
 		return nil
 	}
 	r := w.restart(l)
-	r.Effect = "gives the controller a token of the new account, since that of the old one is never accepted again: it cleans up and removes the finalizer"
+	r.Effect = "give the controller a token of the new account, since that of the old one is never accepted again: it cleans up and removes the finalizer"
 	return []Remedy{r}
 }
 
@@ -67,7 +68,7 @@ func (w *walker) succeed(l *controllers.Workload, st controllers.State) []Remedy
 	}
 	return []Remedy{{
 		Risk: Safe, Action: shows("%s explain-stuck %s", shell.In(w.Plugin, l.ID().Namespace), shell.Quote("pod/"+st.Pod)),
-		Effect: "shows what keeps that pod from its end: when it has ended, another takes its place, cleans up and removes the finalizer",
+		Effect: "see what keeps that pod from its end: when it has ended, another takes its place, cleans up and removes the finalizer",
 	}}
 }
 
@@ -75,12 +76,12 @@ func (w *walker) succeed(l *controllers.Workload, st controllers.State) []Remedy
 // with it.
 func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy {
 	scaled := Remedy{
-		Risk: Safe, Action: w.scaleUp(l.ID(), l.Ref()),
-		Effect: "starts the controller again: it cleans up and removes the finalizer. It does nothing if somebody has scaled it up meanwhile",
+		Risk: Safe, Action: w.scaleUp(l.ID()),
+		Effect: "scale the controller up: it cleans up and removes the finalizer. Nothing happens if it was scaled up meanwhile",
 	}
 	previous := Remedy{
 		Risk: Safe, Action: shows("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote("pod/"+st.Pod)),
-		Effect: "shows what the controller said before it crashed: repair that, and it cleans up and removes the finalizer",
+		Effect: "see what the controller said before it crashed: repair that, and it cleans up and removes the finalizer",
 	}
 	switch st.Trouble {
 	case controllers.ScaledDown:
@@ -96,36 +97,35 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		return w.succeed(l, st)
 	case controllers.NoAccount:
 		return append([]Remedy{{
-			Risk: Safe, Action: w.changes(Create, evidence.Identity(serviceAccounts, l.Account().Namespace, l.Account().Name),
-				"%s create serviceaccount %s", shell.In(w.Kubectl, l.Account().Namespace), shell.Quote(l.Account().Name)),
-			Effect: "makes the account again, to which its rights are still bound; or apply it from the product's chart or manifest",
+			Risk: Safe, Action: w.create(evidence.Identity(serviceAccounts, l.Account().Namespace, l.Account().Name)),
+			Effect: "make the account again, to which its rights are still bound; or apply it from the product's chart or manifest",
 		}}, w.newToken(l)...)
 	case controllers.NewAccount:
 		return w.newToken(l)
 	case controllers.LeavingAccount:
 		return append([]Remedy{{
 			Risk: Safe, Action: shows("%s explain-stuck serviceaccount/%s", shell.In(w.Plugin, l.Account().Namespace), shell.Quote(l.Account().Name)),
-			Effect: "shows what keeps the account from its end: when it is gone, make it again, from the product's chart or manifest, and then:",
+			Effect: "see what keeps the account from its end: when it is gone, make it again, from the product's chart or manifest, and then:",
 		}}, w.newToken(l)...)
 	case controllers.NotStarted:
 		return []Remedy{w.describe(l, st.Pod)}
 	case controllers.Suspended:
 		return []Remedy{{
-			Risk: Safe, Action: w.patchOf(l.ID(), shell.Test("/spec/suspend", true), shell.Replace("/spec/suspend", false)),
-			Effect: "ends the suspension: at its next time it runs, cleans up and removes the finalizer",
+			Risk: Safe, Action: w.patch(l.ID(), remedy.Test("/spec/suspend", true), remedy.Replace("/spec/suspend", false)),
+			Effect: "end the suspension: it runs, a CronJob at its next time, cleans up and removes the finalizer",
 		}}
 	case controllers.NoPods:
 		remedies := []Remedy{w.describe(l, "")}
 		if controllers.OfQuota(st.Obstacle) {
 			remedies = append([]Remedy{{
 				Risk: Safe, Action: shows("%s get resourcequota", shell.In(w.Kubectl, l.ID().Namespace)),
-				Effect: "shows the quotas: raise the one that the message names, or make room in it, and the pods are made, some minutes later at most",
+				Effect: "see the quotas: raise the one that the message names, or make room in it, and the pods are made, some minutes later at most",
 			}}, remedies...)
 		}
 		if l.Paused {
 			remedies = append(remedies, Remedy{
-				Risk: Safe, Action: shows("%s rollout resume %s", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(l.Ref())),
-				Effect: "ends the pause, if that is what keeps its pods from being made",
+				Risk: Safe, Action: w.does(remedy.Op{Verb: remedy.Resume, Object: l.ID()}),
+				Effect: "end the pause, if that is what keeps its pods from being made",
 			})
 		}
 		return remedies

@@ -56,7 +56,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 		c.Remedies = append(c.Remedies, []Remedy{
 			{
 				Risk: Safe, Action: shows("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
-				Effect: "shows its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
+				Effect: "see its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
 			},
 			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there"),
 		}...)
@@ -180,12 +180,12 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get servicecidrs", w.Kubectl),
-			Effect: "shows the ranges: add one that has the address too, and this one goes within ten seconds",
+			Effect: "see the ranges: add one that has the address too, and this one goes within ten seconds",
 		}}
 		if err == nil {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Action: w.delete(at, byPolicy),
-				Effect: "deletes the Service: made again it gets an address of another range", Leaks: "the address, for everybody who uses it",
+				Effect: "delete the Service: made again it gets an address of another range", Leaks: "the address, for everybody who uses it",
 			})
 		}
 	})

@@ -44,9 +44,9 @@ func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstruct
 		c.Remedies = append(c.Remedies, []Remedy{
 			{
 				Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
-				Effect: "shows its state and events: make the controller complete it, and the finalizer goes",
+				Effect: "see its state and events: make the controller complete it, and the finalizer goes",
 			},
-			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "gives it up: when it is gone, the controller that was making it takes the finalizer off, if it runs"},
+			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "give it up: when it is gone, the controller that was making it takes the finalizer off, if it runs"},
 		}...)
 	})
 }
@@ -180,7 +180,7 @@ func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructu
 		w.driverVerdict(c, n, failure, lease)
 		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(at)),
-			Effect: "shows the messages: repair the controller of " + driver + ", or what its message names, and it deletes the snapshot",
+			Effect: "see the messages: repair the controller of " + driver + ", or what its message names, and it deletes the snapshot",
 		})
 	})
 }
@@ -251,16 +251,21 @@ func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, n
 			if at.Namespace != "" {
 				describe = w.Kubectl + " -n " + shell.Quote(at.Namespace) + " describe " + shell.Target(at)
 			}
-			c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s", describe), Effect: "shows how far its driver is with the change: when that is done, the class goes"}}
+			c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s", describe), Effect: "see how far its driver is with the change: when that is done, the class goes"}}
 			return
 		}
-		remedy := Remedy{
+		way := Remedy{
 			Risk: Safe, Action: shows("%s get volumeattributesclasses", w.Kubectl),
-			Effect: "shows the other classes: let the claim name one of them, and when its driver has changed the volume, the class goes",
+			Effect: "see the other classes: let the claim name one of them, and when its driver has changed the volume, the class goes",
 		}
 		if path[0] == "spec" && at.Resource.Resource == claims.Resource {
-			c.Remedies = append(c.Remedies, Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "deletes the claim, once no pod uses it; the class follows", Leaks: "the data, unless the volume's reclaim policy is Retain"})
+			end := Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "delete the claim, once no pod uses it; the class follows"}
+			data := stored{lost: "the data, unless the volume's reclaim policy is Retain"}
+			if n, known := w.Graph.Node(at.UID); known {
+				data = w.dataOf(n)
+			}
+			c.Remedies = data.losing(end)
 		}
-		c.Remedies = append(c.Remedies, remedy)
+		c.Remedies = append([]Remedy{way}, c.Remedies...)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // Objects that nobody is deleting.
@@ -26,14 +27,14 @@ const remade = 5 * time.Minute
 // a DELETE, and whether it may have taken the place of one that was deleted.
 // None of it is a stuck deletion.
 func (w *walker) notTerminating(n graph.Node) []Finding {
+	findings := w.terminatingIn(n)
 	r := w.asker.TryDelete(n, "")
 	if r.Kind == answer.Protected {
-		return []Finding{w.notStuck(n, nsProtected, func(c *Cause) {
+		return append(findings, w.notStuck(n, nsProtected, func(c *Cause) {
 			c.Summary = "the API server does not let this namespace be deleted"
 			c.Evidence = []Evidence{asked(r)}
-		})}
+		}))
 	}
-	var findings []Finding
 	if !r.OK() {
 		findings = append(findings, w.notStuck(n, notTerminating, func(c *Cause) {
 			c.Summary = "a DELETE of it would be refused"
@@ -55,6 +56,37 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 		findings = append(findings, w.notStuck(n, recreated, func(c *Cause) { remadeBy(c, n, creator, age) }))
 	}
 	return findings
+}
+
+// terminatingIn leads from a namespace that nobody is deleting to what is being deleted in it.
+func (w *walker) terminatingIn(n graph.Node) []Finding {
+	if !n.Resource().IsNamespace() {
+		return nil
+	}
+	var ending []graph.Node
+	for _, m := range w.evidence.In(n.Name()) {
+		if m.BeingDeleted() {
+			ending = append(ending, m)
+		}
+	}
+	if len(ending) == 0 {
+		return nil
+	}
+	c := w.cause(notTerminating, n.Identity(), "content", func(c *Cause) {
+		c.Verdict = NotTerminating
+		c.Summary = evidence.Number(len(ending), "object") + " in it is being deleted"
+		if len(ending) > 1 {
+			c.Summary = evidence.Number(len(ending), "object") + " in it are being deleted"
+		}
+		for _, m := range ending[:min(len(ending), evidence.MaxShown)] {
+			c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", m.Object().DeletionTimestamp.UTC().Format(time.RFC3339)))
+		}
+		c.Remedies = []Remedy{{
+			Risk: Safe, Action: shows("%s explain-stuck", shell.In(w.Plugin, n.Name())),
+			Effect: "explain what is being deleted in it",
+		}}
+	})
+	return []Finding{{c, []Link{{Object: n.Identity()}}}}
 }
 
 // notStuck is something to be said of an object that nobody is deleting.
@@ -101,9 +133,15 @@ func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
 			return ref.Kind + "/" + ref.Name, false
 		}
 	}
+	return w.firstManager(n), false
+}
+
+// firstManager names the program that made an object, by its field managers; it is empty for a
+// person.
+func (w *walker) firstManager(n graph.Node) string {
 	full, err := w.evidence.Whole(n)
 	if err != nil {
-		return "", false
+		return ""
 	}
 	first := ""
 	var when metav1.Time
@@ -114,9 +152,9 @@ func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
 		}
 	}
 	if strings.HasPrefix(first, "kubectl") || first == "Mozilla" {
-		return "", false
+		return ""
 	}
-	return first, false
+	return first
 }
 
 // unasked adds the causes of objects that nobody is deleting, which hold

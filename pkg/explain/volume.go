@@ -64,22 +64,28 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 		ref := metav1.GetControllerOf(pod)
 		all := len(users)
 		maker, found := w.maker(pod)
+		data := w.dataOf(claim)
 		if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(pod, claim.Name()) {
-			c.Remedies = []Remedy{w.renew(c, pod, maker, released(claim, "one of ", len(users), 1))}
+			scale := w.scaleDown(maker, released(claim, "among ", len(users), w.madeBy(maker, users)), "")
+			c.Remedies = data.losing(scale, w.renew(c, pod, maker, released(claim, "one of ", len(users), 1)))
 			return
 		}
 		if found {
 			all = w.madeBy(maker, users)
 		}
-		c.Remedies = w.endPod(c, pod, released(claim, "one of ", len(users), 1), released(claim, "among ", len(users), all), "the data of the claim, unless its volume is retained")
+		c.Remedies = append(w.awaitEnd(pod, released(claim, "one of ", len(users), 1)), data.losing(w.endPod(c, pod, released(claim, "one of ", len(users), 1), released(claim, "among ", len(users), all), "")...)...)
 		if ref != nil && ref.Kind == "Job" && evidence.PodEnded(pod) {
 			job := evidence.Identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
-			c.Remedies = append(c.Remedies, Remedy{
+			end := Remedy{
 				Risk: Disruptive, Action: w.delete(job, background),
-				Effect: "deletes the finished Job/" + ref.Name + " with its pods, " + released(claim, "among ", len(users), endedOf(ref.UID, users)),
-				Leaks:  "the result of the Job, and the data of the claim, unless its volume is retained",
-			})
+				Effect: "delete the finished Job/" + ref.Name + " with its pods, " + released(claim, "among ", len(users), endedOf(ref.UID, users)),
+				Leaks:  "the result of the Job",
+			}
+			if data.lost != "" {
+				end.Risk, end.Leaks = Dangerous, end.Leaks+"; "+data.lost
+			}
+			c.Remedies = append(c.Remedies, end)
 		}
 	})
 }
@@ -100,8 +106,8 @@ func ofItsTemplate(pod *unstructured.Unstructured, claim string) bool {
 // createPersistentVolumeClaims).
 func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node, after string) Remedy {
 	return Remedy{
-		Risk: Disruptive, Leaks: "the data of the claim, unless its volume is retained",
-		Effect: fmt.Sprintf("deletes the pod, %s; then %s makes both again, the claim empty", after, set.Identity()) + w.lingers(c, pod),
+		Risk:   Disruptive,
+		Effect: fmt.Sprintf("delete the pod alone, %s; then %s makes both again, the claim empty", after, set.Identity()) + w.lingers(c, pod),
 		Action: w.delete(evidence.IdentityOf(pods, "Pod", pod), byPolicy),
 	}
 }
@@ -184,9 +190,10 @@ func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cau
 			evidence.Field(volume, "status.phase", "Bound"),
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
-		c.Remedies = []Remedy{{
-			Risk: Disruptive, Effect: "deletes the claim, once no pod uses it; the volume follows", Leaks: "the data, unless the volume's reclaim policy is Retain",
-			Action: w.delete(at, byPolicy),
-		}}
+		data := stored{lost: "the data, unless the volume's reclaim policy is Retain"}
+		if full, err := w.evidence.Whole(volume); err == nil {
+			data = w.dataOn(full)
+		}
+		c.Remedies = data.losing(Remedy{Risk: Disruptive, Effect: "delete the claim, once no pod uses it; the volume follows", Action: w.delete(at, byPolicy)})
 	})
 }

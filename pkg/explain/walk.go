@@ -156,6 +156,13 @@ type walker struct {
 	tried    map[types.UID]*tries
 	// undeleted is what untouchedIn has found, by namespace.
 	undeleted map[string][]graph.Node
+	// volumesRead counts the volumes that were looked up, and volumes has all, once they were many.
+	volumesRead int
+	volumes     map[string]*unstructured.Unstructured
+	// hooks are the webhooks of causes that are one for several.
+	hooks map[*Cause][]*admission.Webhook
+	// served has the finalizers of causes that are one for several.
+	served map[*Cause][]string
 	// excepted are the remedies that except namespaces, by what they except them from.
 	excepted map[string]*exception
 }
@@ -195,6 +202,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 		tried:     map[types.UID]*tries{},
 		undeleted: map[string][]graph.Node{},
 		excepted:  map[string]*exception{},
+		served:    map[*Cause][]string{},
+		hooks:     map[*Cause][]*admission.Webhook{},
 		evidence:  evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait, Passed: in.Passed}),
 	}
 	for _, o := range in.Outcomes {
@@ -346,7 +355,7 @@ func (w *walker) halfDeleted(n graph.Node) hold {
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			evidence.Field(n, "metadata.finalizers", "none"),
 		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "completes the deletion")}
+		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "complete the deletion")}
 	})}
 }
 

@@ -18,7 +18,7 @@ import (
 // entry for anything else.
 func TestKnown(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(known), "\n")
-	if len(lines) != 204 {
+	if len(lines) != 220 {
 		t.Errorf("%d lines", len(lines))
 	}
 	sources := map[string]bool{}
@@ -107,8 +107,9 @@ func TestFlags(t *testing.T) {
 		},
 		"helpers": {"MinIO DirectPV", "Rancher Fleet", "Chaos Mesh", "KubeVirt"},
 		"while used": {
-			"CSI external-provisioner", "CSI external-snapshotter", "JuiceFS CSI driver", "Crossplane", "AWS App Mesh", "Karmada", "Clusternet",
-			"Hierarchical Namespace Controller", "Gateway API", "Calico", "External Secrets Operator", "logging-operator", "Kueue", "Argo Events",
+			"CSI external-provisioner", "CSI external-snapshotter", "JuiceFS CSI driver", "Argo CD", "Crossplane", "AWS App Mesh", "Karmada", "Clusternet",
+			"Hierarchical Namespace Controller", "Gateway API", "Calico", "External Secrets Operator", "logging-operator", "Kueue", "Actions Runner Controller",
+			"Argo Events",
 		},
 		"spec":                     {"Kubernetes"},
 		"kube-controller-manager":  {"Kubernetes"},

@@ -76,6 +76,9 @@ type Entry struct {
 	// WhileUsed is set when others have to bring that about: however well the
 	// controller works, the finalizer stays for as long as something uses the object.
 	WhileUsed Use
+	// Users are the fields by which others use the object, where these are not of its own API or
+	// are no references with a kind: "<plural>.<group> <field.of.the.object>".
+	Users []string
 	// Leaks is what is left behind when the finalizer is removed by hand.
 	Leaks string
 	// Harmless: that is nothing that matters. Removing the finalizer is safe if,

@@ -211,4 +211,20 @@ vmware-tanzu/velero@d30d389b pkg/controller/restore_controller.go:96 | restores.
 vmware-tanzu/velero@d30d389b pkg/controller/data_upload_controller.go:61 | velero.io/data-upload-download-finalizer
 vmware-tanzu/velero@d30d389b pkg/controller/pod_volume_backup_controller.go:57 | velero.io/pod-volume-finalizer
 tigera/operator@40788b9b pkg/controller/logstorage/elastic/elastic_controller.go:72 | tigera.io/eck-cleanup
+OLM's documentation, Enabling Operator Cleanup | operatorframework.io/cleanup-apis
+topolvm/topolvm@00d49c2a constants.go:32 | topolvm.cybozu.com/pvc
+topolvm/topolvm@00d49c2a constants.go:29 | topolvm.cybozu.com/node
+aws/aws-application-networking-k8s@eb0724e1 pkg/controllers/route_controller.go | httproute.k8s.aws/resources grpcroute.k8s.aws/resources
+ngrok/ngrok-operator@5cf6f825 internal/util/k8s.go | k8s.ngrok.com/finalizer ngrok.com/finalizer
+GoogleCloudPlatform/gke-autoneg-controller@fe6605b7 controllers/autoneg.go | controller.autoneg.dev/neg anthos.cft.dev/autoneg
+kubernetes-sigs/kueue@1531d550 pkg/constants/constants.go:45 | kueue.x-k8s.io/managed
+actions/actions-runner-controller@c34d7c1f controllers/actions.github.com/autoscalingrunnerset_controller.go | autoscalingrunnerset.actions.github.com/finalizer
+actions/actions-runner-controller@bf77806d controllers/actions.github.com/autoscalinglistener_controller.go:45 | autoscalinglistener.actions.github.com/finalizer
+actions/actions-runner-controller@4306ef30 controllers/actions.github.com/ephemeralrunnerset_controller.go | ephemeralrunnerset.actions.github.com/finalizer
+actions/actions-runner-controller@93d14d6a controllers/actions.github.com/ephemeralrunner_controller.go:46 | ephemeralrunner.actions.github.com/finalizer
+actions/actions-runner-controller@93d14d6a controllers/actions.github.com/ephemeralrunner_controller.go:47 | ephemeralrunner.actions.github.com/runner-registration-finalizer
+actions/actions-runner-controller@cb319d3c controllers/actions.github.com/constants.go:40 | actions.github.com/cleanup-protection
+volcano-sh/volcano-global@3e0b5478 pkg/controllers/hyperjob/hyperjob_controller.go | hyperjob.batch.volcano.sh/finalizer
+operator-framework/java-operator-sdk io/javaoperatorsdk/operator/ReconcilerUtils.java | flinkdeployments.flink.apache.org/finalizer flinksessionjobs.flink.apache.org/finalizer
+1Password/onepassword-operator@3569cc9f internal/controller/onepassworditem_controller.go | onepassword.com/finalizer.secret
 `

@@ -210,6 +210,7 @@ var fields = []fieldOf{
 	{"offCluster", "text", func(e *Entry) any { return &e.OffCluster }},
 	{"waitsFor", "text", func(e *Entry) any { return &e.WaitsFor }},
 	{"whileUsed", "text", func(e *Entry) any { return &e.WhileUsed }},
+	{"users", "a list of text", func(e *Entry) any { return &e.Users }},
 	{"leaks", "text", func(e *Entry) any { return &e.Leaks }},
 	{"harmless", "true or false", func(e *Entry) any { return &e.Harmless }},
 	{"note", "text", func(e *Entry) any { return &e.Note }},

@@ -48,6 +48,11 @@ func (e *entry) validate() field.ErrorList {
 	if e.WhileUsed != "" && !slices.Contains(uses, e.WhileUsed) {
 		errs = append(errs, field.NotSupported(field.NewPath("whileUsed"), e.WhileUsed, uses))
 	}
+	for i, user := range e.Users {
+		if resource, path, ok := strings.Cut(user, " "); !ok || !strings.Contains(resource, ".") || path == "" {
+			errs = append(errs, field.Invalid(field.NewPath("users").Index(i), user, "want <plural>.<group> <field.of.the.object>"))
+		}
+	}
 	errs = append(errs, e.validateKinds()...)
 	errs = append(errs, e.validateWorkloads("workloads", e.Workloads)...)
 	errs = append(errs, e.validateWorkloads("helpers", e.Helpers)...)

@@ -37,7 +37,7 @@ func (l *looker) breaks(silent []api) []Break {
 	if l.goes("deployments", "statefulsets", "daemonsets", "pods", "serviceaccounts", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "namespaces") {
 		all = append(all, l.unserved()...)
 	}
-	return slices.Concat(all, l.policies(), l.drivers())
+	return slices.Concat(all, l.policies(), l.drivers(), l.users())
 }
 
 // goes reports whether an object of one of the resources goes.
@@ -75,21 +75,61 @@ func (l *looker) silenced(namespace, name string) (silenced, certain bool) {
 // answering are the resources without which nothing answers at a service.
 var answering = []string{"services", "pods", "namespaces", "endpointslices"}
 
-// webhooks are those that stay, fail closed, and lose what answers them.
+// webhooks are those that stay, fail closed, and lose what answers them. What is said of one
+// is said once of all in its configuration.
 func (l *looker) webhooks() []Break {
-	var all []Break
+	type group struct {
+		config  graph.Identity
+		service string
+		certain bool
+	}
+	hooks := map[group][]*admission.Webhook{}
+	var groups []group
 	for _, h := range l.then.asker.Webhooks() {
 		if !h.FailsClosed() {
 			continue
 		}
 		service := h.ClientConfig.Service
 		if silenced, certain := l.silenced(service.Namespace, service.Name); silenced {
-			all = append(all, Break{h.Config, fmt.Sprintf(
-				"stays, and its webhook %s fails closed: what answers it, Service/%s/%s, goes. From then on %s is refused%s",
-				h.Name, service.Namespace, service.Name, h.About(), whatElse(h)), certain})
+			g := group{h.Config, "Service/" + service.Namespace + "/" + service.Name, certain}
+			if hooks[g] == nil {
+				groups = append(groups, g)
+			}
+			hooks[g] = append(hooks[g], h)
 		}
 	}
+	var all []Break
+	for _, g := range groups {
+		all = append(all, Break{g.config, silent(hooks[g], g.service), g.certain})
+	}
 	return all
+}
+
+// silent says what webhooks of one configuration refuse when what answers them goes.
+func silent(hooks []*admission.Webhook, service string) string {
+	h := hooks[0]
+	if len(hooks) == 1 {
+		return fmt.Sprintf("stays, and its webhook %s fails closed: what answers it, %s, goes. From then on %s is refused%s", h.Name, service, h.About(), whatElse(h))
+	}
+	var names, about []string
+	limits := ""
+	for _, h := range hooks {
+		names = append(names, h.Name)
+		if !slices.Contains(about, h.About()) {
+			about = append(about, h.About())
+		}
+		limits = cmp.Or(limits, whatElse(h))
+	}
+	return fmt.Sprintf("stays, and %d of its webhooks fail closed (%s): what answers them, %s, goes. From then on this is refused: %s%s",
+		len(hooks), first(names, ", "), service, first(about, "; "), limits)
+}
+
+// first joins the first of many texts.
+func first(texts []string, separator string) string {
+	if more := len(texts) - evidence.MaxShown; more > 0 {
+		return strings.Join(texts[:evidence.MaxShown], separator) + fmt.Sprintf("%sand %d more", separator, more)
+	}
+	return strings.Join(texts, separator)
 }
 
 // whatElse says what limits that, and what people forget of a webhook that is asked about
@@ -233,30 +273,70 @@ func (l *looker) unserved() []Break {
 		by   graph.Identity
 		says string
 		kind
+		certain bool
 	}
-	counts, names := map[loss]int{}, map[loss]string{}
+	counts, staying := map[loss]int{}, map[loss][]graph.Node{}
 	var losses []loss
 	for _, p := range places {
 		for _, n := range p.of {
 			a := l.now.finder.Find(n, p.finalizer, finalizers.Metadata)
-			if a.Is != controllers.Served || a.By == nil {
-				continue
-			}
-			if says := l.loses(n, a.By.Workload); says != "" {
-				k := loss{a.By.ID(), says, p.kind}
-				if counts[k] == 0 {
-					losses = append(losses, k)
+			servers, certain := servers(a)
+			for _, by := range servers {
+				if says := l.loses(n, by); says != "" {
+					k := loss{by.ID(), says, p.kind, certain}
+					if counts[k] == 0 {
+						losses = append(losses, k)
+					}
+					counts[k], staying[k] = counts[k]+p.count, append(staying[k], p.of...)
 				}
-				counts[k], names[k] = counts[k]+p.count, n.Resource().Kind
 			}
-			break
+			if len(servers) > 0 {
+				break
+			}
 		}
 	}
 	var all []Break
 	for _, k := range losses {
-		all = append(all, Break{k.by, fmt.Sprintf("serves the finalizer %s, %s; what stays with it, %s, gets stuck in its deletion", k.finalizer, andIts(k.says), evidence.Number(counts[k], names[k])), true})
+		serves := "serves"
+		if !k.certain {
+			serves = "may serve"
+		}
+		all = append(all, Break{k.by, fmt.Sprintf(serves+" the finalizer %s, %s; what stays with it, %s, gets stuck in its deletion", k.finalizer, andIts(k.says), counted(staying[k], counts[k])), k.certain})
 	}
 	return all
+}
+
+// servers returns the workloads that serve a finalizer, or may, whatever state they are in:
+// what goes need not work at the moment to be missed.
+func servers(a *controllers.Answer) (all []*controllers.Workload, certain bool) {
+	switch {
+	case a.By != nil && (a.Is == controllers.Served || a.Is == controllers.Unserved):
+		return []*controllers.Workload{a.By.Workload}, true
+	case a.Is == controllers.Unclear:
+		maybe := a.Maybe()
+		if a.By != nil {
+			maybe = append(maybe, a.By.Workload)
+		}
+		for _, w := range maybe {
+			if !slices.ContainsFunc(all, func(o *controllers.Workload) bool { return o.ID() == w.ID() }) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all, false
+}
+
+// counted counts objects of a kind, and names the first.
+func counted(first []graph.Node, count int) string {
+	var names []string
+	for _, n := range first[:min(len(first), samples)] {
+		id := n.Identity()
+		names = append(names, strings.TrimPrefix(id.String(), id.Resource.Kind+"/"))
+	}
+	if count > len(names) {
+		names = append(names, "...")
+	}
+	return evidence.Number(count, first[0].Resource().Kind) + " (" + strings.Join(names, ", ") + ")"
 }
 
 // places returns the places of foreign finalizers on objects that stay, in the order of the first

@@ -55,8 +55,10 @@ type Sight struct {
 	// Unread says what could not be read, sorted.
 	Unread []string
 
-	of   map[types.UID][]*Service
-	safe bool
+	of map[types.UID][]*Service
+	// stuck says why of what is being deleted already and stuck, whatever the plan does.
+	stuck map[types.UID]string
+	safe  bool
 	// blind says why no namespace can be emptied when the plan is carried out, and is
 	// empty when they can; blinds is how that comes out.
 	blind  string
@@ -100,7 +102,10 @@ func newView(ctx context.Context, reader *evidence.Reader, in *Input) view {
 func Needed(p *preview.Plan) bool {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i].Object
-		if slices.Contains(serving, o.Resource.GroupResource()) || Foreign(o.Finalizers) {
+		if slices.Contains(serving, o.Resource.GroupResource()) || isNamed(o.Resource.GroupResource()) || Foreign(o.Finalizers) {
+			return true
+		}
+		if n, ok := p.Graph.Node(o.UID); ok && explained(n) {
 			return true
 		}
 	}
@@ -154,17 +159,6 @@ var foreign sync.Map
 // Foreign reports whether one of the finalizers is of a controller that somebody installed.
 func Foreign(finalizers []string) bool { return slices.ContainsFunc(finalizers, isForeign) }
 
-// Unforeseen returns a function that reports whether an object has a finalizer of somebody
-// which it did not have in the graph.
-func Unforeseen(g *graph.Graph) func(*graph.Object) bool {
-	return func(o *graph.Object) bool {
-		n, known := g.Node(o.UID)
-		return slices.ContainsFunc(o.Finalizers, func(finalizer string) bool {
-			return isForeign(finalizer) && !(known && n.HasFinalizer(finalizer))
-		})
-	}
-}
-
 // Look finds out what a plan does not tell by itself. What cannot be read makes things
 // uncertain, and is no error.
 func Look(ctx context.Context, in Input) *Sight {
@@ -183,15 +177,16 @@ func Look(ctx context.Context, in Input) *Sight {
 	now := evidence.New(ctx, in.Source)
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
-	s := &Sight{of: map[types.UID][]*Service{}, safe: in.Safe}
+	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]string{}, safe: in.Safe}
 	s.Services = l.services()
 	for i := range s.Services {
 		service := &s.Services[i]
 		s.of[service.Object.UID] = append(s.of[service.Object.UID], service)
 	}
+	l.ending(ctx, s)
 	silent := l.silent()
 	s.blind, s.blinds = l.blinded(silent)
-	s.refused = l.refusals()
+	s.refused = l.refusals(s)
 	s.Waves, s.Breaks, s.Lost, s.Returns = l.waves(s), l.breaks(silent), l.lost(), l.returns()
 	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
 	return s
@@ -270,6 +265,7 @@ func (s *Sight) Tell(p *preview.Plan) {
 			o.Reason = worst.words(s.safe)
 		}
 	}
+	s.tellStuck(p)
 	s.tellRefused(p)
 }
 

@@ -29,6 +29,9 @@ type Loss struct {
 	Stays bool
 	// Certain is unset when it depends on what could not be read.
 	Certain bool
+	// Volume is the PersistentVolume of which the data is destroyed with the object, and Size what it has; empty for
+	// everything else.
+	Volume, Size string
 }
 
 // Losing returns the objects with which something is lost, in their order, each once.
@@ -40,6 +43,11 @@ func (s *Sight) Losing() []types.UID {
 		}
 	}
 	return slices.Compact(uids) // what is lost with one object stands together
+}
+
+// Destroyed returns the losses that are data on volumes.
+func (s *Sight) Destroyed() []Loss {
+	return slices.DeleteFunc(slices.Clone(s.Lost), func(l Loss) bool { return l.Volume == "" })
 }
 
 // lost finds what is lost with what goes, and what stays of it.
@@ -139,7 +147,7 @@ func (l *looker) volumeOf(n graph.Node) []Loss {
 	if policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy != "Delete" {
 		return []Loss{{Object: id, Says: fmt.Sprintf("PersistentVolume/%s (%s) and its data stay: its reclaim policy is %s", name, size, policy), Stays: true, Certain: true}}
 	}
-	return []Loss{{Object: id, Says: fmt.Sprintf("PersistentVolume/%s (%s) goes with its data: its reclaim policy is Delete", name, size), Certain: true}}
+	return []Loss{{Object: id, Says: fmt.Sprintf("PersistentVolume/%s (%s) goes with its data: its reclaim policy is Delete", name, size), Certain: true, Volume: name, Size: size}}
 }
 
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
@@ -203,13 +211,37 @@ func (l *looker) guarded(n graph.Node) []Loss {
 			continue
 		}
 		for _, m := range l.now.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata) {
-			if m.WaitsFor != "" && m.WhileUsed != finalizers.OnlyWaits && !m.Harmless {
+			if m.WaitsFor != "" && m.WhileUsed != finalizers.OnlyWaits && !m.Harmless && !l.spares(n, finalizer) {
 				all = append(all, Loss{Object: n.Identity(), Says: fmt.Sprintf("before it goes, %s%s (finalizer %s of %s)", m.WaitsFor, l.deployed(n), finalizer, m.Product)})
 			}
 		}
 	}
 	return all
 }
+
+// spares reports whether an object says itself that its controller is to leave alone what its finalizer
+// stands for: kustomize-controller prunes nothing of one that is suspended or does not prune
+// (kustomization_controller.go, finalize), and a deletionPolicy may have it stay.
+func (l *looker) spares(n graph.Node, finalizer string) bool {
+	resource := n.Resource().GroupResource()
+	policy := resource == pushSecrets || finalizer == "finalizer.managedresource.crossplane.io"
+	if !policy && resource != kustomizations {
+		return false
+	}
+	full, err := l.whole(n)
+	if err != nil {
+		return false // it is noted as unread
+	}
+	prunes, stated, _ := unstructured.NestedBool(full.Object, "spec", "prune")
+	suspended, _, _ := unstructured.NestedBool(full.Object, "spec", "suspend")
+	if resource == kustomizations {
+		return suspended || stated && !prunes
+	}
+	kept := evidence.Nested(full, "spec", "deletionPolicy")
+	return kept == "Orphan" || resource == pushSecrets && kept != "Delete"
+}
+
+var pushSecrets = schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"}
 
 // inventories are where the objects of a type have what they deployed.
 var inventories = map[schema.GroupResource][]string{
@@ -228,6 +260,9 @@ func (l *looker) deployed(n graph.Node) string {
 		return "" // it is noted as unread
 	}
 	items, _, _ := unstructured.NestedSlice(full.Object, path...)
+	if len(items) == 0 { // the status need not tell
+		return ""
+	}
 	return ", by its status " + evidence.Number(len(items), "object")
 }
 

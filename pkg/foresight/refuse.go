@@ -20,12 +20,29 @@ import (
 type refusal struct {
 	outlook Outlook
 	why     string
+	// passing: it is so when the plan has taken away what answers, and not before.
+	passing bool
+}
+
+// needAnswers notes of an object that goes early that what answers at a webhook has to be there
+// as long as it is, and reports whether it does.
+func (l *looker) needAnswers(s *Sight, n graph.Node, h *admission.Webhook) bool {
+	early := false
+	for _, service := range s.of[n.UID()] {
+		if service.Early {
+			service.needs, early = append(service.needs, l.now.asker.Behind(h.ClientConfig.Service.Namespace, h.ClientConfig.Service.Name)...), true
+		}
+	}
+	return early
 }
 
 // refusals finds what a webhook has to allow the deletion of that nothing answers for, now
 // or when the plan takes that away: the namespace controller deletes one object after the
 // other, and what answers is among them.
-func (l *looker) refusals() map[types.UID]refusal {
+//
+// In a safe order what goes early goes while its webhooks are answered: what answers is among
+// its needs, so this is before the waves.
+func (l *looker) refusals(s *Sight) map[types.UID]refusal {
 	refused := map[types.UID]refusal{}
 	definitions := l.definitions()
 	for _, h := range l.now.asker.Webhooks() {
@@ -37,7 +54,11 @@ func (l *looker) refusals() map[types.UID]refusal {
 			if !ok || n.BeingDeleted() || definitions[n.Resource().GroupResource()] {
 				continue
 			}
-			if r := l.refusal(h, n); r.outlook > refused[uid].outlook {
+			r := l.refusal(h, n)
+			if r.passing && l.needAnswers(s, n, h) && l.Safe {
+				continue
+			}
+			if r.outlook > refused[uid].outlook {
 				refused[uid] = r
 			}
 		}
@@ -65,7 +86,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	}
 	at, goes := h.ClientConfig.Service, l.going[h.Config.UID]
 	service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
-	outlook, silence := Expected, "nothing answers at "
+	outlook, silence, passing := Expected, "nothing answers at ", false
 	if l.now.asker.ServingOf(h).Dead {
 		switch {
 		case goes && l.Safe:
@@ -76,7 +97,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 			outlook = Stuck
 		}
 	} else if silenced, sure := l.silenced(at.Namespace, at.Name); silenced && !goes {
-		silence = "by the plan nothing answers any more at "
+		silence, passing = "by the plan nothing answers any more at ", true
 		switch {
 		case !sure:
 			outlook = Unclear
@@ -93,7 +114,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	if outlook == Stuck {
 		word = "stuck"
 	}
-	return refusal{outlook, fmt.Sprintf("%s: %s must allow its deletion, and %s%s", word, h.Config, silence, service)}
+	return refusal{outlook, fmt.Sprintf("%s: %s must allow its deletion, and %s%s", word, h.Config, silence, service), passing}
 }
 
 // podsGo reports whether all go that answers at a service, which are pods.
@@ -215,6 +236,11 @@ func (s *Sight) Sticks(safe bool) bool {
 		}
 	}
 	return slices.ContainsFunc(s.Services, func(service Service) bool { return service.outlook(safe) >= Racing })
+}
+
+// CertainlyBreaks reports whether something outside the plan stops working with it, for certain.
+func (s *Sight) CertainlyBreaks() bool {
+	return slices.ContainsFunc(s.Breaks, func(b Break) bool { return b.Certain })
 }
 
 // Helps reports whether a safe order is better than the usual one for anything.

@@ -39,6 +39,13 @@ func (l *looker) returns() []Return {
 			}
 		}
 	}
+	if !l.Safe {
+		for uid := range l.aggregated() {
+			if n, ok := l.node(uid); ok {
+				all = append(all, Return{Object: n.Identity(), Says: "recreated by kube-controller-manager, if ClusterRoles that it aggregates are deleted a moment later"})
+			}
+		}
+	}
 	slices.SortFunc(all, func(a, b Return) int { return a.Object.Compare(b.Object) })
 	return all
 }
@@ -74,8 +81,7 @@ func (l *looker) delivered(n graph.Node) (Return, bool) {
 	case labels["helm.toolkit.fluxcd.io/name"] != "":
 		return l.byFlux(r, helmReleases, "HelmRelease", labels["helm.toolkit.fluxcd.io/namespace"], labels["helm.toolkit.fluxcd.io/name"])
 	case labels["app.kubernetes.io/managed-by"] == "Helm" && annotations["meta.helm.sh/release-name"] != "":
-		r.Says = "recreated by the next helm upgrade of release " + annotations["meta.helm.sh/release-namespace"] + "/" + annotations["meta.helm.sh/release-name"]
-		return r, true
+		return l.byHelm(r, annotations["meta.helm.sh/release-namespace"], annotations["meta.helm.sh/release-name"])
 	}
 	return l.byLabel(r, o)
 }
@@ -89,6 +95,27 @@ func (l *looker) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) 
 	}
 	r.Says = "recreated by Application " + instance + " of Argo CD, if its label app.kubernetes.io/instance means that one, and it syncs by itself"
 	return r, true
+}
+
+// byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps
+// (helm.sh/helm/v3/pkg/storage/driver): with the last of them the release is gone.
+func (l *looker) byHelm(r Return, namespace, release string) (Return, bool) {
+	r.Says = "recreated by the next helm upgrade of release " + namespace + "/" + release
+	if namespace == "" {
+		return r, true
+	}
+	record := "sh.helm.release.v1." + release + ".v"
+	for _, resource := range []schema.GroupResource{{Resource: "secrets"}, {Resource: "configmaps"}} {
+		if !l.graph.Snapshot().Covers(resource, namespace, record) {
+			return r, true
+		}
+		for n := range l.then.evidence.Instances(resource) {
+			if n.Namespace() == namespace && strings.HasPrefix(n.Name(), record) {
+				return r, true
+			}
+		}
+	}
+	return r, false
 }
 
 func (l *looker) byArgo(r Return, app string) (Return, bool) {

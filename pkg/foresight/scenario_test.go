@@ -3,7 +3,6 @@
 package foresight_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,7 +15,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
@@ -52,16 +50,15 @@ func foreseen(t *testing.T, given string) string {
 	for _, name := range words[1:] {
 		job.Targets = append(job.Targets, named(t, g, name))
 	}
-	run(job)
 	world := preview.World{Graph: g, Now: explaintest.Now, ControllerManager: true, Server: w.Server}
 	first, err := preview.Make(t.Context(), job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !foresight.Needed(first) {
+	source := evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: explaintest.Now}
+	if !foresight.Needed(first) && !foresight.TakesOperators(t.Context(), source, first) {
 		return "nothing needs to be looked at"
 	}
-	source := evidence.Source{Cluster: w, Graph: g, Events: w.Events, Now: explaintest.Now}
 	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: w.Server, Safe: safe})
 	if safe {
 		job.Waves = sight.Waves
@@ -73,13 +70,6 @@ func foreseen(t *testing.T, given string) string {
 	}
 	sight.Tell(p)
 	return told(p, sight)
-}
-
-// run has a job delete its targets, in the order of its waves if it has any.
-func run(job *preview.Job) {
-	job.Run = func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-		return c.Delete(ctx, job.InOrder(nil), gc.DeleteOptions{Policy: job.Policy})
-	}
 }
 
 func named(t *testing.T, g *graph.Graph, name string) graph.Identity {

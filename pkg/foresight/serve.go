@@ -132,7 +132,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	case controllers.NotAllowed:
 		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, may neither update nor patch %s", a.By.ID(), finalizer, n.Resource().GroupResource())
 	case controllers.Displaced:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: the %s, which has to remove its finalizer %s, went with its namespace", a.Whose(), finalizer)
+		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, went with its namespace", a.Whose(), finalizer)
 	case controllers.Unclaimed:
 		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: nothing in the cluster removes its finalizer %s", finalizer)
 	case controllers.Manual:
@@ -179,7 +179,6 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss st
 	s.Because = s.first
 	if used {
 		s.whenever(Unclear, s.first+"; whether that is so was not looked at")
-		return
 	}
 	if a.By == nil {
 		return

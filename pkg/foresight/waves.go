@@ -3,12 +3,15 @@
 package foresight
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
@@ -21,9 +24,10 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	if len(l.Plan.Job.Targets) == 0 {
 		return nil
 	}
-	first, callers := l.early(s), l.callers()
+	first, callers := s.Early(), l.callers()
 	dead, silent := l.deadCallers(callers)
-	if len(first) == 0 && len(dead) == 0 && (s.blind == "" || len(callers) == 0) {
+	aggregated := l.aggregated()
+	if len(first) == 0 && len(dead) == 0 && (s.blind == "" || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
 		return nil
 	}
 	var waves []preview.Wave
@@ -37,7 +41,12 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 		in[id.UID] = true
 	}
 	for _, turn := range l.turns(s, first) {
-		waves = append(waves, preview.Wave{Objects: turn, Why: "what removes their finalizers, or has to allow that, goes by this plan, too"})
+		why := "what removes their finalizers, or has to allow that, goes by this plan, too"
+		if more := l.companions(s, turn, first); len(more) > 0 {
+			turn, why = append(turn, more...), why+"; it may wait for objects of its own types, which go with them"
+		}
+		turn = append(l.below(turn, in), turn...)
+		waves = append(waves, preview.Wave{Objects: turn, Why: why})
 		for _, id := range turn {
 			in[id.UID] = true
 		}
@@ -55,13 +64,77 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	}
 	take("what answers their requests goes by this plan, and without it they refuse", callers, func(graph.Identity) bool { return true })
 	take("their instances have to be gone before what serves them is", l.Plan.Job.Targets, func(id graph.Identity) bool { return id.Resource.IsCRD() })
-	take("nothing that is left needs them", l.Plan.Job.Targets, func(graph.Identity) bool { return true })
+	take("nothing that is left needs them", l.Plan.Job.Targets, func(id graph.Identity) bool { return !aggregated[id.UID] })
+	take("they aggregate ClusterRoles that go, and are recreated while those go", l.Plan.Job.Targets, func(graph.Identity) bool { return true })
 	return waves
 }
 
-// early returns what has to be gone first, in the order of its identities. Some of it
-// may stay in any order: then nothing is destroyed that could still free it.
-func (l *looker) early(s *Sight) []graph.Identity {
+// companions returns the objects of the plan that have to go for the sake of those of a turn: a
+// controller may take its finalizer off an account or a Secret only when the object of its
+// own type is gone for which that is there. So objects of the group of the finalizer's domain
+// go with them, unless they have a turn of their own.
+func (l *looker) companions(s *Sight, turn, first []graph.Identity) []graph.Identity {
+	domains, known := map[string]bool{}, map[types.UID]bool{}
+	for _, id := range first {
+		known[id.UID] = true
+	}
+	for _, id := range turn {
+		for _, service := range s.of[id.UID] {
+			if domain := finalizers.Domain(service.Finalizer); service.Early && domain != "" && !related(id.Resource.Group, domain) {
+				domains[domain] = true
+			}
+		}
+	}
+	if len(domains) == 0 {
+		return nil
+	}
+	var all []graph.Identity
+	for uid := range l.going {
+		n, ok := l.node(uid)
+		if !ok || known[uid] || n.Resource().Group == "" || graph.BuiltinGroup(n.Resource().Group) {
+			continue
+		}
+		for domain := range domains {
+			if related(n.Resource().Group, domain) {
+				all = append(all, n.Identity())
+				break
+			}
+		}
+	}
+	slices.SortFunc(all, graph.Identity.Compare)
+	return all
+}
+
+// related reports whether a group and a finalizer's domain are the same, or one is below the other.
+func related(group, domain string) bool {
+	return group == domain || strings.HasSuffix(group, "."+domain) || strings.HasSuffix(domain, "."+group)
+}
+
+// below returns the targets that depend on objects of a turn, and so go with it: the user's delete has to
+// reach them first, for it may have another policy than the garbage collector's.
+func (l *looker) below(turn []graph.Identity, in map[types.UID]bool) []graph.Identity {
+	taken := map[types.UID]bool{}
+	for _, id := range turn {
+		maps.Copy(taken, l.takes(id.UID))
+	}
+	for _, id := range turn {
+		delete(taken, id.UID)
+	}
+	var below []graph.Identity
+	for _, id := range l.Plan.Job.Targets {
+		if taken[id.UID] && !in[id.UID] {
+			below = append(below, id)
+		}
+	}
+	return below
+}
+
+// Early returns what has to be gone before what serves it, in the order of its identities. Some of it
+// may stay in any order: then nothing is destroyed that could still free it. A nil Sight has none.
+func (s *Sight) Early() []graph.Identity {
+	if s == nil {
+		return nil
+	}
 	var first []graph.Identity
 	for i := range s.Services {
 		service := &s.Services[i]

@@ -30,6 +30,8 @@ type Step struct {
 	Patch Patch
 	// Err is what the server answered, nil when it accepted.
 	Err error
+	// Unanswered: this write, or one to the same object before it, was not answered, and may be carried out late.
+	Unanswered bool
 }
 
 // Observer is told every write after the server has answered. It is called by
@@ -52,10 +54,9 @@ type Options struct {
 	// and remains with that as the reason. It may be called by several goroutines at
 	// once; nil allows everything.
 	Guard func(graph.Object) error
-	// Unforeseen reports whether an object of a wave that is to come needs something that
-	// nobody knew of when the waves were made: then that wave is not begun. It is called
-	// by one goroutine at a time; nil stands for never.
-	Unforeseen func(*graph.Object) bool
+	// Patient: the run waits for what is on its way out until the context ends, also when the
+	// server says that nothing will change any more.
+	Patient bool
 }
 
 // Collector runs the algorithm. It is used once: for one Delete or one
@@ -80,20 +81,20 @@ type Collector struct {
 	// verified those that it said to be in foreground deletion.
 	asking   locks
 	verified verified
+	// proofs says which owners may be finished.
+	proofs proofs
 	// entered are owners in foreground deletion whose dependents were queued.
 	entered memo
 	// lookedAgain are those whose blocking dependents were once more.
 	lookedAgain memo
-	// orphans are the targets whose dependents are to stay.
-	orphans memo
+	// orphans are the targets whose dependents are to stay, and letsGo the owners that orphan theirs in this run.
+	orphans, letsGo memo
 	// turns says whose turn it is.
 	turns turns
-	// waves are the targets that are still to be deleted, the next first.
-	waves [][]*Target
-	// awaited are objects of past waves that were in deletion before.
-	awaited []number
-	// unforeseen are objects that were made or changed since the waves were.
-	unforeseen []number
+	// vanished are the contents of what is gone in the end, and emptying those of what is being deleted then.
+	vanished, emptying contents
+	// ahead has what objects go with that are deleted before it.
+	ahead ahead
 	// resolved has the resolutions by apiVersion and kind: a mapper that remembers, too, makes
 	// garbage for each question.
 	resolved map[[2]string]resolution
@@ -127,6 +128,10 @@ type DeleteOptions struct {
 	Policy metav1.DeletionPropagation
 	// GracePeriodSeconds is for the targets alone; nil leaves it to them.
 	GracePeriodSeconds *int64
+	// Ahead are objects that are deleted besides, before the targets For with which they
+	// go; see Wave.
+	Ahead []graph.Identity
+	For   []Target
 }
 
 // Target is an object that the user wants to be deleted, as the user named it. Its
@@ -142,13 +147,8 @@ type Target struct {
 	// when a delete met with a conflict or was not answered. What it returns is what
 	// the next delete states, so what is deleted matched in that very version.
 	Reselect func(context.Context, Server) (o graph.Object, selected bool, err error)
-	// Wave is whose turn it is: the targets of a wave are deleted when all those of
-	// lower ones have gone, and everything is at rest. When one of them stays, the
-	// run ends without.
-	Wave int
-	// Early: the user named something else, with which it would go. It is deleted with
-	// Background, and when it is being deleted already nothing but its end is waited for.
-	Early bool
+	// Matched is the resourceVersion in which the selector chose the object.
+	Matched string
 }
 
 // Delete deletes the targets with the policy and then does what the garbage
@@ -159,25 +159,59 @@ type Target struct {
 // answer any more; refused writes are in the report, which is never nil.
 func (c *Collector) Delete(ctx context.Context, targets []Target, options DeleteOptions) (*Report, error) {
 	c.deletion = options
-	uids, named := make([]types.UID, len(targets)), make(map[number]bool, len(targets))
+	wave, named := Wave{Targets: targets, Ahead: options.Ahead}, make(map[number]bool, len(targets))
 	for i := range targets {
-		uids[i] = targets[i].UID
 		named[c.state.of(targets[i].UID)] = true
 	}
-	c.report.expect(Concerned(c.state.graph, uids), named)
-	c.waves = wavesOf(targets)
-	var err error
-	for err == nil && len(c.waves) > 0 {
-		if why := c.unchosen(ctx); why != nil {
-			c.holdBack(why)
-		} else if c.nextWave() {
-			err = c.run(ctx)
+	c.report.expect(Concerned(c.state.graph, wave.uids()), named)
+	c.prepareAhead(options.For, named)
+	c.begin(&wave)
+	err := c.run(ctx)
+	return c.conclude(), err
+}
+
+// begin queues what a deletion begins with. The delete of an object that is to go ahead, and is being deleted
+// already, is not repeated, as that could change how it goes: its end is waited for.
+func (c *Collector) begin(w *Wave) {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	for i := range w.Targets {
+		t := &w.Targets[i]
+		if t.UID == "" {
+			c.report.nameless = append(c.report.nameless, objectOf(t.Identity))
+			continue
+		}
+		n := c.state.of(t.UID)
+		if v, ok := c.state.view(n); !ok || v.gone {
+			c.enqueueDependents(n)
+			continue
+		}
+		c.queue.push(task{kind: deleteTarget, object: n, target: t})
+		c.turns.targets = append(c.turns.targets, n)
+	}
+	for _, id := range w.Ahead {
+		n := c.state.of(id.UID)
+		if v, ok := c.state.view(n); ok && !v.gone {
+			if v.object.BeingDeleted() {
+				c.writer.open.set(n, true)
+			}
+			c.enqueue(task{kind: goAhead, object: n})
 		}
 	}
-	if err != nil {
-		c.holdBack(errors.New("it was not reached"))
+	if c.deletion.Policy != metav1.DeletePropagationOrphan {
+		c.awaitEnding(c.included()) // what an owner that orphans leaves alone is not waited for
 	}
-	return c.conclude(), err
+}
+
+// awaitEnding has a run last until what somebody else deleted before has ended, of some objects,
+// if it was given time for that: it goes as what the run deletes does, and nothing need be written
+// to it.
+func (c *Collector) awaitEnding(objects []number) {
+	for _, n := range objects {
+		if v, ok := c.state.view(n); ok && !v.gone && v.object.InGrace() {
+			c.writer.open.set(n, true)
+		}
+	}
 }
 
 // Collect does what the garbage collector has to do now: delete what has only
@@ -280,6 +314,9 @@ func (c *Collector) enqueue(t task) {
 		}
 	}
 	c.report.include(t.object)
+	if t.kind == finish && !c.queue.has(t) {
+		c.proofs.renew(t.object)
+	}
 	c.queue.push(t)
 }
 
@@ -342,10 +379,6 @@ func (c *Collector) apply(e Event) {
 	if change.late {
 		return
 	}
-	if !change.removed && len(c.waves) > 0 {
-		o := e.Object // so that the event itself stays on the stack
-		c.remember(n, &o)
-	}
 	mine := c.mine(n)
 	if mine && (change.removed || e.Object.BeingDeleted()) {
 		c.writer.open.set(n, !change.removed) // other changes may be older than a delete
@@ -368,7 +401,7 @@ func (c *Collector) apply(e Event) {
 		case !c.mine(owner.number):
 		case c.isForeground(owner.number):
 			c.enqueue(task{kind: attempt, object: n})
-		case c.isOrphaning(owner.number):
+		case c.isOrphaning(owner.number) && c.letsGo.has(owner.number):
 			c.enqueue(task{kind: release, object: n, owner: owner.number})
 		case c.removed(owner.number): // the event of its removal came by another watch
 			c.enqueue(task{kind: attempt, object: n})
@@ -378,7 +411,7 @@ func (c *Collector) apply(e Event) {
 		return
 	}
 	if change.startsDeletion {
-		c.turns.emptied.add(e.Object.Resource, e.Object.Name)
+		c.turns.emptied.add(e.Object.Identity())
 	}
 	if c.retries(change.ownersBefore, e.Object.Namespace) {
 		c.decideAgain(n)
@@ -432,9 +465,12 @@ func (c *Collector) run(ctx context.Context) error {
 		err := run(ctx)
 		if ctx.Err() != nil {
 			c.hearOut(ctx)
+			if err == nil && !c.nothingOpen() {
+				err = ctx.Err()
+			}
 			return err
 		}
-		if err != nil || !c.lookForUnseen(ctx, looked) {
+		if err != nil || !c.lookForUnseen(ctx, looked) && !c.lookIntoGone(looked) && (!c.options.Patient || c.nothingOpen()) {
 			return err
 		}
 	}
@@ -467,6 +503,40 @@ func (c *Collector) lookForUnseen(ctx context.Context, looked map[types.UID]bool
 	return found
 }
 
+// lookIntoGone asks for the proof, once for each, of what became of the contents of a Namespace or
+// CustomResourceDefinition that is gone: that they went before it, the events have not told of all.
+// It reports whether there is something to hear of.
+func (c *Collector) lookIntoGone(looked map[types.UID]bool) bool {
+	var gone contents
+	for v := range c.containers {
+		if v.gone && !looked[v.object.UID] {
+			looked[v.object.UID] = true
+			gone.add(v.object.Identity())
+		}
+	}
+	if gone.empty() || !slices.ContainsFunc(c.included(), func(n number) bool {
+		v, ok := c.state.view(n)
+		return ok && !v.gone && !v.lost && gone.has(v.object.Resource, v.object.Namespace)
+	}) {
+		return false
+	}
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	c.proofs.renew(aProof)
+	c.proofs.done(aProof, c.server.CatchUp)
+	return true
+}
+
+// containers goes over the Namespaces and CustomResourceDefinitions that the report is about.
+func (c *Collector) containers(yield func(view) bool) {
+	for _, n := range c.included() {
+		v, ok := c.state.view(n)
+		if ok && (v.object.Resource.IsNamespace() || v.object.Resource.IsCRD()) && !yield(v) {
+			return
+		}
+	}
+}
+
 // hearOut takes in what became of the deletes that were accepted before the
 // context ended, so that the report does not call gone objects remaining.
 func (c *Collector) hearOut(ctx context.Context) {
@@ -489,11 +559,14 @@ func (c *Collector) runInOrder(ctx context.Context) error {
 				return err
 			}
 		}
-		if c.writer.open.empty() && !c.rest() {
+		if c.ends(false) {
 			return nil
 		}
+		if !c.queue.empty() {
+			continue
+		}
 		if err := c.drain(ctx, true); errors.Is(err, ErrAtRest) {
-			if !c.rest() {
+			if c.ends(true) {
 				return nil
 			}
 		} else if err != nil {
@@ -506,7 +579,11 @@ func (c *Collector) runInOrder(ctx context.Context) error {
 func (c *Collector) drain(ctx context.Context, wait bool) error {
 	events, err := c.server.Events(ctx, wait)
 	for _, e := range events {
-		c.apply(e)
+		if e.CaughtUp > 0 {
+			c.caughtUp(e)
+		} else {
+			c.apply(e)
+		}
 	}
 	return err
 }
@@ -536,11 +613,8 @@ func (c *Collector) runParallel(ctx context.Context) error {
 		if idle && (failure != nil || ctx.Err() != nil) {
 			return cmp.Or(failure, ctx.Err())
 		}
-		if idle && c.nothingOpen() {
-			if !c.rest() {
-				return nil
-			}
-			continue
+		if idle && c.ends(false) {
+			return nil
 		}
 		select {
 		case <-done:
@@ -551,7 +625,7 @@ func (c *Collector) runParallel(ctx context.Context) error {
 		case v := <-rest:
 			if !errors.Is(v.err, ErrAtRest) {
 				failure = v.err
-			} else if idle && c.queue.empty() && v.done == c.finished.Load() && !c.rest() {
+			} else if idle && v.done == c.finished.Load() && c.ends(true) {
 				return nil
 			}
 		}
@@ -563,7 +637,20 @@ func (c *Collector) runParallel(ctx context.Context) error {
 func (c *Collector) nothingOpen() bool {
 	c.applying.Lock()
 	defer c.applying.Unlock()
-	return c.writer.open.empty() && c.queue.empty()
+	return c.writer.open.empty() && c.idle()
+}
+
+// idle reports whether there is nothing to do. The caller holds applying: the end of a proof and
+// what waits for it come together.
+func (c *Collector) idle() bool { return c.queue.empty() && !c.proofs.running() }
+
+// ends reports whether the run is over: there is nothing to do, nothing to wait for unless the
+// server is at rest, and nothing that waits until others have had their time, or for what does not hold
+// any more, which goes on now. No task may be out.
+func (c *Collector) ends(atRest bool) bool {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	return c.idle() && (atRest || c.writer.open.empty()) && !c.rest() && !c.reconsider()
 }
 
 // verdict is an error of the server's events, with the number of tasks that

@@ -11,19 +11,19 @@ import "github.com/kubectl-gc/kubectl-gc/pkg/graph"
 // (apiextensions-apiserver/pkg/controller/finalizer/crd_finalizer.go). The zero value
 // is empty.
 type contents struct {
-	namespaces, resources map[string]bool
+	namespaces, resources map[string]graph.Identity
 }
 
-// add adds what is in the object of this type and name.
-func (c *contents) add(r *graph.Resource, name string) {
+// add adds what is in the object.
+func (c *contents) add(id graph.Identity) {
 	if c.namespaces == nil {
-		c.namespaces, c.resources = map[string]bool{}, map[string]bool{}
+		c.namespaces, c.resources = map[string]graph.Identity{}, map[string]graph.Identity{}
 	}
 	switch {
-	case r.IsNamespace():
-		c.namespaces[name] = true
-	case r.IsCRD():
-		c.resources[name] = true // its name is that of the resource
+	case id.Resource.IsNamespace():
+		c.namespaces[id.Name] = id
+	case id.Resource.IsCRD():
+		c.resources[id.Name] = id // its name is that of the resource
 	}
 }
 
@@ -31,7 +31,16 @@ func (c *contents) empty() bool { return len(c.namespaces)+len(c.resources) == 0
 
 // has reports whether an object of this type in the namespace is among them.
 func (c *contents) has(r *graph.Resource, namespace string) bool {
-	return c.namespaces[namespace] || len(c.resources) > 0 && c.resources[r.GroupResource().String()]
+	_, has := c.of(r, namespace)
+	return has
+}
+
+// of returns what an object of this type in the namespace is in, if it is among them.
+func (c *contents) of(r *graph.Resource, namespace string) (id graph.Identity, has bool) {
+	if id, has = c.namespaces[namespace]; !has && len(c.resources) > 0 {
+		id, has = c.resources[r.GroupResource().String()]
+	}
+	return id, has
 }
 
 // Contents returns the objects that the deletion of one of the nodes takes with it
@@ -39,7 +48,7 @@ func (c *contents) has(r *graph.Resource, namespace string) bool {
 func Contents(g *graph.Graph, nodes ...graph.Node) []graph.Node {
 	var in contents
 	for _, n := range nodes {
-		in.add(n.Resource(), n.Name())
+		in.add(n.Identity())
 	}
 	if in.empty() {
 		return nil

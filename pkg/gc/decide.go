@@ -181,12 +181,16 @@ func Decide(o *graph.Object, refs References, dependents Dependents) Decision {
 // removeOwners drops what does not keep an object that a solid owner keeps. It
 // goes by UID: when a solid reference has the UID of a dangling one, both go.
 func removeOwners(refs References) Decision {
-	d := Decision{Action: ActionRemoveOwnerReferences, Reason: "kept by " + ownerName(refs.Solid[0])}
+	d := Decision{Action: ActionRemoveOwnerReferences}
 	for _, ref := range refs.Dangling {
 		d.Owners = append(d.Owners, ref.UID)
 	}
 	for _, ref := range refs.WaitingForDependentsDeletion {
 		d.Owners = append(d.Owners, ref.UID)
+	}
+	d.Reason = fmt.Sprintf("kept by %s, whose reference goes as well: another states the same UID", ownerName(refs.Solid[0]))
+	if i := slices.IndexFunc(refs.Solid, func(ref metav1.OwnerReference) bool { return !slices.Contains(d.Owners, ref.UID) }); i >= 0 {
+		d.Reason = "kept by " + ownerName(refs.Solid[i])
 	}
 	return d
 }

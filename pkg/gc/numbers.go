@@ -20,6 +20,7 @@ const (
 	nobody     number = 0 // stands for the empty UID
 	allTargets number = -1
 	theRest    number = -2
+	aProof     number = -3
 )
 
 // numbers gives numbers to UIDs. It may be used by several goroutines.

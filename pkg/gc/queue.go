@@ -3,8 +3,10 @@
 package gc
 
 import (
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -16,6 +18,8 @@ const (
 	deleteTarget taskKind = iota
 	// attempt decides about one object that is not being deleted.
 	attempt
+	// goAhead decides about one object that is to go before what it goes with.
+	goAhead
 	// release removes one dependent's references to an owner that orphans it.
 	release
 	// finish takes the garbage collector's own finalizer off an object when what it
@@ -25,7 +29,7 @@ const (
 
 // decides reports whether a task of the kind may lead to another decision about
 // what depends on its object, which therefore waits (docs/design.md, "Order").
-func (k taskKind) decides() bool { return k == deleteTarget || k == attempt || k == release }
+func (k taskKind) decides() bool { return k != finish }
 
 // task is one thing to do.
 type task struct {
@@ -196,6 +200,18 @@ func (q *queue) wakeUp(until number) bool {
 	return woken
 }
 
+// wakeAll puts all tasks that are parked on the queue, and reports whether there were any.
+func (q *queue) wakeAll() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	any := len(q.parked) > 0
+	for _, until := range slices.Sorted(maps.Keys(q.parked)) {
+		q.wakeLocked(until)
+	}
+	q.notifyLocked()
+	return any
+}
+
 func (q *queue) wakeLocked(until number) bool {
 	parked, any := q.parked[until]
 	q.tasks = append(q.tasks, parked...)
@@ -322,29 +338,28 @@ func (m *memo) has(n number) bool {
 	return m.done[n]
 }
 
-// verified remembers of owners in foreground deletion since when the server's
-// events have told of them. Its zero value remembers none. It may be used by
-// several goroutines.
+// verified remembers when owners were seen to be in foreground deletion, by a GET. Its
+// zero value remembers none. It may be used by several goroutines.
 type verified struct {
-	mu    sync.Mutex
-	since map[number]int
+	mu sync.Mutex
+	at map[number]time.Time
 }
 
-func (v *verified) set(n number, since int) {
+func (v *verified) set(n number, at time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.since == nil {
-		v.since = map[number]int{}
+	if v.at == nil {
+		v.at = map[number]time.Time{}
 	}
-	v.since[n] = since
+	v.at[n] = at
 }
 
-// is reports whether the owner was verified and the events have told of it ever
-// since.
-func (v *verified) is(n number, since int) bool {
+// is reports whether the owner was seen so a moment ago.
+func (v *verified) is(n number) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return since != 0 && v.since[n] == since
+	at, is := v.at[n]
+	return is && time.Since(at) < proofLasts
 }
 
 // locks has a lock for each object. Its zero value is ready for use.
@@ -372,4 +387,24 @@ func (l *locks) of(n number) lock {
 		l.each[n] = make(lock, 1)
 	}
 	return l.each[n]
+}
+
+// firsts remembers when something was first asked about objects. Its zero value remembers nothing. It may be used by
+// several goroutines.
+type firsts struct {
+	mu sync.Mutex
+	at map[number]time.Time
+}
+
+// sinceFirst returns how long ago it was first called for the object.
+func (f *firsts) sinceFirst(n number) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.at == nil {
+		f.at = map[number]time.Time{}
+	}
+	if _, known := f.at[n]; !known {
+		f.at[n] = time.Now()
+	}
+	return time.Since(f.at[n])
 }

@@ -55,6 +55,9 @@ type Outcome struct {
 	// by what could not be read before. Nobody asked for its deletion, and to keep it
 	// is all that can be done.
 	Undecidable bool
+	// GoesWith is the Namespace or CustomResourceDefinition that the object is in, when that is being deleted
+	// and nobody has got to the object yet: whatever keeps it otherwise, it goes. Such an object is Remaining.
+	GoesWith *graph.Identity
 	// Appeared: the object is none of those that were read before the run. It was made
 	// meanwhile, or could not be seen then.
 	Appeared bool
@@ -238,6 +241,14 @@ func (c *Collector) conclude() *Report {
 		c.report.unreached(t.object)
 	}
 	c.includeFollowers()
+	for v := range c.containers {
+		switch {
+		case v.gone:
+			c.vanished.add(v.object.Identity())
+		case v.object.BeingDeleted():
+			c.emptying.add(v.object.Identity())
+		}
+	}
 	included := c.included()
 	result := &Report{Steps: c.report.steps, Outcomes: make([]Outcome, 0, len(included))}
 	for _, n := range included {
@@ -250,7 +261,7 @@ func (c *Collector) conclude() *Report {
 		o.Appeared = !known
 		result.Outcomes = append(result.Outcomes, o)
 	}
-	explainNamespaces(result.Outcomes)
+	c.explainNamespaces(result.Outcomes)
 	result.Outcomes = append(result.Outcomes, c.nameless()...)
 	compare := func(a, b Outcome) int { return a.Object.Identity().Compare(b.Object.Identity()) }
 	if !slices.IsSortedFunc(result.Outcomes, compare) {
@@ -340,19 +351,14 @@ func (c *Collector) outcome(v view, f *fate) Outcome {
 	o := Outcome{Object: v.object}
 	lost, orphaned := c.state.lostReferences(v.number)
 	undecided := f.open(&v.object)
+	failure, failed := c.failed(v, f)
 	switch {
 	case v.gone:
 		o.Result = Deleted
 	case f.doubt != "":
 		o.Result, o.Reason, o.Undecidable = Unknown, f.doubt, c.everything
-	case answer.Missing(f.err) && !v.object.BeingDeleted():
-		o.Result, o.Reason = Remaining, fmt.Sprintf("no answer, and no effect seen: %v", f.err)
-	case f.err != nil && !answer.Missing(f.err):
-		o.Result, o.Reason = Remaining, fmt.Sprintf("refused: %v", f.err)
-	case f.guarded != nil:
-		o.Result, o.Reason = Remaining, f.guarded.Error()
-	case c.away() > 0 && (v.object.BeingDeleted() || v.deleteSent):
-		o.Result, o.Reason = Remaining, fmt.Sprintf("its end was not seen: the API server could not be reached for %s", c.away())
+	case failed:
+		o.Result, o.Reason = Remaining, failure
 	case !lost && c.passesBy(v):
 		o.Result, o.Reason = Untouched, c.untouched(v)+"; it was being deleted before"
 	case v.object.BeingDeleted():
@@ -362,6 +368,8 @@ func (c *Collector) outcome(v view, f *fate) Outcome {
 		o.Result, o.Reason = Unknown, "its type is not served any more, so whether it still exists is not known"
 	case v.deleteSent:
 		o.Result, o.Reason = Remaining, "its deletion was accepted, and its end not seen"
+	case c.emptying.has(v.object.Resource, v.object.Namespace):
+		c.goesWith(&o)
 	case len(undecided) > 0:
 		o.Result = Unknown
 		if orphaned {
@@ -370,18 +378,57 @@ func (c *Collector) outcome(v view, f *fate) Outcome {
 			o.Result = OwnerReferenceRemoved
 		}
 		c.undecided(&o, undecided)
-	case c.abandoned(v):
-		o.Result, o.Reason = Remaining, "nothing keeps it, but it was not reached"
-	case f.unreached:
-		o.Result, o.Reason = Remaining, "it was not reached"
+	case c.vanished.has(v.object.Resource, v.object.Namespace) && c.proofs.failure() != nil:
+		o.Result, o.Reason = Unknown, "its Namespace or CustomResourceDefinition is gone, and that it is gone, too, could not be proved: "+c.proofs.failure().Error()
+	case c.vanished.has(v.object.Resource, v.object.Namespace):
+		o.Result, o.Reason = Remaining, "it is still there, although its Namespace or CustomResourceDefinition is gone"
+	case c.abandoned(v) || f.unreached:
+		o.Result, o.Reason = Remaining, c.notReached(v)
 	case orphaned:
 		o.Result = Orphaned
 	case lost:
 		o.Result, o.Reason = OwnerReferenceRemoved, f.stays(&v.object)
+	case c.ownerLost(v) != "":
+		o.Result, o.Reason = Unknown, fmt.Sprintf("whether its owner %s still exists is not known", c.ownerLost(v))
 	default:
 		o.Result, o.Reason = Untouched, cmp.Or(f.stays(&v.object), c.untouched(v))
 	}
 	return o
+}
+
+// failed says why it is not known to be done what had to be, if a write failed, was not sent, or could not be followed.
+func (c *Collector) failed(v view, f *fate) (why string, failed bool) {
+	switch {
+	case answer.Missing(f.err) && !v.object.BeingDeleted():
+		return fmt.Sprintf("no answer, and no effect seen: %v", f.err), true
+	case f.err != nil && !answer.Missing(f.err) && c.writer.lost.has(v.number):
+		return fmt.Sprintf("refused: %v; an earlier request was not answered, and may still be carried out", f.err), true
+	case f.err != nil && !answer.Missing(f.err):
+		return fmt.Sprintf("refused: %v", f.err), true
+	case f.guarded != nil:
+		return f.guarded.Error(), true
+	case c.away() > 0 && (v.object.BeingDeleted() || v.deleteSent):
+		return fmt.Sprintf("its end was not seen: the API server could not be reached for %s", c.away()), true
+	}
+	return "", false
+}
+
+// notReached says of an object that the run ended before what had to be done to it.
+func (c *Collector) notReached(v view) string {
+	if c.abandoned(v) {
+		return "nothing keeps it, but it was not reached"
+	}
+	return "it was not reached"
+}
+
+// goesWith says of an object with what it goes, and who has to get to it for that.
+func (c *Collector) goesWith(o *Outcome) {
+	id, _ := c.emptying.of(o.Object.Resource, o.Object.Namespace)
+	who := "the API server"
+	if id.Resource.IsNamespace() {
+		who = "the namespace controller"
+	}
+	o.Result, o.GoesWith, o.Reason = Remaining, &id, fmt.Sprintf("goes with %s, when %s gets to it", id, who)
 }
 
 // undecided says why it is not known what else becomes of an object: what went wrong,
@@ -502,18 +549,35 @@ func (c *Collector) notOrphaned(owner number) string {
 	return "its dependents are not orphaned yet"
 }
 
-// explainNamespaces says of namespaces that remain what is left in them. The
-// namespace controller keeps them until that is gone (namespace_controller.go).
-func explainNamespaces(outcomes []Outcome) {
+// explainNamespaces says of namespaces that remain what is left in them, also of what is no business of the run, as
+// the events tell. The namespace controller keeps them until that is gone (namespace_controller.go).
+func (c *Collector) explainNamespaces(outcomes []Outcome) {
 	left := map[string][]graph.Identity{}
 	for i := range outcomes {
-		if o := &outcomes[i]; o.Result == Remaining && o.Object.Namespace != "" {
-			left[o.Object.Namespace] = append(left[o.Object.Namespace], o.Object.Identity())
+		o := &outcomes[i]
+		if o.Result == Remaining && o.Object.Resource.IsNamespace() && o.Object.BeingDeleted() && o.Reason == "" {
+			left[o.Object.Name] = nil
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	for _, o := range c.state.terminating() {
+		if ids, explains := left[o.Namespace]; explains {
+			left[o.Namespace] = append(ids, o.Identity())
 		}
 	}
 	for i := range outcomes {
 		o := &outcomes[i]
-		if o.Result != Remaining || !o.Object.Resource.IsNamespace() || !o.Object.BeingDeleted() || o.Reason != "" {
+		if o.Result == Remaining && o.GoesWith == nil && !o.Object.BeingDeleted() { // its deletion was refused
+			if ids, explains := left[o.Object.Namespace]; explains {
+				left[o.Object.Namespace] = append(ids, o.Object.Identity())
+			}
+		}
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if _, explains := left[o.Object.Name]; !explains || !o.Object.Resource.IsNamespace() || o.Reason != "" {
 			continue
 		}
 		o.Reason = "the namespace controller has not ended it"
@@ -549,8 +613,29 @@ func (c *Collector) passesBy(v view) bool {
 func (c *Collector) untouched(v view) string {
 	for _, ref := range v.object.OwnerReferences {
 		if owner, ok := c.state.view(c.state.of(ref.UID)); ok && !owner.gone {
-			return fmt.Sprintf("its owner %s/%s is still there", ref.Kind, ref.Name)
+			return stillThere(ref.Kind, ref.Name)
 		}
 	}
 	return ""
+}
+
+// ownerLost returns an owner of which it is not known whether it still exists, empty when there is
+// none, or another owner is still there.
+func (c *Collector) ownerLost(v view) string {
+	lost := ""
+	for _, ref := range v.object.OwnerReferences {
+		switch owner, ok := c.state.view(c.state.of(ref.UID)); {
+		case !ok || owner.gone:
+		case !owner.lost:
+			return ""
+		case lost == "":
+			lost = ref.Kind + "/" + ref.Name
+		}
+	}
+	return lost
+}
+
+// stillThere says why an object was never looked at.
+func stillThere(kind, name string) string {
+	return fmt.Sprintf("its owner %s/%s is still there", kind, name)
 }

@@ -39,6 +39,14 @@ type Server interface {
 	// object, and never more than once the same. With wait it blocks until there
 	// is something, and fails with ErrAtRest when there will be nothing.
 	Events(ctx context.Context, wait bool) ([]Event, error)
+
+	// CatchUp asks for the proof that Events has told of everything that the server
+	// had when CatchUp was called, of all that was listed. It does not block. It
+	// returns true when that is so already; otherwise Events returns, after all that
+	// the proof is about, one Event with the given round as its CaughtUp: without an
+	// Err when it is proved, and with the reason when it cannot be. One round is under
+	// way at a time.
+	CatchUp(round int) bool
 }
 
 // Event is a change of an object, by whomever.
@@ -51,6 +59,10 @@ type Event struct {
 	// type is not served. Whether it still exists is not known. It is found again
 	// with the next event that tells of it.
 	Lost bool
+	// CaughtUp is the round of CatchUp that this answers, 0 for a change of an object.
+	CaughtUp int
+	// Err is why the round proved nothing.
+	Err error
 }
 
 // Patch is one of the three changes that the algorithm makes to objects.

@@ -74,6 +74,9 @@ type item struct {
 	live, blocking int
 	// decided is how many of the dependents are known to have been decided about.
 	decided int
+	// round is when a garbage collector would have it go that handles all that it can at once,
+	// and then what that leads to: targets in round 0, what they alone own in 1.
+	round int
 }
 
 // view is a copy of what the algorithm needs to know of an item.
@@ -349,6 +352,54 @@ func (s *state) unseen() []graph.Object {
 	}
 	slices.SortFunc(unseen, func(a, b graph.Object) int { return a.Identity().Compare(b.Identity()) })
 	return unseen
+}
+
+// terminating returns the objects that were touched, and are being deleted.
+func (s *state) terminating() []graph.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var terminating []graph.Object
+	for _, it := range s.items.All() {
+		if it := *it; it != nil && !it.gone && !it.lost && it.object.BeingDeleted() {
+			terminating = append(terminating, it.object)
+		}
+	}
+	return terminating
+}
+
+// setRound notes that an object is being deleted because its owners go.
+func (s *state) setRound(n number) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(n)
+	if it == nil {
+		return
+	}
+	it.round = 1
+	for _, owner := range s.distinctOwners(it.object.OwnerReferences) {
+		if o := s.items.Get(owner.number); o != nil && (o.gone || o.deletingDependents) {
+			it.round = max(it.round, o.round+1)
+		}
+	}
+}
+
+// releasedFirst reports whether an owner orphans the object in an earlier round than that in which the first
+// of its other owners has gone. Then the garbage collector has long removed the reference when it decides
+// about the object.
+func (s *state) releasedFirst(n, owner number) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, orphans := s.item(n), s.item(owner)
+	if it == nil || orphans == nil {
+		return false
+	}
+	first := -1
+	for _, other := range s.distinctOwners(it.object.OwnerReferences) {
+		if o := s.item(other.number); o != nil && (o.gone || o.object.DeletingDependents()) && (first < 0 || o.round < first) {
+			first = o.round
+		}
+	}
+	return orphans.round < first
 }
 
 // isDeletingDependents reports the flag of an object.

@@ -24,6 +24,8 @@ type turns struct {
 	emptied contents
 	// rested: the others have had their time.
 	rested bool
+	// given: a task was given out since all that waits was last looked at again.
+	given bool
 	// again are objects that are to be decided about because they lost references to
 	// owners that could not be.
 	again memo
@@ -59,7 +61,11 @@ func (c *Collector) next() (task, bool) {
 			if t.kind == attempt {
 				c.turns.again.forget(t.object)
 			}
+			c.turns.given = true
 			return t, true
+		}
+		if t.kind == attempt && until == t.object { // it lets a release go first, which may have waited for it
+			c.queue.wakeUp(until)
 		}
 		c.queue.park(t, until)
 	}
@@ -73,7 +79,7 @@ func (c *Collector) putOff(t task) bool {
 	defer c.applying.Unlock()
 	_, early := c.early(t)
 	if early {
-		c.enqueue(t)
+		c.queue.push(t)
 	}
 	return early
 }
@@ -112,12 +118,18 @@ func (c *Collector) settle(n number) {
 }
 
 // rest lets go on what waits until others have had their time, and reports whether
-// there was anything.
+// there was anything. The caller holds applying.
 func (c *Collector) rest() bool {
-	c.applying.Lock()
-	defer c.applying.Unlock()
 	c.turns.rested = true
 	return c.queue.wakeUp(theRest)
+}
+
+// reconsider lets go on all that waits, and reports whether there was anything. Two tasks may have come to wait
+// for each other, because an object has got other owners since the first began to. The caller holds applying.
+func (c *Collector) reconsider() bool {
+	given := c.turns.given
+	c.turns.given = false
+	return given && c.queue.wakeAll()
 }
 
 // early reports whether the turn of a task that was just given out has not come,
@@ -127,9 +139,11 @@ func (c *Collector) rest() bool {
 //   - A decision about an object waits for those about its owners, and theirs, as
 //     far as they are not being deleted. In a circle of owners the first in the
 //     order of identities goes first, and then one after the other.
-//   - What was decided about an object before it loses references to owners that
-//     orphan it is what holds. What is decided because it lost some waits for all.
-//   - A finalizer is taken off when, besides, all dependents have been decided about.
+//   - An object that loses a reference to an owner that orphans it, and is to be decided about
+//     because other owners have gone, is decided about first, unless these have gone in a later
+//     round. What is decided because it lost some waits for all.
+//   - A finalizer is taken off when, besides, all dependents have been decided about,
+//     and it is proved that there are no others.
 //   - What others are about to delete they are given time for.
 func (c *Collector) early(t task) (until number, early bool) {
 	switch {
@@ -137,11 +151,37 @@ func (c *Collector) early(t task) (until number, early bool) {
 		return nobody, false
 	case c.turns.open():
 		return allTargets, true
-	case t.kind == release && !c.turns.again.has(t.object) && c.queue.has(task{kind: attempt, object: t.object}),
-		t.kind == attempt && c.turns.again.has(t.object) && c.queue.isReleased(t.object):
+	case t.kind == release && !c.turns.again.has(t.object) && c.queue.has(task{kind: attempt, object: t.object}) && !c.releasedFirst(t.object, t.owner),
+		t.kind == attempt && c.queue.isReleased(t.object) && (c.turns.again.has(t.object) || c.isReleasedFirst(t.object)):
 		return t.object, true
 	}
-	return c.state.waitsFor(t, &c.queue, c.turns.doomed)
+	until, early = c.state.waitsFor(t, &c.queue, c.turns.doomed)
+	if !early && t.kind == finish && c.finishes(t.object) && !c.proofs.done(t.object, c.server.CatchUp) {
+		return aProof, true
+	}
+	return until, early
+}
+
+// isReleasedFirst reports whether the object is to lose a reference before anything is decided
+// about it.
+func (c *Collector) isReleasedFirst(n number) bool {
+	v, _ := c.state.view(n)
+	for _, ref := range v.object.OwnerReferences {
+		owner := c.state.of(ref.UID)
+		if c.queue.has(task{kind: release, object: n, owner: owner}) && c.releasedFirst(n, owner) {
+			return true
+		}
+	}
+	return false
+}
+
+// releasedFirst reports whether an owner orphans the object before the object is decided about. What a collection
+// begins with is decided about at once.
+func (c *Collector) releasedFirst(n, owner number) bool {
+	if node, known := c.state.node(n); c.everything && known && !node.AllSolid() {
+		return false
+	}
+	return c.state.releasedFirst(n, owner)
 }
 
 // waitsFor is what early says of owners and dependents.
@@ -185,6 +225,21 @@ func (s *state) undecidedDependent(it *item, q *queue) (number, bool) {
 		}
 	}
 	return nobody, false
+}
+
+// ownersAbove returns the owners of an object that are not being deleted, and theirs.
+func (s *state) ownersAbove(n number) []number {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.item(n)
+	if it == nil {
+		return nil
+	}
+	var above []number
+	for _, owner := range s.liveOwners(it) {
+		above = append(above, owner.number)
+	}
+	return above
 }
 
 // liveOwners returns the owners of an object that are not being deleted, and

@@ -20,7 +20,8 @@ import (
 type session struct {
 	name string
 	// world is as parseWorld reads it, do "collect", "delete NAME ... POLICY" or, when
-	// a selector has chosen them, "select NAME ... POLICY"; "then" begins the next wave.
+	// a selector has chosen them, "select NAME ... POLICY"; "then" begins the next wave,
+	// and what goes ahead is "ahead:NAME".
 	world, do string
 	// script is what happens out of turn, as fake has it.
 	script string
@@ -36,24 +37,33 @@ func perform(t *testing.T, f *fake, g *graph.Graph, do string, options Options) 
 	defer stop()
 	ctx, f.cancel = context.WithCancel(ctx)
 	defer f.cancel()
-	c := New(f, g, options)
 	fields := strings.Fields(do)
 	var r *Report
 	var err error
 	if fields[0] == "collect" {
-		r, err = c.Collect(ctx, "")
+		r, err = New(f, g, options).Collect(ctx, "")
 	} else {
-		var targets []Target
-		for wave, names := range strings.Split(strings.Join(fields[1:len(fields)-1], " "), " then ") {
-			for _, target := range targetsOf(g, strings.Fields(names)...) {
-				target.Wave = wave
-				targets = append(targets, target)
+		var waves []Wave
+		for _, names := range strings.Split(strings.Join(fields[1:len(fields)-1], " "), " then ") {
+			var wave Wave
+			for _, name := range strings.Fields(names) {
+				if name, ahead := strings.CutPrefix(name, "ahead:"); ahead {
+					wave.Ahead = append(wave.Ahead, targetsOf(g, name)[0].Identity)
+				} else {
+					wave.Targets = append(wave.Targets, targetsOf(g, name)...)
+				}
 			}
+			if fields[0] == "select" {
+				f.selects(wave.Targets)
+			}
+			waves = append(waves, wave)
 		}
-		if fields[0] == "select" {
-			targets = f.selects(targets)
-		}
-		r, err = c.Delete(ctx, targets, DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])})
+		r, err = InWaves(ctx, g, waves, DeleteOptions{Policy: metav1.DeletionPropagation(fields[len(fields)-1])}, func(_ context.Context, wave int) (*Collector, error) {
+			if wave == 0 {
+				return New(f, g, options), nil
+			}
+			return New(f, graphOf(f.there()), options), nil
+		})
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("did not end; asked %d times, in the end %q", len(f.log), f.log[max(0, len(f.log)-10):])
@@ -183,6 +193,7 @@ func TestConflicts(t *testing.T) {
 			script: "DELETE b: remove b",
 			requests: `DELETE configmap/a Background
 				DELETE configmap/b Background
+				GET configmap/b
 				DELETE configmap/c Background`,
 			outcomes: `configmap/a Deleted
 				configmap/b Deleted
@@ -319,8 +330,104 @@ func TestConflicts(t *testing.T) {
 			script: "PATCH b: remove b",
 			requests: `DELETE configmap/a Orphan
 				PATCH configmap/b drop owners [a]
+				GET configmap/b
 				PATCH configmap/a drop finalizer orphan`,
 			left: " ",
+		},
+	} {
+		t.Run(s.name, s.test)
+	}
+}
+
+// A NotFound that answers a write says nothing of its object: a webhook may refuse with the error
+// that it got itself, in the object's name. What is gone a GET shows, or an event.
+func TestNotFoundOfWrites(t *testing.T) {
+	for _, s := range []session{
+		{
+			name: "of the user's delete: its dependents are kept",
+			world: `configmap/a
+				configmap/b < configmap/a`,
+			do:     "delete a Background",
+			script: "DELETE a: always 404",
+			requests: `DELETE configmap/a Background
+				GET configmap/a`,
+			outcomes: `configmap/a Remaining: refused: things "a" not found
+				configmap/b Untouched: its owner ConfigMap/a is still there`,
+		},
+		{
+			name: "of a delete that was decided",
+			world: `configmap/a
+				configmap/b < configmap/a
+				configmap/c < configmap/b`,
+			do:     "delete a Background",
+			script: "DELETE b: always 404",
+			left: `configmap/b < a
+				configmap/c < b`,
+		},
+		{
+			name: "of a patch that orphans: the owner is kept, and so its dependent",
+			world: `configmap/a
+				configmap/b < configmap/a`,
+			do:     "delete a Orphan",
+			script: "PATCH b: always 404",
+			left: `configmap/a finalizers=orphan deleting
+				configmap/b < a`,
+		},
+		{
+			name:   "of a patch that ends foreground deletion",
+			world:  "configmap/a",
+			do:     "delete a Foreground",
+			script: "PATCH a: always 404",
+			left:   "configmap/a finalizers=foregroundDeletion deleting",
+		},
+		{
+			name: "and then it cannot be read",
+			world: `configmap/a
+				configmap/b < configmap/a`,
+			do:     "delete a Background",
+			script: "DELETE a: 404\nGET a: always 403",
+			left: `configmap/a
+				configmap/b < a`,
+		},
+	} {
+		t.Run(s.name, s.test)
+	}
+}
+
+// An owner is finished when it is proved that nothing depends on it which the events have not
+// told of, and not before.
+func TestFinishingIsProved(t *testing.T) {
+	for _, s := range []session{
+		{
+			name:   "a dependent that comes late is orphaned, too",
+			world:  "configmap/a\nconfigmap/b < configmap/a",
+			do:     "delete a Orphan",
+			script: "CATCHUP: create configmap/late < configmap/a",
+			left:   "configmap/b\nconfigmap/late",
+		},
+		{
+			name:   "of an owner that was orphaning before",
+			world:  "configmap/a deleting finalizers=orphan",
+			do:     "collect",
+			script: "CATCHUP: create configmap/late < configmap/a",
+			left:   "configmap/late",
+		},
+		{
+			name:   "one that blocks is deleted first",
+			world:  "configmap/a",
+			do:     "delete a Foreground",
+			script: "CATCHUP: create configmap/late finalizers=example.com/x < configmap/a!",
+			left: `configmap/a finalizers=foregroundDeletion deleting
+				configmap/late finalizers=example.com/x deleting < a!`,
+		},
+		{
+			name:   "what cannot be proved remains",
+			world:  "configmap/a\nconfigmap/b < configmap/a",
+			do:     "delete a Orphan",
+			script: "CATCHUP: always 403",
+			left:   "configmap/a finalizers=orphan deleting\nconfigmap/b",
+			outcomes: `configmap/a Remaining: not finished, because it could not be proved that nothing else depends on it: things is forbidden: not for you
+				configmap/b Orphaned`,
 		},
 	} {
 		t.Run(s.name, s.test)
@@ -453,7 +560,8 @@ func TestRefusals(t *testing.T) {
 			name:     "a namespace that is not there is",
 			world:    "namespace/shop",
 			do:       "delete shop Background",
-			script:   "DELETE shop: 404-namespace",
+			script:   "DELETE shop: remove shop",
+			requests: "DELETE namespace/shop Background\nGET namespace/shop",
 			outcomes: "namespace/shop Deleted",
 		},
 		{

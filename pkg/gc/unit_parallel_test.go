@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -358,4 +359,29 @@ func TestNothingProtectedIsDeleted(t *testing.T) {
 		}
 		runTree(t, f, graphOf(objects), w, 1)
 	})
+}
+
+// A patient run lasts until its time is over while something is on its way out, whatever the
+// server says; and not longer than that takes.
+func TestPatience(t *testing.T) {
+	for _, test := range []struct {
+		script  string
+		patient bool
+		err     error
+	}{
+		{"rest: always later", false, nil},
+		{"rest: always later", true, context.DeadlineExceeded},
+		{"rest: later; free a", true, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			objects := parseWorld(t, "configmap/a finalizers=example.com/x")
+			f, g := newFake(t, objects, test.script), graphOf(objects)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*proofLasts)
+			defer cancel()
+			_, err := New(f, g, Options{Patient: test.patient}).Delete(ctx, targetsOf(g, "a"), DeleteOptions{Policy: metav1.DeletePropagationBackground})
+			if !errors.Is(err, test.err) {
+				t.Errorf("%s, patient: %t: %v", test.script, test.patient, err)
+			}
+		})
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,6 +49,49 @@ func TestOutcomes(t *testing.T) {
 			outcomes: `configmap/a Remaining: 2 blocking dependents must go first [ConfigMap/shop/b] [ConfigMap/shop/c]
 				configmap/b Remaining: finalizer x
 				configmap/c Remaining: finalizer x`,
+		},
+		{
+			name:     "what was in a namespace that is gone, as the proof shows",
+			world:    "namespace/shop\nconfigmap/a",
+			do:       "delete shop Background",
+			script:   "CATCHUP: remove a",
+			outcomes: "configmap/a Deleted\nnamespace/shop Deleted",
+		},
+		{
+			name:     "what is still there, although its namespace is gone",
+			world:    "namespace/shop\nconfigmap/a",
+			do:       "delete shop Background",
+			outcomes: "configmap/a Remaining: it is still there, although its Namespace or CustomResourceDefinition is gone\nnamespace/shop Deleted",
+		},
+		{
+			name:     "what was in a namespace that is gone, without a proof",
+			world:    "namespace/shop\nconfigmap/a",
+			do:       "delete shop Background",
+			script:   "CATCHUP: 500",
+			outcomes: "configmap/a Unknown: its Namespace or CustomResourceDefinition is gone, and that it is gone, too, could not be proved: Internal error occurred: broken\nnamespace/shop Deleted",
+		},
+		{
+			name:   "an instance of a definition that is gone, and what depends on it",
+			world:  "crd/widgets.example.com\nwidget/w\nconfigmap/c < widget/w\nconfigmap/d < configmap/c",
+			do:     "delete widgets.example.com Background",
+			script: "CATCHUP: lose w",
+			outcomes: `configmap/c Unknown: whether its owner Widget/w still exists is not known
+				configmap/d Untouched: its owner ConfigMap/c is still there
+				crd/widgets.example.com Deleted
+				widget/w Unknown: its type is not served any more, so whether it still exists is not known`,
+		},
+		{
+			name: "instances of a definition that is being deleted, whatever was said of them",
+			world: `crd/widgets.example.com finalizers=x
+				secret/k
+				widget/w
+				widget/kept < secret/k crd/widgets.example.com
+				configmap/c < widget/w`,
+			do: "delete widgets.example.com Background",
+			outcomes: `configmap/c Untouched: its owner Widget/w is still there
+				crd/widgets.example.com Remaining: finalizer x
+				widget/kept Remaining: goes with CustomResourceDefinition/widgets.example.com, when the API server gets to it
+				widget/w Remaining: goes with CustomResourceDefinition/widgets.example.com, when the API server gets to it`,
 		},
 		{
 			name:     "very many finalizers",
@@ -446,5 +490,46 @@ func TestConcerned(t *testing.T) {
 		if strings.Join(got, " ") != test.want {
 			t.Errorf("%s concerns %s, want %s", test.targets, got, test.want)
 		}
+	}
+}
+
+// away is a server that cannot be reached in the end.
+type away struct {
+	*fake
+	since time.Duration
+}
+
+func (a *away) Away() time.Duration { return a.since }
+
+// What an object waits for is not said when the server could not be asked any more.
+func TestReportOfAServerThatIsAway(t *testing.T) {
+	for since, want := range map[time.Duration]string{
+		time.Second:      "finalizer example.com/x",
+		97 * time.Second: "its end was not seen: the API server could not be reached for 1m37s",
+	} {
+		objects := parseWorld(t, "configmap/a finalizers=example.com/x")
+		f := newFake(t, objects, "")
+		g := graphOf(objects)
+		r, err := New(&away{f, since}, g, Options{}).Delete(t.Context(), targetsOf(g, "a"), DeleteOptions{Policy: metav1.DeletePropagationBackground})
+		if err != nil || len(r.Outcomes) != 1 || r.Outcomes[0].Result != Remaining || r.Outcomes[0].Reason != want {
+			t.Errorf("%s: got %v, error %v", since, r.Outcomes, err)
+		}
+	}
+}
+
+// A namespace waits for what was made in it meanwhile, too, as the events tell: that is not its controller's fault.
+func TestNamespaceWaitsForWhatWasMade(t *testing.T) {
+	objects := parseWorld(t, "namespace/shop\nconfigmap/a")
+	c := New(newFake(t, objects, ""), graphOf(objects), Options{})
+	for _, line := range []string{
+		"configmap/late deleting finalizers=example.com/x", "configmap/fresh", "other:configmap/elsewhere deleting finalizers=example.com/x",
+	} {
+		c.apply(Event{Object: parseWorld(t, line)[0]})
+	}
+	outcomes := []Outcome{{Object: parseWorld(t, "namespace/shop deleting")[0], Result: Remaining}}
+	c.explainNamespaces(outcomes)
+	got := outcomes[0]
+	if got.Reason != "what is in it must go first" || len(got.WaitingFor) != 1 || got.WaitingFor[0].Name != "late" {
+		t.Errorf("got %q, waiting for %v", got.Reason, got.WaitingFor)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,14 +26,7 @@ import (
 // served are the types of these tests, by the names that worlds use.
 var served = func() map[string]*graph.Resource {
 	all := map[string]*graph.Resource{}
-	for _, r := range testworld.Types(`
-v1                      ConfigMap                configmaps                namespaced
-v1                      Secret                   secrets                   namespaced
-v1                      Pod                      pods                      namespaced
-v1                      Namespace                namespaces                cluster
-v1                      Node                     nodes                     cluster
-apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
-example.com/v1          Widget                   widgets                   namespaced`) {
+	for _, r := range testworld.Served() {
 		all[strings.Replace(strings.ToLower(r.Kind), "customresourcedefinition", "crd", 1)] = &r
 	}
 	return all
@@ -206,6 +200,7 @@ func short(o *graph.Object) string {
 //	keep NAME                its finalizers become example.com/x alone
 //	foreground NAME          somebody else deletes it, with that policy
 //	deselect NAME            it does not match the selector any more
+//	lose NAME                its type is not served any more
 //	remove NAME              it is deleted by somebody else
 //	recreate NAME            the same, and a new one has its name; its UID is NAME'
 //	again NAME               its last event comes once more
@@ -290,6 +285,9 @@ func (f *fake) Get(ctx context.Context, resource graph.Resource, namespace, name
 func (f *fake) selects(targets []Target) []Target {
 	for i := range targets {
 		id := targets[i].Identity
+		if o := f.live[id.UID]; o != nil {
+			targets[i].Matched = o.ResourceVersion
+		}
 		targets[i].Reselect = func(ctx context.Context, _ Server) (graph.Object, bool, error) {
 			asked := graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name}
 			end, err := f.begin(ctx, "LIST", &asked, "")
@@ -400,6 +398,19 @@ func (f *fake) Events(ctx context.Context, wait bool) ([]Event, error) {
 	return events, nil
 }
 
+// CatchUp implements Server. It is a request that a script may know, as CATCHUP; an answer is why nothing is
+// proved.
+func (f *fake) CatchUp(round int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	err := f.play("CATCHUP")
+	if err == nil && len(f.pending) == 0 {
+		return true
+	}
+	f.pending = append(f.pending, Event{CaughtUp: round, Err: err})
+	return false
+}
+
 // begin takes a request in, with the lock, and plays what the script says of
 // it. If it returns no error, end must be called before the answer is given.
 func (f *fake) begin(ctx context.Context, verb string, o *graph.Object, details string) (end func(), err error) {
@@ -461,6 +472,8 @@ func (f *fake) effect(effect, request string) error {
 	switch verb {
 	case "cancel":
 		f.cancel()
+	case "later":
+		time.Sleep(2 * proofLasts)
 	case "mute", "loud":
 		f.mute = verb == "mute"
 	case "wait":
@@ -476,7 +489,7 @@ func (f *fake) effect(effect, request string) error {
 		f.meddle("touch", *o, nil)
 	case "again":
 		f.pending = append(f.pending, f.last[types.UID(name)])
-	case "touch", "own", "free", "keep", "foreground", "remove", "recreate":
+	case "touch", "own", "free", "keep", "foreground", "remove", "lose", "recreate":
 		if o == nil && !f.lenient {
 			f.t.Fatalf("%s: there is no such object", effect)
 		}
@@ -505,6 +518,8 @@ func (f *fake) meddle(verb string, o graph.Object, owners []string) {
 		o.DeletionTimestamp, o.Finalizers = &metav1.Time{}, []string{metav1.FinalizerDeleteDependents}
 	case "remove", "recreate":
 		f.removed(o)
+	case "lose":
+		f.pending = append(f.pending, Event{Object: o, Lost: true})
 	}
 	switch verb {
 	case "touch", "own", "free", "keep", "foreground":
@@ -629,6 +644,18 @@ func (f *fake) left() []string {
 	}
 	slices.Sort(left)
 	return left
+}
+
+// there returns the objects that there are.
+func (f *fake) there() []graph.Object {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var there []graph.Object
+	for _, o := range f.live {
+		there = append(there, *o)
+	}
+	slices.SortFunc(there, func(a, b graph.Object) int { return a.Identity().Compare(b.Identity()) })
+	return there
 }
 
 // outcomes returns a report's outcomes as lines.

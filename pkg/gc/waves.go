@@ -6,146 +6,160 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// wavesOf returns the targets by their waves, the first first.
-func wavesOf(targets []Target) [][]*Target {
-	byNumber := map[int][]*Target{}
-	for i := range targets {
-		t := &targets[i]
-		byNumber[t.Wave] = append(byNumber[t.Wave], t)
-	}
-	var waves [][]*Target
-	for _, number := range slices.Sorted(maps.Keys(byNumber)) {
-		waves = append(waves, byNumber[number])
-	}
-	return waves
+// Wave is one of several deletions in a row. Each is an ordinary one, of a Collector of its
+// own, and begins when all of the one before has gone.
+type Wave struct {
+	// Targets are those of the wave that the user named.
+	Targets []Target
+	// Ahead are objects that the user did not name and that go with the targets of this
+	// wave or later ones. Each is decided about by Classify and Decide, as if these targets
+	// had gone, in the moment in which it is deleted.
+	Ahead []graph.Identity
 }
 
-// nextWave queues the next targets, if all that were to go before them have gone, and
-// reports whether there are any. What is not deleted because of one that is still
-// there remains for that reason.
-func (c *Collector) nextWave() bool {
-	if len(c.waves) == 0 {
-		return false
+// uids returns those of all objects of the wave.
+func (w *Wave) uids() []types.UID {
+	var uids []types.UID
+	for i := range w.Targets {
+		uids = append(uids, w.Targets[i].UID)
 	}
-	c.applying.Lock()
-	defer c.applying.Unlock()
-	for _, n := range slices.Concat(c.turns.targets, c.awaited) {
-		if v, ok := c.state.view(n); ok && !v.gone {
-			c.holdBack(errors.New("not deleted, because what was to go before it is still there: " + v.object.Identity().String()))
-			return false
-		}
+	for i := range w.Ahead {
+		uids = append(uids, w.Ahead[i].UID)
 	}
-	for _, n := range c.unforeseen {
-		if v, ok := c.state.view(n); ok && !v.gone && c.options.Unforeseen(&v.object) {
-			c.holdBack(errors.New("not deleted, because it would take along what was made or changed meanwhile: " + v.object.Identity().String()))
-			return false
-		}
-	}
-	wave := c.waves[0]
-	c.waves, c.turns.rested = c.waves[1:], false
-	for _, t := range wave {
-		if t.UID == "" {
-			c.report.nameless = append(c.report.nameless, objectOf(t.Identity))
-			continue
-		}
-		n := c.state.of(t.UID)
-		switch v, ok := c.state.view(n); {
-		case !ok || v.gone:
-			c.enqueueDependents(n)
-		case t.Early && v.object.BeingDeleted():
-			c.await(n, &v.object)
-		default:
-			c.queue.push(task{kind: deleteTarget, object: n, target: t})
-			c.turns.targets = append(c.turns.targets, n)
-		}
-	}
-	if len(c.waves) == 0 && c.deletion.Policy != metav1.DeletePropagationOrphan {
-		c.awaitEnding(c.included()) // what an owner that orphans leaves alone is not waited for
-	}
-	return true
+	return uids
 }
 
-// awaitEnding has a run last until what somebody else deleted before has ended, of some objects,
-// if it was given time for that: it goes as what the run deletes does, and nothing need be written
-// to it.
-func (c *Collector) awaitEnding(objects []number) {
-	for _, n := range objects {
-		if v, ok := c.state.view(n); ok && !v.gone && v.object.InGrace() {
-			c.writer.open.set(n, true)
+// InWaves deletes wave by wave. Before each, next returns a Collector of what there is by
+// then; its error is why this wave and the rest are held back, which then is their reason
+// in the report. g is of what there was when the waves were made. The report is of all
+// waves, and never nil; the error is that of the context or as of Collector.Delete.
+func InWaves(ctx context.Context, g *graph.Graph, waves []Wave, options DeleteOptions, next func(ctx context.Context, wave int) (*Collector, error)) (*Report, error) {
+	r := &joined{graph: g, outcomes: map[types.UID]*Outcome{}}
+	for i := range waves {
+		c, why := next(ctx, i)
+		if ctx.Err() != nil {
+			return r.hold(waves[i:], errNotReached), ctx.Err()
 		}
-	}
-}
-
-// unchosen says why nothing of the waves that are left may be deleted: something would go before
-// a target that a selector chose, and that has changed and does not match any more, or may not.
-func (c *Collector) unchosen(ctx context.Context) error {
-	left := slices.Concat(c.waves...)
-	if !slices.ContainsFunc(left, func(t *Target) bool { return t.Early }) {
-		return nil // each is asked about in its turn
-	}
-	for _, t := range left {
-		v, ok := c.state.view(c.state.of(t.UID))
-		if t.Early || t.Reselect == nil || !ok || v.gone ||
-			v.object.ResourceVersion == c.planned(t).ResourceVersion && c.told(v.object.Resource, v.object.Namespace) {
-			continue
+		if why != nil {
+			return r.hold(waves[i:], why), nil
 		}
-		switch now, selected, err := t.Reselect(ctx, c.server); {
-		case ctx.Err() != nil:
-			return nil // the run says so
+		if len(waves) == 1 && len(waves[i].Ahead) == 0 {
+			return c.Delete(ctx, waves[i].Targets, options)
+		}
+		options.Ahead, options.For = waves[i].Ahead, nil
+		for j := range waves[i:] {
+			options.For = append(options.For, waves[i+j].Targets...)
+		}
+		report, err := c.Delete(ctx, waves[i].Targets, options)
+		r.add(report)
+		r.addGone(&waves[i], c.snapshot)
+		switch left := r.left(&waves[i]); {
 		case err != nil:
-			return fmt.Errorf("not deleted, because it could not be asked whether %s still matches the selector: %w", t.Identity, err)
-		case !selected || now.UID != t.UID:
-			return errors.New("not deleted, because this does not match the selector any more: " + t.Identity.String())
+			return r.hold(waves[i+1:], errNotReached), err
+		case left != nil:
+			return r.hold(waves[i+1:], fmt.Errorf("not deleted, because what was to go before it is still there: %s", left.Object.Identity())), nil
+		}
+	}
+	return r.report(), nil
+}
+
+var errNotReached = errors.New("it was not reached")
+
+// joined is the report of several waves.
+type joined struct {
+	graph    *graph.Graph
+	steps    []Step
+	outcomes map[types.UID]*Outcome
+	nameless []Outcome
+}
+
+// add adds the report of a wave. What it says of an object counts, but that nothing was done
+// to one does not undo what was done before.
+func (r *joined) add(report *Report) {
+	r.steps = append(r.steps, report.Steps...)
+	for i := range report.Outcomes {
+		o := &report.Outcomes[i]
+		if o.Object.UID == "" {
+			r.nameless = append(r.nameless, *o)
+			continue
+		}
+		_, known := r.graph.Node(o.Object.UID)
+		o.Appeared = !known
+		if before := r.outcomes[o.Object.UID]; before == nil || o.Result != Untouched || before.Result == Remaining {
+			r.outcomes[o.Object.UID] = o
+		}
+	}
+}
+
+// addGone adds the objects of a wave that no list had any more when it began: they are gone since the waves were
+// made, and another object may have their name.
+func (r *joined) addGone(w *Wave, now *graph.Snapshot) {
+	for _, uid := range w.uids() {
+		n, known := r.graph.Node(uid)
+		if r.outcomes[uid] == nil && known && !n.Virtual() && now.ListedIn(n.Resource().GroupResource(), n.Namespace()) {
+			r.outcomes[uid] = &Outcome{Object: n.Unlabelled(), Result: Deleted}
+		}
+	}
+}
+
+// left returns an object of the wave that has not gone.
+func (r *joined) left(w *Wave) *Outcome {
+	for _, uid := range w.uids() {
+		if o := r.outcomes[uid]; o != nil && o.Result != Deleted {
+			return o
 		}
 	}
 	return nil
 }
 
-// remember notes an object that goes with a wave which is to come, and of which that wave's
-// maker did not know all. The caller holds applying.
-func (c *Collector) remember(n number, o *graph.Object) {
-	if c.options.Unforeseen == nil || !c.options.Unforeseen(o) || slices.Contains(c.unforeseen, n) {
-		return
+// hold says of what waves concern that are not begun why that is so.
+func (r *joined) hold(waves []Wave, why error) *Report {
+	held := map[types.UID]bool{}
+	var uids []types.UID
+	for i := range waves {
+		uids = append(uids, waves[i].uids()...)
 	}
-	for _, t := range slices.Concat(c.waves...) {
-		inside := t.Resource.IsNamespace() && t.Name == o.Namespace
-		instance := t.Resource.IsCRD() && t.Name == o.Resource.GroupResource().String()
-		if inside || instance || c.report.includes(n) {
-			c.unforeseen = append(c.unforeseen, n)
-			return
+	for _, uid := range uids {
+		held[uid] = true
+	}
+	for n := range Concerned(r.graph, uids).All() {
+		o := Outcome{Object: n.Unlabelled(), Result: Untouched}
+		known := r.outcomes[o.Object.UID]
+		switch {
+		case n.Virtual() || !n.HasUID(), known != nil && (known.Result == Deleted || known.Object.BeingDeleted() || !held[o.Object.UID]):
+			continue
+		case held[o.Object.UID]:
+			o.Result, o.Reason = Remaining, why.Error()
+		default:
+			o.Reason = r.ownerOf(n)
 		}
+		r.outcomes[o.Object.UID] = &o
 	}
+	return r.report()
 }
 
-// await has a wave last until an object has gone that is being deleted already: another
-// delete could change how. The caller holds applying.
-func (c *Collector) await(n number, o *graph.Object) {
-	c.awaited = append(c.awaited, n)
-	c.writer.open.set(n, true)
-	switch {
-	case o.OrphaningDependents():
-		c.orphan(n)
-	case o.DeletingDependents():
-		c.enqueueForeground(n)
-	}
-}
-
-// holdBack says of the targets whose turn does not come why.
-func (c *Collector) holdBack(why error) {
-	for _, wave := range c.waves {
-		for _, t := range wave {
-			if v, ok := c.state.view(c.state.of(t.UID)); ok && !v.gone && !v.object.BeingDeleted() {
-				c.report.guarded(v.number, why)
-			}
+// ownerOf says which owner keeps an object that was not reached.
+func (r *joined) ownerOf(n graph.Node) string {
+	for _, ref := range n.Owners() {
+		if o := r.outcomes[ref.UID]; !ref.Owner.Virtual() && (o == nil || o.Result != Deleted) {
+			return stillThere(ref.Kind, ref.Name)
 		}
 	}
-	c.waves = nil
+	return ""
+}
+
+func (r *joined) report() *Report {
+	report := &Report{Steps: r.steps, Outcomes: r.nameless}
+	for _, o := range r.outcomes {
+		report.Outcomes = append(report.Outcomes, *o)
+	}
+	slices.SortFunc(report.Outcomes, func(a, b Outcome) int { return a.Object.Identity().Compare(b.Object.Identity()) })
+	return report
 }

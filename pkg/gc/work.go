@@ -4,8 +4,8 @@ package gc
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +34,8 @@ func (c *Collector) do(ctx context.Context, t task) {
 		c.deleteTarget(ctx, v, t.target)
 	case attempt:
 		c.attempt(ctx, v)
+	case goAhead:
+		c.goAhead(ctx, v)
 	case release:
 		c.release(ctx, v, t.owner)
 	case finish:
@@ -68,106 +70,19 @@ func (c *Collector) deleteTarget(ctx context.Context, v view, t *Target) {
 	if t.Resource.GroupResource() != o.Resource.GroupResource() {
 		o.Resource = &t.Resource
 	}
-	if t.Early {
-		options.Policy = metav1.DeletePropagationBackground
-	}
 	deleteOptions := metav1.DeleteOptions{PropagationPolicy: &options.Policy, GracePeriodSeconds: options.GracePeriodSeconds}
 	if options.Policy == metav1.DeletePropagationOrphan {
 		c.orphans.first(v.number)
 	}
 	left := false
-	switch {
-	case t.Early:
-		c.deleteEarly(ctx, v.number, o, deleteOptions, t)
-		return
-	case t.Reselect == nil:
+	if t.Reselect == nil {
 		o = c.writer.deleteNamed(ctx, v.number, o, deleteOptions)
-	default:
-		o, left = c.writer.deleteSelected(ctx, v.number, o, c.planned(t).ResourceVersion, deleteOptions, t)
+	} else {
+		o, left = c.writer.deleteSelected(ctx, v.number, o, deleteOptions, t)
 	}
 	if o.BeingDeleted() && !left {
 		c.takeUp(ctx, v.number, o)
 	}
-}
-
-// deleteEarly deletes an object that would go with what the user named, as long as it would: neither it
-// nor an owner that takes it along has other owners than those with which it was found to go.
-// Otherwise it stays, and so does what was to go after it.
-func (c *Collector) deleteEarly(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, t *Target) {
-	for {
-		if o.BeingDeleted() {
-			c.takeUp(ctx, n, o)
-			return
-		}
-		if !c.ownedAsPlanned(t, &o) {
-			c.report.guarded(n, errors.New("not deleted, because its owners, or those of what owns it, are not those of the plan"))
-			return
-		}
-		same := func(now graph.Object) bool { return !now.BeingDeleted() && c.ownedAsPlanned(t, &now) }
-		if !c.writer.deleteDecided(ctx, n, o, options, goesEarly, same) {
-			return
-		}
-		v, ok := c.state.view(n)
-		if !ok || v.gone {
-			return
-		}
-		resource := o.Resource // that of the target
-		o = v.object
-		o.Resource = resource
-	}
-}
-
-// ownedAsPlanned reports whether a target, as it is now, and all that owns it have the owners that they
-// had in the graph with which the run began.
-func (c *Collector) ownedAsPlanned(t *Target, now *graph.Object) bool {
-	start, ok := c.state.graph.Node(t.UID)
-	if !ok || !ownedAs(start, now) {
-		return false
-	}
-	seen := map[graph.Node]bool{start: true}
-	for next := []graph.Node{start}; len(next) > 0; next = next[1:] {
-		for _, ref := range next[0].Owners() {
-			owner := ref.Owner
-			v, known := c.state.view(c.state.of(owner.UID()))
-			if owner.Virtual() || seen[owner] || !known || v.gone {
-				continue
-			}
-			if !ownedAs(owner, &v.object) {
-				return false
-			}
-			seen[owner] = true
-			next = append(next, owner)
-		}
-	}
-	return true
-}
-
-// ownedAs reports whether an object has no owner now that it had not then, and has one if it
-// had. That some were taken off, as those that have gone are, changes nothing about what becomes of
-// it when all of them go.
-func ownedAs(then graph.Node, now *graph.Object) bool {
-	old := then.Unlabelled().OwnerReferences
-	if len(now.OwnerReferences) == 0 {
-		return len(old) == 0
-	}
-	return !slices.ContainsFunc(now.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(old, func(r metav1.OwnerReference) bool { return sameOwner(r, ref) })
-	})
-}
-
-// sameOwner reports whether two references name the same owner.
-func sameOwner(a, b metav1.OwnerReference) bool {
-	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
-}
-
-// planned returns a target as it was when it was chosen, named, or found to go early: as the
-// graph has it, with which the run began.
-func (c *Collector) planned(t *Target) graph.Object {
-	n, ok := c.state.graph.Node(t.UID)
-	if !ok {
-		return graph.Object{}
-	}
-	return n.Unlabelled()
 }
 
 // takeUp goes on with a deletion that was begun before the user's delete, by
@@ -213,7 +128,7 @@ func (c *Collector) attempt(ctx context.Context, v view) {
 			c.report.kept(v.number, &now, d.Reason, nil)
 		}
 	case ActionDelete:
-		c.collect(ctx, v.number, o, d)
+		c.collect(ctx, v.number, o, d, task{kind: attempt, object: v.number})
 	}
 }
 
@@ -252,8 +167,8 @@ func (c *Collector) dependentsOf(v view) Dependents {
 	return d
 }
 
-// collect deletes an object that no owner keeps.
-func (c *Collector) collect(ctx context.Context, n number, o graph.Object, d Decision) {
+// collect deletes an object that no owner keeps. again is what decides about it anew.
+func (c *Collector) collect(ctx context.Context, n number, o graph.Object, d Decision, again task) {
 	if !c.writer.allowed(n, &o) {
 		return
 	}
@@ -265,11 +180,12 @@ func (c *Collector) collect(ctx context.Context, n number, o graph.Object, d Dec
 		}
 		o = patched
 	}
+	c.state.setRound(n)
 	anew := c.writer.deleteDecided(ctx, n, o, metav1.DeleteOptions{PropagationPolicy: policies[d.Policy]}, d.Reason, func(now graph.Object) bool {
 		return equalOwners(now.OwnerReferences, o.OwnerReferences) && !now.BeingDeleted() && policyOf(&now) == policyOf(&o)
 	})
 	if anew {
-		c.enqueue(task{kind: attempt, object: n})
+		c.enqueue(again)
 	}
 }
 
@@ -326,6 +242,8 @@ func (c *Collector) finish(ctx context.Context, v view) {
 	case v.blocking == 0 && c.putOff(task{kind: finish, object: v.number}):
 	case spot != "":
 		c.report.left(v.number, "left to a collector that sees all that may depend on it: "+spot)
+	case c.finishes(v.number) && c.proofs.failure() != nil:
+		c.report.left(v.number, "not finished, because it could not be proved that nothing else depends on it: "+c.proofs.failure().Error())
 	case v.object.OrphaningDependents():
 		c.finishOrphan(ctx, v)
 	case v.deletingDependents:
@@ -371,6 +289,7 @@ func (c *Collector) orphan(n number) {
 		c.enqueue(task{kind: finish, object: n})
 		return
 	}
+	c.letsGo.first(n)
 	dependents := c.state.dependents(n)
 	for _, dependent := range dependents {
 		if c.isForeground(dependent) {
@@ -513,7 +432,7 @@ func (c *Collector) withoutOrphaned(refs References) References {
 // there and keeps the dependent; otherwise from the server, because "absent"
 // and "waiting" lead to writes. What it said then is remembered, and serves all
 // dependents of the owner: absence for the run, an error when it is not the
-// first one, and "waiting" if the server's events tell when it ends.
+// first one, and "waiting" for a moment if the server's events tell when it ends.
 type ownerLookup struct {
 	c   *Collector
 	ctx context.Context
@@ -560,17 +479,17 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	if known && v.lost {
 		return nil, graph.ErrUnlisted
 	}
-	since := l.c.followed(resource.GroupResource(), namespace)
-	if here && (!v.object.DeletingDependents() || l.c.verified.is(n, since)) {
+	if here && (!v.object.DeletingDependents() || l.c.verified.is(n) && l.c.told(v.object.Resource, namespace)) {
 		l.found = graph.FoundOwner{UID: v.object.UID, DeletingDependents: v.object.DeletingDependents()}
 		return &l.found, nil
 	}
 	if err := l.c.state.readError(l.ref, namespace); err != nil {
 		return nil, err
 	}
+	asked := time.Now()
 	owner, err := l.c.server.Get(l.ctx, graph.Resource{GroupVersionResource: resource, Kind: l.ref.Kind, Namespaced: namespace != ""}, namespace, name)
 	switch {
-	case answer.NoSuchObject(err, name, resource.Resource == "namespaces" && resource.Group == ""):
+	case answer.NoSuchObject(err, resource.GroupResource(), name):
 		l.c.state.rememberAbsent(l.ref, namespace)
 		if here {
 			l.c.apply(Event{Object: v.object, Removed: true})
@@ -584,7 +503,10 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 	case owner.UID != l.ref.UID:
 		l.c.state.rememberAbsent(l.ref, namespace)
 	case owner.DeletingDependents():
-		l.c.verified.set(n, since)
+		l.c.verified.set(n, asked)
+	}
+	if here && owner.UID == v.object.UID { // a watch may be late with it
+		l.c.apply(Event{Object: owner})
 	}
 	l.found = graph.FoundOwner{UID: owner.UID, DeletingDependents: owner.DeletingDependents()}
 	return &l.found, nil
@@ -592,26 +514,8 @@ func (l *ownerLookup) Lookup(resource schema.GroupVersionResource, namespace, na
 
 // partial is a Server whose events do not always tell of every object.
 type partial interface {
-	// Follows returns since when Events has told of all changes of the resource's
-	// objects in the namespace, empty for cluster-scoped ones: a number that is
-	// another after each interruption, and 0 during one.
-	Follows(resource schema.GroupResource, namespace string) int
 	// Tells reports whether Events tells of these objects sooner or later.
 	Tells(resource schema.GroupResource, namespace string) bool
-}
-
-// followed returns since when the state has kept up with the resource's objects in
-// the namespace: they were listed, and the server's events tell of them. It is 0
-// when it does not.
-func (c *Collector) followed(resource schema.GroupResource, namespace string) int {
-	p, ok := c.server.(partial)
-	switch {
-	case !c.snapshot.ListedIn(resource, namespace):
-		return 0
-	case !ok:
-		return 1
-	}
-	return p.Follows(resource, namespace)
 }
 
 // told reports whether the server's events tell what becomes of the resource's objects in
@@ -624,7 +528,8 @@ func (c *Collector) told(resource *graph.Resource, namespace string) bool {
 func equalOwners(a, b []metav1.OwnerReference) bool { return slices.EqualFunc(a, b, sameReference) }
 
 func sameReference(a, b metav1.OwnerReference) bool {
-	return sameOwner(a, b) && equalFlags(a.Controller, b.Controller) && equalFlags(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
+		equalFlags(a.Controller, b.Controller) && equalFlags(a.BlockOwnerDeletion, b.BlockOwnerDeletion)
 }
 
 func equalFlags(a, b *bool) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }

@@ -41,6 +41,10 @@ const (
 // the state and the report. It decides nothing: when an object is another than the one
 // that was decided about, it says so. It may be used by several goroutines.
 type writer struct {
+	// failing are the owners whose end the server has not accepted, since it was away or had too much to do.
+	failing firsts
+	// lost are the objects of which a write was not answered, which may be carried out late.
+	lost   memo
 	server Server
 	state  *state
 	report *report
@@ -108,12 +112,12 @@ func (w *writer) deleteNamed(ctx context.Context, n number, o graph.Object, opti
 }
 
 // deleteSelected deletes an object that a selector chose, as long as the selector
-// has it: matched is the version that it had. It returns the object as the last delete found it, and
+// has it. It returns the object as the last delete found it, and
 // whether it was left alone because the selector has it no more. Every delete states the version that
 // matched, but for one that the API server can only accept without (see moved); who
 // keeps changing the object keeps it in the end. When it was changed before its turn, as
 // the server's events tell, the selector is asked first.
-func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, matched string, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
+func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, target *Target) (last graph.Object, left bool) {
 	look := func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool) {
 		now, selected, err := target.Reselect(ctx, w.server)
 		if err == nil && (!selected || now.UID != o.UID) {
@@ -125,7 +129,7 @@ func (w *writer) deleteSelected(ctx context.Context, n number, o graph.Object, m
 		}
 		return w.take(ctx, o, now, err, failure)
 	}
-	if o.ResourceVersion != matched {
+	if o.ResourceVersion != target.Matched {
 		now, ok := look(ctx, o, nil)
 		if !ok {
 			return o, left && w.leave(n, &o)
@@ -165,8 +169,7 @@ func (w *writer) leave(n number, o *graph.Object) bool {
 // dropsTheLast reports whether a delete takes the garbage collector's own
 // finalizers off an object that has no others.
 func dropsTheLast(o *graph.Object, options metav1.DeleteOptions) bool {
-	foreign := func(f string) bool { return !graph.IsCollectorFinalizer(f) }
-	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, foreign)
+	return *options.PropagationPolicy == metav1.DeletePropagationBackground && len(o.Finalizers) > 0 && !slices.ContainsFunc(o.Finalizers, isForeign)
 }
 
 // try is a delete that met with a conflict or was not answered, and the object as
@@ -195,13 +198,23 @@ type reader func(ctx context.Context, o graph.Object, failure error) (graph.Obje
 func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reader) try {
 	t := try{step: w.sendDelete(ctx, n, o, options, byUID), done: true}
 	t.step.Reason = reason
-	t.lost = unanswered(ctx, t.step.Err)
-	if t.step.Err == nil || !t.lost && !apierrors.IsConflict(t.step.Err) {
+	t.lost = w.isLost(ctx, n, t.step.Err)
+	if t.step.Err == nil || !t.lost && !apierrors.IsConflict(t.step.Err) && !apierrors.IsNotFound(t.step.Err) {
 		w.deleted(ctx, n, t.step)
+		return t
+	}
+	if v, ok := w.state.view(n); ok && v.gone { // as an event has told meanwhile
+		w.settled(n, true)
+		if t.lost { // and that this is not what the delete did nobody can say
+			t.step.Err = nil
+			w.write(n, t.step)
+		}
 		return t
 	}
 	now, ok := read(ctx, o, t.step.Err)
 	switch {
+	case ok && apierrors.IsNotFound(t.step.Err):
+		w.deleted(ctx, n, t.step)
 	case t.lost && w.carriedOut(n, &o):
 		t.step.Err = nil
 		w.deleted(ctx, n, t.step)
@@ -256,6 +269,15 @@ func (w *writer) carriedOut(n number, o *graph.Object) bool {
 // safe, because of its preconditions.
 func unanswered(ctx context.Context, err error) bool { return !unsent(ctx, err) && answer.Missing(err) }
 
+// isLost reports whether it is unknown what became of a write to the object, and remembers that.
+func (w *writer) isLost(ctx context.Context, n number, err error) bool {
+	lost := unanswered(ctx, err)
+	if lost {
+		w.lost.first(n)
+	}
+	return lost
+}
+
 // again reports whether an object that met with a conflict may be decided about
 // once more. After some turns that takes a pause, and in the end it is refused.
 func (w *writer) again(ctx context.Context, n number) bool {
@@ -272,6 +294,26 @@ func (w *writer) again(ctx context.Context, n number) bool {
 	return true
 }
 
+const (
+	// passing is for how long the end of an owner is tried again while the server is away or has too much to
+	// do, and passingPause the time between two tries.
+	passing      = 30 * time.Second
+	passingPause = 500 * time.Millisecond
+)
+
+// passes lets some time pass after the server was away or had too much to do, and reports whether it may be
+// tried again. What the write rests on has to be proved again for that.
+func (w *writer) passes(ctx context.Context, n number) bool {
+	if w.failing.sinceFirst(n) > passing {
+		return false
+	}
+	select {
+	case <-time.After(passingPause):
+	case <-ctx.Done():
+	}
+	return true
+}
+
 // moved reports whether an object is another version than it was. If it is not,
 // a conflict was not about what anybody else did. An admission webhook may
 // answer so; and the API server does, to every delete with a resourceVersion
@@ -281,12 +323,9 @@ func (w *writer) again(ctx context.Context, n number) bool {
 // that: the garbage collector's own policy keeps them.
 func moved(o, now graph.Object) bool { return now.ResourceVersion != o.ResourceVersion }
 
-// deleted takes the server's answer to a delete.
+// deleted takes the server's answer to a delete. A NotFound is an answer of an object that is there: a
+// webhook may refuse a delete with the error that it got itself. Absence is what a read shows.
 func (w *writer) deleted(ctx context.Context, n number, s Step) {
-	if s.Err != nil && isGone(s.Err, &s.Object) {
-		w.apply(Event{Object: s.Object, Removed: true})
-		return
-	}
 	w.settled(n, s.Err != nil && !unanswered(ctx, s.Err))
 	if !unsent(ctx, s.Err) {
 		w.write(n, s)
@@ -359,7 +398,7 @@ func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Act
 		return graph.Object{}, false, false
 	}
 	patched, err := w.server.Patch(ctx, o, p)
-	if unanswered(ctx, err) {
+	if w.isLost(ctx, n, err) {
 		now, ok := w.read(ctx, o, err)
 		switch {
 		case !ok:
@@ -370,6 +409,10 @@ func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Act
 			return graph.Object{}, false, false
 		case p.done(&now):
 			patched, err = now, nil
+		case p.RemoveFinalizer != "": // what it rests on has to be proved again
+			if w.passes(ctx, n) {
+				return graph.Object{}, false, true
+			}
 		default:
 			patched, err = w.server.Patch(ctx, o, p)
 		}
@@ -378,9 +421,12 @@ func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Act
 	case unsent(ctx, err):
 		return graph.Object{}, false, false
 	case err == nil:
-	case isGone(err, &o):
-		w.apply(Event{Object: o, Removed: true})
-		return graph.Object{}, false, false
+	case apierrors.IsNotFound(err): // which proves nothing
+		if _, ok := w.read(ctx, o, err); !ok {
+			return graph.Object{}, false, false
+		}
+	case p.RemoveFinalizer != "" && answer.Passing(err) && w.passes(ctx, n):
+		return graph.Object{}, false, true
 	case apierrors.IsConflict(err):
 		now, ok := w.read(ctx, o, err)
 		anew = ok && moved(o, now) && w.again(ctx, n)
@@ -412,7 +458,7 @@ func (w *writer) applyOwn(o graph.Object) {
 
 // isGone reports whether the error says that this object does not exist.
 func isGone(err error, o *graph.Object) bool {
-	return answer.NoSuchObject(err, o.Name, o.Resource.IsNamespace())
+	return answer.NoSuchObject(err, o.Resource.GroupResource(), o.Name)
 }
 
 // look reads an object of which a delete was accepted and of which no event will
@@ -439,6 +485,7 @@ func (w *writer) allowed(n number, o *graph.Object) bool {
 func (w *writer) write(n number, s Step) {
 	w.observing.Lock()
 	defer w.observing.Unlock()
+	s.Unanswered = s.Err != nil && w.lost.has(n)
 	w.report.step(n, s)
 	if w.observer != nil {
 		w.observer(s)

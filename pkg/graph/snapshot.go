@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -214,6 +215,19 @@ func (s *Snapshot) alias(a, b schema.GroupResource) {
 
 // Len returns the number of objects.
 func (s *Snapshot) Len() int { return s.objects }
+
+// Holding returns what the same reads would have shown if there were these objects. It
+// shares everything else with the snapshot, which must not change any more.
+func (s *Snapshot) Holding(objects iter.Seq[Object]) *Snapshot {
+	other := &Snapshot{
+		Mapper: s.Mapper, Types: s.Types, Facts: s.Facts,
+		aliases: maps.Clone(s.aliases), listed: s.listed, absent: s.absent, unlisted: s.unlisted, outside: s.outside,
+	}
+	for o := range objects {
+		other.Add(o)
+	}
+	return other
+}
 
 // handles goes over the objects in the order in which they were added.
 func (s *Snapshot) handles(yield func(handle) bool) {

@@ -35,12 +35,22 @@ var partsTypes = []string{
 // partsGroups are API groups of custom resources of which the same is true.
 var partsGroups = []string{"snapshot.storage.k8s.io", "cluster.x-k8s.io", "karpenter.sh", "apiextensions.crossplane.io", "protection.crossplane.io"}
 
+// namingFields are the fields of the spec in which objects of further types name what they do not
+// work without: those and what a summary has are held.
+var namingFields = map[string][]string{
+	"ingresses.networking.k8s.io":         {"ingressClassName"},
+	"gateways.gateway.networking.k8s.io":  {"gatewayClassName"},
+	"externalsecrets.external-secrets.io": {"secretStoreRef"},
+	"pushsecrets.external-secrets.io":     {"secretStoreRefs"},
+	"certificates.cert-manager.io":        {"issuerRef"},
+}
+
 // HoldsOf returns what a snapshot has of the objects of a type.
 func HoldsOf(resource schema.GroupResource) Holds {
 	switch name := resource.String(); {
 	case slices.Contains(metadataTypes, name):
 		return Metadata
-	case slices.Contains(partsTypes, name), slices.Contains(partsGroups, resource.Group):
+	case slices.Contains(partsTypes, name), slices.Contains(partsGroups, resource.Group), namingFields[name] != nil:
 		return Parts
 	}
 	return Summary
@@ -140,6 +150,13 @@ func reduceManaged(entry map[string]any) {
 // reduceParts drops from the parts of a type what no answer uses.
 func reduceParts(resource string, object map[string]any) {
 	spec, _ := object["spec"].(map[string]any)
+	if fields := namingFields[resource]; fields != nil {
+		status, _ := object["status"].(map[string]any)
+		keep(object, "metadata", "spec")
+		keep(spec, fields...)
+		object["status"] = tellingPart(status, maxDepth)
+		return
+	}
 	switch resource {
 	case "customresourcedefinitions.apiextensions.k8s.io":
 		eachOf(spec["versions"], func(v map[string]any) { keep(v, "name", "served", "storage", "deprecated") })

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -478,44 +479,78 @@ func TestReduce(t *testing.T) {
 	}
 }
 
-// Redacted names are nowhere, and the same everywhere.
+// Redacted names are nowhere, and the same everywhere: in other fields, and in what is said.
 func TestRedact(t *testing.T) {
 	var text bytes.Buffer
-	w, err := offline.NewWriter(&text, offline.Header{Redacted: true, ContextNamespace: "acme"})
+	w, err := offline.NewWriter(&text, offline.Header{Redacted: true, ContextNamespace: "umbra"})
 	must(t, err)
+	w.KeepOriginals()
 	add := func(l offline.List, object string) {
 		must(t, w.Begin(&l))
 		must(t, w.Add(&offline.Entry{Object: []byte(object), Whole: true}))
 		must(t, w.End(offline.End{}))
 	}
-	add(offline.List{Version: "v1", Resource: "nodes", Kind: "Node"}, `{"metadata":{"name":"acme-node","uid":"1"},"status":{"conditions":[{"type":"Ready","status":"True","message":"acme is fine"}]}}`)
+	add(offline.List{Version: "v1", Resource: "nodes", Kind: "Node"}, `{"metadata":{"name":"umbra-node","uid":"1"},"status":{"conditions":[{"type":"Ready","status":"True","message":"umbra is fine"}]}}`)
 	add(offline.List{Version: "v1", Resource: "pods", Kind: "Pod", Namespaced: true},
-		`{"metadata":{"name":"acme-web","namespace":"acme","uid":"2","labels":{"app":"acme"},"finalizers":["acme.example.com/f"]},"spec":{"nodeName":"acme-node","containers":[{"name":"c","image":"registry.acme.com/acme/web:1"}]}}`)
-	must(t, w.Begin(&offline.List{Version: "v1", Resource: "secrets", Kind: "Secret", Namespaced: true, Namespace: "acme"}))
-	must(t, w.End(offline.End{Error: &metav1.Status{Message: "acme may not", Reason: "Forbidden", Code: 403}}))
+		`{"metadata":{"name":"umbra-web-84cd44fcbb-x7x2z","namespace":"umbra","uid":"2","labels":{"app":"umbra"},"finalizers":["umbra.example.com/f","do-not-delete/umbra"],
+		"managedFields":[{"manager":"umbra","fieldsV1":{"f:metadata":{"f:finalizers":{".":{},"v:\"do-not-delete/umbra\"":{}}}}}]},
+		"spec":{"nodeName":"umbra-node","containers":[{"name":"c","image":"registry.umbra.com/umbra/web:1"}]},
+		"status":{"message":"secrets \"umbra-db\" is forbidden: User \"system:serviceaccount:umbra:umbra-web\" cannot get resource \"secrets\" in API group \"\" in the namespace \"umbra\"","storage":"5Gi"}}`)
+	must(t, w.Begin(&offline.List{Version: "v1", Resource: "secrets", Kind: "Secret", Namespaced: true, Namespace: "umbra"}))
+	must(t, w.End(offline.End{Error: &metav1.Status{Message: "umbra may not", Reason: "Forbidden", Code: 403}}))
 	must(t, w.Close(ended))
 	z, err := gzip.NewReader(bytes.NewReader(text.Bytes()))
 	must(t, err)
 	all, err := io.ReadAll(z)
 	must(t, err)
-	rest := strings.ReplaceAll(string(all), "acme.example.com/f", "")
-	if strings.Contains(rest, "acme") {
-		t.Errorf("a name is left:\n%s", rest)
+	if strings.Contains(string(all), "umbra") {
+		t.Errorf("a name is left:\n%s", all)
 	}
 	s := open(t, text.Bytes())
 	names := list(t, s, "/api/v1/nodes?", asMetadata)
 	_, pods := ask(t, s, "/api/v1/pods", asWhole)
-	var got struct {
-		Items []struct {
-			Spec struct {
-				NodeName string `json:"nodeName"`
-			} `json:"spec"`
-		} `json:"items"`
-	}
+	var got struct{ Items []redactedPod }
 	must(t, json.Unmarshal([]byte(pods), &got))
-	if diff := cmp.Diff(names, []string{"/" + got.Items[0].Spec.NodeName}); diff != "" {
+	pod := got.Items[0]
+	if diff := cmp.Diff(names, []string{"/" + pod.Spec.NodeName}); diff != "" {
 		t.Errorf("the node of the pod has another name than the node:\n%s", diff)
 	}
+	if !regexp.MustCompile(`^x\w{9}-web-\w{10}-\w{5}$`).MatchString(strings.ReplaceAll(pod.Metadata.Name, wordFor(w, "web"), "web")) {
+		t.Errorf("the pod %s does not look like one of a Deployment", pod.Metadata.Name)
+	}
+	umbra := wordFor(w, "umbra")
+	for field, values := range map[string][2]string{
+		"finalizer": {pod.Metadata.Finalizers[1], "do-not-delete/" + umbra},
+		"manager":   {fmt.Sprint(pod.Metadata.ManagedFields), "do-not-delete/" + umbra},
+		"message": {pod.Status.Message, `secrets "` + umbra + `-` + wordFor(w, "db") + `" is forbidden: User "system:serviceaccount:` + umbra + `:` + umbra + "-" + wordFor(w, "web") +
+			`" cannot get resource "secrets" in API group "" in the namespace "` + umbra + `"`},
+		"quantity": {pod.Status.Storage, "5Gi"},
+	} {
+		if !strings.Contains(values[0], values[1]) {
+			t.Errorf("%s: %s has no %s", field, values[0], values[1])
+		}
+	}
+}
+
+// redactedPod is what TestRedact looks at.
+type redactedPod struct {
+	Metadata struct {
+		Name          string
+		Finalizers    []string
+		ManagedFields []any
+	}
+	Spec   struct{ NodeName string }
+	Status struct{ Message, Storage string }
+}
+
+// wordFor is what stands for a word.
+func wordFor(w *offline.Writer, original string) string {
+	for word, of := range w.Originals() {
+		if of == original {
+			return word
+		}
+	}
+	return original
 }
 
 // A file of 50,000 objects is written and read without most of it being in memory.

@@ -3,79 +3,221 @@
 package offline
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
+	_ "embed" // for words.txt
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
 
-// redactor replaces names, each everywhere by the same other one. With which, only the
+// redactor replaces words, each everywhere by the same other one, so that texts which
+// name the same, or begin with the same name, do so still. Which stands for which only the
 // run knows: the key is never written.
-type redactor struct{ key [32]byte }
+//
+// What explanations are found by stays. In names those are the words that the server's types
+// and the catalogue of finalizers have. In texts, as messages are, also those in which a
+// failure is told (words.txt): its class is that of the whole text.
+type redactor struct {
+	key [32]byte
+	// served are the words of the types that the server has.
+	served sets.Set[string]
+	// originals has the words by what stands for them; nil when nobody asks for them.
+	originals map[string]string
+}
 
 func newRedactor() *redactor {
-	r := &redactor{}
+	r := &redactor{served: sets.New[string]()}
 	_, _ = rand.Read(r.key[:]) // never fails
 	return r
 }
 
+//go:embed words.txt
+var wordLists string
+
+// words are those of names, and those of texts, that stay.
+var words = sync.OnceValue(func() (w struct{ names, texts sets.Set[string] }) {
+	names, texts, _ := strings.Cut(wordLists, "\n== texts\n")
+	listed := func(list string) sets.Set[string] {
+		set := sets.New[string]()
+		for line := range strings.Lines(list) {
+			if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "==") {
+				set.Insert(strings.Fields(line)...)
+			}
+		}
+		return set
+	}
+	w.names, w.texts = listed(names), listed(texts)
+	for e := range finalizers.Builtin().Entries() {
+		addWords(w.names, e.Finalizer)
+		for _, at := range slices.Concat(e.Workloads, e.Helpers) {
+			addWords(w.names, at.Namespace, at.Name)
+		}
+		for _, at := range e.Leases {
+			addWords(w.names, at.Namespace, at.Name)
+		}
+	}
+	return w
+})
+
+var (
+	// word is what is replaced as one.
+	word = pattern.New(`[\pL\pN]+`)
+	// humps are the words in one like deletionTimestamp.
+	humps = pattern.New(`[A-Z]?[a-z0-9]+|[A-Z]+`)
+	// quotedOrWord is a text in quotes, but for an apostrophe, or a word.
+	quotedOrWord = pattern.New(`"[^"]*"|'[^' ]+'\B|[\pL\pN]+`)
+	// measured is a number, a quantity, a part of a time, or a version.
+	measured = pattern.New(`^([0-9]+(T[0-9]+)?[A-Za-z]{0,2}|v[0-9]+((alpha|beta)[0-9]+)?)$`)
+	// generated is an ending that Kubernetes makes for a name (apimachinery/pkg/util/rand).
+	generated = pattern.New(`^[` + generatedLetters + generatedDigits + `]{5,10}$`)
+	// telling are the fields, beside those that have spaces, that are texts.
+	telling = pattern.New(`(?i)(message|error|description|note|expression|reason|state|phase|status|ready)$`)
+)
+
+const (
+	letters, digits                   = "abcdefghijklmnopqrstuvwxyz", "0123456789"
+	generatedLetters, generatedDigits = "bcdfghjklmnpqrstvwxz", "2456789"
+)
+
+// addWords adds the words in the texts, and those that they consist of.
+func addWords(to sets.Set[string], texts ...string) {
+	for _, text := range texts {
+		for _, w := range word().FindAllString(text, -1) {
+			to.Insert(strings.ToLower(w))
+			for _, hump := range humps().FindAllString(w, -1) {
+				if len(hump) > 1 {
+					to.Insert(strings.ToLower(hump))
+				}
+			}
+		}
+	}
+}
+
+// learn takes the words of what the server said of its types, which is in the file as it is.
+func (r *redactor) learn(a *Answer) {
+	if a.Path == "/version" {
+		return
+	}
+	var walk func(field string, value any)
+	walk = func(field string, value any) {
+		switch v := value.(type) {
+		case string:
+			if typeFields.Has(field) {
+				addWords(r.served, v)
+			}
+		case []any:
+			for i := range v {
+				walk(field, v[i])
+			}
+		case map[string]any:
+			for name := range v {
+				walk(name, v[name])
+			}
+		}
+	}
+	var body any
+	if json.Unmarshal(a.Body, &body) == nil {
+		walk("", body)
+	}
+}
+
+// typeFields are the fields of discovery that name types.
+var typeFields = sets.New("name", "group", "kind", "responseKind", "resource", "singularResource", "singularName", "groupVersion", "shortNames")
+
 // plainKeys are the fields whose texts are the API's own words, numbers or times, and so
 // stay: everything else is replaced.
 var plainKeys = sets.New(
-	"apiVersion", "kind", "apiGroup", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "finalizers", "verbs", "resources", "apiGroups",
+	"apiVersion", "kind", "apiGroup", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "verbs", "resources", "apiGroups",
 	"apiVersions", "operations", "scope", "type", "status", "reason", "phase", "fieldsType", "operation", "subresource", "time", "lastTransitionTime",
 	"lastProbeTime", "lastHeartbeatTime", "lastUpdateTime", "lastScheduleTime", "lastSuccessfulTime", "startTime", "completionTime", "startedAt", "finishedAt", "renewTime",
 	"acquireTime", "eventTime", "firstTimestamp", "lastTimestamp", "firstObservedTime", "lastObservedTime", "detectedTime",
 	"restartPolicy", "deletionPolicy", "reclaimPolicy", "persistentVolumeReclaimPolicy", "failurePolicy", "matchPolicy",
 	"sideEffects", "reinvocationPolicy", "concurrencyPolicy", "schedule", "strategy", "effect", "policy", "volumeMode", "volumeBindingMode", "accessModes",
-	"operator", "protocol", "qosClass", "fieldPath", "f:finalizers", "whenDeleted", "whenScaled", "ready", "addressType",
+	"operator", "protocol", "qosClass", "fieldPath", "whenDeleted", "whenScaled", "ready", "addressType",
+	"key", "topologyKey", "parameterNotFoundAction", "validationActions", "containerID", "imageID",
 )
-
-// plainNames are names that every cluster has.
-var plainNames = pattern.New(`^(kube-(system|public|node-lease|controller-manager|scheduler|apiserver|proxy|root-ca\.crt|dns)|default|kubernetes|` +
-	`cloud-controller-manager|cluster-admin|admin|edit|view|ServiceAccount|User|Group|v[0-9]+((alpha|beta)[0-9]+)?|[0-9.%]*|)$`)
 
 // typeNames are types whose objects are named after types.
 var typeNames = []string{"customresourcedefinitions", "apiservices"}
 
-// separators are between names in one text, as in namespace/name.
-var separators = pattern.New(`[/:,@_ ]+`)
-
-// text replaces a text: its parts one by one, so that what names the same does so still.
-func (r *redactor) text(s string) string {
-	if strings.HasPrefix(s, "system:") && !strings.HasPrefix(s, "system:serviceaccount") {
+// name replaces the words of a name, of several in one text, as in namespace/name, or of a
+// value.
+func (r *redactor) name(s string) string {
+	if strings.HasPrefix(s, "system:") && !strings.HasPrefix(s, "system:serviceaccount") && !strings.HasPrefix(s, "system:node:") {
 		return s
 	}
-	var out strings.Builder
-	rest := s
-	for rest != "" {
-		at := separators().FindStringIndex(rest)
-		if at == nil {
-			at = []int{len(rest), len(rest)}
-		}
-		out.WriteString(r.word(rest[:at[0]]))
-		out.WriteString(rest[at[0]:at[1]])
-		rest = rest[at[1]:]
-	}
-	return out.String()
+	return word().ReplaceAllStringFunc(s, func(w string) string { return r.word(w, false) })
 }
 
-// word replaces one name.
-func (r *redactor) word(s string) string {
-	if plainNames().MatchString(s) || s == "system" || s == "serviceaccount" || s == "serviceaccounts" {
+// text replaces the words of a text. What is in quotes is a name there.
+func (r *redactor) text(s string) string {
+	return quotedOrWord().ReplaceAllStringFunc(s, func(found string) string {
+		switch quote := found[:1]; {
+		case quote != `"` && quote != `'`:
+			return r.word(found, true)
+		case strings.Contains(found, " "): // a text in a text
+			return quote + r.text(found[1:len(found)-1]) + quote
+		default:
+			return r.name(found)
+		}
+	})
+}
+
+// word replaces one word, of a text or of a name.
+func (r *redactor) word(s string, ofText bool) string {
+	stays := func(w string) bool {
+		w = strings.ToLower(w)
+		return words().names.Has(w) || r.served.Has(w) || ofText && words().texts.Has(w)
+	}
+	if measured().MatchString(s) || stays(s) || !slices.ContainsFunc(humps().FindAllString(s, -1), func(w string) bool { return !stays(w) }) && humps().FindString(s) != "" {
 		return s
 	}
 	h := hmac.New(sha256.New, r.key[:])
 	h.Write([]byte(s)) // never fails
-	return "x" + strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil))[:9])
+	sum := h.Sum(nil)
+	other := disguise(s, sum)
+	if r.originals != nil {
+		r.originals[other] = s
+	}
+	return other
+}
+
+// disguise makes another word of a sum. It has digits if the first has, since what differs in
+// words with digits alone is the same message; and it looks generated if that does, since
+// pods are known by it.
+func disguise(s string, sum []byte) string {
+	pick := func(from string, i int) byte { return from[int(sum[i])%len(from)] }
+	if generated().MatchString(s) {
+		other := []byte(s)
+		for i, c := range other {
+			other[i] = pick(generatedLetters, i)
+			if c <= '9' {
+				other[i] = pick(generatedDigits, i)
+			}
+		}
+		return string(other)
+	}
+	other := []byte("x.........")
+	for i := 1; i < len(other); i++ {
+		other[i] = pick(letters, i)
+	}
+	if strings.ContainsAny(s, digits) {
+		other[len(other)-1] = pick(digits, 0)
+	}
+	return string(other)
 }
 
 // entry returns the entry of an object with other names.
@@ -109,11 +251,11 @@ func (r *redactor) entry(l *List, e *Entry) (*Entry, error) {
 	return &Entry{Object: text, Ready: e.Ready, Status: e.Status, Whole: e.Whole}, nil
 }
 
-// status returns an error of a server without its words, which may name who asked.
+// status returns an error of a server with other names.
 func (r *redactor) status(s *metav1.Status) *metav1.Status {
-	other := metav1.Status{Status: s.Status, Reason: s.Reason, Code: s.Code, Message: "the server refused it (" + string(s.Reason) + ")"}
+	other := metav1.Status{Status: s.Status, Reason: s.Reason, Code: s.Code, Message: r.text(s.Message)}
 	if s.Details != nil {
-		other.Details = &metav1.StatusDetails{Name: r.text(s.Details.Name), Group: s.Details.Group, Kind: s.Details.Kind}
+		other.Details = &metav1.StatusDetails{Name: r.name(s.Details.Name), Group: s.Details.Group, Kind: s.Details.Kind}
 	}
 	return &other
 }
@@ -122,19 +264,16 @@ func (r *redactor) status(s *metav1.Status) *metav1.Status {
 func (r *redactor) value(field string, value any) any {
 	switch v := value.(type) {
 	case string:
-		switch {
-		case plainKeys.Has(field):
-			return v
-		case field == "message" || field == "note" || field == "expression":
-			return ""
-		}
-		return r.text(v)
+		return r.field(field, v)
 	case []any:
 		for i := range v {
 			v[i] = r.value(field, v[i])
 		}
 	case map[string]any:
-		if field == "fieldsV1" || plainKeys.Has(field) && field != "status" && field != "reason" {
+		if field == "fieldsV1" {
+			return r.managed(v)
+		}
+		if plainKeys.Has(field) && field != "status" && field != "reason" {
 			return v
 		}
 		for name, inner := range v {
@@ -142,4 +281,39 @@ func (r *redactor) value(field string, value any) any {
 		}
 	}
 	return value
+}
+
+// field replaces the text of a field.
+func (r *redactor) field(field, s string) string {
+	_, notTime := time.Parse(time.RFC3339, s)
+	switch {
+	case plainKeys.Has(field), notTime == nil:
+		return s
+	case field == "finalizers", telling().MatchString(field), strings.Contains(s, " "):
+		return r.text(s)
+	}
+	return r.name(s)
+}
+
+// managed replaces the finalizers in the fields that a manager has set: there they are keys.
+func (r *redactor) managed(fields map[string]any) map[string]any {
+	set, ok := at(fields, "f:metadata", "f:finalizers")
+	if !ok {
+		return fields
+	}
+	for field := range maps.Clone(set) {
+		var finalizer string
+		quoted, is := strings.CutPrefix(field, "v:")
+		if !is || json.Unmarshal([]byte(quoted), &finalizer) != nil {
+			continue
+		}
+		var other bytes.Buffer
+		encoder := json.NewEncoder(&other)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(r.text(finalizer)) // a string
+		value := set[field]
+		delete(set, field)
+		set["v:"+strings.TrimSpace(other.String())] = value
+	}
+	return fields
 }

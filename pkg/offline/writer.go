@@ -42,7 +42,7 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	w := &Writer{out: out, zip: gzip.NewWriter(out)}
 	if h.Redacted {
 		w.redact = newRedactor()
-		h.ContextNamespace, h.Namespace = w.redact.text(h.ContextNamespace), w.redact.text(h.Namespace)
+		h.ContextNamespace, h.Namespace = w.redact.name(h.ContextNamespace), w.redact.name(h.Namespace)
 	}
 	h.APIVersion, h.Kind, h.Format = APIVersion, Kind, Format
 	return w, w.write(h)
@@ -72,8 +72,25 @@ func (w *Writer) write(value any) error {
 	return w.err
 }
 
-// Answer adds what the server said to a GET of a path.
-func (w *Writer) Answer(a *Answer) error { return w.write(line{Answer: a}) }
+// Answer adds what the server said to a GET of a path. Those about types come before what
+// is redacted.
+func (w *Writer) Answer(a *Answer) error {
+	if w.redact != nil {
+		w.redact.learn(a)
+	}
+	return w.write(line{Answer: a})
+}
+
+// KeepOriginals has a Writer that redacts keep which words stand for which from now on.
+func (w *Writer) KeepOriginals() { w.redact.originals = map[string]string{} }
+
+// Originals returns the words that were replaced, by what stands for them, when they are kept.
+func (w *Writer) Originals() map[string]string {
+	if w.redact == nil {
+		return nil
+	}
+	return w.redact.originals
+}
 
 // One adds that one object could not be read.
 func (w *Writer) One(o *One) error {
@@ -82,7 +99,7 @@ func (w *Writer) One(o *One) error {
 	}
 	if w.redact != nil {
 		other := *o
-		other.Namespace, other.Name = w.redact.text(o.Namespace), w.redact.text(o.Name)
+		other.Namespace, other.Name = w.redact.name(o.Namespace), w.redact.name(o.Name)
 		other.Error = *w.redact.status(&o.Error)
 		o = &other
 	}
@@ -97,7 +114,7 @@ func (w *Writer) Begin(l *List) error {
 	w.list, w.objects = l, 0
 	if w.redact != nil && l.Namespace != "" {
 		other := *l
-		other.Namespace = w.redact.text(l.Namespace)
+		other.Namespace = w.redact.name(l.Namespace)
 		l = &other
 	}
 	return w.write(line{List: l})

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -49,9 +48,7 @@ var policies = []metav1.DeletionPropagation{
 // makeOf makes the plan of deleting the owner of a fan.
 func makeOf(tb testing.TB, s *graph.Snapshot, policy metav1.DeletionPropagation, dependents int) {
 	owner, _ := s.Object("owner")
-	job := &Job{Policy: policy, Targets: []graph.Identity{owner.Identity()}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-		return c.Delete(ctx, []gc.Target{{Identity: owner.Identity()}}, gc.DeleteOptions{Policy: policy})
-	}}
+	job := &Job{Policy: policy, Targets: []graph.Identity{owner.Identity()}}
 	p, err := Make(context.Background(), job, World{Graph: graph.New(s), Now: time.Now()})
 	if err != nil || len(p.Report.Outcomes) != dependents+1 {
 		tb.Fatalf("%v, %v", p, err)

@@ -62,6 +62,7 @@ func checksum(parts ...any) string {
 // Lose has the digest stand for the objects, too, with which something is lost that is worth more
 // than they are: whoever agreed to a plan did not agree to the loss of what was to stay.
 func (p *Plan) Lose(objects []types.UID) {
+	p.lost = objects
 	if len(objects) > 0 {
 		p.Digest = checksum([]any{"lost", p.Digest, objects})
 	}

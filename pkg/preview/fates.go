@@ -40,7 +40,7 @@ func (p *Plan) foretell(server *simulator.Server) {
 	for i := range report.Outcomes {
 		o := &report.Outcomes[i]
 		_, fate := server.Object(o.Object.UID)
-		if o.Result == gc.Remaining && len(o.WaitingFor) == 0 {
+		if o.Result == gc.Remaining && len(o.WaitingFor) == 0 && o.GoesWith == nil {
 			addReasons(o, fate.Unknown)
 			unsure[o.Object.UID] = mayEnd(fate)
 		}
@@ -85,23 +85,10 @@ func addReasons(o *gc.Outcome, reasons []string) {
 	o.Reason = strings.Join(reasons, "; ")
 }
 
-// emptied returns the namespaces, by their names, that are being deleted and not gone by
-// the plan. Everything in them is going: that the simulation did not get to it, because
-// something is held or it is not known who acts, keeps none of it.
-func (p *Plan) emptied() map[string]graph.Identity {
-	namespaces := map[string]graph.Identity{}
-	for i := range p.Report.Outcomes {
-		o := &p.Report.Outcomes[i]
-		if o.Object.Resource.IsNamespace() && o.Object.BeingDeleted() && o.Result != gc.Deleted {
-			namespaces[o.Object.Name] = o.Object.Identity()
-		}
-	}
-	return namespaces
-}
-
-// follow finds the objects that go with their namespace, or with owners that remain for
-// the time being: what holds these may end while the job is done, or later. When it is
-// not even sure that an owner remains, it is not sure that they do.
+// follow finds the objects that go with what they are in, or with owners that remain for
+// the time being: what holds these may end while the job is done, or later. That the simulation
+// did not get to what is in a Namespace, because something is held or it is not known who acts,
+// keeps none of it. When it is not even sure that an owner remains, it is not sure that they do.
 func (p *Plan) follow() {
 	p.followers = map[types.UID]bool{}
 	going, unsure := make(map[types.UID]bool, len(p.Report.Outcomes)), map[types.UID]bool{}
@@ -114,13 +101,9 @@ func (p *Plan) follow() {
 		if held && o.Result == gc.Unknown {
 			unsure[o.Object.UID] = true
 		}
-	}
-	for namespace, id := range p.emptied() {
-		for i := range p.Report.Outcomes {
-			if o := &p.Report.Outcomes[i]; o.Result == gc.Untouched && o.Object.Namespace == namespace {
-				p.followers[o.Object.UID], going[o.Object.UID], unsure[o.Object.UID] = true, true, true
-				o.Result, o.Reason = gc.Unknown, "goes with "+id.String()+", when the namespace controller gets to it"
-			}
+		if o.GoesWith != nil {
+			p.followers[o.Object.UID], going[o.Object.UID], unsure[o.Object.UID] = true, true, true
+			o.Result = gc.Unknown
 		}
 	}
 	for changed := true; changed; {

@@ -3,7 +3,6 @@
 package preview
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,9 +90,7 @@ func TestOutcomes(t *testing.T) {
 	} {
 		g := world(test.world)
 		target, _ := g.Node("a")
-		job := &Job{Policy: test.policy, Targets: []graph.Identity{target.Identity()}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Delete(ctx, []gc.Target{{Identity: target.Identity()}}, gc.DeleteOptions{Policy: test.policy})
-		}}
+		job := &Job{Policy: test.policy, Targets: []graph.Identity{target.Identity()}}
 		p, err := Make(t.Context(), job, World{Graph: g, Now: now, ControllerManager: test.manager})
 		if err != nil {
 			t.Fatal(err)
@@ -142,10 +139,6 @@ func TestConcerned(t *testing.T) {
 // What a namespace holds is never said to stay: who empties it is not known, or is kept
 // from it for the time being, and that keeps nothing.
 func TestNamespaceIsEmptied(t *testing.T) {
-	const served = `
-v1 Namespace namespaces cluster
-v1 ConfigMap configmaps namespaced
-v1 Pod pods namespaced`
 	for name, test := range map[string]struct {
 		world   string
 		manager bool
@@ -163,7 +156,7 @@ v1 Pod pods namespaced`
 		},
 		"it is emptied": {"ConfigMap/shop/a", true, "ConfigMap/shop/a Deleted: "},
 	} {
-		w := testworld.World{Types: testworld.Types(served), UID: testworld.Path}
+		w := testworld.World{Types: testworld.Served(), UID: testworld.Path}
 		for line := range strings.Lines("Namespace/shop\n" + test.world) {
 			if _, err := w.Add(strings.Fields(line), nil); err != nil {
 				t.Fatal(err)
@@ -180,9 +173,7 @@ v1 Pod pods namespaced`
 			s.Add(o)
 		}
 		target := w.Objects[0].Identity()
-		job := &Job{Policy: metav1.DeletePropagationBackground, Targets: []graph.Identity{target}, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			return c.Delete(ctx, []gc.Target{{Identity: target}}, gc.DeleteOptions{Policy: metav1.DeletePropagationBackground})
-		}}
+		job := &Job{Policy: metav1.DeletePropagationBackground, Targets: []graph.Identity{target}}
 		p, err := Make(t.Context(), job, World{Graph: graph.New(s), Now: now, ControllerManager: test.manager})
 		if err != nil {
 			t.Fatal(err)
@@ -224,13 +215,10 @@ func TestInGraceBefore(t *testing.T) {
 			replicaSet += " deleted=1 finalizers=foregroundDeletion"
 		}
 		g := grace(t, test.reports, "Deployment/shop/d", replicaSet, "Pod/shop/old owner=ReplicaSet/r! deleted=-90")
-		job := &Job{Policy: test.policy, Run: func(ctx context.Context, c *gc.Collector) (*gc.Report, error) {
-			if test.policy == "" {
-				return c.Collect(ctx, "")
-			}
-			d, _ := g.Node("Deployment/shop/d")
-			return c.Delete(ctx, []gc.Target{{Identity: d.Identity()}}, gc.DeleteOptions{Policy: test.policy})
-		}}
+		job := &Job{Policy: test.policy}
+		if d, _ := g.Node("Deployment/shop/d"); test.policy != "" {
+			job.Targets = []graph.Identity{d.Identity()}
+		}
 		p, err := Make(t.Context(), job, World{Graph: g, Now: now, ControllerManager: true})
 		if err != nil {
 			t.Fatal(err)
@@ -274,11 +262,6 @@ apps/v1 ReplicaSet replicasets namespaced`)}
 // are not solid, what is being deleted, and all that goes with these; of pods that own
 // something, too, and of every pod when a node goes.
 func TestDecisive(t *testing.T) {
-	const served = `
-v1 Namespace namespaces cluster
-v1 Node nodes cluster
-v1 ConfigMap configmaps namespaced
-v1 Pod pods namespaced`
 	const world = `
 Namespace/shop
 Namespace/closed deleting finalizers=example.com/x
@@ -291,7 +274,7 @@ Pod/shop/alone
 Pod/shop/owns
 ConfigMap/shop/owned owner=Pod/owns`
 	decisive := func(text, namespace string) string {
-		w := testworld.World{Types: testworld.Types(served), UID: testworld.Path}
+		w := testworld.World{Types: testworld.Served(), UID: testworld.Path}
 		for line := range strings.Lines(strings.TrimSpace(text)) {
 			if _, err := w.Add(strings.Fields(line), nil); err != nil {
 				t.Fatal(err)

@@ -30,8 +30,10 @@ type Job struct {
 	// Waves are the objects that are deleted one after the other, when the order is
 	// to be safe; Targets are among them.
 	Waves []Wave
-	// Run lets a collector do the job, on a simulation or on the cluster.
-	Run func(context.Context, *gc.Collector) (*gc.Report, error)
+	// Choose returns a target as a Collector takes it; nil stands for one that was named.
+	Choose func(graph.Identity) gc.Target
+	// GracePeriodSeconds is that of the targets, nil for their own.
+	GracePeriodSeconds *int64
 }
 
 // Wave is deleted when all before it have gone.
@@ -44,35 +46,43 @@ type Wave struct {
 	Silent []string
 }
 
-// InOrder returns the targets of the job as a Collector takes them, in the waves in which
-// they are to be deleted, if there are any. Those of the job itself are as named has them,
-// which may be nil.
-func (j *Job) InOrder(named []gc.Target) []gc.Target {
-	targets := named
-	if targets == nil {
-		for _, id := range j.Targets {
-			targets = append(targets, gc.Target{Identity: id})
-		}
+// Do does the job. g is of what there is; next returns a Collector for each wave, or for all of a job without
+// waves, as gc.InWaves has it.
+func (j *Job) Do(ctx context.Context, g *graph.Graph, next func(ctx context.Context, wave int) (*gc.Collector, error)) (*gc.Report, error) {
+	if len(j.Targets) > 0 {
+		return gc.InWaves(ctx, g, j.waves(), gc.DeleteOptions{Policy: j.Policy, GracePeriodSeconds: j.GracePeriodSeconds}, next)
 	}
-	if len(j.Waves) == 0 {
-		return targets
+	c, err := next(ctx, 0)
+	if err != nil {
+		return nil, err
 	}
-	own := map[types.UID]gc.Target{}
-	for _, t := range targets {
-		own[t.UID] = t
+	return c.Collect(ctx, j.Namespace)
+}
+
+// waves returns the waves in which the targets are deleted: one if there is no order.
+func (j *Job) waves() []gc.Wave {
+	named := map[types.UID]bool{}
+	for _, id := range j.Targets {
+		named[id.UID] = true
 	}
-	var all []gc.Target
-	for number, wave := range j.Waves {
-		for _, id := range wave.Objects {
-			t, is := own[id.UID]
-			if !is { // it would go with a target
-				t = gc.Target{Identity: id, Early: true}
+	ordered := j.Waves
+	if len(ordered) == 0 {
+		ordered = []Wave{{Objects: j.Targets}}
+	}
+	waves := make([]gc.Wave, len(ordered))
+	for i := range ordered {
+		for _, id := range ordered[i].Objects {
+			switch {
+			case len(j.Waves) > 0 && !named[id.UID]: // it would go with a target
+				waves[i].Ahead = append(waves[i].Ahead, id)
+			case j.Choose != nil:
+				waves[i].Targets = append(waves[i].Targets, j.Choose(id))
+			default:
+				waves[i].Targets = append(waves[i].Targets, gc.Target{Identity: id})
 			}
-			t.Wave = number
-			all = append(all, t)
 		}
 	}
-	return all
+	return waves
 }
 
 // Concerned returns the objects that the job may change, as far as the graph tells.
@@ -164,6 +174,8 @@ type Plan struct {
 	// followers are objects that the job does not reach, and that go with their
 	// owners if these, which remain by the plan, go after all.
 	followers map[types.UID]bool
+	// lost are those of Lose.
+	lost []types.UID
 	// anew makes a server like the one that the job was done on.
 	anew func(simulator.Options) *simulator.Server
 }
@@ -185,7 +197,13 @@ func (w *World) options() simulator.Options {
 
 // makeOn makes the plan of a job by doing it on a server.
 func makeOn(ctx context.Context, j *Job, w World, server *simulator.Server) (*Plan, error) {
-	report, err := j.Run(ctx, gc.New(server, w.Graph, gc.Options{}))
+	report, err := j.Do(ctx, w.Graph, func(_ context.Context, wave int) (*gc.Collector, error) {
+		g := w.Graph
+		if wave > 0 {
+			g = graph.New(server.Snapshot())
+		}
+		return gc.New(server, g, gc.Options{}), nil
+	})
 	if err != nil {
 		return nil, err
 	}

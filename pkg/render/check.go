@@ -253,11 +253,19 @@ func checkSummary(report *check.Report) string {
 	return text
 }
 
+// plural is a number with its noun, which may be a kind.
 func plural(n int, noun string) string {
-	if n == 1 || noun == check.Info.String() {
-		return fmt.Sprintf("%d %s", n, noun)
+	before, y := strings.CutSuffix(noun, "y")
+	switch {
+	case n == 1 || noun == check.Info.String() || noun == "Endpoints":
+	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "x") || strings.HasSuffix(noun, "ch"):
+		noun += "es"
+	case y && !strings.ContainsAny(before[max(len(before)-1, 0):], "aeiou"):
+		noun = before + "ies"
+	default:
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // ruleIndex returns the position of a rule in the catalogue.

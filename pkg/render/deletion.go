@@ -29,8 +29,7 @@ const (
 	Past
 )
 
-// phrases are what a summary says of each result, in the order in which it
-// says it.
+// phrases are what a summary says of each result, the worst first.
 var phrases = []struct {
 	result gc.Result
 	words  [2]string
@@ -39,11 +38,11 @@ var phrases = []struct {
 	// objects are that there is something to say about.
 	explained bool
 }{
+	{gc.Remaining, [2]string{"would remain", "remains"}, red, true},
+	{gc.Unknown, [2]string{"may remain", "could not be decided about"}, yellow, true},
 	{gc.Deleted, [2]string{"would be deleted", "deleted"}, noColor, false},
 	{gc.Orphaned, [2]string{"would be orphaned", "orphaned"}, noColor, false},
 	{gc.OwnerReferenceRemoved, [2]string{"would lose an owner reference and stay", "lost an owner reference and stays"}, noColor, true},
-	{gc.Remaining, [2]string{"would remain", "remains"}, red, true},
-	{gc.Unknown, [2]string{"may remain", "could not be decided about"}, yellow, true},
 	{gc.Untouched, [2]string{"would not be touched", "not touched"}, noColor, true},
 }
 
@@ -80,7 +79,7 @@ func counts(all []*gc.Outcome) string {
 	}
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(numbers)) {
-		parts = append(parts, fmt.Sprintf("%d %s", numbers[kind], kind))
+		parts = append(parts, plural(numbers[kind], kind))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -137,8 +136,8 @@ func NoSteps(report *gc.Report) string {
 }
 
 // Plan writes a preview: what becomes of the objects, what else is foreseen, then the
-// steps in order, then the digest that confirms them. Without steps it says that there are none.
-func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report, foreseen func(io.Writer) error) error {
+// steps in order or their number, then the digest that confirms them. Without steps it says that there are none.
+func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report, steps bool, foreseen func(io.Writer) error) error {
 	if err := cmp.Or(Summary(w, style, Future, report.Outcomes), foreseen(w)); err != nil {
 		return err
 	}
@@ -149,11 +148,16 @@ func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report, fores
 		_, err := fmt.Fprintln(w, NoSteps(report))
 		return err
 	}
-	if err := plan.writeSteps(w, style); err != nil {
+	gap := ""
+	if !steps {
+		fmt.Fprintf(w, "%s: --steps shows them\n", plural(len(plan.Steps), "write"))
+	} else if err := plan.writeSteps(w, style); err != nil {
 		return err
+	} else {
+		gap = "\n"
 	}
 	plan.Afterwards.write(w, style) // an error shows below
-	_, err := fmt.Fprintf(w, "\ndigest: %s\n", plan.Digest)
+	_, err := fmt.Fprintf(w, "%sdigest: %s\n", gap, plan.Digest)
 	return err
 }
 

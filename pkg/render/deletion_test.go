@@ -53,8 +53,8 @@ func TestAppeared(t *testing.T) {
 	}
 	var out strings.Builder
 	err := Summary(&out, Style{}, Past, []gc.Outcome{revision("a", false, true), revision("b", true, true), revision("c", true, true), revision("d", true, false)})
-	const want = `deleted: 4 ControllerRevision
-  2 ControllerRevision since the preview: made by the controller of StatefulSet/db, which had not seen yet that it is being deleted
+	const want = `deleted: 4 ControllerRevisions
+  2 ControllerRevisions since the preview: made by the controller of StatefulSet/db, which had not seen yet that it is being deleted
   1 ControllerRevision since the preview: nothing says who made them, or they were there and not seen
 `
 	if err != nil || out.String() != want {

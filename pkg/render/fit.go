@@ -3,6 +3,8 @@
 package render
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,6 +47,18 @@ func (f *fitting) fit(columns []column, width int) (below bool) {
 		columns[k].used = false
 	}
 	return below
+}
+
+// flow ends a line of which so many characters are written. What does not fit the
+// terminal goes on in lines with the indent.
+func (s Style) flow(w io.Writer, text string, begun int, indent string) {
+	if s.Width <= 0 {
+		fmt.Fprintln(w, text)
+		return
+	}
+	for _, line := range wrap(text, s.Width, begun, indent) {
+		fmt.Fprintln(w, line)
+	}
 }
 
 // wrap breaks a text between words into lines of at most width runes, as long as no

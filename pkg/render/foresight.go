@@ -23,6 +23,9 @@ type Lost struct {
 	Message string          `json:"message"`
 	Stays   bool            `json:"stays"`
 	Certain bool            `json:"certain"`
+	// Volume is the PersistentVolume of which the data is destroyed, and Size what it has.
+	Volume string `json:"volume,omitempty"`
+	Size   string `json:"size,omitempty"`
 }
 
 // Returning is an object that comes back.
@@ -49,7 +52,7 @@ func (p *DeletionPlan) Foresee(s *foresight.Sight, safe bool) {
 		p.WouldBreak = append(p.WouldBreak, Broken{NewObjectReference(b.Object), b.Says, b.Certain})
 	}
 	for _, l := range s.Lost {
-		p.Lost = append(p.Lost, Lost{NewObjectReference(l.Object), l.Says, l.Stays, l.Certain})
+		p.Lost = append(p.Lost, Lost{NewObjectReference(l.Object), l.Says, l.Stays, l.Certain, l.Volume, l.Size})
 	}
 	for _, r := range s.Returns {
 		p.Returns = append(p.Returns, Returning{NewObjectReference(r.Object), r.Says, r.Certain})

@@ -13,7 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // StuckReport is the document that explain-stuck prints.
@@ -90,11 +90,13 @@ type StuckOperation struct {
 	// Options are those of a delete.
 	Options *metav1.DeleteOptions `json:"options,omitempty"`
 	// Patch is a JSON patch.
-	Patch []shell.Operation `json:"patch,omitempty"`
-	// Value is what finalize takes away.
+	Patch []remedy.Step `json:"patch,omitempty"`
+	// Value is what finalize takes away, taint puts on, and annotate sets.
 	Value string `json:"value,omitempty"`
+	// Grant is that of a ClusterRoleBinding.
+	Grant *remedy.Grant `json:"grant,omitempty"`
 	// Replicas are those of a scale.
-	Replicas *explain.Replicas `json:"replicas,omitempty"`
+	Replicas *remedy.Replicas `json:"replicas,omitempty"`
 	// Save: the object is to be kept before.
 	Save bool `json:"save,omitempty"`
 }
@@ -155,12 +157,12 @@ func newStuckCause(c *explain.Cause) StuckCause {
 	return cause
 }
 
-func newStuckOperation(o *explain.Operation) *StuckOperation {
+func newStuckOperation(o *remedy.Op) *StuckOperation {
 	if o == nil {
 		return nil
 	}
 	return &StuckOperation{
-		Verb: string(o.Verb), Object: NewObjectReference(o.Object), Options: o.Options, Patch: o.Patch, Value: o.Value, Replicas: o.Replicas, Save: o.Save,
+		Verb: string(o.Verb), Object: NewObjectReference(o.Object), Options: o.Options, Patch: o.Patch, Value: o.Value, Grant: o.Grant, Replicas: o.Replicas, Save: o.Save,
 	}
 }
 

@@ -31,17 +31,27 @@ var verdicts = []struct {
 	{explain.Stuck, red}, {explain.Unknown, yellow}, {explain.Progressing, green}, {explain.Pending, green}, {explain.NotTerminating, noColor}, {explain.NotFound, noColor},
 }
 
-// StuckText writes an explanation for a person: the verdict first, then each
+// StuckText writes all of an explanation for a person: the verdict first, then each
 // cause with the way to it, the evidence, and what to do.
 type StuckText struct {
 	Style Style
 	Now   time.Time
+	// Cause is the number of the only cause that is explained, 0 for all.
+	Cause int
 	out   *bufio.Writer
 }
 
 // Write prints the report.
 func (t *StuckText) Write(w io.Writer, report *explain.Report) error {
 	t.out = bufio.NewWriter(w)
+	if t.Cause > 0 {
+		c, err := causeOf(report, t.Cause)
+		if err != nil {
+			return err
+		}
+		t.cause(fmt.Sprintf("%d. ", t.Cause), c, report)
+		return t.out.Flush()
+	}
 	if len(report.Objects) == 1 {
 		t.verdict(report.Objects[0])
 	} else {
@@ -79,19 +89,7 @@ func (t *StuckText) line(format string, args ...any) {
 	words := strings.TrimLeft(text, " ")
 	begun := text[:len(text)-len(words)]
 	fmt.Fprint(t.out, begun)
-	t.rest(words, len(begun), begun+"  ")
-}
-
-// rest ends a line of which so many characters are written. What does not fit the
-// terminal goes on in lines with the indent.
-func (t *StuckText) rest(text string, begun int, indent string) {
-	if t.Style.Width <= 0 {
-		fmt.Fprintln(t.out, text)
-		return
-	}
-	for _, line := range wrap(text, t.Style.Width, begun, indent) {
-		fmt.Fprintln(t.out, line)
-	}
+	t.Style.flow(t.out, words, len(begun), begun+"  ")
 }
 
 // command writes a command, which stays in one piece so that it can be copied.
@@ -130,19 +128,23 @@ func (t *StuckText) since(o explain.Explanation) string {
 
 // counts writes how many objects have which verdict.
 func (t *StuckText) counts(report *explain.Report) {
+	parts := tally(report, t.Style, func(v explain.Verdict, n int) string { return fmt.Sprintf("%s: %d", v, n) })
+	fmt.Fprintf(t.out, "%s of %d objects\n", strings.Join(parts, ", "), len(report.Objects))
+}
+
+// tally says of each verdict that there is how many objects have it.
+func tally(report *explain.Report, style Style, say func(explain.Verdict, int) string) []string {
+	numbers := map[explain.Verdict]int{}
+	for i := range report.Objects {
+		numbers[report.Objects[i].Verdict]++
+	}
 	var parts []string
 	for _, v := range verdicts {
-		n := 0
-		for _, o := range report.Objects {
-			if o.Verdict == v.verdict {
-				n++
-			}
-		}
-		if n > 0 {
-			parts = append(parts, t.Style.paint(fmt.Sprintf("%s: %d", v.verdict, n), v.color))
+		if n := numbers[v.verdict]; n > 0 {
+			parts = append(parts, style.paint(say(v.verdict, n), v.color))
 		}
 	}
-	fmt.Fprintf(t.out, "%s of %d objects\n", strings.Join(parts, ", "), len(report.Objects))
+	return parts
 }
 
 // cause writes one cause.
@@ -153,7 +155,7 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 		t.line("  until %s", c.Until.UTC().Format(time.RFC3339))
 	}
 	if c.Blocks > 1 {
-		t.line("  holds up %d terminating objects", c.Blocks)
+		t.line("  blocks %d deletions", c.Blocks)
 	}
 	t.chainTo(c, report)
 	if len(c.Evidence) > 0 {
@@ -200,7 +202,7 @@ func (t *StuckText) evidence(all []explain.Evidence) {
 func (t *StuckText) remedy(r explain.Remedy) {
 	riskColors := map[explain.Risk]color{explain.Safe: green, explain.Disruptive: yellow, explain.Dangerous: red}
 	fmt.Fprintf(t.out, "    %s ", t.Style.paint("["+string(r.Risk)+"]", riskColors[r.Risk]))
-	t.rest(printable(r.Effect), len("    [] ")+len(r.Risk), "      ")
+	t.Style.flow(t.out, printable(r.Effect), len("    [] ")+len(r.Risk), "      ")
 	if r.Leaks != "" {
 		t.line("      leaves behind or loses: %s", r.Leaks)
 	}
@@ -209,19 +211,7 @@ func (t *StuckText) remedy(r explain.Remedy) {
 // chainTo shows how the first of the objects that wait for the cause comes to
 // it, and names the others.
 func (t *StuckText) chainTo(c *explain.Cause, report *explain.Report) {
-	var longest []explain.Link
-	var held []graph.Identity
-	for _, o := range report.Objects {
-		for _, f := range o.Findings {
-			if f.Cause != c {
-				continue
-			}
-			held = append(held, o.Object)
-			if len(f.Chain) > len(longest) {
-				longest = f.Chain
-			}
-		}
-	}
+	longest, held := chainOf(c, report)
 	if len(longest) > 0 && (len(longest) > 1 || longest[0].Because != "") {
 		fmt.Fprintln(t.out, "  chain:")
 		t.chain(longest)
@@ -255,7 +245,7 @@ func (t *StuckText) chain(links []explain.Link) {
 		}
 		fmt.Fprint(t.out, "    "+lead)
 		begun := 4 + utf8.RuneCountInString(lead)
-		t.rest(printable(text), begun, strings.Repeat(" ", begun+2))
+		t.Style.flow(t.out, printable(text), begun, strings.Repeat(" ", begun+2))
 	}
 }
 

@@ -209,6 +209,30 @@ func (s *Server) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
 	return events, nil
 }
 
+// CatchUp implements gc.Server: what Events has not told of yet comes before the proof.
+func (s *Server) CatchUp(round int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) == 0 {
+		return true
+	}
+	s.pending = append(s.pending, gc.Event{CaughtUp: round})
+	return false
+}
+
+// Snapshot returns what reading everything would show now, without labels.
+func (s *Server) Snapshot() *graph.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot.Holding(func(yield func(graph.Object) bool) {
+		for h := range s.snapshot.Heads() {
+			if o, gone := s.at(h); !gone && !yield(o) {
+				return
+			}
+		}
+	})
+}
+
 // Now returns the simulated time.
 func (s *Server) Now() time.Time {
 	s.mu.Lock()

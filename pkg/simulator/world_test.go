@@ -18,40 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
-const servedTypes = `
-v1                           Pod                      pods                      namespaced
-v1                           ConfigMap                configmaps                namespaced
-v1                           Secret                   secrets                   namespaced
-v1                           Service                  services                  namespaced
-v1                           Endpoints                endpoints                 namespaced
-v1                           Event                    events                    namespaced
-v1                           ServiceAccount           serviceaccounts           namespaced
-v1                           PersistentVolumeClaim    persistentvolumeclaims    namespaced
-v1                           ReplicationController    replicationcontrollers    namespaced
-v1                           Namespace                namespaces                cluster
-v1                           Node                     nodes                     cluster
-v1                           PersistentVolume         persistentvolumes         cluster
-apps/v1                      Deployment               deployments               namespaced
-apps/v1                      ReplicaSet               replicasets               namespaced
-apps/v1                      StatefulSet              statefulsets              namespaced
-batch/v1                     Job                      jobs                      namespaced
-batch/v1                     CronJob                  cronjobs                  namespaced
-networking.k8s.io/v1         Ingress                  ingresses                 namespaced
-extensions/v1beta1           Ingress                  ingresses                 namespaced
-networking.k8s.io/v1         ServiceCIDR              servicecidrs              cluster
-networking.k8s.io/v1         IPAddress                ipaddresses               cluster
-discovery.k8s.io/v1          EndpointSlice            endpointslices            namespaced
-coordination.k8s.io/v1       Lease                    leases                    namespaced
-resource.k8s.io/v1           ResourceClaim            resourceclaims            namespaced
-scheduling.k8s.io/v1         PriorityClass            priorityclasses           cluster
-storage.k8s.io/v1            VolumeAttributesClass    volumeattributesclasses   cluster
-rbac.authorization.k8s.io/v1 ClusterRole              clusterroles              cluster
-apiregistration.k8s.io/v1    APIService               apiservices               cluster
-apiextensions.k8s.io/v1      CustomResourceDefinition customresourcedefinitions cluster
-example.com/v1               Widget                   widgets                   namespaced
-example.com/v1               Gizmo                    gizmos                    cluster
-`
-
 // start is when the simulations of the tests begin.
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
@@ -70,7 +36,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	w := &world{World: testworld.World{Types: testworld.Types(servedTypes), Now: start, UID: testworld.Path}, nodes: map[string]string{}, facts: graph.Facts{
+	w := &world{World: testworld.World{Types: testworld.Served(), Now: start, UID: testworld.Path}, nodes: map[string]string{}, facts: graph.Facts{
 		Pods:       map[types.UID]graph.PodFacts{},
 		Namespaces: map[types.UID]graph.NamespaceFacts{},
 		CRDs:       map[types.UID]graph.CRDFacts{},

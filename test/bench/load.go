@@ -107,7 +107,7 @@ func (b *bench) burden(ctx context.Context, cp *controlplane.ControlPlane, opera
 	fmt.Fprintf(out, "| nothing | | | | | | | | %s |\n", idle)
 	for _, line := range []string{
 		"tree -n default configmap/owner -o name", "tree -A -o name", "check -A --settle=0 -o name", "explain-stuck -A", "explain-stuck -A -o json",
-		"graph -A -o json", "snapshot -o " + filepath.Join(b.dir, "load.snapshot"), "collect -A --dry-run", "delete -n default configmap/owner --dry-run",
+		"graph -A -o json", "snapshot --overwrite -o " + filepath.Join(b.dir, "load.snapshot"), "collect -A --dry-run", "delete -n default configmap/owner --dry-run",
 		"delete -n default configmap/owner --cascade=foreground --yes -o name",
 	} {
 		progress("kubectl gc %s", line)

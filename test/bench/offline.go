@@ -52,7 +52,7 @@ func (b *bench) offlineOf(ctx context.Context, n, rounds int, out io.Writer) err
 	file := filepath.Join(b.dir, strconv.Itoa(n)+".snapshot")
 	// The file is written first, and read in the same round.
 	contenders := []contender{
-		{name: "snapshot -o FILE", args: []string{b.plugin, "snapshot", "-o", file, "--kubeconfig", kubeconfig}, silent: true},
+		{name: "snapshot -o FILE", args: []string{b.plugin, "snapshot", "--overwrite", "-o", file, "--kubeconfig", kubeconfig}, silent: true},
 		{name: "check -A", args: []string{b.plugin, "check", "-A", "--settle=0", "--kubeconfig", kubeconfig}, silent: true, finds: true},
 		{name: "check -A --from FILE", args: []string{b.plugin, "check", "-A", "--from", file}, silent: true, finds: true},
 	}

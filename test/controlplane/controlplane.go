@@ -32,6 +32,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // closeTimeout is how long Close waits for a regular end.
@@ -108,7 +110,7 @@ type ControlPlane struct {
 	// Dir has the logs and data of the control plane.
 	Dir string `json:"dir"`
 	// AuditLog is the path of the audit log, one JSON object a line, or empty.
-	// A request may be answered shortly before its line is there.
+	// A request may be answered shortly before its line is there: Logged waits.
 	AuditLog string `json:"auditLog"`
 	// PIDs are the process ids of the components at the start.
 	PIDs map[string]int `json:"pids"`
@@ -260,11 +262,26 @@ func (c *ControlPlane) Kubectl(tb testing.TB, args ...string) string {
 	return c.kubectl(tb, nil, args)
 }
 
+// Logged returns when the audit log has what was answered before: it sends a request, and waits for its line.
+func (c *ControlPlane) Logged(tb testing.TB) {
+	tb.Helper()
+	const poll, patience = 20 * time.Millisecond, time.Minute
+	mark := fmt.Sprintf("/version?logged=%d", time.Now().UnixNano())
+	c.Kubectl(tb, "get", "--raw", mark)
+	err := wait.PollUntilContextTimeout(tb.Context(), poll, patience, true, func(context.Context) (bool, error) {
+		log, err := os.ReadFile(c.AuditLog)
+		return bytes.Contains(log, []byte(mark)), err
+	})
+	if err != nil {
+		tb.Fatalf("waiting for a request in the audit log: %v", err)
+	}
+}
+
 // Apply creates or changes objects as the admin. It fails the test if the API
 // server refuses them. The manifest is YAML or JSON.
 func (c *ControlPlane) Apply(tb testing.TB, manifest string) {
 	tb.Helper()
-	c.kubectl(tb, strings.NewReader(manifest), []string{"apply", "-f", "-"})
+	c.kubectl(tb, strings.NewReader(manifest), []string{"apply", "--validate=false", "-f", "-"}) // the types' OpenAPI takes seconds on a busy machine
 }
 
 func (c *ControlPlane) kubectl(tb testing.TB, stdin io.Reader, args []string) string {

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/transport"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
@@ -113,12 +114,12 @@ type arena struct {
 const longestDelay = 20 * time.Millisecond
 
 // newArena starts a control plane on which the garbage collector does not run
-// yet.
-func newArena(t *testing.T) *arena {
+// yet. Requests go through the wrappers.
+func newArena(t *testing.T, wrappers ...transport.WrapperFunc) *arena {
 	a := &arena{cp: controlplane.Start(t, controlplane.Options{Controllers: "gc"})}
 	a.stop(t)
 	var err error
-	if a.world, err = live.Connect(t.Context(), a.cp.Kubeconfig); err != nil {
+	if a.world, err = live.Connect(t.Context(), a.cp.Kubeconfig, wrappers...); err != nil {
 		t.Fatal(err)
 	}
 	a.kinds = gctest.KindsOf(slices.Compact(slices.Sorted(slices.Values(drawKinds)))...)

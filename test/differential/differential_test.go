@@ -10,10 +10,11 @@ import (
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 var (
-	caseCount = flag.Int("cases", 200, "number of generated cases")
+	caseCount = flag.Int("cases", nightly.Of(60, 200), "number of generated cases")
 	firstSeed = flag.Int("seed", 1, "seed of the first case; each that follows has the next; 0 chooses one")
 )
 

@@ -47,6 +47,8 @@ type model struct {
 	// vanished are the instances of a definition that was dropped, which nobody sees,
 	// with the definition.
 	vanished uint16
+	// beside is a user's delete that comes at any time, nil for none.
+	beside *gctest.Action
 }
 
 // limits say what a limited collection may write to, the objects inside, and what
@@ -118,6 +120,8 @@ type world struct {
 	retries uint16
 	// entered are the owners of which once speaks.
 	entered uint16
+	// beside: that of the model is yet to come.
+	beside bool
 }
 
 // newModel takes a scenario apart.
@@ -421,8 +425,13 @@ func (m *model) run(from []world) ([]world, bool) {
 		if len(seen) > tooMany {
 			return nil, false
 		}
-		if w.attempts|w.orphan == 0 {
+		if w.attempts|w.orphan == 0 && !w.beside {
 			ends = append(ends, w)
+		}
+		if w.beside {
+			next := w
+			next.beside = false
+			stack = append(stack, m.delete(next, m.index(m.beside.Paths[0]), m.beside.Policy))
 		}
 		if m.restarts {
 			stack = append(stack, m.forget(w))

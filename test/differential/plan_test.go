@@ -17,9 +17,10 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/memory"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
-var planCases = flag.Int("plans", 3000, "number of generated cases in which a run is compared with its plan")
+var planCases = flag.Int("plans", nightly.Of(800, 3000), "number of generated cases in which a run is compared with its plan")
 
 // TestRunIsItsPlan: on a cluster that nobody else changes, a run sends the writes
 // of its plan and ends in the outcomes of its plan, for any number of workers and

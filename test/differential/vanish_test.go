@@ -21,6 +21,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc/gctest"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/memory"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 // things is the definition of the instances in scenarios of vanishing.
@@ -88,7 +89,7 @@ func TestVanishing(t *testing.T) {
 }
 
 var (
-	vanishingCases  = flag.Int("vanishing", 12, "number of generated cases in which a definition vanishes on an API server")
+	vanishingCases  = flag.Int("vanishing", nightly.Of(4, 12), "number of generated cases in which a definition vanishes on an API server")
 	vanishingBeside = flag.Bool("vanishing-gc", false, "play them with the garbage collector, too, which takes some minutes")
 )
 

@@ -57,29 +57,13 @@ var setUp = []string{
 // with the shop of examples, and compares what they print. CONTRIBUTING.md has
 // the rules for those who write pages.
 func TestDocs(t *testing.T) {
-	t.Parallel() // one page after the other takes long: starts at once
-	if other := controlplane.Other(); other != "" {
-		t.Skip("the pages show what the newest version says, and not " + other)
-	}
-	cp := controlplane.Start(t, controlplane.Options{
-		Controllers: "all", FakeNodes: 2, GraceCap: time.Second,
-		// So that openShop can restart it without waiting for a lease to expire.
-		ControllerManagerArgs: []string{"--leader-elect=false"},
-	})
-	openShop(t, cp)
-	bare := controlplane.Start(t, controlplane.Options{})
-	for _, page := range pages(t) {
-		t.Run(strings.TrimSuffix(page.name, ".md"), func(t *testing.T) {
-			switch {
-			case page.bare:
-				runPage(t, bare, page)
-			case page.alone:
-				runPage(t, controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second}), page)
-			default:
-				runPage(t, cp, page)
-			}
-		})
-	}
+	runPages(t, startShop(t), func(p page) bool { return !p.bare && !p.alone && p.name < half })
+}
+
+// TestDocsRest is TestDocs for the other half of the pages, and for the documents of the shop.
+func TestDocsRest(t *testing.T) {
+	cp := startShop(t)
+	runPages(t, cp, func(p page) bool { return !p.bare && !p.alone && p.name >= half })
 	if checkPictures != nil {
 		t.Run("pictures", func(t *testing.T) { checkPictures(t, cp) })
 	}
@@ -87,7 +71,50 @@ func TestDocs(t *testing.T) {
 	t.Run("schema", func(t *testing.T) { checkSchema(t, cp) })
 	t.Run("deletion-schemas", func(t *testing.T) { checkDeletionSchemas(t, cp) })
 	t.Run("stuck-schema", func(t *testing.T) { checkStuckSchema(t, cp) })
-	t.Run("check-schema", func(t *testing.T) { checkCheckSchema(t, bare) })
+}
+
+// half is where the second half of the pages begins, by the time that they take.
+const half = "docs/f"
+
+// startShop starts a cluster with the shop for pages.
+func startShop(t *testing.T) *controlplane.ControlPlane {
+	cp := startDocs(t, controlplane.Options{
+		Controllers: "all", FakeNodes: 2, GraceCap: time.Second,
+		// So that openShop can restart it without waiting for a lease to expire.
+		ControllerManagerArgs: []string{"--leader-elect=false"},
+	})
+	openShop(t, cp)
+	return cp
+}
+
+// TestDocsBare is TestDocs for the pages of clusters without controllers.
+func TestDocsBare(t *testing.T) {
+	cp := startDocs(t, controlplane.Options{})
+	runPages(t, cp, func(p page) bool { return p.bare })
+	t.Run("check-schema", func(t *testing.T) { checkCheckSchema(t, cp) })
+}
+
+// TestDocsAlone is TestDocs for the page that has a cluster of its own.
+func TestDocsAlone(t *testing.T) {
+	cp := startDocs(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second})
+	runPages(t, cp, func(p page) bool { return p.alone })
+}
+
+// startDocs starts a cluster for pages, beside other tests.
+func startDocs(t *testing.T, options controlplane.Options) *controlplane.ControlPlane {
+	t.Parallel() // one page after the other takes long: starts at once
+	if other := controlplane.Other(); other != "" {
+		t.Skip("the pages show what the newest version says, and not " + other)
+	}
+	return controlplane.Start(t, options)
+}
+
+func runPages(t *testing.T, cp *controlplane.ControlPlane, are func(page) bool) {
+	for _, page := range pages(t) {
+		if are(page) {
+			t.Run(strings.TrimSuffix(page.name, ".md"), func(t *testing.T) { runPage(t, cp, page) })
+		}
+	}
 }
 
 // checkPictures opens the pages of the shop in a browser, where there may be one.
@@ -367,9 +394,11 @@ func runPage(t *testing.T, cp *controlplane.ControlPlane, p page) {
 			t.Fatalf("%s:%d: %v", p.name, b.line, err)
 		}
 		for _, c := range commands {
+			began := time.Now()
 			if problem := shell.check(t, c); problem != "" {
 				t.Errorf("%s:%d: %s\n%s", p.name, c.line, c.text, problem)
 			}
+			t.Logf("%s:%d: %s (%s)", p.name, c.line, c.text, time.Since(began).Round(time.Millisecond))
 		}
 	}
 }
@@ -496,7 +525,7 @@ var replacements = []struct {
 }
 
 var (
-	drawings = strings.NewReplacer("├─", "|-", "└─", "`-", "│", "|", "↺", "^")
+	drawings = strings.NewReplacer("✗ STUCK", "STUCK", "├─", "|-", "└─", "`-", "│", "|", "↺", "^")
 	gaps     = regexp.MustCompile(" {2,}[|`^]?")
 )
 
@@ -517,8 +546,8 @@ func normalise(output string) string {
 	return strings.Trim(text, "\n")
 }
 
-var raced = regexp.MustCompile(`(?m)^(deleted: .*\b)(\d+)( Pod\b.*)\n` +
-	`  (\d+) Pod since the preview: made by the controller of ReplicaSet/\S+, which had not seen yet that it is being deleted$`)
+var raced = regexp.MustCompile(`(?m)^(deleted: .*\b)(\d+) Pods?\b(.*)\n` +
+	`  (\d+) Pods? since the preview: made by the controller of ReplicaSet/\S+, which had not seen yet that it is being deleted$`)
 
 // unraced takes out of a report the pods that a controller made when it saw others go, and not yet
 // that their owner is being deleted. On a loaded machine there may be some, as there may be beside
@@ -530,15 +559,19 @@ func unraced(output string) string {
 	}
 	pods, _ := strconv.Atoi(match[2])     // digits
 	appeared, _ := strconv.Atoi(match[4]) // digits
-	return strings.Replace(output, match[0], fmt.Sprint(match[1], pods-appeared, match[3]), 1)
+	noun := " Pods"
+	if pods-appeared == 1 {
+		noun = " Pod"
+	}
+	return strings.Replace(output, match[0], fmt.Sprint(match[1], pods-appeared, noun, match[3]), 1)
 }
 
 func TestUnraced(t *testing.T) {
 	const made = "  1 Pod since the preview: made by the controller of ReplicaSet/oven-5d, which had not seen yet that it is being deleted\n"
 	for output, want := range map[string]string{
-		"deleted: 1 Deployment, 3 Pod, 1 ReplicaSet\n" + made:              "deleted: 1 Deployment, 2 Pod, 1 ReplicaSet\n",
-		"deleted: 1 Deployment, 3 Pod, 1 ReplicaSet\n":                     "deleted: 1 Deployment, 3 Pod, 1 ReplicaSet\n",
-		"deleted: 3 Pod\n  1 Pod since the preview: nothing says who made": "deleted: 3 Pod\n  1 Pod since the preview: nothing says who made",
+		"deleted: 1 Deployment, 3 Pods, 1 ReplicaSet\n" + made:              "deleted: 1 Deployment, 2 Pods, 1 ReplicaSet\n",
+		"deleted: 1 Deployment, 3 Pods, 1 ReplicaSet\n":                     "deleted: 1 Deployment, 3 Pods, 1 ReplicaSet\n",
+		"deleted: 3 Pods\n  1 Pod since the preview: nothing says who made": "deleted: 3 Pods\n  1 Pod since the preview: nothing says who made",
 	} {
 		if got := unraced(output); got != want {
 			t.Errorf("unraced(%q) = %q, want %q", output, got, want)

@@ -20,11 +20,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 func TestMain(m *testing.M) {
@@ -81,7 +84,7 @@ func runScripts(t *testing.T, dir string, cp *controlplane.ControlPlane) {
 // commands are those of the sessions, beside testscript's.
 var commands = map[string]func(*testscript.TestScript, bool, []string){
 	"apply": apply, "uid": uid, "digest": digest, "golden": golden, "fault": fault, "meanwhile": meanwhile, "aggregated": aggregated,
-	"reports": reports,
+	"reports": reports, "webhook": webhook, "until": until, "eventually": eventually,
 }
 
 func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
@@ -92,14 +95,18 @@ func scriptParams(cp *controlplane.ControlPlane) testscript.Params {
 			return setup(env, cp)
 		},
 		Cmds:                maps.Clone(commands), // tests add their own
-		Condition:           since,
+		Condition:           condition,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 	}
 }
 
-// since is the condition [since:VERSION]: the servers have at least that version.
-func since(condition string) (bool, error) {
+// condition knows [since:VERSION], the servers have at least that version, and [nightly], this is
+// the long form.
+func condition(condition string) (bool, error) {
+	if condition == "nightly" {
+		return nightly.Is(), nil
+	}
 	v, found := strings.CutPrefix(condition, "since:")
 	if !found {
 		return false, fmt.Errorf("unknown condition")
@@ -110,15 +117,14 @@ func since(condition string) (bool, error) {
 // setup gives the script a namespace and a kubeconfig whose context is in it.
 func setup(env *testscript.Env, cp *controlplane.ControlPlane) error {
 	namespace := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
-	config, err := os.ReadFile(cp.Kubeconfig)
-	if err != nil {
-		return err
-	}
 	kubeconfig := filepath.Join(env.WorkDir, ".kubeconfig")
-	if err := os.WriteFile(kubeconfig, config, 0o600); err != nil {
+	if err := enterNamespace(cp, namespace, kubeconfig); err != nil {
 		return err
 	}
 	env.Setenv("KUBECONFIG", kubeconfig)
+	if err := withoutValidation(env.WorkDir); err != nil {
+		return err
+	}
 	env.Setenv("SERVER", cp.Server)
 	env.Setenv("KUBECTL", filepath.Join(cp.Bin, "kubectl"))
 	env.Setenv("NS", namespace)
@@ -128,17 +134,52 @@ func setup(env *testscript.Env, cp *controlplane.ControlPlane) error {
 	}
 	env.Setenv("PATH", strings.Join([]string{cp.Bin, env.Getenv("PATH"), root}, string(os.PathListSeparator)))
 	env.Setenv("HOME", env.WorkDir)
-	for _, args := range [][]string{
-		{"create", "namespace", namespace},
-		{"config", "set-context", "--current", "--namespace=" + namespace},
-	} {
-		kubectl := exec.Command(env.Getenv("KUBECTL"), args...)
-		kubectl.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-		if out, err := kubectl.CombinedOutput(); err != nil {
-			return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
-		}
-	}
 	return nil
+}
+
+// enterNamespace creates a namespace, and writes a kubeconfig whose context is in it.
+func enterNamespace(cp *controlplane.ControlPlane, namespace, kubeconfig string) error {
+	config, err := clientcmd.LoadFromFile(cp.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.Contexts[config.CurrentContext].Namespace = namespace
+	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
+		return err
+	}
+	rest, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(rest)
+	if err != nil {
+		return err
+	}
+	o := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	_, err = client.CoreV1().Namespaces().Create(context.Background(), o, metav1.CreateOptions{})
+	return err
+}
+
+// preferences have kubectl not download the OpenAPI of all types to validate each manifest, which takes a
+// busy API server half a minute.
+const preferences = `apiVersion: kubectl.config.k8s.io/v1beta1
+kind: Preference
+defaults:
+- command: apply
+  options: [{name: validate, default: ignore}]
+- command: create
+  options: [{name: validate, default: ignore}]
+- command: replace
+  options: [{name: validate, default: ignore}]
+`
+
+// withoutValidation sets the preferences for a home directory.
+func withoutValidation(home string) error {
+	dir := filepath.Join(home, ".kube")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "kuberc"), []byte(preferences), 0o600)
 }
 
 // apply FILE... creates the objects of the files, in which $NAME stands for
@@ -183,6 +224,45 @@ var (
 	ages    = regexp.MustCompile(`\b(\d\ds|\ds ?)`)
 	oldAges = regexp.MustCompile(`\b(1[01]\ds|[2-9]m(\d+s)?)\b`)
 	uids    = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`)
+)
+
+// until COMMAND ARG... runs a command again and again until it succeeds: it waits for a
+// state. A COMMAND without arguments is one of the shell.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: until COMMAND ARG...")
+	}
+	if len(args) == 1 {
+		args = []string{"sh", "-c", args[0]}
+	}
+	for deadline := time.Now().Add(patience); ts.Exec(args[0], args[1:]...) != nil; time.Sleep(pause) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("it never succeeds: %q", args)
+		}
+	}
+}
+
+// eventually PATTERN COMMAND ARG... runs a command again and again until its standard output matches, so that
+// what else it prints can be looked at. With ! it must fail then.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: eventually PATTERN COMMAND ARG...")
+	}
+	pattern := regexp.MustCompile("(?m)" + args[0])
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * pause) {
+		err := ts.Exec(args[1], args[2:]...)
+		switch stdout := ts.ReadFile("stdout"); {
+		case pattern.MatchString(stdout) && neg == (err != nil):
+			return
+		case time.Now().After(deadline):
+			ts.Fatalf("it never prints %s, failing: %t; at last (%v)\n%s", args[0], neg, err, stdout)
+		}
+	}
+}
+
+const (
+	patience = 2 * time.Minute
+	pause    = 200 * time.Millisecond
 )
 
 // golden FILE compares the last command's standard output with the file, where

@@ -10,17 +10,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 // tree runs "kubectl gc tree" with -o json and returns the document.
@@ -83,8 +85,7 @@ func TestEdgesAgainstKubectl(t *testing.T) {
 	cp.Kubectl(t, "wait", "--for=condition=Complete", "job/now", "--timeout=60s")
 	cp.Kubectl(t, "set", "image", "deployment/web", "web=registry.example.com/web:2")
 	cp.Kubectl(t, "rollout", "status", "deployment/web", "--timeout=60s")
-	// Superseded pods go once the fake kubelet has ended them.
-	time.Sleep(time.Second)
+	atRest(t, newClient(t, cp, ""))
 
 	resources := strings.Fields(cp.Kubectl(t, "api-resources", "--namespaced", "--verbs=delete,list,watch", "-o", "name"))
 	resources = slices.DeleteFunc(resources, func(r string) bool { return strings.HasPrefix(r, "events") })
@@ -121,8 +122,21 @@ func TestEdgesAgainstKubectl(t *testing.T) {
 	}
 }
 
+// atRest returns when no pod is being deleted: superseded pods go once the fake kubelet has ended them.
+func atRest(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), pause, patience, true, func(ctx context.Context) (bool, error) {
+		pods, err := client.CoreV1().Pods("default").List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return p.DeletionTimestamp != nil }), err
+	})
+	if err != nil {
+		t.Fatalf("pods are still being deleted: %v", err)
+	}
+}
+
 // TestSize shows an owner with 20,000 dependents and a chain of 1,000.
 func TestSize(t *testing.T) {
+	nightly.Only(t, "it fills a cluster")
 	parallel(t)
 	const wide, deep = 20_000, 1_000
 	cp := controlplane.Start(t, controlplane.Options{})

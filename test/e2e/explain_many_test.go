@@ -19,11 +19,13 @@ import (
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 // TestExplainMany explains 2,000 objects that wait for one controller, in one
 // pass: what is asked of the server grows by pages of lists alone.
 func TestExplainMany(t *testing.T) {
+	nightly.Only(t, "it fills a cluster")
 	cp := controlplane.Start(t, controlplane.Options{})
 	client := newClient(t, cp, "many-operator") // the manager in managed fields
 	labels := map[string]string{"app": "many-operator"}

@@ -62,7 +62,6 @@ func component(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []
 // testscriptRun runs sessions that may act as another user: READER is the
 // kubeconfig of one without rights.
 func testscriptRun(t *testing.T, params testscript.Params, cp *controlplane.ControlPlane) {
-	params.Cmds["webhook"] = webhook
 	plain := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		env.Setenv("READER", cp.Users["reader"])

@@ -13,11 +13,13 @@ import (
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 // TestExplainWatchOutlivesTheServer stops the API server under a watch, and
 // starts it again: the watch says so, goes on, and ends when the object is gone.
 func TestExplainWatchOutlivesTheServer(t *testing.T) {
+	nightly.Only(t, "the API server is restarted")
 	parallel(t)
 	cp := controlplane.Start(t, controlplane.Options{})
 	cp.Kubectl(t, "create", "configmap", "held", "--from-literal=a=b") // fields of an empty object have no managers
@@ -26,7 +28,7 @@ func TestExplainWatchOutlivesTheServer(t *testing.T) {
 	var stdout, stderr synced
 	ended := make(chan int)
 	go func() {
-		argv := []string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "configmap/held", "--watch"}
+		argv := []string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "configmap/held", "--watch", "-o", "wide"}
 		ended <- gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{Out: &stdout, ErrOut: &stderr})
 	}()
 	stdout.waitFor(t, "[fin-manual]")

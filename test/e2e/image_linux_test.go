@@ -25,6 +25,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/debian"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 	"github.com/kubectl-gc/kubectl-gc/test/node"
 )
 
@@ -37,6 +38,7 @@ const (
 // TestImage builds the container image as CONTRIBUTING.md says, looks at what is
 // in it, and runs a Job of deploy with it on a real node.
 func TestImage(t *testing.T) {
+	nightly.Only(t, "the image is built")
 	parallel(t)
 	if testing.Short() {
 		t.Skip("needs a control plane, which go test -short does not start")

@@ -54,7 +54,7 @@ func TestInCluster(t *testing.T) {
 					"{apiVersion: v1, kind: ConfigMap, name: own, uid: "+uid+", blockOwnerDeletion: true}]}}")
 				cp.Kubectl(t, "delete", "configmap", "own", "--cascade=foreground", "--wait=false")
 			},
-			2, `Stuck: ConfigMap/default/own, terminating for `,
+			2, `configmap/own -n default, deleting for `,
 		},
 		{
 			"check", "kubectl-gc", "check",

@@ -75,7 +75,7 @@ func checkK9s(t *testing.T, cp *controlplane.ControlPlane) {
 		"$RESOURCE_NAME", "clusterroles", "$RESOURCE_GROUP", "rbac.authorization.k8s.io", "$NAME", ugly)
 	for name, want := range map[string][2]string{
 		"gc-tree":           {"ConfigMap/coupon", "ClusterRole/" + ugly},
-		"gc-explain-stuck":  {"NotTerminating: ConfigMap/default/coupon", "NotTerminating: ClusterRole/" + ugly},
+		"gc-explain-stuck":  {"NOT BEING DELETED  configmap/coupon -n default", "NOT BEING DELETED  clusterrole/" + ugly},
 		"gc-delete-preview": {"would be deleted: 1 ConfigMap", "would be deleted: 1 ClusterRole"},
 	} {
 		plugin := file.Plugins[name]

@@ -16,6 +16,7 @@ import (
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 	"github.com/kubectl-gc/kubectl-gc/test/node"
 )
 
@@ -29,6 +30,7 @@ const (
 // TestKubelet explains what a real kubelet leaves behind: on a node that works
 // and cannot do what it has to, and on one that dies.
 func TestKubelet(t *testing.T) {
+	nightly.Only(t, "its nodes take minutes to be called dead")
 	t.Parallel() // takes the longest, and hardly any work: starts at once
 	if missing := node.Missing(); missing != "" {
 		t.Skip(missing)

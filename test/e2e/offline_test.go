@@ -4,9 +4,13 @@ package e2e
 
 import (
 	"bytes"
+	stdcmp "cmp"
+	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -22,7 +26,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 // compareDir names, to the program in a session, the directory for what a snapshot
@@ -32,10 +39,9 @@ const compareDir = "KUBECTL_GC_COMPARE"
 
 // compareAll is the variable with which all commands of all sessions are compared, those
 // of explain-stuck, too, which take minutes. Without it the first mostCompared of a session are.
-const (
-	compareAll   = "KUBECTL_GC_COMPARE_ALL"
-	mostCompared = 4
-)
+const compareAll = "KUBECTL_GC_COMPARE_ALL"
+
+var mostCompared = nightly.Of(1, 4)
 
 // compared makes sessions compare.
 func compared(params testscript.Params) testscript.Params {
@@ -142,7 +148,7 @@ func compareOffline(ctx context.Context, dir string, args []string) string {
 	}
 	before := runNormal(ctx, args)
 	file := filepath.Join(dir, "cluster.snapshot")
-	if taken := runNormal(ctx, slices.Concat([]string{args[0], "snapshot", "-o", file}, connectionOf(dir, args[1:]))); taken.Code != 0 {
+	if taken := runNormal(ctx, slices.Concat([]string{args[0], "snapshot", "--overwrite", "-o", file}, connectionOf(dir, args[1:]))); taken.Code != 0 {
 		if before.Code == 1 {
 			return "" // nothing can be asked
 		}
@@ -160,7 +166,95 @@ func compareOffline(ctx context.Context, dir string, args []string) string {
 	if diff := cmp.Diff(before, offline); diff != "" {
 		return fmt.Sprintf("%v from a snapshot (-live +snapshot):\n%s", args[1:], diff)
 	}
+	if args[1] == "explain-stuck" {
+		return compareRedacted(ctx, file)
+	}
 	return ""
+}
+
+// compareRedacted returns how what is said of all that is stuck in a snapshot differs, in its
+// verdicts and the kinds of causes and remedies, when names are replaced.
+func compareRedacted(ctx context.Context, file string) string {
+	originals, err := redactFile(file, file+".redacted")
+	if err != nil {
+		return "redacting: " + err.Error()
+	}
+	kinds := func(file string) []string {
+		var out bytes.Buffer
+		gccmd.Run(ctx, []string{"kubectl-gc", "explain-stuck", "-A", "-o", "json", "--from", file}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: io.Discard})
+		text := words.ReplaceAllStringFunc(out.String(), func(word string) string { return stdcmp.Or(originals[word], word) })
+		kinds, err := explaintest.Kinds([]byte(text))
+		if err != nil {
+			return []string{err.Error()}
+		}
+		return kinds
+	}
+	if diff := cmp.Diff(kinds(file), kinds(file+".redacted")); diff != "" {
+		return fmt.Sprintf("explain-stuck -A from a redacted snapshot (-names +redacted):\n%s", diff)
+	}
+	return ""
+}
+
+var words = regexp.MustCompile(`[\pL\pN]+`)
+
+// redactFile writes a snapshot once more with other names, and returns which word stands for
+// which.
+func redactFile(from, to string) (map[string]string, error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.Create(to)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = out.Close() }()
+	lines, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(lines)
+	var header offline.Header
+	if err := decoder.Decode(&header); err != nil {
+		return nil, err
+	}
+	header.Redacted = true
+	w, err := offline.NewWriter(out, header)
+	if err != nil {
+		return nil, err
+	}
+	w.KeepOriginals()
+	for {
+		var line struct {
+			offline.Entry
+			Answer  *offline.Answer
+			List    *offline.List
+			End     *offline.End
+			One     *offline.One
+			Trailer *offline.Trailer
+		}
+		if err := decoder.Decode(&line); err != nil {
+			return nil, err
+		}
+		switch {
+		case line.Answer != nil:
+			err = w.Answer(line.Answer)
+		case line.List != nil:
+			err = w.Begin(line.List)
+		case line.End != nil:
+			err = w.End(*line.End)
+		case line.One != nil:
+			err = w.One(line.One)
+		case line.Trailer != nil:
+			return w.Originals(), w.Close(line.Trailer.Ended)
+		default:
+			err = w.Add(&line.Entry)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 }
 
 // connectionOf returns the flags that say which cluster is meant, and as whom. The

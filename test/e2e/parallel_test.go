@@ -15,7 +15,7 @@ var (
 	// of memory, and some four seconds of a processor to start.
 	clusters = make(chan struct{}, 3)
 	// scripts has a place for each session that may run at a time.
-	scripts = make(chan struct{}, 3*runtime.GOMAXPROCS(0))
+	scripts = make(chan struct{}, 6*runtime.GOMAXPROCS(0))
 )
 
 // suite runs the tests of the package. These mostly wait: for Kubernetes' own

@@ -16,6 +16,7 @@ import (
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 // encryption is the configuration of an API server that encrypts widgets with
@@ -44,6 +45,7 @@ spec:
 // TestExplainUnreadable loses the key with which objects were encrypted: they
 // cannot be read, and nothing above them can be deleted.
 func TestExplainUnreadable(t *testing.T) {
+	nightly.Only(t, "a second API server with another key")
 	parallel(t)
 	cp := unreadable(t)
 	deleteSealed(t, cp)
@@ -52,7 +54,7 @@ func TestExplainUnreadable(t *testing.T) {
 		explained(t, cp, object, "val-unreadable", "Stuck")
 	}
 	var stdout bytes.Buffer
-	gccmd.Run(t.Context(), []string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "namespace/sealed"},
+	gccmd.Run(t.Context(), []string{"kubectl-gc", "explain-stuck", "--kubeconfig=" + cp.Kubeconfig, "namespace/sealed", "-o", "wide"},
 		genericiooptions.IOStreams{Out: &stdout, ErrOut: io.Discard})
 	if !strings.Contains(stdout.String(), "Widget [val-unreadable]") {
 		t.Errorf("the type that cannot be read is not named:\n%s", &stdout)
@@ -62,6 +64,7 @@ func TestExplainUnreadable(t *testing.T) {
 // TestDeleteUnreadable carries out what is shown for an object that cannot be read, on an
 // API server that deletes such.
 func TestDeleteUnreadable(t *testing.T) {
+	nightly.Only(t, "a second API server with another key")
 	controlplane.Needs(t, "1.32", "older servers have no way to delete what they cannot read")
 	parallel(t)
 	cp := unreadable(t, "--feature-gates=AllowUnsafeMalformedObjectDeletion=true")

@@ -21,7 +21,7 @@ import (
 
 // webhook NAME KIND serves a webhook for the rest of the script, and sets the
 // variables NAME_URL and NAME_CA for the configuration that calls it. KIND is
-// what it does: deny (every request),
+// what it does: deny (every request), absent (every request, with a NotFound of its object),
 // keep (puts the finalizer example.com/kept on every object that is made or
 // changed), hang (does not answer), or convert (objects of a definition, by changing their apiVersion).
 func webhook(ts *testscript.TestScript, neg bool, args []string) {
@@ -47,6 +47,12 @@ func webhook(ts *testscript.TestScript, neg bool, args []string) {
 var webhooks = map[string]http.Handler{
 	"deny": admission(func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: "ask the owner first"}}
+	}),
+	"absent": admission(func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
+		return &admissionv1.AdmissionResponse{Result: &metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "it is not in the inventory",
+			Details: &metav1.StatusDetails{Name: request.Name, Kind: request.Resource.Resource},
+		}}
 	}),
 	"keep": admission(func(request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		if request.Operation == admissionv1.Delete { // which has no object to change

@@ -35,6 +35,7 @@ func TestBesideOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane, which go test -short does not start")
 	}
+	t.Parallel() // it mostly waits
 	cp := controlplane.Start(t, controlplane.Options{AuditLog: true, Controllers: "garbage-collector-controller,namespace-controller"})
 	world, err := live.Connect(t.Context(), cp.Kubeconfig)
 	if err != nil {
@@ -52,7 +53,10 @@ func TestBesideOthers(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	})
-	time.Sleep(time.Second) // a request may be answered before its line is in the log, and before the watches know
+	cp.Logged(t)
+	if err := history.catchUp(t.Context(), world.Client); err != nil {
+		t.Fatal(err)
+	}
 	stop()
 	history.watches.Wait()
 	if history.failed != nil {

@@ -26,6 +26,7 @@ const (
 // credentials, while all goes well and while requests fail, and looks for the credentials
 // in all that they print.
 func TestCredentialsAreNotPrinted(t *testing.T) {
+	t.Parallel()
 	w, err := newReadWorld(t)
 	if err != nil {
 		t.Fatal(err)

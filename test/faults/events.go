@@ -39,7 +39,12 @@ func frames(r *http.Response) func() (frame, error) {
 // events is a fault of watches that says what is sent on: it reads with next, and
 // sends with send until that fails.
 func events(name string, relay func(next <-chan frame, send func(frame) error) error) Fault {
-	return Fault{Name: name, watches: true, whole: true, after: func(_ *Proxy, r *http.Response) error {
+	return waitingEvents(name, func(next <-chan frame, send func(frame) error, _ func(time.Duration)) error { return relay(next, send) })
+}
+
+// waitingEvents is one that pauses with wait, which ends with the watch.
+func waitingEvents(name string, relay func(next <-chan frame, send func(frame) error, wait func(time.Duration)) error) Fault {
+	return Fault{Name: name, watches: true, whole: true, after: func(p *Proxy, r *http.Response) error {
 		body, next := r.Body, make(chan frame)
 		read, done := frames(r), r.Request.Context().Done()
 		go func() {
@@ -61,7 +66,7 @@ func events(name string, relay func(next <-chan frame, send func(frame) error) e
 			in.CloseWithError(relay(next, func(f frame) error {
 				_, err := in.Write(f)
 				return err
-			}))
+			}, func(d time.Duration) { p.wait(r.Request, d) }))
 			for range next { // until the reader has ended
 			}
 		}()
@@ -141,9 +146,9 @@ func CloseWatch(after int) Fault {
 
 // LateEvents delays every event of a watch.
 func LateEvents(by time.Duration) Fault {
-	return events(fmt.Sprintf("events late by %s", by), func(next <-chan frame, send func(frame) error) error {
+	return waitingEvents(fmt.Sprintf("events late by %s", by), func(next <-chan frame, send func(frame) error, wait func(time.Duration)) error {
 		for f := range next {
-			time.Sleep(by)
+			wait(by)
 			if err := send(f); err != nil {
 				return err
 			}

@@ -13,11 +13,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
@@ -79,6 +81,30 @@ func record(ctx context.Context, client dynamic.Interface, resources ...schema.G
 		})
 	}
 	return h, nil
+}
+
+// catchUp returns when the watches have told of all changes until now: each tells them in order, and so the last
+// of an object that is made now.
+func (h *history) catchUp(ctx context.Context, client dynamic.Interface) error {
+	const poll, patience = 20 * time.Millisecond, time.Minute
+	for _, resource := range besideTypes {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetAPIVersion(resource.GroupVersion().String())
+		o.SetKind(besideKinds[resource.Resource])
+		o.SetGenerateName("last-")
+		last, err := client.Resource(resource).Namespace(metav1.NamespaceDefault).Create(ctx, o, metav1.CreateOptions{})
+		if err == nil {
+			err = wait.PollUntilContextTimeout(ctx, poll, patience, true, func(context.Context) (bool, error) {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return len(h.objects[last.GetUID()]) > 0, h.failed
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("waiting for the watch of %s: %w", resource.Resource, err)
+		}
+	}
+	return nil
 }
 
 func (h *history) add(event watch.EventType, o *unstructured.Unstructured) {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -114,8 +115,8 @@ type hugeCase struct {
 	// most is the memory that a command may take, in megabytes, and within the time.
 	most   int64
 	within time.Duration
-	// long: only with -cases.
-	long bool
+	// long: only with -cases. waits: only nightly.
+	long, waits bool
 }
 
 func hugeCases(t *testing.T) []hugeCase {
@@ -148,10 +149,10 @@ func hugeCases(t *testing.T) []hugeCase {
 			lines: []string{"tree configmap/x", "explain-stuck configmap/x", "delete configmap/x --yes"}, want: regexp.MustCompile(`longer than 64 MB`), most: 700, within: time.Minute},
 		{name: "a byte a second", rules: []Rule{on(lists, Drip(time.Second))},
 			lines: []string{"tree -A -o name --request-timeout=3s", "check -A --settle=0s --request-timeout=3s", "collect -A --dry-run=client --request-timeout=3s"},
-			want:  regexp.MustCompile(`could not read configmaps: Timeout`), most: 400, within: time.Minute},
+			want:  regexp.MustCompile(`could not read configmaps: Timeout`), most: 400, within: time.Minute, waits: true},
 		{name: "silence", rules: []Rule{{URI: regexp.MustCompile(`^GET /apis?/.*[^/]$`), Fault: Hang()}},
 			lines: []string{"tree -A -o name --request-timeout=3s", "check -A --settle=0s --request-timeout=3s", "explain-stuck -A --request-timeout=3s", "collect -A --yes --request-timeout=3s"},
-			want:  regexp.MustCompile(`Timeout|could not be read`), most: 400, within: time.Minute},
+			want:  regexp.MustCompile(`Timeout|could not be read`), most: 400, within: time.Minute, waits: true},
 		{name: "very many finalizers", rules: []Rule{
 			on(lists, answered("many", protobufType, listOf(t, many))), on(objects, answered("many", jsonType, whole)),
 		}, lines: append(reading, "explain-stuck -n default configmap/many --probe=false", "delete -n default configmap/many --dry-run=client"), most: 2000, within: 3 * time.Minute},
@@ -162,11 +163,15 @@ func hugeCases(t *testing.T) []hugeCase {
 
 // TestHugeAnswers: no answer fills the memory, or lasts, and what is said of it is clear.
 func TestHugeAnswers(t *testing.T) {
+	t.Parallel()
 	_, world := connect(t)
 	for _, c := range hugeCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.long && *casesFlag == 0 {
 				t.Skip("with -cases")
+			}
+			if c.waits {
+				nightly.Only(t, "it waits for every list")
 			}
 			t.Parallel() // most of them wait
 			proxy, err := Start(world.Config, Options{}, c.rules...)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,17 +47,33 @@ func TestGoroutinesEnd(t *testing.T) {
 	}
 }
 
-// inProcess runs a command, and interrupts it if it is still there then.
+// inProcess runs a command, and interrupts it if it is still there then, or some time after its first word.
 func inProcess(t *testing.T, kubeconfig string, words []string) {
 	t.Helper()
 	const patience = 1500 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var out, errOut bytes.Buffer
+	var errOut bytes.Buffer
+	out := &firstWord{then: func() { time.AfterFunc(watched, cancel) }}
 	argv := slices.Concat([]string{"kubectl-gc"}, words, []string{"--kubeconfig=" + kubeconfig})
-	if code := cmd.Run(ctx, argv, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}); code == 1 && !slices.Contains(words, "delete") {
+	if code := cmd.Run(ctx, argv, genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: &errOut}); code == 1 && !slices.Contains(words, "delete") {
 		t.Errorf("%q: exit code 1: %s", words, &errOut)
 	}
+}
+
+// watched is for how long a command that watches does so.
+const watched = 300 * time.Millisecond
+
+// firstWord is a standard output that nobody reads, and does something once when there is some.
+type firstWord struct {
+	once sync.Once
+	then func()
+}
+
+// Write implements io.Writer.
+func (w *firstWord) Write(p []byte) (int, error) {
+	w.once.Do(w.then)
+	return len(p), nil
 }
 
 // goroutines counts the goroutines by what has started them. Those of a connection that is

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/differential/live"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
 var (
@@ -32,15 +34,15 @@ var (
 const most = 24
 
 // seeds calls do with each seed that a test has to try, on so many at a time.
-func seeds(t *testing.T, few, atOnce int, do func(seed uint64)) {
-	n := few
+func seeds(t *testing.T, few, workers int, do func(seed uint64)) {
+	n := nightly.Of(max(1, few/4), few)
 	if *casesFlag > 0 {
 		n = max(1, *casesFlag*few/most)
 	}
 	t.Logf("seeds %d to %d", *seedFlag, *seedFlag+uint64(n)-1)
-	next, workers := make(chan uint64), sync.WaitGroup{}
-	for range atOnce {
-		workers.Go(func() {
+	next, all := make(chan uint64), sync.WaitGroup{}
+	for range workers {
+		all.Go(func() {
 			for seed := range next {
 				if !t.Failed() || *casesFlag > 0 {
 					do(seed)
@@ -52,7 +54,7 @@ func seeds(t *testing.T, few, atOnce int, do func(seed uint64)) {
 		next <- *seedFlag + uint64(i)
 	}
 	close(next)
-	workers.Wait()
+	all.Wait()
 }
 
 // judge fails the test when the case of a seed has gone wrong, and tells the case then, or
@@ -109,7 +111,20 @@ func connect(t *testing.T) (*controlplane.ControlPlane, *live.World) {
 	return shared.cp, shared.world
 }
 
+// atOnce is how many tests run at a time, on any number of processors, as most of what they do is to wait;
+// with -parallel it is so many. First come, one by one, those that read the whole shared control plane, or count
+// the goroutines of this process.
+const atOnce = 12
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+			panic(err)
+		}
+	}
 	code := m.Run()
 	if shared.cp != nil {
 		if err := shared.cp.Close(); err != nil && code == 0 {
@@ -156,8 +171,8 @@ func command(ctx context.Context, kubeconfig string, args ...string) (*exec.Cmd,
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, path, append(args, "--kubeconfig="+kubeconfig)...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG=", "GOTRACEBACK=all")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) } // to see what it was doing
+	cmd.Env = append(os.Environ(), "KUBECONFIG=", "GOTRACEBACK=all", "GOGC=") // its own
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }  // to see what it was doing
 	cmd.WaitDelay = 10 * time.Second
 	return cmd, nil
 }

@@ -80,6 +80,7 @@ func through(t *testing.T, p *Proxy, method, uri string, header ...string) strin
 }
 
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		fault Fault
 		uri   string

@@ -75,6 +75,7 @@ func (c *readCase) as(ctx context.Context, user string) error {
 // for them but for one right. Nothing may go that does not go with all rights, what the
 // command says must be so, and who has all rights can finish it.
 func TestWritesWithoutARight(t *testing.T) {
+	t.Parallel()
 	cp, world := connect(t)
 	roles, err := newRoles(world)
 	if err != nil {

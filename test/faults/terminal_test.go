@@ -107,6 +107,7 @@ func prepareEvil(ctx context.Context, client dynamic.Interface, namespace string
 // TestTerminal prints evil text in every way, and looks for a character that a terminal
 // would obey.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	_, world := connect(t)
 	const namespace = "terminal"
 	if err := world.CreateNamespace(t.Context(), namespace); err != nil {

@@ -27,6 +27,7 @@ import (
 // same; while requests go wrong nothing may go that does not go without; and what the
 // command says must be so.
 func TestWritesUnderFaults(t *testing.T) {
+	t.Parallel()
 	cp, world := connect(t)
 	seeds(t, 16, 8, func(seed uint64) {
 		c := &writeCase{seed: seed, world: world, kubeconfig: cp.Kubeconfig, dir: t.TempDir()}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -159,13 +159,12 @@ func finalizersOf(nodes []graph.Node) iter.Seq2[graph.Node, string] {
 
 // Probes are sent before they are asked for, few at a time and each once; each gets the answer
 // about its own object, and as many count as without.
-func TestExpect(t *testing.T) {
+func TestExpect(t *testing.T) { synctest.Test(t, testExpect) }
+
+func testExpect(t *testing.T) {
 	a, nodes, p := expecting(t, 60, 1)
 	done := a.Expect(finalizersOf(nodes))
-	for n := 0; n < 8; n, _ = p.count() {
-		time.Sleep(time.Millisecond)
-	}
-	time.Sleep(10 * time.Millisecond) // for more that must not be sent
+	synctest.Wait() // until each that is sent hangs, and no more are
 	if n, _ := p.count(); n != 8 {
 		t.Errorf("%d sent before any was asked for", n)
 	}
@@ -213,13 +212,13 @@ func removeAll(t *testing.T, a *admission.Asker, nodes []graph.Node, p *prober) 
 
 // Who asks again is answered anew, what is alike is asked about twice, and what nobody asks
 // for is taken back.
-func TestExpectInVain(t *testing.T) {
+func TestExpectInVain(t *testing.T) { synctest.Test(t, testExpectInVain) }
+
+func testExpectInVain(t *testing.T) {
 	a, nodes, p := expecting(t, 5, 4)
 	done := a.Expect(finalizersOf(slices.Concat(nodes, nodes)))
-	for n := 0; n < 3; n, _ = p.count() { // two of the first four, and the last
-		time.Sleep(time.Millisecond)
-	}
-	done() // they hang
+	synctest.Wait() // two of the first four, and the last, hang
+	done()
 	close(p.may)
 	for _, n := range nodes {
 		for range 2 {

@@ -3,10 +3,19 @@
 package admission
 
 import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -54,6 +63,113 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 		})
 	}
 	return found
+}
+
+// Mutation is a value that somebody put into an object while it was written, and that the API
+// server refused.
+type Mutation struct {
+	// Cause is the API server's, with the field.
+	Cause metav1.StatusCause
+	// By are those who may have put it there: the policies that have the field in their
+	// mutations, or else all webhooks that are asked about updates of the object.
+	By []Mutator
+}
+
+// Mutation returns what makes an update of the object invalid that is not its own: the write changes
+// nothing but metadata, so a refused value that is another than the stored one, or a refused change,
+// is of somebody who changes what is written. It is nil when what is refused is stored, or nobody is
+// there who may change it.
+func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
+	full, err := a.evidence.Whole(n)
+	if err != nil {
+		return nil
+	}
+	for _, cause := range r.Causes {
+		if !isMutated(full, cause) {
+			continue
+		}
+		var policies, webhooks []Mutator
+		for _, m := range a.Mutators(n) {
+			switch {
+			case m.Webhook != nil:
+				webhooks = append(webhooks, m)
+			case mutates(m.Whole, cause.Field):
+				m.Evidence.Path, m.Evidence.Value = "spec.mutations", "it writes "+cause.Field
+				policies = append(policies, m)
+			}
+		}
+		if by := policies; len(by) > 0 {
+			return &Mutation{cause, by}
+		} else if len(webhooks) > 0 {
+			return &Mutation{cause, webhooks}
+		}
+	}
+	return nil
+}
+
+var (
+	// invalidValue begins what is said of a value (k8s.io/apimachinery/pkg/util/validation/field,
+	// Error.ErrorBody); immutable is said of a change, whatever the value.
+	invalidValue = pattern.New(`^(?:Invalid value|Unsupported value): ("(?:[^"\\]|\\.)*"|\{.*\}|\[.*\]|[^:]+): `)
+	immutable    = pattern.New(`(?i)immutable|may not change|(can|may) ?not be changed|\boldSelf\b|updates? to .* forbidden`)
+	pathStep     = pattern.New(`[^.\[\]]+`)
+)
+
+// isMutated reports whether a refused field has another value than is stored, or may not change.
+func isMutated(stored *unstructured.Unstructured, cause metav1.StatusCause) bool {
+	if cause.Field == "" || strings.HasPrefix(cause.Field, "metadata.finalizers") {
+		return false
+	}
+	if immutable().MatchString(cause.Message) {
+		return true
+	}
+	said := invalidValue().FindStringSubmatch(cause.Message)
+	if said == nil {
+		return false
+	}
+	var refused any
+	if utiljson.Unmarshal([]byte(said[1]), &refused) != nil {
+		return false
+	}
+	value, found := valueAt(stored.Object, pathStep().FindAllString(cause.Field, -1))
+	return found && sameType(value, refused) && !equality.Semantic.DeepEqual(value, refused)
+}
+
+// sameType reports whether two values are of one kind: of some an error tells the type alone.
+func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
+
+// valueAt returns the value at a path of fields, keys and indexes.
+func valueAt(value any, steps []string) (any, bool) {
+	for _, step := range steps {
+		switch v := value.(type) {
+		case map[string]any:
+			inner, has := v[step]
+			if !has {
+				return nil, false
+			}
+			value = inner
+		case []any:
+			i, err := strconv.Atoi(step)
+			if err != nil || i >= len(v) {
+				return nil, false
+			}
+			value = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+// mutates reports whether the mutations of a policy have the field, by the last name of its path.
+func mutates(policy *unstructured.Unstructured, field string) bool {
+	steps := pathStep().FindAllString(field, -1)
+	mutations, _, _ := unstructured.NestedSlice(policy.Object, "spec", "mutations")
+	text := fmt.Sprint(mutations)
+	return slices.ContainsFunc(steps[max(0, len(steps)-2):], func(step string) bool {
+		_, err := strconv.Atoi(step)
+		return err != nil && step != "spec" && strings.Contains(text, step)
+	})
 }
 
 // policyMatches reports whether a mutating policy may apply to updates of the

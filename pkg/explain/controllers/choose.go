@@ -34,13 +34,17 @@ type Contender struct {
 	// may: its account may change the object, so far as is known. knows: it may do
 	// anything at all with objects of the type, and be it to read them.
 	may, knows bool
-	// otherwise: it may have other rights than those of its account.
-	otherwise bool
+	// because says why it may have other rights than those of its account, empty if it has none.
+	because string
 	// near: it is in the object's namespace. alike: it is called after the finalizer
 	// or the type. That only decides between equal candidates.
 	near, alike bool
+	// akin: a name of it, or of one of its programs, has a word of the finalizer or the type.
+	akin bool
 	// misplaced: the catalogue has the controller where nobody is.
 	misplaced bool
+	// unnamed: the object names another implementation.
+	unnamed bool
 	// besides: a person set the finalizer, on an object on which the candidate has set
 	// its own finalizer itself.
 	besides bool
@@ -109,6 +113,7 @@ func (f *Finder) choose(n graph.Node, s *Search) Choice {
 // best first.
 func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 	id := n.Identity()
+	named := f.implementation(n)
 	var among []Contender
 	for _, p := range f.prospects(s, id.Namespace) {
 		c := p.Candidate
@@ -117,13 +122,14 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 		}
 		k := Contender{
 			Candidate: c, how: unclear, State: f.stateFor(s, c),
-			otherwise: f.otherwise(c.Workload),
-			near:      id.Namespace != "" && c.namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
+			because: f.otherRights(c.Workload),
+			near:    id.Namespace != "" && c.namespace == id.Namespace, alike: c.similar(s) || c.sharesWord(s),
 		}
+		k.akin = shareWord(strings.Join(append(slices.Clone(c.programs), c.name), " "), strings.Join([]string{s.Finalizer, strings.ToLower(id.Resource.Kind), id.Resource.Group}, " "))
 		k.knows = f.rights().mayAnything(c.Account(), id.Resource.GroupResource(), id.Namespace)
 		k.may = f.rights().mayChange(c.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) || len(f.rights().unread) > 0
 		switch {
-		case !k.may && !k.otherwise && p.apart:
+		case !k.may && !k.otherwise() && p.apart:
 			k.how = apart
 		case !k.may && c.guessed():
 			k.how = mayNot // and not for certain: see pick
@@ -133,15 +139,20 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			k.how = mayNot
 		case k.State.Liveness == Dead:
 			k.how = down
-		case !k.may && k.strong && !k.otherwise:
+		case !k.may && k.strong && !k.otherwise():
 			k.how = mayNot // and maybe does not work besides
 		}
-		if k.how == works && !c.Named && s.vacant() {
+		if k.how == works && !c.identified && s.Vacant() {
 			k.how, k.misplaced = unclear, true
 		} else if k.how == works && f.setBesides(n, s, c) {
 			k.how, k.besides = unclear, true
+		} else if k.how == works && !c.strong && named != "" && !c.mayBe(named) {
+			k.how, k.unnamed = unclear, true
 		}
 		among = append(among, k)
+	}
+	if named != "" && slices.ContainsFunc(among, func(k Contender) bool { return k.mayBe(named) }) {
+		among = slices.DeleteFunc(among, func(k Contender) bool { return !k.mayBe(named) })
 	}
 	slices.SortStableFunc(among, func(a, b Contender) int {
 		return cmp.Or(cmp.Compare(weight(b.strong), weight(a.strong)), b.score-a.score, weight(b.knows)-weight(a.knows), b.kin()-a.kin())
@@ -180,9 +191,9 @@ func (a *Contender) beats(b *Contender) bool {
 func (a *Contender) rivals() bool {
 	switch a.how {
 	case down, unclear:
-		return a.may || a.Named || a.otherwise
+		return a.may || a.Named || a.otherwise()
 	case mayNot:
-		return a.Named && !a.otherwise
+		return a.Named && !a.otherwise()
 	}
 	return false
 }
@@ -196,7 +207,7 @@ func pick(among []Contender, all bool) Choice {
 	var first [apart + 1]*Contender
 	for i := range among {
 		k := &among[i]
-		skipped := k.how == unclear && !k.may && !k.otherwise && !k.Named
+		skipped := k.how == unclear && !k.may && !k.otherwise() && !k.Named
 		if first[k.how] == nil && !skipped {
 			first[k.how] = k
 		}
@@ -206,7 +217,7 @@ func pick(among []Contender, all bool) Choice {
 	switch {
 	case alive != nil:
 		return pickAlive(alive, among)
-	case denied != nil && denied.Named && !denied.otherwise && denied.stands(among):
+	case denied != nil && denied.Named && !denied.otherwise() && denied.stands(among):
 		return is(mayNot, denied)
 	case unknown != nil:
 		return is(unclear, unknown)
@@ -225,7 +236,13 @@ func pick(among []Contender, all bool) Choice {
 // stands reports whether a candidate that may not change the object is the controller
 // for certain: whatever state another is in, it must not be the better one. Who may do
 // nothing at all with the type is somebody else's if there is one that may.
+//
+// That a program calls itself as who set the finalizer is not enough: without any right to the type, and
+// with nothing else that points at it, it is another's of that name.
 func (a *Contender) stands(among []Contender) bool {
+	if !a.knows && !a.alike && !a.akin && !slices.ContainsFunc(a.Signs, func(e evidence.Fact) bool { return e.Path != "metadata.managedFields" }) {
+		return false
+	}
 	return !slices.ContainsFunc(among, func(k Contender) bool {
 		other := k.Candidate != a.Candidate
 		return other && (k.how == down && k.beats(a) || k.how == unclear && (k.may || k.Named) && !a.beats(&k) || k.knows && !a.knows && k.Named)
@@ -259,23 +276,33 @@ func (ch *Choice) undecided() string {
 	switch {
 	case ch.best != nil && ch.best.misplaced:
 		return fmt.Sprintf("its controller is not where the catalogue of finalizers has it, and whether %s (%s), which may change the object, is the one is not certain", ch.best.ID(), ch.best.State.Liveness)
+	case ch.best != nil && ch.best.unnamed:
+		return fmt.Sprintf("the object names the implementation that has to remove it, and nothing tells that %s (%s), which may change the object, is that", ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.besides:
 		return fmt.Sprintf("a person set it, and whether %s (%s), which sets its own finalizers itself, removes it is not certain", ch.best.ID(), ch.best.State.Liveness)
-	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure:
+	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure && ch.Among[0].mayDo():
 		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.Among[0].ID(), ch.Among[0].State.Because)
 	case len(names) == 1:
 		return "whether its controller is " + names[0] + " is not certain"
-	case ch.Among[0].beats(&ch.Among[1]) && ch.Among[0].how != works:
+	case len(names) > 1 && ch.Among[0].beats(&ch.Among[1]) && ch.Among[0].how != works && ch.Among[0].mayDo():
 		return fmt.Sprintf("its controller is probably %s, but it may be another: %s", names[0], strings.Join(names[1:], ", "))
 	}
 	return "nothing decides which of these is its controller: " + strings.Join(names, ", ")
 }
 
+// otherwise reports whether the candidate may have other rights than those of its account.
+func (k *Contender) otherwise() bool { return k.because != "" }
+
+// mayDo reports whether the candidate may change the object, so far as is known.
+func (k *Contender) mayDo() bool { return k.may || k.otherwise() }
+
 // Describe says of a candidate how it stands, and what points at it.
 func (k *Contender) Describe() evidence.Fact {
 	said := []string{k.State.Liveness + ": " + k.State.Because}
-	if !k.may && !k.otherwise {
+	if !k.mayDo() {
 		said = append(said, "RBAC does not let it change the object")
+	} else if !k.may {
+		said = append(said, k.because)
 	}
 	said = append(said, k.Signs[0].Value)
 	if k.near {

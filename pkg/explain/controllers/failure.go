@@ -13,7 +13,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 const (
@@ -79,19 +78,28 @@ var (
 	deletingType = pattern.New(`(?i)delet|terminat|cleanup|finaliz`)
 	// telling are the fields of a status in which controllers say what is wrong.
 	telling = pattern.New(`(?i)^((last|failure|status|condition)?(errors?|message|reason|description)|errorMessage)$`)
-	// erring are those among them that are for errors alone.
-	erring = pattern.New(`(?i)error|failure`)
+	// erring are those among them that are for errors alone. A failureMessage may be why the
+	// object never came to be (cluster-api, Machine.status.failureMessage).
+	erring = pattern.New(`(?i)error`)
+	// availability is a condition of what the object is there for: during a clean-up that goes.
+	availability = pattern.New(`(?i)^(ready|available|healthy|synced|\w*available|\w*ready)$`)
+	// absence is a reason that says no more than that something is gone.
+	absence = pattern.New(`(?i)notfound|missing`)
+	// waiting is a reason, or a message, of something that takes its time.
+	waiting = pattern.New(`(?i)^(wait|inprogress|deleting|terminating|draining|pending)|\bstill (running|in progress|being)\b`)
 	// failingReason is a reason, in one word, that says that something goes wrong.
 	failingReason = pattern.New(`(?i)fail|error|denied|forbidden|unauthori|refused|invalid|missing|notfound|exceeded|blocked|conflict|timeout|timedout|unable|cannot|backoff|inuse|haddependents|hasdependents|notempty`)
 	// notSo takes back what the words beside it say; over says that it has been.
 	notSo = pattern.New(`(?i)\b(no|0|zero|nothing|without|not)\b( \w+)? ?(fail\w*|errors?|missing|denied|conflicts?|times?)\b`)
-	over  = pattern.New(`(?i)\b(previous(ly)?|earlier|was fixed|were fixed|succeeded|recovered|resolved)\b`)
+	over  = pattern.New(`(?i)\b(previous(ly)?|earlier|was fixed|were fixed|succeeded|success(ful|fully)?|accomplished|recovered|resolved)\b`)
 	// settled is a state beside which such a text speaks of the past.
 	settled = pattern.New(`(?i)^(true|ready|running|active|succeeded|complete(d)?|ok|healthy|bound|available)$`)
 )
 
-// missingText is something that a controller needs and that is not there.
-const missingText = `(secret|issuer|config|account|class|key|certificate|credentials?)\b[^.]{0,80}(not found|missing|does not exist)`
+// missingText is something that a controller needs and that is not there: in its own
+// words, or in those of an API server about an object of some type
+// (k8s.io/apimachinery/pkg/api/errors, NewNotFound).
+const missingText = `(secret|issuer|config|account|class|key|certificate|credentials?)\b[^.]{0,80}(not found|missing|does not exist)|[a-z0-9.-]+ "[^"]+" not found|there (is|are) no\b`
 
 const endingNamespace = "because it is being terminated"
 
@@ -123,35 +131,10 @@ func (f *Failure) explainsMore(other *Failure) bool {
 	return f.Dated && !other.Dated
 }
 
-// statusFailures finds failures in the status: conditions that are about the
-// deletion, and texts.
-func statusFailures(n graph.Node, full *unstructured.Unstructured, asked time.Time) []*Failure {
-	var found []*Failure
-	for i, c := range evidence.Conditions(full) {
-		failing, strong := fails(c)
-		if !c.Since.IsZero() && c.Since.Before(asked) && !observed(full, i) || !failing {
-			continue
-		}
-		f := newFailure(c.Said(), c.Fact(n.Identity().String()), evidence.Latest(asked, c.Since))
-		f.Dated, f.weak = !c.Since.IsZero(), !strong
-		found = append(found, f)
-	}
-	if slices.ContainsFunc(found, func(f *Failure) bool { return !f.weak }) {
-		return found
-	}
-	status, _ := full.Object["status"].(map[string]any)
-	for path, text := range tellingTexts("status", status, maxDepth) {
-		f := newFailure(text, evidence.Field(n, path, text), asked)
-		f.weak = !erring().MatchString(path[strings.LastIndexByte(path, '.')+1:])
-		found = append(found, f)
-	}
-	return found
-}
-
 // maxDepth is how deep a status is looked into for texts.
 const maxDepth = 4
 
-// tellingTexts goes over the texts of a status that say that something is wrong, in a
+// tellingTexts goes over the texts of a status in which controllers say how things are, in a
 // fixed order. Conditions, and what has been, are left out.
 func tellingTexts(path string, fields map[string]any, depth int) func(yield func(path, text string) bool) {
 	return func(yield func(path, text string) bool) { goOver(path, fields, depth, yield) }
@@ -170,7 +153,7 @@ func goOver(path string, fields map[string]any, depth int, yield func(path, text
 		at := path + "." + key
 		switch value := fields[key].(type) {
 		case string:
-			if telling().MatchString(key) && says(value) && !yield(at, value) {
+			if telling().MatchString(key) && value != "" && !yield(at, value) {
 				return false
 			}
 		case map[string]any:
@@ -197,15 +180,6 @@ func past(key string) bool {
 	return strings.Contains(strings.ToLower(key), "history") || strings.HasPrefix(key, "previous")
 }
 
-// observed reports whether a condition is about the object as it is now: the
-// deletion of a custom resource gives it a new generation.
-func observed(full *unstructured.Unstructured, i int) bool {
-	entries, _, _ := unstructured.NestedSlice(full.Object, "status", "conditions")
-	entry, _ := entries[i].(map[string]any)
-	generation, _, _ := unstructured.NestedFieldNoCopy(entry, "observedGeneration")
-	return full.GetGeneration() > 1 && fmt.Sprint(generation) == fmt.Sprint(full.GetGeneration())
-}
-
 // says reports whether a text says that something goes wrong.
 func says(text string) bool {
 	return !over().MatchString(text) && failingText().MatchString(notSo().ReplaceAllString(text, ""))
@@ -220,9 +194,13 @@ func fails(c evidence.Condition) (failing, strong bool) {
 	switch {
 	case strings.Contains(c.Message, endingNamespace):
 		return true, true
+	case over().MatchString(c.Message), waiting().MatchString(c.Reason) && !says(c.Message), waiting().MatchString(c.Message):
+		return false, false
 	case failingType().MatchString(c.Type):
 		bad := c.Status == "True" || c.Status == ""
 		return bad, bad
+	case aboutDeletion && availability().MatchString(c.Type) && absence().MatchString(c.Reason):
+		return false, false // what it cleans up has gone
 	case aboutDeletion && failingReason().MatchString(c.Reason):
 		return true, true
 	}

@@ -27,6 +27,8 @@ type Finder struct {
 	allowed  *rights
 	running  *inventory
 	repeated []*Workload
+	idle     []*Workload // the Jobs that are suspended, once they were asked for
+	proved   int         // the objects of which a GET has proved that they do not exist
 	states   map[graph.Identity]State
 	searches map[string]*Search
 	managers map[string]managers
@@ -145,14 +147,38 @@ func (f *Finder) Find(n graph.Node, finalizer string, list finalizers.Field) *An
 }
 
 // Candidates returns the workloads of which something tells that they may be the controller of a
-// finalizer on the objects of a node's type and namespace. The object itself is not read.
+// finalizer on the objects of a node's type and namespace, or, where nothing does, those that
+// could be. The object itself is not read.
 func (f *Finder) Candidates(n graph.Node, finalizer string) []*Workload {
 	var workloads []*Workload
 	s := f.search(n, finalizer, finalizers.Metadata)
 	for _, p := range f.prospects(s, n.Namespace()) {
 		workloads = append(workloads, p.Workload)
 	}
+	if len(workloads) == 0 {
+		return f.possible(n, s)
+	}
 	return workloads
+}
+
+// Server returns the workload that works and serves the type of an object: the one that calls itself as
+// the program does, or else the only one that has a rule for the type. It is nil when neither tells.
+func (f *Finder) Server(n graph.Node, program string) *Workload {
+	var serving []*Workload
+	for _, l := range f.inventory().workloads {
+		called := program != "" && l.calledBy(program)
+		if !called && !f.rights().states(l.Account(), n.Resource().GroupResource()) || f.StateOf(l).Liveness == Dead {
+			continue
+		}
+		if called {
+			return l
+		}
+		serving = append(serving, l)
+	}
+	if len(serving) == 1 {
+		return serving[0]
+	}
+	return nil
 }
 
 // weigh takes what the candidates tell together with all else.
@@ -209,6 +235,8 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, string) 
 	}
 	a.might = f.possible(n, s)
 	switch {
+	case len(a.might) > 0 && len(s.Known) > 0:
+		return Unclear, fmt.Sprintf("no workload is known to be %s; what runs and could remove it: %s", s.Whose(), namesOf(a.might))
 	case len(a.might) > 0:
 		return Unclear, "nothing says whose it is; what runs and could remove it: " + namesOf(a.might)
 	case s.byPerson():
@@ -225,7 +253,7 @@ func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
 			for _, l := range f.inventory().workloads {
 				if usual.Is(l.resource.Kind, l.namespace, l.name, n.Namespace()) && f.StateOf(l).Liveness == Dead && len(f.inventory().unread) == 0 {
 					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true, Signs: []evidence.Fact{{
-						Source: l.ID().String(), Path: "metadata.name", Value: "has to run beside the " + s.Whose() + ", by the catalogue of finalizers",
+						Source: l.ID().String(), Path: "metadata.name", Value: "has to run beside " + s.Whose() + ", by the catalogue of finalizers",
 					}}}
 				}
 			}
@@ -237,12 +265,35 @@ func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
 // Whose names the controller for a sentence.
 func (s *Search) Whose() string { return Whose(s.Finalizer, s.Known) }
 
-// Whose names the controller of a finalizer of which the catalogue has these entries.
+// Whose names the controller of a finalizer of which the catalogue has these entries, with an
+// article where it is no name of a product.
 func Whose(finalizer string, known []finalizers.Match) string {
-	for _, m := range known {
-		return cmp.Or(m.Controller, "controller") + " of " + m.Product
+	if len(known) == 0 {
+		return "the controller of " + finalizer
 	}
-	return "controller of " + finalizer
+	m := known[0]
+	name := strings.TrimPrefix(strings.TrimPrefix(cmp.Or(m.Controller, "controller"), "an "), "the ")
+	switch {
+	case strings.EqualFold(name, m.Product):
+		return m.Product
+	case strings.Contains(strings.ToLower(name), strings.ToLower(m.Product)):
+		return "the " + name
+	}
+	return "the " + name + " of " + m.Product
+}
+
+// Operator names what serves more than one finalizer: the controller of a product, or whoever serves the
+// API group of the type; it is empty when neither is known.
+func (s *Search) Operator() string {
+	for _, m := range s.Known {
+		if len(m.Workloads) > 0 {
+			return "of " + m.Product + " " + m.Controller
+		}
+	}
+	if s.own {
+		return "of " + s.resource.Group
+	}
+	return ""
 }
 
 // byPerson reports whether only people set the finalizer, and nothing of a
@@ -293,6 +344,8 @@ func (f *Finder) doubt(n graph.Node, s *Search) string {
 		return "whether its controller is there is not known: " + strings.Join(s.unread, ", ") + " could not be read"
 	case len(working) > 0:
 		return fmt.Sprintf("%q has changed %s since its deletion, and where that runs is not known", working[0], s.workedOn[working[0]])
+	case s.leaseAbove != "":
+		return fmt.Sprintf("somebody who is no workload here renews %s, and it may be its controller", s.leaseAbove)
 	case len(s.outside) > 0:
 		who := s.outside[max(0, slices.IndexFunc(s.outside, func(g *grant) bool { return g.namespace == "" || g.namespace == n.Namespace() }))]
 		return fmt.Sprintf("%s may change such objects by a rule of its own (%s), and where it runs is not known", who.subject, who.role)
@@ -304,9 +357,6 @@ func (f *Finder) doubt(n graph.Node, s *Search) string {
 // therefore serve a finalizer that nothing else tells anything about.
 func (f *Finder) possible(n graph.Node, s *Search) []*Workload {
 	id := n.Identity()
-	if len(s.Known) > 0 {
-		return nil
-	}
 	setters, _ := f.managersIn(n, s.Finalizer)
 	key := id.Namespace + " " + strings.Join(setters, " ")
 	if found, known := s.possible[key]; known {
@@ -356,6 +406,21 @@ func namesOf(workloads []*Workload) string {
 		names = append(names, l.ID().String())
 	}
 	return strings.Join(names, ", ")
+}
+
+// Possible says of the workloads of which nothing tells but that they could remove the finalizer
+// what lets them.
+func (f *Finder) Possible(n graph.Node, a *Answer) []evidence.Fact {
+	var facts []evidence.Fact
+	for _, l := range a.might {
+		st := f.StateOf(l)
+		value := st.Liveness + ": " + st.Because
+		if by := f.GrantedBy(l, n); len(by) > 1 {
+			value += "; " + by[0] + " gives it " + by[1] + ", which lets it change the object"
+		}
+		facts = append(facts, evidence.Fact{Source: l.ID().String(), Path: "candidate", Value: value})
+	}
+	return facts
 }
 
 // Maybe returns the workloads of which one may remove the finalizer, when that is Unclear.

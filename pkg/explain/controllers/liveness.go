@@ -24,7 +24,7 @@ const (
 	Alive = "Alive"
 	// Dead: the workload is there, and nothing of it runs.
 	Dead = "Dead"
-	// Absent: nothing in the cluster serves the finalizer.
+	// Absent: no controller in the cluster removes the finalizer.
 	Absent = "Absent"
 	// Denied: whether it runs or not, it may not change the object.
 	Denied = "Denied"
@@ -49,7 +49,7 @@ const (
 	Leaderless     // nobody renews its lease
 	Leaving        // it, or its last pod, is being deleted
 	NotStarted     // its containers cannot be started
-	Suspended      // it is a CronJob that is suspended
+	Suspended      // it is a CronJob or a Job that is suspended
 	LeavingAccount // its ServiceAccount is being deleted
 	NoAccount      // its ServiceAccount does not exist
 	NewAccount     // its ServiceAccount is newer than its pod
@@ -72,6 +72,8 @@ type State struct {
 	Lease graph.Identity
 	// ready: a pod that is being deleted has not stopped yet. late: it should have ended.
 	ready, late bool
+	// Unstarted: no container of it has run yet, so there is no log.
+	Unstarted bool
 	// Next is that of the pod which comes after one that is being deleted, if it does not work.
 	Next *State
 }
@@ -131,7 +133,7 @@ func (f *Finder) StateOf(l *Workload) State {
 }
 
 func (f *Finder) look(l *Workload) State {
-	if l.resource.Kind == "CronJob" {
+	if l.resource.Kind == "CronJob" || l.resource.Kind == "Job" {
 		return l.scheduled()
 	}
 	own, err := f.podsOf(l)
@@ -153,7 +155,7 @@ func (f *Finder) look(l *Workload) State {
 	return best
 }
 
-// scheduled is a CronJob, which works at its times.
+// scheduled is a CronJob, which works at its times, or a Job that is suspended.
 func (l *Workload) scheduled() State {
 	suspended, _, _ := unstructured.NestedBool(l.whole.Object, "spec", "suspend")
 	at := func(path, value string) []evidence.Fact {
@@ -332,7 +334,7 @@ func (f *Finder) replicasOf(l *Workload, own []*unstructured.Unstructured) evide
 // withoutPods is a workload that has none. Unless something says why, its pods
 // may be just about to be made.
 func (f *Finder) withoutPods(l *Workload) State {
-	s := State{Liveness: Dead, Trouble: NoPods, Because: "it has no pods", Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
+	s := State{Liveness: Dead, Trouble: NoPods, Because: "it has no pods", Unstarted: true, Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
 	switch failure := l.failure; {
 	case l.deleted != nil:
 		s.Trouble, s.Because = Leaving, "it is being deleted, and has no pods any more"
@@ -394,7 +396,15 @@ func (f *Finder) podState(p *unstructured.Unstructured) State {
 		s.Because = "its pod is not ready"
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: name, Path: "status.phase", Value: view.Status.Phase})
 	}
+	s.Unstarted = !view.started()
 	return s
+}
+
+// started reports whether a container has run.
+func (v *podView) started() bool {
+	return v.Status.Phase != "Pending" || slices.ContainsFunc(slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses), func(c containerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
+	})
 }
 
 // startState is a pod that is on a node and not ready: when its kubelet says again and

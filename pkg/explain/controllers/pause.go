@@ -78,6 +78,12 @@ func (f *Finder) pauseOf(n graph.Node, full *unstructured.Unstructured) *Pause {
 // pausedCluster returns the pause of the cluster of Cluster API to which an object
 // belongs.
 func (f *Finder) pausedCluster(n graph.Node, full *unstructured.Unstructured) *Pause {
+	if r := n.Resource(); r.Group == clusterAPI && r.Resource == "clusters" {
+		if paused, _, _ := unstructured.NestedBool(full.Object, "spec", "paused"); paused {
+			return &Pause{Object: n.Identity(), Field: "spec.paused", value: "true", certain: true}
+		}
+		return nil
+	}
 	name := full.GetLabels()[clusterAPI+"/cluster-name"]
 	resource, served := f.evidence.Served(schema.GroupResource{Group: clusterAPI, Resource: "clusters"})
 	if name == "" || !served || !strings.HasSuffix(n.Resource().Group, clusterAPI) {

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -12,82 +13,152 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// Quiet is for how long nothing may move on an object whose controller works
-// before it is no longer said to progress.
-const Quiet = 10 * time.Minute
+const (
+	// Quiet is for how long nothing may move on an object whose controller works
+	// before it is no longer said to progress.
+	Quiet = 10 * time.Minute
+	// recent is how old the events may be that are looked at: a controller that
+	// fails tries again after up to 16m40s (k8s.io/client-go/util/workqueue,
+	// DefaultTypedControllerRateLimiter).
+	recent = 20 * time.Minute
+)
 
 // Progress is what an object shows of the work on its deletion.
 type Progress struct {
 	Failure *Failure
 	// Says is what may be a failure, by words alone; nil for none.
 	Says *Failure
+	// Words are what else was said lately: they decide nothing.
+	Words []evidence.Fact
 	// Pause may be why nothing moves; nil for none.
 	Pause *Pause
 	// Worked is when something last changed since the deletion that is not the
 	// failure itself. A controller that fails writes the same down with every try:
 	// that is no work. Neither is anything else beside a failure that lasts.
 	Worked time.Time
-	// Moved is when anything last changed since the deletion, with what shows it;
-	// zero for nothing.
-	Moved    time.Time
+	// Moved is when something last ended or began since the deletion: a condition
+	// changed, or was told for the first time. Zero for nothing.
+	Moved time.Time
+	// Written is when a program last wrote to the object since the deletion, which
+	// it may do for ever, with what shows it; zero for never.
+	Written  time.Time
 	Evidence evidence.Fact
+	// Started is when the pod of the workload that has run longest was made; zero when that is not known.
+	Started time.Time
 }
 
+// Changed is when anything last changed since the deletion.
+func (p *Progress) Changed() time.Time { return evidence.Latest(p.Moved, p.Written) }
+
 // ProgressOf reads what an object's status, managed fields and events say about
-// its deletion.
-func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured) Progress {
+// its deletion, on which a workload works; nil is for one that is none here.
+func (f *Finder) ProgressOf(n graph.Node, full *unstructured.Unstructured, by *Workload) Progress {
 	asked := evidence.Requested(n.Object())
 	var p Progress
-	var written, worked time.Time
-	move := func(t time.Time, e evidence.Fact) {
-		if t.After(asked) && t.After(p.Moved) {
-			p.Moved, p.Evidence = t, e
-		}
-	}
-	for _, entry := range full.GetManagedFields() {
-		if entry.Time != nil && !isPerson(entry.Manager) {
-			move(entry.Time.Time, evidence.Field(n, "metadata.managedFields", fmt.Sprintf("%q changed it at %s", entry.Manager, entry.Time.UTC().Format(time.RFC3339))))
-		}
-	}
-	written = p.Moved
-	for _, failure := range statusFailures(n, full, asked) {
+	f.written(n, full, &p)
+	status := statusOf{full: full, foreign: f.foreign(full, by)}
+	for _, failure := range status.failures(n, asked) {
 		if failure.weak {
 			p.Says = failure
 		} else {
 			p.take(failure)
 		}
 	}
-	for _, c := range evidence.Conditions(full) {
-		move(c.Since, c.Fact(n.Identity().String()))
-		if failing, _ := fails(c); !failing {
-			worked = evidence.Latest(worked, c.Since)
-		}
+	p.Words = status.words(n, f.evidence.Now)
+	if by != nil {
+		p.Started = f.startedAt(by)
 	}
-	events := merged(f.eventsAbout(n))
-	var news time.Time
-	for _, e := range events {
-		move(e.Last, e.Fact())
-		if e.Type != "Warning" && !e.Last.Before(asked) { // what is said again with every try is nothing new
-			news = evidence.Latest(news, e.First)
-		}
-	}
-	worked = evidence.Latest(worked, news)
-	for _, e := range events {
-		if e.Type == "Warning" && !e.Last.Before(asked) && f.evidence.Now.Sub(e.Last) <= SameFailure && !news.After(e.Last) {
-			p.take(failureOf(e, asked))
-		}
-	}
+	worked := f.moved(n, &status, by, &p)
 	p.Pause = f.pauseOf(n, full)
-	if p.Pause != nil && p.Pause.certain && f.evidence.Now.Sub(p.Moved) > lastingFailure {
+	if p.Pause != nil && p.Pause.certain && f.evidence.Now.Sub(p.Changed()) > lastingFailure {
 		p.take(p.Pause.failure(asked))
 	}
-	p.Worked = evidence.Latest(worked, written)
+	p.Worked = evidence.Latest(worked, p.Written)
 	if failure := p.Failure; failure != nil && failure.Lasting && !failure.counts {
 		p.Worked = time.Time{}
 	} else if failure != nil && failure.Dated && !failure.counts {
 		p.Worked = worked
 	}
 	return p
+}
+
+// written notes the last write of a program.
+func (f *Finder) written(n graph.Node, full *unstructured.Unstructured, p *Progress) {
+	for _, entry := range full.GetManagedFields() {
+		if entry.Time == nil || isPerson(entry.Manager) || !entry.Time.After(evidence.Requested(n.Object())) || !entry.Time.After(p.Written) {
+			continue
+		}
+		p.Written = entry.Time.Time
+		p.Evidence = evidence.Field(n, "metadata.managedFields", fmt.Sprintf("%q changed it at %s", entry.Manager, entry.Time.UTC().Format(time.RFC3339)))
+	}
+}
+
+// moved notes what conditions and events tell of the work, and returns when
+// something last changed that is no failure.
+//
+// A Warning about the object counts when it may be its controller's: others report, too.
+func (f *Finder) moved(n graph.Node, status *statusOf, by *Workload, p *Progress) time.Time {
+	asked, now := evidence.Requested(n.Object()), f.evidence.Now
+	var worked, news time.Time
+	move := func(t time.Time) {
+		if t.After(asked) {
+			p.Moved = evidence.Latest(p.Moved, t)
+		}
+	}
+	for i, c := range status.conditions() {
+		if status.isForeign(i) {
+			continue
+		}
+		move(c.Since)
+		if failing, _ := fails(c); !failing {
+			worked = evidence.Latest(worked, c.Since)
+		}
+	}
+	events := merged(f.eventsAbout(n))
+	for _, e := range events {
+		if e.Type != "Warning" && !e.Last.Before(asked) { // what is said again with every try is nothing new
+			move(e.First)
+			news = evidence.Latest(news, e.First)
+		}
+	}
+	for _, e := range events {
+		switch old := now.Sub(e.Last) > recent; {
+		case old:
+		case e.Type == "Warning" && !e.Last.Before(asked) && !news.After(e.Last) && mayReport(e, n, by):
+			p.take(failureOf(e, asked))
+		default:
+			p.Words = append(p.Words, e.Fact())
+		}
+	}
+	return evidence.Latest(worked, news)
+}
+
+// startedAt returns when the pod of a workload that has run longest was made.
+func (f *Finder) startedAt(l *Workload) time.Time {
+	own, err := f.podsOf(l)
+	if err != nil {
+		return time.Time{}
+	}
+	var first time.Time
+	for _, pod := range own {
+		if made := pod.GetCreationTimestamp().Time; !made.IsZero() && (first.IsZero() || made.Before(first)) {
+			first = made
+		}
+	}
+	return first
+}
+
+// mayReport reports whether an event may be of the workload: its reporter calls itself by a name of it, or by
+// a word of that or of the type, as recorders of controllers do; or it is about a dependent, as of the
+// Jobs that clean up.
+func mayReport(e evidence.Event, n graph.Node, by *Workload) bool {
+	r := n.Resource()
+	if by == nil || e.Reporter == "" || e.About != "/" && e.About != r.Kind+"/"+n.Name() || by.calledBy(e.Reporter) {
+		return true
+	}
+	group, _, _ := strings.Cut(r.Group, ".")
+	of := strings.Join(append([]string{by.name, strings.ToLower(r.Kind), group}, by.programs...), " ")
+	return shareWord(e.Reporter, of) || strings.Contains(strings.ToLower(e.Reporter), strings.ToLower(r.Kind))
 }
 
 // take keeps the failure that explains most, and of like ones the first.

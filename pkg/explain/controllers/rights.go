@@ -19,10 +19,9 @@ import (
 const rbacGroup = "rbac.authorization.k8s.io"
 
 var (
-	clusterRoles        = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterroles"}
-	clusterRoleBindings = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterrolebindings"}
-	roles               = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "roles"}
-	roleBindings        = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "rolebindings"}
+	clusterRoles = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterroles"}
+	roles        = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "roles"}
+	roleBindings = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "rolebindings"}
 )
 
 // Account is a ServiceAccount.
@@ -30,6 +29,15 @@ type Account struct{ Namespace, Name string }
 
 // User is the name that the API server gives the account.
 func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+
+// accountNamed returns the service account that a user is, ok if he is one.
+func accountNamed(user string) (a Account, ok bool) {
+	parts := strings.Split(user, ":")
+	if len(parts) != 4 || !strings.HasPrefix(user, "system:serviceaccount:") {
+		return Account{}, false
+	}
+	return Account{parts[2], parts[3]}, true
+}
 
 // String names the ServiceAccount as graph.Identity does.
 func (a Account) String() string { return "ServiceAccount/" + a.Namespace + "/" + a.Name }
@@ -154,7 +162,7 @@ func (f *Finder) rights() *rights {
 			}
 		}
 	}
-	for _, resource := range []schema.GroupVersionResource{clusterRoleBindings, roleBindings} {
+	for _, resource := range []schema.GroupVersionResource{evidence.ClusterRoleBindings, roleBindings} {
 		items := f.listFor(resource, &r.unread)
 		for i := range items {
 			var b binding
@@ -199,6 +207,9 @@ func (r *rights) bind(b *unstructured.Unstructured, subjects []subject, rules []
 		name = "RoleBinding/" + b.GetNamespace() + "/" + b.GetName()
 	}
 	for _, s := range subjects {
+		if a, ok := accountNamed(s.Name); ok && s.Kind == "User" {
+			s = subject{Kind: "ServiceAccount", Namespace: a.Namespace, Name: a.Name}
+		}
 		user := s.Name
 		if s.Kind == "ServiceAccount" {
 			if s.Namespace == "" {
@@ -230,8 +241,8 @@ func (r *rights) grantsOf(a Account) []*grant {
 func (f *Finder) UserMay(right answer.Right, namespace string) (may bool, unread []string) {
 	r := f.rights()
 	grants := append(slices.Clone(r.of["User "+right.User]), r.of["Group system:authenticated"]...)
-	if parts := strings.Split(right.User, ":"); len(parts) == 4 && strings.HasPrefix(right.User, "system:serviceaccount:") {
-		grants = r.grantsOf(Account{parts[2], parts[3]})
+	if a, ok := accountNamed(right.User); ok {
+		grants = r.grantsOf(a)
 	}
 	return slices.ContainsFunc(grants, func(g *grant) bool {
 		return (g.namespace == "" || g.namespace == namespace) && len(g.ResourceNames) == 0 && g.covers(right.Resource) && g.allows(right.Verb)

@@ -85,20 +85,25 @@ type Search struct {
 	// one that somebody renews.
 	leases      []*unstructured.Unstructured
 	OrphanLease *evidence.Fact
-	unread      []string
+	// leaseAbove is a lease of a domain above the finalizer's that somebody renews who is
+	// no workload here.
+	leaseAbove string
+	unread     []string
 	// workloadsUnread says what could not be read of workloads beside the inventory.
 	workloadsUnread []string
 	Looked          evidence.Fact
 	// possible has by namespace what may serve the finalizer although nothing
 	// says so.
 	possible map[string][]*Workload
+	// asked is for how many objects the users were looked for.
+	asked int
 	// states are those of the candidates, with the leases for the finalizer.
 	states map[graph.Identity]State
 }
 
 // searched are the lists that every search looks at.
 var searched = []schema.GroupVersionResource{
-	clusterRoles, roles, clusterRoleBindings, roleBindings, evidence.ValidatingWebhooks, evidence.MutatingWebhooks,
+	clusterRoles, roles, evidence.ClusterRoleBindings, roleBindings, evidence.ValidatingWebhooks, evidence.MutatingWebhooks,
 }
 
 // Search looks for the controller of a finalizer on objects of n's type, once:
@@ -167,12 +172,12 @@ func local(known []finalizers.Match) bool {
 }
 
 // groupsOf returns the types whose controllers may serve the finalizer: the
-// object's own, unless the finalizer's domain is another, and all of the groups
+// object's own, unless the finalizer is another product's, and all of the groups
 // of CustomResourceDefinitions that the domain points at.
 func (f *Finder) groupsOf(s *Search) (groups []schema.GroupResource, own bool) {
 	domain := finalizers.Domain(s.Finalizer)
 	group := s.resource.Group
-	if strings.Contains(group, ".") && !graph.BuiltinGroup(group) && (domain == "" || related(domain, group)) {
+	if strings.Contains(group, ".") && !graph.BuiltinGroup(group) && (domain == "" || related(domain, group) || s.ofType()) {
 		groups, own = append(groups, s.resource.GroupResource()), true
 		s.domainServed = domain != ""
 	}
@@ -184,6 +189,17 @@ func (f *Finder) groupsOf(s *Search) (groups []schema.GroupResource, own bool) {
 		}
 	}
 	return groups, own
+}
+
+// ofType reports whether the catalogue has the finalizer as one of whoever serves the type: a
+// framework's, which every operator sets that is built on it, or a product's on types of its own.
+// An API of Kubernetes' own domain has implementations of many products.
+func (s *Search) ofType() bool {
+	shared := strings.HasSuffix(s.resource.Group, ".k8s.io") || strings.HasSuffix(s.resource.Group, ".x-k8s.io")
+	return slices.ContainsFunc(s.Known, func(m finalizers.Match) bool {
+		framework := len(m.Workloads) == 0 && len(m.Kinds) == 0 && m.Builtin == ""
+		return m.KindFits && (framework || len(m.Kinds) > 0 && !shared)
+	})
 }
 
 // related reports whether two domains are of one product: one of them ends with
@@ -322,9 +338,17 @@ func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace s
 	for _, usual := range m.Workloads {
 		anywhere := usual
 		anywhere.Namespace = ""
-		if anywhere.Is(kind, l.namespace, name, namespace) && usual.Namespace != finalizers.ObjectNamespace && !strings.Contains(usual.Name, "*") && !isCommon(usual.Name) {
+		if usual.Namespace == finalizers.ObjectNamespace || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
+			continue
+		}
+		if anywhere.Is(kind, l.namespace, name, namespace) {
 			s.placed = true
 			add(l, goodSign, false, says("has the name that the catalogue of finalizers has for the controller of "+m.Product))
+			return
+		}
+		if slices.Contains(l.programs, usual.Name) {
+			s.placed = true
+			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: "spec.template.spec.containers", Value: "runs " + usual.Name + ", which is the name that the catalogue of finalizers has for the controller of " + m.Product})
 			return
 		}
 	}
@@ -396,6 +420,12 @@ func (f *Finder) byRights(s *Search, add adder) {
 	seen := map[string]bool{}
 	for _, resource := range s.groups {
 		for _, g := range r.holders(resource) {
+			if namespace, all := strings.CutPrefix(g.subject.Name, "system:serviceaccounts:"); g.subject.Kind == "Group" && all {
+				for _, l := range f.within(s, namespace) {
+					add(l, goodSign, false, g.evidence())
+				}
+				continue
+			}
 			if g.subject.Kind != "ServiceAccount" {
 				if !seen[g.subject.String()] && !strings.HasPrefix(g.subject.Name, "system:") {
 					s.outside = append(s.outside, g)
@@ -423,6 +453,31 @@ func (f *Finder) byRights(s *Search, add adder) {
 	}
 }
 
+// within returns the workloads of a namespace, and the pods that belong to none.
+func (f *Finder) within(s *Search, namespace string) []*Workload {
+	var found []*Workload
+	accounts := map[Account]bool{}
+	for _, l := range f.inventory().workloads {
+		if l.namespace == namespace {
+			found = append(found, l)
+			accounts[l.Account()] = true
+		}
+	}
+	if !f.hasPods(namespace) {
+		return found
+	}
+	items, err := f.evidence.List(evidence.Pods, namespace)
+	if err != nil && len(s.workloadsUnread) == 0 {
+		s.workloadsUnread = []string{"pods"}
+	}
+	for i := range items {
+		if l := newPodWorkload(&items[i]); l != nil && !accounts[l.Account()] && !evidence.PodEnded(&items[i]) {
+			found = append(found, l)
+		}
+	}
+	return found
+}
+
 // accountGone reports whether a ServiceAccount provably cannot be used: its
 // namespace is being deleted or gone, or it does not exist.
 func (f *Finder) accountGone(s subject) bool {
@@ -435,8 +490,8 @@ func (f *Finder) accountUnlisted(a Account) bool {
 	return len(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)) == 0 && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
 }
 
-// usersOf returns the workloads that run as an account, and pods that do and
-// belong to none. That pods could not be read is noted in the search, and says nothing
+// usersOf returns the workloads that run as an account, or else pods that do and
+// belong to none, or else CronJobs, and Jobs that are suspended. That pods could not be read is noted in the search, and says nothing
 // of others.
 func (f *Finder) usersOf(s *Search, a Account) []*Workload {
 	var found []*Workload
@@ -445,12 +500,15 @@ func (f *Finder) usersOf(s *Search, a Account) []*Workload {
 			found = append(found, l)
 		}
 	}
-	if len(found) > 0 || !f.hasPods(a.Namespace) {
+	if len(found) > 0 {
 		return found
 	}
-	items, err := f.evidence.List(evidence.Pods, a.Namespace)
-	if err != nil && len(s.workloadsUnread) == 0 {
-		s.workloadsUnread = []string{"pods"}
+	var items []unstructured.Unstructured
+	if f.hasPods(a.Namespace) {
+		var err error
+		if items, err = f.evidence.List(evidence.Pods, a.Namespace); err != nil && len(s.workloadsUnread) == 0 {
+			s.workloadsUnread = []string{"pods"}
+		}
 	}
 	for i := range items {
 		// An ended pod serves nothing any more, and what a Job runs comes and goes.
@@ -461,7 +519,10 @@ func (f *Finder) usersOf(s *Search, a Account) []*Workload {
 			found = append(found, l)
 		}
 	}
-	return found
+	if len(found) > 0 || a.Name == "default" { // which many have that serve nothing
+		return found
+	}
+	return slices.DeleteFunc(slices.Concat(f.periodic(s), f.suspended(s)), func(l *Workload) bool { return l.Account() != a })
 }
 
 // hasPods reports whether pods may be in the namespace.

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -166,6 +167,9 @@ func (f *Finder) byWebhooks(s *Search, add adder) {
 // StatefulSet have after its own.
 var podSuffix = pattern.New("^-([a-z0-9]{6,10}-[a-z0-9]{5}|[a-z0-9]{5}|[0-9]+)$")
 
+// generatedName matches the names of the pods of Deployments.
+var generatedName = pattern.New("-[a-z0-9]{6,10}-[a-z0-9]{5}$")
+
 // isPodOf reports whether a pod may be one of a workload, by their names.
 func isPodOf(workload, pod string) bool {
 	suffix, begins := strings.CutPrefix(pod, workload)
@@ -186,34 +190,51 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 }
 
 // byLease finds the workload whose pod holds a lease that is named after the
-// finalizer's domain or that the catalogue names.
+// finalizer's domain or that the catalogue names. One that is named after a domain above
+// that, as kubebuilder names those of all operators of a company, tells of a workload that
+// has a rule for the type, and of no other.
 func (f *Finder) byLease(s *Search, namespace string, add adder) {
 	domain := finalizers.Domain(s.Finalizer)
 	for n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		in, name := n.Namespace(), n.Name()
 		_, rest, _ := strings.Cut(name, ".")
-		ours := domain != "" && (name == domain || related(domain, rest)) || s.own && related(s.resource.Group, rest)
+		names := func(domain string) bool { return rest == domain || strings.HasSuffix(rest, "."+domain) }
+		ours := domain != "" && (name == domain || names(domain)) || s.own && names(s.resource.Group)
 		for _, m := range s.Known {
 			ours = ours || slices.ContainsFunc(m.Leases, func(l finalizers.Lease) bool { return l.Is(in, name, namespace) })
 		}
-		if !ours {
+		above := !ours && (domain != "" && related(domain, rest) || s.own && related(s.resource.Group, rest))
+		if !ours && !above {
 			continue
 		}
 		lease, err := f.evidence.Whole(n)
 		if err != nil {
 			continue
 		}
-		state, e := f.evidence.Lease(in, name)
 		holder := PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
-		if l := f.WorkloadOfPod(in, holder); l != nil {
-			add(l, weakSign, true, e)
-			continue
-		}
-		s.leases = append(s.leases, lease)
-		if state == evidence.LeaseFresh {
-			s.OrphanLease = &e
+		l := f.WorkloadOfPod(in, holder)
+		switch {
+		case l != nil && (ours || f.rights().states(l.Account(), s.resource.GroupResource())):
+			add(l, weakSign, true, evidence.Fact{Source: "Lease/" + in + "/" + name, Path: "spec.holderIdentity", Value: holder})
+		case l != nil, f.podGone(in, holder): // whoever holds it is nobody any more
+		case ours:
+			s.leases = append(s.leases, lease)
+			if state, e := f.evidence.Lease(in, name); state == evidence.LeaseFresh {
+				s.OrphanLease = &e
+			}
+		default:
+			if state, _ := f.evidence.Lease(in, name); state == evidence.LeaseFresh {
+				s.leaseAbove = cmp.Or(s.leaseAbove, "Lease/"+in+"/"+name)
+			}
 		}
 	}
+}
+
+// podGone reports whether a name is one as pods of Deployments have, and the pod provably does not
+// exist.
+func (f *Finder) podGone(namespace, name string) bool {
+	pods := evidence.Pods.GroupResource()
+	return generatedName().MatchString(name) && len(f.evidence.Named(pods, namespace, name)) == 0 && f.evidence.Covers(pods, namespace, name)
 }
 
 // WorkloadOfPod returns the workload that a pod belongs to, or belonged to by

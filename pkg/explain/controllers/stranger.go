@@ -26,7 +26,7 @@ func (f *Finder) isAnother(n graph.Node, s *Search, c *Candidate) bool {
 	if c.strong && f.setBy(n, s, c) || len(f.inventory().unread) > 0 {
 		return false
 	}
-	return f.writesOtherwise(n, s, c) || !c.Named && s.vacant() && f.livesElsewhere(s, c.Workload)
+	return f.writesOtherwise(n, s, c) || !c.Named && s.Vacant() && f.livesElsewhere(s, c.Workload)
 }
 
 // setBy reports whether the workload has set the finalizer on the object itself, as far
@@ -36,9 +36,9 @@ func (f *Finder) setBy(n graph.Node, s *Search, c *Candidate) bool {
 	return len(setters) == 0 || slices.ContainsFunc(setters, c.calledBy) || !slices.ContainsFunc(s.Setters, c.calledBy)
 }
 
-// vacant reports whether the catalogue has places for the controller, and nobody is in
+// Vacant reports whether the catalogue has places for the controller, and nobody is in
 // one of them or called so.
-func (s *Search) vacant() bool {
+func (s *Search) Vacant() bool {
 	return !s.placed && slices.ContainsFunc(s.Known, func(m finalizers.Match) bool {
 		return len(m.Workloads) > 0 && m.OffCluster == ""
 	})
@@ -118,6 +118,51 @@ func (f *Finder) ofAnother(n graph.Node, a *Answer) string {
 	}
 	return fmt.Sprintf("%s has no right to such objects in %s, and whether it lost that, or another controller of its name was there, is not certain", name, n.Namespace())
 }
+
+// implementations has, for the types whose objects name who implements them, the field that does.
+var implementations = map[string][]string{
+	"gatewayclasses.gateway.networking.k8s.io":      {"spec", "controllerName"},
+	"ingressclasses.networking.k8s.io":              {"spec", "controller"},
+	"storageclasses.storage.k8s.io":                 {"provisioner"},
+	"volumesnapshotclasses.snapshot.storage.k8s.io": {"driver"},
+	"deviceclasses.resource.k8s.io":                 {"spec", "controllerName"},
+}
+
+// implementation returns the implementation that an object names, empty for none.
+func (f *Finder) implementation(n graph.Node) string {
+	path, has := implementations[n.Resource().GroupResource().String()]
+	if !has {
+		return ""
+	}
+	full, err := f.evidence.Whole(n)
+	if err != nil {
+		return ""
+	}
+	return evidence.Nested(full, path...)
+}
+
+// mayBe reports whether the workload may be an implementation with the name, which begins with a
+// domain: a label of the domain, but for the last, is in a name of it, or the other way round.
+func (c *Candidate) mayBe(implementation string) bool {
+	domain, rest, _ := strings.Cut(implementation, "/")
+	labels := strings.Split(domain, ".")
+	if len(labels) > 1 {
+		labels = labels[:len(labels)-1]
+	}
+	labels = append(labels, rest)
+	for _, name := range append(slices.Clone(c.programs), c.name) {
+		for _, word := range notWords().Split(strings.ToLower(name), -1) {
+			if len(word) > 2 && !slices.Contains(controllerWords, word) && !slices.Contains(apiWords, word) &&
+				slices.ContainsFunc(labels, func(label string) bool { return strings.Contains(strings.ToLower(label), word) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// apiWords are those of the APIs that have implementations, which tell nothing of which it is.
+var apiWords = []string{"gateway", "ingress", "class", "gatewayclass", "networking", "csi", "driver", "storage", "provisioner", "k8s", "api", "proxy"}
 
 // managersIn returns the field managers that have set a finalizer on an object, and all
 // that have written to it but for people.

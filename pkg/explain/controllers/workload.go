@@ -24,6 +24,7 @@ import (
 var (
 	deployments  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
+	jobs         = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	cronJobs     = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}
 	daemonSets   = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "daemonsets"}
 )
@@ -72,8 +73,18 @@ func (l *Workload) Account() Account { return Account{l.namespace, l.account} }
 
 // otherwise reports whether the workload may have other rights than those of its
 // account: it is given others, or may act as somebody else, with whatever rights he has.
-func (f *Finder) otherwise(l *Workload) bool {
-	return l.elsewhere || f.rights().mayImpersonate(l.Account())
+func (f *Finder) otherwise(l *Workload) bool { return f.otherRights(l) != "" }
+
+// otherRights says why the workload may have other rights than those of its account, empty if it
+// has none.
+func (f *Finder) otherRights(l *Workload) string {
+	switch {
+	case l.elsewhere:
+		return "it is given a kubeconfig, so whose rights it has is not known"
+	case f.rights().mayImpersonate(l.Account()):
+		return "its account may impersonate others, so whose rights it uses is not known"
+	}
+	return ""
 }
 
 // cronJobs returns those that are called after a program. They are looked for only when
@@ -93,12 +104,35 @@ func (f *Finder) periodic(s *Search) []*Workload {
 	}
 	f.repeated = make([]*Workload, 0, len(items))
 	for i := range items {
-		template, _, _ := unstructured.NestedMap(items[i].Object, "spec", "jobTemplate", "spec", "template", "spec")
-		var spec corev1.PodSpec
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) // one that cannot be read has no programs
-		f.repeated = append(f.repeated, ofWhole(&cronJobType, &items[i], &spec))
+		f.repeated = append(f.repeated, ofTemplate(&cronJobType, &items[i], "spec", "jobTemplate", "spec", "template", "spec"))
 	}
 	return f.repeated
+}
+
+// suspended returns the Jobs that are suspended: of others there are pods.
+func (f *Finder) suspended(s *Search) []*Workload {
+	if f.evidence.NoneOf(jobs.GroupResource()) {
+		return nil
+	}
+	items := f.listFor(jobs, &s.workloadsUnread)
+	if f.idle != nil {
+		return f.idle
+	}
+	f.idle = []*Workload{}
+	for i := range items {
+		if suspended, _, _ := unstructured.NestedBool(items[i].Object, "spec", "suspend"); suspended {
+			f.idle = append(f.idle, ofTemplate(&jobType, &items[i], "spec", "template", "spec"))
+		}
+	}
+	return f.idle
+}
+
+// ofTemplate is a workload that is kept whole and has the spec of its pods at a path.
+func ofTemplate(resource *graph.Resource, o *unstructured.Unstructured, path ...string) *Workload {
+	template, _, _ := unstructured.NestedMap(o.Object, path...)
+	var spec corev1.PodSpec
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) // one that cannot be read has no programs
+	return ofWhole(resource, o, &spec)
 }
 
 // Ref names the workload for kubectl.
@@ -201,6 +235,7 @@ func newPodWorkload(o *unstructured.Unstructured) *Workload {
 // The resources of the workloads that are kept whole.
 var (
 	podType     = graph.Resource{GroupVersionResource: evidence.Pods, Kind: "Pod", Namespaced: true}
+	jobType     = graph.Resource{GroupVersionResource: jobs, Kind: "Job", Namespaced: true}
 	cronJobType = graph.Resource{GroupVersionResource: cronJobs, Kind: "CronJob", Namespaced: true}
 )
 

@@ -5,6 +5,7 @@ package evidence
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,13 +53,14 @@ func (c Condition) Said() string {
 
 // Fact is the condition as it was read from the source.
 func (c Condition) Fact(source string) Fact {
-	value := cmp.Or(c.Status, "not set")
+	value := c.Status
 	if c.Reason != "" {
-		value += " (" + c.Reason + ")"
+		value = strings.TrimSpace(value + " (" + c.Reason + ")")
 	}
 	if c.Message != "" {
-		value += ": " + c.Message
+		value = strings.TrimPrefix(value+": "+c.Message, ": ")
 	}
+	value = cmp.Or(value, "not set")
 	return Fact{Source: source, Path: fmt.Sprintf("status.conditions[%s]", c.Type), Value: value}
 }
 

@@ -19,24 +19,25 @@ type Fact struct {
 
 // The types that explanations know by name.
 var (
-	Pods               = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	Nodes              = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-	Services           = schema.GroupVersionResource{Version: "v1", Resource: "services"}
-	Namespaces         = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	Claims             = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	Leases             = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
-	APIServices        = graph.APIServices
-	ServiceAccounts    = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
-	EndpointSlices     = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
-	CRDs               = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	ValidatingWebhooks = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-	MutatingWebhooks   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
-	AdmissionPolicies  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+	Pods                = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	Nodes               = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
+	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	Claims              = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	Leases              = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	APIServices         = graph.APIServices
+	ServiceAccounts     = schema.GroupVersionResource{Version: "v1", Resource: "serviceaccounts"}
+	EndpointSlices      = schema.GroupVersionResource{Group: "discovery.k8s.io", Version: "v1", Resource: "endpointslices"}
+	CRDs                = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	ValidatingWebhooks  = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+	MutatingWebhooks    = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"}
+	ClusterRoleBindings = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"}
+	AdmissionPolicies   = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
 )
 
 var kinds = map[schema.GroupVersionResource]string{
 	Pods: "Pod", Nodes: "Node", Services: "Service", Namespaces: "Namespace", Claims: "PersistentVolumeClaim", Leases: "Lease",
-	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy",
+	ServiceAccounts: "ServiceAccount", APIServices: "APIService", CRDs: "CustomResourceDefinition", AdmissionPolicies: "ValidatingAdmissionPolicy", ClusterRoleBindings: "ClusterRoleBinding",
 }
 
 // Identity names an object of one of these types that need not be in the graph.

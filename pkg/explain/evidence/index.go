@@ -175,6 +175,9 @@ func (r *Reader) namespace(name string) (graph.Node, bool) {
 	return graph.Node{}, false
 }
 
+// Types returns the types whose objects may be in the graph. They must not be changed.
+func (r *Reader) Types() []*graph.Resource { return r.source.Graph.Snapshot().Types }
+
 // Served returns the preferred version of a type that the server has.
 func (r *Reader) Served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
 	mapper := r.source.Graph.Snapshot().Mapper

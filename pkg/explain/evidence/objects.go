@@ -89,6 +89,9 @@ func Number(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
+	if strings.HasSuffix(one, "s") { // as Ingress
+		one += "e"
+	}
 	return fmt.Sprintf("%d %ss", n, one)
 }
 

@@ -387,6 +387,20 @@ func (r *Reader) readList(p place) listing {
 	return l
 }
 
+// Mentioning lists the objects of a resource in a namespace, empty for all, that have a text
+// somewhere, whole.
+func (r *Reader) Mentioning(resource schema.GroupVersionResource, namespace, text string) ([]unstructured.Unstructured, error) {
+	var l listing
+	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, []string{text}, func() { l.items = nil }, func(o *unstructured.Unstructured) error {
+		if !r.gone(o.GetUID()) {
+			l.items = append(l.items, *o)
+		}
+		return nil
+	})
+	r.note(place{resource, namespace, ""}, l.err)
+	return l.items, l.err
+}
+
 // PodsWithClaims lists the pods of a namespace that have volumes which are claims, and
 // maybe others. Of most pods nobody asks that.
 func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {

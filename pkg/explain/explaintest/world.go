@@ -37,58 +37,6 @@ import (
 // Now is when a World is looked at.
 var Now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-const served = `
-v1 Pod pods namespaced
-v1 ConfigMap configmaps namespaced
-v1 Secret secrets namespaced
-v1 PersistentVolumeClaim persistentvolumeclaims namespaced
-v1 PersistentVolume persistentvolumes cluster
-v1 Namespace namespaces cluster
-v1 Node nodes cluster
-v1 ServiceAccount serviceaccounts namespaced
-v1 Service services namespaced
-v1 Event events namespaced
-apps/v1 Deployment deployments namespaced
-apps/v1 StatefulSet statefulsets namespaced
-apps/v1 ReplicaSet replicasets namespaced
-rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster
-rbac.authorization.k8s.io/v1 ClusterRoleBinding clusterrolebindings cluster
-rbac.authorization.k8s.io/v1 Role roles namespaced
-rbac.authorization.k8s.io/v1 RoleBinding rolebindings namespaced
-batch/v1 Job jobs namespaced
-batch/v1 CronJob cronjobs namespaced
-storage.k8s.io/v1 VolumeAttachment volumeattachments cluster
-storage.k8s.io/v1 VolumeAttributesClass volumeattributesclasses cluster
-storage.k8s.io/v1 CSIDriver csidrivers cluster
-storage.k8s.io/v1 StorageClass storageclasses cluster
-snapshot.storage.k8s.io/v1 VolumeSnapshot volumesnapshots namespaced
-snapshot.storage.k8s.io/v1 VolumeSnapshotContent volumesnapshotcontents cluster
-networking.k8s.io/v1 ServiceCIDR servicecidrs cluster
-networking.k8s.io/v1 IPAddress ipaddresses cluster
-resource.k8s.io/v1 ResourceClaim resourceclaims namespaced
-scheduling.k8s.io/v1alpha1 PodGroup podgroups namespaced
-policy/v1 PodDisruptionBudget poddisruptionbudgets namespaced
-discovery.k8s.io/v1 EndpointSlice endpointslices namespaced
-admissionregistration.k8s.io/v1 ValidatingWebhookConfiguration validatingwebhookconfigurations cluster
-admissionregistration.k8s.io/v1 MutatingWebhookConfiguration mutatingwebhookconfigurations cluster
-admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy validatingadmissionpolicies cluster
-admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings cluster
-admissionregistration.k8s.io/v1 MutatingAdmissionPolicy mutatingadmissionpolicies cluster
-coordination.k8s.io/v1 Lease leases namespaced
-apiregistration.k8s.io/v1 APIService apiservices cluster
-apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster
-example.com/v1 Widget widgets namespaced
-kafka.strimzi.io/v1 KafkaTopic kafkatopics namespaced
-acme.cert-manager.io/v1 Challenge challenges namespaced
-argoproj.io/v1alpha1 Application applications namespaced
-aws.crossplane.io/v1beta1 ProviderConfig providerconfigs cluster
-aws.crossplane.io/v1beta1 ProviderConfigUsage providerconfigusages cluster
-s3.aws.crossplane.io/v1beta1 Bucket buckets cluster
-protection.crossplane.io/v1beta1 ClusterUsage clusterusages cluster
-cluster.x-k8s.io/v1beta1 Cluster clusters namespaced
-infrastructure.cluster.x-k8s.io/v1beta1 FakeMachine fakemachines namespaced
-`
-
 // other is a type that the server does not have.
 var other = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "other.example.com", Version: "v1"}, Kind: "Other", Namespaced: true}
 
@@ -160,7 +108,7 @@ func Parse(t testing.TB, text string) *World {
 	t.Helper()
 	s := &World{
 		Whole:    map[string]*unstructured.Unstructured{},
-		objects:  testworld.World{Types: append(testworld.Types(served), other), Now: Now, UID: testworld.Name},
+		objects:  testworld.World{Types: append(testworld.Served(), other), Now: Now, UID: testworld.Name},
 		unlisted: map[string]bool{}, listedIn: map[string]string{}, unreadable: map[string]bool{}, absent: map[string]bool{},
 		failed: map[string]string{}, Answers: map[string]string{}, Server: answer.ServerOf("v1.36.3"),
 	}
@@ -312,10 +260,18 @@ func (s *World) EachTyped(ctx context.Context, resource schema.GroupVersionResou
 	return err
 }
 
+func typesOf(resources []graph.Resource) []*graph.Resource {
+	types := make([]*graph.Resource, len(resources))
+	for i := range resources {
+		types[i] = &resources[i]
+	}
+	return types
+}
+
 // Graph returns the graph of what can be listed.
 func (s *World) Graph() *graph.Graph {
-	types := testworld.Types(served)
-	snapshot := &graph.Snapshot{Mapper: testworld.Mapper(types)}
+	types := testworld.Served()
+	snapshot := &graph.Snapshot{Mapper: testworld.Mapper(types), Types: typesOf(types)}
 	for _, r := range types {
 		if message, failed := s.failed[r.Resource]; failed {
 			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.ServerError, Message: message})

@@ -181,7 +181,17 @@ func runCollector(ctx context.Context, play Play, a Action) (*gc.Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	return Act(ctx, gc.New(server, g, play.Options()), play.Stage(), a)
+	if len(a.Then)+len(a.Early) == 0 {
+		return Act(ctx, gc.New(server, g, play.Options()), play.Stage(), a)
+	}
+	return gc.InWaves(ctx, g, a.waves(play.Stage()), a.deleteOptions(), func(ctx context.Context, wave int) (*gc.Collector, error) {
+		if wave > 0 {
+			if g, server, err = CollectorFor(ctx, play, a); err != nil {
+				return nil, err
+			}
+		}
+		return gc.New(server, g, play.Options()), nil
+	})
 }
 
 // CollectorFor reads what there is, as far as the action has it read.
@@ -192,20 +202,33 @@ func CollectorFor(ctx context.Context, play Play, a Action) (*graph.Graph, gc.Se
 	return play.Collector(ctx)
 }
 
-// Act has the Collector do the action, which is one of its own.
+// Act has the Collector do the action, which is one of its own, in one wave.
 func Act(ctx context.Context, collector *gc.Collector, stage *Stage, a Action) (*gc.Report, error) {
 	if a.Verb == Collect {
 		return collector.Collect(ctx, stage.Namespace(a.In))
 	}
-	var targets []gc.Target
-	wave := 0
+	return collector.Delete(ctx, a.waves(stage)[0].Targets, a.deleteOptions())
+}
+
+func (a *Action) deleteOptions() gc.DeleteOptions {
+	return gc.DeleteOptions{Policy: a.Policy, GracePeriodSeconds: a.Grace}
+}
+
+// waves returns the waves of a delete.
+func (a *Action) waves(stage *Stage) []gc.Wave {
+	waves := []gc.Wave{{}}
 	for i, p := range a.Paths {
 		if slices.Contains(a.Then, i) {
-			wave++
+			waves = append(waves, gc.Wave{})
 		}
-		targets = append(targets, gc.Target{Identity: stage.Identity(p), Wave: wave, Early: slices.Contains(a.Early, i)})
+		wave := &waves[len(waves)-1]
+		if slices.Contains(a.Early, i) {
+			wave.Ahead = append(wave.Ahead, stage.Identity(p))
+		} else {
+			wave.Targets = append(wave.Targets, gc.Target{Identity: stage.Identity(p)})
+		}
 	}
-	return collector.Delete(ctx, targets, gc.DeleteOptions{Policy: a.Policy, GracePeriodSeconds: a.Grace})
+	return waves
 }
 
 func (a *Action) userOptions() metav1.DeleteOptions {

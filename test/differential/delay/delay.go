@@ -32,6 +32,8 @@ type Server struct {
 	random   *rand.Rand
 	inFlight int
 	streams  map[schema.GroupResource][]due
+	round    int // of CatchUp, which is to be proved
+	proof    due // which is on its way
 }
 
 // due is an event and when it comes.
@@ -84,16 +86,7 @@ func (d *Server) travel(request func() error) error {
 
 // partial is what a server says of its watches.
 type partial interface {
-	Follows(resource schema.GroupResource, namespace string) int
 	Tells(resource schema.GroupResource, namespace string) bool
-}
-
-// Follows says what the server says, or what holds for one that says nothing.
-func (d *Server) Follows(resource schema.GroupResource, namespace string) int {
-	if p, ok := d.server.(partial); ok {
-		return p.Follows(resource, namespace)
-	}
-	return 1
 }
 
 // Tells says what the server says, or what holds for one that says nothing.
@@ -102,9 +95,45 @@ func (d *Server) Tells(resource schema.GroupResource, namespace string) bool {
 	return !ok || p.Tells(resource, namespace)
 }
 
+// CatchUp implements gc.Server: the proof comes behind all that is on its way.
+func (d *Server) CatchUp(round int) bool {
+	if d.server.CatchUp(round) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.round = round
+	}
+	return false
+}
+
+// prove puts the proof that was asked for on its way. The events of before were sent.
+func (d *Server) prove(round int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	last := time.Now()
+	for _, stream := range d.streams {
+		if n := len(stream); n > 0 && stream[n-1].at.After(last) {
+			last = stream[n-1].at
+		}
+	}
+	d.proof = due{last, gc.Event{CaughtUp: round}}
+}
+
+// wanted returns the round that was asked for since the last call, 0 for none.
+func (d *Server) wanted() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	round := d.round
+	d.round = 0
+	return round
+}
+
 // send puts events on their way, behind those of the same type.
 func (d *Server) send(events []gc.Event) {
 	for _, e := range events {
+		if e.CaughtUp > 0 {
+			d.prove(e.CaughtUp)
+			continue
+		}
 		at := time.Now().Add(d.delay())
 		d.mu.Lock()
 		resource := e.Object.Resource.GroupResource()
@@ -142,11 +171,15 @@ func (d *Server) Patch(ctx context.Context, base graph.Object, patch gc.Patch) (
 // Events implements gc.Server. The world is at rest when nothing is on its way.
 func (d *Server) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
 	for rests := false; ; {
-		events, err := d.server.Events(ctx, rests)
+		round := d.wanted() // before the events that it is about are taken
+		events, err := d.server.Events(ctx, rests && round == 0)
 		if err != nil && (rests || !errors.Is(err, gc.ErrAtRest)) {
 			return nil, err
 		}
 		d.send(events)
+		if round > 0 {
+			d.prove(round)
+		}
 		events, onTheirWay := d.arrived()
 		if len(events) > 0 || !wait {
 			return events, nil
@@ -175,5 +208,8 @@ func (d *Server) arrived() (events []gc.Event, onTheirWay bool) {
 		d.streams[resource] = stream
 		onTheirWay = onTheirWay || len(stream) > 0
 	}
-	return events, onTheirWay || d.inFlight > 0
+	if proof := d.proof; proof.event.CaughtUp > 0 && !proof.at.After(time.Now()) {
+		events, d.proof = append(events, proof.event), due{}
+	}
+	return events, onTheirWay || d.inFlight > 0 || d.round > 0 || d.proof.event.CaughtUp > 0
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -300,15 +301,21 @@ func (p *Play) Watch(ctx context.Context, kind string) (watch.Interface, error) 
 	return p.Client.Resource(p.stage.Kind(kind).GroupVersionResource).Namespace(p.stage.Prefix).Watch(ctx, metav1.ListOptions{})
 }
 
+// Snapshot reads the whole cluster.
+func (w *World) Snapshot(ctx context.Context) (*graph.Snapshot, error) {
+	snapshot, err := w.Reader.Snapshot(ctx, cluster.Scope{})
+	if err == nil && !snapshot.Complete() {
+		err = fmt.Errorf("something could not be read: %v", snapshot.Unlisted())
+	}
+	return snapshot, err
+}
+
 // Collector reads the whole cluster, for a Collector to which everything there
 // belongs. The context ends with its work.
 func (w *World) Collector(ctx context.Context) (*graph.Graph, gc.Server, error) {
-	snapshot, err := w.Reader.Snapshot(ctx, cluster.Scope{})
+	snapshot, err := w.Snapshot(ctx)
 	if err != nil {
 		return nil, nil, err
-	}
-	if !snapshot.Complete() {
-		return nil, nil, fmt.Errorf("something could not be read: %v", snapshot.Unlisted())
 	}
 	w.readFacts(ctx, snapshot)
 	server, err := w.serve(ctx, w.Reader, snapshot, w.Reader.Resources(), w.Settle)
@@ -390,6 +397,11 @@ func (p *Play) CollectorIn(ctx context.Context, namespace string) (*graph.Graph,
 	if err != nil {
 		return nil, nil, err
 	}
+	return p.CollectorOf(ctx, snapshot)
+}
+
+// CollectorOf is Collector for one that goes by a snapshot of all that it may need to know, which may be old.
+func (p *Play) CollectorOf(ctx context.Context, snapshot *graph.Snapshot) (*graph.Graph, gc.Server, error) {
 	if err := p.complete(snapshot); err != nil {
 		return nil, nil, err
 	}
@@ -454,8 +466,8 @@ func (p *Play) owns(o *graph.Object) bool {
 }
 
 // own returns the snapshot with nothing but the scenario's objects, as if there
-// were no others: a pass of collection is about everything. The second is the same
-// listed by namespace, so that nothing is watched in those of others.
+// were no others: a pass of collection is about everything. The second has the scenario's types
+// alone, listed by namespace, so that nothing is watched in those of others.
 func (p *Play) own(whole *graph.Snapshot) (seen, watched *graph.Snapshot) {
 	seen, watched = &graph.Snapshot{Mapper: whole.Mapper}, &graph.Snapshot{Mapper: whole.Mapper}
 	for _, resource := range whole.Types {
@@ -469,6 +481,7 @@ func (p *Play) own(whole *graph.Snapshot) (seen, watched *graph.Snapshot) {
 			watched.Add(o)
 		}
 	}
+	ours := p.resources()
 	for _, resource := range p.reader.Resources() {
 		for namespace, version := range whole.Listed(resource.GroupResource()) {
 			seen.MarkListed(resource.GroupResource(), namespace, version)
@@ -477,7 +490,9 @@ func (p *Play) own(whole *graph.Snapshot) (seen, watched *graph.Snapshot) {
 				places = p.stage.Namespaces()
 			}
 			for _, place := range places {
-				watched.MarkListed(resource.GroupResource(), place, version)
+				if slices.Contains(ours, resource) {
+					watched.MarkListed(resource.GroupResource(), place, version)
+				}
 			}
 		}
 	}
@@ -510,7 +525,7 @@ func (s *ownServer) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
 		events, err := s.Server.Events(ctx, wait)
 		var own []gc.Event
 		for _, e := range events {
-			if s.play.owns(&e.Object) {
+			if e.CaughtUp > 0 || s.play.owns(&e.Object) {
 				own = append(own, e)
 			}
 		}

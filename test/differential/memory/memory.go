@@ -37,6 +37,8 @@ type World struct {
 	// long as each object's events keep their order. It is for bubbles of
 	// testing/synctest, where that takes no time.
 	Delays *rand.Rand
+	// Late is the longest delay of Stale.
+	Late time.Duration
 	// Aliases, when it is set, has every widget served in AliasGroup, too, with the
 	// same UID and version.
 	Aliases Aliases

@@ -106,7 +106,7 @@ func (s *session) say(line string) string {
 // requireEnd fails the test unless all components end soon.
 func (s *session) requireEnd() {
 	s.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		left := []string{}
 		for name, pid := range s.PIDs {
 			if syscall.Kill(pid, 0) == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shell
+package remedy
 
 import (
 	"fmt"
@@ -12,16 +12,16 @@ import (
 // Inverse returns the operations that take back what a JSON patch does to an object, as
 // it was before: each is guarded by a test of what the patch has made. It is false for a
 // patch of which that cannot be told.
-func Inverse(object map[string]any, operations []Operation) ([]Operation, bool) {
-	var back []Operation
+func Inverse(object map[string]any, operations []Step) ([]Step, bool) {
+	var back []Step
 	for _, o := range operations {
-		var undo []Operation
+		var undo []Step
 		list, toEnd := strings.CutSuffix(o.Path, "/-")
 		was, there := at(object, o.Path)
 		switch {
 		case o.Op == "test":
-			undo = []Operation{o}
-			if slices.ContainsFunc(operations, func(other Operation) bool { return other.Op != "test" && other.Path == o.Path }) {
+			undo = []Step{o}
+			if slices.ContainsFunc(operations, func(other Step) bool { return other.Op != "test" && other.Path == o.Path }) {
 				continue // it is about what is changed
 			}
 		case o.Op == "add" && toEnd:
@@ -31,13 +31,13 @@ func Inverse(object map[string]any, operations []Operation) ([]Operation, bool) 
 				return nil, false
 			}
 			path := fmt.Sprintf("%s/%d", list, len(before))
-			undo = []Operation{Test(path, o.Value), Remove(path)}
+			undo = []Step{Test(path, o.Value), Remove(path)}
 		case o.Op == "add" && !there:
-			undo = []Operation{Test(o.Path, o.Value), Remove(o.Path)}
+			undo = []Step{Test(o.Path, o.Value), Remove(o.Path)}
 		case (o.Op == "add" || o.Op == "replace") && there:
-			undo = []Operation{Test(o.Path, o.Value), Replace(o.Path, was)}
+			undo = []Step{Test(o.Path, o.Value), Replace(o.Path, was)}
 		case o.Op == "replace": // of a field that has its default
-			undo = []Operation{Test(o.Path, o.Value), Remove(o.Path)}
+			undo = []Step{Test(o.Path, o.Value), Remove(o.Path)}
 		default:
 			return nil, false
 		}

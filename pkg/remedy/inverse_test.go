@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package shell
+package remedy
 
 import (
 	"testing"
@@ -36,7 +36,7 @@ func TestInverse(t *testing.T) {
 		"one more in a list that is not there": {`[{"op":"add","path":"/nothing/-","value":1}]`, `null`},
 	} {
 		var whole map[string]any
-		var patch, want []Operation
+		var patch, want []Step
 		for text, into := range map[string]any{object: &whole, test.patch: &patch, test.back: &want} {
 			if err := json.Unmarshal([]byte(text), into); err != nil {
 				t.Fatal(err)

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+)
+
+// TestEvidence holds what is shown beside the verdicts: why nothing can be told, and what the
+// controller says that decides nothing.
+func TestEvidence(t *testing.T) {
+	impersonates := strings.Replace(readOnly, `"rules":[`, `"rules":[{"apiGroups":[""],"resources":["users"],"verbs":["impersonate"]},`, 1)
+	everything := `ClusterRole/all {"rules":[{"apiGroups":["*"],"resources":["*"],"verbs":["*"]}]}
+ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects":[{"kind":"ServiceAccount","namespace":"op","name":"widget-operator"}]}
+`
+	for _, c := range []struct {
+		name, cluster, id string
+		want              explain.Evidence
+	}{
+		{"an account that may impersonate", alive + node + widgetCRD + account + impersonates + deployment(1) + pod(ready) + owned, "fin-unknown",
+			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "its account may impersonate others, so whose rights it uses is not known"}},
+		{"what could remove it", alive + node + account + everything + deployment(1) + pod(ready) + "ConfigMap/s/a deleted=60 finalizers=acme.org/x", "fin-unknown",
+			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "ClusterRoleBinding/all gives it ClusterRole/all, which lets it change the object"}},
+		{"an instance older than its definition", alive + "CustomResourceDefinition/widgets.example.com made=100\nWidget/s/w made=1000 deleted=60 finalizers=" + fin, "fin-absent",
+			explain.Evidence{Source: "CustomResourceDefinition/widgets.example.com", Path: "metadata.creationTimestamp", Value: "the definition was removed and made again"}},
+		{"a condition that waits", install + deployment(1) + pod(ready) + strings.TrimSuffix(owned, "}\n") +
+			`,"status":{"conditions":[{"type":"Drained","status":"False","reason":"Draining","message":"3 nodes to go","lastTransitionTime":"2026-01-02T03:03:00Z"}]}}`, "fin-working",
+			explain.Evidence{Source: "Widget/s/w", Path: "status.conditions[Drained]", Value: "3 nodes to go (for 65s)"}},
+		{"a message that is no failure", install + deployment(1) + pod(ready) + strings.TrimSuffix(owned, "}\n") + `,"status":{"message":"draining"}}`, "fin-working",
+			explain.Evidence{Source: "Widget/s/w", Path: "status.message", Value: "draining"}},
+		{"what failed before the deletion", install + deployment(1) + pod(ready) + strings.TrimSuffix(owned, "}\n") +
+			`,"status":{"conditions":[{"type":"Failed","status":"True","message":"no credentials","lastTransitionTime":"2026-01-02T02:00:00Z"}]}}`, "fin-working",
+			explain.Evidence{Source: "Widget/s/w", Path: "status.conditions[Failed]", Value: "no credentials (for 64m)"}},
+		{"an event of a quarter of an hour ago", install + deployment(1) + pod(ready) + owned +
+			`Event/s/e {"type":"Normal","reason":"Waiting","message":"for the volume","involvedObject":{"uid":"w"},"firstTimestamp":"2026-01-02T02:50:00Z","lastTimestamp":"2026-01-02T02:50:00Z"}`, "fin-working",
+			explain.Evidence{Source: "Event about /", Path: "message", Value: "for the volume"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var all []explain.Evidence
+			for _, cause := range parse(t, c.cluster).report(t).Causes {
+				if cause.ID == c.id {
+					all = append(all, cause.Evidence...)
+				}
+				if cause.ID == c.id && cause.Controller != nil {
+					all = append(all, cause.Controller.Evidence...)
+				}
+			}
+			is := func(e explain.Evidence) bool {
+				return e.Source == c.want.Source && e.Path == c.want.Path && strings.Contains(e.Value, c.want.Value)
+			}
+			if !slices.ContainsFunc(all, is) {
+				t.Errorf("no %v among %v", c.want, all)
+			}
+		})
+	}
+}

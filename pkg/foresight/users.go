@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// naming is how objects of one type name one of another, without which they do not work.
+type naming struct {
+	named, user schema.GroupResource
+	// at is where the name is: of a text, of an object with a name and a kind, or of a list
+	// of such.
+	at string
+	// kind is what the object has for this type; of another it names something else.
+	// When byDefault is set, it may be missing.
+	kind      string
+	byDefault bool
+	// without says what becomes of the users.
+	without string
+}
+
+// namings are those that are known.
+var namings = []naming{
+	{named: schema.GroupResource{Group: "networking.k8s.io", Resource: "ingressclasses"}, user: schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"},
+		at: "ingressClassName", without: "controllers ignore an Ingress whose class does not exist"},
+	{named: schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gatewayclasses"}, user: schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gateways"},
+		at: "gatewayClassName", without: "controllers ignore a Gateway whose class does not exist"},
+	{named: schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}, user: evidence.Claims.GroupResource(),
+		at: "storageClassName", without: "a claim without a volume gets none, and no claim can be expanded"},
+	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"},
+		at: "secretStoreRef", kind: "SecretStore", byDefault: true, without: "no Secret is refreshed from it any more"},
+	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"},
+		at: "secretStoreRef", kind: "ClusterSecretStore", without: "no Secret is refreshed from it any more"},
+	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"},
+		at: "secretStoreRefs", kind: "SecretStore", byDefault: true, without: "nothing is pushed to it any more, and a PushSecret that has to delete there what it pushed gets stuck"},
+	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"},
+		at: "secretStoreRefs", kind: "ClusterSecretStore", without: "nothing is pushed to it any more, and a PushSecret that has to delete there what it pushed gets stuck"},
+	{named: schema.GroupResource{Group: "cert-manager.io", Resource: "issuers"}, user: schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"},
+		at: "issuerRef", kind: "Issuer", byDefault: true, without: "it renews no certificate any more"},
+	{named: schema.GroupResource{Group: "cert-manager.io", Resource: "clusterissuers"}, user: schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"},
+		at: "issuerRef", kind: "ClusterIssuer", without: "it renews no certificate any more"},
+}
+
+// isNamed reports whether others are known to name objects of a type.
+func isNamed(resource schema.GroupResource) bool {
+	return slices.ContainsFunc(namings, func(n naming) bool { return n.named == resource })
+}
+
+// users are what stays with a name that leads nowhere.
+func (l *looker) users() []Break {
+	var all []Break
+	for i := range namings {
+		how := &namings[i]
+		var named []graph.Node
+		for uid := range l.going {
+			if n, ok := l.node(uid); ok && n.Resource().GroupResource() == how.named {
+				named = append(named, n)
+			}
+		}
+		if len(named) == 0 {
+			continue
+		}
+		slices.SortFunc(named, graph.Node.Compare)
+		for _, n := range named {
+			if left := l.left(how, n); len(left) > 0 {
+				all = append(all, Break{n.Identity(), fmt.Sprintf("goes, and leaves %s that %s it: %s; %s",
+					evidence.Number(len(left), left[0].Resource.Kind), verb(len(left), "name"), some(left), how.without), true})
+			}
+		}
+	}
+	return all
+}
+
+// verb is one that ends with an s for one.
+func verb(n int, word string) string {
+	if n == 1 {
+		return word + "s"
+	}
+	return word
+}
+
+// left returns what stays and names an object.
+func (l *looker) left(how *naming, of graph.Node) []graph.Identity {
+	var left []graph.Identity
+	for n := range l.then.evidence.Instances(how.user) { // which says in which version they are
+		items, err := l.then.evidence.List(n.Resource().GroupVersionResource, of.Namespace())
+		if err != nil {
+			return nil // it is noted as unread
+		}
+		for i := range items {
+			if o := &items[i]; how.names(o, of.Name()) {
+				left = append(left, evidence.IdentityOf(n.Resource().GroupVersionResource, n.Resource().Kind, o))
+			}
+		}
+		break
+	}
+	slices.SortFunc(left, graph.Identity.Compare)
+	return left
+}
+
+// names reports whether an object names the other one.
+func (how *naming) names(o *unstructured.Unstructured, name string) bool {
+	value, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", how.at)
+	list, isList := value.([]any)
+	if !isList {
+		list = []any{value}
+	}
+	return slices.ContainsFunc(list, func(value any) bool {
+		ref, is := value.(map[string]any)
+		if !is {
+			return value == name
+		}
+		kind, _ := ref["kind"].(string)
+		return ref["name"] == name && (kind == how.kind || how.byDefault && kind == "")
+	})
+}

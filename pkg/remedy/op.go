@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package remedy has what a program can do about an object: one change of it, the guards under
+// which that is made, the command of kubectl that makes it, and the change that takes it back. It
+// sends nothing: cluster.Operator does.
+package remedy
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Verb says what an Op does.
+type Verb string
+
+// The verbs.
+const (
+	// Delete sends a DELETE with the Options.
+	Delete Verb = "delete"
+	// Patch sends a JSON patch (RFC 6902), which tests what it must not change.
+	Patch Verb = "patch"
+	// Scale sets the number of replicas, by the subresource scale, when it is the
+	// current one.
+	Scale Verb = "scale"
+	// Restart has all pods of a workload made anew, as "kubectl rollout restart" does.
+	Restart Verb = "restart"
+	// Resume ends the pause of a rollout, as "kubectl rollout resume" does.
+	Resume Verb = "resume"
+	// Create makes an object that has nothing but a name, or a ClusterRoleBinding with its Grant.
+	Create Verb = "create"
+	// Restore makes an object again as it was saved in a file before its deletion. Only its Command does that.
+	Restore Verb = "restore"
+	// Finalize takes a Value out of the spec.finalizers of a namespace, by its
+	// subresource finalize.
+	Finalize Verb = "finalize"
+	// Taint puts the taint Value, as kubectl writes it, on a node, and Untaint takes it off.
+	Taint   Verb = "taint"
+	Untaint Verb = "untaint"
+	// Annotate sets the annotation Value to the time, so that its controllers look at the object.
+	Annotate Verb = "annotate"
+	// Collect does the garbage collector's work in the namespace of the object, or with none in the cluster.
+	Collect Verb = "collect"
+)
+
+// Op is one change of one object, as a program could make it.
+type Op struct {
+	Verb Verb
+	// Object is what it changes. Where it has a UID only that object may be changed.
+	Object graph.Identity
+	// Options are those of a Delete, with the UID as a precondition.
+	Options *metav1.DeleteOptions
+	// Patch is that of a Patch, with the test of the UID.
+	Patch []Step
+	// Value is that of Finalize, Taint, Untaint and Annotate.
+	Value string
+	// Replicas is that of Scale, nil for all others.
+	Replicas *Replicas
+	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others.
+	Grant *Grant
+	// Save: the object is to be kept in a file before, so that it can be put back. The Command does that; whoever
+	// sends the Op otherwise has to.
+	Save bool
+	// Version is the resourceVersion that was looked at, of one that is saved.
+	Version string
+	// Back takes the change back; nil where there is nothing to take back, or no way.
+	Back *Op
+}
+
+// Replicas are how many a workload is to have, and has now.
+type Replicas struct {
+	Current int64 `json:"current"`
+	Wanted  int64 `json:"wanted"`
+}
+
+// Grant is what a ClusterRoleBinding grants: a ClusterRole to a ServiceAccount.
+type Grant struct {
+	ClusterRole    string `json:"clusterRole"`
+	Namespace      string `json:"namespace"`
+	ServiceAccount string `json:"serviceAccount"`
+}
+
+// DeleteOf is a DELETE that only the object with the UID takes.
+func DeleteOf(id graph.Identity, options metav1.DeleteOptions) Op {
+	options.Preconditions = &metav1.Preconditions{UID: &id.UID}
+	return Op{Verb: Delete, Object: id, Options: &options}
+}
+
+// PatchOf is a JSON patch that does nothing to an object with another UID. The values must be such that they can
+// be marshalled.
+func PatchOf(id graph.Identity, steps ...Step) Op {
+	return Op{Verb: Patch, Object: id, Patch: append([]Step{Test("/metadata/uid", id.UID)}, steps...)}
+}
+
+// ScaleOf gives a workload another number of replicas.
+func ScaleOf(id graph.Identity, r Replicas) Op {
+	return Op{Verb: Scale, Object: id, Replicas: &r}
+}
+
+// TaintOf puts a taint, as kubectl writes it, on a node.
+func TaintOf(id graph.Identity, taint string) Op {
+	return Op{Verb: Taint, Object: id, Value: taint, Back: &Op{Verb: Untaint, Object: id, Value: taint}}
+}
+
+// GrantOf makes a ClusterRoleBinding, which is taken back by its deletion.
+func GrantOf(binding graph.Identity, grant Grant) Op {
+	return Op{Verb: Create, Object: binding, Grant: &grant, Back: &Op{Verb: Delete, Object: binding, Options: &metav1.DeleteOptions{}}}
+}
+
+// Saved is the same with the object, of the version that was looked at, kept in a file before. A deletion is
+// taken back by what was kept.
+func (o Op) Saved(version string) Op {
+	o.Save, o.Version = true, version
+	if o.Verb == Delete {
+		o.Back = &Op{Verb: Restore, Object: o.Object, Version: version}
+	}
+	return o
+}
+
+// TakenBack is a patch with its inverse, of an object that was read whole. It takes back these values and no others, and
+// nothing when they are not what the patch has made of them.
+func (o Op) TakenBack(whole map[string]any) Op {
+	if back, ok := Inverse(whole, o.Patch[1:]); ok {
+		inverse := PatchOf(o.Object, back...)
+		o.Back = &inverse
+	}
+	return o
+}
+
+// Step is a step of a JSON patch (RFC 6902).
+type Step struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// Test is the Step that fails unless the value is there.
+func Test(path string, value any) Step { return Step{"test", path, value} }
+
+// Replace is the Step that puts the value in the place of another.
+func Replace(path string, value any) Step { return Step{"replace", path, value} }
+
+// Add is the Step that adds the value, before what a list has at the path.
+func Add(path string, value any) Step { return Step{"add", path, value} }
+
+// Remove is the Step that takes away what is there.
+func Remove(path string) Step { return Step{Op: "remove", Path: path} }

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+const (
+	// margin is where the text of an answer begins: its first words stand before it.
+	margin = 9
+	// mostWays is the number of ways out that an answer names besides the next step.
+	mostWays = 3
+	// fewCauses is the number of causes up to which each has a line with its way out.
+	fewCauses = 6
+)
+
+// StuckAnswer writes an explanation for a person who has one screen: the verdict, the cause and the next step first. What
+// it leaves out StuckText has.
+type StuckAnswer struct {
+	Style Style
+	Now   time.Time
+	// Cause is the number of the only cause that is explained, 0 for all.
+	Cause int
+	out   *bufio.Writer
+}
+
+// Write prints the report. The error says that there is no such cause.
+func (a *StuckAnswer) Write(w io.Writer, report *explain.Report) error {
+	a.out = bufio.NewWriter(w)
+	switch causes := report.Causes; {
+	case a.Cause > 0:
+		c, err := causeOf(report, a.Cause)
+		if err != nil {
+			return err
+		}
+		a.lead(c.Verdict, fmt.Sprintf("cause %d of %d: %s", a.Cause, len(causes), holding(c)))
+		a.one(c, report)
+	case len(report.Objects) == 1 && len(causes) <= 1:
+		a.object(&report.Objects[0])
+		for _, c := range causes {
+			a.one(c, report)
+		}
+	default:
+		a.overview(report)
+	}
+	return a.out.Flush()
+}
+
+// causeOf returns a cause by its number.
+func causeOf(report *explain.Report, number int) (*explain.Cause, error) {
+	if n := len(report.Causes); number > n {
+		return nil, fmt.Errorf("--cause=%d: there is no such cause, but %d", number, n)
+	}
+	return report.Causes[number-1], nil
+}
+
+// marks stand before verdicts where the terminal has them.
+var marks = map[explain.Verdict]string{explain.Stuck: "✗ ", explain.Unknown: "? "}
+
+// spoken are the verdicts as an answer writes them.
+var spoken = map[explain.Verdict]string{
+	explain.Stuck: "STUCK", explain.Unknown: "UNKNOWN", explain.Progressing: "PROGRESSING", explain.Pending: "PENDING",
+	explain.NotTerminating: "NOT BEING DELETED", explain.NotFound: "NOT FOUND",
+}
+
+func (a *StuckAnswer) mark(v explain.Verdict) string {
+	text := spoken[v]
+	if a.Style.Unicode {
+		text = marks[v] + text
+	}
+	return text
+}
+
+// lead writes the first line.
+func (a *StuckAnswer) lead(v explain.Verdict, text string) {
+	mark := a.mark(v)
+	fmt.Fprint(a.out, a.Style.paint(mark, colorOf(v)))
+	begun := utf8.RuneCountInString(mark)
+	pad := max(margin-begun, 2)
+	fmt.Fprint(a.out, strings.Repeat(" ", pad))
+	a.Style.flow(a.out, printable(text), begun+pad, strings.Repeat(" ", margin))
+}
+
+// part writes a line that begins with a word in the margin.
+func (a *StuckAnswer) part(word string, c color, text string) {
+	fmt.Fprint(a.out, a.Style.paint(word, c), strings.Repeat(" ", max(margin-utf8.RuneCountInString(word), 1)))
+	a.Style.flow(a.out, printable(text), max(margin, utf8.RuneCountInString(word)+1), strings.Repeat(" ", margin))
+}
+
+// object writes the verdict about one object.
+func (a *StuckAnswer) object(o *explain.Explanation) {
+	text := objectName(o.Object)
+	if !o.Since.IsZero() {
+		text += ", deleting for " + duration.HumanDuration(max(a.Now.Sub(o.Since), 0))
+	}
+	a.lead(o.Verdict, text)
+	switch {
+	case o.Verdict == explain.NotTerminating && !o.Remade():
+		a.part("", noColor, "no DELETE reached it, or it was refused")
+	case len(o.Findings) == 0 && len(o.Chain) > 0 && o.Chain[0].Because != "":
+		a.part("", noColor, o.Chain[0].Because)
+		a.path(o.Chain)
+	}
+}
+
+// holding names the object of a cause, and how many wait for it.
+func holding(c *explain.Cause) string {
+	if c.Blocks > 1 {
+		return fmt.Sprintf("%s blocks %d deletions", objectName(c.Object), c.Blocks)
+	}
+	return objectName(c.Object)
+}
+
+// one writes one cause whole: what it is, the next step, and the other ways.
+func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
+	chain, held := chainOf(c, report)
+	summary := c.Summary
+	if len(chain) > 1 && a.Cause == 0 {
+		summary = objectName(c.Object) + ": " + summary
+	}
+	a.part("", noColor, summary)
+	if !c.Until.IsZero() {
+		a.part("Until", bold, c.Until.UTC().Format(time.RFC3339))
+	}
+	next := nextOf(c)
+	a.next("Next", next)
+	a.ways(c, next)
+	a.path(chain)
+	if len(held) > 1 {
+		a.part("Blocks", bold, names(held))
+	}
+	a.more("Evidence, and all ways out with their commands: -o wide")
+}
+
+// next writes the next step with its command.
+func (a *StuckAnswer) next(word string, r *explain.Remedy) {
+	if r == nil {
+		return
+	}
+	a.part(word, bold, r.Effect+a.cost(r))
+	if r.Command != "" {
+		for _, line := range breakCommand(printable(r.Command), a.Style.Width-margin-2) {
+			fmt.Fprintln(a.out, strings.Repeat(" ", margin+2)+line)
+		}
+	}
+}
+
+// cost says what a way out costs, empty for nothing.
+func (a *StuckAnswer) cost(r *explain.Remedy) string {
+	text := ""
+	switch r.Risk {
+	case explain.Disruptive:
+		text = "service impact"
+	case explain.Dangerous:
+		text = "DANGEROUS"
+	}
+	switch {
+	case r.Leaks != "" && text != "":
+		text += ", loses or leaves behind: " + r.Leaks
+	case r.Leaks != "":
+		text = "leaves behind: " + r.Leaks
+	}
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// nextOf returns the first way out that is not dangerous, nil for none.
+func nextOf(c *explain.Cause) *explain.Remedy {
+	for i := range c.Remedies {
+		if c.Remedies[i].Risk != explain.Dangerous {
+			return &c.Remedies[i]
+		}
+	}
+	return nil
+}
+
+// ways names the other ways out, each once.
+func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy) {
+	named, left := map[string]bool{}, 0
+	word := "Or"
+	if next == nil {
+		word = "Ways out"
+	}
+	for i := range c.Remedies {
+		r := &c.Remedies[i]
+		text := r.Effect + a.cost(r)
+		if r == next || named[text] || next != nil && text == next.Effect+a.cost(next) {
+			continue
+		}
+		if len(named) == mostWays {
+			left++
+			continue
+		}
+		named[text] = true
+		a.part(word, bold, text)
+		word = ""
+	}
+	if left > 0 {
+		a.part("", noColor, fmt.Sprintf("%d more", left))
+	}
+}
+
+// path names the objects from the one that was asked about to the cause.
+func (a *StuckAnswer) path(chain []explain.Link) {
+	if len(chain) < 2 {
+		return
+	}
+	var steps []string
+	namespace := chain[0].Object.Namespace
+	for i, link := range chain {
+		switch {
+		case len(chain) > maxLinks && i == maxLinks/2:
+			steps = append(steps, fmt.Sprintf("%d more", len(chain)-maxLinks))
+			continue
+		case len(chain) > maxLinks && i > maxLinks/2 && i < len(chain)-maxLinks/2:
+			continue
+		}
+		id := link.Object
+		if id.Namespace == namespace && i > 0 {
+			id.Namespace = ""
+		}
+		steps = append(steps, objectName(id))
+	}
+	a.part("Path", bold, strings.Join(steps, " > "))
+}
+
+func (a *StuckAnswer) more(text string) { a.part("More", bold, text) }
+
+// chainOf returns the longest chain to a cause, and the objects that wait for it.
+func chainOf(c *explain.Cause, report *explain.Report) (longest []explain.Link, held []graph.Identity) {
+	for _, o := range report.Objects {
+		for _, f := range o.Findings {
+			if f.Cause != c {
+				continue
+			}
+			held = append(held, o.Object)
+			if len(f.Chain) > len(longest) {
+				longest = f.Chain
+			}
+		}
+	}
+	return longest, held
+}
+
+// overview writes the causes of several objects, or the several of one: a line each, and the next step of the first.
+func (a *StuckAnswer) overview(report *explain.Report) {
+	if len(report.Objects) == 1 {
+		o := report.Objects[0]
+		a.object(&o)
+	} else {
+		a.counts(report)
+	}
+	shown, folds := fold(report)
+	number := map[*explain.Cause]int{}
+	for i, c := range report.Causes {
+		number[c] = i + 1
+	}
+	if len(shown) > 0 {
+		fmt.Fprintln(a.out)
+	}
+	for i, c := range shown {
+		if i == mostCauses {
+			fmt.Fprintf(a.out, "%d more: -o wide names them\n", len(shown)-i)
+			break
+		}
+		a.row(number[c], c, len(shown) <= fewCauses)
+	}
+	for _, f := range folds {
+		a.Style.flow(a.out, fmt.Sprintf("%d more like %d: %s", len(f.more), number[shown[f.like]], names(f.more)), 0, "   ")
+	}
+	if len(shown) > 0 {
+		fmt.Fprintln(a.out)
+		a.next(fmt.Sprintf("Next (%d)", number[shown[0]]), nextOf(shown[0]))
+		a.more("one cause: --cause N; evidence and all ways out: -o wide")
+	}
+	if len(report.Objects) > 1 {
+		(&StuckText{Style: a.Style, Now: a.Now, out: a.out}).others(report)
+	}
+}
+
+// row is a cause in the overview, with its way out if there is room for that.
+func (a *StuckAnswer) row(number int, c *explain.Cause, roomy bool) {
+	lead := fmt.Sprintf("%-2d ", number)
+	verdict := ""
+	if c.Verdict != explain.Stuck {
+		verdict = strings.ToLower(spoken[c.Verdict]) + ": "
+	}
+	text := lead + printable(verdict+holding(c)+": "+c.Summary)
+	if !roomy {
+		fmt.Fprintln(a.out, a.cut(text))
+		return
+	}
+	a.Style.flow(a.out, text, 0, "   ")
+	if next := nextOf(c); next != nil {
+		fmt.Fprintln(a.out, a.cut("   "+printable(next.Effect+a.cost(next))))
+	}
+}
+
+// cut ends a line where the terminal does.
+func (a *StuckAnswer) cut(line string) string {
+	if a.Style.Width <= 0 || utf8.RuneCountInString(line) <= a.Style.Width {
+		return line
+	}
+	end := "..."
+	if a.Style.Unicode {
+		end = "…"
+	}
+	return strings.TrimRight(string([]rune(line)[:a.Style.Width-utf8.RuneCountInString(end)]), " ,;:") + end
+}
+
+// counts writes how many objects have which verdict.
+func (a *StuckAnswer) counts(report *explain.Report) {
+	parts := tally(report, a.Style, func(v explain.Verdict, n int) string { return fmt.Sprintf("%s %d", a.mark(v), n) })
+	fmt.Fprintf(a.out, "%s of %s, %s\n", strings.Join(parts, ", "), plural(len(report.Objects), "object"), plural(len(report.Causes), "cause"))
+}
+
+// StuckNames prints the objects that are stuck as kubectl's -o name does.
+func StuckNames(w io.Writer, report *explain.Report) error {
+	for _, o := range report.Objects {
+		if o.Verdict != explain.Stuck {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, kubectlName(o.Object)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// objectName names an object as users of kubectl do.
+func objectName(id graph.Identity) string {
+	kind := id.Resource.Kind
+	if kind == "" {
+		kind = id.Resource.Resource
+	}
+	text := strings.ToLower(kind)
+	if id.Name != "" {
+		text += "/" + id.Name
+	}
+	if id.Namespace != "" {
+		text += " -n " + id.Namespace
+	}
+	return text
+}
+
+// breakCommand breaks a command for a shell between words, so that it can still be pasted. What is quoted stays in one
+// piece, however long.
+func breakCommand(command string, width int) []string {
+	if width <= 0 || utf8.RuneCountInString(command) <= width || strings.Contains(command, "\n") {
+		return []string{command}
+	}
+	var lines []string
+	line, quoted := "", false
+	for word := range strings.SplitSeq(command, " ") {
+		open := quoted
+		if strings.Count(strings.ReplaceAll(word, `'\''`, ""), "'")%2 == 1 {
+			quoted = !quoted
+		}
+		switch {
+		case line == "":
+			line = word
+		case !open && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word)+2 > width:
+			lines = append(lines, line+` \`)
+			line = "  " + word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// An answer about one object with one cause fits a screen of 80 by 24. The next step is among its first lines, it has no
+// command that is dangerous, and it ends with where more is. Each cause of many is told so, too.
+func TestAnswersFitAScreen(t *testing.T) {
+	answers, longest := 0, 0
+	explaintest.EachScenario(t, 1, func(t *testing.T, given string) {
+		w := explaintest.Parse(t, given)
+		report := w.Report(t, w.Graph(), true)
+		for i, c := range report.Causes {
+			one := *report
+			number := i + 1
+			if at := slices.IndexFunc(report.Objects, func(e explain.Explanation) bool { return len(e.Findings) == 1 && e.Findings[0].Cause == c }); at >= 0 && c.Blocks == 1 {
+				one.Objects, one.Causes, number = report.Objects[at:at+1], report.Causes[i:i+1], 0
+			}
+			lines := answer(t, &one, number)
+			answers, longest = answers+1, max(longest, len(lines))
+			next := slices.IndexFunc(lines, func(line string) bool { return strings.HasPrefix(line, "Next") })
+			offers := slices.ContainsFunc(c.Remedies, func(r explain.Remedy) bool { return r.Risk != explain.Dangerous })
+			switch text := strings.Join(lines, "\n"); {
+			case len(lines) > 24:
+				t.Errorf("%d lines:\n%s", len(lines), text)
+			case offers && (next < 0 || next > 6):
+				t.Errorf("the next step is on line %d:\n%s", next+1, text)
+			case !strings.HasPrefix(lines[len(lines)-1], "More"):
+				t.Errorf("ends otherwise:\n%s", text)
+			}
+			for _, r := range c.Remedies {
+				if r.Risk == explain.Dangerous && r.Command != "" && strings.Contains(strings.Join(lines, "\n"), r.Command) {
+					t.Errorf("shows %s", r.Command)
+				}
+			}
+		}
+	})
+	t.Logf("%d answers, the longest of %d lines", answers, longest)
+	if answers < 300 {
+		t.Errorf("only %d answers", answers)
+	}
+}
+
+func answer(t *testing.T, report *explain.Report, cause int) []string {
+	t.Helper()
+	var out strings.Builder
+	a := render.StuckAnswer{Style: render.Style{Width: 80}, Now: report.Now, Cause: cause}
+	if err := a.Write(&out, report); err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(out.String()) {
+		lines = append(lines, slices.Collect(screen(strings.TrimSuffix(line, "\n")))...)
+	}
+	return lines
+}
+
+// screen goes over the lines that a terminal of 80 columns makes of one.
+func screen(line string) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		runes := []rune(line)
+		for len(runes) > 80 {
+			if !yield(string(runes[:80])) {
+				return
+			}
+			runes = runes[80:]
+		}
+		yield(string(runes))
+	}
+}
