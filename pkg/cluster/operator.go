@@ -23,9 +23,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// ErrChanged says that an object is not what a change was made for, so that nothing was changed.
-var ErrChanged = errors.New("it is not as it was when the change was chosen")
-
 // Operator carries out what remedies change, each change with its guards. It repeats nothing: a write that is not
 // answered may have been carried out, and what became of it is to be looked at (answer.Missing). Its methods may be
 // called by several goroutines at once. What an Op says to save is the caller's to keep before.
@@ -51,13 +48,13 @@ func NewOperator(config *rest.Config, stats *Stats, manager string, dryRun bool)
 	return o, nil
 }
 
-// Do makes one change. The error is ErrChanged when its guards do not hold, and otherwise what the server said. Collect is no
+// Do makes one change. The error is remedy.ErrChanged when its guards do not hold, and otherwise what the server said. Collect is no
 // request: gc.Collector does that.
 func (o *Operator) Do(ctx context.Context, op *remedy.Op) error {
 	err := o.send(ctx, op)
 	if answer.WrongUID(err) || apierrors.IsConflict(err) || op.Verb == remedy.Patch && failedTest(err) ||
 		answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name) {
-		return fmt.Errorf("%s: %w: %w", op.Object, ErrChanged, err)
+		return fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
 	}
 	return err
 }
@@ -151,7 +148,7 @@ func (o *Operator) update(ctx context.Context, id graph.Identity, subresource st
 		return err
 	}
 	if object.GetUID() != id.UID || !change(object.Object) {
-		return fmt.Errorf("%s: %w", id, ErrChanged)
+		return fmt.Errorf("%s: %w", id, remedy.ErrChanged)
 	}
 	if subresource != "" {
 		path = append(path, subresource)

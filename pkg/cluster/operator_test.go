@@ -133,7 +133,7 @@ func TestOperator(t *testing.T) {
 			if other.Verb == remedy.Delete {
 				other = remedy.DeleteOf(other.Object, metav1.DeleteOptions{})
 			}
-			if err := operator.Do(t.Context(), &other); !errors.Is(err, cluster.ErrChanged) {
+			if err := operator.Do(t.Context(), &other); !errors.Is(err, remedy.ErrChanged) {
 				t.Errorf("%s: of another object of its name: %v", what, err)
 			}
 		}

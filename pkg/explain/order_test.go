@@ -18,12 +18,12 @@ func TestOrder(t *testing.T) {
 		if len(report.Objects) < 2 {
 			continue
 		}
-		want := verdicts(report) + causes(report)
+		want := verdicts(report) + causes(report, nil)
 		for round := range 4 {
 			s := parse(t, cluster)
 			s.shuffle, s.far = rand.New(rand.NewPCG(uint64(i), uint64(round))), round%2 == 0
 			again := s.report(t)
-			if diff := cmp.Diff(want, verdicts(again)+causes(again)); diff != "" {
+			if diff := cmp.Diff(want, verdicts(again)+causes(again, nil)); diff != "" {
 				t.Errorf("another order (-first +second):\n%s\n%s", cluster, diff)
 				break
 			}

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -133,6 +134,18 @@ type Report struct {
 	Unread []string
 	// Now is the time that the verdicts are about.
 	Now time.Time
+}
+
+// Blocked returns the objects that a cause blocks, of those that were asked for.
+func (r *Report) Blocked(c *Cause) iter.Seq[*Explanation] {
+	return func(yield func(*Explanation) bool) {
+		for i := range r.Objects {
+			blocks := slices.ContainsFunc(r.Objects[i].Findings, func(f Finding) bool { return f.Cause == c })
+			if blocks && !yield(&r.Objects[i]) {
+				return
+			}
+		}
+	}
 }
 
 // Verdict returns the worst verdict of the report.

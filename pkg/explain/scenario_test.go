@@ -11,6 +11,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // TestScenarios runs the scenarios in testdata/*.txt, a file for each first cause. A
@@ -22,6 +23,8 @@ import (
 //	fin-absent at ConfigMap/s/a: ...           a cause
 //	    safe: ...                              what can be done, at what risk
 //	        kubectl ...
+//	        frees ...; then ...; held ...      what becomes of the objects that the cause blocks, as it is played
+//	                                           in memory (see effects)
 func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
 
 // answer returns the case with what is said.
@@ -30,12 +33,13 @@ func answer(t *testing.T, body string) string {
 	if !ok {
 		t.Fatal("no line --")
 	}
-	report := parse(t, given).report(t)
-	return given + "\n--\n" + verdicts(report) + causes(report) + body[len(strings.TrimRight(body, "\n")):]
+	cluster := parse(t, given)
+	report := cluster.report(t)
+	return given + "\n--\n" + verdicts(report) + causes(report, effects(t, cluster, report)) + body[len(strings.TrimRight(body, "\n")):]
 }
 
-// causes writes what is said of the causes of a report.
-func causes(report *explain.Report) string {
+// causes writes what is said of the causes of a report, with what becomes of their remedies if effect is not nil.
+func causes(report *explain.Report, effect func(*explain.Cause, *remedy.Op) string) string {
 	var text strings.Builder
 	for _, c := range report.Causes {
 		fmt.Fprintf(&text, "\n%s at %s: %s", c.ID, c.Object, c.Summary)
@@ -49,6 +53,9 @@ func causes(report *explain.Report) string {
 			}
 			if r.Undo != "" {
 				fmt.Fprintf(&text, "\n        undo: %s", r.Undo)
+			}
+			if r.Operation != nil && effect != nil {
+				fmt.Fprintf(&text, "\n        %s", effect(c, r.Operation))
 			}
 		}
 	}

@@ -2,14 +2,19 @@
 
 // Package remedy has what a program can do about an object: one change of it, the guards under
 // which that is made, the command of kubectl that makes it, and the change that takes it back. It
-// sends nothing: cluster.Operator does.
+// sends nothing: cluster.Operator does, and simulator.Server.Do plays it in memory.
 package remedy
 
 import (
+	"errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
+
+// ErrChanged says that an object is not what a change was made for, so that nothing was changed.
+var ErrChanged = errors.New("it is not as it was when the change was chosen")
 
 // Verb says what an Op does.
 type Verb string

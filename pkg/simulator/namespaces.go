@@ -73,6 +73,9 @@ func (s *Server) specFinalizers(uid types.UID) ([]string, bool) {
 
 // namespaceAbsent reports whether there is provably no such namespace.
 func (s *Server) namespaceAbsent(name string) bool {
+	if s.made.Has(name) {
+		return false
+	}
 	h, found := s.located(location{namespaceResource, "", name})
 	if !found {
 		return s.snapshot.Covers(namespaceResource, "", name)

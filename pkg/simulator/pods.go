@@ -149,7 +149,7 @@ func (s *Server) startPodGC() {
 	}
 }
 
-// planPodsOf plans the deletion of the pods on a node that does not exist.
+// planPodsOf plans the deletion of the pods on a node that does not exist, or is out of service.
 func (s *Server) planPodsOf(node string) {
 	for _, uid := range s.podsOn[node] {
 		s.plan(podGCDeletesPod, uid, s.now.Add(podGCDelay))
@@ -157,10 +157,12 @@ func (s *Server) planPodsOf(node string) {
 }
 
 // podGCDeletes deletes a pod without a node (pkg/controller/podgc/
-// gc_controller.go, gcOrphaned and gcUnscheduledTerminating).
+// gc_controller.go, gcOrphaned, gcUnscheduledTerminating and gcTerminating).
 func (s *Server) podGCDeletes(o graph.Object) {
 	facts := s.snapshot.Facts.Pods[o.UID]
-	if facts.NodeName == "" && o.BeingDeleted() || facts.NodeName != "" && s.node(facts.NodeName) == NodeAbsent {
+	node := s.node(facts.NodeName)
+	if facts.NodeName == "" && o.BeingDeleted() || facts.NodeName != "" && node == NodeAbsent ||
+		o.BeingDeleted() && node == NodeSilent && s.tainted.Has(facts.NodeName) {
 		s.forceDelete(o)
 	}
 }

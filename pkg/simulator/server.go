@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -58,6 +59,8 @@ type Server struct {
 	unread   map[string]string             // answers of unreadIn
 	changes  int                           // of objects, removals included
 	stalled  map[string]stall              // answers of stalledIn
+	made     sets.Set[string]              // namespaces that Do made
+	tainted  sets.Set[string]              // nodes that Do put out of service
 }
 
 var _ gc.Server = (*Server)(nil)
@@ -93,6 +96,8 @@ func New(s *graph.Snapshot, o Options) *Server {
 		unserved: map[schema.GroupResource]bool{},
 		unread:   map[string]string{},
 		stalled:  map[string]stall{},
+		made:     sets.Set[string]{},
+		tainted:  sets.Set[string]{},
 	}
 }
 

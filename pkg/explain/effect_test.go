@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// effects returns a function that plays a remedy in memory, and says what becomes of the objects that its cause blocks:
+//
+//	frees a          the API server removes it, whoever else works
+//	then a           a controller of Kubernetes removes it after that
+//	held a: ...      it stays, for this reason
+//	unforeseen a     it is held by something that is not simulated: a webhook, a kubelet that hangs, a lazy collector
+//	by controllers   the remedy works through controllers that are not simulated
+func effects(t *testing.T, cluster *scenario, report *explain.Report) func(*explain.Cause, *remedy.Op) string {
+	g := cluster.Graph()
+	g.Snapshot().Facts = cluster.Facts()
+	world := preview.World{Graph: g, Now: now, ControllerManager: cluster.ControllerManager(), Server: cluster.Server}
+	forecaster, err := preview.NewForecaster(t.Context(), world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(cause *explain.Cause, op *remedy.Op) string {
+		var blocked []types.UID
+		for o := range report.Blocked(cause) {
+			blocked = append(blocked, o.Object.UID)
+		}
+		effect, err := forecaster.Effect(t.Context(), op, blocked)
+		switch {
+		case err != nil:
+			return "refused: " + err.Error()
+		case effect.ByControllers:
+			return "by controllers"
+		}
+		text := effectText(effect)
+		if text == "" {
+			t.Errorf("%s of %s at %s has no effect", op.Verb, cause.ID, cause.Object)
+		}
+		return text
+	}
+}
+
+func effectText(effect *preview.Effect) string {
+	const shown = 4
+	var parts []string
+	list := func(word string, objects []graph.Identity) {
+		var names []string
+		for i, id := range objects {
+			if i == shown {
+				names = append(names, fmt.Sprintf("and %d more", len(objects)-i))
+				break
+			}
+			names = append(names, id.String())
+		}
+		if len(names) > 0 {
+			parts = append(parts, word+" "+strings.Join(names, ", "))
+		}
+	}
+	list("frees", effect.Frees)
+	list("then", effect.Follow)
+	list("unforeseen", effect.Unforeseen)
+	for i, held := range effect.Held {
+		if i == shown {
+			parts = append(parts, fmt.Sprintf("and %d more held", len(effect.Held)-i))
+			break
+		}
+		parts = append(parts, "held "+held.Object.String()+waitsText(held.Waits))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func waitsText(waits []simulator.Wait) string {
+	var text strings.Builder
+	for _, w := range waits {
+		fmt.Fprintf(&text, ": %s", w.Kind)
+		for _, detail := range []string{w.Finalizer, w.Node} {
+			if detail != "" {
+				text.WriteString(" " + detail)
+			}
+		}
+		for _, uid := range w.Objects {
+			text.WriteString(" " + string(uid))
+		}
+		if w.Unknown != "" {
+			text.WriteString(" (" + w.Unknown + ")")
+		}
+	}
+	return text.String()
+}

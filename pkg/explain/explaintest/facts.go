@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explaintest
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Facts are what the whole objects say beyond metadata, as cluster.Reader reads them. What is unreadable is left out.
+func (s *World) Facts() graph.Facts {
+	facts := graph.Facts{
+		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{}, CRDs: map[types.UID]graph.CRDFacts{},
+		Nodes: map[string]bool{}, NodesRead: !s.unreadable["nodes"] && !s.unlisted["nodes"],
+	}
+	for _, o := range s.objects.Objects {
+		whole := s.Whole[o.Resource.Resource+"/"+o.Namespace+"/"+o.Name]
+		if s.unreadable[o.Resource.Resource] || whole == nil {
+			continue
+		}
+		switch o.Resource.Resource {
+		case "pods":
+			facts.Pods[o.UID] = podFacts(whole)
+		case "namespaces":
+			finalizers, found, _ := unstructured.NestedStringSlice(whole.Object, "spec", "finalizers")
+			if !found {
+				finalizers = []string{"kubernetes"}
+			}
+			facts.Namespaces[o.UID] = graph.NamespaceFacts{Finalizers: finalizers}
+		case "nodes":
+			facts.Nodes[o.Name] = condition(whole, "Ready") == "True"
+		}
+	}
+	return facts
+}
+
+func podFacts(pod *unstructured.Unstructured) graph.PodFacts {
+	text := func(path ...string) string {
+		value, _, _ := unstructured.NestedString(pod.Object, path...)
+		return value
+	}
+	facts := graph.PodFacts{NodeName: text("spec", "nodeName"), Phase: text("status", "phase"), TerminationGracePeriodSeconds: 30}
+	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
+	for _, v := range volumes {
+		volume, _ := v.(map[string]any)
+		if name, found, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName"); found {
+			facts.Claims = append(facts.Claims, name)
+		}
+	}
+	return facts
+}
+
+// condition returns the status of a condition, empty for none.
+func condition(o *unstructured.Unstructured, kind string) string {
+	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range all {
+		if c, _ := c.(map[string]any); c["type"] == kind {
+			status, _ := c["status"].(string)
+			return status
+		}
+	}
+	return ""
+}
+
+// ControllerManager reports whether kube-controller-manager renewed its lease lately.
+func (s *World) ControllerManager() bool {
+	return s.Whole["leases/kube-system/kube-controller-manager"] != nil
+}

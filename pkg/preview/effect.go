@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+)
+
+// Effect is what becomes of objects that are being deleted when a change is made. Each is in one of the lists, in the
+// order in which they were given.
+type Effect struct {
+	// Frees are those that the API server removes with the change, whoever else works.
+	Frees []graph.Identity
+	// Follow are those that Kubernetes' own controllers remove then, and would not without the change.
+	Follow []graph.Identity
+	// Held are those that stay.
+	Held []Held
+	// Unforeseen would go without the change, by all that the simulation knows: what holds them is not in it, such as a
+	// webhook or a kubelet that hangs.
+	Unforeseen []graph.Identity
+	// ByControllers: the change works through controllers that are not simulated, so that nothing of it is.
+	ByControllers bool
+}
+
+// Held is an object that stays, and what it waits for then.
+type Held struct {
+	Object graph.Identity
+	Waits  []simulator.Wait
+}
+
+// Forecaster plays changes in memory. It is for one goroutine.
+type Forecaster struct {
+	world World
+	// before has what becomes of objects without a change: by the API server alone, and with
+	// Kubernetes' controllers.
+	before [2]*simulator.Server
+}
+
+// NewForecaster returns one for what was read, with the facts of its snapshot.
+func NewForecaster(ctx context.Context, w World) (*Forecaster, error) {
+	f := &Forecaster{world: w}
+	for i := range f.before {
+		server, _, err := f.played(ctx, nil, i == 1)
+		if err != nil {
+			return nil, err
+		}
+		f.before[i] = server
+	}
+	return f, nil
+}
+
+// Effect returns what becomes of the objects when the change is made. The error is remedy.ErrChanged when its guards do not hold, what
+// the API server would answer, or that of the context.
+func (f *Forecaster) Effect(ctx context.Context, change *remedy.Op, objects []types.UID) (*Effect, error) {
+	var after [2]*simulator.Server
+	effect := &Effect{}
+	for i := range after {
+		var err error
+		if after[i], effect.ByControllers, err = f.played(ctx, change, i == 1); err != nil {
+			return nil, err
+		}
+	}
+	gone := func(server *simulator.Server, uid types.UID) bool {
+		_, fate := server.Object(uid)
+		return fate.State == simulator.Gone
+	}
+	for _, uid := range objects {
+		o, fate := after[1].Object(uid)
+		switch {
+		case fate.State == simulator.Unread:
+		case gone(after[0], uid) && !gone(f.before[0], uid):
+			effect.Frees = append(effect.Frees, o.Identity())
+		case gone(f.before[1], uid):
+			effect.Unforeseen = append(effect.Unforeseen, o.Identity())
+		case fate.State == simulator.Gone:
+			effect.Follow = append(effect.Follow, o.Identity())
+		default:
+			effect.Held = append(effect.Held, Held{o.Identity(), fate.Waits})
+		}
+	}
+	return effect, nil
+}
+
+// played returns a server on which the change was made, with what follows from it, by the API server alone or with Kubernetes'
+// controllers. It says whether the change works through others, and was left out.
+func (f *Forecaster) played(ctx context.Context, change *remedy.Op, controllers bool) (server *simulator.Server, left bool, err error) {
+	options := f.world.options()
+	if !controllers {
+		options.Actors = simulator.Actors{}
+	}
+	server = simulator.New(f.world.Graph.Snapshot(), options)
+	collected := controllers && f.world.ControllerManager
+	if change != nil {
+		switch err := server.Do(ctx, change); {
+		case errors.Is(err, simulator.ErrNotModelled), errors.Is(err, graph.ErrUnlisted):
+			left = true
+		case err != nil:
+			return nil, false, err
+		}
+		collected = collected || change.Verb == remedy.Collect
+	}
+	return server, left, settle(ctx, server, f.world.Graph, collected)
+}
+
+// settle lets all act until nothing happens any more: the garbage collector only if it is to.
+func settle(ctx context.Context, server *simulator.Server, g *graph.Graph, collected bool) error {
+	for happened := true; happened; {
+		happened = false
+		if collected {
+			if _, err := gc.New(server, g, gc.Options{SeesAll: true}).Collect(ctx, ""); err != nil {
+				return err
+			}
+		}
+		for {
+			_, err := server.Events(ctx, true)
+			if errors.Is(err, gc.ErrAtRest) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			happened = collected
+		}
+		if happened {
+			g = graph.New(server.Snapshot())
+		}
+	}
+	return nil
+}
