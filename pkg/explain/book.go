@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -79,9 +78,9 @@ func (b *book) offerOnce(c *Cause, r Remedy) {
 	}
 }
 
-// offerInstead adds a remedy in the place of the one whose effect begins as it says.
-func (b *book) offerInstead(c *Cause, begins string, r Remedy) {
-	if i := slices.IndexFunc(c.Remedies, func(have Remedy) bool { return strings.HasPrefix(have.Effect, begins) }); i >= 0 {
+// offerInstead adds a remedy in the place of the one that is the same way.
+func (b *book) offerInstead(c *Cause, r Remedy) {
+	if i := slices.IndexFunc(c.Remedies, func(have Remedy) bool { return have.way == r.way }); i >= 0 {
 		c.Remedies[i] = r
 		return
 	}

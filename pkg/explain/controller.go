@@ -371,7 +371,7 @@ func (w *walker) grantEverywhere(n graph.Node, c *controllers.Candidate) Remedy 
 	name := "kubectl-gc-" + c.Account().Name
 	way.Action = w.does(remedy.GrantOf(evidence.Identity(evidence.ClusterRoleBindings, "", name), remedy.Grant{ClusterRole: role, Namespace: c.Account().Namespace, ServiceAccount: c.Account().Name}))
 	way.Effect += "bind ClusterRole/" + role + ", which allows the change, everywhere; delete the ClusterRoleBinding " + name + " when the object is gone"
-	way.Leaks = "until then the controller has the rights of that role in all namespaces"
+	way.Loss = loses(remedy.GrantsMore, "until then the controller has the rights of that role in all namespaces")
 	return way
 }
 

@@ -178,7 +178,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Dangerous, Action: w.change(at, definition, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})),
 			Effect: "make the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway",
-			Leaks:  "fields that the versions do not share are dropped from objects that are written",
+			Loss:   loses(remedy.LosesObject, "fields that the versions do not share are dropped from objects that are written"),
 		})
 	})
 }
@@ -240,15 +240,15 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 				Risk:   Dangerous,
 				Action: shows("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
 				Effect: "list one by one, with the continue token of each answer: the one after the last that can be read is the damaged one, which can be deleted " + w.unsafely() + ", else only in etcd, after a snapshot of it",
-				Leaks:  "the object, and what its finalizers guard",
+				Loss:   loses(remedy.LosesObject, "the object, and what its finalizers guard"),
 			},
 		}
 		for _, id := range w.damaged(at, message) {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk:   Dangerous,
 				Action: w.does(remedy.Op{Verb: remedy.Delete, Object: id, Options: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}}),
+				Loss:   losesObject(id, "the object, and what its finalizers guard"),
 				Effect: "remove " + id.String() + ", which cannot be read, without a look at its finalizers, owners or UID, once it is certain that nothing brings the key back; it needs the verb unsafe-delete-ignore-read-errors on " + resource.Resource + ", and works " + w.unsafely(),
-				Leaks:  "the object, and what its finalizers guard",
 			})
 		}
 	})

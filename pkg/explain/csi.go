@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -58,7 +59,7 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		w.driverVerdict(c, n, failure, fresh)
 		c.Remedies = append(c.Remedies, []Remedy{
 			{Risk: Safe, Action: shows("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "see what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
-			w.removeFinalizer(n, index, n.Object().Finalizers[index], "the volume stays attached to the node; when it is attached elsewhere its data may be damaged: only when the storage shows that it is detached"),
+			w.removeFinalizer(n, index, n.Object().Finalizers[index], loses(remedy.CorruptsData, "the volume stays attached to the node; when it is attached elsewhere its data may be damaged: only when the storage shows that it is detached")),
 		}...)
 	})}}
 }
@@ -260,7 +261,7 @@ func (w *walker) lasting(n graph.Node, reasons ...string) string {
 
 func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
 	keep := w.keepVolume(n.Identity()).Action
-	remove := w.removeFinalizer(n, index, finalizer, "the volume behind it: note spec.csi.volumeHandle, it is the only way to find it again")
+	remove := w.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, "the volume behind it: note spec.csi.volumeHandle, it is the only way to find it again"))
 	return []Remedy{
 		{
 			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(n.Identity())),

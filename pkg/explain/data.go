@@ -15,8 +15,8 @@ import (
 
 // stored is what becomes of the data of a claim when that goes.
 type stored struct {
-	// lost says what is lost, empty when that is nothing.
-	lost string
+	// lost is what is lost, nil when that is nothing.
+	lost *remedy.Loss
 	// keep has the volume stay, nil when it does so anyway, or that is not known.
 	keep *Remedy
 }
@@ -24,7 +24,7 @@ type stored struct {
 // dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is
 // another than Delete (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
 func (w *walker) dataOf(n graph.Node) stored {
-	unknown := stored{lost: "the data of the claim, unless its volume is retained"}
+	unknown := stored{lost: mayLoseData()}
 	claim, err := w.evidence.Whole(n)
 	if err != nil {
 		return unknown
@@ -67,17 +67,17 @@ func (w *walker) volumeNamed(name string) *unstructured.Unstructured {
 // dataOn is dataOf for a volume.
 func (w *walker) dataOn(volume *unstructured.Unstructured) stored {
 	at := evidence.IdentityOf(volumesOf, "PersistentVolume", volume)
-	size := cmp.Or(evidence.Nested(volume, "spec", "capacity", "storage"), "all")
+	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	switch policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy {
 	case "Delete":
 		keep := w.keepVolume(at)
-		keep.Effect = fmt.Sprintf("have %s stay, with %s on it, when its claim goes", at, size)
+		keep.Effect = fmt.Sprintf("have %s stay, with %s on it, when its claim goes", at, cmp.Or(size, "all"))
 		if volume.GetDeletionTimestamp() != nil {
-			keep.Effect = fmt.Sprintf("keep the storage behind %s, with %s on it, when that goes", at, size)
+			keep.Effect = fmt.Sprintf("keep the storage behind %s, with %s on it, when that goes", at, cmp.Or(size, "all"))
 		}
-		return stored{lost: fmt.Sprintf("the data: %s on %s, which is deleted with the claim", size, at), keep: &keep}
+		return stored{lost: losesVolume(at, size), keep: &keep}
 	case "":
-		return stored{lost: "the data of the claim, unless its volume is retained"}
+		return stored{lost: mayLoseData()}
 	}
 	return stored{}
 }
@@ -95,11 +95,13 @@ func (w *walker) keepVolume(at graph.Identity) Remedy {
 // it.
 func (d stored) losing(remedies ...Remedy) []Remedy {
 	for i := range remedies {
-		if d.lost == "" {
+		if d.lost == nil {
 			continue
 		}
 		remedies[i].Risk = Dangerous
-		remedies[i].Leaks = cmp.Or(remedies[i].Leaks, d.lost)
+		if len(remedies[i].Loss) == 0 {
+			remedies[i].Loss = []remedy.Loss{*d.lost}
+		}
 	}
 	if d.keep != nil {
 		return append([]Remedy{*d.keep}, remedies...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -56,11 +57,11 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 func (w *walker) deviceUser(claim graph.Node, pod *unstructured.Unstructured) *Cause {
 	return w.podUser(draClaimReserved, claim, pod, Evidence{
 		Source: claim.Identity().String(), Path: "status.reservedFor", Value: "pods/" + pod.GetName(),
-	}, "")
+	}, nil)
 }
 
 // podUser is a pod that nobody has deleted and that an object waits for.
-func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, first Evidence, leaks string) *Cause {
+func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, first Evidence, loss []remedy.Loss) *Cause {
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
@@ -76,7 +77,7 @@ func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, 
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: evidence.Nested(pod, "spec", "restartPolicy")})
 		}
 		after := "after which " + n.Identity().String() + " goes"
-		c.Remedies = append(w.awaitEnd(pod, after), w.endPod(c, pod, after, after, leaks)...)
+		c.Remedies = append(w.awaitEnd(pod, after), w.endPod(c, pod, after, after, loss)...)
 	})
 }
 
@@ -120,7 +121,7 @@ func (w *walker) podGroup(n graph.Node) []hold {
 		}
 		holds = append(holds, w.objectLink(symptom, "a pod of it has not ended", &list[i], func() *Cause {
 			at := evidence.IdentityOf(pods, "Pod", &list[i])
-			return w.podUser(symptom, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name}, "")
+			return w.podUser(symptom, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name}, nil)
 		}))
 	}
 	if len(holds) > 0 {

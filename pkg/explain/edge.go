@@ -87,7 +87,7 @@ func (w *walker) drop(e edge, ref graph.Reference) Remedy {
 	case e.dependent.BeingDeleted() || e.keeper != nil:
 		r.Effect += "; " + e.afterwards()
 	case last:
-		r.Leaks = name + " has no owner then, and nothing deletes it any more"
+		r.Loss = []remedy.Loss{{Kind: remedy.Leaks, Object: e.dependent.Identity(), What: name + " has no owner then, and nothing deletes it any more"}}
 	default:
 		r.Effect += "; what becomes of that depends on its other owners"
 	}

@@ -163,14 +163,14 @@ func (w *walker) outlivedDefinition(n graph.Node) []Evidence {
 
 // byHand removes the finalizer instead of its controller, the last way out.
 func (w *walker) byHand(n graph.Node, index int, s *controllers.Search, r ruling) Remedy {
-	leaks, harmless := "whatever its controller would have cleaned up, which may be outside the cluster", false
+	known, harmless := "", false
 	for _, m := range s.Known {
-		leaks, harmless = cmp.Or(m.Leaks, leaks), m.Harmless
+		known, harmless = cmp.Or(m.Leaks, known), m.Harmless
 	}
 	if s.Field == finalizers.Spec {
-		return w.finalizeNamespace(n, s.Finalizer, leaks)
+		return w.finalizeNamespace(n, s.Finalizer, leaves(known))
 	}
-	way := w.removeFinalizer(n, index, s.Finalizer, leaks)
+	way := w.removeFinalizer(n, index, s.Finalizer, leaves(known))
 	if harmless && (r.id == finAbsent || r.id == finInNamespace) {
 		way.Risk = Disruptive
 	}

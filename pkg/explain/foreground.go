@@ -338,7 +338,7 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference, summa
 			leaks += ", and which " + ownerName(k) + " owns, too"
 			next = "drops the one to the owner, too, and the dependent stays, since " + ownerName(k) + " owns it"
 		}
-		c.Remedies[1].Leaks = leaks
+		c.Remedies[1].Loss = losesObject(d.Identity(), "%s", leaks)
 		at, what := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index), "that cannot be judged"
 		if ref.Reason == graph.ClusterScopedDependent {
 			what = "that a cluster-scoped object cannot have"

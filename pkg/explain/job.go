@@ -55,7 +55,7 @@ func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerRefere
 		c.Summary = "it has the job controller's finalizer, and its controller is not a Job: the job controller never takes the finalizer off"
 		c.Evidence = []Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
 			evidence.Field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
-		way := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", "")
+		way := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", nil)
 		way.Risk, way.Effect = Disruptive, "take the finalizer off; no Job counts the pod"
 		c.Remedies = []Remedy{way}
 	})
@@ -75,7 +75,7 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 			},
 			{
 				Risk: Disruptive, Action: w.delete(at, background),
-				Effect: "delete the Job: the job controller then takes the finalizer off its pods", Leaks: "the result of the Job",
+				Effect: "delete the Job: the job controller then takes the finalizer off its pods", Loss: losesObject(at, "the result of the Job"),
 			},
 		}
 	})

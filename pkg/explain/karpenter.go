@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // Nodes that Karpenter drains: sigs.k8s.io/karpenter, controllers/node/termination.
@@ -65,7 +66,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 				Risk: Safe, Action: shows("%s get poddisruptionbudgets -A", w.Kubectl),
 				Effect: "see the budgets: make the workloads of the pods above whole, or give their budgets room, and they are evicted",
 			},
-			w.removeFinalizer(n, index, "karpenter.sh/termination", "the machine, which the provider goes on billing, and the pods on it"),
+			w.removeFinalizer(n, index, "karpenter.sh/termination", loses(remedy.Leaks, "the machine, which the provider goes on billing, and the pods on it")),
 		}
 	})}}, true
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // Namespaces: pkg/controller/namespace/deletion, namespaced_resources_deleter.go.
@@ -442,7 +443,7 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.
 		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
 			Risk: Dangerous, Action: w.deleteSaved(at),
 			Effect: "unregister the API, if its product was uninstalled",
-			Leaks:  "what the API stored in the namespaces is left behind",
+			Loss:   loses(remedy.Leaks, "what the API stored in the namespaces is left behind"),
 		})
 	})
 }

@@ -72,7 +72,7 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 		for _, ref := range refusing.Owners() {
 			if ref.UID == n.UID() {
 				way := w.dropReference(refusing, ref.Index, ref.UID, "remove the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")
-				way.Risk, way.Leaks = Safe, "" // it is what the orphaning is for
+				way.Risk, way.Loss = Safe, nil // it is what the orphaning is for
 				c.Remedies = append(c.Remedies, way)
 			}
 		}

@@ -188,7 +188,7 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 // force removes a pod's object without asking its kubelet.
 func (w *walker) force(n graph.Node, leaks string) Remedy {
 	return Remedy{
-		Risk: Dangerous, Leaks: leaks,
+		Risk: Dangerous, Loss: []remedy.Loss{{Kind: remedy.Leaks, Object: n.Identity(), What: leaks}},
 		Action: w.delete(n.Identity(), atOnce),
 		Effect: "remove the pod from the API without asking its kubelet, once it is certain that nothing of it runs any more",
 	}
@@ -237,7 +237,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 				Risk:   Dangerous,
 				Action: w.does(remedy.TaintOf(evidence.IdentityOf(nodes, "Node", node), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")),
 				Effect: "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
-				Leaks:  "data may be written twice if the machine still runs",
+				Loss:   loses(remedy.CorruptsData, "data may be written twice if the machine still runs"),
 			},
 		}
 	})

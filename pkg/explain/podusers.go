@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -51,10 +52,10 @@ func (w *walker) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int
 // endPod returns the ways to end a pod, with what becomes of what waits for it. One
 // that is made again is ended by its workload alone. What a running pod does is lost
 // with it.
-func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAll, leaks string) []Remedy {
+func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAll string, loss []remedy.Loss) []Remedy {
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	if maker, found := w.maker(pod); found {
-		return []Remedy{w.scaleDown(maker, afterAll, leaks)}
+		return []Remedy{w.scaleDown(maker, afterAll, loss)}
 	}
 	effect, risk := "delete the pod, "+after, Dangerous
 	if evidence.PodEnded(pod) || !w.mayRun(pod) {
@@ -63,15 +64,15 @@ func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAl
 	if ref := metav1.GetControllerOf(pod); ref != nil {
 		effect += fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
 	}
-	return []Remedy{{Risk: risk, Effect: effect + w.lingers(c, pod), Leaks: leaks, Action: w.delete(at, byPolicy)}}
+	return []Remedy{{Risk: risk, Effect: effect + w.lingers(c, pod), Loss: loss, Action: w.delete(at, byPolicy)}}
 }
 
 // scaleDown ends all pods of a workload, which is out of service then. A StatefulSet may
 // delete the claims of all of them with them.
-func (w *walker) scaleDown(maker graph.Node, afterAll, leaks string) Remedy {
+func (w *walker) scaleDown(maker graph.Node, afterAll string, loss []remedy.Loss) Remedy {
 	id := maker.Identity()
 	way := Remedy{
-		Risk: Disruptive, Leaks: leaks,
+		Risk: Disruptive, Loss: loss,
 		Effect: fmt.Sprintf("end all pods of %s, which makes each again that is only deleted, and what they serve: %s", id, afterAll),
 	}
 	full, err := w.evidence.Whole(maker)
@@ -88,7 +89,7 @@ func (w *walker) scaleDown(maker graph.Node, afterAll, leaks string) Remedy {
 	way.Action = w.scaleToNone(id, replicas, losesClaims)
 	if losesClaims {
 		way.Risk = Dangerous
-		way.Leaks = "the claims of all its pods, which it deletes when it is scaled (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"
+		way.Loss = []remedy.Loss{{Kind: remedy.LosesData, Unsure: true, What: "the claims of all its pods, which it deletes when it is scaled (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"}}
 	}
 	if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: maker.Object().OwnerReferences}); owner != nil {
 		way.Effect += fmt.Sprintf("; its controller %s/%s may scale it up again", owner.Kind, owner.Name)

@@ -279,7 +279,7 @@ func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Servin
 		if len(hooks) <= evidence.MaxShown {
 			c.Evidence = append(c.Evidence, w.webhookEvidence(h)...)
 		}
-		w.offerInstead(c, letsPass, w.passOver(hooks))
+		w.offerInstead(c, w.passOver(hooks))
 	}
 	if h.JudgesUsers() {
 		c.Summary += "; its conditions ask who sends the write, so the controller's may pass"
@@ -293,9 +293,6 @@ func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Servin
 	c.Summary += hopeless(s)
 }
 
-// letsPass begins the effect of passOver.
-const letsPass = "let writes pass while"
-
 // passOver has webhooks of one configuration passed over while they cannot be called.
 func (w *walker) passOver(hooks []*admission.Webhook) Remedy {
 	var operations []remedy.Step
@@ -305,12 +302,12 @@ func (w *walker) passOver(hooks []*admission.Webhook) Remedy {
 	}
 	r := Remedy{
 		Risk: Disruptive, Action: w.change(hooks[0].Config, hooks[0].Whole, operations...),
-		Effect: letsPass + " the webhook cannot be reached",
-		Leaks:  "what the webhook guards is not guarded while it cannot be reached",
+		Effect: "let writes pass while the webhook cannot be reached",
+		Loss:   unguards("webhook", "while it cannot be reached"), way: passesOver,
 	}
 	if len(hooks) > 1 {
-		r.Effect = letsPass + " the webhooks cannot be reached"
-		r.Leaks = "what the webhooks guard is not guarded while they cannot be reached"
+		r.Effect = "let writes pass while the webhooks cannot be reached"
+		r.Loss = unguards("webhooks", "while they cannot be reached")
 	}
 	return r
 }
@@ -345,7 +342,7 @@ func (w *walker) deadWebhookRemedies(h *admission.Webhook, s *admission.Serving,
 		remedies = append(remedies, Remedy{
 			Risk: Dangerous, Action: w.deleteSaved(h.Config),
 			Effect: "remove the configuration with all its webhooks, if its product was uninstalled",
-			Leaks:  "what the webhooks guard is not guarded any more",
+			Loss:   unguards("webhooks", "any more"),
 		})
 	}
 	return remedies
@@ -468,16 +465,15 @@ func (w *walker) except(c *Cause, key, namespace, from string, action func(names
 		e.namespaces = append(e.namespaces, namespace)
 		slices.Sort(e.namespaces)
 	}
-	const begins = "except the namespace"
-	effect, leaks := begins+" "+e.namespaces[0], "that namespace is"
+	effect, leaks := "except the namespace "+e.namespaces[0], "that namespace is"
 	if len(e.namespaces) > 1 {
-		effect, leaks = begins+"s "+strings.Join(e.namespaces, ", "), "those namespaces is"
+		effect, leaks = "except the namespaces "+strings.Join(e.namespaces, ", "), "those namespaces is"
 	}
 	for _, c := range e.causes {
-		w.offerInstead(c, begins, Remedy{
+		w.offerInstead(c, Remedy{
 			Risk: Disruptive, Action: action(e.namespaces),
 			Effect: effect + " from the " + from,
-			Leaks:  "what the " + from + guards(from) + " in " + leaks + " not guarded any more",
+			Loss:   loses(remedy.Unguards, "what the %s%s in %s not guarded any more", from, guards(from), leaks), way: exceptsNamespaces,
 		})
 	}
 }
@@ -627,7 +623,7 @@ func (w *walker) bindingException(c *Cause, n graph.Node, name string) {
 		w.offerOnce(c, Remedy{
 			Risk: Disruptive, Action: w.change(at, binding, remedy.Replace("/spec/validationActions", []string{"Audit"})),
 			Effect: "make the binding note what it would refuse and let it pass",
-			Leaks:  "what the policy guards is not guarded any more",
+			Loss:   unguards("policy", "any more"),
 		})
 		return
 	}

@@ -22,14 +22,14 @@ func (w *walker) deleteAgain(n graph.Node, risk Risk, effect string) Remedy {
 }
 
 // removeFinalizer takes one finalizer off one object, as long as it is at the
-// index at which it was seen. leaks says what its controller does not clean up
+// index at which it was seen. loss is what its controller does not clean up
 // then.
-func (w *walker) removeFinalizer(n graph.Node, index int, finalizer, leaks string) Remedy {
+func (w *walker) removeFinalizer(n graph.Node, index int, finalizer string, loss []remedy.Loss) Remedy {
 	at := fmt.Sprintf("/metadata/finalizers/%d", index)
 	return Remedy{
 		Risk: Dangerous, Action: w.patch(n.Identity(), remedy.Test(at, finalizer), remedy.Remove(at)),
 		Effect: "remove this finalizer alone, once you have done its cleanup yourself",
-		Leaks:  leaks,
+		Loss:   loss,
 	}
 }
 
@@ -43,11 +43,11 @@ func (w *walker) dropReference(d graph.Node, index int, owner types.UID, effect 
 // only the subresource finalize can. The resourceVersion that the object
 // carries is the guard against changes in between, the name in the entry that
 // against another list.
-func (w *walker) finalizeNamespace(n graph.Node, finalizer, leaks string) Remedy {
+func (w *walker) finalizeNamespace(n graph.Node, finalizer string, loss []remedy.Loss) Remedy {
 	return Remedy{
 		Risk:   Dangerous,
 		Action: w.does(remedy.Op{Verb: remedy.Finalize, Object: n.Identity(), Value: finalizer}),
 		Effect: "remove this entry of spec.finalizers alone, once you have done its cleanup yourself",
-		Leaks:  leaks,
+		Loss:   loss,
 	}
 }

@@ -27,8 +27,8 @@ func told(t *testing.T, report *explain.Report, id string) string {
 		}
 		for _, r := range c.Remedies {
 			text.WriteString("[" + string(r.Risk) + "] " + strings.TrimSpace(verb(r.Command)+" "+r.Effect) + "\n")
-			if r.Leaks != "" {
-				text.WriteString("  loses: " + r.Leaks + "\n")
+			if leaks := r.Leaks(); leaks != "" {
+				text.WriteString("  loses: " + leaks + "\n")
 			}
 		}
 		return text.String()

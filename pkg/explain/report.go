@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // Verdict says how an object's deletion stands.
@@ -59,13 +60,28 @@ type Remedy struct {
 	Risk Risk
 	Action
 	Effect string
-	// Leaks says what is lost or left behind, empty for nothing.
-	Leaks string
+	// Loss is what is lost or left behind.
+	Loss []remedy.Loss
+	// way tells ways out of one cause apart where a later one takes the place of an earlier; empty for others.
+	way way
 }
 
+// way is a way out that is put together again when more is known.
+type way string
+
+const (
+	// passesOver lets writes pass while webhooks cannot be called.
+	passesOver way = "pass over"
+	// exceptsNamespaces excepts namespaces from webhooks or a policy.
+	exceptsNamespaces way = "except"
+)
+
 // same reports whether another remedy does the same.
-func (r Remedy) same(other Remedy) bool {
-	return r.Risk == other.Risk && r.Command == other.Command && r.Effect == other.Effect && r.Leaks == other.Leaks
+func (r Remedy) same(other Remedy) bool { return r.Command == other.Command && r.Reads(&other) }
+
+// Reads reports whether the words of two remedies are the same, whatever their commands.
+func (r *Remedy) Reads(other *Remedy) bool {
+	return r.Risk == other.Risk && r.Effect == other.Effect && r.Leaks() == other.Leaks()
 }
 
 // Controller is who should act.

@@ -45,8 +45,8 @@ func causes(report *explain.Report, effect func(*explain.Cause, *remedy.Op) stri
 		fmt.Fprintf(&text, "\n%s at %s: %s", c.ID, c.Object, c.Summary)
 		for _, r := range c.Remedies {
 			fmt.Fprintf(&text, "\n    %s: %s", r.Risk, r.Effect)
-			if r.Leaks != "" {
-				fmt.Fprintf(&text, "; leaves behind: %s", r.Leaks)
+			if leaks := r.Leaks(); leaks != "" {
+				fmt.Fprintf(&text, "; leaves behind: %s", leaks)
 			}
 			if r.Command != "" {
 				fmt.Fprintf(&text, "\n        %s", r.Command)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -58,7 +59,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 				Risk: Safe, Action: shows("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
 				Effect: "see its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
 			},
-			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there"),
+			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", loses(remedy.Leaks, "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there")),
 		}...)
 	})}}
 }
@@ -185,7 +186,7 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 		if err == nil {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Action: w.delete(at, byPolicy),
-				Effect: "delete the Service: made again it gets an address of another range", Leaks: "the address, for everybody who uses it",
+				Effect: "delete the Service: made again it gets an address of another range", Loss: loses(remedy.LosesObject, "the address, for everybody who uses it"),
 			})
 		}
 	})

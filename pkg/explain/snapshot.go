@@ -260,7 +260,7 @@ func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, n
 		}
 		if path[0] == "spec" && at.Resource.Resource == claims.Resource {
 			end := Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "delete the claim, once no pod uses it; the class follows"}
-			data := stored{lost: "the data, unless the volume's reclaim policy is Retain"}
+			data := stored{lost: mayLoseData()}
 			if n, known := w.Graph.Node(at.UID); known {
 				data = w.dataOf(n)
 			}

@@ -66,24 +66,24 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 		maker, found := w.maker(pod)
 		data := w.dataOf(claim)
 		if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(pod, claim.Name()) {
-			scale := w.scaleDown(maker, released(claim, "among ", len(users), w.madeBy(maker, users)), "")
+			scale := w.scaleDown(maker, released(claim, "among ", len(users), w.madeBy(maker, users)), nil)
 			c.Remedies = data.losing(scale, w.renew(c, pod, maker, released(claim, "one of ", len(users), 1)))
 			return
 		}
 		if found {
 			all = w.madeBy(maker, users)
 		}
-		c.Remedies = append(w.awaitEnd(pod, released(claim, "one of ", len(users), 1)), data.losing(w.endPod(c, pod, released(claim, "one of ", len(users), 1), released(claim, "among ", len(users), all), "")...)...)
+		c.Remedies = append(w.awaitEnd(pod, released(claim, "one of ", len(users), 1)), data.losing(w.endPod(c, pod, released(claim, "one of ", len(users), 1), released(claim, "among ", len(users), all), nil)...)...)
 		if ref != nil && ref.Kind == "Job" && evidence.PodEnded(pod) {
 			job := evidence.Identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
 			end := Remedy{
 				Risk: Disruptive, Action: w.delete(job, background),
 				Effect: "delete the finished Job/" + ref.Name + " with its pods, " + released(claim, "among ", len(users), endedOf(ref.UID, users)),
-				Leaks:  "the result of the Job",
+				Loss:   losesObject(job, "the result of the Job"),
 			}
-			if data.lost != "" {
-				end.Risk, end.Leaks = Dangerous, end.Leaks+"; "+data.lost
+			if data.lost != nil {
+				end.Risk, end.Loss = Dangerous, append(end.Loss, *data.lost)
 			}
 			c.Remedies = append(c.Remedies, end)
 		}
@@ -190,7 +190,7 @@ func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cau
 			evidence.Field(volume, "status.phase", "Bound"),
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
 		}
-		data := stored{lost: "the data, unless the volume's reclaim policy is Retain"}
+		data := stored{lost: mayLoseData()}
 		if full, err := w.evidence.Whole(volume); err == nil {
 			data = w.dataOn(full)
 		}

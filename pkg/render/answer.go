@@ -4,8 +4,10 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 const (
@@ -158,23 +161,41 @@ func (a *StuckAnswer) next(word string, r *explain.Remedy) {
 
 // cost says what a way out costs, empty for nothing.
 func (a *StuckAnswer) cost(r *explain.Remedy) string {
-	text := ""
-	switch r.Risk {
-	case explain.Disruptive:
-		text = "service impact"
-	case explain.Dangerous:
-		text = "DANGEROUS"
-	}
+	var parts []string
 	switch {
-	case r.Leaks != "" && text != "":
-		text += ", loses or leaves behind: " + r.Leaks
-	case r.Leaks != "":
-		text = "leaves behind: " + r.Leaks
+	case r.Risk == explain.Disruptive && len(r.Loss) == 0:
+		parts = append(parts, "service impact")
+	case r.Risk == explain.Dangerous && !losesData(r.Loss):
+		parts = append(parts, "DANGEROUS")
 	}
-	if text == "" {
+	for i := range r.Loss {
+		parts = append(parts, lossText(&r.Loss[i]))
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	return " (" + text + ")"
+	return " (" + strings.Join(parts, "; ") + ")"
+}
+
+func losesData(losses []remedy.Loss) bool {
+	return slices.ContainsFunc(losses, func(l remedy.Loss) bool { return l.Kind == remedy.LosesData && !l.Unsure })
+}
+
+// lossText says what is lost in a few words, the gravest in capitals.
+func lossText(l *remedy.Loss) string {
+	switch {
+	case l.Kind == remedy.LosesData && l.Unsure:
+		return "might lose " + l.What
+	case l.Kind == remedy.LosesData:
+		return fmt.Sprintf("DATA LOSS: %s on %s", cmp.Or(l.Size, "all"), objectName(l.Object))
+	case l.Kind == remedy.CorruptsData:
+		return "DATA AT RISK: " + l.What
+	case l.Kind == remedy.LosesObject:
+		return "loses " + l.What
+	case l.Kind == remedy.Leaks:
+		return "might leak: " + l.What
+	}
+	return l.What
 }
 
 // nextOf returns the first way out that is not dangerous, nil for none.

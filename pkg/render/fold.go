@@ -64,7 +64,7 @@ func said(c *explain.Cause, held []string) string {
 		words = append(words, c.Controller.Name, c.Controller.Liveness)
 	}
 	for _, r := range c.Remedies {
-		words = append(words, string(r.Risk), r.Effect, r.Leaks)
+		words = append(words, string(r.Risk), r.Effect, r.Leaks())
 	}
 	for _, e := range c.Evidence {
 		if strings.HasSuffix(e.Path, "message") {

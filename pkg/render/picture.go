@@ -212,8 +212,8 @@ func evidenceDetails(label string, all []explain.Evidence) []draw.Detail {
 
 func remedyDetails(r explain.Remedy) []draw.Detail {
 	effect := r.Effect
-	if r.Leaks != "" {
-		effect += "\nleaves behind or loses: " + r.Leaks
+	if leaks := r.Leaks(); leaks != "" {
+		effect += "\nleaves behind or loses: " + leaks
 	}
 	details := []draw.Detail{{Label: "what to do (" + string(r.Risk) + ")", Value: effect}}
 	if r.Command != "" {

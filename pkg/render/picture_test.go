@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -89,7 +90,7 @@ func TestStuckPicture(t *testing.T) {
 		Kind: explain.Kind{ID: "fin-absent"}, Object: invoice, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2, Until: now,
 		Evidence:   []explain.Evidence{{Source: "ConfigMap/shop/invoice", Path: "metadata.finalizers[0]", Value: "x"}, {Source: "searched", Value: "leases"}},
 		Controller: &explain.Controller{Name: "nobody", Liveness: "absent"},
-		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: "takes it off", Leaks: "a bill"}},
+		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: "takes it off", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a bill"}}}},
 	}
 	chain := []explain.Link{{Object: cart, Because: "waits for its blocking dependent", Symptom: "gc-fg-blocking"}, {Object: invoice}}
 	report := &explain.Report{

@@ -45,7 +45,9 @@ type StuckLink struct {
 
 // StuckCause is a cause in a StuckReport.
 type StuckCause struct {
-	ID         string           `json:"id"`
+	ID string `json:"id"`
+	// Rank is the number that --cause takes: the causes that are grave and block most come first.
+	Rank       int              `json:"rank"`
 	Object     ObjectReference  `json:"object"`
 	Verdict    string           `json:"verdict"`
 	Summary    string           `json:"summary"`
@@ -54,6 +56,8 @@ type StuckCause struct {
 	Evidence   []StuckEvidence  `json:"evidence"`
 	Controller *StuckController `json:"controller,omitempty"`
 	Remedies   []StuckRemedy    `json:"remedies"`
+	// Next is the number of the remedy to try next, counted from 1, 0 when all are dangerous or there is none.
+	Next int `json:"next"`
 }
 
 // StuckController is who should act.
@@ -80,7 +84,23 @@ type StuckRemedy struct {
 	// Undo puts the object back as it was.
 	Undo   string `json:"undo,omitempty"`
 	Effect string `json:"effect"`
-	Leaks  string `json:"leaks,omitempty"`
+	// Leaks says in words what Loss has.
+	Leaks string `json:"leaks,omitempty"`
+	// Loss is what is lost or left behind.
+	Loss []StuckLoss `json:"loss,omitempty"`
+}
+
+// StuckLoss is something that a remedy loses or leaves behind.
+type StuckLoss struct {
+	// Kind is data, corruption, object, leak, guard or rights.
+	Kind string `json:"kind"`
+	// Object is what is lost, where that is an object.
+	Object *ObjectReference `json:"object,omitempty"`
+	// Size is that of a volume.
+	Size string `json:"size,omitempty"`
+	// Unsure: whether it is lost could not be read.
+	Unsure bool   `json:"unsure,omitempty"`
+	What   string `json:"what"`
 }
 
 // StuckOperation is a change of one object.
@@ -112,13 +132,15 @@ func NewStuckReport(s *graph.Snapshot, report *explain.Report) *StuckReport {
 	}
 	sorted := slices.SortedStableFunc(slices.Values(report.Objects), func(a, b explain.Explanation) int { return a.Object.Compare(b.Object) })
 	causes := map[*explain.Cause]StuckCause{} // many objects wait for the same
+	for i, c := range report.Causes {
+		causes[c] = newStuckCause(c, i+1)
+	}
 	for _, o := range sorted {
 		document.Objects = append(document.Objects, newStuckObject(o, causes))
 	}
 	return document
 }
 
-// newStuckObject adds the causes that it makes to those that were made.
 func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause) StuckObject {
 	object := StuckObject{
 		Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Chain: []StuckLink{}, Causes: []StuckCause{},
@@ -130,17 +152,14 @@ func newStuckObject(o explain.Explanation, causes map[*explain.Cause]StuckCause)
 		object.Chain = append(object.Chain, StuckLink{Object: NewObjectReference(link.Object), ID: link.Symptom, Because: link.Because})
 	}
 	for _, f := range o.Findings {
-		if _, made := causes[f.Cause]; !made {
-			causes[f.Cause] = newStuckCause(f.Cause)
-		}
 		object.Causes = append(object.Causes, causes[f.Cause])
 	}
 	return object
 }
 
-func newStuckCause(c *explain.Cause) StuckCause {
+func newStuckCause(c *explain.Cause, rank int) StuckCause {
 	cause := StuckCause{
-		ID: c.ID, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary,
+		ID: c.ID, Rank: rank, Object: NewObjectReference(c.Object), Verdict: string(c.Verdict), Summary: c.Summary,
 		Blocks: c.Blocks, Evidence: newStuckEvidence(c.Evidence), Remedies: []StuckRemedy{},
 	}
 	if !c.Until.IsZero() {
@@ -149,12 +168,30 @@ func newStuckCause(c *explain.Cause) StuckCause {
 	if c.Controller != nil {
 		cause.Controller = &StuckController{Name: c.Controller.Name, Liveness: c.Controller.Liveness, Evidence: newStuckEvidence(c.Controller.Evidence)}
 	}
-	for _, r := range c.Remedies {
+	next := nextOf(c)
+	for i := range c.Remedies {
+		r := &c.Remedies[i]
+		if r == next {
+			cause.Next = i + 1
+		}
 		cause.Remedies = append(cause.Remedies, StuckRemedy{
-			Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect, Leaks: r.Leaks,
+			Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect,
+			Leaks: r.Leaks(), Loss: newStuckLosses(r.Loss),
 		})
 	}
 	return cause
+}
+
+func newStuckLosses(losses []remedy.Loss) []StuckLoss {
+	var documents []StuckLoss
+	for _, l := range losses {
+		document := StuckLoss{Kind: string(l.Kind), Size: l.Size, Unsure: l.Unsure, What: l.What}
+		if l.Object.Name != "" {
+			document.Object = new(NewObjectReference(l.Object))
+		}
+		documents = append(documents, document)
+	}
+	return documents
 }
 
 func newStuckOperation(o *remedy.Op) *StuckOperation {

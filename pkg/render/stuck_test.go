@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -38,7 +39,7 @@ func TestStuckTextEscapes(t *testing.T) {
 		Kind: explain.Kind{ID: "fin-unknown"}, Object: id, Verdict: explain.Unknown, Summary: evil, Blocks: 2,
 		Evidence:   []explain.Evidence{{Source: evil, Path: evil, Value: evil}},
 		Controller: &explain.Controller{Name: evil, Liveness: evil},
-		Remedies:   []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: evil}, Effect: evil, Leaks: evil}},
+		Remedies:   []explain.Remedy{{Risk: explain.Safe, Action: explain.Action{Command: evil}, Effect: evil, Loss: []remedy.Loss{{Kind: remedy.Leaks, What: evil}}}},
 	}
 	chain := []explain.Link{{Object: id, Symptom: evil, Because: evil}, {Object: id, Because: evil}}
 	o := explain.Explanation{Object: id, Verdict: explain.Unknown, Chain: chain, Findings: []explain.Finding{{Cause: c, Chain: chain}}}
@@ -147,8 +148,8 @@ func TestStuckTextRemedies(t *testing.T) {
 		Kind: explain.Kind{ID: "fin-absent"}, Object: id, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2,
 		Remedies: []explain.Remedy{
 			{Risk: explain.Safe, Effect: "install it"},
-			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w1"}, Effect: "takes it off", Leaks: "a disk"},
-			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w2"}, Effect: "takes it off", Leaks: "a disk"},
+			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w1"}, Effect: "takes it off", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a disk"}}},
+			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w2"}, Effect: "takes it off", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a disk"}}},
 			{Risk: explain.Dangerous, Action: explain.Action{Command: "patch w3"}, Effect: "takes it off"},
 		},
 	}

@@ -169,18 +169,15 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 	if len(c.Remedies) > 0 {
 		fmt.Fprintln(t.out, "  what to do:")
 	}
-	var last explain.Remedy
-	for _, r := range c.Remedies {
-		command, undo := r.Command, r.Undo
-		if r.Action = (explain.Action{}); r != last { // the same for another object needs no more words
+	for i, r := range c.Remedies {
+		if i == 0 || !r.Reads(&c.Remedies[i-1]) { // the same for another object needs no more words
 			t.remedy(r)
-			last = r
 		}
-		if command != "" {
-			t.command("      %s", command)
+		if r.Command != "" {
+			t.command("      %s", r.Command)
 		}
-		if undo != "" {
-			t.command("      puts it back later: %s", undo)
+		if r.Undo != "" {
+			t.command("      puts it back later: %s", r.Undo)
 		}
 	}
 }
@@ -203,8 +200,8 @@ func (t *StuckText) remedy(r explain.Remedy) {
 	riskColors := map[explain.Risk]color{explain.Safe: green, explain.Disruptive: yellow, explain.Dangerous: red}
 	fmt.Fprintf(t.out, "    %s ", t.Style.paint("["+string(r.Risk)+"]", riskColors[r.Risk]))
 	t.Style.flow(t.out, printable(r.Effect), len("    [] ")+len(r.Risk), "      ")
-	if r.Leaks != "" {
-		t.line("      leaves behind or loses: %s", r.Leaks)
+	if leaks := r.Leaks(); leaks != "" {
+		t.line("      leaves behind or loses: %s", leaks)
 	}
 }
 

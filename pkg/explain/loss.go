@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Leaks says what is lost or left behind, empty for nothing.
+func (r *Remedy) Leaks() string {
+	var texts []string
+	for _, l := range r.Loss {
+		texts = append(texts, l.What)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// loses is a loss with which nothing is to be counted.
+func loses(kind remedy.LossKind, format string, args ...any) []remedy.Loss {
+	return []remedy.Loss{{Kind: kind, What: fmt.Sprintf(format, args...)}}
+}
+
+// leaves is what a finalizer's controller would have cleaned up, in the words of the catalogue where it has any.
+func leaves(what string) []remedy.Loss {
+	return loses(remedy.Leaks, "%s", cmp.Or(what, "whatever its controller would have cleaned up, which may be outside the cluster"))
+}
+
+// losesObject is the loss of an object.
+func losesObject(id graph.Identity, format string, args ...any) []remedy.Loss {
+	return []remedy.Loss{{Kind: remedy.LosesObject, Object: id, What: fmt.Sprintf(format, args...)}}
+}
+
+// losesVolume is the loss of what is on a volume.
+func losesVolume(volume graph.Identity, size string) *remedy.Loss {
+	what := fmt.Sprintf("the data: %s on %s, which is deleted with the claim", cmp.Or(size, "all"), volume)
+	return &remedy.Loss{Kind: remedy.LosesData, Object: volume, Size: size, What: what}
+}
+
+// mayLoseData is the loss of what a claim stores when its volume could not be read.
+func mayLoseData() *remedy.Loss {
+	return &remedy.Loss{Kind: remedy.LosesData, Unsure: true, What: "the data of the claim, unless its volume is retained"}
+}
+
+// unguards is the loss of what webhooks or policies do; in says where or how long.
+func unguards(what, in string) []remedy.Loss {
+	return loses(remedy.Unguards, "what the %s%s is not guarded %s", what, guards(what), in)
+}
