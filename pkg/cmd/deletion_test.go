@@ -152,7 +152,7 @@ func TestQuestion(t *testing.T) {
 		Namespace: "shop", Name: "data-db-0",
 	}
 	p := &preview.Plan{Job: &preview.Job{Targets: []graph.Identity{target}}, Report: &gc.Report{}}
-	plain := questionOf(p, &foresight.Sight{Lost: []foresight.Loss{{Says: "stays", Stays: true}}})
+	plain := questionOf(p, &foresight.Sight{Lost: []foresight.Loss{{Stays: true}}})
 	losing := questionOf(p, &foresight.Sight{Lost: []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}})
 	for _, test := range []struct {
 		q             question

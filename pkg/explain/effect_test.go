@@ -27,7 +27,7 @@ func effects(t *testing.T, cluster *scenario, report *explain.Report) func(*expl
 	g := cluster.Graph()
 	g.Snapshot().Facts = cluster.Facts()
 	world := preview.World{Graph: g, Now: now, ControllerManager: cluster.ControllerManager(), Server: cluster.Server}
-	forecaster, err := preview.NewForecaster(t.Context(), world)
+	played, err := preview.NewEffects(t.Context(), world)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func effects(t *testing.T, cluster *scenario, report *explain.Report) func(*expl
 		for o := range report.Blocked(cause) {
 			blocked = append(blocked, o.Object.UID)
 		}
-		effect, err := forecaster.Effect(t.Context(), op, blocked)
+		effect, err := played.Of(t.Context(), op, blocked)
 		switch {
 		case err != nil:
 			return "refused: " + err.Error()

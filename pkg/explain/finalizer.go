@@ -27,12 +27,12 @@ const maxByHand = 3
 // running.
 func (w *walker) foreign(n graph.Node, index int, finalizer string, list finalizers.Field) []hold {
 	resource := n.Resource().GroupResource().String()
-	because := "finalizer " + finalizer
+	because, of := "finalizer "+finalizer, finalizer
 	if list == finalizers.Spec {
-		because = "spec finalizer " + finalizer
+		because, of = "spec finalizer "+finalizer, ""
 	}
 	if h, is := w.component(n, finalizer, list); is {
-		h.because = because + ": " + h.because
+		h.because, h.finalizer = because+": "+h.because, of
 		return []hold{h}
 	}
 	a := w.finder.Find(n, finalizer, list)
@@ -42,7 +42,7 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	}
 	s, r := a.Search, w.judge(n, a)
 	if r.next != nil {
-		return []hold{{symptom: r.id, because: because + ": " + r.summary, next: r.next}}
+		return []hold{{symptom: r.id, because: because + ": " + r.summary, finalizer: of, next: r.next}}
 	}
 	key, at := r.id.ID+" "+r.key, n.Identity()
 	alike := r.at == nil && !n.Resource().IsNamespace()
@@ -66,10 +66,10 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	if r.kinds && !n.Resource().IsNamespace() {
 		w.nameAll(c, finalizer)
 	}
-	holds := append([]hold{{because: because, cause: c, alike: alike}}, used...)
+	holds := append([]hold{{because: because, finalizer: of, cause: c, alike: alike}}, used...)
 	if a.Is == controllers.Unserved {
 		for _, root := range w.podsRefused(a.By.Workload) {
-			holds = append(holds, hold{because: because + ": the pods of its controller cannot be made", cause: root})
+			holds = append(holds, hold{because: because + ": the pods of its controller cannot be made", finalizer: of, cause: root})
 		}
 	}
 	return holds

@@ -113,6 +113,8 @@ type Link struct {
 	// that has none. A symptom is never what has to be repaired.
 	Symptom string
 	Because string
+	// Finalizer is the one of metadata.finalizers that holds the object, empty for other reasons.
+	Finalizer string
 }
 
 // Finding is a cause with the chain that leads to it.

@@ -248,8 +248,10 @@ func (w *walker) explanation(n graph.Node) Explanation {
 type hold struct {
 	symptom Kind // zero for a step that has none
 	because string
-	cause   *Cause
-	next    *graph.Node
+	// finalizer is the one of metadata.finalizers that holds the object, empty for others.
+	finalizer string
+	cause     *Cause
+	next      *graph.Node
 	// alike: the cause is named after the first of several objects that it holds up in
 	// the same way, and none of them waits for that one.
 	alike bool
@@ -274,7 +276,7 @@ func (w *walker) explain(n graph.Node) *known {
 
 // add takes a hold into an answer.
 func (w *walker) add(a *known, n graph.Node, h hold) {
-	link := Link{Object: n.Identity(), Symptom: h.symptom.ID, Because: h.because}
+	link := Link{Object: n.Identity(), Symptom: h.symptom.ID, Because: h.because, Finalizer: h.finalizer}
 	switch {
 	case h.cause != nil:
 		way := &step{link: link}

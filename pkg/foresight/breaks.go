@@ -4,7 +4,6 @@ package foresight
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -22,11 +21,14 @@ import (
 type Break struct {
 	// Object is what breaks: it stays.
 	Object graph.Identity
-	// Says says what happens then.
-	Says string
+	// Why is what happens then.
+	Why Why
 	// Certain is unset when it depends on what could not be read, or on who comes first.
 	Certain bool
 }
+
+// Says says what happens then.
+func (b *Break) Says() string { return b.Why.words() }
 
 // breaks finds what stops working outside the plan.
 func (l *looker) breaks(silent []api) []Break {
@@ -100,49 +102,25 @@ func (l *looker) webhooks() []Break {
 	}
 	var all []Break
 	for _, g := range groups {
-		all = append(all, Break{g.config, silent(hooks[g], g.service), g.certain})
+		all = append(all, Break{g.config, unanswered(hooks[g], g.service), g.certain})
 	}
 	return all
 }
 
-// silent says what webhooks of one configuration refuse when what answers them goes.
-func silent(hooks []*admission.Webhook, service string) string {
-	h := hooks[0]
-	if len(hooks) == 1 {
-		return fmt.Sprintf("stays, and its webhook %s fails closed: what answers it, %s, goes. From then on %s is refused%s", h.Name, service, h.About(), whatElse(h))
-	}
-	var names, about []string
-	limits := ""
+// unanswered is what webhooks of one configuration refuse when what answers them goes. What limits that is said of
+// the first that is limited, and what people forget of the first that is asked about updates.
+func unanswered(hooks []*admission.Webhook, service string) Why {
+	w := webhooksUnanswered{service: service}
 	for _, h := range hooks {
-		names = append(names, h.Name)
-		if !slices.Contains(about, h.About()) {
-			about = append(about, h.About())
+		w.names = append(w.names, h.Name)
+		if !slices.Contains(w.about, h.About()) {
+			w.about = append(w.about, h.About())
 		}
-		limits = cmp.Or(limits, whatElse(h))
+		if !w.limited && !w.updates {
+			w.limited, w.updates = h.Limited(), h.Asked("UPDATE")
+		}
 	}
-	return fmt.Sprintf("stays, and %d of its webhooks fail closed (%s): what answers them, %s, goes. From then on this is refused: %s%s",
-		len(hooks), first(names, ", "), service, first(about, "; "), limits)
-}
-
-// first joins the first of many texts.
-func first(texts []string, separator string) string {
-	if more := len(texts) - evidence.MaxShown; more > 0 {
-		return strings.Join(texts[:evidence.MaxShown], separator) + fmt.Sprintf("%sand %d more", separator, more)
-	}
-	return strings.Join(texts, separator)
-}
-
-// whatElse says what limits that, and what people forget of a webhook that is asked about
-// updates.
-func whatElse(h *admission.Webhook) string {
-	said := ""
-	if h.Limited() {
-		said = ", as far as its selectors and conditions match"
-	}
-	if h.Asked("UPDATE") {
-		said += ", and with it the removal of finalizers"
-	}
-	return said
+	return w
 }
 
 // api is an aggregated API whose backend, a service, goes by the plan.
@@ -178,8 +156,7 @@ func (l *looker) apis(silent []api) []Break {
 	var all []Break
 	for _, a := range silent {
 		if !l.going[a.id.UID] {
-			all = append(all, Break{a.id, fmt.Sprintf(
-				"stays, and what serves it, %s, goes: no namespace can be deleted to its end any more, and the garbage collector does not see its types", a.backend), a.certain})
+			all = append(all, Break{a.id, apiUnserved{a.backend}, a.certain})
 		}
 	}
 	return all
@@ -188,7 +165,7 @@ func (l *looker) apis(silent []api) []Break {
 // blinded says why no namespace can be emptied when the plan is carried out: an aggregated
 // API stays whose backend goes, which is Stuck, or Unclear if that could not be read, or
 // both go, which is Racing.
-func (l *looker) blinded(silent []api) (why string, is Outlook) {
+func (l *looker) blinded(silent []api) (why Why, is Outlook) {
 	for _, a := range silent {
 		outlook := Stuck
 		switch {
@@ -197,8 +174,8 @@ func (l *looker) blinded(silent []api) (why string, is Outlook) {
 		case !a.certain:
 			outlook = Unclear
 		}
-		if why == "" || outlook == Stuck || outlook == Unclear && is == Racing {
-			why, is = fmt.Sprintf("%s is served by %s, which goes, and without it nobody knows what is in a namespace", a.id, a.backend), outlook
+		if why == nil || outlook == Stuck || outlook == Unclear && is == Racing {
+			why, is = contentUnknown{a.id, a.backend}, outlook
 		}
 	}
 	return why, is
@@ -220,8 +197,8 @@ func (l *looker) conversions() []Break {
 			continue
 		}
 		if silenced, certain := l.silenced(at("namespace"), at("name")); silenced {
-			all = append(all, Break{evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d), fmt.Sprintf(
-				"stays, and what converts its objects between versions, Service/%s/%s, goes: those that are stored in another version can neither be read nor deleted, nor can their namespaces, and the garbage collector does not see them", at("namespace"), at("name")), certain})
+			service := evidence.Identity(evidence.Services, at("namespace"), at("name"))
+			all = append(all, Break{evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d), conversionUnserved{service.String()}, certain})
 		}
 	}
 	return all
@@ -259,7 +236,7 @@ type place struct {
 func (l *looker) unserved() []Break {
 	places := l.inTurn(l.places())
 	if len(places) > maxPlaces {
-		l.now.evidence.NoteUnread(fmt.Sprintf("what serves the finalizers on objects that stay: of %d types and namespaces the first %d were looked at", len(places), maxPlaces))
+		l.now.evidence.NoteUnread(placesUnread(len(places), maxPlaces))
 		places = places[:maxPlaces]
 	}
 	for some := range slices.Chunk(places, atOnce) {
@@ -271,7 +248,7 @@ func (l *looker) unserved() []Break {
 	}
 	type loss struct {
 		by   graph.Identity
-		says string
+		what deprivation
 		kind
 		certain bool
 	}
@@ -282,8 +259,8 @@ func (l *looker) unserved() []Break {
 			a := l.now.finder.Find(n, p.finalizer, finalizers.Metadata)
 			servers, certain := servers(a)
 			for _, by := range servers {
-				if says := l.loses(n, by); says != "" {
-					k := loss{by.ID(), says, p.kind, certain}
+				if what := l.loses(n, by); what.kind != ofNothing {
+					k := loss{by.ID(), what, p.kind, certain}
 					if counts[k] == 0 {
 						losses = append(losses, k)
 					}
@@ -297,11 +274,12 @@ func (l *looker) unserved() []Break {
 	}
 	var all []Break
 	for _, k := range losses {
-		serves := "serves"
-		if !k.certain {
-			serves = "may serve"
+		why := finalizerUnserved{finalizer: k.finalizer, certain: k.certain, loss: k.what, kind: staying[k][0].Resource().Kind, count: counts[k]}
+		for _, n := range staying[k][:min(len(staying[k]), samples)] {
+			id := n.Identity()
+			why.names = append(why.names, strings.TrimPrefix(id.String(), id.Resource.Kind+"/"))
 		}
-		all = append(all, Break{k.by, fmt.Sprintf(serves+" the finalizer %s, %s; what stays with it, %s, gets stuck in its deletion", k.finalizer, andIts(k.says), counted(staying[k], counts[k])), k.certain})
+		all = append(all, Break{k.by, why, k.certain})
 	}
 	return all
 }
@@ -324,19 +302,6 @@ func servers(a *controllers.Answer) (all []*controllers.Workload, certain bool) 
 		}
 	}
 	return all, false
-}
-
-// counted counts objects of a kind, and names the first.
-func counted(first []graph.Node, count int) string {
-	var names []string
-	for _, n := range first[:min(len(first), samples)] {
-		id := n.Identity()
-		names = append(names, strings.TrimPrefix(id.String(), id.Resource.Kind+"/"))
-	}
-	if count > len(names) {
-		names = append(names, "...")
-	}
-	return evidence.Number(count, first[0].Resource().Kind) + " (" + strings.Join(names, ", ") + ")"
 }
 
 // places returns the places of foreign finalizers on objects that stay, in the order of the first
@@ -380,7 +345,7 @@ func (l *looker) inTurn(places []*place) []*place {
 		if _, known := turns[p.kind]; !known && len(turns) < maxKinds {
 			turns[p.kind] = 0
 		} else if !known {
-			l.now.evidence.NoteUnread(fmt.Sprintf("what serves the finalizers on objects that stay: the first %d kinds of them were looked at", maxKinds))
+			l.now.evidence.NoteUnread(kindsUnread(maxKinds))
 			continue
 		}
 		if slices.ContainsFunc(l.now.finder.Candidates(p.of[0], p.finalizer), touches) {
@@ -426,14 +391,9 @@ func (l *looker) drivers() []Break {
 			}
 		}
 		if left > 0 {
-			all = append(all, Break{id, fmt.Sprintf("goes, and leaves %s that can be neither attached, detached nor deleted without it", evidence.Number(left, "PersistentVolume")), true})
+			all = append(all, Break{id, driverGoes{left}, true})
 		}
 	}
 	slices.SortFunc(all, func(a, b Break) int { return a.Object.Compare(b.Object) })
 	return all
-}
-
-// andIts makes a clause about a controller one of a list.
-func andIts(clause string) string {
-	return strings.NewReplacer("which ", "and ", "whose ", "and its ").Replace(clause)
 }

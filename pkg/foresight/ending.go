@@ -5,7 +5,6 @@ package foresight
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -51,8 +50,8 @@ func (l *looker) ending(ctx context.Context, s *Sight) {
 			for _, service := range s.of[e.Object.UID] {
 				service.stands(f)
 			}
-			if f.Cause.Verdict == explain.Stuck && s.stuck[e.Object.UID] == "" {
-				s.stuck[e.Object.UID] = "stuck: " + f.Cause.Summary
+			if f.Cause.Verdict == explain.Stuck && s.stuck[e.Object.UID] == nil {
+				s.stuck[e.Object.UID] = stuckBy{byCause{f.Cause.Summary}}
 			}
 		}
 	}
@@ -84,18 +83,14 @@ func ofCollector(link explain.Link) bool {
 
 // stands takes what a finding says of the finalizer, if it is about it.
 func (s *Service) stands(f explain.Finding) {
-	if len(f.Chain) == 0 || f.Chain[0].Object.UID != s.Object.UID {
-		return
-	}
-	rest, is := strings.CutPrefix(f.Chain[0].Because, "finalizer "+s.Finalizer)
-	if !is || rest != "" && rest[0] != ':' {
+	if len(f.Chain) == 0 || f.Chain[0].Object.UID != s.Object.UID || f.Chain[0].Finalizer != s.Finalizer {
 		return
 	}
 	switch f.Cause.Verdict {
 	case explain.Stuck:
-		s.whenever(Stuck, "stuck: "+f.Cause.Summary)
+		s.whenever(Stuck, stuckBy{byCause{f.Cause.Summary}})
 	case explain.Unknown:
-		s.whenever(Unclear, "may be stuck: "+f.Cause.Summary)
+		s.whenever(Unclear, still{byCause{f.Cause.Summary}})
 	}
 }
 
@@ -106,14 +101,14 @@ func (s *Sight) tellStuck(p *preview.Plan) {
 		return
 	}
 	in, of := map[string]bool{}, map[string]bool{}
-	stays := func(o *gc.Outcome, why string) {
-		o.Result, o.Reason = gc.Remaining, why
+	stays := func(o *gc.Outcome, why Why) {
+		o.Result, o.Reason = gc.Remaining, why.words()
 		delete(p.Expected, o.Object.UID)
 	}
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		why := s.stuck[o.Object.UID]
-		if why == "" || o.Result == gc.Untouched {
+		if why == nil || o.Result == gc.Untouched {
 			continue
 		}
 		in[o.Object.Namespace], of[o.Object.Resource.GroupResource().String()] = true, true
@@ -125,9 +120,9 @@ func (s *Sight) tellStuck(p *preview.Plan) {
 		switch o := &p.Report.Outcomes[i]; {
 		case o.Result != gc.Deleted && o.Result != gc.Unknown:
 		case o.Object.Resource.IsNamespace() && in[o.Object.Name]:
-			stays(o, "what is in it must go first")
+			stays(o, contentFirst{})
 		case o.Object.Resource.IsCRD() && of[o.Object.Name]:
-			stays(o, "its instances must go first")
+			stays(o, instancesFirst{})
 		}
 	}
 }

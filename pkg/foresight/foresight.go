@@ -56,12 +56,12 @@ type Sight struct {
 	Unread []string
 
 	of map[types.UID][]*Service
-	// stuck says why of what is being deleted already and stuck, whatever the plan does.
-	stuck map[types.UID]string
+	// stuck is why of what is being deleted already and stuck, whatever the plan does.
+	stuck map[types.UID]Why
 	safe  bool
-	// blind says why no namespace can be emptied when the plan is carried out, and is
-	// empty when they can; blinds is how that comes out.
-	blind  string
+	// blind is why no namespace can be emptied when the plan is carried out, nil when they
+	// can; blinds is how that comes out.
+	blind  Why
 	blinds Outlook
 	// refused are the objects that may not be deleted.
 	refused map[types.UID]refusal
@@ -177,7 +177,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	now := evidence.New(ctx, in.Source)
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
-	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]string{}, safe: in.Safe}
+	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]Why{}, safe: in.Safe}
 	s.Services = l.services()
 	for i := range s.Services {
 		service := &s.Services[i]
@@ -231,7 +231,7 @@ func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, 
 		case Stuck:
 			return simulator.Nobody, ""
 		}
-		return simulator.Unknown, service.words(s.safe)
+		return simulator.Unknown, service.why(s.safe).words()
 	}
 	return simulator.Unknown, ""
 }
@@ -240,7 +240,7 @@ func (s *Sight) Serves(o *graph.Object, finalizer string) (who simulator.Actor, 
 func (s *Sight) Tell(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
-		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && s.blind != "" && !(s.safe && s.blinds == Racing) {
+		if o.Object.Resource.IsNamespace() && o.Result == gc.Deleted && s.blind != nil && !(s.safe && s.blinds == Racing) {
 			o.Result, o.Reason = s.blinded()
 			delete(p.Expected, o.Object.UID)
 			continue
@@ -260,9 +260,9 @@ func (s *Sight) Tell(p *preview.Plan) {
 		}
 		switch outlook := worst.outlook(s.safe); {
 		case outlook == Expected && o.Result == gc.Deleted:
-			o.Reason = join(o.Reason, worst.words(s.safe))
+			o.Reason = join(o.Reason, worst.why(s.safe).words())
 		case outlook == Stuck && o.Result == gc.Remaining:
-			o.Reason = worst.words(s.safe)
+			o.Reason = worst.why(s.safe).words()
 		}
 	}
 	s.tellStuck(p)
@@ -273,11 +273,11 @@ func (s *Sight) Tell(p *preview.Plan) {
 func (s *Sight) blinded() (gc.Result, string) {
 	switch s.blinds {
 	case Stuck:
-		return gc.Remaining, "stuck: " + s.blind
+		return gc.Remaining, stuckBy{s.blind}.words()
 	case Racing:
-		return gc.Unknown, unlessFirst + s.blind
+		return gc.Unknown, unlessFirst{s.blind}.words()
 	}
-	return gc.Unknown, "may get stuck: " + s.blind
+	return gc.Unknown, mayStick{s.blind}.words()
 }
 
 func join(a, b string) string {

@@ -4,7 +4,6 @@ package foresight
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 
@@ -23,8 +22,8 @@ import (
 type Loss struct {
 	// Object is what goes.
 	Object graph.Identity
-	// Says says what goes, or stays, with it.
-	Says string
+	// Why is what goes, or stays, with it.
+	Why Why
 	// Stays: it does.
 	Stays bool
 	// Certain is unset when it depends on what could not be read.
@@ -33,6 +32,9 @@ type Loss struct {
 	// everything else.
 	Volume, Size string
 }
+
+// Says says what goes, or stays, with it.
+func (l *Loss) Says() string { return l.Why.words() }
 
 // Losing returns the objects with which something is lost, in their order, each once.
 func (s *Sight) Losing() []types.UID {
@@ -93,7 +95,7 @@ func (l *looker) released(going []graph.Node) []Loss {
 				continue
 			}
 			for _, loss := range l.volumeOf(claim) {
-				loss.Says = "it is being deleted, and goes with the pods that use it: " + loss.Says
+				loss.Why = withPods{loss.Why}
 				loss.Certain = loss.Certain && certain
 				all = append(all, loss)
 			}
@@ -127,7 +129,7 @@ func (l *looker) volumeOf(n graph.Node) []Loss {
 		return nil
 	}
 	unknown := func(what string, err error) []Loss {
-		return []Loss{{Object: id, Says: fmt.Sprintf("what becomes of its volume is not known: %s could not be read: %v", what, err)}}
+		return []Loss{{Object: id, Why: volumeUnread{what, err}}}
 	}
 	if err != nil {
 		return unknown("it", err)
@@ -143,11 +145,11 @@ func (l *looker) volumeOf(n graph.Node) []Loss {
 	case err != nil:
 		return unknown("PersistentVolume/"+name, err)
 	}
-	size := cmp.Or(evidence.Nested(volume, "spec", "capacity", "storage"), "of unknown size")
+	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	if policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy != "Delete" {
-		return []Loss{{Object: id, Says: fmt.Sprintf("PersistentVolume/%s (%s) and its data stay: its reclaim policy is %s", name, size, policy), Stays: true, Certain: true}}
+		return []Loss{{Object: id, Why: volumeKept{name, size, policy}, Stays: true, Certain: true}}
 	}
-	return []Loss{{Object: id, Says: fmt.Sprintf("PersistentVolume/%s (%s) goes with its data: its reclaim policy is Delete", name, size), Certain: true, Volume: name, Size: size}}
+	return []Loss{{Object: id, Why: volumeGoes{name, size}, Certain: true, Volume: name, Size: size}}
 }
 
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
@@ -160,15 +162,12 @@ func (l *looker) claimsOf(n graph.Node) []Loss {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return []Loss{{Object: id, Says: fmt.Sprintf("whether its claims stay is not known: it could not be read: %v", err), Stays: true}}
+		return []Loss{{Object: id, Why: claimsUnread{err}, Stays: true}}
 	}
 	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
 	if len(templates) > 0 && !l.now.evidence.Covers(evidence.Claims.GroupResource(), id.Namespace, "") {
 		whenDeleted := cmp.Or(evidence.Nested(set, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"), "Retain")
-		return []Loss{{
-			Object: id, Stays: whenDeleted == "Retain",
-			Says: "what claims it has could not be read; its persistentVolumeClaimRetentionPolicy for when it is deleted is " + whenDeleted,
-		}}
+		return []Loss{{Object: id, Stays: whenDeleted == "Retain", Why: claimsUnlisted{whenDeleted}}}
 	}
 	var stay []graph.Identity
 	for _, t := range templates {
@@ -184,22 +183,7 @@ func (l *looker) claimsOf(n graph.Node) []Loss {
 	if len(stay) == 0 {
 		return nil
 	}
-	return []Loss{{Object: id, Says: fmt.Sprintf("its claims stay, with what data they have: %s (persistentVolumeClaimRetentionPolicy)", some(stay)), Stays: true, Certain: true}}
-}
-
-// some names the first of several objects.
-func some(ids []graph.Identity) string {
-	said := ""
-	for i, id := range ids[:min(len(ids), evidence.MaxShown)] {
-		if i > 0 {
-			said += ", "
-		}
-		said += id.String()
-	}
-	if more := len(ids) - evidence.MaxShown; more > 0 {
-		said += fmt.Sprintf(" and %d more", more)
-	}
-	return said
+	return []Loss{{Object: id, Why: claimsKept{stay}, Stays: true, Certain: true}}
 }
 
 // guarded says what the finalizers of an object stand for, where the catalogue knows it:
@@ -212,7 +196,7 @@ func (l *looker) guarded(n graph.Node) []Loss {
 		}
 		for _, m := range l.now.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata) {
 			if m.WaitsFor != "" && m.WhileUsed != finalizers.OnlyWaits && !m.Harmless && !l.spares(n, finalizer) {
-				all = append(all, Loss{Object: n.Identity(), Says: fmt.Sprintf("before it goes, %s%s (finalizer %s of %s)", m.WaitsFor, l.deployed(n), finalizer, m.Product)})
+				all = append(all, Loss{Object: n.Identity(), Why: cleansUpOutside{finalizer, m.Product, m.WaitsFor, l.deployed(n)}})
 			}
 		}
 	}
@@ -249,21 +233,18 @@ var inventories = map[schema.GroupResource][]string{
 	kustomizations: {"status", "inventory", "entries"},
 }
 
-// deployed counts what an object has deployed, where its status tells.
-func (l *looker) deployed(n graph.Node) string {
+// deployed counts what an object has deployed, 0 where its status does not tell.
+func (l *looker) deployed(n graph.Node) int {
 	path, has := inventories[n.Resource().GroupResource()]
 	if !has {
-		return ""
+		return 0
 	}
 	full, err := l.whole(n)
 	if err != nil {
-		return "" // it is noted as unread
+		return 0 // it is noted as unread
 	}
 	items, _, _ := unstructured.NestedSlice(full.Object, path...)
-	if len(items) == 0 { // the status need not tell
-		return ""
-	}
-	return ", by its status " + evidence.Number(len(items), "object")
+	return len(items)
 }
 
 var secrets = schema.GroupResource{Resource: "secrets"}
@@ -275,5 +256,5 @@ func (l *looker) tokensOf(n graph.Node) []Loss {
 	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || len(l.now.evidence.Within(secrets, n.Namespace())) == 0 {
 		return nil
 	}
-	return []Loss{{Object: n.Identity(), Says: "Secrets with tokens for it, if there are any, go as well"}}
+	return []Loss{{Object: n.Identity(), Why: tokensGo{}}}
 }

@@ -3,7 +3,6 @@
 package foresight
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -18,9 +17,7 @@ func (l *looker) judged(s *Service, n graph.Node) {
 		if !judges || l.going[p.Binding.UID] {
 			continue
 		}
-		why := func(which string) string {
-			return fmt.Sprintf("ValidatingAdmissionPolicy/%s judges every change of it by %s, %s, and refuses it without", p.Policy, p.Says(n.Namespace()), which)
-		}
+		why := func(is string) Why { return parameterMissing{p.Policy, p.Says(n.Namespace()), is} }
 		outlook := Stuck
 		if !certain {
 			outlook = Unclear
@@ -32,12 +29,12 @@ func (l *looker) judged(s *Service, n graph.Node) {
 			for _, param := range found {
 				s.needs = append(s.needs, param.UID())
 			}
-			s.worsen(min(outlook, Racing), unlessFirst+why("which goes"))
+			s.worsen(min(outlook, Racing), unlessFirst{why(parameterGoes)})
 		case len(found) > 0:
 		case !p.Listed(l.now.asker, n.Namespace()):
-			s.whenever(Unclear, "may get stuck: "+why("which could not be read"))
+			s.whenever(Unclear, mayStick{why(parameterUnread)})
 		default:
-			s.whenever(outlook, "stuck: "+why("which does not exist"))
+			s.whenever(outlook, stuckBy{why(parameterAbsent)})
 		}
 	}
 }
@@ -55,8 +52,7 @@ func (l *looker) policies() []Break {
 			continue
 		}
 		if found := p.In(l.now.asker, ""); len(found) > 0 && l.allGo(found) {
-			all = append(all, Break{p.Binding, fmt.Sprintf(
-				"stays, and the parameters of its policy, %s, go: from then on all that ValidatingAdmissionPolicy/%s is about is refused", p.Says(""), p.Policy), true})
+			all = append(all, Break{p.Binding, parametersGo{p.Says(""), p.Policy}, true})
 		}
 	}
 	return all

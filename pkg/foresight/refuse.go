@@ -3,7 +3,6 @@
 package foresight
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +18,7 @@ import (
 // refusal says why an object of the plan may not be deleted.
 type refusal struct {
 	outlook Outlook
-	why     string
+	why     Why
 	// passing: it is so when the plan has taken away what answers, and not before.
 	passing bool
 }
@@ -86,7 +85,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	}
 	at, goes := h.ClientConfig.Service, l.going[h.Config.UID]
 	service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
-	outlook, silence, passing := Expected, "nothing answers at ", false
+	outlook, passing := Expected, false
 	if l.now.asker.ServingOf(h).Dead {
 		switch {
 		case goes && l.Safe:
@@ -97,7 +96,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 			outlook = Stuck
 		}
 	} else if silenced, sure := l.silenced(at.Namespace, at.Name); silenced && !goes {
-		silence, passing = "by the plan nothing answers any more at ", true
+		passing = true
 		switch {
 		case !sure:
 			outlook = Unclear
@@ -110,11 +109,11 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	if !certain {
 		outlook = min(outlook, Unclear)
 	}
-	word := "may get stuck"
+	var why Why = mayStick{deletionRefused{h.Config, service.String(), passing}}
 	if outlook == Stuck {
-		word = "stuck"
+		why = stuckBy{deletionRefused{h.Config, service.String(), passing}}
 	}
-	return refusal{outlook, fmt.Sprintf("%s: %s must allow its deletion, and %s%s", word, h.Config, silence, service), passing}
+	return refusal{outlook, why, passing}
 }
 
 // podsGo reports whether all go that answers at a service, which are pods.
@@ -133,7 +132,7 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 		if !is || o.Result != gc.Deleted {
 			continue
 		}
-		o.Reason, o.Result = r.why, gc.Unknown
+		o.Reason, o.Result = r.why.words(), gc.Unknown
 		if r.outlook == Stuck {
 			o.Result = gc.Remaining
 		}
@@ -145,7 +144,7 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		if in := inside[o.Object.Name]; in != nil && o.Object.Resource.IsNamespace() && o.Result == gc.Deleted {
-			o.Result, o.Reason = in.Result, "what is in it must go first: "+in.Object.Identity().String()
+			o.Result, o.Reason = in.Result, contentFirst{in.Object.Identity()}.words()
 			delete(p.Expected, o.Object.UID)
 		}
 	}
@@ -164,7 +163,7 @@ func (s *Sight) tellKept(p *preview.Plan) {
 		for i := range p.Report.Outcomes {
 			o := &p.Report.Outcomes[i]
 			if by := k.keeper(o); by != nil {
-				o.Result, o.Reason = by.Result, "goes only with "+by.Object.Identity().String()
+				o.Result, o.Reason = by.Result, onlyWith{by.Object.Identity()}.words()
 				k.kept[o.Object.UID], again = by, true
 				delete(p.Expected, o.Object.UID)
 			}
@@ -184,7 +183,7 @@ type keeping struct {
 func (s *Sight) keeping(p *preview.Plan) *keeping {
 	k := &keeping{graph: p.Graph, kept: map[types.UID]*gc.Outcome{}, contents: map[types.UID]*gc.Outcome{}, goes: map[types.UID]bool{}}
 	for i := range p.Report.Outcomes {
-		if o := &p.Report.Outcomes[i]; s.refused[o.Object.UID].why != "" {
+		if o := &p.Report.Outcomes[i]; s.refused[o.Object.UID].why != nil {
 			k.kept[o.Object.UID] = o
 		}
 	}
@@ -227,7 +226,7 @@ func (k *keeping) keeper(o *gc.Outcome) *gc.Outcome {
 // Sticks reports whether something gets stuck, or may, by the order in which the plan is
 // carried out.
 func (s *Sight) Sticks(safe bool) bool {
-	if s.blind != "" && (s.blinds != Racing || !safe) {
+	if s.blind != nil && (s.blinds != Racing || !safe) {
 		return true
 	}
 	for _, r := range s.refused {

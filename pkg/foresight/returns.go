@@ -15,13 +15,16 @@ import (
 // Return is an object that comes back after the plan.
 type Return struct {
 	Object graph.Identity
-	// Says says who makes it again.
-	Says string
+	// Why is who makes it again.
+	Why Why
 	// Certain is unset where it takes somebody's next action, or depends on settings.
 	Certain bool
 	// Told: the outcome of the object says so, too.
 	Told bool
 }
+
+// Says says who makes it again.
+func (r *Return) Says() string { return r.Why.words() }
 
 // returns finds what comes back: what the plan itself knows of controllers that stay, and
 // what is kept in Git or a release.
@@ -29,7 +32,7 @@ func (l *looker) returns() []Return {
 	var all []Return
 	for uid, by := range l.Plan.ComeBack {
 		if n, ok := l.node(uid); ok {
-			all = append(all, Return{Object: n.Identity(), Says: by, Certain: !strings.Contains(by, " if "), Told: true})
+			all = append(all, Return{Object: n.Identity(), Why: recreated{by.Says}, Certain: by.Certain, Told: true})
 		}
 	}
 	for _, id := range l.Plan.Job.Targets[:min(len(l.Plan.Job.Targets), maxRead)] {
@@ -42,7 +45,7 @@ func (l *looker) returns() []Return {
 	if !l.Safe {
 		for uid := range l.aggregated() {
 			if n, ok := l.node(uid); ok {
-				all = append(all, Return{Object: n.Identity(), Says: "recreated by kube-controller-manager, if ClusterRoles that it aggregates are deleted a moment later"})
+				all = append(all, Return{Object: n.Identity(), Why: aggregatedAgain{}})
 			}
 		}
 	}
@@ -93,14 +96,14 @@ func (l *looker) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) 
 	if instance == "" || !l.exists(applications, "", instance) {
 		return r, false
 	}
-	r.Says = "recreated by Application " + instance + " of Argo CD, if its label app.kubernetes.io/instance means that one, and it syncs by itself"
+	r.Why = byApplication{instance, argoByLabel}
 	return r, true
 }
 
 // byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps
 // (helm.sh/helm/v3/pkg/storage/driver): with the last of them the release is gone.
 func (l *looker) byHelm(r Return, namespace, release string) (Return, bool) {
-	r.Says = "recreated by the next helm upgrade of release " + namespace + "/" + release
+	r.Why = byRelease{namespace, release}
 	if namespace == "" {
 		return r, true
 	}
@@ -119,20 +122,20 @@ func (l *looker) byHelm(r Return, namespace, release string) (Return, bool) {
 }
 
 func (l *looker) byArgo(r Return, app string) (Return, bool) {
-	r.Says = "recreated by Application " + app + " of Argo CD, at once if it heals itself, and otherwise with its next sync"
+	r.Why = byApplication{app, argoTracks}
 	if !l.exists(applications, "", app) {
-		r.Says = "recreated by Application " + app + " of Argo CD, which was not found here, if it is in another cluster"
+		r.Why = byApplication{app, argoElsewhere}
 	}
 	return r, true
 }
 
 func (l *looker) byFlux(r Return, resource schema.GroupResource, kind, namespace, name string) (Return, bool) {
-	r.Says, r.Certain = "recreated by "+kind+"/"+namespace+"/"+name+" of Flux, at its next reconciliation", true
+	r.Why, r.Certain = byFluxObject{kind, namespace, name, false}, true
 	if !l.exists(resource, namespace, name) {
 		if l.graph.Snapshot().Covers(resource, namespace, name) {
 			return r, false // a label that was left
 		}
-		r.Says, r.Certain = r.Says+", if that is still there", false
+		r.Why, r.Certain = byFluxObject{kind, namespace, name, true}, false
 	}
 	return r, true
 }

@@ -3,7 +3,6 @@
 package foresight
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,9 +17,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
-
-// unlessFirst begins what is said of an object that goes only before something else.
-const unlessFirst = "gets stuck unless it is gone first: "
 
 // Outlook is what is to be expected of a finalizer when its object is deleted.
 type Outlook int
@@ -42,8 +38,8 @@ type Service struct {
 	Object    graph.Identity
 	Finalizer string
 	Outlook   Outlook
-	// Because says it in a sentence.
-	Because string
+	// Why is the reason, in the usual order.
+	Why Why
 	// By is the controller, without a name when none is known.
 	By graph.Identity
 	// Doomed: its controller works, and goes, or loses what it needs, by the plan. It
@@ -52,9 +48,9 @@ type Service struct {
 	// Early: its controller, in whatever state, goes or loses what it needs by the plan.
 	// As long as the object is there, that must not happen in a safe order.
 	Early bool
-	// asFirst and first are Outlook and Because for when it is.
+	// asFirst and first are Outlook and Why for when it is.
 	asFirst Outlook
-	first   string
+	first   Why
 	// needs are objects that go and that have to be there as long as the object is, if
 	// it is Early.
 	needs []types.UID
@@ -70,14 +66,16 @@ func (s *Service) outlook(safe bool) Outlook {
 	return s.Outlook
 }
 
-func (s *Service) words(safe bool) string {
+// why is the reason for the outlook.
+func (s *Service) why(safe bool) Why {
+	order, depends := s.Why.(unlessFirst)
 	switch {
-	case safe && s.Doomed && s.tangled:
-		return strings.Replace(s.Because, unlessFirst, "may get stuck in any order: ", 1)
-	case safe && s.Doomed:
+	case safe && s.Doomed && s.tangled && depends:
+		return inAnyOrder(order)
+	case safe && s.Doomed && !s.tangled:
 		return s.first
 	}
-	return s.Because
+	return s.Why
 }
 
 // mostFinalizers is the number of foreign finalizers of one object that are judged: who
@@ -114,9 +112,9 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 	if a.By != nil {
 		s.By = a.By.ID()
 	}
-	loss := ""
+	var loss deprivation
 	if a.By != nil {
-		if loss = l.loses(n, a.By.Workload); loss != "" {
+		if loss = l.loses(n, a.By.Workload); loss.kind != ofNothing {
 			s.Early, s.needs = true, l.needs(n, a.By.Workload)
 		}
 	}
@@ -128,20 +126,17 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		l.admitted(&s, n)
 		l.judged(&s, n)
 	case controllers.Unserved:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, does not work: %s", a.By.ID(), finalizer, l.now.finder.StateOf(a.By.Workload).Because)
+		s.Outlook, s.Why = Stuck, stuckBy{notWorking{finalizer, s.By, l.now.finder.StateOf(a.By.Workload).Because}}
 	case controllers.NotAllowed:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, may neither update nor patch %s", a.By.ID(), finalizer, n.Resource().GroupResource())
+		s.Outlook, s.Why = Stuck, stuckBy{denied{finalizer, s.By, n.Resource().GroupResource().String()}}
 	case controllers.Displaced:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, went with its namespace", a.Whose(), finalizer)
+		s.Outlook, s.Why = Stuck, stuckBy{wentWithNamespace{finalizer, a.Whose()}}
 	case controllers.Unclaimed:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: nothing in the cluster removes its finalizer %s", finalizer)
+		s.Outlook, s.Why = Stuck, stuckBy{unclaimed{finalizer}}
 	case controllers.Manual:
-		s.Outlook, s.Because = Stuck, fmt.Sprintf("stuck: a person set its finalizer %s (%s), and nothing in the cluster removes it", finalizer, strings.Join(a.Setters, ", "))
+		s.Outlook, s.Why = Stuck, stuckBy{manual{finalizer, a.Setters}}
 	default:
-		s.Outlook, s.Because = Unclear, fmt.Sprintf("whether a controller removes its finalizer %s is not known", finalizer)
-		if a.Why != "" {
-			s.Because += ": " + a.Why
-		}
+		s.Outlook, s.Why = Unclear, unknownService{finalizer, a.Why}
 	}
 	if a.Is == controllers.Unclear {
 		l.maybe(&s, n, a)
@@ -154,43 +149,33 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 func (l *looker) maybe(s *Service, n graph.Node, a *controllers.Answer) {
 	var going []string
 	for _, w := range a.Maybe() {
-		if name := w.ID().String(); l.loses(n, w) != "" && !slices.Contains(going, name) {
+		if name := w.ID().String(); l.loses(n, w).kind != ofNothing && !slices.Contains(going, name) {
 			s.Early, s.needs, going = true, append(s.needs, l.needs(n, w)...), append(going, name)
 		}
 	}
 	if len(going) > 0 {
-		s.Because += "; and the plan takes away " + strings.Join(going, ", ") + ", or what it needs"
+		s.Why = mightTake{s.Why, going}
 	}
 }
 
 // served is a finalizer whose controller works now, and is to lose something.
-func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss string) {
-	by := "somebody outside the cluster, who renews a lease,"
-	if a.By != nil {
-		by = a.By.ID().String()
-	}
-	when, used := "", false
+func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss deprivation) {
+	does, used := works{finalizer: s.Finalizer, by: s.By}, false
 	for _, m := range a.Known {
 		if m.WaitsFor != "" {
-			when, used = ", when "+m.WaitsFor, m.WhileUsed != ""
+			does.when, used = m.WaitsFor, m.WhileUsed != ""
 		}
 	}
-	s.first = fmt.Sprintf("its finalizer %s is removed by %s, which works%s", s.Finalizer, strings.TrimSuffix(by, ","), when)
-	s.Because = s.first
+	s.first, s.Why = does, does
 	if used {
-		s.whenever(Unclear, s.first+"; whether that is so was not looked at")
-	}
-	if a.By == nil {
-		return
+		s.whenever(Unclear, uncheckedUse{does})
 	}
 	switch {
-	case loss == "":
+	case loss.kind == ofNothing:
 	case l.podsFirst(n, a.By.Workload):
-		s.Doomed, s.Outlook = true, Stuck
-		s.Because = fmt.Sprintf("stuck: its finalizer %s is served by %s, %s before it", s.Finalizer, by, loss)
+		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, loss, true}}
 	default:
-		s.Doomed, s.Outlook = true, Racing
-		s.Because = fmt.Sprintf(unlessFirst+"its finalizer %s is served by %s, %s", s.Finalizer, by, loss)
+		s.Doomed, s.Outlook, s.Why = true, Racing, unlessFirst{controllerLoses{s.Finalizer, s.By, loss, false}}
 	}
 }
 
@@ -198,14 +183,16 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss st
 func (l *looker) doubted(s *Service, n graph.Node, a *controllers.Answer) {
 	if a.By != nil {
 		for _, doubt := range l.now.finder.Doubts(a.By.Workload, n) {
-			s.whenever(Unclear, fmt.Sprintf("may get stuck: its finalizer %s is served by %s, and %s", s.Finalizer, a.By.ID(), doubt))
+			s.whenever(Unclear, mayStick{doubted{s.Finalizer, s.By, doubt}})
 		}
 		if a.By.ID().Resource.Kind == "CronJob" {
-			s.whenever(Unclear, s.first+"; but only when it runs next, by its schedule")
+			if does, is := s.first.(works); is {
+				s.whenever(Unclear, bySchedule{does})
+			}
 		}
 	}
 	if !l.now.asker.Configured() {
-		s.whenever(Unclear, fmt.Sprintf("may get stuck: whether a webhook has to allow that its finalizer %s is removed could not be read", s.Finalizer))
+		s.whenever(Unclear, mayStick{webhooksUnread{s.Finalizer}})
 	}
 }
 
@@ -219,9 +206,9 @@ func (l *looker) paused(s *Service, n graph.Node) {
 	switch {
 	case p == nil:
 	case certain:
-		s.whenever(Stuck, fmt.Sprintf("stuck: %s, which has to remove its finalizer %s, leaves it alone while it is told to: %s", s.By, s.Finalizer, p))
+		s.whenever(Stuck, stuckBy{pausedBy{s.Finalizer, s.By, p.String(), true}})
 	default:
-		s.whenever(Racing, fmt.Sprintf("gets stuck if %s, which has to remove its finalizer %s, leaves it alone: %s", s.By, s.Finalizer, p))
+		s.whenever(Racing, pausedBy{s.Finalizer, s.By, p.String(), false})
 	}
 }
 
@@ -247,32 +234,31 @@ func (l *looker) whole(n graph.Node) (*unstructured.Unstructured, error) {
 	return l.now.evidence.Whole(n)
 }
 
-// loses says what of a controller goes by the plan while the object still needs it, empty
-// for nothing.
-func (l *looker) loses(n graph.Node, w *controllers.Workload) string {
+// loses returns what of a controller goes by the plan while the object still needs it.
+func (l *looker) loses(n graph.Node, w *controllers.Workload) deprivation {
 	goes := func(name string) (graph.Identity, bool) {
 		id, is := l.named[name]
 		return id, is && !l.goesAfter(id.UID, n.UID())
 	}
 	if l.going[w.ID().UID] && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
-		return "which goes" + l.with(w.ID())
+		return l.goesWith(deprivation{kind: ofItself}, w.ID())
 	}
 	account := w.Account().String()
 	if id, is := goes(account); is {
-		return "whose " + account + " goes" + l.with(id)
+		return l.goesWith(deprivation{kind: ofObject, what: account}, id)
 	}
 	if !l.now.finder.MayNotChange(w, n) && l.then.finder.MayNotChange(w, n) {
-		return "whose rights go with " + strings.Join(l.grantsThatGo(w, n), ", ")
+		return deprivation{kind: ofRights, what: strings.Join(l.grantsThatGo(w, n), ", ")}
 	}
 	for _, need := range l.now.finder.Mounts(w) {
 		if id, is := goes(need); is {
-			return "whose " + need + " goes" + l.with(id)
+			return l.goesWith(deprivation{kind: ofObject, what: need}, id)
 		}
 	}
 	if id, all := l.nodesGo(w); all {
-		return "whose last pod is on " + id.String() + ", which goes"
+		return deprivation{kind: ofNodes, what: id.String()}
 	}
-	return ""
+	return deprivation{}
 }
 
 // leavesPods reports whether the pods of a workload that goes are orphaned, and work on.
@@ -309,21 +295,21 @@ func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 	return needs
 }
 
-// with says by which write of the plan an object goes, or with what if none is for it. The
+// goesWith adds by which write of the plan an object goes, or with what if none is for it. The
 // writes of a safe order are not known yet.
-func (l *looker) with(id graph.Identity) string {
+func (l *looker) goesWith(d deprivation, id graph.Identity) deprivation {
 	for i := range l.Plan.Report.Steps {
 		if l.Plan.Report.Steps[i].Object.UID == id.UID {
-			if l.Safe {
-				return ""
+			if !l.Safe {
+				d.step = i + 1
 			}
-			return fmt.Sprintf(" (step %d)", i+1)
+			return d
 		}
 	}
 	if namespace, goes := l.named["Namespace/"+id.Namespace]; goes {
-		return " with " + namespace.String()
+		d.with = namespace.String()
 	}
-	return ""
+	return d
 }
 
 // grantsThatGo names the bindings and roles that go and that let a controller change
@@ -370,22 +356,23 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 	for h, certain := range l.now.asker.Refusing(n, "UPDATE", "") {
 		at := h.ClientConfig.Service
 		service := evidence.Identity(evidence.Services, at.Namespace, at.Name).String()
-		outlook, must := Racing, "must"
+		silent := func(silence silence) webhookSilent { return webhookSilent{h.Config, certain, service, silence} }
+		outlook := Racing
 		if !certain {
-			outlook, must = Unclear, "may have to"
+			outlook = Unclear
 		}
 		goes, serving := l.going[h.Config.UID], l.now.asker.ServingOf(h)
 		switch dead := serving.Dead; {
 		case dead && goes:
 			s.Doomed = true
-			s.worsen(outlook, fmt.Sprintf("gets stuck unless that goes first: %s %s allow every change of it, and nothing answers at %s", h.Config, must, service))
+			s.worsen(outlook, silent(silentUntilGone))
 		case dead && certain:
-			s.whenever(Stuck, fmt.Sprintf("stuck: %s must allow every change of it, and nothing answers at %s", h.Config, service))
+			s.whenever(Stuck, stuckBy{silent(silentNow)})
 		case dead:
-			s.whenever(Unclear, fmt.Sprintf("gets stuck if %s has to allow every change of it: nothing answers at %s", h.Config, service))
+			s.whenever(Unclear, silent(silentIfAsked))
 		case goes:
 		case serving.Unread:
-			s.whenever(Unclear, fmt.Sprintf("gets stuck if %s has to allow every change of it, and nothing answers at %s, which could not be read", h.Config, service))
+			s.whenever(Unclear, silent(silentIfUnread))
 			fallthrough
 		default:
 			if silenced, sure := l.silenced(at.Namespace, at.Name); silenced {
@@ -393,7 +380,7 @@ func (l *looker) admitted(s *Service, n graph.Node) {
 				if !sure {
 					outlook = Unclear
 				}
-				s.worsen(outlook, fmt.Sprintf(unlessFirst+"%s %s allow every change of it, and what answers at %s goes", h.Config, must, service))
+				s.worsen(outlook, unlessFirst{silent(silentByThePlan)})
 			}
 		}
 	}
@@ -409,16 +396,16 @@ func (l *looker) refused(s *Service, service, namespace, name string) {
 }
 
 // whenever takes a worse outlook that holds in whatever order.
-func (s *Service) whenever(o Outlook, because string) {
-	s.worsen(o, because)
+func (s *Service) whenever(o Outlook, why Why) {
+	s.worsen(o, why)
 	if o > s.asFirst {
-		s.asFirst, s.first = o, because
+		s.asFirst, s.first = o, why
 	}
 }
 
 // worsen takes a worse outlook that holds in the usual order.
-func (s *Service) worsen(o Outlook, because string) {
+func (s *Service) worsen(o Outlook, why Why) {
 	if o > s.Outlook {
-		s.Outlook, s.Because = o, because
+		s.Outlook, s.Why = o, why
 	}
 }

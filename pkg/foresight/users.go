@@ -3,7 +3,6 @@
 package foresight
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,23 +29,23 @@ type naming struct {
 // namings are those that are known.
 var namings = []naming{
 	{named: schema.GroupResource{Group: "networking.k8s.io", Resource: "ingressclasses"}, user: schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"},
-		at: "ingressClassName", without: "controllers ignore an Ingress whose class does not exist"},
+		at: "ingressClassName", without: ignoresIngress},
 	{named: schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gatewayclasses"}, user: schema.GroupResource{Group: "gateway.networking.k8s.io", Resource: "gateways"},
-		at: "gatewayClassName", without: "controllers ignore a Gateway whose class does not exist"},
+		at: "gatewayClassName", without: ignoresGateway},
 	{named: schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclasses"}, user: evidence.Claims.GroupResource(),
-		at: "storageClassName", without: "a claim without a volume gets none, and no claim can be expanded"},
+		at: "storageClassName", without: provisionsNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"},
-		at: "secretStoreRef", kind: "SecretStore", byDefault: true, without: "no Secret is refreshed from it any more"},
+		at: "secretStoreRef", kind: "SecretStore", byDefault: true, without: refreshesNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "externalsecrets"},
-		at: "secretStoreRef", kind: "ClusterSecretStore", without: "no Secret is refreshed from it any more"},
+		at: "secretStoreRef", kind: "ClusterSecretStore", without: refreshesNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "secretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"},
-		at: "secretStoreRefs", kind: "SecretStore", byDefault: true, without: "nothing is pushed to it any more, and a PushSecret that has to delete there what it pushed gets stuck"},
+		at: "secretStoreRefs", kind: "SecretStore", byDefault: true, without: pushesNone},
 	{named: schema.GroupResource{Group: "external-secrets.io", Resource: "clustersecretstores"}, user: schema.GroupResource{Group: "external-secrets.io", Resource: "pushsecrets"},
-		at: "secretStoreRefs", kind: "ClusterSecretStore", without: "nothing is pushed to it any more, and a PushSecret that has to delete there what it pushed gets stuck"},
+		at: "secretStoreRefs", kind: "ClusterSecretStore", without: pushesNone},
 	{named: schema.GroupResource{Group: "cert-manager.io", Resource: "issuers"}, user: schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"},
-		at: "issuerRef", kind: "Issuer", byDefault: true, without: "it renews no certificate any more"},
+		at: "issuerRef", kind: "Issuer", byDefault: true, without: renewsNone},
 	{named: schema.GroupResource{Group: "cert-manager.io", Resource: "clusterissuers"}, user: schema.GroupResource{Group: "cert-manager.io", Resource: "certificates"},
-		at: "issuerRef", kind: "ClusterIssuer", without: "it renews no certificate any more"},
+		at: "issuerRef", kind: "ClusterIssuer", without: renewsNone},
 }
 
 // isNamed reports whether others are known to name objects of a type.
@@ -71,20 +70,11 @@ func (l *looker) users() []Break {
 		slices.SortFunc(named, graph.Node.Compare)
 		for _, n := range named {
 			if left := l.left(how, n); len(left) > 0 {
-				all = append(all, Break{n.Identity(), fmt.Sprintf("goes, and leaves %s that %s it: %s; %s",
-					evidence.Number(len(left), left[0].Resource.Kind), verb(len(left), "name"), some(left), how.without), true})
+				all = append(all, Break{n.Identity(), namedGoes{left[0].Resource.Kind, left, how.without}, true})
 			}
 		}
 	}
 	return all
-}
-
-// verb is one that ends with an s for one.
-func verb(n int, word string) string {
-	if n == 1 {
-		return word + "s"
-	}
-	return word
 }
 
 // left returns what stays and names an object.

@@ -27,23 +27,23 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	first, callers := s.Early(), l.callers()
 	dead, silent := l.deadCallers(callers)
 	aggregated := l.aggregated()
-	if len(first) == 0 && len(dead) == 0 && (s.blind == "" || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
+	if len(first) == 0 && len(dead) == 0 && (s.blind == nil || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
 		return nil
 	}
 	var waves []preview.Wave
 	in := map[types.UID]bool{}
 	if len(dead) > 0 {
 		waves = append(waves, preview.Wave{
-			Objects: dead, Why: "nothing answers their requests, and as long as they are there they refuse", Silent: silent,
+			Objects: dead, Why: waveOfSilent, Silent: silent,
 		})
 	}
 	for _, id := range dead {
 		in[id.UID] = true
 	}
 	for _, turn := range l.turns(s, first) {
-		why := "what removes their finalizers, or has to allow that, goes by this plan, too"
+		why := waveOfServed
 		if more := l.companions(s, turn, first); len(more) > 0 {
-			turn, why = append(turn, more...), why+"; it may wait for objects of its own types, which go with them"
+			turn, why = append(turn, more...), waveOfCompanions
 		}
 		turn = append(l.below(turn, in), turn...)
 		waves = append(waves, preview.Wave{Objects: turn, Why: why})
@@ -62,10 +62,10 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 			waves = append(waves, preview.Wave{Objects: taken, Why: why})
 		}
 	}
-	take("what answers their requests goes by this plan, and without it they refuse", callers, func(graph.Identity) bool { return true })
-	take("their instances have to be gone before what serves them is", l.Plan.Job.Targets, func(id graph.Identity) bool { return id.Resource.IsCRD() })
-	take("nothing that is left needs them", l.Plan.Job.Targets, func(id graph.Identity) bool { return !aggregated[id.UID] })
-	take("they aggregate ClusterRoles that go, and are recreated while those go", l.Plan.Job.Targets, func(graph.Identity) bool { return true })
+	take(waveOfCallers, callers, func(graph.Identity) bool { return true })
+	take(waveOfTypes, l.Plan.Job.Targets, func(id graph.Identity) bool { return id.Resource.IsCRD() })
+	take(waveOfRest, l.Plan.Job.Targets, func(id graph.Identity) bool { return !aggregated[id.UID] })
+	take(waveOfAggregated, l.Plan.Job.Targets, func(graph.Identity) bool { return true })
 	return waves
 }
 

@@ -36,35 +36,35 @@ type Held struct {
 	Waits  []simulator.Wait
 }
 
-// Forecaster plays changes in memory. It is for one goroutine.
-type Forecaster struct {
+// Effects plays changes in memory. It is for one goroutine.
+type Effects struct {
 	world World
 	// before has what becomes of objects without a change: by the API server alone, and with
 	// Kubernetes' controllers.
 	before [2]*simulator.Server
 }
 
-// NewForecaster returns one for what was read, with the facts of its snapshot.
-func NewForecaster(ctx context.Context, w World) (*Forecaster, error) {
-	f := &Forecaster{world: w}
-	for i := range f.before {
-		server, _, err := f.played(ctx, nil, i == 1)
+// NewEffects plays what happens without a change to what was read, with the facts of its snapshot.
+func NewEffects(ctx context.Context, w World) (*Effects, error) {
+	e := &Effects{world: w}
+	for i := range e.before {
+		server, _, err := e.played(ctx, nil, i == 1)
 		if err != nil {
 			return nil, err
 		}
-		f.before[i] = server
+		e.before[i] = server
 	}
-	return f, nil
+	return e, nil
 }
 
-// Effect returns what becomes of the objects when the change is made. The error is remedy.ErrChanged when its guards do not hold, what
+// Of returns what becomes of the objects when the change is made. The error is remedy.ErrChanged when its guards do not hold, what
 // the API server would answer, or that of the context.
-func (f *Forecaster) Effect(ctx context.Context, change *remedy.Op, objects []types.UID) (*Effect, error) {
+func (e *Effects) Of(ctx context.Context, change *remedy.Op, objects []types.UID) (*Effect, error) {
 	var after [2]*simulator.Server
 	effect := &Effect{}
 	for i := range after {
 		var err error
-		if after[i], effect.ByControllers, err = f.played(ctx, change, i == 1); err != nil {
+		if after[i], effect.ByControllers, err = e.played(ctx, change, i == 1); err != nil {
 			return nil, err
 		}
 	}
@@ -76,9 +76,9 @@ func (f *Forecaster) Effect(ctx context.Context, change *remedy.Op, objects []ty
 		o, fate := after[1].Object(uid)
 		switch {
 		case fate.State == simulator.Unread:
-		case gone(after[0], uid) && !gone(f.before[0], uid):
+		case gone(after[0], uid) && !gone(e.before[0], uid):
 			effect.Frees = append(effect.Frees, o.Identity())
-		case gone(f.before[1], uid):
+		case gone(e.before[1], uid):
 			effect.Unforeseen = append(effect.Unforeseen, o.Identity())
 		case fate.State == simulator.Gone:
 			effect.Follow = append(effect.Follow, o.Identity())
@@ -91,13 +91,13 @@ func (f *Forecaster) Effect(ctx context.Context, change *remedy.Op, objects []ty
 
 // played returns a server on which the change was made, with what follows from it, by the API server alone or with Kubernetes'
 // controllers. It says whether the change works through others, and was left out.
-func (f *Forecaster) played(ctx context.Context, change *remedy.Op, controllers bool) (server *simulator.Server, left bool, err error) {
-	options := f.world.options()
+func (e *Effects) played(ctx context.Context, change *remedy.Op, controllers bool) (server *simulator.Server, left bool, err error) {
+	options := e.world.options()
 	if !controllers {
 		options.Actors = simulator.Actors{}
 	}
-	server = simulator.New(f.world.Graph.Snapshot(), options)
-	collected := controllers && f.world.ControllerManager
+	server = simulator.New(e.world.Graph.Snapshot(), options)
+	collected := controllers && e.world.ControllerManager
 	if change != nil {
 		switch err := server.Do(ctx, change); {
 		case errors.Is(err, simulator.ErrNotModelled), errors.Is(err, graph.ErrUnlisted):
@@ -107,7 +107,7 @@ func (f *Forecaster) played(ctx context.Context, change *remedy.Op, controllers 
 		}
 		collected = collected || change.Verb == remedy.Collect
 	}
-	return server, left, settle(ctx, server, f.world.Graph, collected)
+	return server, left, settle(ctx, server, e.world.Graph, collected)
 }
 
 // settle lets all act until nothing happens any more: the garbage collector only if it is to.

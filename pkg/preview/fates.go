@@ -36,7 +36,7 @@ func (w *World) actor(o *graph.Object, finalizer string) (simulator.Actor, strin
 // is Unknown, and so is what waits for nothing but that.
 func (p *Plan) foretell(server *simulator.Server) {
 	report, unsure := p.Report, map[types.UID]bool{}
-	p.ComeBack = map[types.UID]string{}
+	p.ComeBack = map[types.UID]simulator.Maker{}
 	for i := range report.Outcomes {
 		o := &report.Outcomes[i]
 		_, fate := server.Object(o.Object.UID)
@@ -44,7 +44,7 @@ func (p *Plan) foretell(server *simulator.Server) {
 			addReasons(o, fate.Unknown)
 			unsure[o.Object.UID] = mayEnd(fate)
 		}
-		if fate.ComesBack != "" {
+		if fate.ComesBack.Says != "" {
 			p.ComeBack[o.Object.UID] = fate.ComesBack
 		}
 		addReasons(o, fate.Notes)
@@ -118,7 +118,7 @@ func (p *Plan) follow() {
 			p.followers[o.Object.UID], going[o.Object.UID], changed = true, true, true
 			if i := slices.IndexFunc(owners, func(ref metav1.OwnerReference) bool { return unsure[ref.UID] }); i >= 0 {
 				unsure[o.Object.UID] = true
-				o.Result, o.Reason = gc.Unknown, "goes if its owner "+owners[i].Kind+"/"+owners[i].Name+" goes"
+				o.Result, o.Reason = gc.Unknown, ifOwnerGoes(owners[i].Kind, owners[i].Name)
 			}
 		}
 	}

@@ -169,8 +169,8 @@ type Plan struct {
 	// Expected are objects that go if the controllers of their finalizers, which work
 	// now, do their part.
 	Expected map[types.UID]bool
-	// ComeBack says of objects that go who makes them again.
-	ComeBack map[types.UID]string
+	// ComeBack is of objects that go who makes them again.
+	ComeBack map[types.UID]simulator.Maker
 	// followers are objects that the job does not reach, and that go with their
 	// owners if these, which remain by the plan, go after all.
 	followers map[types.UID]bool

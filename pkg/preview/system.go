@@ -4,7 +4,6 @@ package preview
 
 import (
 	"cmp"
-	"errors"
 	"iter"
 	"slices"
 
@@ -62,7 +61,7 @@ func (p *Plan) Guard() func(graph.Object) error {
 	}
 	return func(o graph.Object) error {
 		if id := o.Identity(); ofSystem(&id) && !agreed[id.UID] {
-			return errors.New("it belongs to the system, and the preview did not say that it would go")
+			return errOfSystem
 		}
 		return nil
 	}

@@ -53,7 +53,7 @@ func (p *Plan) doubt(hoped hopes) {
 		case known && certain.Has(n):
 			continue
 		default:
-			o.Reason = "only when what is to go before it has gone: " + first.String()
+			o.Reason = afterEarlier(first)
 		}
 		o.Result, p.followers[o.Object.UID] = gc.Unknown, true
 		delete(p.Expected, o.Object.UID)

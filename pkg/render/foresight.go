@@ -49,13 +49,13 @@ func (p *DeletionPlan) Foresee(s *foresight.Sight, safe bool) {
 		return
 	}
 	for _, b := range s.Breaks {
-		p.WouldBreak = append(p.WouldBreak, Broken{NewObjectReference(b.Object), b.Says, b.Certain})
+		p.WouldBreak = append(p.WouldBreak, Broken{NewObjectReference(b.Object), b.Says(), b.Certain})
 	}
 	for _, l := range s.Lost {
-		p.Lost = append(p.Lost, Lost{NewObjectReference(l.Object), l.Says, l.Stays, l.Certain, l.Volume, l.Size})
+		p.Lost = append(p.Lost, Lost{NewObjectReference(l.Object), l.Says(), l.Stays, l.Certain, l.Volume, l.Size})
 	}
 	for _, r := range s.Returns {
-		p.Returns = append(p.Returns, Returning{NewObjectReference(r.Object), r.Says, r.Certain})
+		p.Returns = append(p.Returns, Returning{NewObjectReference(r.Object), r.Says(), r.Certain})
 	}
 	for i, wave := range s.Waves {
 		if safe {
@@ -72,21 +72,21 @@ func Foresight(w io.Writer, style Style, s *foresight.Sight, safe bool) error {
 	}
 	out := &sections{w: w, style: style}
 	for _, b := range s.Breaks {
-		out.add("would break", red, b.Object, b.Says, b.Certain)
+		out.add("would break", red, b.Object, b.Says(), b.Certain)
 	}
 	for _, l := range s.Lost {
 		if !l.Stays {
-			out.add("would be lost", yellow, l.Object, l.Says, l.Certain)
+			out.add("would be lost", yellow, l.Object, l.Says(), l.Certain)
 		}
 	}
 	for _, l := range s.Lost {
 		if l.Stays {
-			out.add("would stay of it", noColor, l.Object, l.Says, l.Certain)
+			out.add("would stay of it", noColor, l.Object, l.Says(), l.Certain)
 		}
 	}
 	for _, r := range s.Returns {
 		if !r.Told {
-			out.add("would come back", yellow, r.Object, r.Says, r.Certain)
+			out.add("would come back", yellow, r.Object, r.Says(), r.Certain)
 		}
 	}
 	if safe {

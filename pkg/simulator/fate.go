@@ -41,9 +41,9 @@ type Fate struct {
 	// with foregroundDeletion and orphan depends on other objects and is the
 	// caller's to know: they never make a fate unknown.
 	Unknown []string
-	// ComesBack says who creates a removed object anew, empty for nobody. It is among
+	// ComesBack is who creates a removed object anew. It is among
 	// the Notes.
-	ComesBack string
+	ComesBack Maker
 	// Notes are what else there is to say, such as who creates a removed object
 	// anew.
 	Notes []string

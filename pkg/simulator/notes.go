@@ -3,6 +3,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -35,7 +36,7 @@ func (s *Server) notesOfGone(o *graph.Object) []string {
 	if note := s.overdue(o); note != "" {
 		notes = append(notes, note)
 	}
-	if note := s.comesBack(o); note != "" {
+	if note := s.comesBack(o).Says; note != "" {
 		notes = append(notes, note)
 	}
 	return notes
@@ -73,28 +74,30 @@ func (s *Server) overdue(o *graph.Object) string {
 	return fmt.Sprintf("its kubelet reports but had not ended it %s after its grace period", late.Truncate(time.Second))
 }
 
-// comesBack says who creates a removed object anew; empty when nobody does.
-func (s *Server) comesBack(o *graph.Object) string {
+// Maker is who creates an object anew.
+type Maker struct {
+	// Says says who, empty for nobody.
+	Says string
+	// Certain is unset where that depends on what is not known.
+	Certain bool
+}
+
+// comesBack returns who creates a removed object anew.
+func (s *Server) comesBack(o *graph.Object) Maker {
 	h, _ := s.snapshot.Handle(o.UID) // there are no others
 	switch {
 	case is(o, namespaceResource) && o.Name == "kube-node-lease":
-		return "recreated by kube-apiserver"
+		return Maker{"recreated by kube-apiserver", true}
 	case s.snapshot.Label(h, bootstrapLabel) == "rbac-defaults":
-		return "recreated when a kube-apiserver starts"
+		return Maker{"recreated when a kube-apiserver starts", true}
 	case s.snapshot.Label(h, automanagedLabel) != "":
-		return "recreated by kube-apiserver"
+		return Maker{"recreated by kube-apiserver", true}
 	case o.Namespace == "":
-		return ""
+		return Maker{}
 	case !s.namespaceActive(o.Namespace):
-		return "" // nothing is created in a terminating namespace
+		return Maker{} // nothing is created in a terminating namespace
 	}
-	if note := s.systemMakes(o); note != "" {
-		return note
-	}
-	if note := s.kubeletMakes(o); note != "" {
-		return note
-	}
-	return s.controllerMakes(o)
+	return cmp.Or(s.systemMakes(o), s.kubeletMakes(o), s.controllerMakes(o))
 }
 
 // namespaceActive reports whether objects can be created in the namespace, as
@@ -109,23 +112,23 @@ func (s *Server) namespaceActive(name string) bool {
 }
 
 // systemMakes knows what every namespace, and namespace default, has.
-func (s *Server) systemMakes(o *graph.Object) string {
+func (s *Server) systemMakes(o *graph.Object) Maker {
 	gr := o.Resource.GroupResource()
 	switch {
 	case gr == (schema.GroupResource{Resource: "configmaps"}) && o.Name == "kube-root-ca.crt",
 		gr == (schema.GroupResource{Resource: "serviceaccounts"}) && o.Name == "default":
-		return "recreated by kube-controller-manager"
+		return Maker{"recreated by kube-controller-manager", true}
 	case o.Namespace == metav1.NamespaceDefault && o.Name == "kubernetes" &&
 		(gr == serviceResource || gr == endpointsResource || gr.Resource == "endpointslices"):
-		return "recreated by kube-apiserver"
+		return Maker{"recreated by kube-apiserver", true}
 	case gr == endpointsResource && s.isLive(location{serviceResource, o.Namespace, o.Name}):
-		return "recreated for its Service if that has a selector"
+		return Maker{"recreated for its Service if that has a selector", false}
 	}
-	return ""
+	return Maker{}
 }
 
 // kubeletMakes knows mirrors of static pods, and nodes' leases.
-func (s *Server) kubeletMakes(o *graph.Object) string {
+func (s *Server) kubeletMakes(o *graph.Object) Maker {
 	node := ""
 	switch facts := s.snapshot.Facts.Pods[o.UID]; {
 	case facts.Mirror:
@@ -133,15 +136,15 @@ func (s *Server) kubeletMakes(o *graph.Object) string {
 	case o.Namespace == "kube-node-lease" && o.Resource.Resource == "leases":
 		node = o.Name
 	default:
-		return ""
+		return Maker{}
 	}
 	switch s.node(node) {
 	case NodeReports:
-		return "recreated by the kubelet of node " + node
+		return Maker{"recreated by the kubelet of node " + node, true}
 	case NodeAbsent:
-		return ""
+		return Maker{}
 	}
-	return "recreated by the kubelet of node " + node + " when it reports"
+	return Maker{"recreated by the kubelet of node " + node + " when it reports", true}
 }
 
 // makers are controllers that replace what they lack, by kind of controller and
@@ -163,26 +166,26 @@ func Replaces(controller, dependent schema.GroupKind) bool {
 
 // controllerMakes knows controllers: one that is there and not terminating
 // replaces what it lacks.
-func (s *Server) controllerMakes(o *graph.Object) string {
+func (s *Server) controllerMakes(o *graph.Object) Maker {
 	i := slices.IndexFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller })
 	if i < 0 {
-		return ""
+		return Maker{}
 	}
 	controller, gone, known := s.look(o.OwnerReferences[i].UID)
 	if !known || gone || controller.BeingDeleted() {
-		return ""
+		return Maker{}
 	}
 	owner := controller.Resource.GroupVersionKind().GroupKind()
 	name := owner.Kind + "/" + controller.Name
 	switch {
 	case s.replacedBefore(o, owner):
-		return ""
+		return Maker{}
 	case Replaces(owner, o.Resource.GroupVersionKind().GroupKind()):
-		return "recreated by its controller " + name
+		return Maker{"recreated by its controller " + name, true}
 	case owner == (schema.GroupKind{Group: "batch", Kind: "CronJob"}):
-		return "its controller " + name + " creates another when it is due"
+		return Maker{"its controller " + name + " creates another when it is due", true}
 	}
-	return "may be recreated by its controller " + name
+	return Maker{"may be recreated by its controller " + name, false}
 }
 
 // replacedBefore reports whether an object was a pod that its controller did not count any more
