@@ -94,7 +94,9 @@ func hint(err error, command string) string {
 	var missing missingError
 	var noKind *meta.NoKindMatchError
 	var noResource *meta.NoResourceMatchError
-	switch {
+	switch refused := hintAfterRefusal(err); {
+	case refused != "":
+		return refused
 	case errors.As(err, &hinted):
 		return hinted.hint
 	case errors.As(err, &missing):

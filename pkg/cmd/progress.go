@@ -37,7 +37,7 @@ type progress struct {
 	unanswered int
 }
 
-func newProgress(d *deletion) *progress {
+func newProgress(d *deletionOptions) *progress {
 	p := &progress{start: time.Now(), stop: make(chan struct{})}
 	switch {
 	case isTerminal(d.ErrOut):
@@ -66,8 +66,16 @@ func (p *progress) tick() {
 	}
 }
 
-// observe is a gc.Observer.
-func (p *progress) observe(step gc.Step) {
+// Begin implements deletion.Log.
+func (t *telling) Begin() { t.progress = newProgress(t.deletionOptions) }
+
+// Wrote implements deletion.Log.
+func (t *telling) Wrote(step gc.Step) { t.progress.wrote(step) }
+
+// End implements deletion.Log.
+func (t *telling) End() { t.progress.end(t.ErrOut) }
+
+func (p *progress) wrote(step gc.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.events = append(p.events, render.NewEvent(metav1.Now(), step))
