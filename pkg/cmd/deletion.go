@@ -122,7 +122,7 @@ func (t *telling) execute(ctx context.Context, j *deletion.Job) error {
 	defer process.CollectOften()() // a plan of much is kept until the end, and as much again beside it would be too much
 	p, err := deletion.Make(ctx, j, deletion.Options{
 		Safe: t.order == orderSafe, Yes: t.yes, Digest: t.confirm, Tolerance: t.allowIncomplete.Tolerance,
-		NoWait: !t.wait, Timeout: t.timeout, Concurrency: t.concurrency, Asker: t, Log: t,
+		NoWait: !t.wait, Timeout: t.timeout, Concurrency: t.concurrency, Asker: t, Log: t.tell,
 	})
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (t *telling) execute(ctx context.Context, j *deletion.Job) error {
 // show prints the preview of a job, with what the server says to it in a server dry run.
 func (t *telling) show(ctx context.Context, p *deletion.Plan) error {
 	plan := render.NewDeletionPlan(p.Plan)
-	plan.Foresee(p.Sight, p.Safe())
+	plan.Foresee(p.Sight, t.order == orderSafe)
 	if t.dryRun == "server" {
 		answers, err := p.AskServer(ctx)
 		if err != nil {

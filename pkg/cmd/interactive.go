@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -28,8 +27,8 @@ func (d *deletionOptions) validateInteractive() error {
 	return nil
 }
 
-// Planned implements deletion.Log.
-func (t *telling) Planned(p *deletion.Plan) error {
+// Show implements deletion.Asker.
+func (t *telling) Show(p *deletion.Plan) error {
 	style, err := t.style(t.ErrOut)
 	if err != nil {
 		return err
@@ -38,7 +37,7 @@ func (t *telling) Planned(p *deletion.Plan) error {
 	if err := render.Summary(t.ErrOut, style, render.Future, p.Report.Outcomes); err != nil {
 		return err
 	}
-	if err := render.Foresight(t.ErrOut, style, p.Sight, p.Safe()); err != nil {
+	if err := render.Foresight(t.ErrOut, style, p.Sight, t.order == orderSafe); err != nil {
 		return err
 	}
 	t.recommend(p.Sight)
@@ -48,17 +47,22 @@ func (t *telling) Planned(p *deletion.Plan) error {
 	return nil
 }
 
-// Unread implements deletion.Log.
-func (t *telling) Unread(s *graph.Snapshot) error { return render.Warnings(t.ErrOut, s) }
-
-// LeftOut implements deletion.Log.
-func (t *telling) LeftOut(targets []graph.Identity) {
-	fmt.Fprintf(t.ErrOut, "Left out, as gone by now, another object, or not chosen any more: %s.\n", describe(targets))
-}
-
-// Changed implements deletion.Log.
-func (t *telling) Changed(first graph.Identity) {
-	fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", first)
+// tell says what happens on the way.
+func (t *telling) tell(e deletion.Event) {
+	switch {
+	case e.Unread != nil:
+		_ = render.Warnings(t.ErrOut, e.Unread) // what follows says the same
+	case e.LeftOut != nil:
+		fmt.Fprintf(t.ErrOut, "Left out, as gone by now, another object, or not chosen any more: %s.\n", describe(e.LeftOut))
+	case e.Changed != nil:
+		fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", e.Changed)
+	case e.Begins:
+		t.progress = newProgress(t.deletionOptions)
+	case e.Wrote != nil:
+		t.progress.wrote(*e.Wrote)
+	case e.Ends:
+		t.progress.end(t.ErrOut)
+	}
 }
 
 // Ask implements deletion.Asker on a terminal. Without one the answer is no.

@@ -66,15 +66,7 @@ func (p *progress) tick() {
 	}
 }
 
-// Begin implements deletion.Log.
-func (t *telling) Begin() { t.progress = newProgress(t.deletionOptions) }
-
-// Wrote implements deletion.Log.
-func (t *telling) Wrote(step gc.Step) { t.progress.wrote(step) }
-
-// End implements deletion.Log.
-func (t *telling) End() { t.progress.end(t.ErrOut) }
-
+// wrote shows a write and keeps it.
 func (p *progress) wrote(step gc.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
@@ -28,6 +29,8 @@ type Question struct {
 
 // Asker asks somebody.
 type Asker interface {
+	// Show shows what is to be agreed to, also if nobody is asked. After an error nothing is done.
+	Show(p *Plan) error
 	// Ask returns the answer as it was given. The error says why there is none; nothing is done then.
 	Ask(ctx context.Context, q Question) (answer string, err error)
 }
@@ -68,7 +71,7 @@ type Consent struct {
 
 // Consent finds out whether the job may be done: not if too little could be read, or nobody agrees. Whoever is asked takes
 // time, so everything is read again after that; if it goes beyond what was agreed to by then, that is
-// asked about. The error is an IncompleteError, a DigestError, ErrNotConfirmed, that of the Asker or the Log, or says
+// asked about. The error is an IncompleteError, a DigestError, ErrNotConfirmed, that of the Asker, or says
 // what could not be read again. Nothing is changed.
 func (p *Plan) Consent(ctx context.Context) (*Consent, error) {
 	if err := p.Job.tolerable(p.options); err != nil {
@@ -95,7 +98,7 @@ func (p *Plan) Consent(ctx context.Context) (*Consent, error) {
 			return &Consent{Plan: p, Gone: true, Left: before.left(p.Graph)}, nil
 		}
 		if dropped := p.Job.dropped(before.Job); len(dropped) > 0 {
-			p.options.Log.LeftOut(dropped)
+			p.options.tell(Event{LeftOut: dropped})
 		}
 		if len(p.Report.Steps) == 0 {
 			return &Consent{Plan: p}, nil
@@ -104,7 +107,7 @@ func (p *Plan) Consent(ctx context.Context) (*Consent, error) {
 		if !beyond {
 			break
 		}
-		p.options.Log.Changed(object)
+		p.options.tell(Event{Changed: &object})
 		if asked, err = p.agree(ctx); err != nil {
 			return nil, err
 		}
@@ -116,8 +119,10 @@ func (p *Plan) Consent(ctx context.Context) (*Consent, error) {
 // done. It returns whether somebody was asked, so that time has passed.
 func (p *Plan) agree(ctx context.Context) (asked bool, _ error) {
 	o := p.options
-	if err := o.Log.Planned(p); err != nil {
-		return false, err
+	if o.Asker != nil {
+		if err := o.Asker.Show(p); err != nil {
+			return false, err
+		}
 	}
 	q := p.Question()
 	switch {
@@ -148,7 +153,8 @@ func (j *Job) lookAgain(ctx context.Context, o *Options) (*Plan, error) {
 		return &Plan{Plan: preview.Nothing(now.Graph), Job: now, options: o}, nil
 	}
 	if err := now.tolerable(o); err != nil {
-		return nil, errors.Join(o.Log.Unread(now.Graph.Snapshot()), err)
+		o.tell(Event{Unread: now.Graph.Snapshot()})
+		return nil, err
 	}
 	p, err := now.plan(ctx, o)
 	if err == nil {
@@ -184,3 +190,82 @@ func (p *Plan) refuseBlind() error {
 	}
 	return &IncompleteError{NoOrder: p.Sight.Unread[0]}
 }
+
+// Tolerance is what may be unreadable when something is to be changed. Its zero value tolerates nothing.
+type Tolerance struct {
+	// All tolerates everything, also that no safe order is known for it.
+	All bool
+	// Names are API groups, "core" for that without a name, and types as kubectl
+	// writes them, RESOURCE or RESOURCE.GROUP.
+	Names []string
+}
+
+// coreGroup stands for the API group without a name.
+const coreGroup = "core"
+
+// nameOf is what tolerates something that could not be read: its group when that
+// could not even be asked for its types, otherwise the type.
+func nameOf(u graph.Unlisted) string {
+	if u.Resource != "" {
+		return u.GroupResource().String()
+	}
+	return groupOf(u)
+}
+
+func groupOf(u graph.Unlisted) string {
+	if u.Group == "" {
+		return coreGroup
+	}
+	return u.Group
+}
+
+// Intolerable returns the names of what could not be read and is not tolerated, in
+// order.
+func (t *Tolerance) Intolerable(unlisted []graph.Unlisted) []string {
+	var names []string
+	for _, u := range unlisted {
+		if !t.All && !slices.Contains(t.Names, groupOf(u)) && !slices.Contains(t.Names, nameOf(u)) {
+			names = append(names, nameOf(u))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ErrNotConfirmed says that whoever was asked did not agree, or that there is nobody to ask.
+var ErrNotConfirmed = errors.New("not confirmed: nothing was changed")
+
+// errNoConsent is the error of a run that nobody agreed to.
+var errNoConsent = errors.New("nobody has agreed to this run: a consent is for one, and there may be nothing to do")
+
+// IncompleteError refuses a job: something that could not be read might change its outcome.
+type IncompleteError struct {
+	// Missing are the names that a Tolerance would have to have.
+	Missing []string
+	// NoOrder is what could not be read without which no safe order is known, empty if that is not why.
+	NoOrder string
+}
+
+// Error implements error.
+func (e *IncompleteError) Error() string {
+	const refused = "refusing to change anything: what could not be read might change the outcome"
+	if e.NoOrder != "" {
+		return refused + ": no safe order is known without " + e.NoOrder
+	}
+	return refused
+}
+
+// DigestError refuses a plan: it is not the one that was agreed to.
+type DigestError struct{ Agreed, Now string }
+
+// Error implements error.
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("confirming the preview: it is not that of %s any more", e.Agreed)
+}
+
+// UnacceptableError refuses a run before its first write: the API server would refuse a target for whose sake others
+// go first, or it is not known whether it would.
+type UnacceptableError struct{ error }
+
+// Unwrap returns why.
+func (e UnacceptableError) Unwrap() error { return e.error }

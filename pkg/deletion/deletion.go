@@ -2,7 +2,7 @@
 
 // Package deletion deletes objects, or collects garbage, with somebody's consent: Make makes the plan
 // of a job and finds out what else it means, Plan.Consent asks whether it may be done, and Consent.Run
-// does it. It reaches the cluster through a Cluster and people through an Asker and a Log; it prints
+// does it. It reaches the cluster through a Cluster and people through an Asker; it prints
 // nothing, and without a Consent it writes nothing.
 package deletion
 
@@ -55,37 +55,28 @@ type Options struct {
 	Concurrency int
 	// Asker is asked where Yes and Digest do not answer; with nil the answer is no.
 	Asker Asker
-	// Log may be nil.
-	Log Log
+	// Log is told what happens, by one goroutine at a time; nil is for nobody.
+	Log func(Event)
 }
 
-// Log is told what happens, when it does. Its methods are called by one goroutine at a time.
-type Log interface {
-	// Planned is told each plan before anybody agrees to it, also if nobody is asked. An error ends
-	// the deletion.
-	Planned(p *Plan) error
-	// Unread is told of a later look that could not read what the job does not do without.
-	Unread(s *graph.Snapshot) error
-	// LeftOut is told which targets are none any more: they are gone, other objects, or not chosen.
-	LeftOut(targets []graph.Identity)
-	// Changed is told the first object with which the job goes beyond what was agreed to. A question follows.
-	Changed(first graph.Identity)
-	// Begin is called before the first write of a run, Wrote after the answer to each, End after the last.
-	Begin()
-	Wrote(step gc.Step)
-	End()
+// Event is something that happens on the way; one field is set.
+type Event struct {
+	// Unread is what a later look has read, and not enough of it.
+	Unread *graph.Snapshot
+	// LeftOut are targets that are none any more: they are gone, other objects, or not chosen.
+	LeftOut []graph.Identity
+	// Changed is the first object with which the job goes beyond what was agreed to. Asker is shown that next.
+	Changed *graph.Identity
+	// Begins is before the first write of a run, Wrote is one with its answer, Ends is after the last.
+	Begins, Ends bool
+	Wrote        *gc.Step
 }
 
-// silence is a Log of what nobody wants to know.
-type silence struct{}
-
-func (silence) Planned(*Plan) error          { return nil }
-func (silence) Unread(*graph.Snapshot) error { return nil }
-func (silence) LeftOut([]graph.Identity)     {}
-func (silence) Changed(graph.Identity)       {}
-func (silence) Begin()                       {}
-func (silence) Wrote(gc.Step)                {}
-func (silence) End()                         {}
+func (o *Options) tell(e Event) {
+	if o.Log != nil {
+		o.Log(e)
+	}
+}
 
 // over reports whether nothing is left of what was to be deleted. A collection is over when its
 // plan has no steps.

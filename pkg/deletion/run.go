@@ -4,6 +4,7 @@ package deletion
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -45,10 +47,10 @@ func (c *Consent) Run(ctx context.Context) (*Result, error) {
 		return nil, UnacceptableError{err}
 	}
 	r := &running{Options: o, job: p.Job, plan: p, approved: approved, stop: func() {}}
-	o.Log.Begin()
+	o.tell(Event{Begins: true})
 	report, err := p.Job.Do(ctx, p.Job.Graph, r.next)
 	r.stop()
-	o.Log.End()
+	o.tell(Event{Ends: true})
 	if report == nil {
 		return nil, err
 	}
@@ -84,7 +86,7 @@ func (r *running) next(ctx context.Context, wave int) (*gc.Collector, error) {
 	server.Watch(watching, r.job.Graph.Snapshot(), watched(r.job))
 	server.AwaitWatches(ctx, watchesTake)
 	return gc.New(server, r.job.Graph, gc.Options{
-		Workers: r.Concurrency, Observer: r.Log.Wrote, Guard: r.plan.Guard(), Patient: !r.NoWait && r.Timeout > 0,
+		Workers: r.Concurrency, Observer: func(s gc.Step) { r.tell(Event{Wrote: &s}) }, Guard: r.plan.Guard(), Patient: !r.NoWait && r.Timeout > 0,
 	}), nil
 }
 
@@ -186,4 +188,46 @@ func watched(j *Job) []*graph.Resource {
 		}
 	}
 	return resources
+}
+
+// acceptable asks the API server, before a wave is deleted, whether it would accept the deletes of
+// the targets that come later: what goes first goes for their sake. The error is why not; a refusal is one whatever its
+// code, but for that of a webhook of the wave that nothing answers: it will be gone. Each is asked about by
+// UID, since it may have changed; when it has gone, or another has its name, there is nothing to refuse.
+func (j *Job) acceptable(ctx context.Context, wave int) error {
+	if wave >= len(j.Waves)-1 {
+		return nil
+	}
+	server, err := j.Cluster.DryRunner()
+	if err != nil {
+		return err
+	}
+	targets := j.named()
+	for _, later := range j.Waves[wave+1:] {
+		for _, id := range later.Objects {
+			n, known := j.Graph.Node(id.UID)
+			if !known || n.Virtual() || n.BeingDeleted() || !targets.Has(id.UID) {
+				continue
+			}
+			err := server.AskDelete(ctx, id, j.Policy)
+			var notAsked cluster.NotAskedError
+			switch {
+			case err == nil, ProveGone(ctx, j.Cluster.Reader, id) == nil, refusedBy(j.Waves[wave].Silent, err):
+			case errors.As(err, &notAsked):
+				return fmt.Errorf("it is not known whether the API server would accept the delete of %s, for whose sake others go first: %w", id, err)
+			default:
+				return fmt.Errorf("deleting %s: the API server would not accept that: %w", id, err)
+			}
+		}
+	}
+	return nil
+}
+
+// refusedBy reports whether a write is refused because one of the webhooks could not be called,
+// and for nothing else.
+func refusedBy(webhooks []string, err error) bool {
+	refusers := answer.Named(err.Error())
+	return len(refusers) > 0 && !slices.ContainsFunc(refusers, func(r answer.Refusal) bool {
+		return r.Kind != answer.WebhookFailed || !slices.Contains(webhooks, r.Name)
+	})
 }
