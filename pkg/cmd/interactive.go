@@ -118,20 +118,3 @@ func (d *deletionOptions) answer(ctx context.Context, question string) (string, 
 	}
 	return answer, err
 }
-
-// hintAfterRefusal says what to try after a deletion was refused, and is empty for other errors.
-func hintAfterRefusal(err error) string {
-	var incomplete *deletion.IncompleteError
-	var digest *deletion.DigestError
-	switch {
-	case errors.As(err, &incomplete) && incomplete.NoOrder != "":
-		return "--order=default deletes in any order; --allow-incomplete takes the order that is known"
-	case errors.As(err, &incomplete):
-		return hintToTolerate(incomplete.Missing)
-	case errors.As(err, &digest):
-		return "run with --dry-run=client again and look at what changed; the digest is now " + digest.Now
-	case errors.As(err, new(deletion.UnacceptableError)):
-		return "nothing was changed: what has to go before it is deleted only when it can go itself"
-	}
-	return ""
-}

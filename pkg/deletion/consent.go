@@ -3,6 +3,7 @@
 package deletion
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,8 +59,8 @@ func (q *Question) Agreed(answer string) bool {
 
 // Consent is what somebody agreed to, as it would be done now. It is made by Plan.Consent alone.
 type Consent struct {
-	// Plan is the last that was made. If it has no steps there is nothing to agree to, and nothing to run: all is done, or
-	// what remains waits for something that no write of the job would bring about.
+	// Plan is the last that was made. Without steps there is nothing to run: all is done, or what remains
+	// waits for something that no write of the job would bring about.
 	Plan *Plan
 	// Gone: no target is left, so that there is nothing to run; Left is what is still there of what was
 	// to go with them, and need not go now.
@@ -69,10 +70,10 @@ type Consent struct {
 	approved *preview.Approval
 }
 
-// Consent finds out whether the job may be done: not if too little could be read, or nobody agrees. Whoever is asked takes
-// time, so everything is read again after that; if it goes beyond what was agreed to by then, that is
-// asked about. The error is an IncompleteError, a DigestError, ErrNotConfirmed, that of the Asker, or says
-// what could not be read again. Nothing is changed.
+// Consent finds out whether the job may be done: not if too little could be read, or nobody agrees. Whoever
+// is asked takes time, so everything is read again after that, and what goes beyond the consent by then is asked
+// about. The error is an IncompleteError, a DigestError, ErrNotConfirmed, that of the Asker, or says what could
+// not be read again. Nothing is changed.
 func (p *Plan) Consent(ctx context.Context) (*Consent, error) {
 	if err := p.Job.tolerable(p.options); err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (p *Plan) agree(ctx context.Context) (asked bool, _ error) {
 	return true, nil
 }
 
-// lookAgain reads everything again that a job rests on, and makes its plan again; that has nothing in it if the job is over.
+// lookAgain reads everything again that a job rests on, and makes its plan again, of nothing if the job is over.
 func (j *Job) lookAgain(ctx context.Context, o *Options) (*Plan, error) {
 	now, err := j.Again(ctx)
 	if err != nil {
@@ -200,32 +201,18 @@ type Tolerance struct {
 	Names []string
 }
 
-// coreGroup stands for the API group without a name.
-const coreGroup = "core"
-
-// nameOf is what tolerates something that could not be read: its group when that
-// could not even be asked for its types, otherwise the type.
-func nameOf(u graph.Unlisted) string {
-	if u.Resource != "" {
-		return u.GroupResource().String()
-	}
-	return groupOf(u)
-}
-
-func groupOf(u graph.Unlisted) string {
-	if u.Group == "" {
-		return coreGroup
-	}
-	return u.Group
-}
-
 // Intolerable returns the names of what could not be read and is not tolerated, in
-// order.
+// order: a group that could not even be asked for its types, otherwise the type.
 func (t *Tolerance) Intolerable(unlisted []graph.Unlisted) []string {
 	var names []string
 	for _, u := range unlisted {
-		if !t.All && !slices.Contains(t.Names, groupOf(u)) && !slices.Contains(t.Names, nameOf(u)) {
-			names = append(names, nameOf(u))
+		group := cmp.Or(u.Group, "core")
+		name := group
+		if u.Resource != "" {
+			name = u.GroupResource().String()
+		}
+		if !t.All && !slices.Contains(t.Names, group) && !slices.Contains(t.Names, name) {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
@@ -263,8 +250,8 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("confirming the preview: it is not that of %s any more", e.Agreed)
 }
 
-// UnacceptableError refuses a run before its first write: the API server would refuse a target for whose sake others
-// go first, or it is not known whether it would.
+// UnacceptableError refuses a run before its first write: the API server would not accept the delete of a target for
+// whose sake others go first, or it is not known whether it would.
 type UnacceptableError struct{ error }
 
 // Unwrap returns why.

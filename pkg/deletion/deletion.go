@@ -32,8 +32,8 @@ type Job struct {
 	Whole *graph.Graph
 	// Workloads are those of the cluster, nil if nobody has begun to read them.
 	Workloads *controllers.Workloads
-	// Again finds out what there is by now for the same job: it is called after somebody was asked, and
-	// before each wave but the first. Targets that are left out are not deleted.
+	// Again, which must be set, finds out what there is by now for the same job: it is called after
+	// somebody was asked, and before each wave but the first. Targets that it leaves out are not deleted.
 	Again func(context.Context) (*Job, error)
 }
 

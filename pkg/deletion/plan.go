@@ -32,8 +32,9 @@ type Plan struct {
 	options *Options
 }
 
-// Make makes the plan of a job: it reads what there is to know of the concerned objects beyond metadata, and changes nothing.
-// The error is that of the context, of the job, or of reading the cluster as a whole.
+// Make makes the plan of a job: it reads what there is to know of the concerned objects beyond metadata, and
+// changes nothing. The error is that of the context, of the job, or of reading the cluster as a whole. A plan, and
+// the consent to it, are for one goroutine at a time.
 func Make(ctx context.Context, j *Job, o Options) (*Plan, error) {
 	return j.plan(ctx, &o)
 }

@@ -29,9 +29,9 @@ type Result struct {
 	Report *gc.Report
 }
 
-// Run does the job. A consent is for one run, and not for several goroutines at once. What was written stands
-// in the result, which is nil only if nothing was; the error is that of the context, which ends with the timeout, or says why the
-// run could not begin or go on. That something remains is no error.
+// Run does the job. A consent is for one run, and not for several goroutines at once. What was written stands in
+// the result, which is nil only if nothing was. The error is that of the context, which ends with the timeout, an
+// UnacceptableError, or says why the run could not begin or go on. That something remains is none.
 func (c *Consent) Run(ctx context.Context) (*Result, error) {
 	p, approved := c.Plan, c.approved
 	if c.approved = nil; approved == nil {
