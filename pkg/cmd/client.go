@@ -81,9 +81,12 @@ func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session,
 	return s, nil
 }
 
+// fieldManager is recorded by the API server as the author of patches.
+const fieldManager = "kubectl-gc"
+
 // cluster is what a deletion uses of the connection.
 func (s *session) cluster() deletion.Cluster {
-	return deletion.Live(s.reader, s.writable, "kubectl-gc")
+	return deletion.Live(s.reader, s.writable, fieldManager)
 }
 
 func kubeconfigError(err error) error {
