@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -80,17 +81,12 @@ func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session,
 	return s, nil
 }
 
-// server returns a client that can write.
-func (s *session) server(options cluster.ServerOptions) (*cluster.Server, error) {
-	return cluster.NewServer(s.reader, s.writable, options)
-}
-
 // fieldManager is recorded by the API server as the author of patches.
 const fieldManager = "kubectl-gc"
 
-// dryRunner returns a client that can only send dry runs.
-func (s *session) dryRunner() (*cluster.DryRunner, error) {
-	return cluster.NewDryRunner(s.reader, s.writable, cluster.ServerOptions{FieldManager: fieldManager})
+// cluster is what a deletion uses of the connection.
+func (s *session) cluster() deletion.Cluster {
+	return deletion.Live(s.reader, s.writable, fieldManager)
 }
 
 func kubeconfigError(err error) error {

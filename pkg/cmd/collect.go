@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -18,7 +19,7 @@ import (
 
 // collectOptions are what the command line of collect says.
 type collectOptions struct {
-	deletion
+	deletionOptions
 	allNamespaces bool
 	pageSize      int64
 }
@@ -45,7 +46,7 @@ const collectExample = `  # What garbage is there
   NAME collect -n shop`
 
 func newCollect(g *globals) *cobra.Command {
-	o := &collectOptions{deletion: deletion{globals: g}}
+	o := &collectOptions{deletionOptions: deletionOptions{globals: g}}
 	cmd := &cobra.Command{
 		Use:               "collect",
 		Short:             "Make one garbage collection pass, after showing what it will do",
@@ -73,38 +74,44 @@ func (o *collectOptions) run(ctx context.Context) error {
 }
 
 func (o *collectOptions) collect(ctx context.Context) error {
-	j, err := o.look(ctx)
+	s, j, err := o.look(ctx)
 	if err != nil {
 		return err
 	}
-	if err := o.emptyHanded(ctx, j.session, j.snapshot, j.Namespace); err != nil {
+	if err := o.emptyHanded(ctx, s, j.Graph.Snapshot(), j.Namespace); err != nil {
 		return err
 	}
-	return o.execute(ctx, j)
+	where := "namespace " + s.namespace
+	if o.allNamespaces {
+		where = "the cluster"
+	}
+	t := &telling{deletionOptions: &o.deletionOptions, session: s, sentence: "Collecting garbage in " + where}
+	return t.execute(ctx, j)
 }
 
 // look finds out what there is to collect now.
-func (o *collectOptions) look(ctx context.Context) (*job, error) {
+func (o *collectOptions) look(ctx context.Context) (*session, *deletion.Job, error) {
 	s, err := o.connectToWrite(ctx, o.pageSize)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	namespace, where := s.namespace, "namespace "+s.namespace
+	namespace := s.namespace
 	if o.allNamespaces {
-		namespace, where = "", "the cluster"
+		namespace = ""
 	}
 	scope, workloads := o.reads(namespace), controllers.NewWorkloads(ctx, s.reader)
 	alongside(&scope, workloads, func(*graph.Object) bool { return true })
 	snapshot, err := s.reader.Snapshot(ctx, scope)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	g := graph.New(snapshot)
-	return &job{
-		session: s, snapshot: snapshot, graph: g, whole: wholeOf(scope, g), workloads: workloads,
-		sentence: "Collecting garbage in " + where, again: o.look,
-		Job: preview.Job{Namespace: namespace},
-	}, nil
+	j := &deletion.Job{Cluster: s.cluster(), Graph: g, Whole: wholeOf(scope, g), Workloads: workloads, Job: preview.Job{Namespace: namespace}}
+	j.Again = func(ctx context.Context) (*deletion.Job, error) {
+		_, now, err := o.look(ctx)
+		return now, err
+	}
+	return s, j, nil
 }
 
 // reads is what must be read to collect in a namespace, or everywhere when it is

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -33,7 +34,7 @@ var cascades = map[string]metav1.DeletionPropagation{
 
 // deleteOptions are what the command line of delete says.
 type deleteOptions struct {
-	deletion
+	deletionOptions
 	targets
 	cascade        string
 	gracePeriod    int64
@@ -80,7 +81,7 @@ const deleteExample = `  # What would happen
   NAME delete deployment/web --confirm=sha256:...`
 
 func newDelete(g *globals) *cobra.Command {
-	o := &deleteOptions{deletion: deletion{globals: g}}
+	o := &deleteOptions{deletionOptions: deletionOptions{globals: g}}
 	cmd := &cobra.Command{
 		Use:               "delete [TYPE NAME | TYPE/NAME ... | TYPE --all] [-l SELECTOR] [-f FILE]",
 		Short:             "Delete objects and what depends on them, after showing what will happen",
@@ -167,16 +168,16 @@ func (o *deleteOptions) delete(ctx context.Context) error {
 	if len(ids) == 0 {
 		return o.nothing(s, g)
 	}
-	j := &job{
-		session: s, snapshot: snapshot, graph: g, whole: whole, dangers: o.dangers(g, ids),
+	j := &deletion.Job{Cluster: s.cluster(), Graph: g, Whole: whole, Job: preview.Job{
+		Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds(), Targets: ids, Choose: o.choose(versionsOf(found)),
+	}}
+	j.Again = func(ctx context.Context) (*deletion.Job, error) { return o.lookAgain(ctx, j, namespace, one) }
+	t := &telling{
+		deletionOptions: &o.deletionOptions, session: s, dangers: o.dangers(g, ids),
 		sentence:  fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
 		demanding: (o.named() || o.fromFiles()) && !o.ignoreNotFound,
-		Job: preview.Job{
-			Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds(), Targets: ids, Choose: o.choose(versionsOf(found)),
-		},
 	}
-	j.again = func(ctx context.Context) (*job, error) { return o.lookAgain(ctx, j, namespace, one) }
-	return o.execute(ctx, j)
+	return t.execute(ctx, j)
 }
 
 // versionsOf returns the resourceVersions of objects by UID.
@@ -191,7 +192,7 @@ func versionsOf(objects []graph.Object) map[types.UID]string {
 // lookAgain finds out what there is now for a job that somebody has agreed to. Its targets are those
 // of before that are still there, by UID, and that the selection still has, if there is one; of what is gone, those of
 // which dependents are left.
-func (o *deleteOptions) lookAgain(ctx context.Context, before *job, namespace string, one bool) (*job, error) {
+func (o *deleteOptions) lookAgain(ctx context.Context, before *deletion.Job, namespace string, one bool) (*deletion.Job, error) {
 	s, err := o.connectToWrite(ctx, o.pageSize)
 	if err != nil {
 		return nil, err
@@ -212,7 +213,7 @@ func (o *deleteOptions) lookAgain(ctx context.Context, before *job, namespace st
 	if selected != nil {
 		j.Choose = o.choose(selected)
 	}
-	j.session, j.snapshot, j.graph, j.whole, j.workloads, j.Targets = s, g.Snapshot(), g, whole, nil, nil
+	j.Cluster, j.Graph, j.Whole, j.Workloads, j.Targets = s.cluster(), g, whole, nil, nil
 	for _, id := range before.Targets {
 		n, known := g.Node(id.UID)
 		switch {
@@ -221,7 +222,7 @@ func (o *deleteOptions) lookAgain(ctx context.Context, before *job, namespace st
 				continue // of those that are, the engine asks again when their version is another
 			}
 		default:
-			if err := isGone(ctx, s, id); err != nil {
+			if err := deletion.ProveGone(ctx, s.reader, id); err != nil {
 				return nil, err
 			}
 			if !known {
@@ -261,18 +262,6 @@ func unlistable(ctx context.Context, s *session, ids []graph.Identity) ([]graph.
 		}
 	}
 	return objects, nil
-}
-
-// isGone returns an error unless the object is proved to be gone: that a list has it no more is no proof.
-func isGone(ctx context.Context, s *session, id graph.Identity) error {
-	switch now, err := s.reader.Get(ctx, id.Resource, id.Namespace, id.Name); {
-	case err == nil && now.UID != id.UID, answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name):
-		return nil
-	case err == nil:
-		return fmt.Errorf("reading %s again: it is there, and no list has it", id)
-	default:
-		return fmt.Errorf("reading %s again: %w", id, err)
-	}
 }
 
 // identifiable refuses objects of which no write can say that it is for them: they
@@ -329,7 +318,7 @@ func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, 
 		return nil, nil, err
 	}
 	g = graph.New(snapshot)
-	if scope.Namespace == "" || o.scope != "auto" || scope.Widened || !finishes(g, slices.Concat(uids(identities(found)), uids(also))) {
+	if scope.Namespace == "" || o.scope != "auto" || scope.Widened || !deletion.Finishes(g, slices.Concat(uids(identities(found)), uids(also))) {
 		return g, wholeOf(scope, g), nil
 	}
 	scope = cluster.Scope{Namespace: namespace, Widened: true}
@@ -338,28 +327,6 @@ func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, 
 	}
 	g = graph.New(snapshot)
 	return g, wholeOf(scope, g), nil
-}
-
-// finishes reports whether the deletion of the objects meets an owner that it would
-// have to finish: one with a finalizer of the garbage collector.
-func finishes(g *graph.Graph, targets []types.UID) bool {
-	for n := range gc.Concerned(g, targets).All() {
-		if meetsMarked(n) {
-			return true
-		}
-	}
-	return false
-}
-
-// meetsMarked reports whether an object or one of its owners is marked.
-func meetsMarked(n graph.Node) bool {
-	return isMarked(n) || slices.ContainsFunc(n.Owners(), func(r graph.Reference) bool { return isMarked(r.Owner) })
-}
-
-// isMarked reports whether an object has a finalizer of the garbage collector, so that its deletion
-// is to be finished by one.
-func isMarked(n graph.Node) bool {
-	return slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
 }
 
 // namespaceOf returns the namespace in which the targets are, or were, and whether
@@ -460,7 +427,7 @@ func (o *deleteOptions) nothing(s *session, g *graph.Graph) error {
 			fmt.Fprintln(o.ErrOut, "hint: "+garbage)
 		}
 	}
-	return cmp.Or(o.printNothing(&job{session: s, snapshot: g.Snapshot(), graph: g}), o.finish(s, g.Snapshot()))
+	return cmp.Or(o.printNothing(g), o.finish(s, g.Snapshot()))
 }
 
 // maxDescribed is the number of targets that are named in a sentence.

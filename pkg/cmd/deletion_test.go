@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -57,7 +59,7 @@ func TestAnswer(t *testing.T) {
 		"Ctrl-C":        {interrupted, silent, "", "Go on? \n", context.Canceled},
 	} {
 		var shown bytes.Buffer
-		d := &deletion{globals: &globals{IOStreams: genericiooptions.IOStreams{In: test.in, ErrOut: &shown}}}
+		d := &deletionOptions{globals: &globals{IOStreams: genericiooptions.IOStreams{In: test.in, ErrOut: &shown}}}
 		answer, err := d.answer(test.ctx, "Go on? ")
 		if answer != test.answer || !errors.Is(err, test.err) || shown.String() != test.shown {
 			t.Errorf("%s: got %q, %v, and shown was %q", name, answer, err, shown.String())
@@ -97,8 +99,9 @@ func TestAgain(t *testing.T) {
 		demanding bool
 		want      string
 	}{{0, false, plain}, {1, true, plain}, {2, false, plain}, {2, true, named}} {
-		j := &job{demanding: test.demanding, Job: preview.Job{Targets: make([]graph.Identity, test.targets)}}
-		if got := new(deletion).again(j, &gc.Report{}); got != test.want {
+		told := &telling{demanding: test.demanding}
+		j := &deletion.Job{Job: preview.Job{Targets: make([]graph.Identity, test.targets)}}
+		if got := told.again(j, &gc.Report{}); got != test.want {
 			t.Errorf("%d targets, demanding %t: got %q, want %q", test.targets, test.demanding, got, test.want)
 		}
 	}
@@ -121,7 +124,7 @@ func TestAgainByCollect(t *testing.T) {
 	s := &graph.Snapshot{}
 	s.Add(object("a"))
 	a := object("a")
-	j := &job{graph: graph.New(s), Job: preview.Job{Targets: []graph.Identity{a.Identity()}}}
+	j := &deletion.Job{Graph: graph.New(s), Job: preview.Job{Targets: []graph.Identity{a.Identity()}}}
 	const collect, plain = "'kubectl gc collect -n shop --dry-run=client'", "The same command again goes on."
 	for name, test := range map[string]struct {
 		owner gc.Result
@@ -138,43 +141,28 @@ func TestAgainByCollect(t *testing.T) {
 		if test.owner == gc.Remaining {
 			report.Outcomes[0].Object = object("a", "example.com/x")
 		}
-		d := &deletion{globals: &globals{name: "kubectl gc"}}
-		if got := d.again(j, report); got != test.want {
+		told := &telling{deletionOptions: &deletionOptions{globals: &globals{name: "kubectl gc"}}}
+		if got := told.again(j, report); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }
 
-// What destroys data is agreed to by a name.
-func TestQuestion(t *testing.T) {
-	target := graph.Identity{
-		Resource:  graph.Resource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), Kind: "PersistentVolumeClaim", Namespaced: true},
-		Namespace: "shop", Name: "data-db-0",
-	}
-	p := &preview.Plan{Job: &preview.Job{Targets: []graph.Identity{target}}, Report: &gc.Report{}}
-	plain := questionOf(p, &foresight.Sight{Lost: []foresight.Loss{{Stays: true}}})
-	losing := questionOf(p, &foresight.Sight{Lost: []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}})
+// What is asked says for what a name stands.
+func TestQuestionText(t *testing.T) {
+	destroyed := []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}
 	for _, test := range []struct {
-		q             question
-		text          string
-		agree, refuse []string
+		q    deletion.Question
+		want string
 	}{
-		{plain, "Do you want to continue? (y/N): ", []string{"y", "Y", "yes", "YES"}, []string{"", "n", "no", "data-db-0"}},
-		{losing, `This DESTROYS DATA: 5Gi on pv/shop-db. Type "data-db-0" to continue: `, []string{"data-db-0"}, []string{"", "y", "yes", "Data-db-0"}},
-		{questionOf(p, nil), "Do you want to continue? (y/N): ", []string{"y"}, []string{"n"}},
+		{deletion.Question{}, "Do you want to continue? (y/N): "},
+		{deletion.Question{Name: "data-db-0", Destroyed: destroyed}, `This DESTROYS DATA: 5Gi on pv/shop-db. Type "data-db-0" to continue: `},
+		{deletion.Question{Name: "db", Destroyed: slices.Repeat(destroyed, 5)},
+			`This DESTROYS DATA: 5Gi on pv/shop-db, 5Gi on pv/shop-db, 5Gi on pv/shop-db, and 2 more. Type "db" to continue: `},
+		{deletion.Question{Name: "kube-system", System: true}, `This belongs to the system. Type "kube-system" to continue: `},
 	} {
-		if test.q.text != test.text || test.q.system {
-			t.Errorf("got %+v, want %q", test.q, test.text)
-		}
-		for _, answer := range test.agree {
-			if !test.q.agreed(answer) {
-				t.Errorf("%s%q is no consent", test.text, answer)
-			}
-		}
-		for _, answer := range test.refuse {
-			if test.q.agreed(answer) {
-				t.Errorf("%s%q is taken for consent", test.text, answer)
-			}
+		if got := questionText(&test.q); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 }

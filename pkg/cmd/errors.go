@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -94,7 +95,9 @@ func hint(err error, command string) string {
 	var missing missingError
 	var noKind *meta.NoKindMatchError
 	var noResource *meta.NoResourceMatchError
-	switch {
+	switch refused := hintAfterRefusal(err); {
+	case refused != "":
+		return refused
 	case errors.As(err, &hinted):
 		return hinted.hint
 	case errors.As(err, &missing):
@@ -107,6 +110,23 @@ func hint(err error, command string) string {
 		return "log in again: the server does not accept these credentials"
 	case errors.As(err, &noKind), errors.As(err, &noResource), strings.Contains(err.Error(), "doesn't have a resource type"):
 		return "kubectl api-resources lists the types that the server has"
+	}
+	return ""
+}
+
+// hintAfterRefusal says what to try after a deletion was refused, and is empty for other errors.
+func hintAfterRefusal(err error) string {
+	var incomplete *deletion.IncompleteError
+	var digest *deletion.DigestError
+	switch {
+	case errors.As(err, &incomplete) && incomplete.NoOrder != "":
+		return "--order=default deletes in any order; --allow-incomplete takes the order that is known"
+	case errors.As(err, &incomplete):
+		return hintToTolerate(incomplete.Missing)
+	case errors.As(err, &digest):
+		return "run with --dry-run=client again and look at what changed; the digest is now " + digest.Now
+	case errors.As(err, new(deletion.UnacceptableError)):
+		return "nothing was changed: what has to go before it is deleted only when it can go itself"
 	}
 	return ""
 }

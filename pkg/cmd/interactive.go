@@ -2,11 +2,23 @@
 
 package cmd
 
-import "errors"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
 
 // validateInteractive finds flags that contradict --interactive
 // (kubectl/pkg/cmd/delete/delete.go, Validate).
-func (d *deletion) validateInteractive() error {
+func (d *deletionOptions) validateInteractive() error {
 	switch {
 	case d.interactive && (d.yes || d.confirm != ""):
 		return usageError{errors.New("--interactive asks, and --yes and --confirm are answers: one of them goes")}
@@ -16,9 +28,94 @@ func (d *deletion) validateInteractive() error {
 	return nil
 }
 
+// Show implements deletion.Asker.
+func (t *telling) Show(p *deletion.Plan) error {
+	style, err := t.style(t.ErrOut)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(t.ErrOut, render.Line(t.sentence)+":")
+	if err := render.Summary(t.ErrOut, style, render.Future, p.Report.Outcomes); err != nil {
+		return err
+	}
+	if err := render.Foresight(t.ErrOut, style, p.Sight, t.order == orderSafe); err != nil {
+		return err
+	}
+	t.recommend(p.Sight)
+	if p.Takes >= time.Second && t.wait {
+		fmt.Fprintf(t.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(p.Takes))
+	}
+	return nil
+}
+
+// tell says what happens on the way.
+func (t *telling) tell(e deletion.Event) {
+	switch {
+	case e.Unread != nil:
+		_ = render.Warnings(t.ErrOut, e.Unread) // what follows says the same
+	case e.LeftOut != nil:
+		fmt.Fprintf(t.ErrOut, "Left out, as gone by now, another object, or not chosen any more: %s.\n", describe(e.LeftOut))
+	case e.Changed != nil:
+		fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", e.Changed)
+	case e.Begins:
+		t.progress = newProgress(t.deletionOptions)
+	case e.Wrote != nil:
+		t.progress.wrote(*e.Wrote)
+	case e.Ends:
+		t.progress.end(t.ErrOut)
+	}
+}
+
+// Ask implements deletion.Asker on a terminal. Without one the answer is no.
+func (t *telling) Ask(ctx context.Context, q deletion.Question) (string, error) {
+	switch digest := q.Plan.Digest; {
+	case t.mayAsk(&q):
+		return t.answer(ctx, questionText(&q))
+	case q.System:
+		return "", hintedError{
+			fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", q.Name),
+			"--confirm=" + digest + " goes ahead with exactly these writes",
+		}
+	default:
+		return "", hintedError{errors.New("asking for consent: there is no terminal"),
+			"--yes goes ahead; --confirm=" + digest + " goes ahead with exactly these writes"}
+	}
+}
+
 // mayAsk reports whether there is somebody to ask: a terminal, or with --interactive
 // whoever writes to standard input, as kubectl has it. What belongs to the system is
 // agreed to on a terminal alone.
-func (d *deletion) mayAsk(q question) bool {
-	return isTerminal(d.In) || d.interactive && !q.system
+func (d *deletionOptions) mayAsk(q *deletion.Question) bool {
+	return isTerminal(d.In) || d.interactive && !q.System
+}
+
+// questionText puts a question into words.
+func questionText(q *deletion.Question) string {
+	switch {
+	case q.System:
+		return fmt.Sprintf("This belongs to the system. Type %q to continue: ", q.Name)
+	case len(q.Destroyed) == 0:
+		return "Do you want to continue? (y/N): "
+	}
+	const named = 3
+	var lost []string
+	for i, l := range q.Destroyed {
+		if i == named {
+			lost = append(lost, fmt.Sprintf("and %d more", len(q.Destroyed)-named))
+			break
+		}
+		lost = append(lost, cmp.Or(l.Size, "all")+" on pv/"+l.Volume)
+	}
+	return fmt.Sprintf("This DESTROYS DATA: %s. Type %q to continue: ", render.Line(strings.Join(lost, ", ")), q.Name)
+}
+
+// answer asks a question and returns the line that is the answer. What is written
+// after it begins a line, also when the user gave none.
+func (d *deletionOptions) answer(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(d.ErrOut, question)
+	answer, err := readLine(ctx, d.In)
+	if !strings.HasSuffix(answer, "\n") || d.interactive && !isTerminal(d.In) { // which shows no answer
+		fmt.Fprintln(d.ErrOut)
+	}
+	return answer, err
 }

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -35,10 +32,10 @@ func interrupted(report *gc.Report, managed bool, again string) string {
 // again says how to go on with what a run has left. What the same command need not find
 // again is shown by collect: nothing leads to it from what is named or matches. A collection
 // names nothing, and finds all of it.
-func (d *deletion) again(j *job, report *gc.Report) string {
-	lost := outOfReach(j, report)
+func (t *telling) again(j *deletion.Job, report *gc.Report) string {
+	lost := j.OutOfReach(report)
 	if len(lost) == 0 {
-		if j.demanding && len(j.Targets) > 1 {
+		if t.demanding && len(j.Targets) > 1 {
 			return "The same command again goes on, with --ignore-not-found when something that it names has gone by then."
 		}
 		return "The same command again goes on."
@@ -48,35 +45,10 @@ func (d *deletion) again(j *job, report *gc.Report) string {
 		namespace = ""
 	}
 	if len(lost) == len(report.Remaining()) {
-		return fmt.Sprintf("What is left (%d) has lost its owners: '%s --dry-run=client' shows how it is deleted.", len(lost), d.collectIn(namespace))
+		return fmt.Sprintf("What is left (%d) has lost its owners: '%s --dry-run=client' shows how it is deleted.", len(lost), t.collectIn(namespace))
 	}
 	return fmt.Sprintf("The same command again goes on with what it finds then; what has lost its owners already (%d) is shown by '%s --dry-run=client'.",
-		len(lost), d.collectIn(namespace))
-}
-
-// outOfReach returns the outcomes of the objects that should have gone with their owners, or
-// lost them, when these are gone: of those that are being deleted by now, the ones whose own
-// dependents have to be dealt with first.
-func outOfReach(j *job, report *gc.Report) []gc.Outcome {
-	if len(j.Targets) == 0 {
-		return nil
-	}
-	gone, named := map[types.UID]bool{}, map[types.UID]bool{}
-	for i := range report.Outcomes {
-		gone[report.Outcomes[i].Object.UID] = report.Outcomes[i].Result == gc.Deleted
-	}
-	for _, id := range j.Targets {
-		named[id.UID] = true
-	}
-	keeps := func(ref metav1.OwnerReference) bool {
-		n, known := j.graph.Node(ref.UID)
-		return !gone[ref.UID] && !(known && n.Virtual())
-	}
-	return slices.DeleteFunc(report.Remaining(), func(o gc.Outcome) bool {
-		refs := o.Object.OwnerReferences
-		return named[o.Object.UID] || len(refs) == 0 || slices.ContainsFunc(refs, keeps) ||
-			o.Object.BeingDeleted() && !slices.ContainsFunc(o.Object.Finalizers, graph.IsCollectorFinalizer)
-	})
+		len(lost), t.collectIn(namespace))
 }
 
 // collectIn is the command that collects in a namespace, or with an empty one in the

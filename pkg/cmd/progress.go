@@ -37,7 +37,7 @@ type progress struct {
 	unanswered int
 }
 
-func newProgress(d *deletion) *progress {
+func newProgress(d *deletionOptions) *progress {
 	p := &progress{start: time.Now(), stop: make(chan struct{})}
 	switch {
 	case isTerminal(d.ErrOut):
@@ -66,8 +66,8 @@ func (p *progress) tick() {
 	}
 }
 
-// observe is a gc.Observer.
-func (p *progress) observe(step gc.Step) {
+// wrote shows a write and keeps it.
+func (p *progress) wrote(step gc.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.events = append(p.events, render.NewEvent(metav1.Now(), step))

@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
@@ -46,10 +47,6 @@ const exitCodeHelp = `Exit codes:
 // stderr what could not be read.
 var errIncomplete = errors.New("the answer is incomplete (--strict)")
 
-// errRefusedIncomplete ends a command that would change something with
-// exitIncomplete.
-var errRefusedIncomplete = errors.New("refusing to change anything: what could not be read might change the outcome")
-
 // errRemaining ends a command with exitFindings. The report has said what
 // remains.
 var errRemaining = errors.New("something remains")
@@ -73,7 +70,7 @@ func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams)
 		return exitError
 	}
 	printError(streams.ErrOut, err, command.CommandPath())
-	if errors.Is(err, errIncomplete) || errors.Is(err, errRefusedIncomplete) {
+	if errors.Is(err, errIncomplete) || errors.As(err, new(*deletion.IncompleteError)) {
 		return exitIncomplete
 	}
 	if _, compares := command.Annotations[exitsAsDiff]; compares {

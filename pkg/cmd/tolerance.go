@@ -3,32 +3,23 @@
 package cmd
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 )
 
 // tolerance is the value of --allow-incomplete: what may be unreadable when
 // something is to be changed. Its zero value tolerates nothing. It implements
 // pflag.Value.
-type tolerance struct {
-	all bool
-	// names are API groups, "core" for that without a name, and types as kubectl
-	// writes them, RESOURCE or RESOURCE.GROUP.
-	names []string
-}
-
-// coreGroup stands for the API group without a name.
-const coreGroup = "core"
+type tolerance struct{ deletion.Tolerance }
 
 // String implements pflag.Value.
 func (t *tolerance) String() string {
-	if t.all || len(t.names) == 0 {
-		return strconv.FormatBool(t.all)
+	if t.All || len(t.Names) == 0 {
+		return strconv.FormatBool(t.All)
 	}
-	return strings.Join(t.names, ",")
+	return strings.Join(t.Names, ",")
 }
 
 // Type implements pflag.Value.
@@ -38,44 +29,15 @@ func (t *tolerance) Type() string { return "GROUP" }
 // add up.
 func (t *tolerance) Set(value string) error {
 	if all, err := strconv.ParseBool(value); err == nil {
-		*t = tolerance{all: all}
+		t.Tolerance = deletion.Tolerance{All: all}
 		return nil
 	}
 	for name := range strings.SplitSeq(value, ",") {
 		if name = strings.TrimSpace(name); name != "" {
-			t.names = append(t.names, name)
+			t.Names = append(t.Names, name)
 		}
 	}
 	return nil
-}
-
-// nameOf is what tolerates something that could not be read: its group when that
-// could not even be asked for its types, otherwise the type.
-func nameOf(u graph.Unlisted) string {
-	if u.Resource != "" {
-		return u.GroupResource().String()
-	}
-	return groupOf(u)
-}
-
-func groupOf(u graph.Unlisted) string {
-	if u.Group == "" {
-		return coreGroup
-	}
-	return u.Group
-}
-
-// intolerable returns the names of what could not be read and is not tolerated, in
-// order.
-func (t *tolerance) intolerable(unlisted []graph.Unlisted) []string {
-	var names []string
-	for _, u := range unlisted {
-		if !t.all && !slices.Contains(t.names, groupOf(u)) && !slices.Contains(t.names, nameOf(u)) {
-			names = append(names, nameOf(u))
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // maxTolerated is the number of names up to which a hint proposes to tolerate just

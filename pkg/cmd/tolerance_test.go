@@ -41,7 +41,7 @@ func TestTolerance(t *testing.T) {
 		if err := flags.Parse(test.args); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(test.left, value.intolerable(unlisted)); diff != "" {
+		if diff := cmp.Diff(test.left, value.Intolerable(unlisted)); diff != "" {
 			t.Errorf("%q leaves (-want +got):\n%s", test.args, diff)
 		}
 	}

@@ -3,6 +3,7 @@
 package evidence
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -148,4 +149,12 @@ func (r *Reader) Settle(d time.Duration) {
 	}
 	r.source.Wait(r.ctx, more)
 	r.waited += d
+}
+
+// Wait lets time pass, or the context end.
+func Wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
