@@ -74,19 +74,16 @@ func Foresight(w io.Writer, style Style, s *foresight.Sight, safe bool) error {
 	for _, b := range s.Breaks {
 		out.add("would break", red, b.Object, b.Says(), b.Certain)
 	}
-	for _, l := range s.Lost {
-		if !l.Stays {
-			out.add("would be lost", yellow, l.Object, l.Says(), l.Certain)
-		}
-	}
-	for _, l := range s.Lost {
-		if l.Stays {
-			out.add("would stay of it", noColor, l.Object, l.Says(), l.Certain)
+	for _, kind := range lossKinds {
+		for i := range s.Lost {
+			if l := &s.Lost[i]; kind.is(l) {
+				out.add(kind.title, kind.color, l.Object, l.Says(), l.Certain)
+			}
 		}
 	}
 	for _, r := range s.Returns {
 		if !r.Told {
-			out.add("would come back", yellow, r.Object, r.Says(), r.Certain)
+			out.add("would be recreated", yellow, r.Object, r.Says(), r.Certain)
 		}
 	}
 	if safe {
@@ -103,6 +100,17 @@ func Foresight(w io.Writer, style Style, s *foresight.Sight, safe bool) error {
 	}
 	out.flush()
 	return out.err
+}
+
+// lossKinds are the titles of what is lost with what is deleted, and of what is kept, the gravest first.
+var lossKinds = []struct {
+	title string
+	color color
+	is    func(*foresight.Loss) bool
+}{
+	{"DATA LOST", red, func(l *foresight.Loss) bool { return l.Volume != "" }},
+	{"would be lost", yellow, func(l *foresight.Loss) bool { return l.Volume == "" && !l.Stays }},
+	{"kept", noColor, func(l *foresight.Loss) bool { return l.Stays }},
 }
 
 // sections writes lines under titles; objects of which the same is said share a line.
