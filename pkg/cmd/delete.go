@@ -63,8 +63,9 @@ Without a terminal the question cannot be asked: --yes answers it, and
 Exit codes:
   0    done
   1    error, or not confirmed
-  2    something remains; the report says what it waits for. With --dry-run
-       --strict: something would remain, or break
+  2    something remains; the report says what it waits for. With --dry-run:
+       something would remain, might because its controller is deleted, too,
+       or would break
   3    refused: something that could not be read might change the outcome
   130  interrupted`
 

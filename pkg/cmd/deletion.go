@@ -219,14 +219,13 @@ func remains(report *gc.Report) error {
 	return nil
 }
 
-// wouldStick is the exit code of a dry run with --strict: something would remain, or may
-// because its controller goes as well, something else would break, or not all could be read that tells.
+// wouldStick is the exit code of a dry run: something would remain, or may
+// because its controller goes as well, or something else would break; with --strict also that not all could be read that tells.
 func (t *telling) wouldStick(p *deletion.Plan) error {
 	switch {
-	case !t.strict:
 	case p.Sticks():
 		return errRemaining
-	case p.Sight != nil && len(p.Sight.Unread) > 0:
+	case t.strict && p.Sight != nil && len(p.Sight.Unread) > 0:
 		return errIncomplete
 	}
 	return nil
