@@ -583,7 +583,7 @@ func (c *Collector) explainNamespaces(outcomes []Outcome) {
 		o.Reason = "the namespace controller has not ended it"
 		if o.WaitingFor = left[o.Object.Name]; len(o.WaitingFor) > 0 {
 			slices.SortFunc(o.WaitingFor, graph.Identity.Compare)
-			o.Reason = "what is in it must go first" // WaitingFor is named after it
+			o.Reason = "its contents must be deleted first" // WaitingFor is named after it
 		}
 	}
 }

@@ -529,7 +529,7 @@ func TestNamespaceWaitsForWhatWasMade(t *testing.T) {
 	outcomes := []Outcome{{Object: parseWorld(t, "namespace/shop deleting")[0], Result: Remaining}}
 	c.explainNamespaces(outcomes)
 	got := outcomes[0]
-	if got.Reason != "what is in it must go first" || len(got.WaitingFor) != 1 || got.WaitingFor[0].Name != "late" {
+	if got.Reason != "its contents must be deleted first" || len(got.WaitingFor) != 1 || got.WaitingFor[0].Name != "late" {
 		t.Errorf("got %q, waiting for %v", got.Reason, got.WaitingFor)
 	}
 }
