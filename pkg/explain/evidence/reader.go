@@ -87,6 +87,7 @@ type Reader struct {
 	indexes map[place]*found
 	events  map[types.UID][]unstructured.Unstructured
 	unread  []string
+	missed  []graph.Part
 	nodes   *index
 	counted *counts
 
@@ -421,7 +422,7 @@ func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, 
 func (r *Reader) readClaimants(namespace string) {
 	namespaces := []string{namespace}
 	if len(r.claimants) > 1 {
-		for n := range r.Instances(Claims.GroupResource()) {
+		for n := range r.seen(Claims.GroupResource()) {
 			if next := n.Namespace(); len(namespaces) < aheadOf && next > namespace && n.BeingDeleted() && next != namespaces[len(namespaces)-1] {
 				namespaces = append(namespaces, next)
 			}
