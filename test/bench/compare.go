@@ -48,8 +48,15 @@ func compare(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	b.report.real(results, server)
-	_, err = io.WriteString(out, ratios(measuredIn(b.report.whole), measuredIn(strings.Split(string(page), "\n")), *objects))
+	_, err = io.WriteString(out, ratios(measuredIn(b.report.whole), measuredOn(string(page)), *objects))
 	return err
+}
+
+// measuredOn returns the rows about whole clusters of a page. Other sections have other tables.
+func measuredOn(page string) []measured {
+	_, section, _ := strings.Cut(page, "\n## A whole cluster\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	return measuredIn(strings.Split(section, "\n"))
 }
 
 // measured is a row of a page about whole clusters: what was measured of how many objects, and its
@@ -60,7 +67,7 @@ type measured struct {
 	wall, cpu, peak float64
 }
 
-// measuredIn returns the rows about whole clusters among lines.
+// measuredIn returns the rows of a table about whole clusters.
 func measuredIn(lines []string) []measured {
 	const columns = 8
 	var rows []measured

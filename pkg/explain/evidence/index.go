@@ -93,9 +93,9 @@ func (r *Reader) Node(resource schema.GroupResource, namespace string, uid types
 	return n, known
 }
 
-// Owner returns the owner that a reference names, as Graph.Node does, and the reference as it is
-// known to be when the owner was looked for.
-func (r *Reader) owner(n graph.Node, ref graph.Reference) {
+// needsOwner needs the owner that a reference names: where that says that it is, or anywhere when it
+// is not there.
+func (r *Reader) needsOwner(n graph.Node, ref graph.Reference) {
 	resource, namespaced, served := r.ServedKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	p := graph.Part{Resource: resource.GroupResource()}
 	if namespaced {
@@ -114,7 +114,7 @@ func (r *Reader) owner(n graph.Node, ref graph.Reference) {
 func (r *Reader) Owners(n graph.Node) []graph.Reference {
 	owners := n.Owners()
 	for _, ref := range owners {
-		r.owner(n, ref)
+		r.needsOwner(n, ref)
 	}
 	return owners
 }
