@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -326,7 +327,8 @@ func (s *World) Events(_ context.Context, namespace string, uid types.UID) ([]un
 		return nil, errors.New("refused by the test")
 	}
 	var items []unstructured.Unstructured
-	for key, o := range s.Whole {
+	for _, key := range slices.Sorted(maps.Keys(s.Whole)) {
+		o := s.Whole[key]
 		about, _, _ := unstructured.NestedString(o.Object, "involvedObject", "uid")
 		if strings.HasPrefix(key, "events/"+namespace+"/") && about == string(uid) {
 			items = append(items, *o)
