@@ -25,7 +25,7 @@ CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 # eightieth, and nearly a megabyte of memory.
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -funcalign=16 $(STAMP)' -gcflags='k8s.io/api/...=-l'
 
-.PHONY: help build install image test nightly test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-million load bench-go bench-compare profile clean
+.PHONY: help build install image test nightly test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-short bench-million load bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,12 +70,13 @@ test: control-plane ## Run the short form of every test, on real control planes
 	go -C test/cluster test ./...
 
 # Each part is what make test leaves out of some tests. .ci/run has one of the first four, by the commit.
-NIGHTLY = sessions faults worlds layouts kubelet versions
+NIGHTLY = sessions faults worlds layouts kubelet versions bench
 NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestImage'
 NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
 NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./test/differential
 NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight
 NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'
+NIGHTLY_bench = go run ./test/bench compare
 NIGHTLY_versions = sh -c 'for v in 1.30.14 1.37.0; do \
 	KUBECTL_GC_TEST_KUBERNETES=$$v go test -timeout 1h -p 1 -run "TestConformance|TestDifferential$$$$" ./pkg/cluster ./test/differential || exit 1; done'
 
@@ -150,6 +151,9 @@ cluster-down: ## Stop the control plane of cluster-up
 
 bench: control-plane ## Compare with other tools and write docs/benchmarks.md; takes an hour
 	go run ./test/bench run -out docs/benchmarks.md
+
+bench-short: control-plane ## Measure whole commands on 50,000 objects, and print ratios to docs/benchmarks.md; takes five minutes
+	go run ./test/bench compare
 
 load: control-plane ## Print what commands take on a crowded cluster, and how long others wait meanwhile; takes a quarter of an hour
 	go run ./test/bench load

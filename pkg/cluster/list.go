@@ -81,8 +81,8 @@ func (r *Reader) Far() bool { return r.stats.shortest() >= farTrip }
 type listing struct {
 	resource  *graph.Resource
 	namespace string
-	// fields selects objects by fields; empty selects all.
-	fields string
+	// fields selects objects by fields, and labels by labels; empty selects all.
+	fields, labels string
 	// fallback names the namespaces to list one by one when the list of all is
 	// forbidden. It is asked only then.
 	fallback func() []string
@@ -277,6 +277,9 @@ func (p *pageReader) read(ctx context.Context, l *listing) (wire.List, error) {
 
 // choose says which part of the list the request is for.
 func (r *Reader) choose(request *rest.Request, l *listing) {
+	if l.labels != "" {
+		request.Param("labelSelector", l.labels)
+	}
 	if l.way == fromCache {
 		request.MaxRetries(0)
 		return

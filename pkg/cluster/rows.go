@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
 // acceptRows asks for the table that kubectl get prints, of which each row has its
@@ -31,8 +32,8 @@ func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) 
 	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
 		accept = acceptWhole
 	}
-	for pages := (paging{}); ; {
-		parameters, objects := pageParameters(pages.token, inOne), 0
+	for pages, size := (paging{}), pageSize(0); ; {
+		parameters, objects, asked := pageParameters(pages.token, size, inOne), 0, time.Now()
 		if accept == acceptRows {
 			parameters["includeObject"] = string(metav1.IncludeObject)
 		}
@@ -51,7 +52,7 @@ func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) 
 			failed, fatal := parted(err)
 			return "", failed, fatal
 		}
-		version = list.ResourceVersion
+		version, size = list.ResourceVersion, size.after(time.Since(asked))
 		if pages.token == "" {
 			return version, nil, nil
 		}
@@ -64,7 +65,8 @@ func (s *saver) row(resource *graph.Resource, table *metav1.Table, object stdjso
 		return nil
 	}
 	var whole unstructured.Unstructured
-	if err := json.Unmarshal(object, &whole.Object); err != nil {
+	var err error
+	if whole.Object, err = offline.Decode(resource.GroupResource(), object); err != nil {
 		return fmt.Errorf("reading the list of %s: %w", resource.GroupResource(), err)
 	}
 	var status Status

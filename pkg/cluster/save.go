@@ -201,12 +201,12 @@ func statusOf(failed error) *metav1.Status {
 	return offline.StatusOf(failed, answer.Words(failed), unlistedReason(failed) == graph.Timeout)
 }
 
-// pageParameters are those of a page: of 500 objects, or of all when a token has
+// pageParameters are those of a page: of that size, or of all when a token has
 // expired before.
-func pageParameters(token string, inOne bool) map[string]string {
+func pageParameters(token string, size pageSize, inOne bool) map[string]string {
 	parameters := map[string]string{}
 	if !inOne {
-		parameters["limit"] = strconv.Itoa(DefaultPageSize)
+		parameters["limit"] = strconv.FormatInt(size.objects(), 10)
 	}
 	if token != "" {
 		parameters["continue"] = token
@@ -254,10 +254,10 @@ func parted(err error) (failed, fatal error) {
 func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool) (version string, whole []graph.Object, failed, err error) {
 	s.stats.lists.Add(1)
 	var decoder wire.Decoder
-	for pages := (paging{}); ; {
+	for pages, size := (paging{}), pageSize(0); ; {
 		var list wire.List
-		objects := 0
-		err := s.page(resource, namespace, acceptLists, pageParameters(pages.token, inOne), func(body io.Reader) (err error) {
+		objects, asked := 0, time.Now()
+		err := s.page(resource, namespace, acceptLists, pageParameters(pages.token, size, inOne), func(body io.Reader) (err error) {
 			list, err = decodeList(&decoder, body, func(o *graph.Object) error {
 				objects++
 				o.Resource = resource
@@ -275,7 +275,7 @@ func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool)
 			failed, fatal := parted(err)
 			return "", nil, failed, fatal
 		}
-		version = list.ResourceVersion
+		version, size = list.ResourceVersion, size.after(time.Since(asked))
 		if pages.token == "" {
 			return version, whole, nil, nil
 		}

@@ -32,6 +32,8 @@ type Scope struct {
 	// owners without a namespace. What may only be listed in the namespace is
 	// graph.Snapshot.Outside, not Unlisted.
 	Widened bool
+	// Parts are what is read instead, and no owners besides; nil is for what is said above.
+	Parts graph.Parts
 	// OwnersOnly: list nothing. The snapshot has the extra objects, and their
 	// owners in turn, each read by itself.
 	OwnersOnly bool
@@ -69,7 +71,7 @@ type Taker interface {
 // lists leave undecided. What cannot be read is Unlisted in the snapshot and
 // no error; an error means that the context ended.
 func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Object) (*graph.Snapshot, error) {
-	s := &graph.Snapshot{Mapper: r.catalog.mapper, Types: r.catalog.resources}
+	s := &graph.Snapshot{Mapper: r.catalog.mapper, Types: r.catalog.resources, Parts: scope.Parts}
 	for gv, err := range r.catalog.failed {
 		s.MarkUnlisted(graph.Unlisted{
 			GroupVersionResource: gv.WithResource(""), Reason: graph.DiscoveryFailed, Message: err.Error(),
@@ -87,7 +89,9 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 			s.Add(o) // which learns what else has this UID
 		}
 	}
-	r.decide(ctx, s)
+	if scope.Parts == nil {
+		r.decide(ctx, s)
+	}
 	return s, ctx.Err()
 }
 
@@ -105,6 +109,8 @@ func (r *Reader) work(ctx context.Context, scope Scope) []*listing {
 	var work []*listing
 	for _, resource := range r.catalog.resources {
 		switch {
+		case scope.Parts != nil:
+			work = append(work, listingsOf(resource, scope.Parts, fallback)...)
 		case scope.Namespace != "" && scope.Widened:
 			work = append(work, widenedListing(resource, scope.Namespace))
 		case scope.Namespace != "" && resource.Namespaced:
@@ -116,6 +122,19 @@ func (r *Reader) work(ctx context.Context, scope Scope) []*listing {
 		}
 	}
 	return work
+}
+
+// listingsOf are the lists of a resource that make up parts.
+func listingsOf(resource *graph.Resource, parts graph.Parts, fallback func() []string) []*listing {
+	var listings []*listing
+	for _, p := range parts.Of(resource) {
+		l := &listing{resource: resource, namespace: p.Namespace, labels: p.Labels}
+		if resource.Namespaced && p.Namespace == "" {
+			l.fallback = fallback
+		}
+		listings = append(listings, l)
+	}
+	return listings
 }
 
 // widenedListing lists a resource everywhere, and if that is forbidden in the
@@ -187,7 +206,7 @@ func (r *Reader) inFlight(work []*listing) int {
 
 // begin notes who takes the whole objects of a list that is about to be read.
 func (l *listing) begin(scope *Scope) {
-	if !l.asked && l.namespace == "" && slices.Contains(scope.Whole, l.resource.GroupVersionResource) {
+	if !l.asked && l.namespace == "" && l.labels == "" && slices.Contains(scope.Whole, l.resource.GroupVersionResource) {
 		if l.taker = scope.Taker(l.resource.GroupVersionResource); l.taker != nil {
 			l.taker.Begin()
 		}
@@ -228,7 +247,7 @@ func (l *listing) ended(more bool, err error) []*listing {
 // narrow lists the namespaces of the fallback instead.
 func (l *listing) narrow() []*listing {
 	for _, namespace := range l.fallback() {
-		l.parts = append(l.parts, &listing{resource: l.resource, namespace: namespace})
+		l.parts = append(l.parts, &listing{resource: l.resource, namespace: namespace, labels: l.labels})
 	}
 	return l.parts
 }
@@ -237,7 +256,7 @@ func (l *listing) narrow() []*listing {
 // the pages.
 func (l *listing) addTo(s *graph.Snapshot, pages []graph.Batch) []graph.Batch {
 	pages = append(pages, l.pages...)
-	if l.complete {
+	if l.complete && l.labels == "" {
 		s.MarkListed(l.resource.GroupResource(), l.namespace, l.version)
 	}
 	for _, u := range l.unlisted {

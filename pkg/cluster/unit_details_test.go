@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -384,5 +385,25 @@ func TestPageSize(t *testing.T) {
 			t.Fatalf("a page of %d objects, want %d, which then took %s", size.objects(), page.objects, page.took)
 		}
 		size = size.after(page.took)
+	}
+}
+
+// Of parts of a cluster nothing else is listed, and no owner is read besides; nothing is said to be absent
+// of what was not read.
+func TestPartsOfACluster(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("configmaps shop/a\nconfigmaps other/b\npods shop/p\npods other/q")
+	pods, maps := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Resource: "configmaps"}
+	got := s.snapshot(s.reader(Options{PageSize: DefaultPageSize}), Scope{Parts: graph.Parts{
+		{Resource: maps, Namespace: "shop"}, {Resource: pods, Labels: "!app"}, {Resource: schema.GroupResource{Resource: "nodes"}},
+	}})
+	same(t, "lists", "/api/v1/namespaces/shop/configmaps?limit=500\n/api/v1/nodes?limit=500\n/api/v1/pods?labelSelector=%21app&limit=500",
+		slices.Sorted(slices.Values(s.asked("GET", "/api/v1/"))))
+	for place, want := range map[graph.Part]bool{
+		{Resource: maps, Namespace: "shop"}: true, {Resource: maps, Namespace: "other"}: false, {Resource: pods, Namespace: "shop"}: false,
+	} {
+		if got.Covers(place.Resource, place.Namespace, "gone") != want {
+			t.Errorf("%v is covered: %v", place, !want)
+		}
 	}
 }

@@ -15,13 +15,11 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/process"
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
-	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -206,85 +204,6 @@ func (o *explainOptions) end(l *look, failed error) error {
 		return err
 	}
 	return errors.Join(failed, err)
-}
-
-// look is one explanation, with what it was made from.
-type look struct {
-	session  *session
-	snapshot *graph.Snapshot
-	graph    *graph.Graph
-	report   *explain.Report
-	// managerHeld: a kube-controller-manager holds its lease, if that was asked for.
-	managerHeld bool
-	// failed are the errors about what was named: objects that do not exist, and
-	// what is not in the report.
-	failed error
-	// unresolved are the messages of the latter.
-	unresolved []string
-}
-
-// look reads the cluster and explains what was asked for.
-func (o *explainOptions) look(ctx context.Context) (*look, error) {
-	s, err := o.connect(ctx, o.pageSize)
-	if err != nil {
-		return nil, err
-	}
-	var found []graph.Object
-	var failed error
-	if o.given() {
-		found, failed = o.resolve(ctx, s)
-		o.failed, failed = unreadableObjects(failed)
-		found = append(found, o.readOtherwise(ctx, s)...)
-		if missing, others := missingObjects(failed); len(found)+len(o.failed) == 0 && (len(missing) == 0 || others != nil) && failed != nil {
-			return nil, failed
-		}
-	}
-	workloads := controllers.NewWorkloads(ctx, s.reader)
-	for i := range found {
-		if found[i].BeingDeleted() && foresight.Foreign(found[i].Finalizers) {
-			workloads.Want()
-		}
-	}
-	var scope cluster.Scope
-	alongside(&scope, workloads, func(object *graph.Object) bool { return !o.given() && o.isHere(s, object.Identity()) })
-	snapshot, err := s.reader.Snapshot(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	if workloads.Wanted() {
-		workloads.ReadAhead()
-	}
-	absent, others := missingObjects(failed)
-	var unresolved []string
-	if others != nil {
-		for _, err := range flatten(others) {
-			unresolved = append(unresolved, message(err))
-		}
-	}
-	for i := range found {
-		f := &found[i]
-		if _, listed := snapshot.Object(f.UID); listed {
-			continue
-		}
-		if snapshot.Covers(f.Resource.GroupResource(), f.Namespace, f.Name) {
-			absent = append(absent, f.Identity()) // it went meanwhile
-		} else {
-			snapshot.Add(*f)
-		}
-	}
-	g := graph.New(snapshot)
-	report, err := o.explain(ctx, s, g, workloads, o.selected(s, g, found))
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range absent {
-		report.Objects = append(report.Objects, explain.Explanation{Object: id, Verdict: explain.NotFound})
-	}
-	l := &look{session: s, snapshot: snapshot, graph: g, report: report, failed: failed, unresolved: unresolved}
-	if o.output.name == "prometheus" {
-		l.managerHeld = s.reader.ControllerManagerAlive(ctx, report.Now)
-	}
-	return l, nil
 }
 
 // missingObjects takes the objects that do not exist out of an error.

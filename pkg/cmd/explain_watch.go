@@ -16,7 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
-// How often --watch looks. A look reads the whole cluster; between two of them a
+// How often --watch looks. A look may read the whole cluster; between two of them a
 // few objects are asked for that decide when the next one is due.
 const (
 	// watchedObjects are asked for every watchInterval.

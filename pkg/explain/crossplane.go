@@ -30,7 +30,7 @@ func (w *walker) providerConfig(n graph.Node) ([]hold, bool) {
 		if usage.Object().Labels[providerConfigLabel] != n.Name() {
 			continue
 		}
-		for _, ref := range usage.Owners() {
+		for _, ref := range w.evidence.Owners(usage) {
 			if user, known := w.Graph.Node(ref.UID); known && !user.Virtual() && ref.State != graph.Dangling {
 				holds = append(holds, w.inUse(n, user, evidence.Field(usage, "metadata.labels["+providerConfigLabel+"]", n.Name())))
 			}
@@ -65,7 +65,7 @@ func (w *walker) usage(n graph.Node) ([]hold, bool) {
 	case err != nil:
 		return w.unread(n, "what uses the other object has to go first", mapping.Resource.GroupResource().String(), err), true
 	}
-	user, known := w.Graph.Node(o.GetUID())
+	user, known := w.evidence.Node(mapping.Resource.GroupResource(), namespace, o.GetUID())
 	if !known {
 		return nil, false
 	}

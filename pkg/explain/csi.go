@@ -178,7 +178,7 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
 			continue
 		}
-		holds = append(holds, w.objectLink(vaDetach, because, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
+		holds = append(holds, w.objectLink(vaDetach, because, attachments, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
 	}
 	return holds, len(holds) > 0
 }

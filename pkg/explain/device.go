@@ -44,7 +44,7 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 		if err != nil {
 			return w.unread(n, because, "pod "+evidence.Text(consumer["name"]), err)
 		}
-		holds = append(holds, w.objectLink(symptom, because, pod, func() *Cause { return w.deviceUser(n, pod) }))
+		holds = append(holds, w.objectLink(symptom, because, pods, pod, func() *Cause { return w.deviceUser(n, pod) }))
 	}
 	if len(holds) > 0 {
 		return holds
@@ -119,7 +119,7 @@ func (w *walker) podGroup(n graph.Node) []hold {
 		if evidence.Nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Object().Name || evidence.PodEnded(&list[i]) {
 			continue
 		}
-		holds = append(holds, w.objectLink(symptom, "a pod of it has not ended", &list[i], func() *Cause {
+		holds = append(holds, w.objectLink(symptom, "a pod of it has not ended", pods, &list[i], func() *Cause {
 			at := evidence.IdentityOf(pods, "Pod", &list[i])
 			return w.podUser(symptom, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name}, nil)
 		}))

@@ -97,19 +97,22 @@ func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
 // that the API server names, if it is known which, and all others that must allow them
 // and cannot be reached.
 func (w *walker) podsRefused(l *controllers.Workload) []*Cause {
-	message := w.finder.StateOf(l).Obstacle
-	n, known := w.Graph.Node(l.ID().UID)
-	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: l.ID()}
-	if message == "" || !known || r.Kind != answer.WebhookFailed {
+	message, id := w.finder.StateOf(l).Obstacle, l.ID()
+	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: id}
+	if message == "" || r.Kind != answer.WebhookFailed {
 		return nil
 	}
-	fact := Evidence{Source: l.ID().String(), Path: "status.conditions[ReplicaFailure]", Value: message}
+	n, known := w.evidence.Node(id.Resource.GroupResource(), id.Namespace, id.UID)
+	if !known {
+		return nil
+	}
+	fact := Evidence{Source: id.String(), Path: "status.conditions[ReplicaFailure]", Value: message}
 	var all []*Cause
 	if suspects := w.asker.WebhooksNamed(n, r, "CREATE"); len(suspects) == 1 {
 		all = append(all, w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), fact, message))
 	}
 	for h, s := range w.asker.DeadForPods(n) {
-		must := Evidence{Source: l.ID().String(), Value: "the webhook is asked about each of its pods, by its rules and selectors"}
+		must := Evidence{Source: id.String(), Value: "the webhook is asked about each of its pods, by its rules and selectors"}
 		if c := w.webhookDead(n, h, s, must, ""); !slices.Contains(all, c) {
 			all = append(all, c)
 		}

@@ -28,6 +28,7 @@ const collectorDelay = 10 * time.Second
 // recursively.
 func (w *walker) foreground(n graph.Node) []hold {
 	symptom := gcFgBlocking
+	w.evidence.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	blocking := n.BlockingDependents()
 	because := "waits for its " + count(len(blocking), "blocking dependent")
 	holds := w.blindCollector(n)

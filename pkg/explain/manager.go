@@ -91,6 +91,7 @@ const recently = time.Minute
 func (w *walker) lastAct() *Evidence {
 	var last graph.Node
 	var at time.Time
+	w.evidence.Needs(graph.Part{})
 	for n := range w.Graph.Nodes() {
 		if n.Virtual() {
 			continue
@@ -183,6 +184,7 @@ const maxSuspects = 3
 // handled long ago.
 func (w *walker) idleObjects() []suspect {
 	var suspects []suspect
+	w.evidence.Needs(graph.Part{})
 	for n := range w.Graph.Nodes() {
 		if len(suspects) == maxSuspects {
 			break
@@ -255,6 +257,10 @@ func (w *walker) late(n graph.Node) bool {
 	if !graph.BuiltinGroup(n.Resource().Group) {
 		delay = customDelay
 	}
+	if w.waited(n) <= delay {
+		return false
+	}
+	w.evidence.Needs(graph.Part{}) // what it has to do is anywhere
 	return w.waited(n) > delay+time.Duration(w.deletions/deletionsPerSecond)*time.Second
 }
 

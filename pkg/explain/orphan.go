@@ -14,6 +14,7 @@ import (
 // orphan is the finalizer orphan: the references to the object are removed from
 // its dependents first.
 func (w *walker) orphan(n graph.Node) []hold {
+	w.evidence.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	switch {
 	case w.evidence.NamespaceGone(n.Namespace()):
 		return nil

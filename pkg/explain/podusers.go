@@ -23,13 +23,14 @@ import (
 // any, the highest that is known: the Deployment of a ReplicaSet.
 func (w *walker) maker(pod *unstructured.Unstructured) (graph.Node, bool) {
 	var top graph.Node
-	n, known := w.Graph.Node(pod.GetUID())
+	n, known := w.evidence.Node(pods.GroupResource(), pod.GetNamespace(), pod.GetUID())
 	found := false
 	for known {
 		ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
 		if ref == nil {
 			break
 		}
+		w.evidence.Owners(n)
 		n, known = w.Graph.Node(ref.UID)
 		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"}, n.Resource().Kind) && n.Resource().Group == "apps" {
 			top, found = n, true

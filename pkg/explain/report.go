@@ -148,6 +148,10 @@ type Report struct {
 	// Causes are the distinct causes of all objects, the gravest and those that
 	// hold up most first.
 	Causes []*Cause
+	// Missed are parts of the cluster on which the answer depends and that are in none of the Parts
+	// of the snapshot. When there are any, the answer counts for nothing, and with them it is to be
+	// asked for again.
+	Missed []graph.Part
 	// Unread says what could not be read beside the lists, sorted.
 	Unread []string
 	// Now is the time that the verdicts are about.

@@ -81,7 +81,7 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Object().Name || ready {
 			continue
 		}
-		holds = append(holds, w.objectLink(symptom, "a snapshot of it is being taken", &list[i], func() *Cause {
+		holds = append(holds, w.objectLink(symptom, "a snapshot of it is being taken", resource, &list[i], func() *Cause {
 			return w.snapshotting(symptom, n, &list[i], resource, "VolumeSnapshot", "it is taken from the claim "+n.Object().Name, "spec.source.persistentVolumeClaimName")
 		}))
 	}
@@ -109,7 +109,7 @@ func (w *walker) consumers(n graph.Node, id Kind, kind string) ([]hold, bool) {
 		if !dataSource(&list[i], kind, n.Object().Name) || evidence.Nested(&list[i], "status", "phase") == "Bound" {
 			continue
 		}
-		holds = append(holds, w.objectLink(id, "a claim is being filled from it", &list[i], func() *Cause {
+		holds = append(holds, w.objectLink(id, "a claim is being filled from it", claims, &list[i], func() *Cause {
 			return w.snapshotting(id, n, &list[i], claims, "PersistentVolumeClaim", "it is filled from "+n.Identity().String(), "spec.dataSource.name")
 		}))
 	}
@@ -148,7 +148,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 	case content.GetDeletionTimestamp() == nil:
 		return nil, false // the snapshot controller deletes it
 	}
-	return []hold{w.objectLink(symptom, because, content, func() *Cause {
+	return []hold{w.objectLink(symptom, because, resource, content, func() *Cause {
 		return w.contentFails(evidence.IdentityOf(resource, "VolumeSnapshotContent", content), content, n)
 	})}, true
 }
@@ -209,7 +209,7 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 					continue
 				}
 				at := evidence.IdentityOf(kind.resource, kind.kind, &list[i])
-				holds = append(holds, w.objectLink(symptom, "it is in use", &list[i], func() *Cause { return w.classUser(n, at, path, w.nextClass(&list[i], name)) }))
+				holds = append(holds, w.objectLink(symptom, "it is in use", kind.resource, &list[i], func() *Cause { return w.classUser(n, at, path, w.nextClass(&list[i], name)) }))
 				break
 			}
 		}
@@ -261,7 +261,7 @@ func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, n
 		if path[0] == "spec" && at.Resource.Resource == claims.Resource {
 			end := Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "delete the claim, once no pod uses it; the class follows"}
 			data := stored{lost: mayLoseData()}
-			if n, known := w.Graph.Node(at.UID); known {
+			if n, known := w.evidence.Node(claims.GroupResource(), at.Namespace, at.UID); known {
 				data = w.dataOf(n)
 			}
 			c.Remedies = data.losing(end)

@@ -124,7 +124,7 @@ func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
 // creator names the controller that made an object, empty for a person. It is garbage
 // when the controller is an owner that is there no more.
 func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
-	for _, ref := range n.Owners() {
+	for _, ref := range w.evidence.Owners(n) {
 		switch {
 		case ref.Controller == nil || !*ref.Controller:
 		case ref.State == graph.Dangling:

@@ -33,7 +33,7 @@ func (w *walker) claim(n graph.Node) []hold {
 	}
 	var holds []hold
 	for _, pod := range users {
-		user, known := w.Graph.Node(pod.GetUID())
+		user, known := w.evidence.Node(pods.GroupResource(), o.Namespace, pod.GetUID())
 		if known && user.BeingDeleted() {
 			holds = append(holds, hold{symptom: symptom, because: "a pod that is being deleted uses it", next: &user})
 		} else {
@@ -174,7 +174,7 @@ func (w *walker) volume(n graph.Node) []hold {
 		return w.unread(n, "it is bound", fmt.Sprintf("claim %s/%s", namespace, name), err)
 	}
 	because := fmt.Sprintf("it is bound to the claim %s/%s", namespace, name)
-	if m, known := w.Graph.Node(claim.GetUID()); known && m.BeingDeleted() {
+	if m, known := w.evidence.Node(claims.GroupResource(), namespace, claim.GetUID()); known && m.BeingDeleted() {
 		return []hold{{symptom: symptom, because: because, next: &m}}
 	}
 	return []hold{{because: because, cause: w.bound(n, claim)}}

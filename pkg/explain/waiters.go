@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -26,10 +27,10 @@ func (w *walker) protection(n graph.Node, symptom Kind, because string) hold {
 	return w.withSymptom(symptom, w.manager(n, because, w.late(n)))
 }
 
-// objectLink leads to an object that must go, or change, first: by the graph
+// objectLink leads to an object of a type that must go, or change, first: by the graph
 // when it is being deleted, to the cause that fill makes when it is not.
-func (w *walker) objectLink(symptom Kind, because string, o *unstructured.Unstructured, fill func() *Cause) hold {
-	if m, known := w.Graph.Node(o.GetUID()); known && m.BeingDeleted() {
+func (w *walker) objectLink(symptom Kind, because string, of schema.GroupVersionResource, o *unstructured.Unstructured, fill func() *Cause) hold {
+	if m, known := w.evidence.Node(of.GroupResource(), o.GetNamespace(), o.GetUID()); known && m.BeingDeleted() {
 		return hold{symptom: symptom, because: because, next: &m}
 	}
 	return hold{symptom: symptom, because: because, cause: fill()}

@@ -103,7 +103,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 			o.Verdict = worse(o.Verdict, o.Findings[0].Cause.Verdict)
 		}
 	}
-	report.Unread = w.evidence.Unread()
+	report.Unread, report.Missed = w.evidence.Unread(), w.evidence.Missed()
 	return report
 }
 
@@ -204,8 +204,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 		excepted:  map[string]*exception{},
 		served:    map[*Cause][]string{},
 		hooks:     map[*Cause][]*admission.Webhook{},
-		evidence:  evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: in.Wait, Passed: in.Passed}),
 	}
+	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	for _, o := range in.Outcomes {
 		w.result[o.Object.UID] = o
 		if o.Result == gc.Deleted {
@@ -213,6 +213,9 @@ func newWalker(ctx context.Context, in Input) *walker {
 		}
 	}
 	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), w.typeGone)
+	for _, u := range w.unlisted {
+		w.evidence.Needs(graph.Part{Resource: u.GroupResource()}) // it may fail there alone
+	}
 	if w.Catalogue == nil {
 		w.Catalogue = finalizers.Builtin()
 	}
@@ -224,6 +227,18 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	return w
+}
+
+// patience is Input.Wait for an answer that counts.
+func (w *walker) patience() func(context.Context, time.Duration) {
+	if w.Wait == nil {
+		return nil
+	}
+	return func(ctx context.Context, d time.Duration) {
+		if len(w.evidence.Missed()) == 0 {
+			w.Wait(ctx, d)
+		}
+	}
 }
 
 func (w *walker) explanation(n graph.Node) Explanation {

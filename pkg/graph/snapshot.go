@@ -70,6 +70,8 @@ type Snapshot struct {
 	// Types are all types whose objects may have owners. Nil stands for those that
 	// were listed.
 	Types []*Resource
+	// Parts are what was to be read. What is in none of them is not Unlisted: nobody asked for it.
+	Parts Parts
 	// Facts are filled in for predictions only.
 	Facts Facts
 
@@ -220,7 +222,7 @@ func (s *Snapshot) Len() int { return s.objects }
 // shares everything else with the snapshot, which must not change any more.
 func (s *Snapshot) Holding(objects iter.Seq[Object]) *Snapshot {
 	other := &Snapshot{
-		Mapper: s.Mapper, Types: s.Types, Facts: s.Facts,
+		Mapper: s.Mapper, Types: s.Types, Parts: s.Parts, Facts: s.Facts,
 		aliases: maps.Clone(s.aliases), listed: s.listed, absent: s.absent, unlisted: s.unlisted, outside: s.outside,
 	}
 	for o := range objects {

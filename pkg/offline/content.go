@@ -115,7 +115,7 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 		}
 	}
 	entries, _ := metadata["managedFields"].([]any)
-	if metadata["deletionTimestamp"] == nil && metadata["finalizers"] == nil && (controlled(metadata) || resource.Resource == "events") {
+	if !keepsManagers(resource, metadata) {
 		entries = nil
 	}
 	for _, entry := range entries {
@@ -126,6 +126,11 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 	if len(entries) == 0 {
 		delete(metadata, "managedFields")
 	}
+}
+
+// keepsManagers reports whether managed fields of an object are held.
+func keepsManagers(resource schema.GroupResource, metadata map[string]any) bool {
+	return metadata["deletionTimestamp"] != nil || metadata["finalizers"] != nil || !controlled(metadata) && resource.Resource != "events"
 }
 
 // controlled reports whether an object has an owner that is its controller.

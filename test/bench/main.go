@@ -18,10 +18,11 @@ import (
 	"os/signal"
 )
 
-// commands are what the first argument names. All but run, profile, offline and load
+// commands are what the first argument names. All but run, compare, profile, offline and load
 // are started by these.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"run":      run,
+	"compare":  func(ctx context.Context, args []string) error { return compare(ctx, args, os.Stdout) },
 	"profile":  profile,
 	"offline":  func(ctx context.Context, args []string) error { return offline(ctx, args, os.Stdout) },
 	"load":     load,

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -186,11 +187,13 @@ func (c *creator) application(ctx context.Context, namespace, name string) error
 	if err != nil {
 		return err
 	}
-	set := name + "-5d4f8c7b9"
+	const hash = "5d4f8c7b9" // which pods of Deployments bear as a label
+	set := name + "-" + hash
 	uid, err = c.create(ctx, apps+"/replicasets",
 		`{`+meta(set, ownedBy("apps/v1", "Deployment", name, uid))+`,"spec":{"replicas":5,`+template(c.podSpec)+`}}`)
 	for i := 0; i < 5 && err == nil; i++ {
-		_, err = c.create(ctx, core+"/pods", `{`+meta(fmt.Sprintf("%s-%05d", set, i), ownedBy("apps/v1", "ReplicaSet", set, uid))+`,"spec":`+c.podSpec+`}`)
+		marked := strings.Replace(meta(fmt.Sprintf("%s-%05d", set, i), ownedBy("apps/v1", "ReplicaSet", set, uid)), `"labels":{`, `"labels":{"pod-template-hash":"`+hash+`",`, 1)
+		_, err = c.create(ctx, core+"/pods", `{`+marked+`,"spec":`+c.podSpec+`}`)
 	}
 	for i := 0; i < 2 && err == nil; i++ {
 		_, err = c.create(ctx, core+"/configmaps", `{`+meta(fmt.Sprintf("%s-%d", name, i), "")+`,"data":{"key":"value"}}`)

@@ -265,29 +265,39 @@ func (b *bench) real(ctx context.Context) error {
 	return nil
 }
 
-func (b *bench) realOf(ctx context.Context, n int) (err error) {
+// filled starts a control plane with that many objects, at rest.
+func (b *bench) filled(ctx context.Context, n int) (cp *controlplane.ControlPlane, err error) {
 	progress("a cluster of %d objects", n)
 	options := controlplane.Options{
 		Controllers: "ttl-after-finished-controller", ControllerManagerArgs: []string{"--leader-elect=true"}, // it works, and changes nothing
 		APIServerArgs: []string{"--etcd-compaction-interval=" + compaction.String(), "--profiling=true"},
 	}
-	cp, err := runFor(ctx, n, options)
-	if err != nil {
-		return err
+	if cp, err = runFor(ctx, n, options); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, cp.Close()) }()
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, cp.Close())
+		}
+	}()
 	fill := contender{args: slices.Concat([]string{b.self, "populate", "-kubeconfig", cp.Kubeconfig, "-objects", strconv.Itoa(n)}, ugly(n)), silent: true}
 	if n > many { // to create them takes an hour
 		fill.args = append(fill.args, "-apiserver="+strconv.Itoa(cp.PIDs["apiserver"]))
 	}
-	filled, err := fill.run(ctx)
+	took, err := fill.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	progress("filled in %s", took.Wall.Round(time.Second))
+	return cp, untilAtRest(ctx)
+}
+
+func (b *bench) realOf(ctx context.Context, n int) (err error) {
+	cp, err := b.filled(ctx, n)
 	if err != nil {
 		return err
 	}
-	progress("filled in %s", filled.Wall.Round(time.Second))
-	if err := untilAtRest(ctx); err != nil {
-		return err
-	}
+	defer func() { err = errors.Join(err, cp.Close()) }()
 	contenders := b.contenders(cp.Kubeconfig)
 	if n > many { // they would take minutes each, and one of them gigabytes
 		contenders = slices.DeleteFunc(contenders, func(c contender) bool { return c.name == metadataAll || c.name == inPages })

@@ -164,7 +164,7 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 		return unsent
 	}
 	switch {
-	case a.prober == nil || !a.local(resource.GroupVersion()):
+	case a.prober == nil || len(a.evidence.Missed()) > 0 || !a.local(resource.GroupVersion()):
 		return none
 	case a.probed.sent.Load() >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
 		a.noteProbe("the limit", "whether more writes would be accepted: too many were asked about")

@@ -172,8 +172,10 @@ func (p *Progress) take(f *Failure) {
 // of which a few are looked at: the Jobs that clean up for a controller.
 func (f *Finder) eventsAbout(n graph.Node) []unstructured.Unstructured {
 	nodes := []graph.Node{n}
+	f.evidence.Needs(graph.Part{Namespace: n.Namespace()})
 	for _, d := range n.Dependents() {
-		if len(nodes) < maxDependents && !d.Virtual() {
+		valid := n.Namespace() == "" || d.Namespace() == n.Namespace()
+		if len(nodes) < maxDependents && !d.Virtual() && valid {
 			nodes = append(nodes, d)
 		}
 	}

@@ -225,7 +225,7 @@ const (
 func (f *Finder) userTypes(n graph.Node, s *Search) []*graph.Resource {
 	var types []*graph.Resource
 	add := func(r *graph.Resource) {
-		if len(types) < maxUserTypes && !slices.Contains(types, r) && !f.evidence.NoneOf(r.GroupResource()) {
+		if len(types) < maxUserTypes && !slices.Contains(types, r) && (f.evidence.Count(r.GroupResource()) > 0 || !f.evidence.Covers(r.GroupResource(), "", "")) {
 			types = append(types, r)
 		}
 	}

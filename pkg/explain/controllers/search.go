@@ -212,11 +212,11 @@ func related(a, b string) bool {
 	return a == b || strings.HasSuffix(a, "."+b) && strings.Contains(b, ".") && !shared
 }
 
-// sample returns a few of the terminating objects of n's type with the
+// sample returns a few of the terminating objects of n's type and namespace with the
 // finalizer, n first.
 func (f *Finder) sample(n graph.Node, finalizer string) []graph.Node {
 	few := []graph.Node{n}
-	for m := range f.evidence.Instances(n.Resource().GroupResource()) {
+	for _, m := range f.evidence.Within(n.Resource().GroupResource(), n.Namespace()) {
 		if len(few) == evidence.MaxShown {
 			break
 		}
@@ -234,7 +234,7 @@ type managers struct {
 }
 
 // managersOf finds out who set the finalizer, and who has changed the objects
-// since they were deleted, if they are. A few objects are looked at, in whatever namespace.
+// since they were deleted, if they are. A few objects are looked at.
 func (f *Finder) managersOf(s *Search, n graph.Node) {
 	key := s.Finalizer + " " + s.resource.GroupResource().String()
 	if known, done := f.managers[key]; done {

@@ -317,15 +317,20 @@ func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 
 // loosePods returns pods that no Deployment, StatefulSet or DaemonSet has and
 // that are called after a program: static pods, and those of other kinds of
-// workloads. An empty namespace stands for all.
+// workloads. An empty namespace stands for all, in which those that a Deployment or a Job
+// has marked are left out, whether that is there or not.
 func (f *Finder) loosePods(namespace, program string) []*Workload {
 	var found []*Workload
-	all := f.evidence.Instances(evidence.Pods.GroupResource())
+	called := func(name string) bool {
+		rest, begins := strings.CutPrefix(name, program)
+		return begins && (rest == "" || rest[0] == '-')
+	}
+	all := f.evidence.UnmarkedPods(called)
 	if namespace != "" {
 		all = slices.Values(f.evidence.Within(evidence.Pods.GroupResource(), namespace))
 	}
 	for n := range all {
-		if rest, called := strings.CutPrefix(n.Name(), program); !called || rest != "" && rest[0] != '-' || len(found) == evidence.MaxShown {
+		if !called(n.Name()) || len(found) == evidence.MaxShown {
 			continue
 		}
 		o := n.Object()

@@ -10,7 +10,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -58,10 +60,63 @@ func (r *Reader) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
 	}
 }
 
+// Needs notes that what is said depends on a part of the cluster. All methods that tell what there
+// is note it of the part that they tell of.
+func (r *Reader) Needs(p graph.Part) {
+	if !r.source.Graph.Snapshot().Parts.Contain(p) && !slices.Contains(r.missed, p) {
+		r.missed = append(r.missed, p)
+	}
+}
+
+// Missed returns the parts of the cluster that were needed and that nobody had asked the server
+// for. When there are any, what is said counts for nothing.
+func (r *Reader) Missed() []graph.Part { return r.missed }
+
 // Instances goes over the objects of a type by their metadata, in the order of the graph, those
 // that are gone left out.
 func (r *Reader) Instances(resource schema.GroupResource) iter.Seq[graph.Node] {
+	r.Needs(graph.Part{Resource: resource})
+	return r.seen(resource)
+}
+
+// seen are the Instances in what was read of the cluster.
+func (r *Reader) seen(resource schema.GroupResource) iter.Seq[graph.Node] {
 	return r.left(r.index().ranges.OfType(resource))
+}
+
+// Node returns the object with the UID, which should be of the type and in the namespace.
+func (r *Reader) Node(resource schema.GroupResource, namespace string, uid types.UID) (graph.Node, bool) {
+	n, known := r.source.Graph.Node(uid)
+	if !known || n.Virtual() {
+		r.Needs(graph.Part{Resource: resource, Namespace: namespace})
+	}
+	return n, known
+}
+
+// needsOwner needs the owner that a reference names: where that says that it is, or anywhere when it
+// is not there.
+func (r *Reader) needsOwner(n graph.Node, ref graph.Reference) {
+	resource, namespaced, served := r.ServedKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	p := graph.Part{Resource: resource.GroupResource()}
+	if namespaced {
+		p.Namespace = n.Namespace()
+	}
+	switch owner, known := r.source.Graph.Node(ref.UID); {
+	case known && !owner.Virtual():
+	case !served || r.source.Graph.Snapshot().Parts.Contain(p): // it is not where the reference says, and may be anywhere
+		r.Needs(graph.Part{})
+	default:
+		r.Needs(p)
+	}
+}
+
+// Owners returns the references of a node to its owners.
+func (r *Reader) Owners(n graph.Node) []graph.Reference {
+	owners := n.Owners()
+	for _, ref := range owners {
+		r.needsOwner(n, ref)
+	}
+	return owners
 }
 
 // Count returns the number of the Instances.
@@ -72,18 +127,45 @@ func (r *Reader) Count(resource schema.GroupResource) (number int) {
 	return number
 }
 
-// NoneOf reports whether there is provably no object of a type.
+// NoneOf reports whether what was read of the cluster shows that there is no object of a type. It is
+// for who would ask for them anyway: it needs nothing.
 func (r *Reader) NoneOf(resource schema.GroupResource) bool {
-	for range r.Instances(resource) {
+	for range r.seen(resource) {
 		return false
 	}
-	return r.Covers(resource, "", "")
+	return r.source.Graph.Snapshot().Covers(resource, "", "")
+}
+
+// unmarked selects the pods that bear no mark of a Deployment or a Job: most others of a cluster,
+// which have their names from these.
+const unmarked = "!pod-template-hash,!batch.kubernetes.io/job-name"
+
+// UnmarkedPods are the Instances of pods that bear no mark of a Deployment or a Job, and of which
+// the name is wanted.
+func (r *Reader) UnmarkedPods(wanted func(name string) bool) iter.Seq[graph.Node] {
+	selector, err := labels.Parse(unmarked)
+	if err != nil {
+		panic(err) // it is above
+	}
+	r.Needs(graph.Part{Resource: Pods.GroupResource(), Labels: unmarked})
+	return func(yield func(graph.Node) bool) {
+		for n := range r.seen(Pods.GroupResource()) {
+			if wanted(n.Name()) && selector.Matches(labels.Set(n.Object().Labels)) && !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 // OfTypes returns the objects of the types that are wanted, as Instances does, in the order
 // of the graph.
 func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 	var found []graph.Node
+	for _, resource := range r.Types() {
+		if wanted(resource) {
+			r.Needs(graph.Part{Resource: resource.GroupResource()})
+		}
+	}
 	for resource := range r.index().ranges.Types() {
 		if wanted(resource) {
 			found = slices.AppendSeq(found, r.Instances(resource.GroupResource()))
@@ -95,12 +177,14 @@ func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 
 // Within returns the objects of a type in a namespace, as Instances does.
 func (r *Reader) Within(resource schema.GroupResource, namespace string) []graph.Node {
+	r.Needs(graph.Part{Resource: resource, Namespace: namespace})
 	return r.between(resource, func(n graph.Node) int { return cmp.Compare(n.Namespace(), namespace) })
 }
 
 // Named returns the objects of a type with the name in the namespace, as Instances does:
 // more than one if it was deleted and made anew while it was listed.
 func (r *Reader) Named(resource schema.GroupResource, namespace, name string) []graph.Node {
+	r.Needs(graph.Part{Resource: resource, Namespace: namespace})
 	return r.between(resource, func(n graph.Node) int {
 		return cmp.Or(cmp.Compare(n.Namespace(), namespace), cmp.Compare(n.Name(), name))
 	})
@@ -133,6 +217,7 @@ func (r *Reader) byName(resource schema.GroupResource) []int32 {
 
 // In returns what is in a namespace, as Instances does.
 func (r *Reader) In(namespace string) []graph.Node {
+	r.Needs(graph.Part{Namespace: namespace})
 	x := r.index()
 	all, known := x.inNamespace[namespace]
 	if !known {
@@ -145,6 +230,7 @@ func (r *Reader) In(namespace string) []graph.Node {
 // Covers reports whether an object with these coordinates that is not among the
 // Instances is provably absent.
 func (r *Reader) Covers(resource schema.GroupResource, namespace, name string) bool {
+	r.Needs(graph.Part{Resource: resource, Namespace: namespace})
 	return r.source.Graph.Snapshot().Covers(resource, namespace, name)
 }
 

@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,12 +79,13 @@ type Reader struct {
 	lists              map[place]listing
 	// earlyLists are those that were read before they are asked for.
 	earlyLists map[place]listing
-	// claimants are the pods with claims, by namespace.
-	claimants map[string]listing
+	// pods are those that were read all at once, by namespace.
+	pods map[string]podList
 	// indexes finds objects in lists.
 	indexes map[place]*found
 	events  map[types.UID][]unstructured.Unstructured
 	unread  []string
+	missed  []graph.Part
 	nodes   *index
 	counted *counts
 
@@ -101,7 +100,7 @@ func New(ctx context.Context, source Source) *Reader {
 	return &Reader{
 		source: source, ctx: ctx, Now: source.Now,
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{}, askedEvents: map[family]int{},
-		lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
+		lists: map[place]listing{}, earlyLists: map[place]listing{}, pods: map[string]podList{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
 	}
 }
@@ -349,12 +348,16 @@ func (r *Reader) indexed(p place) *found {
 	}
 	list := &found{}
 	begin := func() { list.packed = map[types.UID][]byte{} }
-	list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, begin, func(o *unstructured.Unstructured) error {
-		if o.GetDeletionTimestamp() == nil || r.gone(o.GetUID()) {
-			return nil
-		}
-		return list.pack(o)
-	})
+	if p.resource == Pods {
+		list = r.podsIn(p.namespace).ending
+	} else {
+		list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, begin, func(o *unstructured.Unstructured) error {
+			if o.GetDeletionTimestamp() == nil || r.gone(o.GetUID()) {
+				return nil
+			}
+			return list.pack(o)
+		})
+	}
 	r.note(p, list.err)
 	return list
 }
@@ -400,64 +403,6 @@ func (r *Reader) Mentioning(resource schema.GroupVersionResource, namespace, tex
 	r.note(place{resource, namespace, ""}, l.err)
 	return l.items, l.err
 }
-
-// PodsWithClaims lists the pods of a namespace that have volumes which are claims, and
-// maybe others. Of most pods nobody asks that.
-func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {
-	all := place{Pods, namespace, ""}
-	if _, known := r.lists[all]; known {
-		return r.List(Pods, namespace)
-	}
-	if _, known := r.claimants[namespace]; !known {
-		r.readClaimants(namespace)
-	}
-	l := r.claimants[namespace]
-	r.note(all, l.err)
-	return l.items, l.err
-}
-
-// readClaimants reads the pods with claims of a namespace, and when it is not the first
-// one those of the next that have terminating claims, too: they are asked for in order.
-func (r *Reader) readClaimants(namespace string) {
-	namespaces := []string{namespace}
-	if len(r.claimants) > 1 {
-		for n := range r.Instances(Claims.GroupResource()) {
-			if next := n.Namespace(); len(namespaces) < aheadOf && next > namespace && n.BeingDeleted() && next != namespaces[len(namespaces)-1] {
-				namespaces = append(namespaces, next)
-			}
-		}
-	}
-	read := make([]listing, len(namespaces))
-	var group sync.WaitGroup
-	for i, namespace := range namespaces {
-		group.Go(func() { read[i] = r.podsWithClaims(namespace) })
-	}
-	group.Wait()
-	for i, namespace := range namespaces {
-		if _, known := r.claimants[namespace]; !known {
-			r.claimants[namespace] = read[i]
-		}
-	}
-}
-
-// podsWithClaims may be called by several goroutines: it asks the cluster alone.
-func (r *Reader) podsWithClaims(namespace string) (l listing) {
-	l.err = r.source.Cluster.EachTyped(r.ctx, Pods, kinds[Pods], namespace, func() { l.items = nil }, func(o runtime.Object) error {
-		pod, isPod := o.(*corev1.Pod)
-		if !isPod || r.gone(pod.UID) || !slices.ContainsFunc(pod.Spec.Volumes, isClaim) {
-			return nil
-		}
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
-		l.items = append(l.items, unstructured.Unstructured{Object: object})
-		return err
-	})
-	if l.err != nil {
-		l.items = nil
-	}
-	return l
-}
-
-func isClaim(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil }
 
 // NoteList keeps that a list of all objects of a resource could not be read, if so.
 func (r *Reader) NoteList(resource schema.GroupVersionResource, err error) {

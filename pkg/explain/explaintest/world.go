@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -269,25 +271,53 @@ func typesOf(resources []graph.Resource) []*graph.Resource {
 }
 
 // Graph returns the graph of what can be listed.
-func (s *World) Graph() *graph.Graph {
+func (s *World) Graph() *graph.Graph { return s.GraphOf(nil) }
+
+// GraphOf returns the graph of what can be listed of parts. Of objects with one UID, as those of
+// one name have, the first counts in all of them.
+func (s *World) GraphOf(parts graph.Parts) *graph.Graph {
 	types := testworld.Served()
-	snapshot := &graph.Snapshot{Mapper: testworld.Mapper(types), Types: typesOf(types)}
-	for _, r := range types {
-		if message, failed := s.failed[r.Resource]; failed {
-			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.ServerError, Message: message})
-		} else if s.unlisted[r.Resource] {
-			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
-			if namespace, listed := s.listedIn[r.Resource]; listed {
-				snapshot.MarkListed(r.GroupResource(), namespace, "1")
-			}
-		} else {
-			snapshot.MarkListed(r.GroupResource(), "", "1")
+	snapshot := &graph.Snapshot{Mapper: testworld.Mapper(types), Types: typesOf(types), Parts: parts}
+	of := map[schema.GroupResource]graph.Parts{}
+	for i := range types {
+		r := &types[i]
+		of[r.GroupResource()] = parts.Of(r)
+		for _, p := range of[r.GroupResource()] {
+			s.mark(snapshot, r, p)
 		}
 	}
-	for _, o := range s.objects.Objects {
-		snapshot.Add(o)
+	for i, o := range s.objects.Objects {
+		first := slices.IndexFunc(s.objects.Objects, func(before graph.Object) bool { return before.UID == o.UID })
+		if (parts == nil || first == i) && slices.ContainsFunc(of[o.Resource.GroupResource()], func(p graph.Part) bool { return isIn(&o, p) }) {
+			snapshot.Add(o)
+		}
 	}
 	return graph.New(snapshot)
+}
+
+// isIn reports whether an object is in a part with others of its type.
+func isIn(o *graph.Object, p graph.Part) bool {
+	selector, err := labels.Parse(p.Labels)
+	utilruntime.Must(err)
+	return (p.Namespace == "" || o.Namespace == p.Namespace) && selector.Matches(labels.Set(o.Labels))
+}
+
+// mark notes in a snapshot what came of the list of a type.
+func (s *World) mark(snapshot *graph.Snapshot, r *graph.Resource, p graph.Part) {
+	in, listed := s.listedIn[r.Resource]
+	u := graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Namespace: p.Namespace, Reason: graph.Forbidden}
+	switch message, failed := s.failed[r.Resource]; {
+	case failed:
+		u.Reason, u.Message = graph.ServerError, message
+		snapshot.MarkUnlisted(u)
+	case s.unlisted[r.Resource] && (p.Namespace == "" || p.Namespace != in):
+		snapshot.MarkUnlisted(u)
+		if listed && p.Namespace == "" && p.Labels == "" {
+			snapshot.MarkListed(r.GroupResource(), in, "1")
+		}
+	case p.Labels == "":
+		snapshot.MarkListed(r.GroupResource(), p.Namespace, "1")
+	}
 }
 
 // Events returns the events about an object.
@@ -297,7 +327,8 @@ func (s *World) Events(_ context.Context, namespace string, uid types.UID) ([]un
 		return nil, errors.New("refused by the test")
 	}
 	var items []unstructured.Unstructured
-	for key, o := range s.Whole {
+	for _, key := range slices.Sorted(maps.Keys(s.Whole)) {
+		o := s.Whole[key]
 		about, _, _ := unstructured.NestedString(o.Object, "involvedObject", "uid")
 		if strings.HasPrefix(key, "events/"+namespace+"/") && about == string(uid) {
 			items = append(items, *o)

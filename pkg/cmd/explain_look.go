@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// look is one explanation, with what it was made from.
+type look struct {
+	session  *session
+	snapshot *graph.Snapshot
+	graph    *graph.Graph
+	report   *explain.Report
+	// managerHeld: a kube-controller-manager holds its lease, if that was asked for.
+	managerHeld bool
+	// failed are the errors about what was named: objects that do not exist, and
+	// what is not in the report.
+	failed error
+	// unresolved are the messages of the latter.
+	unresolved []string
+}
+
+// look reads the cluster and explains what was asked for: parts of the cluster as long as an
+// answer from all of it would be the same.
+func (o *explainOptions) look(ctx context.Context) (*look, error) {
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return nil, err
+	}
+	q := inquiry{session: s, workloads: controllers.NewWorkloads(ctx, s.reader)}
+	if o.given() {
+		q.found, q.failed = o.resolve(ctx, s)
+		o.failed, q.failed = unreadableObjects(q.failed)
+		q.found = append(q.found, o.readOtherwise(ctx, s)...)
+		if missing, others := missingObjects(q.failed); len(q.found)+len(o.failed) == 0 && (len(missing) == 0 || others != nil) && q.failed != nil {
+			return nil, q.failed
+		}
+	}
+	for i := range q.found {
+		if q.found[i].BeingDeleted() && foresight.Foreign(q.found[i].Finalizers) {
+			q.workloads.Want()
+		}
+	}
+	parts := o.parts(&q)
+	for looks := 1; ; looks++ {
+		l, err := o.lookAt(ctx, &q, parts)
+		if err != nil || len(l.report.Missed) == 0 {
+			return l, err
+		}
+		parts = explain.Wider(parts, l.report.Missed, looks)
+	}
+}
+
+// inquiry is what is asked, of which cluster.
+type inquiry struct {
+	session   *session
+	workloads *controllers.Workloads
+	// found are the objects that were named, failed what is wrong with others.
+	found  []graph.Object
+	failed error
+}
+
+// parts are what of the cluster is read first. A file is here as a whole.
+func (o *explainOptions) parts(q *inquiry) graph.Parts {
+	switch {
+	case q.session.files != nil, !o.given() && o.allNamespaces:
+		return nil
+	case o.given():
+		return explain.PartsOf(q.found)
+	}
+	return explain.PartsIn(q.session.namespace)
+}
+
+// lookAt reads parts of the cluster and explains what was asked for.
+func (o *explainOptions) lookAt(ctx context.Context, q *inquiry, parts graph.Parts) (*look, error) {
+	s := q.session
+	snapshot, absent, err := o.read(ctx, q, parts)
+	if err != nil {
+		return nil, err
+	}
+	l := &look{session: s, snapshot: snapshot, graph: graph.New(snapshot), failed: q.failed}
+	selected := o.selected(s, l.graph, q.found)
+	if parts != nil && explain.PartsOf(objectsOf(snapshot, selected)) == nil {
+		l.report = &explain.Report{Missed: []graph.Part{{}}}
+		return l, nil
+	}
+	if q.workloads.Wanted() {
+		q.workloads.ReadAhead()
+	}
+	if l.report, err = o.explain(ctx, s, l.graph, q.workloads, selected); err != nil {
+		return nil, err
+	}
+	for _, id := range absent {
+		l.report.Objects = append(l.report.Objects, explain.Explanation{Object: id, Verdict: explain.NotFound})
+	}
+	if _, others := missingObjects(q.failed); others != nil {
+		for _, err := range flatten(others) {
+			l.unresolved = append(l.unresolved, message(err))
+		}
+	}
+	if o.output.name == "prometheus" {
+		l.managerHeld = s.reader.ControllerManagerAlive(ctx, l.report.Now)
+	}
+	return l, nil
+}
+
+// read reads parts of the cluster, with what was named, and returns what of that does not exist.
+func (o *explainOptions) read(ctx context.Context, q *inquiry, parts graph.Parts) (*graph.Snapshot, []graph.Identity, error) {
+	scope := cluster.Scope{Parts: parts}
+	alongside(&scope, q.workloads, func(object *graph.Object) bool { return !o.given() && o.isHere(q.session, object.Identity()) })
+	snapshot, err := q.session.reader.Snapshot(ctx, scope)
+	if err != nil {
+		return nil, nil, err
+	}
+	absent, _ := missingObjects(q.failed)
+	for i := range q.found {
+		f := &q.found[i]
+		if _, listed := snapshot.Object(f.UID); listed {
+			continue
+		}
+		if snapshot.Covers(f.Resource.GroupResource(), f.Namespace, f.Name) {
+			absent = append(absent, f.Identity()) // it went meanwhile
+		} else {
+			snapshot.Add(*f)
+		}
+	}
+	return snapshot, absent, nil
+}
+
+// objectsOf returns the objects with the UIDs.
+func objectsOf(snapshot *graph.Snapshot, uids []types.UID) []graph.Object {
+	var objects []graph.Object
+	for _, uid := range uids {
+		if object, known := snapshot.Object(uid); known {
+			objects = append(objects, object)
+		}
+	}
+	return objects
+}
