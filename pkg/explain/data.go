@@ -71,9 +71,9 @@ func (w *walker) dataOn(volume *unstructured.Unstructured) stored {
 	switch policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy {
 	case "Delete":
 		keep := w.keepVolume(at)
-		keep.Effect = fmt.Sprintf("have %s stay, with %s on it, when its claim goes", at, cmp.Or(size, "all"))
+		keep.Effect = fmt.Sprintf("keep the data first: retain %s (%s) when its claim is deleted", at, cmp.Or(size, "of unknown size"))
 		if volume.GetDeletionTimestamp() != nil {
-			keep.Effect = fmt.Sprintf("keep the storage behind %s, with %s on it, when that goes", at, cmp.Or(size, "all"))
+			keep.Effect = fmt.Sprintf("keep the data first: retain the storage behind %s (%s) when that is deleted", at, cmp.Or(size, "of unknown size"))
 		}
 		return stored{lost: losesVolume(at, size), keep: &keep}
 	case "":

@@ -65,7 +65,7 @@ func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, 
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("it uses %s, and nobody is deleting it", n.Identity())
+		c.Summary = fmt.Sprintf("it uses %s and is not being deleted", n.Identity())
 		c.Evidence = []Evidence{
 			first,
 			{Source: at.String(), Path: "status.phase", Value: evidence.Nested(pod, "status", "phase")},
@@ -73,10 +73,10 @@ func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, 
 		}
 		if endsByItself(pod) {
 			c.Verdict = Unknown
-			c.Summary = fmt.Sprintf("it uses %s until it has done its work, and nobody is deleting it", n.Identity())
+			c.Summary = fmt.Sprintf("it uses %s until it has done its work, and is not being deleted", n.Identity())
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: evidence.Nested(pod, "spec", "restartPolicy")})
 		}
-		after := "after which " + n.Identity().String() + " goes"
+		after := "after which " + n.Identity().String() + " is deleted"
 		c.Remedies = append(w.awaitEnd(pod, after), w.endPod(c, pod, after, after, loss)...)
 	})
 }

@@ -209,7 +209,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 	}
 	return w.shared(name, k, at, func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = "the node does not report: its pods stay until it comes back, is deleted, or is marked as out of service"
+		c.Summary = "the node does not report: its pods are kept until it recovers, is deleted, or is marked out-of-service"
 		switch {
 		case state == evidence.LeaseFresh:
 			c.Verdict = Unknown

@@ -63,7 +63,7 @@ func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAl
 		risk = Disruptive
 	}
 	if ref := metav1.GetControllerOf(pod); ref != nil {
-		effect += fmt.Sprintf("; its controller %s/%s may make another one", ref.Kind, ref.Name)
+		effect += fmt.Sprintf("; its controller %s/%s might recreate it", ref.Kind, ref.Name)
 	}
 	return []Remedy{{Risk: risk, Effect: effect + w.lingers(c, pod), Loss: loss, Action: w.delete(at, byPolicy)}}
 }
@@ -74,7 +74,7 @@ func (w *walker) scaleDown(maker graph.Node, afterAll string, loss []remedy.Loss
 	id := maker.Identity()
 	way := Remedy{
 		Risk: Disruptive, Loss: loss,
-		Effect: fmt.Sprintf("end all pods of %s, which makes each again that is only deleted, and what they serve: %s", id, afterAll),
+		Effect: fmt.Sprintf("scale %s to 0 (it recreates pods that are only deleted), %s", id, afterAll),
 	}
 	full, err := w.evidence.Whole(maker)
 	if err != nil {
@@ -90,10 +90,10 @@ func (w *walker) scaleDown(maker graph.Node, afterAll string, loss []remedy.Loss
 	way.Action = w.scaleToNone(id, replicas, losesClaims)
 	if losesClaims {
 		way.Risk = Dangerous
-		way.Loss = []remedy.Loss{{Kind: remedy.LosesData, Unsure: true, What: "the claims of all its pods, which it deletes when it is scaled (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"}}
+		way.Loss = []remedy.Loss{{Kind: remedy.LosesData, Unsure: true, What: "the claims of all its pods, which it deletes when scaled down (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"}}
 	}
 	if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: maker.Object().OwnerReferences}); owner != nil {
-		way.Effect += fmt.Sprintf("; its controller %s/%s may scale it up again", owner.Kind, owner.Name)
+		way.Effect += fmt.Sprintf("; its controller %s/%s might scale it up again", owner.Kind, owner.Name)
 	}
 	return way
 }

@@ -200,23 +200,23 @@ Node/dead {"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"
 PersistentVolumeClaim/s/c deleted=60 finalizers=kubernetes.io/pvc-protection
 Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}
 Pod/s/q {"spec":{"nodeName":"dead","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}`, "pvc-in-use",
-		`Pod/s/q: the pod uses the claim c, and nobody is deleting the pod
+		`Pod/s/q: the pod uses the claim c and is not being deleted
 Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/dead status.conditions[Ready]: Unknown (NodeStatusUnknown)
-[dangerous] DELETE q: delete the pod, one of 2 that hold the claim, which goes after the last of them; the pod stays until its node dead, which does not report, comes back, is deleted, or is marked as out of service
+[dangerous] DELETE q: delete the pod, one of 2 that block the claim, which is deleted after the last of them; the pod is kept until node dead, which does not report, recovers, is deleted, or is marked out-of-service
   loses: the data of the claim, unless its volume is retained
 `},
 	{"a claim with a finalizer of another's, of a pod whose node does not exist", alive + `
 PersistentVolumeClaim/s/c deleted=60 finalizers=example.com/x,kubernetes.io/pvc-protection
 Pod/s/q {"spec":{"nodeName":"gone","volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]}}`, "pvc-in-use",
-		`Pod/s/q: the pod uses the claim c, and nobody is deleting the pod
+		`Pod/s/q: the pod uses the claim c and is not being deleted
 Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/gone : does not exist
-[dangerous] DELETE q: delete the pod, after which no pod holds the claim; its node gone does not exist, so the pod garbage collector removes it, within a few minutes
+[dangerous] DELETE q: delete the pod, after which no pod blocks the claim; its node gone does not exist, so pod garbage collection removes the pod within a few minutes
   loses: the data of the claim, unless its volume is retained
 `},
 	{"a node without conditions", alive + `

@@ -51,9 +51,9 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(pvcInUse, at, claim.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("the pod uses the claim %s, and nobody is deleting the pod", claim.Object().Name)
+		c.Summary = fmt.Sprintf("the pod uses the claim %s and is not being deleted", claim.Object().Name)
 		if pod.GetDeletionTimestamp() != nil { // since the lists were made
-			c.Verdict, c.Summary = Progressing, fmt.Sprintf("the pod uses the claim %s, and was deleted a moment ago", claim.Object().Name)
+			c.Verdict, c.Summary = Progressing, fmt.Sprintf("the pod uses the claim %s and was deleted a moment ago", claim.Object().Name)
 			return
 		}
 		c.Evidence = []Evidence{
@@ -107,7 +107,7 @@ func ofItsTemplate(pod *unstructured.Unstructured, claim string) bool {
 func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node, after string) Remedy {
 	return Remedy{
 		Risk:   Disruptive,
-		Effect: fmt.Sprintf("delete the pod alone, %s; then %s makes both again, the claim empty", after, set.Identity()) + w.lingers(c, pod),
+		Effect: fmt.Sprintf("delete the pod alone, %s; then %s recreates both, with an empty volume", after, set.Identity()) + w.lingers(c, pod),
 		Action: w.delete(evidence.IdentityOf(pods, "Pod", pod), byPolicy),
 	}
 }
@@ -117,11 +117,11 @@ func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node,
 func released(claim graph.Node, which string, users, leaving int) string {
 	switch {
 	case users > leaving:
-		return fmt.Sprintf("%s%d that hold the claim, which goes after the last of them", which, users)
+		return fmt.Sprintf("%s%d that block the claim, which is deleted after the last of them", which, users)
 	case len(claim.Object().Finalizers) > 1:
-		return "after which no pod holds the claim"
+		return "after which no pod blocks the claim"
 	}
-	return "after which the claim goes"
+	return "after which the claim is deleted"
 }
 
 // lingers says that a pod stays after its deletion, since no kubelet ends it,
@@ -136,9 +136,9 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 	switch {
 	case apierrors.IsNotFound(err):
 		c.Evidence = append(c.Evidence, Evidence{Source: "Node/" + name, Value: "does not exist"})
-		return "; its node " + name + " does not exist, so the pod garbage collector removes it, within a few minutes"
+		return "; its node " + name + " does not exist, so pod garbage collection removes the pod within a few minutes"
 	case err != nil:
-		return "; it goes when the kubelet of its node " + name + " has ended it, and whether that works could not be read"
+		return "; the pod ends when the kubelet of node " + name + " has ended it, and whether that kubelet works could not be read"
 	}
 	down := w.nodeDown(node)
 	if down == nil {
@@ -146,9 +146,9 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 	}
 	c.Evidence = append(c.Evidence, down.Evidence[0])
 	if down.Verdict != Stuck {
-		return "; the pod stays until the kubelet of its node " + name + " has ended it, and whether that works is not known"
+		return "; the pod ends when the kubelet of node " + name + " has ended it, and whether that kubelet works is not known"
 	}
-	return "; the pod stays until its node " + name + ", which does not report, comes back, is deleted, or is marked as out of service"
+	return "; the pod is kept until node " + name + ", which does not report, recovers, is deleted, or is marked out-of-service"
 }
 
 // volume is the finalizer kubernetes.io/pv-protection: a volume that is bound
@@ -185,7 +185,7 @@ func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cau
 	at := evidence.IdentityOf(claims, "PersistentVolumeClaim", claim)
 	return w.cause(pvBound, at, "", func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("the claim is bound to the volume %s, and nobody is deleting the claim", volume.Object().Name)
+		c.Summary = fmt.Sprintf("the claim is bound to the volume %s and is not being deleted", volume.Object().Name)
 		c.Evidence = []Evidence{
 			evidence.Field(volume, "status.phase", "Bound"),
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},

@@ -136,6 +136,9 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 	if !c.Until.IsZero() {
 		a.part("Until", bold, c.Until.UTC().Format(time.RFC3339))
 	}
+	for _, l := range endangered(c) {
+		a.part("! DATA", red, fmt.Sprintf("%s on %s is destroyed with its claim (reclaim policy Delete)", cmp.Or(l.Size, "all"), objectName(l.Object)))
+	}
 	next := nextOf(c)
 	a.next("Next", next)
 	a.ways(c, next)
@@ -196,6 +199,19 @@ func lossText(l *remedy.Loss) string {
 		return "might leak: " + l.What
 	}
 	return l.What
+}
+
+// endangered is the data that every way to end a deletion destroys, as long as its volume is not kept.
+func endangered(c *explain.Cause) []remedy.Loss {
+	var all []remedy.Loss
+	for i := range c.Remedies {
+		for _, l := range c.Remedies[i].Loss {
+			if l.Kind == remedy.LosesData && !l.Unsure && !slices.Contains(all, l) {
+				all = append(all, l)
+			}
+		}
+	}
+	return all
 }
 
 // nextOf returns the first way out that is not dangerous, nil for none.
