@@ -130,10 +130,7 @@ func (p *podControllers) kubeletEnds(o graph.Object) {
 }
 
 func (p *podControllers) forceDelete(o graph.Object) {
-	p.api.deleteAs(o, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64(0)),
-		Preconditions:      &metav1.Preconditions{UID: &o.UID},
-	})
+	p.api.deleteAs(o, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }
 
 // startPodGC plans the deletion of the pods whose node does not exist,
