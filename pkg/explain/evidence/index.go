@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -26,32 +27,41 @@ type index struct {
 	byName map[schema.GroupResource][]int32
 }
 
-func (r *Reader) index() *index {
-	if r.nodes == nil {
-		r.nodes = &index{
-			ranges:      graph.RangesOf(r.places),
+// metadata is what there is, by the graph. It owns the indexes of that, and leaves out what counts as gone.
+type metadata struct {
+	graph *graph.Graph
+	// without is Gone of the Source.
+	without func(types.UID) bool
+	nodes   *index
+	counted *counts
+}
+
+func (m *metadata) index() *index {
+	if m.nodes == nil {
+		m.nodes = &index{
+			ranges:      graph.RangesOf(m.places),
 			inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]int32{},
 		}
 	}
-	return r.nodes
+	return m.nodes
 }
 
 // places goes over the types and namespaces of the objects of the graph.
-func (r *Reader) places(yield func(*graph.Resource, string) bool) {
-	for n := range r.source.Graph.Nodes() {
+func (m *metadata) places(yield func(*graph.Resource, string) bool) {
+	for n := range m.graph.Nodes() {
 		if n.Virtual() || !yield(n.Resource(), n.Namespace()) {
 			return // virtual ones follow all others
 		}
 	}
 }
 
-func (r *Reader) at(i int32) graph.Node { return r.source.Graph.At(int(i)) }
+func (m *metadata) at(i int32) graph.Node { return m.graph.At(int(i)) }
 
 // left returns the objects with the numbers, but for those that are gone.
-func (r *Reader) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
+func (m *metadata) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
 	return func(yield func(graph.Node) bool) {
 		for i := range numbers {
-			if n := r.at(i); (r.source.Gone == nil || !r.gone(n.UID())) && !yield(n) {
+			if n := m.at(i); (m.without == nil || !m.gone(n.UID())) && !yield(n) {
 				return
 			}
 		}
@@ -60,33 +70,33 @@ func (r *Reader) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
 
 // Instances goes over the objects of a type by their metadata, in the order of the graph, those
 // that are gone left out.
-func (r *Reader) Instances(resource schema.GroupResource) iter.Seq[graph.Node] {
-	return r.left(r.index().ranges.OfType(resource))
+func (m *metadata) Instances(resource schema.GroupResource) iter.Seq[graph.Node] {
+	return m.left(m.index().ranges.OfType(resource))
 }
 
 // Count returns the number of the Instances.
-func (r *Reader) Count(resource schema.GroupResource) (number int) {
-	for range r.Instances(resource) {
+func (m *metadata) Count(resource schema.GroupResource) (number int) {
+	for range m.Instances(resource) {
 		number++
 	}
 	return number
 }
 
 // NoneOf reports whether there is provably no object of a type.
-func (r *Reader) NoneOf(resource schema.GroupResource) bool {
-	for range r.Instances(resource) {
+func (m *metadata) NoneOf(resource schema.GroupResource) bool {
+	for range m.Instances(resource) {
 		return false
 	}
-	return r.Covers(resource, "", "")
+	return m.Covers(resource, "", "")
 }
 
 // OfTypes returns the objects of the types that are wanted, as Instances does, in the order
 // of the graph.
-func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
+func (m *metadata) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 	var found []graph.Node
-	for resource := range r.index().ranges.Types() {
+	for resource := range m.index().ranges.Types() {
 		if wanted(resource) {
-			found = slices.AppendSeq(found, r.Instances(resource.GroupResource()))
+			found = slices.AppendSeq(found, m.Instances(resource.GroupResource()))
 		}
 	}
 	slices.SortFunc(found, graph.Node.Compare)
@@ -94,49 +104,49 @@ func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 }
 
 // Within returns the objects of a type in a namespace, as Instances does.
-func (r *Reader) Within(resource schema.GroupResource, namespace string) []graph.Node {
-	return r.between(resource, func(n graph.Node) int { return cmp.Compare(n.Namespace(), namespace) })
+func (m *metadata) Within(resource schema.GroupResource, namespace string) []graph.Node {
+	return m.between(resource, func(n graph.Node) int { return cmp.Compare(n.Namespace(), namespace) })
 }
 
 // Named returns the objects of a type with the name in the namespace, as Instances does:
 // more than one if it was deleted and made anew while it was listed.
-func (r *Reader) Named(resource schema.GroupResource, namespace, name string) []graph.Node {
-	return r.between(resource, func(n graph.Node) int {
+func (m *metadata) Named(resource schema.GroupResource, namespace, name string) []graph.Node {
+	return m.between(resource, func(n graph.Node) int {
 		return cmp.Or(cmp.Compare(n.Namespace(), namespace), cmp.Compare(n.Name(), name))
 	})
 }
 
 // between returns the objects of a type that are equal to what is looked for.
-func (r *Reader) between(resource schema.GroupResource, compare func(graph.Node) int) []graph.Node {
-	all := r.byName(resource)
-	from := sort.Search(len(all), func(i int) bool { return compare(r.at(all[i])) >= 0 })
-	to := from + sort.Search(len(all)-from, func(i int) bool { return compare(r.at(all[from+i])) > 0 })
-	return slices.Collect(r.left(slices.Values(all[from:to])))
+func (m *metadata) between(resource schema.GroupResource, compare func(graph.Node) int) []graph.Node {
+	all := m.byName(resource)
+	from := sort.Search(len(all), func(i int) bool { return compare(m.at(all[i])) >= 0 })
+	to := from + sort.Search(len(all)-from, func(i int) bool { return compare(m.at(all[from+i])) > 0 })
+	return slices.Collect(m.left(slices.Values(all[from:to])))
 }
 
 // byName returns the numbers of the objects of a type, sorted by namespace and name.
-func (r *Reader) byName(resource schema.GroupResource) []int32 {
-	all, known := r.index().byName[resource]
+func (m *metadata) byName(resource schema.GroupResource) []int32 {
+	all, known := m.index().byName[resource]
 	if !known {
-		all = slices.Collect(r.index().ranges.OfType(resource))
+		all = slices.Collect(m.index().ranges.OfType(resource))
 		order := func(i, j int32) int {
-			a, b := r.at(i), r.at(j)
+			a, b := m.at(i), m.at(j)
 			return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 		}
 		if !slices.IsSortedFunc(all, order) { // it is, but for types with two kinds
 			slices.SortStableFunc(all, order)
 		}
-		r.index().byName[resource] = all
+		m.index().byName[resource] = all
 	}
 	return all
 }
 
 // In returns what is in a namespace, as Instances does.
-func (r *Reader) In(namespace string) []graph.Node {
-	x := r.index()
+func (m *metadata) In(namespace string) []graph.Node {
+	x := m.index()
 	all, known := x.inNamespace[namespace]
 	if !known {
-		all = slices.Collect(r.left(x.ranges.InNamespace(namespace)))
+		all = slices.Collect(m.left(x.ranges.InNamespace(namespace)))
 		x.inNamespace[namespace] = all
 	}
 	return all
@@ -144,8 +154,8 @@ func (r *Reader) In(namespace string) []graph.Node {
 
 // Covers reports whether an object with these coordinates that is not among the
 // Instances is provably absent.
-func (r *Reader) Covers(resource schema.GroupResource, namespace, name string) bool {
-	return r.source.Graph.Snapshot().Covers(resource, namespace, name)
+func (m *metadata) Covers(resource schema.GroupResource, namespace, name string) bool {
+	return m.graph.Snapshot().Covers(resource, namespace, name)
 }
 
 // NamespaceGone reports whether the namespace provably does not exist.
@@ -168,19 +178,19 @@ func (r *Reader) Ending(name string) bool {
 	return r.NamespaceGone(name)
 }
 
-func (r *Reader) namespace(name string) (graph.Node, bool) {
-	if found := r.Named(Namespaces.GroupResource(), "", name); len(found) > 0 {
+func (m *metadata) namespace(name string) (graph.Node, bool) {
+	if found := m.Named(Namespaces.GroupResource(), "", name); len(found) > 0 {
 		return found[0], true
 	}
 	return graph.Node{}, false
 }
 
 // Types returns the types whose objects may be in the graph. They must not be changed.
-func (r *Reader) Types() []*graph.Resource { return r.source.Graph.Snapshot().Types }
+func (m *metadata) Types() []*graph.Resource { return m.graph.Snapshot().Types }
 
 // Served returns the preferred version of a type that the server has.
-func (r *Reader) Served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
-	mapper := r.source.Graph.Snapshot().Mapper
+func (m *metadata) Served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
+	mapper := m.graph.Snapshot().Mapper
 	if found, err := mapper.ResourceFor(resource.WithVersion("")); err == nil {
 		return found, true
 	}
@@ -193,8 +203,8 @@ func (r *Reader) Served(resource schema.GroupResource) (schema.GroupVersionResou
 
 // ServedKind returns the type of a kind that the server has, and whether its objects are
 // in namespaces.
-func (r *Reader) ServedKind(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, served bool) {
-	mapping, err := r.source.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+func (m *metadata) ServedKind(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, served bool) {
+	mapping, err := m.graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return schema.GroupVersionResource{}, false, false
 	}
