@@ -3,6 +3,7 @@
 package evidence
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -54,9 +55,27 @@ type listing struct {
 	err   error
 }
 
+// lists are those of whole objects, each read once. They own what was listed, and how to find an object in it.
+type lists struct {
+	*metadata
+	*unread
+	source Source
+	ctx    context.Context // of the run
+	// whole are those that these are made of, nil for none.
+	whole *lists
+
+	all map[place]listing
+	// earlyLists are those that were read before they are asked for.
+	earlyLists map[place]listing
+	// claimants are the pods with claims, by namespace.
+	claimants map[string]listing
+	// indexes finds objects in lists.
+	indexes map[place]*found
+}
+
 // inList finds the whole of a node in a list: that of all objects if there is one, and
 // otherwise that of those that are being deleted.
-func (r *Reader) inList(n graph.Node, p place) (*unstructured.Unstructured, error) {
+func (r *lists) inList(n graph.Node, p place) (*unstructured.Unstructured, error) {
 	list, known := r.indexes[p]
 	if !known {
 		list = r.indexed(p)
@@ -73,8 +92,8 @@ func (r *Reader) inList(n graph.Node, p place) (*unstructured.Unstructured, erro
 
 // indexed finds the objects of the list that was read, or else those that are being
 // deleted.
-func (r *Reader) indexed(p place) *found {
-	if l, listed := r.lists[p]; listed {
+func (r *lists) indexed(p place) *found {
+	if l, listed := r.all[p]; listed {
 		list := &found{err: l.err, byUID: map[types.UID]*unstructured.Unstructured{}}
 		for i := range l.items {
 			if uid := l.items[i].GetUID(); !r.gone(uid) {
@@ -96,9 +115,9 @@ func (r *Reader) indexed(p place) *found {
 }
 
 // List lists whole objects, in the namespace or everywhere.
-func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+func (r *lists) List(resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
 	p := place{resource, namespace, ""}
-	l, known := r.lists[p]
+	l, known := r.all[p]
 	if !known {
 		if r.whole != nil {
 			l.items, l.err = r.whole.List(resource, namespace)
@@ -108,14 +127,14 @@ func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([
 		if r.source.Gone != nil {
 			l.items = slices.DeleteFunc(slices.Clone(l.items), func(o unstructured.Unstructured) bool { return r.gone(o.GetUID()) })
 		}
-		r.lists[p] = l
+		r.all[p] = l
 		r.note(p, l.err)
 	}
 	return l.items, l.err
 }
 
 // readList returns a list that was read early, or reads it.
-func (r *Reader) readList(p place) listing {
+func (r *lists) readList(p place) listing {
 	l, read := r.earlyLists[p]
 	if !read {
 		l.items, l.err = r.source.Cluster.List(r.ctx, p.resource, p.namespace)
@@ -125,7 +144,7 @@ func (r *Reader) readList(p place) listing {
 
 // Mentioning lists the objects of a resource in a namespace, empty for all, that have a text
 // somewhere, whole.
-func (r *Reader) Mentioning(resource schema.GroupVersionResource, namespace, text string) ([]unstructured.Unstructured, error) {
+func (r *lists) Mentioning(resource schema.GroupVersionResource, namespace, text string) ([]unstructured.Unstructured, error) {
 	var l listing
 	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, []string{text}, func() { l.items = nil }, func(o *unstructured.Unstructured) error {
 		if !r.gone(o.GetUID()) {
@@ -139,9 +158,9 @@ func (r *Reader) Mentioning(resource schema.GroupVersionResource, namespace, tex
 
 // PodsWithClaims lists the pods of a namespace that have volumes which are claims, and
 // maybe others. Of most pods nobody asks that.
-func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {
+func (r *lists) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {
 	all := place{Pods, namespace, ""}
-	if _, known := r.lists[all]; known {
+	if _, known := r.all[all]; known {
 		return r.List(Pods, namespace)
 	}
 	if _, known := r.claimants[namespace]; !known {
@@ -154,7 +173,7 @@ func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, 
 
 // readClaimants reads the pods with claims of a namespace, and when it is not the first
 // one those of the next that have terminating claims, too: they are asked for in order.
-func (r *Reader) readClaimants(namespace string) {
+func (r *lists) readClaimants(namespace string) {
 	namespaces := []string{namespace}
 	if len(r.claimants) > 1 {
 		for n := range r.Instances(Claims.GroupResource()) {
@@ -177,7 +196,7 @@ func (r *Reader) readClaimants(namespace string) {
 }
 
 // podsWithClaims may be called by several goroutines: it asks the cluster alone.
-func (r *Reader) podsWithClaims(namespace string) (l listing) {
+func (r *lists) podsWithClaims(namespace string) (l listing) {
 	l.err = r.source.Cluster.EachTyped(r.ctx, Pods, kinds[Pods], namespace, func() { l.items = nil }, func(o runtime.Object) error {
 		pod, isPod := o.(*corev1.Pod)
 		if !isPod || r.gone(pod.UID) || !slices.ContainsFunc(pod.Spec.Volumes, isClaim) {

@@ -59,15 +59,16 @@ type Source struct {
 	Gone func(types.UID) bool
 }
 
-// Reader reads each thing once, and remembers what it read: it owns the whole objects, lists and events. It is for one run,
+// Reader reads each thing once, and remembers what it read: it owns the whole objects and the events. It is for one run,
 // and for one goroutine.
 type Reader struct {
 	*metadata
+	*lists
 	*leases
 	*unread
 	source Source
 	ctx    context.Context // of the run
-	// whole is the Reader that this one gets and lists by, nil for none.
+	// whole is the Reader that this one gets by, nil for none.
 	whole *Reader
 
 	objects map[place]reading
@@ -76,14 +77,7 @@ type Reader struct {
 	early              map[place]func() reading
 	earlyEvents        map[types.UID]func() listing
 	asked, askedEvents map[family]int
-	lists              map[place]listing
-	// earlyLists are those that were read before they are asked for.
-	earlyLists map[place]listing
-	// claimants are the pods with claims, by namespace.
-	claimants map[string]listing
-	// indexes finds objects in lists.
-	indexes map[place]*found
-	events  map[types.UID][]unstructured.Unstructured
+	events             map[types.UID][]unstructured.Unstructured
 }
 
 // New returns a Reader that has read nothing.
@@ -91,8 +85,11 @@ func New(ctx context.Context, source Source) *Reader {
 	r := &Reader{
 		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone}, unread: &unread{},
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{}, askedEvents: map[family]int{},
-		lists: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 		events: map[types.UID][]unstructured.Unstructured{},
+	}
+	r.lists = &lists{
+		metadata: r.metadata, unread: r.unread, source: source, ctx: ctx,
+		all: map[place]listing{}, earlyLists: map[place]listing{}, claimants: map[string]listing{}, indexes: map[place]*found{},
 	}
 	r.leases = &leases{clock: &clock{Now: source.Now, ctx: ctx, wait: source.Wait, passed: source.Passed}, reads: r, again: map[graph.Identity]LeaseState{}}
 	return r
@@ -104,7 +101,7 @@ func (r *Reader) Without(gone func(types.UID) bool) *Reader {
 	source := r.source
 	source.Gone = gone
 	without := New(r.ctx, source)
-	without.whole = r
+	without.whole, without.lists.whole = r, r.lists
 	return without
 }
 
@@ -198,7 +195,7 @@ func (r *Reader) Anew(resource schema.GroupVersionResource, namespace, name stri
 }
 
 // ListAnew lists whole objects as they are now, and remembers nothing of them.
-func (r *Reader) ListAnew(resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+func (r *lists) ListAnew(resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
 	return r.source.Cluster.List(r.ctx, resource, "")
 }
 
@@ -238,8 +235,8 @@ func (r *Reader) itself(n graph.Node, p place) (*unstructured.Unstructured, erro
 
 // many reports whether there are so many terminating objects that they are listed,
 // or that they were.
-func (r *Reader) many(p place) bool {
-	if _, listed := r.lists[p]; listed {
+func (r *lists) many(p place) bool {
+	if _, listed := r.all[p]; listed {
 		return true
 	}
 	c := r.counts()
@@ -288,7 +285,7 @@ func (r *Reader) Version(id graph.Identity) string {
 	if known := r.objects[place{resource, id.Namespace, id.Name}]; known.object != nil && known.err == nil && known.object.GetUID() == id.UID {
 		return known.object.GetResourceVersion()
 	}
-	items := r.lists[place{resource, "", ""}].items
+	items := r.lists.all[place{resource, "", ""}].items
 	for i := range items {
 		if items[i].GetUID() == id.UID {
 			return items[i].GetResourceVersion()
