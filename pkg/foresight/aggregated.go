@@ -19,7 +19,7 @@ var clusterRoles = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io
 // each of these the controller writes all that may be put together, by server-side apply from
 // what it has in its cache, and so makes one again that has gone a moment ago
 // (clusterroleaggregation_controller.go, syncClusterRole).
-func (l *looker) aggregated() map[types.UID]bool {
+func (l *scene) aggregated() map[types.UID]bool {
 	if !l.goes("clusterroles") {
 		return nil
 	}

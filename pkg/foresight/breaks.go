@@ -43,7 +43,7 @@ func (l *looker) breaks(silent []api) []Break {
 }
 
 // goes reports whether an object of one of the resources goes.
-func (l *looker) goes(resources ...string) bool {
+func (l *scene) goes(resources ...string) bool {
 	for _, id := range l.named {
 		if slices.Contains(resources, id.Resource.Resource) {
 			return true
@@ -55,7 +55,7 @@ func (l *looker) goes(resources ...string) bool {
 // silenced reports whether what answers at a service goes by the plan, and answers now.
 // Where that could not be read it may, when anything of the namespace goes that could be
 // it, and certainly does when all of it goes.
-func (l *looker) silenced(namespace, name string) (silenced, certain bool) {
+func (l *scene) silenced(namespace, name string) (silenced, certain bool) {
 	then := l.then.asker.Serving(namespace, name)
 	if then.Dead {
 		return !l.now.asker.Serving(namespace, name).Dead, true

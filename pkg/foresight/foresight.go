@@ -67,8 +67,9 @@ type Sight struct {
 	refused map[types.UID]refusal
 }
 
-// looker looks at the cluster now, and as it will be.
-type looker struct {
+// scene is the cluster now, and as it will be. All that is foreseen is read from it. It changes nothing, and owns what it
+// has counted.
+type scene struct {
 	Input
 	graph *graph.Graph
 	going map[types.UID]bool
@@ -79,6 +80,11 @@ type looker struct {
 	// held counts by type the objects that go and have foreign finalizers, nil until that
 	// is asked.
 	held map[schema.GroupVersionResource]int
+}
+
+// looker foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.
+type looker struct {
+	*scene
 	// parameters are those of policies, nil until they are asked.
 	parameters []admission.Param
 }
@@ -168,7 +174,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	if in.Workloads == nil {
 		in.Workloads = controllers.NewWorkloads(ctx, in.Source.Cluster)
 	}
-	l := &looker{Input: in, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}
+	l := &looker{scene: &scene{Input: in, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && graph.BuiltinGroup(n.Resource().Group) { // others have kinds of the same names
 			l.named[n.Identity().String()] = n.Identity()
@@ -187,13 +193,14 @@ func Look(ctx context.Context, in Input) *Sight {
 	silent := l.silent()
 	s.blind, s.blinds = l.blinded(silent)
 	s.refused = l.refusals(s)
-	s.Waves, s.Breaks, s.Lost, s.Returns = l.waves(s), l.breaks(silent), l.lost(), l.returns()
+	s.Waves, s.Breaks = (&order{l.scene, s}).waves(), l.breaks(silent)
+	s.Lost, s.Returns = (&losses{l.scene}).lost(), (&returning{l.scene}).returns()
 	s.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(l.now.evidence.Unread(), l.then.evidence.Unread()))))
 	return s
 }
 
 // node finds an object in the graph of everything, or else in that of the plan.
-func (l *looker) node(uid types.UID) (graph.Node, bool) {
+func (l *scene) node(uid types.UID) (graph.Node, bool) {
 	if n, ok := l.graph.Node(uid); ok && !n.Virtual() {
 		return n, true
 	}
@@ -203,7 +210,7 @@ func (l *looker) node(uid types.UID) (graph.Node, bool) {
 
 // remade reports whether something that goes comes back at once: a pod whose maker
 // stays. A definition stays as long as it has instances.
-func (l *looker) remade(uid types.UID) bool {
+func (l *scene) remade(uid types.UID) bool {
 	n, ok := l.node(uid)
 	if !ok {
 		return false

@@ -52,8 +52,11 @@ func (s *Sight) Destroyed() []Loss {
 	return slices.DeleteFunc(slices.Clone(s.Lost), func(l Loss) bool { return l.Volume == "" })
 }
 
+// losses are what is lost with what goes. They are read from the scene, and nothing of it is kept.
+type losses struct{ *scene }
+
 // lost finds what is lost with what goes, and what stays of it.
-func (l *looker) lost() []Loss {
+func (l *losses) lost() []Loss {
 	var nodes []graph.Node
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok {
@@ -78,7 +81,7 @@ func (l *looker) lost() []Loss {
 
 // released says what becomes of the volumes of claims that somebody deleted before, and that
 // nothing keeps but pods that go.
-func (l *looker) released(going []graph.Node) []Loss {
+func (l *losses) released(going []graph.Node) []Loss {
 	var all []Loss
 	asked := map[string]bool{}
 	for _, n := range going {
@@ -106,7 +109,7 @@ func (l *looker) released(going []graph.Node) []Loss {
 
 // frees reports whether the plan takes away a pod that keeps a claim which is being deleted, and
 // whether nothing else is known to keep it.
-func (l *looker) frees(claim graph.Node) (frees, certain bool) {
+func (l *losses) frees(claim graph.Node) (frees, certain bool) {
 	users, err := l.now.evidence.PodsWithClaims(claim.Namespace())
 	certain = err == nil && len(claim.Finalizers()) == 1 && claim.Finalizers()[0] == finalizers.ClaimProtection
 	for i := range users {
@@ -122,7 +125,7 @@ func (l *looker) frees(claim graph.Node) (frees, certain bool) {
 }
 
 // volumeOf says what becomes of the volume of a claim.
-func (l *looker) volumeOf(n graph.Node) []Loss {
+func (l *losses) volumeOf(n graph.Node) []Loss {
 	id := n.Identity()
 	claim, err := l.now.evidence.Whole(n)
 	if apierrors.IsNotFound(err) {
@@ -155,7 +158,7 @@ func (l *looker) volumeOf(n graph.Node) []Loss {
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}
 
 // claimsOf says which claims of a StatefulSet stay.
-func (l *looker) claimsOf(n graph.Node) []Loss {
+func (l *losses) claimsOf(n graph.Node) []Loss {
 	id := n.Identity()
 	set, err := l.now.evidence.Whole(n)
 	if err != nil {
@@ -188,7 +191,7 @@ func (l *looker) claimsOf(n graph.Node) []Loss {
 
 // guarded says what the finalizers of an object stand for, where the catalogue knows it:
 // that is done before the object is gone.
-func (l *looker) guarded(n graph.Node) []Loss {
+func (l *losses) guarded(n graph.Node) []Loss {
 	var all []Loss
 	for _, finalizer := range n.Object().Finalizers {
 		if !isForeign(finalizer) {
@@ -206,7 +209,7 @@ func (l *looker) guarded(n graph.Node) []Loss {
 // spares reports whether an object says itself that its controller is to leave alone what its finalizer
 // stands for: kustomize-controller prunes nothing of one that is suspended or does not prune
 // (kustomization_controller.go, finalize), and a deletionPolicy may have it stay.
-func (l *looker) spares(n graph.Node, finalizer string) bool {
+func (l *losses) spares(n graph.Node, finalizer string) bool {
 	resource := n.Resource().GroupResource()
 	policy := resource == pushSecrets || finalizer == "finalizer.managedresource.crossplane.io"
 	if !policy && resource != kustomizations {
@@ -234,7 +237,7 @@ var inventories = map[schema.GroupResource][]string{
 }
 
 // deployed counts what an object has deployed, 0 where its status does not tell.
-func (l *looker) deployed(n graph.Node) int {
+func (l *losses) deployed(n graph.Node) int {
 	path, has := inventories[n.Resource().GroupResource()]
 	if !has {
 		return 0
@@ -252,7 +255,7 @@ var secrets = schema.GroupResource{Resource: "secrets"}
 // tokensOf says that the Secrets with tokens of an account go with it
 // (pkg/controller/serviceaccount/tokens_controller.go). Whose they are only the whole
 // Secrets tell, which are not read.
-func (l *looker) tokensOf(n graph.Node) []Loss {
+func (l *losses) tokensOf(n graph.Node) []Loss {
 	if _, goes := l.named["Namespace/"+n.Namespace()]; goes || len(l.now.evidence.Within(secrets, n.Namespace())) == 0 {
 		return nil
 	}

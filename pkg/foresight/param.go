@@ -39,7 +39,7 @@ func (l *looker) judged(s *Service, n graph.Node) {
 	}
 }
 
-func (l *looker) allGo(nodes []graph.Node) bool {
+func (l *scene) allGo(nodes []graph.Node) bool {
 	return !slices.ContainsFunc(nodes, func(n graph.Node) bool { return !l.going[n.UID()] })
 }
 

@@ -26,9 +26,12 @@ type Return struct {
 // Says says who makes it again.
 func (r *Return) Says() string { return r.Why.words() }
 
+// returning is what comes back. It is read from the scene, and nothing of it is kept.
+type returning struct{ *scene }
+
 // returns finds what comes back: what the plan itself knows of controllers that stay, and
 // what is kept in Git or a release.
-func (l *looker) returns() []Return {
+func (l *returning) returns() []Return {
 	var all []Return
 	for uid, by := range l.Plan.ComeBack {
 		if n, ok := l.node(uid); ok {
@@ -66,7 +69,7 @@ var (
 // the tracking of Argo CD (util/argo/resource_tracking.go), the labels of Flux's
 // kustomize-controller and helm-controller, and the annotations of Helm
 // (pkg/action/validate.go).
-func (l *looker) delivered(n graph.Node) (Return, bool) {
+func (l *returning) delivered(n graph.Node) (Return, bool) {
 	o, err := l.now.evidence.Whole(n)
 	if err != nil {
 		return Return{}, false
@@ -91,7 +94,7 @@ func (l *looker) delivered(n graph.Node) (Return, bool) {
 
 // byLabel is an object that has the usual label of an instance, as Argo CD sets it by
 // default: that says something only when there is such an Application.
-func (l *looker) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) {
+func (l *returning) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) {
 	instance := o.GetLabels()["app.kubernetes.io/instance"]
 	if instance == "" || !l.exists(applications, "", instance) {
 		return r, false
@@ -102,7 +105,7 @@ func (l *looker) byLabel(r Return, o *unstructured.Unstructured) (Return, bool) 
 
 // byHelm is an object of a release of Helm, whose records are Secrets or ConfigMaps
 // (helm.sh/helm/v3/pkg/storage/driver): with the last of them the release is gone.
-func (l *looker) byHelm(r Return, namespace, release string) (Return, bool) {
+func (l *returning) byHelm(r Return, namespace, release string) (Return, bool) {
 	r.Why = byRelease{namespace, release}
 	if namespace == "" {
 		return r, true
@@ -121,7 +124,7 @@ func (l *looker) byHelm(r Return, namespace, release string) (Return, bool) {
 	return r, false
 }
 
-func (l *looker) byArgo(r Return, app string) (Return, bool) {
+func (l *returning) byArgo(r Return, app string) (Return, bool) {
 	r.Why = byApplication{app, argoTracks}
 	if !l.exists(applications, "", app) {
 		r.Why = byApplication{app, argoElsewhere}
@@ -129,7 +132,7 @@ func (l *looker) byArgo(r Return, app string) (Return, bool) {
 	return r, true
 }
 
-func (l *looker) byFlux(r Return, resource schema.GroupResource, kind, namespace, name string) (Return, bool) {
+func (l *returning) byFlux(r Return, resource schema.GroupResource, kind, namespace, name string) (Return, bool) {
 	r.Why, r.Certain = byFluxObject{kind, namespace, name, false}, true
 	if !l.exists(resource, namespace, name) {
 		if l.graph.Snapshot().Covers(resource, namespace, name) {
@@ -142,7 +145,7 @@ func (l *looker) byFlux(r Return, resource schema.GroupResource, kind, namespace
 
 // exists reports whether there is an object of that name that stays. An empty namespace
 // stands for any.
-func (l *looker) exists(resource schema.GroupResource, namespace, name string) bool {
+func (l *returning) exists(resource schema.GroupResource, namespace, name string) bool {
 	for n := range l.then.evidence.Instances(resource) {
 		if n.Name() == name && (namespace == "" || n.Namespace() == namespace) {
 			return true

@@ -216,7 +216,7 @@ func (l *looker) paused(s *Service, n graph.Node) {
 const maxWhole = 20
 
 // whole reads the whole of an object: of many of a type all at once.
-func (l *looker) whole(n graph.Node) (*unstructured.Unstructured, error) {
+func (l *scene) whole(n graph.Node) (*unstructured.Unstructured, error) {
 	resource := n.Resource().GroupVersionResource
 	if l.held == nil {
 		l.held = map[schema.GroupVersionResource]int{}

@@ -16,18 +16,24 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
+// order is that in which a plan had better delete. It owns which of the services of the sight are tangled.
+type order struct {
+	*scene
+	sight *Sight
+}
+
 // waves puts what a plan deletes into an order in which nothing goes before what needs
 // it: what waits for a controller of the plan, then what would refuse or break requests
 // without its backend, then definitions, then the rest. There are none when nothing
 // needs anything that goes.
-func (l *looker) waves(s *Sight) []preview.Wave {
+func (l *order) waves() []preview.Wave {
 	if len(l.Plan.Job.Targets) == 0 {
 		return nil
 	}
-	first, callers := s.Early(), l.callers()
+	first, callers := l.sight.Early(), l.callers()
 	dead, silent := l.deadCallers(callers)
 	aggregated := l.aggregated()
-	if len(first) == 0 && len(dead) == 0 && (s.blind == nil || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
+	if len(first) == 0 && len(dead) == 0 && (l.sight.blind == nil || len(callers) == 0) && (!l.Safe || len(aggregated) == 0) {
 		return nil
 	}
 	var waves []preview.Wave
@@ -40,9 +46,9 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 	for _, id := range dead {
 		in[id.UID] = true
 	}
-	for _, turn := range l.turns(s, first) {
+	for _, turn := range l.turns(first) {
 		why := waveOfServed
-		if more := l.companions(s, turn, first); len(more) > 0 {
+		if more := l.companions(turn, first); len(more) > 0 {
 			turn, why = append(turn, more...), waveOfCompanions
 		}
 		turn = append(l.below(turn, in), turn...)
@@ -73,13 +79,13 @@ func (l *looker) waves(s *Sight) []preview.Wave {
 // controller may take its finalizer off an account or a Secret only when the object of its
 // own type is gone for which that is there. So objects of the group of the finalizer's domain
 // go with them, unless they have a turn of their own.
-func (l *looker) companions(s *Sight, turn, first []graph.Identity) []graph.Identity {
+func (l *order) companions(turn, first []graph.Identity) []graph.Identity {
 	domains, known := map[string]bool{}, map[types.UID]bool{}
 	for _, id := range first {
 		known[id.UID] = true
 	}
 	for _, id := range turn {
-		for _, service := range s.of[id.UID] {
+		for _, service := range l.sight.of[id.UID] {
 			if domain := finalizers.Domain(service.Finalizer); service.Early && domain != "" && !related(id.Resource.Group, domain) {
 				domains[domain] = true
 			}
@@ -112,7 +118,7 @@ func related(group, domain string) bool {
 
 // below returns the targets that depend on objects of a turn, and so go with it: the user's delete has to
 // reach them first, for it may have another policy than the garbage collector's.
-func (l *looker) below(turn []graph.Identity, in map[types.UID]bool) []graph.Identity {
+func (l *order) below(turn []graph.Identity, in map[types.UID]bool) []graph.Identity {
 	taken := map[types.UID]bool{}
 	for _, id := range turn {
 		maps.Copy(taken, l.takes(id.UID))
@@ -147,8 +153,8 @@ func (s *Sight) Early() []graph.Identity {
 
 // turns puts what has to go first into an order in which nothing takes away what the
 // controller of another one needs. Where there is none, that is noted of the services.
-func (l *looker) turns(s *Sight, first []graph.Identity) [][]graph.Identity {
-	taken := l.takers(s, first)
+func (l *order) turns(first []graph.Identity) [][]graph.Identity {
+	taken := l.takers(first)
 	breaks := func(id graph.Identity, service *Service) bool {
 		return slices.ContainsFunc(service.needs, func(need types.UID) bool {
 			return taken[id.UID][need] && !l.goesAfter(need, service.Object.UID)
@@ -160,7 +166,7 @@ func (l *looker) turns(s *Sight, first []graph.Identity) [][]graph.Identity {
 		var turn, later []graph.Identity
 		for _, id := range left {
 			waits := taken[id.UID] != nil && slices.ContainsFunc(left, func(o graph.Identity) bool {
-				return o.UID != id.UID && slices.ContainsFunc(s.of[o.UID], func(service *Service) bool { return service.Early && breaks(id, service) })
+				return o.UID != id.UID && slices.ContainsFunc(l.sight.of[o.UID], func(service *Service) bool { return service.Early && breaks(id, service) })
 			})
 			if waits {
 				later = append(later, id)
@@ -172,7 +178,7 @@ func (l *looker) turns(s *Sight, first []graph.Identity) [][]graph.Identity {
 			turn, later = left, nil
 		}
 		for _, id := range turn {
-			for _, service := range s.of[id.UID] {
+			for _, service := range l.sight.of[id.UID] {
 				service.tangled = slices.ContainsFunc(turn, func(other graph.Identity) bool { return breaks(other, service) })
 			}
 		}
@@ -183,10 +189,10 @@ func (l *looker) turns(s *Sight, first []graph.Identity) [][]graph.Identity {
 
 // takers returns what goes with each of those that take something away which a controller
 // needs.
-func (l *looker) takers(s *Sight, first []graph.Identity) map[types.UID]map[types.UID]bool {
+func (l *order) takers(first []graph.Identity) map[types.UID]map[types.UID]bool {
 	needed, takers := map[types.UID]bool{}, map[types.UID]map[types.UID]bool{}
-	for i := range s.Services {
-		for _, need := range s.Services[i].needs {
+	for i := range l.sight.Services {
+		for _, need := range l.sight.Services[i].needs {
 			needed[need] = true
 		}
 	}
@@ -203,7 +209,7 @@ func (l *looker) takers(s *Sight, first []graph.Identity) map[types.UID]map[type
 
 // takes returns the objects of the plan that go when one is deleted: itself, and what
 // depends on it.
-func (l *looker) takes(uid types.UID) map[types.UID]bool {
+func (l *order) takes(uid types.UID) map[types.UID]bool {
 	taken := map[types.UID]bool{uid: true}
 	if n, ok := l.graph.Node(uid); ok {
 		for d := range graph.Descendants(n).All() {
@@ -218,14 +224,14 @@ func (l *looker) takes(uid types.UID) map[types.UID]bool {
 // goesAfter reports whether something goes by the plan when an object is gone, and not
 // before: it is deleted because its owner, that object or what goes so as well, is absent.
 // What a workload that is deleted itself runs goes on until it is gone.
-func (l *looker) goesAfter(what, object types.UID) bool {
+func (l *scene) goesAfter(what, object types.UID) bool {
 	if l.Plan.Job.Policy == metav1.DeletePropagationForeground {
 		return false
 	}
 	return l.follows(what, object, map[types.UID]bool{})
 }
 
-func (l *looker) follows(what, object types.UID, seen map[types.UID]bool) bool {
+func (l *scene) follows(what, object types.UID, seen map[types.UID]bool) bool {
 	n, ok := l.node(what)
 	if !ok || seen[what] || n.DeletingDependents() {
 		return false
@@ -248,7 +254,7 @@ func (l *looker) follows(what, object types.UID, seen map[types.UID]bool) bool {
 // deadCallers returns the webhook configurations among the callers of which a webhook gets
 // no answer already: they keep the others from going. With them it returns the names of such
 // webhooks, without those that another configuration has as well.
-func (l *looker) deadCallers(callers []graph.Identity) (dead []graph.Identity, silent []string) {
+func (l *order) deadCallers(callers []graph.Identity) (dead []graph.Identity, silent []string) {
 	hooks := l.now.asker.Webhooks()
 	isSilent := func(h *admission.Webhook) bool { return h.FailsClosed() && l.now.asker.ServingOf(h).Dead }
 	going := map[types.UID]bool{}
@@ -269,7 +275,7 @@ func (l *looker) deadCallers(callers []graph.Identity) (dead []graph.Identity, s
 
 // callers returns the webhook configurations and APIServices among the targets whose
 // backend goes.
-func (l *looker) callers() []graph.Identity {
+func (l *order) callers() []graph.Identity {
 	var callers []graph.Identity
 	for _, id := range l.Plan.Job.Targets {
 		switch id.Resource.Group {

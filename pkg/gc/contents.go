@@ -2,7 +2,13 @@
 
 package gc
 
-import "github.com/kubectl-gc/kubectl-gc/pkg/graph"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
 
 // contents are the objects that go with others whatever they own or are owned by:
 // what is in a Namespace, and the instances of a CustomResourceDefinition. Who
@@ -60,4 +66,58 @@ func Contents(g *graph.Graph, nodes ...graph.Node) []graph.Node {
 		}
 	}
 	return found
+}
+
+// Concerned returns the nodes that the deletion of the targets concerns: what
+// depends on them, what is in a target namespace, the instances of a target
+// CustomResourceDefinition, and what depends on those. The server itself
+// deletes contents and instances. An owner in foreground deletion that waits
+// for nothing but these is concerned, too, for it can go then.
+func Concerned(g *graph.Graph, targets []types.UID) graph.Set {
+	var roots []graph.Node
+	for _, uid := range targets {
+		if n, ok := g.Node(uid); ok && uid != "" {
+			roots = append(roots, n)
+		}
+	}
+	roots = append(roots, Contents(g, roots...)...)
+	set := graph.Descendants(roots...)
+	blind := map[string]bool{}
+	for namespace := range namespacesOf(set) {
+		blind[namespace] = g.Snapshot().BlindSpot(namespace) != ""
+	}
+	for owners := waitingFor(set, blind); len(owners) > 0; owners = waitingFor(set, blind) {
+		set.AddAll(graph.Descendants(owners...))
+	}
+	return set
+}
+
+// namespacesOf returns the namespaces of objects of which the set has dependents
+// that block them, empty for none.
+func namespacesOf(set graph.Set) map[string]bool {
+	namespaces := map[string]bool{}
+	for n := range set.All() {
+		for o := range n.Blocks() {
+			if o.DeletingDependents() {
+				namespaces[o.Namespace()] = true
+			}
+		}
+	}
+	return namespaces
+}
+
+// waitingFor returns the owners in foreground deletion outside the set that are
+// blocked from within it and not from without. Of what is in a namespace that was
+// not read, or in none when not all were, that is not known.
+func waitingFor(set graph.Set, blind map[string]bool) []graph.Node {
+	var owners []graph.Node
+	for n := range set.All() {
+		for o := range n.Blocks() {
+			outside := func(d graph.Node) bool { return !set.Has(d) }
+			if !set.Has(o) && o.DeletingDependents() && !blind[o.Namespace()] && !slices.ContainsFunc(o.BlockingDependents(), outside) {
+				owners = append(owners, o)
+			}
+		}
+	}
+	return owners
 }

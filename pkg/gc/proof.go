@@ -80,23 +80,3 @@ func (p *proofs) failure() error {
 	defer p.mu.Unlock()
 	return p.err
 }
-
-// caughtUp takes the end of a round.
-func (c *Collector) caughtUp(e Event) {
-	c.applying.Lock()
-	defer c.applying.Unlock()
-	c.proofs.end(e.CaughtUp, e.Err)
-	c.queue.wakeUp(aProof)
-}
-
-// finishes reports whether the end of an owner, as it is now, is a write.
-func (c *Collector) finishes(n number) bool {
-	v, ok := c.state.view(n)
-	switch {
-	case !ok || v.gone || c.blindSpot(&v.object) != "":
-		return false
-	case v.object.OrphaningDependents():
-		return v.live == 0
-	}
-	return v.blocking == 0 && v.object.DeletingDependents()
-}

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -91,13 +90,6 @@ type view struct {
 	lost               bool
 	also               string
 	live, blocking     int
-}
-
-// coordinates are what an owner reference states, with the namespace in which
-// the owner is looked for; empty for a cluster-scoped one.
-type coordinates struct {
-	apiVersion, kind, namespace, name string
-	uid                               types.UID
 }
 
 func newState(g *graph.Graph) *state {
@@ -367,39 +359,16 @@ func (s *state) terminating() []graph.Object {
 	return terminating
 }
 
-// setRound notes that an object is being deleted because its owners go.
-func (s *state) setRound(n number) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	it := s.item(n)
-	if it == nil {
-		return
-	}
-	it.round = 1
-	for _, owner := range s.distinctOwners(it.object.OwnerReferences) {
-		if o := s.items.Get(owner.number); o != nil && (o.gone || o.deletingDependents) {
-			it.round = max(it.round, o.round+1)
-		}
-	}
+// isForeground reports whether an object is in foreground deletion now. That it was,
+// and another policy took its place, says nothing about its dependents.
+func (s *state) isForeground(n number) bool {
+	v, ok := s.view(n)
+	return ok && !v.gone && v.object.DeletingDependents()
 }
 
-// releasedFirst reports whether an owner orphans the object in an earlier round than that in which the first
-// of its other owners has gone. Then the garbage collector has long removed the reference when it decides
-// about the object.
-func (s *state) releasedFirst(n, owner number) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	it, orphans := s.item(n), s.item(owner)
-	if it == nil || orphans == nil {
-		return false
-	}
-	first := -1
-	for _, other := range s.distinctOwners(it.object.OwnerReferences) {
-		if o := s.item(other.number); o != nil && (o.gone || o.object.DeletingDependents()) && (first < 0 || o.round < first) {
-			first = o.round
-		}
-	}
-	return orphans.round < first
+func (s *state) isOrphaning(n number) bool {
+	v, ok := s.view(n)
+	return ok && !v.gone && v.object.OrphaningDependents()
 }
 
 // isDeletingDependents reports the flag of an object.
@@ -410,99 +379,23 @@ func (s *state) isDeletingDependents(n number) bool {
 	return it != nil && it.deletingDependents
 }
 
-// change is what an event changed.
-type change struct {
-	number number
-	// late: the object was gone already, or is known as it was later, and nothing
-	// changed.
-	late bool
-	// found: it was lost.
-	found bool
-	// removed: the object is gone. released are its owners then, and otherwise
-	// those that it no longer blocks.
-	removed  bool
-	released []owner
-	// unreferenced are the owners that the object references no more.
-	unreferenced []owner
-	// startsDeletion: the object has just begun to be deleted. startsForeground and
-	// startsOrphaning: it has with the finalizer.
-	startsDeletion, startsForeground, startsOrphaning bool
-	// added are owners that the object did not reference before.
-	added []owner
-	// ownersBefore are the object's owner references before, when they were others.
-	ownersBefore []metav1.OwnerReference
+func (s *state) removed(n number) bool {
+	v, ok := s.view(n)
+	return ok && v.gone
 }
 
-// recognize reports whether what is said of an object is said of the one that the
-// state has under its UID, or of one that it does not have yet. What has no UID is
-// none. An object of another name or namespace with that UID is none, either, and
-// its news are not about the first; that there is one is remembered. The same name
-// under another group is the same object, which keeps the resource under which it
-// was found first.
-func (s *state) recognize(n number, e *Event) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	it := s.item(n)
-	switch {
-	case n == nobody:
-		return false
-	case it == nil || it.object.Resource == nil:
-		return true
-	case it.object.Name != e.Object.Name || it.object.Namespace != e.Object.Namespace:
-		if it.also == "" {
-			it.also = e.Object.Identity().String()
+func (s *state) dependentsOf(v view) Dependents {
+	d := Dependents{Any: v.live > 0}
+	if !d.Any {
+		return d
+	}
+	for _, n := range s.dependents(v.number) {
+		if s.isDeletingDependents(n) {
+			d.DeletingDependents = true
+			break
 		}
-		return false
-	case it.object.Resource.GroupResource() != e.Object.Resource.GroupResource():
-		e.Object.Resource = it.object.Resource
-		return !e.Lost // it is still seen under the other
 	}
-	return true
-}
-
-// apply takes an event of the object with the number into the state
-// (garbagecollector/graph_builder.go, processGraphChanges).
-func (s *state) apply(n number, e Event) change {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	it := s.item(n)
-	if it == nil {
-		it = s.appear(n, e.Object.UID)
-	}
-	switch {
-	case it.gone:
-		return change{number: n, late: true} // a UID does not come back
-	case e.Lost:
-		it.lost = true
-		return change{number: n, late: true}
-	case e.Removed:
-		return s.remove(it, &e.Object)
-	case it.refuted, it.lost:
-	case older(&e.Object, &it.object), it.deleteSent && e.Object.ResourceVersion == it.object.ResourceVersion:
-		return change{number: n, late: true} // the event of an own patch comes after its answer
-	}
-	return s.update(it, &e.Object)
-}
-
-// older reports whether the first is an earlier version of the object than the
-// second. Events, reads and the results of writes come by different ways, and
-// so not always in order.
-func older(o, than *graph.Object) bool {
-	order, err := resourceversion.CompareResourceVersion(o.ResourceVersion, than.ResourceVersion)
-	return err == nil && order < 0
-}
-
-// refute records that the server refused the version of the object and then
-// showed an older one: it was restored from a backup, or began to count anew. If
-// the version is still what is known, the next that is said of the object
-// counts, however old it looks.
-func (s *state) refute(o *graph.Object) {
-	n := s.of(o.UID)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if it := s.item(n); it != nil && it.object.ResourceVersion == o.ResourceVersion {
-		it.refuted = true
-	}
+	return d
 }
 
 // turn counts that the object has to be decided about anew after a conflict,
@@ -516,122 +409,6 @@ func (s *state) turn(n number) int {
 	}
 	it.turns++
 	return it.turns
-}
-
-// appear returns an item for an object that was never seen, although its
-// dependents may have been. Its object is yet to be set, and has no resource.
-func (s *state) appear(n number, uid types.UID) *item {
-	it := &item{number: n, object: graph.Object{UID: uid}, dependents: s.virtualDependents(n)}
-	*s.items.At(n) = it
-	for _, dependent := range s.referencing(it.dependents, it.owner()) {
-		it.count(s.edge(dependent, it.owner()))
-	}
-	return it
-}
-
-func (s *state) remove(it *item, o *graph.Object) change {
-	owners := s.distinctOwners(it.object.OwnerReferences)
-	c := change{number: it.number, removed: true, released: owners, unreferenced: owners}
-	for _, owner := range owners {
-		s.dropEdge(it, owner)
-	}
-	it.object, it.gone = *o, true
-	return c
-}
-
-func (s *state) update(it *item, o *graph.Object) change {
-	c := change{number: it.number, found: it.lost}
-	before := it.object
-	owners := s.distinctOwners(before.OwnerReferences)
-	for i, owner := range owners {
-		_, blocked := edgeOf(before.OwnerReferences, owner.uid)
-		references, blocks := edgeOf(o.OwnerReferences, owner.uid)
-		if blocked && !blocks {
-			c.released = takeNext(c.released, owners, i)
-		}
-		if !references {
-			c.unreferenced = takeNext(c.unreferenced, owners, i)
-		}
-		s.dropEdge(it, owner)
-	}
-	if !equalOwners(before.OwnerReferences, o.OwnerReferences) {
-		c.ownersBefore = before.OwnerReferences
-	}
-	it.object, it.deleteSent, it.refuted, it.lost = *o, false, false, false
-	for _, owner := range s.distinctOwners(o.OwnerReferences) {
-		known, _ := edgeOf(before.OwnerReferences, owner.uid)
-		if !known {
-			c.added = append(c.added, owner)
-			it.had = append(it.had, owner)
-		}
-		s.addEdge(it, owner, !known)
-	}
-	c.startsDeletion = o.BeingDeleted() && !before.BeingDeleted()
-	c.startsForeground = o.DeletingDependents() && !before.DeletingDependents()
-	c.startsOrphaning = o.OrphaningDependents() && !before.OrphaningDependents()
-	it.beingDeleted = it.beingDeleted || o.BeingDeleted()
-	it.deletingDependents = it.deletingDependents || o.DeletingDependents()
-	it.orphaned = it.orphaned || o.OrphaningDependents()
-	return c
-}
-
-// takeNext appends the i-th owner to those that were taken, and without a copy when these
-// are all before it: mostly there is one.
-func takeNext(taken, owners []owner, i int) []owner {
-	if len(taken) == i && (i == 0 || &taken[0] == &owners[0]) {
-		return owners[: i+1 : i+1]
-	}
-	return append(taken, owners[i])
-}
-
-// lostReferences reports whether the object has lost an owner since it was first
-// seen, whoever changed that, and whether one of them orphaned it.
-func (s *state) lostReferences(n number) (lost, orphaned bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	it := s.item(n)
-	if it == nil {
-		return false, false
-	}
-	for _, owner := range it.had {
-		if references, _ := s.edge(n, owner); references {
-			continue
-		}
-		lost = true
-		if it := s.item(owner.number); it != nil && it.orphaned {
-			orphaned = true
-		}
-	}
-	return lost, orphaned
-}
-
-// dropEdge takes the dependent's edge to the owner out of the owner's counters.
-func (s *state) dropEdge(it *item, of owner) {
-	if o := s.item(of.number); o != nil {
-		o.live--
-		if _, blocks := edgeOf(it.object.OwnerReferences, of.uid); blocks {
-			o.blocking--
-		}
-	}
-}
-
-// addEdge adds the dependent's edge to the owner. fresh says that the dependent
-// did not reference it right before.
-func (s *state) addEdge(it *item, to owner, fresh bool) {
-	o := s.item(to.number)
-	switch {
-	case o == nil && fresh:
-		s.early[to.number] = append(s.early[to.number], it.number)
-		return
-	case o == nil:
-		return
-	case fresh:
-		o.dependents = append(o.dependents, it.number)
-	}
-	o.live++
-	if _, blocks := edgeOf(it.object.OwnerReferences, to.uid); blocks {
-		o.blocking++
-	}
 }
 
 // distinctOwners returns what references lead to, each once. Objects of one owner
@@ -653,63 +430,23 @@ func (s *state) distinctOwners(refs []metav1.OwnerReference) []owner {
 	return s.distinct
 }
 
-func coordinatesOf(id graph.Identity) coordinates {
-	apiVersion, kind := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
-	return coordinates{apiVersion, kind, id.Namespace, id.Name, id.UID}
-}
-
-// isAbsent reports whether the owner that a reference of an object in the
-// namespace states is known not to exist: with these coordinates and no
-// namespace, or in the object's (garbagecollector.go, isDangling).
-func (s *state) isAbsent(ref metav1.OwnerReference, namespace string) bool {
-	n := s.of(ref.UID)
+// lostReferences reports whether the object has lost an owner since it was first
+// seen, whoever changed that, and whether one of them orphaned it.
+func (s *state) lostReferences(n number) (lost, orphaned bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if it := s.items.Get(n); it != nil && it.gone {
-		gone := coordinatesOf(it.object.Identity())
-		if (gone.namespace == "" || gone.namespace == namespace) && gone == (coordinates{ref.APIVersion, ref.Kind, gone.namespace, ref.Name, ref.UID}) {
-			return true
+	it := s.item(n)
+	if it == nil {
+		return false, false
+	}
+	for _, owner := range it.had {
+		if references, _ := s.edge(n, owner); references {
+			continue
+		}
+		lost = true
+		if it := s.item(owner.number); it != nil && it.orphaned {
+			orphaned = true
 		}
 	}
-	if len(s.absent) == 0 {
-		return false
-	}
-	c := coordinates{ref.APIVersion, ref.Kind, "", ref.Name, ref.UID}
-	if s.absent[c] {
-		return true
-	}
-	c.namespace = namespace
-	return s.absent[c]
-}
-
-// rememberAbsent records that the reference's owner does not exist there. A UID
-// does not come back, so this is never forgotten.
-func (s *state) rememberAbsent(ref metav1.OwnerReference, namespace string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.absent[coordinates{ref.APIVersion, ref.Kind, namespace, ref.Name, ref.UID}] = true
-}
-
-// maxReads is how often an owner that cannot be read is asked for, whatever the
-// number of its dependents.
-const maxReads = 2
-
-// readError returns why the reference's owner could not be read there, when that
-// was tried maxReads times.
-func (s *state) readError(ref metav1.OwnerReference, namespace string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	errs := s.unreadable[coordinates{ref.APIVersion, ref.Kind, namespace, ref.Name, ""}]
-	if len(errs) < maxReads {
-		return nil
-	}
-	return errs[len(errs)-1]
-}
-
-// rememberUnreadable records why the reference's owner could not be read there.
-func (s *state) rememberUnreadable(ref metav1.OwnerReference, namespace string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c := coordinates{ref.APIVersion, ref.Kind, namespace, ref.Name, ""}
-	s.unreadable[c] = append(s.unreadable[c], err)
+	return lost, orphaned
 }

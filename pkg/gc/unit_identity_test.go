@@ -130,7 +130,7 @@ func TestNewsOfAnother(t *testing.T) {
 		"the end of the object under its own UID": {Event{Object: app, Removed: true}, true, ""},
 	} {
 		c := New(newFake(t, nil, ""), graphOf([]graph.Object{app}), Options{})
-		c.apply(test.event)
+		c.builder.apply(test.event)
 		v, _ := c.state.view(c.state.of("app"))
 		if v.gone != test.gone || v.also != test.also || v.lost || v.object.Identity() != app.Identity() {
 			t.Errorf("%s: gone %t, lost %t, also %q, %s", name, v.gone, v.lost, v.also, v.object.Identity())

@@ -247,7 +247,7 @@ func newNotes(t *testing.T) notes {
 		configmap/k
 		configmap/o < configmap/a gadget/g configmap/k`)
 	n := notes{t, New(newFake(t, objects, ""), graphOf(objects), Options{})}
-	n.report.include(n.state.of("o"))
+	n.scope.include(n.state.of("o"))
 	return n
 }
 
@@ -261,7 +261,7 @@ func (n notes) take(words []string) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "o", errors.New("not for you"))
 	switch rest := words[1:]; words[0] {
 	case "target":
-		n.report.targets = map[number]bool{v.number: true}
+		n.scope.targets = map[number]bool{v.number: true}
 	case "kept":
 		n.report.kept(v.number, &o, "owned by ConfigMap/k", nil)
 	case "unknown":
@@ -524,10 +524,10 @@ func TestNamespaceWaitsForWhatWasMade(t *testing.T) {
 	for _, line := range []string{
 		"configmap/late deleting finalizers=example.com/x", "configmap/fresh", "other:configmap/elsewhere deleting finalizers=example.com/x",
 	} {
-		c.apply(Event{Object: parseWorld(t, line)[0]})
+		c.builder.apply(Event{Object: parseWorld(t, line)[0]})
 	}
 	outcomes := []Outcome{{Object: parseWorld(t, "namespace/shop deleting")[0], Result: Remaining}}
-	c.explainNamespaces(outcomes)
+	(&conclusion{state: c.state}).explainNamespaces(outcomes)
 	got := outcomes[0]
 	if got.Reason != "its contents must be deleted first" || len(got.WaitingFor) != 1 || got.WaitingFor[0].Name != "late" {
 		t.Errorf("got %q, waiting for %v", got.Reason, got.WaitingFor)

@@ -49,7 +49,7 @@ type writer struct {
 	state  *state
 	report *report
 	// open are the objects that are on their way out.
-	open openSet
+	open *openSet
 	// apply takes a change into the state, and does what it gives reason to.
 	apply func(Event)
 	// told reports whether the server's events tell what becomes of an object.
@@ -190,12 +190,12 @@ func (t *try) count(conflicts, losses *int) {
 	}
 }
 
-// reader reads an object again after a failure, as writer.read does.
-type reader func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool)
+// reread reads an object again after a failure, as writer.read does.
+type reread func(ctx context.Context, o graph.Object, failure error) (graph.Object, bool)
 
 // tryDelete sends one delete, and reads the object again unless the answer settles
 // it.
-func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reader) try {
+func (w *writer) tryDelete(ctx context.Context, n number, o graph.Object, options metav1.DeleteOptions, reason string, byUID bool, read reread) try {
 	t := try{step: w.sendDelete(ctx, n, o, options, byUID), done: true}
 	t.step.Reason = reason
 	t.lost = w.isLost(ctx, n, t.step.Err)

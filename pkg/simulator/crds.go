@@ -30,7 +30,7 @@ func (s *Server) deleteCRD(before graph.Object, r request) {
 		s.deleteObject(before, r)
 	case !r.dryRun():
 		after := before
-		after.DeletionTimestamp = stamp(s.now)
+		after.DeletionTimestamp = stamp(s.clock.now)
 		if !after.HasFinalizer(crdCleanup) {
 			after.Finalizers = append(slices.Clone(before.Finalizers), crdCleanup)
 		}
@@ -50,9 +50,9 @@ type definition struct {
 // define returns what is known of a CustomResourceDefinition. Its name says its
 // group and plural when the facts do not; that instances were read shows that
 // it was established.
-func (s *Server) define(o *graph.Object) definition {
+func (v *view) define(o *graph.Object) definition {
 	plural, groupName, _ := strings.Cut(o.Name, ".")
-	facts, read := s.snapshot.Facts.CRDs[o.UID]
+	facts, read := v.snapshot.Facts.CRDs[o.UID]
 	if read {
 		plural, groupName = facts.Plural, facts.Group
 	}
@@ -61,16 +61,25 @@ func (s *Server) define(o *graph.Object) definition {
 	switch {
 	case read && !facts.Established, slices.Contains(overlapping, resource):
 		d.leftAlone = true
-	case !s.listed(d.instances):
+	case !v.listed(d.instances):
 		d.unread = resource.String() + " could not be listed"
 	}
 	return d
 }
 
+// definitionController lets a terminating CustomResourceDefinition go after its instances. It runs in the API
+// server, so that there always is one. It remembers nothing.
+type definitionController struct {
+	view   *view
+	clock  *clock
+	groups *memberships
+	api    api
+}
+
 // planCRD lets the API server see a terminating CustomResourceDefinition.
-func (s *Server) planCRD(o *graph.Object) {
+func (c *definitionController) planCRD(o *graph.Object) {
 	if o.HasFinalizer(crdCleanup) {
-		s.plan(instancesAreDeleted, o.UID, s.now.Add(controllerDelay))
+		c.clock.after(instancesAreDeleted, o.UID, controllerDelay)
 	}
 }
 
@@ -78,39 +87,39 @@ func (s *Server) planCRD(o *graph.Object) {
 // types' defaults and finalizers are respected, and lets the definition go when
 // none is left (apiextensions-apiserver/pkg/controller/finalizer, sync and
 // deleteInstances).
-func (s *Server) syncCRD(o graph.Object) {
+func (c *definitionController) syncCRD(o graph.Object) {
 	if !o.BeingDeleted() || !o.HasFinalizer(crdCleanup) {
 		return
 	}
-	d := s.define(&o)
+	d := c.view.define(&o)
 	if !d.leftAlone {
-		for _, uid := range s.members(d.instances) {
-			if instance, gone, _ := s.look(uid); !gone {
-				s.deleteAs(instance, metav1.DeleteOptions{})
+		for _, uid := range c.view.members(d.instances) {
+			if instance, gone, _ := c.view.look(uid); !gone {
+				c.api.deleteAs(instance, metav1.DeleteOptions{})
 			}
 		}
-		if s.left(d.instances) > 0 {
-			s.waitFor(d.instances, instancesAreDeleted, o.UID)
+		if c.groups.left(d.instances) > 0 {
+			c.groups.waitFor(d.instances, instancesAreDeleted, o.UID)
 			return
 		}
 	}
 	if d.unread == "" {
 		after := o
 		after.Finalizers = without(o.Finalizers, crdCleanup)
-		s.update(o, after)
+		c.api.update(o, after)
 	}
 }
 
 // crdRemoved takes the type of a removed CustomResourceDefinition out of the
 // API. What is left of its instances stays in storage.
 func (s *Server) crdRemoved(o *graph.Object) {
-	instances := s.define(o).instances
+	instances := s.view.define(o).instances
 	if slices.Contains(overlapping, instances.resource) {
 		return
 	}
-	s.unserved[instances.resource] = true
-	for _, uid := range s.members(instances) {
-		if instance, gone, _ := s.look(uid); !gone {
+	s.view.unserved[instances.resource] = true
+	for _, uid := range s.view.members(instances) {
+		if instance, gone, _ := s.view.look(uid); !gone {
 			s.pending = append(s.pending, gc.Event{Object: instance, Lost: true})
 		}
 	}

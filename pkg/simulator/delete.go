@@ -32,7 +32,7 @@ func (s *Server) delete(r request) error {
 		return apierrors.NewForbidden(where.resource, r.name,
 			errors.New("this is a system priority class and cannot be deleted"))
 	}
-	o, err := s.find(where)
+	o, err := s.view.find(where)
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (s *Server) beforeDelete(o *graph.Object, options metav1.DeleteOptions) gra
 	if o.BeingDeleted() {
 		return s.shorten(o, requested)
 	}
-	period := s.gracePeriod(o, requested)
-	o.DeletionTimestamp = stamp(s.now.Add(time.Duration(period) * time.Second))
+	period := s.view.gracePeriod(o, requested)
+	o.DeletionTimestamp = stamp(s.clock.now.Add(time.Duration(period) * time.Second))
 	o.DeletionGracePeriodSeconds = &period
 	if period == 0 {
 		return immediate
@@ -142,8 +142,8 @@ func (s *Server) shorten(o *graph.Object, requested *int64) gracefulness {
 	}
 	period := *requested
 	end := o.DeletionTimestamp.Add(time.Duration(period-current) * time.Second)
-	if end.Before(s.now) {
-		end = s.now
+	if end.Before(s.clock.now) {
+		end = s.clock.now
 		if period != 0 {
 			period = 1
 		}
@@ -172,8 +172,8 @@ func graceSeconds(o *graph.Object) int64 {
 // markAsDeleting marks an object that has no grace period
 // (registry/generic/registry/store.go, markAsDeleting).
 func (s *Server) markAsDeleting(o *graph.Object) {
-	if o.DeletionTimestamp == nil || o.DeletionTimestamp.After(s.now) {
-		o.DeletionTimestamp = stamp(s.now)
+	if o.DeletionTimestamp == nil || o.DeletionTimestamp.After(s.clock.now) {
+		o.DeletionTimestamp = stamp(s.clock.now)
 	}
 	o.DeletionGracePeriodSeconds = new(int64(0))
 }
@@ -234,26 +234,6 @@ func wantedFinalizer(finalizers []string, policy defaultPolicy, options metav1.D
 
 func sameSet(a, b []string) bool {
 	return len(a)+len(b) == 0 || sets.New(a...).Equal(sets.New(b...))
-}
-
-// endsWith reports whether an update takes the last finalizer off an object
-// that nothing else keeps (ShouldDeleteDuringUpdate; for namespaces
-// registry/core/namespace/storage, ShouldDeleteNamespaceDuringUpdate).
-func (s *Server) endsWith(before, after *graph.Object) bool {
-	return len(after.Finalizers) == 0 && before.BeingDeleted() && s.nothingButFinalizers(before)
-}
-
-// nothingButFinalizers reports whether metadata.finalizers alone keep the
-// terminating object.
-func (s *Server) nothingButFinalizers(o *graph.Object) bool {
-	if o.DeletionGracePeriodSeconds != nil && *o.DeletionGracePeriodSeconds != 0 {
-		return false
-	}
-	if is(o, namespaceResource) {
-		spec, read := s.specFinalizers(o.UID)
-		return read && len(spec) == 0
-	}
-	return true
 }
 
 // stamp returns the time as it is stored, in whole seconds.

@@ -3,7 +3,7 @@
 package simulator
 
 import (
-	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -102,23 +102,33 @@ func (w Wait) isCallers() bool {
 func (s *Server) Object(uid types.UID) (graph.Object, Fate) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, known := s.snapshot.Handle(uid)
+	h, known := s.view.snapshot.Handle(uid)
 	if !known {
 		return graph.Object{}, Fate{}
 	}
-	o, gone := s.at(h)
-	return o, s.fate(&o, gone)
+	o, gone := s.view.at(h)
+	return o, s.fates.fate(&o, gone)
 }
 
-func (s *Server) fate(o *graph.Object, gone bool) Fate {
+// fates tell what becomes of objects, and why, from what is so now. They change nothing, and own what they
+// found out about namespaces that are being deleted.
+type fates struct {
+	view    *view
+	groups  *memberships
+	actors  *Actors
+	began   time.Time
+	stalled map[string]stall // answers of stalledIn
+}
+
+func (x *fates) fate(o *graph.Object, gone bool) Fate {
 	switch {
 	case gone:
-		return Fate{State: Gone, ComesBack: s.comesBack(o), Notes: s.notesOfGone(o)}
+		return Fate{State: Gone, ComesBack: x.comesBack(o), Notes: x.notesOfGone(o)}
 	case o.BeingDeleted():
-		waits := s.waits(o)
-		return Fate{State: Terminating, Waits: waits, Unknown: unknowns(waits), Notes: s.notesOfTerminating(o)}
+		waits := x.waits(o)
+		return Fate{State: Terminating, Waits: waits, Unknown: unknowns(waits), Notes: x.notesOfTerminating(o)}
 	}
-	return Fate{State: Live, Unknown: s.unknownsOfLive(o), Notes: s.notesOfLive(o)}
+	return Fate{State: Live, Unknown: x.unknownsOfLive(o), Notes: x.notesOfLive(o)}
 }
 
 // unknowns says why an object that waits for all this may go. It surely stays
@@ -140,53 +150,53 @@ func unknowns(waits []Wait) []string {
 }
 
 // waits returns what a terminating object waits for.
-func (s *Server) waits(o *graph.Object) []Wait {
+func (x *fates) waits(o *graph.Object) []Wait {
 	var waits []Wait
 	for _, f := range o.Finalizers {
-		waits = append(waits, s.waitForFinalizer(o, f))
+		waits = append(waits, x.waitForFinalizer(o, f))
 	}
 	switch {
 	case is(o, namespaceResource):
-		waits = append(waits, s.waitsForSpec(o)...)
-	case is(o, podResource) && (len(o.Finalizers) == 0 || !s.nothingButFinalizers(o)):
-		waits = append(waits, s.waitForKubelet(o))
+		waits = append(waits, x.waitsForSpec(o)...)
+	case is(o, podResource) && (len(o.Finalizers) == 0 || !x.view.nothingButFinalizers(o)):
+		waits = append(waits, x.waitForKubelet(o))
 	}
 	return waits
 }
 
-func (s *Server) waitForFinalizer(o *graph.Object, finalizer string) Wait {
-	w := Wait{Kind: ForFinalizer, Finalizer: finalizer, Actor: s.actor(o, finalizer)}
+func (x *fates) waitForFinalizer(o *graph.Object, finalizer string) Wait {
+	w := Wait{Kind: ForFinalizer, Finalizer: finalizer, Actor: x.actors.actor(o, finalizer)}
 	switch {
-	case s.unchangeable(o):
+	case x.view.unchangeable(o):
 		w.Actor = Nobody // not even the caller: a PATCH is answered with 404
 	case finalizer == crdCleanup && is(o, crdResource):
-		d := s.define(o)
-		w.Kind, w.Objects = ForInstances, s.members(d.instances)
-		w.Unknown = s.mayGo(w.Objects)
+		d := x.view.define(o)
+		w.Kind, w.Objects = ForInstances, x.view.members(d.instances)
+		w.Unknown = x.mayGo(w.Objects)
 		if len(w.Objects) == 0 {
 			w.Unknown = d.unread
 		}
 	case w.Actor == Acts && !w.isCallers():
-		w.Unknown = s.conditionUnknown(finalizer, o)
+		w.Unknown, _ = x.groups.unmet(finalizer, o)
 	case w.Actor == Unknown:
-		w.Unknown = s.unsure(o, finalizer)
+		w.Unknown = x.actors.unsure(o, finalizer)
 	}
 	return w
 }
 
 // waitsForSpec returns what a terminating namespace waits for besides its
 // metadata's finalizers.
-func (s *Server) waitsForSpec(o *graph.Object) []Wait {
-	spec, read := s.specFinalizers(o.UID)
+func (x *fates) waitsForSpec(o *graph.Object) []Wait {
+	spec, read := x.view.specFinalizers(o.UID)
 	if !read {
 		return []Wait{{Kind: ForSpecFinalizer, Unknown: "the finalizers in its spec could not be read"}}
 	}
 	var waits []Wait
 	for _, f := range spec {
-		w := Wait{Kind: ForSpecFinalizer, Finalizer: f, Actor: s.actor(o, f)}
+		w := Wait{Kind: ForSpecFinalizer, Finalizer: f, Actor: x.actors.actor(o, f)}
 		switch {
 		case f == namespaceFinalizer:
-			w = s.waitForContent(o)
+			w = x.waitForContent(o)
 		case w.Actor == Unknown:
 			w.Unknown = "whether a controller removes the finalizer " + f + " in its spec is not known"
 		}
@@ -195,20 +205,20 @@ func (s *Server) waitsForSpec(o *graph.Object) []Wait {
 	return waits
 }
 
-func (s *Server) waitForContent(o *graph.Object) Wait {
+func (x *fates) waitForContent(o *graph.Object) Wait {
 	w := Wait{Kind: ForContent, Finalizer: namespaceFinalizer}
 	pods, all := group{resource: podResource, namespace: o.Name}, group{namespace: o.Name}
-	if !s.actors.NamespaceController {
-		w.Objects, w.Unknown = s.members(all), namespaceControllerUnknown
+	if !x.actors.NamespaceController {
+		w.Objects, w.Unknown = x.view.members(all), namespaceControllerUnknown
 		return w
 	}
-	w.Actor, w.Objects = Acts, s.members(pods)
+	w.Actor, w.Objects = Acts, x.view.members(pods)
 	if len(w.Objects) == 0 {
-		w.Objects = s.members(all)
+		w.Objects = x.view.members(all)
 	}
-	w.Unknown = s.mayGo(w.Objects)
-	if len(w.Objects) == 0 || !s.listed(pods) {
-		w.Unknown = s.unreadIn(o.Name)
+	w.Unknown = x.mayGo(w.Objects)
+	if len(w.Objects) == 0 || !x.view.listed(pods) {
+		w.Unknown = x.view.unreadIn(o.Name)
 	}
 	return w
 }
@@ -220,15 +230,15 @@ const (
 
 // mayGo says why all the objects that are left may go: the first reason. It is
 // empty when one of them surely stays.
-func (s *Server) mayGo(left []types.UID) string {
+func (x *fates) mayGo(left []types.UID) string {
 	first := ""
 	for _, uid := range left {
-		o, _, _ := s.look(uid)
+		o, _, _ := x.view.look(uid)
 		var reasons []string
 		if o.BeingDeleted() {
-			reasons = unknowns(s.waits(&o))
+			reasons = unknowns(x.waits(&o))
 		} else {
-			reasons = s.unknownsOfLive(&o)
+			reasons = x.unknownsOfLive(&o)
 		}
 		if len(reasons) == 0 {
 			return ""
@@ -240,8 +250,8 @@ func (s *Server) mayGo(left []types.UID) string {
 	return first
 }
 
-func (s *Server) waitForKubelet(o *graph.Object) Wait {
-	facts, read := s.snapshot.Facts.Pods[o.UID]
+func (x *fates) waitForKubelet(o *graph.Object) Wait {
+	facts, read := x.view.snapshot.Facts.Pods[o.UID]
 	if !read {
 		return Wait{Kind: ForKubelet, Unknown: "the pod could not be read"}
 	}
@@ -250,18 +260,18 @@ func (s *Server) waitForKubelet(o *graph.Object) Wait {
 		w.Unknown = "the pod is on no node and " + podGCUnknown
 		return w
 	}
-	w.NodeState = s.node(w.Node)
+	w.NodeState = x.view.node(w.Node)
 	switch {
 	case w.NodeState == NodeAbsent:
-		w.Unknown = s.nodeAbsent(w.Node)
-	case w.NodeState == NodeUnread && (s.actors.Kubelets || s.actors.PodGC):
+		w.Unknown = x.nodeAbsent(w.Node)
+	case w.NodeState == NodeUnread && (x.actors.Kubelets || x.actors.PodGC):
 		w.Unknown = "node " + w.Node + " could not be read"
-	case w.NodeState == NodeSilent && s.actors.Kubelets:
+	case w.NodeState == NodeSilent && x.actors.Kubelets:
 		w.Unknown = "node " + w.Node + " does not report"
 	}
 	switch {
 	case w.Unknown != "":
-	case s.actors.Kubelets:
+	case x.actors.Kubelets:
 		w.Actor = Acts
 	default:
 		w.Actor = Nobody
@@ -269,18 +279,18 @@ func (s *Server) waitForKubelet(o *graph.Object) Wait {
 	return w
 }
 
-func (s *Server) nodeAbsent(node string) string {
+func (x *fates) nodeAbsent(node string) string {
 	return "node " + node + " does not exist and " + podGCUnknown
 }
 
 // unknownsOfLive says why an object that nobody deleted here may be deleted.
-func (s *Server) unknownsOfLive(o *graph.Object) []string {
+func (x *fates) unknownsOfLive(o *graph.Object) []string {
 	var reasons []string
-	facts, read := s.snapshot.Facts.Pods[o.UID]
-	if read && facts.NodeName != "" && !s.actors.PodGC && s.node(facts.NodeName) == NodeAbsent {
-		reasons = append(reasons, s.nodeAbsent(facts.NodeName))
+	facts, read := x.view.snapshot.Facts.Pods[o.UID]
+	if read && facts.NodeName != "" && !x.actors.PodGC && x.view.node(facts.NodeName) == NodeAbsent {
+		reasons = append(reasons, x.nodeAbsent(facts.NodeName))
 	}
-	if reason := s.stalledIn(o.Namespace); reason != "" {
+	if reason := x.stalledIn(o.Namespace); reason != "" {
 		reasons = append(reasons, reason)
 	}
 	return reasons
@@ -294,38 +304,30 @@ type stall struct {
 
 // stalledIn says why the content of a terminating namespace, whose turn has not
 // come, may be deleted. It is empty when it is not going to be.
-func (s *Server) stalledIn(namespace string) string {
-	if known, ok := s.stalled[namespace]; ok && known.changes == s.changes {
+func (x *fates) stalledIn(namespace string) string {
+	if known, ok := x.stalled[namespace]; ok && known.changes == x.view.changes {
 		return known.reason
 	}
 	reason := ""
-	if h, found := s.located(location{namespaceResource, "", namespace}); namespace != "" && found {
-		if o, gone := s.at(h); !gone && o.BeingDeleted() {
-			reason = s.findStall(&o)
+	if h, found := x.view.located(location{namespaceResource, "", namespace}); namespace != "" && found {
+		if o, gone := x.view.at(h); !gone && o.BeingDeleted() {
+			reason = x.findStall(&o)
 		}
 	}
-	s.stalled[namespace] = stall{s.changes, reason}
+	x.stalled[namespace] = stall{x.view.changes, reason}
 	return reason
 }
 
-func (s *Server) findStall(o *graph.Object) string {
+func (x *fates) findStall(o *graph.Object) string {
 	pods := group{resource: podResource, namespace: o.Name}
-	spec, read := s.specFinalizers(o.UID)
+	spec, read := x.view.specFinalizers(o.UID)
 	switch {
 	case read && len(spec) == 0:
 		return "" // its controller is done with it
-	case !s.actors.NamespaceController:
+	case !x.actors.NamespaceController:
 		return namespaceControllerUnknown
-	case !s.listed(pods):
-		return s.unreadIn(o.Name)
+	case !x.view.listed(pods):
+		return x.view.unreadIn(o.Name)
 	}
-	return s.mayGo(s.terminating(s.members(pods)))
-}
-
-// terminating returns those of the objects that are being deleted.
-func (s *Server) terminating(objects []types.UID) []types.UID {
-	return slices.DeleteFunc(objects, func(uid types.UID) bool {
-		o, _, _ := s.look(uid)
-		return !o.BeingDeleted()
-	})
+	return x.mayGo(x.view.terminating(x.view.members(pods)))
 }

@@ -88,38 +88,48 @@ func everywhere(resources ...schema.GroupResource) func(*graph.Object) []group {
 }
 
 // actor says who removes the finalizer from the object.
-func (s *Server) actor(o *graph.Object, finalizer string) Actor {
+func (a *Actors) actor(o *graph.Object, finalizer string) Actor {
 	switch {
 	case graph.IsCollectorFinalizer(finalizer), finalizer == crdCleanup:
 		return Acts
-	case s.actors.Finalizer == nil:
+	case a.Finalizer == nil:
 		return Unknown
 	}
-	who, _ := s.actors.Finalizer(o, finalizer)
+	who, _ := a.Finalizer(o, finalizer)
 	return who
 }
 
 // unsure says why it is not known who removes the finalizer from the object.
-func (s *Server) unsure(o *graph.Object, finalizer string) string {
+func (a *Actors) unsure(o *graph.Object, finalizer string) string {
 	why := ""
-	if s.actors.Finalizer != nil {
-		_, why = s.actors.Finalizer(o, finalizer)
+	if a.Finalizer != nil {
+		_, why = a.Finalizer(o, finalizer)
 	}
 	return cmp.Or(why, "whether a controller removes the finalizer "+finalizer+" is not known")
 }
 
 // isControllers reports whether the finalizer is one that a controller of the
 // simulation removes.
-func (s *Server) isControllers(o *graph.Object, finalizer string) bool {
-	return !graph.IsCollectorFinalizer(finalizer) && finalizer != crdCleanup && s.actor(o, finalizer) == Acts
+func (a *Actors) isControllers(o *graph.Object, finalizer string) bool {
+	return !graph.IsCollectorFinalizer(finalizer) && finalizer != crdCleanup && a.actor(o, finalizer) == Acts
+}
+
+// finalizerControllers remove the finalizers of terminating objects when their conditions hold. They remember
+// nothing: what they wait for is among the memberships.
+type finalizerControllers struct {
+	view   *view
+	clock  *clock
+	groups *memberships
+	actors *Actors
+	api    api
 }
 
 // planFinalizers plans the work of those who act on a terminating object's
 // finalizers.
-func (s *Server) planFinalizers(o *graph.Object) {
+func (c *finalizerControllers) planFinalizers(o *graph.Object) {
 	for _, f := range o.Finalizers {
-		if s.isControllers(o, f) {
-			s.plan(controllerFinalizes, o.UID, s.now.Add(controllerDelay))
+		if c.actors.isControllers(o, f) {
+			c.clock.after(controllerFinalizes, o.UID, controllerDelay)
 			return
 		}
 	}
@@ -127,47 +137,53 @@ func (s *Server) planFinalizers(o *graph.Object) {
 
 // finalize removes the finalizers whose condition holds, each with a request of
 // its own.
-func (s *Server) finalize(o graph.Object) {
-	if !o.BeingDeleted() || s.unchangeable(&o) {
+func (c *finalizerControllers) finalize(o graph.Object) {
+	if !o.BeingDeleted() || c.view.unchangeable(&o) {
 		return
 	}
 	for _, f := range o.Finalizers {
-		if !s.isControllers(&o, f) || s.conditionUnknown(f, &o) != "" {
+		if !c.actors.isControllers(&o, f) {
+			continue
+		}
+		if why, until := c.groups.unmet(f, &o); why != "" {
+			if until != nil {
+				c.groups.waitFor(*until, controllerFinalizes, o.UID)
+			}
 			continue
 		}
 		after := o
 		after.Finalizers = without(o.Finalizers, f)
-		o = s.update(o, after)
+		o = c.api.update(o, after)
 	}
 }
 
-// conditionUnknown says why it is not known whether the finalizer's condition
-// holds, and looks again when it may. It is empty when the condition holds.
-func (s *Server) conditionUnknown(finalizer string, o *graph.Object) string {
+// unmet says why it is not known whether the finalizer's condition holds, and of which group nothing
+// must be left before it may. It is empty when the condition holds.
+func (ms *memberships) unmet(finalizer string, o *graph.Object) (why string, until *group) {
 	c, known := conditions[finalizer]
 	if !known {
-		return ""
+		return "", nil
 	}
-	for _, g := range c.groups(o) {
-		if !s.listed(g) {
-			return c.reason
+	groups := c.groups(o)
+	for i, g := range groups {
+		if !ms.view.listed(g) {
+			return c.reason, nil
 		}
-		if s.left(g) > 0 {
-			s.waitFor(g, controllerFinalizes, o.UID)
-			return cmp.Or(s.userOf(g), c.reason)
+		if ms.left(g) > 0 {
+			return cmp.Or(ms.userOf(g), c.reason), &groups[i]
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // userOf says which pod uses a claim, empty when that is not known of any.
-func (s *Server) userOf(g group) string {
+func (ms *memberships) userOf(g group) string {
 	if g.claim == "" {
 		return ""
 	}
-	for _, uid := range s.members(g) {
-		if facts, read := s.snapshot.Facts.Pods[uid]; read && slices.Contains(facts.Claims, g.claim) {
-			o, _, _ := s.look(uid)
+	for _, uid := range ms.view.members(g) {
+		if facts, read := ms.view.snapshot.Facts.Pods[uid]; read && slices.Contains(facts.Claims, g.claim) {
+			o, _, _ := ms.view.look(uid)
 			return "it goes when Pod/" + o.Name + " has gone, which uses it"
 		}
 	}

@@ -22,7 +22,7 @@ type group struct {
 	claim string
 }
 
-func (s *Server) has(g group, o *graph.Object) bool {
+func (v *view) has(g group, o *graph.Object) bool {
 	switch {
 	case g.namespace != "" && o.Namespace != g.namespace:
 		return false
@@ -31,27 +31,27 @@ func (s *Server) has(g group, o *graph.Object) bool {
 	case !g.scheduled && g.claim == "":
 		return true
 	}
-	facts, read := s.snapshot.Facts.Pods[o.UID]
+	facts, read := v.snapshot.Facts.Pods[o.UID]
 	return !read || (!g.scheduled || facts.NodeName != "") && (g.claim == "" || slices.Contains(facts.Claims, g.claim))
 }
 
 // listed reports whether the snapshot holds all of the group.
-func (s *Server) listed(g group) bool { return s.snapshot.Covers(g.resource, g.namespace, "") }
+func (v *view) listed(g group) bool { return v.snapshot.Covers(g.resource, g.namespace, "") }
 
 // members returns the objects of the group that are left, in the order of the
 // snapshot.
-func (s *Server) members(g group) []types.UID {
-	x := s.ensureIndex()
+func (v *view) members(g group) []types.UID {
+	x := v.ensureIndex()
 	candidates := x.ranges.OfType(g.resource)
 	switch {
 	case g.claim != "":
-		candidates = slices.Values(s.mayUse(g))
+		candidates = slices.Values(v.mayUse(g))
 	case g.namespace != "":
 		candidates = x.ranges.InNamespace(g.namespace)
 	}
 	var left []types.UID
 	for i := range candidates {
-		if o, gone := s.at(x.objects[i]); !gone && s.has(g, &o) {
+		if o, gone := v.at(x.objects[i]); !gone && v.has(g, &o) {
 			left = append(left, o.UID)
 		}
 	}
@@ -66,33 +66,41 @@ type membership struct {
 	known   map[task]bool // what is in waiting
 }
 
-// left returns how many objects of the group are left. They are counted once.
-func (s *Server) left(g group) int { return s.membership(g).left }
+// memberships count what is left of groups that somebody waits for, and own what is to be done when nothing is.
+// What goes has to leave.
+type memberships struct {
+	view    *view
+	clock   *clock
+	counted map[group]*membership
+}
 
-func (s *Server) membership(g group) *membership {
-	m := s.groups[g]
+// left returns how many objects of the group are left. They are counted once.
+func (ms *memberships) left(g group) int { return ms.membership(g).left }
+
+func (ms *memberships) membership(g group) *membership {
+	m := ms.counted[g]
 	if m == nil {
-		m = &membership{left: len(s.members(g)), known: map[task]bool{}}
-		s.groups[g] = m
+		m = &membership{left: len(ms.view.members(g)), known: map[task]bool{}}
+		ms.counted[g] = m
 	}
 	return m
 }
 
 // mayUse returns the pods that use the claim, and those of which that is not known, in
 // the order of the snapshot.
-func (s *Server) mayUse(g group) []int32 {
-	users, known := s.users[g.namespace]
+func (v *view) mayUse(g group) []int32 {
+	users, known := v.users[g.namespace]
 	if !known {
 		users = map[string][]int32{}
-		x := s.ensureIndex()
+		x := v.ensureIndex()
 		for i := range x.ranges.InNamespace(g.namespace) {
-			if o, _ := s.at(x.objects[i]); is(&o, podResource) {
-				for _, name := range s.claimsOf(&o) {
+			if o, _ := v.at(x.objects[i]); is(&o, podResource) {
+				for _, name := range v.claimsOf(&o) {
 					users[name] = append(users[name], i)
 				}
 			}
 		}
-		s.users[g.namespace] = users
+		v.users[g.namespace] = users
 	}
 	all := slices.Concat(users[g.claim], users[""])
 	slices.Sort(all)
@@ -101,8 +109,8 @@ func (s *Server) mayUse(g group) []int32 {
 
 // claimsOf returns the names of the claims that a pod uses, each once; one that is empty
 // when that is not known.
-func (s *Server) claimsOf(pod *graph.Object) []string {
-	facts, read := s.snapshot.Facts.Pods[pod.UID]
+func (v *view) claimsOf(pod *graph.Object) []string {
+	facts, read := v.snapshot.Facts.Pods[pod.UID]
 	if !read {
 		return []string{""}
 	}
@@ -110,8 +118,8 @@ func (s *Server) claimsOf(pod *graph.Object) []string {
 }
 
 // waitFor puts work on the agenda for when nothing is left of the group.
-func (s *Server) waitFor(g group, w work, uid types.UID) {
-	m, t := s.membership(g), task{work: w, uid: uid}
+func (ms *memberships) waitFor(g group, w work, uid types.UID) {
+	m, t := ms.membership(g), task{work: w, uid: uid}
 	if !m.known[t] {
 		m.known[t] = true
 		m.waiting = append(m.waiting, t)
@@ -119,24 +127,24 @@ func (s *Server) waitFor(g group, w work, uid types.UID) {
 }
 
 // leave takes an object that is gone out of the groups that were counted.
-func (s *Server) leave(o *graph.Object) {
+func (ms *memberships) leave(o *graph.Object) {
 	resource := o.Resource.GroupResource()
-	s.leaveGroup(group{resource: resource}, o)
+	ms.leaveGroup(group{resource: resource}, o)
 	if o.Namespace != "" {
-		s.leaveGroup(group{namespace: o.Namespace}, o)
-		s.leaveGroup(group{resource: resource, namespace: o.Namespace}, o)
+		ms.leaveGroup(group{namespace: o.Namespace}, o)
+		ms.leaveGroup(group{resource: resource, namespace: o.Namespace}, o)
 	}
 	if o.Resource.IsPod() {
-		s.leaveClaims(o)
+		ms.leaveClaims(o)
 	}
 }
 
 // leaveClaims is leave for the claims that a pod uses, or may use.
-func (s *Server) leaveClaims(pod *graph.Object) {
-	names := s.claimsOf(pod)
+func (ms *memberships) leaveClaims(pod *graph.Object) {
+	names := ms.view.claimsOf(pod)
 	if len(names) == 1 && names[0] == "" {
 		names = nil
-		for g := range s.groups {
+		for g := range ms.counted {
 			if g.claim != "" && g.namespace == pod.Namespace {
 				names = append(names, g.claim)
 			}
@@ -144,13 +152,13 @@ func (s *Server) leaveClaims(pod *graph.Object) {
 		slices.Sort(names)
 	}
 	for _, name := range names {
-		s.leaveGroup(group{resource: podResource, namespace: pod.Namespace, scheduled: true, claim: name}, pod)
+		ms.leaveGroup(group{resource: podResource, namespace: pod.Namespace, scheduled: true, claim: name}, pod)
 	}
 }
 
-func (s *Server) leaveGroup(g group, o *graph.Object) {
-	m := s.groups[g]
-	if m == nil || !s.has(g, o) {
+func (ms *memberships) leaveGroup(g group, o *graph.Object) {
+	m := ms.counted[g]
+	if m == nil || !ms.view.has(g, o) {
 		return
 	}
 	m.left--
@@ -158,7 +166,7 @@ func (s *Server) leaveGroup(g group, o *graph.Object) {
 		return
 	}
 	for _, t := range m.waiting {
-		s.plan(t.work, t.uid, s.now.Add(controllerDelay))
+		ms.clock.plan(t.work, t.uid, ms.clock.now.Add(controllerDelay))
 	}
 	m.waiting, m.known = nil, map[task]bool{}
 }

@@ -93,24 +93,3 @@ var seed = maphash.MakeSeed()
 func hash(namespace, name string) uint64 {
 	return maphash.String(seed, namespace)*31 + maphash.String(seed, name)
 }
-
-// ensureIndex builds the index when there is none.
-func (s *Server) ensureIndex() *index {
-	if s.index == nil {
-		s.index = newIndex(s.snapshot)
-	}
-	return s.index
-}
-
-// located returns the object at the location, one that is gone if there is no
-// other.
-func (s *Server) located(where location) (h graph.Handle, found bool) {
-	s.ensureIndex().at(where, func(candidate graph.Handle) bool {
-		gone := s.isGone(candidate)
-		if !found || !gone {
-			h, found = candidate, true
-		}
-		return gone
-	})
-	return h, found
-}

@@ -25,7 +25,7 @@ func (s *Server) deleteNamespace(before graph.Object, r request) error {
 		return apierrors.NewForbidden(namespaceResource, before.Name, errors.New("this namespace may not be deleted"))
 	}
 	if before.BeingDeleted() {
-		if spec, read := s.specFinalizers(before.UID); read && len(spec) == 0 {
+		if spec, read := s.view.specFinalizers(before.UID); read && len(spec) == 0 {
 			s.deleteObject(before, r)
 		}
 		return nil
@@ -34,7 +34,7 @@ func (s *Server) deleteNamespace(before graph.Object, r request) error {
 		return nil
 	}
 	after := before
-	after.DeletionTimestamp = stamp(s.now)
+	after.DeletionTimestamp = stamp(s.clock.now)
 	after.Finalizers = namespaceFinalizers(before.Finalizers, r.options)
 	s.write(before, after)
 	return nil
@@ -61,82 +61,93 @@ func namespaceFinalizers(finalizers []string, options metav1.DeleteOptions) []st
 
 // specFinalizers returns the finalizers in a namespace's spec, and whether they
 // were read.
-func (s *Server) specFinalizers(uid types.UID) ([]string, bool) {
-	if h, known := s.snapshot.Handle(uid); known {
-		if t := s.objects.Get(h); t != nil && t.specFinalizers != nil {
+func (v *view) specFinalizers(uid types.UID) ([]string, bool) {
+	if h, known := v.snapshot.Handle(uid); known {
+		if t := v.objects.Get(h); t != nil && t.specFinalizers != nil {
 			return t.specFinalizers, true
 		}
 	}
-	facts, read := s.snapshot.Facts.Namespaces[uid]
+	facts, read := v.snapshot.Facts.Namespaces[uid]
 	return facts.Finalizers, read
 }
 
 // namespaceAbsent reports whether there is provably no such namespace.
-func (s *Server) namespaceAbsent(name string) bool {
-	if s.made.Has(name) {
+func (v *view) namespaceAbsent(name string) bool {
+	if v.made.Has(name) {
 		return false
 	}
-	h, found := s.located(location{namespaceResource, "", name})
+	h, found := v.located(location{namespaceResource, "", name})
 	if !found {
-		return s.snapshot.Covers(namespaceResource, "", name)
+		return v.snapshot.Covers(namespaceResource, "", name)
 	}
-	return s.isGone(h)
+	return v.isGone(h)
 }
 
 // unchangeable reports whether the server refuses to change an object, whoever asks,
 // because its namespace does not exist.
-func (s *Server) unchangeable(o *graph.Object) bool {
-	return o.Namespace != "" && !s.version.ChangesWithoutNamespace() && s.namespaceAbsent(o.Namespace)
+func (v *view) unchangeable(o *graph.Object) bool {
+	return o.Namespace != "" && !v.version.ChangesWithoutNamespace() && v.namespaceAbsent(o.Namespace)
+}
+
+// namespaceController empties and finalizes terminating namespaces, and lets those act who have finalizers of
+// their own in the spec. It owns which namespaces it empties.
+type namespaceController struct {
+	view     *view
+	clock    *clock
+	groups   *memberships
+	actors   *Actors
+	api      api
+	emptying map[string]types.UID
 }
 
 // planNamespace lets the namespace controller see a terminating namespace.
-func (s *Server) planNamespace(o *graph.Object) {
-	s.planSpecFinalizers(o)
-	if s.actors.NamespaceController {
-		s.emptying[o.Name] = o.UID
-		s.plan(namespaceSyncs, o.UID, s.now.Add(namespaceDelay))
+func (n *namespaceController) planNamespace(o *graph.Object) {
+	n.planSpecFinalizers(o)
+	if n.actors.NamespaceController {
+		n.emptying[o.Name] = o.UID
+		n.clock.after(namespaceSyncs, o.UID, namespaceDelay)
 	}
 }
 
 // writtenInNamespace lets the namespace controller see that an object in a
 // terminating namespace is to be deleted another way than it wants.
-func (s *Server) writtenInNamespace(o *graph.Object) {
-	uid, emptying := s.emptying[o.Namespace]
+func (n *namespaceController) writtenInNamespace(o *graph.Object) {
+	uid, emptying := n.emptying[o.Namespace]
 	if emptying && slices.ContainsFunc(o.Finalizers, graph.IsCollectorFinalizer) {
-		s.plan(namespaceSyncs, uid, s.now.Add(namespaceDelay))
+		n.clock.after(namespaceSyncs, uid, namespaceDelay)
 	}
 }
 
 // syncNamespace is one pass of the namespace controller (pkg/controller/
 // namespace/deletion, Delete and deleteAllContent): all pods first, everything
 // else when no pod is left, the controller's finalizer when nothing is left.
-func (s *Server) syncNamespace(o graph.Object) {
-	spec, read := s.specFinalizers(o.UID)
+func (n *namespaceController) syncNamespace(o graph.Object) {
+	spec, read := n.view.specFinalizers(o.UID)
 	if !o.BeingDeleted() || read && len(spec) == 0 {
 		return
 	}
 	for _, g := range [...]group{{resource: podResource, namespace: o.Name}, {namespace: o.Name}} {
-		if g.resource == podResource && !s.listed(g) {
+		if g.resource == podResource && !n.view.listed(g) {
 			return
 		}
-		s.deleteAll(g)
-		if s.left(g) > 0 {
-			s.waitFor(g, namespaceSyncs, o.UID)
+		n.deleteAll(g)
+		if n.groups.left(g) > 0 {
+			n.groups.waitFor(g, namespaceSyncs, o.UID)
 			return
 		}
 	}
-	if slices.Contains(spec, namespaceFinalizer) && s.unreadIn(o.Name) == "" {
-		s.finalizeNamespace(o, without(spec, namespaceFinalizer))
+	if slices.Contains(spec, namespaceFinalizer) && n.view.unreadIn(o.Name) == "" {
+		n.api.finalizeNamespace(o, without(spec, namespaceFinalizer))
 	}
 }
 
 // deleteAll is the deletecollection of the group. Owner references do not
 // matter to it, and foregroundDeletion and orphan are stripped.
-func (s *Server) deleteAll(g group) {
+func (n *namespaceController) deleteAll(g group) {
 	background := metav1.DeletePropagationBackground
-	for _, uid := range s.members(g) {
-		if o, gone, _ := s.look(uid); !gone {
-			s.deleteAs(o, metav1.DeleteOptions{PropagationPolicy: &background})
+	for _, uid := range n.view.members(g) {
+		if o, gone, _ := n.view.look(uid); !gone {
+			n.api.deleteAs(o, metav1.DeleteOptions{PropagationPolicy: &background})
 		}
 	}
 }
@@ -144,9 +155,9 @@ func (s *Server) deleteAll(g group) {
 // finalizeNamespace stores what is left of the spec's finalizers
 // (registry/core/namespace/storage, FinalizeREST).
 func (s *Server) finalizeNamespace(o graph.Object, spec []string) {
-	t := s.touched(&o)
+	t := s.view.touched(&o)
 	t.specFinalizers = append([]string{}, spec...)
-	if s.endsWith(&o, &o) {
+	if s.view.endsWith(&o, &o) {
 		s.remove(o)
 		return
 	}
@@ -155,11 +166,11 @@ func (s *Server) finalizeNamespace(o graph.Object, spec []string) {
 
 // planSpecFinalizers plans the work of those who act on finalizers in a
 // namespace's spec.
-func (s *Server) planSpecFinalizers(o *graph.Object) {
-	spec, _ := s.specFinalizers(o.UID)
+func (n *namespaceController) planSpecFinalizers(o *graph.Object) {
+	spec, _ := n.view.specFinalizers(o.UID)
 	for _, f := range spec {
-		if f != namespaceFinalizer && s.isControllers(o, f) {
-			s.plan(specIsFinalized, o.UID, s.now.Add(controllerDelay))
+		if f != namespaceFinalizer && n.actors.isControllers(o, f) {
+			n.clock.after(specIsFinalized, o.UID, controllerDelay)
 			return
 		}
 	}
@@ -167,37 +178,37 @@ func (s *Server) planSpecFinalizers(o *graph.Object) {
 
 // finalizeSpec removes the finalizers of others from a terminating namespace's
 // spec.
-func (s *Server) finalizeSpec(o graph.Object) {
-	spec, _ := s.specFinalizers(o.UID)
+func (n *namespaceController) finalizeSpec(o graph.Object) {
+	spec, _ := n.view.specFinalizers(o.UID)
 	rest := slices.DeleteFunc(slices.Clone(spec), func(f string) bool {
-		return f != namespaceFinalizer && s.isControllers(&o, f)
+		return f != namespaceFinalizer && n.actors.isControllers(&o, f)
 	})
 	if o.BeingDeleted() && len(rest) < len(spec) {
-		s.finalizeNamespace(o, rest)
+		n.api.finalizeNamespace(o, rest)
 	}
 }
 
 // unreadIn says what could not be read of a namespace's content, for which the
 // namespace controller would look; empty when nothing is missing.
-func (s *Server) unreadIn(name string) string {
-	if reason, known := s.unread[name]; known {
+func (v *view) unreadIn(name string) string {
+	if reason, known := v.unread[name]; known {
 		return reason
 	}
-	reason := s.findUnread(name)
-	s.unread[name] = reason
+	reason := v.findUnread(name)
+	v.unread[name] = reason
 	return reason
 }
 
-func (s *Server) findUnread(name string) string {
-	if !s.listed(group{resource: podResource, namespace: name}) {
+func (v *view) findUnread(name string) string {
+	if !v.listed(group{resource: podResource, namespace: name}) {
 		return "pods in namespace " + name + " could not be listed"
 	}
-	for _, u := range s.snapshot.Unlisted() {
+	for _, u := range v.snapshot.Unlisted() {
 		switch {
 		case u.Name != "" || u.Namespace != "" && u.Namespace != name:
 		case u.Resource == "":
 			return "what is in group " + u.Group + " could not be discovered"
-		case s.listed(group{resource: u.GroupResource(), namespace: name}) || s.clusterScoped(u):
+		case v.listed(group{resource: u.GroupResource(), namespace: name}) || v.clusterScoped(u):
 		default:
 			return u.GroupResource().String() + " in namespace " + name + " could not be listed"
 		}
@@ -207,14 +218,14 @@ func (s *Server) findUnread(name string) string {
 
 // clusterScoped reports whether the resource is known to have no objects in
 // namespaces.
-func (s *Server) clusterScoped(u graph.Unlisted) bool {
-	if s.snapshot.Mapper == nil {
+func (v *view) clusterScoped(u graph.Unlisted) bool {
+	if v.snapshot.Mapper == nil {
 		return false
 	}
-	kind, err := s.snapshot.Mapper.KindFor(u.GroupVersionResource)
+	kind, err := v.snapshot.Mapper.KindFor(u.GroupVersionResource)
 	if err != nil {
 		return false
 	}
-	mapping, err := s.snapshot.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	mapping, err := v.snapshot.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameRoot
 }

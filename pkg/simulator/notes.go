@@ -31,30 +31,30 @@ const (
 // Labels are the keys of the labels that the simulation looks at.
 func Labels() []string { return []string{bootstrapLabel, automanagedLabel} }
 
-func (s *Server) notesOfGone(o *graph.Object) []string {
+func (x *fates) notesOfGone(o *graph.Object) []string {
 	var notes []string
-	if note := s.overdue(o); note != "" {
+	if note := x.overdue(o); note != "" {
 		notes = append(notes, note)
 	}
-	if note := s.comesBack(o).Says; note != "" {
+	if note := x.comesBack(o).Says; note != "" {
 		notes = append(notes, note)
 	}
 	return notes
 }
 
-func (s *Server) notesOfTerminating(o *graph.Object) []string {
-	notes := s.notesOfLive(o)
-	if s.unchangeable(o) {
+func (x *fates) notesOfTerminating(o *graph.Object) []string {
+	notes := x.notesOfLive(o)
+	if x.view.unchangeable(o) {
 		notes = append(notes, "its namespace does not exist, so that nobody can change it")
 	}
-	if spec, read := s.specFinalizers(o.UID); is(o, namespaceResource) && read && len(spec)+len(o.Finalizers) == 0 {
+	if spec, read := x.view.specFinalizers(o.UID); is(o, namespaceResource) && read && len(spec)+len(o.Finalizers) == 0 {
 		notes = append(notes, "it waits for nothing, and another DELETE removes it")
 	}
 	return notes
 }
 
-func (s *Server) notesOfLive(o *graph.Object) []string {
-	if s.unserved[o.Resource.GroupResource()] {
+func (x *fates) notesOfLive(o *graph.Object) []string {
+	if x.view.unserved[o.Resource.GroupResource()] {
 		return []string{"its CustomResourceDefinition is gone: it is left in storage and out of reach"}
 	}
 	return nil
@@ -62,13 +62,13 @@ func (s *Server) notesOfLive(o *graph.Object) []string {
 
 // overdue says by how much the kubelet was late with a pod when the snapshot
 // was taken. That the pod goes then is a guess: its kubelet reports.
-func (s *Server) overdue(o *graph.Object) string {
-	was, known := s.snapshot.Object(o.UID)
-	if !known || !is(o, podResource) || !was.BeingDeleted() || s.nothingButFinalizers(&was) {
+func (x *fates) overdue(o *graph.Object) string {
+	was, known := x.view.snapshot.Object(o.UID)
+	if !known || !is(o, podResource) || !was.BeingDeleted() || x.view.nothingButFinalizers(&was) {
 		return ""
 	}
-	late := s.began.Sub(was.DeletionTimestamp.Time)
-	if facts := s.snapshot.Facts.Pods[o.UID]; late < overdueAfter || s.node(facts.NodeName) != NodeReports {
+	late := x.began.Sub(was.DeletionTimestamp.Time)
+	if facts := x.view.snapshot.Facts.Pods[o.UID]; late < overdueAfter || x.view.node(facts.NodeName) != NodeReports {
 		return ""
 	}
 	return fmt.Sprintf("its kubelet reports but had not ended it %s after its grace period", late.Truncate(time.Second))
@@ -83,36 +83,25 @@ type Maker struct {
 }
 
 // comesBack returns who creates a removed object anew.
-func (s *Server) comesBack(o *graph.Object) Maker {
-	h, _ := s.snapshot.Handle(o.UID) // there are no others
+func (x *fates) comesBack(o *graph.Object) Maker {
+	h, _ := x.view.snapshot.Handle(o.UID) // there are no others
 	switch {
 	case is(o, namespaceResource) && o.Name == "kube-node-lease":
 		return Maker{"recreated by kube-apiserver", true}
-	case s.snapshot.Label(h, bootstrapLabel) == "rbac-defaults":
+	case x.view.snapshot.Label(h, bootstrapLabel) == "rbac-defaults":
 		return Maker{"recreated when a kube-apiserver starts", true}
-	case s.snapshot.Label(h, automanagedLabel) != "":
+	case x.view.snapshot.Label(h, automanagedLabel) != "":
 		return Maker{"recreated by kube-apiserver", true}
 	case o.Namespace == "":
 		return Maker{}
-	case !s.namespaceActive(o.Namespace):
+	case !x.view.namespaceActive(o.Namespace):
 		return Maker{} // nothing is created in a terminating namespace
 	}
-	return cmp.Or(s.systemMakes(o), s.kubeletMakes(o), s.controllerMakes(o))
-}
-
-// namespaceActive reports whether objects can be created in the namespace, as
-// far as is known.
-func (s *Server) namespaceActive(name string) bool {
-	h, found := s.located(location{namespaceResource, "", name})
-	if !found {
-		return !s.namespaceAbsent(name)
-	}
-	o, gone := s.at(h)
-	return !gone && !o.BeingDeleted()
+	return cmp.Or(x.systemMakes(o), x.kubeletMakes(o), x.controllerMakes(o))
 }
 
 // systemMakes knows what every namespace, and namespace default, has.
-func (s *Server) systemMakes(o *graph.Object) Maker {
+func (x *fates) systemMakes(o *graph.Object) Maker {
 	gr := o.Resource.GroupResource()
 	switch {
 	case gr == (schema.GroupResource{Resource: "configmaps"}) && o.Name == "kube-root-ca.crt",
@@ -121,16 +110,16 @@ func (s *Server) systemMakes(o *graph.Object) Maker {
 	case o.Namespace == metav1.NamespaceDefault && o.Name == "kubernetes" &&
 		(gr == serviceResource || gr == endpointsResource || gr.Resource == "endpointslices"):
 		return Maker{"recreated by kube-apiserver", true}
-	case gr == endpointsResource && s.isLive(location{serviceResource, o.Namespace, o.Name}):
+	case gr == endpointsResource && x.view.isLive(location{serviceResource, o.Namespace, o.Name}):
 		return Maker{"recreated for its Service if that has a selector", false}
 	}
 	return Maker{}
 }
 
 // kubeletMakes knows mirrors of static pods, and nodes' leases.
-func (s *Server) kubeletMakes(o *graph.Object) Maker {
+func (x *fates) kubeletMakes(o *graph.Object) Maker {
 	node := ""
-	switch facts := s.snapshot.Facts.Pods[o.UID]; {
+	switch facts := x.view.snapshot.Facts.Pods[o.UID]; {
 	case facts.Mirror:
 		node = facts.NodeName
 	case o.Namespace == "kube-node-lease" && o.Resource.Resource == "leases":
@@ -138,7 +127,7 @@ func (s *Server) kubeletMakes(o *graph.Object) Maker {
 	default:
 		return Maker{}
 	}
-	switch s.node(node) {
+	switch x.view.node(node) {
 	case NodeReports:
 		return Maker{"recreated by the kubelet of node " + node, true}
 	case NodeAbsent:
@@ -166,19 +155,19 @@ func Replaces(controller, dependent schema.GroupKind) bool {
 
 // controllerMakes knows controllers: one that is there and not terminating
 // replaces what it lacks.
-func (s *Server) controllerMakes(o *graph.Object) Maker {
+func (x *fates) controllerMakes(o *graph.Object) Maker {
 	i := slices.IndexFunc(o.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.Controller != nil && *ref.Controller })
 	if i < 0 {
 		return Maker{}
 	}
-	controller, gone, known := s.look(o.OwnerReferences[i].UID)
+	controller, gone, known := x.view.look(o.OwnerReferences[i].UID)
 	if !known || gone || controller.BeingDeleted() {
 		return Maker{}
 	}
 	owner := controller.Resource.GroupVersionKind().GroupKind()
 	name := owner.Kind + "/" + controller.Name
 	switch {
-	case s.replacedBefore(o, owner):
+	case x.replacedBefore(o, owner):
 		return Maker{}
 	case Replaces(owner, o.Resource.GroupVersionKind().GroupKind()):
 		return Maker{"recreated by its controller " + name, true}
@@ -191,9 +180,9 @@ func (s *Server) controllerMakes(o *graph.Object) Maker {
 // replacedBefore reports whether an object was a pod that its controller did not count any more
 // before all this, and has replaced, if it wants one in its place (pkg/controller/
 // controller_utils.go, IsPodActive). Others wait until such a pod has gone.
-func (s *Server) replacedBefore(o *graph.Object, controller schema.GroupKind) bool {
-	h, _ := s.snapshot.Handle(o.UID)
-	before, phase := s.snapshot.Unlabelled(h), s.snapshot.Facts.Pods[o.UID].Phase
+func (x *fates) replacedBefore(o *graph.Object, controller schema.GroupKind) bool {
+	h, _ := x.view.snapshot.Handle(o.UID)
+	before, phase := x.view.snapshot.Unlabelled(h), x.view.snapshot.Facts.Pods[o.UID].Phase
 	ended := phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed)
 	switch controller {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}:
@@ -202,10 +191,4 @@ func (s *Server) replacedBefore(o *graph.Object, controller schema.GroupKind) bo
 		return o.Resource.IsPod() && ended
 	}
 	return false
-}
-
-// isLive reports whether an object that is not terminating is at the location.
-func (s *Server) isLive(where location) bool {
-	o, err := s.find(where)
-	return err == nil && !o.BeingDeleted()
 }

@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
@@ -43,7 +42,7 @@ func (s *Server) Do(ctx context.Context, op *remedy.Op) error {
 	case remedy.Create:
 		return s.create(op.Object)
 	}
-	o, err := s.find(location{op.Object.Resource.GroupResource(), op.Object.Namespace, op.Object.Name})
+	o, err := s.view.find(location{op.Object.Resource.GroupResource(), op.Object.Namespace, op.Object.Name})
 	if err != nil {
 		return err
 	}
@@ -80,7 +79,7 @@ func (s *Server) create(id graph.Identity) error {
 	if id.Resource.GroupResource() != namespaceResource {
 		return fmt.Errorf("creating %s: %w", id, ErrNotModelled)
 	}
-	s.made.Insert(id.Name)
+	s.view.made.Insert(id.Name)
 	return nil
 }
 
@@ -94,7 +93,7 @@ func (s *Server) patchMetadata(before graph.Object, steps []remedy.Step) error {
 			return fmt.Errorf("patching %s of %s: %w", step.Path, before.Identity(), ErrNotModelled)
 		}
 	}
-	if s.unchangeable(&before) {
+	if s.view.unchangeable(&before) {
 		return apierrors.NewNotFound(namespaceResource, before.Namespace)
 	}
 	after, err := applied(before, steps)
@@ -134,7 +133,7 @@ func applied(o graph.Object, steps []remedy.Step) (graph.Object, error) {
 
 // dropSpecFinalizer takes one entry out of a namespace's spec.
 func (s *Server) dropSpecFinalizer(o graph.Object, finalizer string) error {
-	spec, read := s.specFinalizers(o.UID)
+	spec, read := s.view.specFinalizers(o.UID)
 	if read && !slices.Contains(spec, finalizer) {
 		return fmt.Errorf("%s: %w", o.Identity(), remedy.ErrChanged)
 	}
@@ -150,8 +149,8 @@ func (s *Server) taint(node graph.Object, taint string) error {
 	if key, _, _ := strings.Cut(taint, "="); key != outOfService || !is(&node, nodeResource) {
 		return fmt.Errorf("tainting %s: %w", node.Identity(), ErrNotModelled)
 	}
-	s.tainted.Insert(node.Name)
-	s.planPodsOf(node.Name)
+	s.pods.tainted.Insert(node.Name)
+	s.pods.planPodsOf(node.Name)
 	return nil
 }
 
@@ -161,31 +160,10 @@ func (s *Server) scale(workload graph.Object, r *remedy.Replicas) error {
 	if r.Wanted > 0 || !s.actors.NamespaceController {
 		return fmt.Errorf("scaling %s: %w", workload.Identity(), ErrNotModelled)
 	}
-	for _, uid := range s.members(group{resource: podResource, namespace: workload.Namespace}) {
-		if pod, gone, _ := s.look(uid); !gone && s.controlledBy(&pod, workload.UID) {
+	for _, uid := range s.view.members(group{resource: podResource, namespace: workload.Namespace}) {
+		if pod, gone, _ := s.view.look(uid); !gone && s.view.controlledBy(&pod, workload.UID) {
 			s.deleteAs(pod, metav1.DeleteOptions{})
 		}
 	}
 	return nil
-}
-
-// controlledBy reports whether the controllers of an object lead to the one with the UID.
-func (s *Server) controlledBy(o *graph.Object, uid types.UID) bool {
-	current := *o
-	for range 8 { // deeper than workloads are, and an end to circles
-		metadata := current.Metadata()
-		controller := metav1.GetControllerOf(&metadata)
-		if controller == nil {
-			return false
-		}
-		if controller.UID == uid {
-			return true
-		}
-		owner, gone, known := s.look(controller.UID)
-		if gone || !known {
-			return false
-		}
-		current = owner
-	}
-	return false
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -18,8 +20,8 @@ const unreadGraceSeconds = 30
 
 // gracePeriod returns the grace period of a pod's first DELETE
 // (registry/core/pod/strategy.go, CheckGracefulDelete).
-func (s *Server) gracePeriod(o *graph.Object, requested *int64) int64 {
-	facts, read := s.snapshot.Facts.Pods[o.UID]
+func (v *view) gracePeriod(o *graph.Object, requested *int64) int64 {
+	facts, read := v.snapshot.Facts.Pods[o.UID]
 	period := int64(unreadGraceSeconds)
 	switch {
 	case read && (facts.NodeName == "" || facts.Phase == "Succeeded" || facts.Phase == "Failed"):
@@ -58,47 +60,58 @@ func (n NodeState) String() string {
 
 // node returns the state of a node. One that is gone is absent, whatever was
 // read before.
-func (s *Server) node(name string) NodeState {
-	h, found := s.located(location{nodeResource, "", name})
-	reports, read := s.snapshot.Facts.Nodes[name]
+func (v *view) node(name string) NodeState {
+	h, found := v.located(location{nodeResource, "", name})
+	reports, read := v.snapshot.Facts.Nodes[name]
 	switch {
-	case found && s.isGone(h):
+	case found && v.isGone(h):
 		return NodeAbsent
 	case read && reports:
 		return NodeReports
 	case read:
 		return NodeSilent
-	case !found && s.snapshot.Facts.NodesRead:
+	case !found && v.snapshot.Facts.NodesRead:
 		return NodeAbsent
 	}
 	return NodeUnread
 }
 
+// podControllers end pods: kubelets those on their nodes, podgc those without a node. They own which pods are
+// on which node, and which nodes are out of service.
+type podControllers struct {
+	view    *view
+	clock   *clock
+	actors  *Actors
+	api     api
+	podsOn  map[string][]types.UID // for podgc, by node
+	tainted sets.Set[string]       // nodes that Do put out of service
+}
+
 // planPod plans what ends a terminating pod: the kubelet of its node, or
 // podgc when there is no node.
-func (s *Server) planPod(o *graph.Object) {
-	facts, read := s.snapshot.Facts.Pods[o.UID]
-	if !read || s.nothingButFinalizers(o) && len(o.Finalizers) > 0 {
+func (p *podControllers) planPod(o *graph.Object) {
+	facts, read := p.view.snapshot.Facts.Pods[o.UID]
+	if !read || p.view.nothingButFinalizers(o) && len(o.Finalizers) > 0 {
 		return
 	}
 	node := NodeAbsent
 	if facts.NodeName != "" {
-		node = s.node(facts.NodeName)
+		node = p.view.node(facts.NodeName)
 	}
 	switch {
-	case node == NodeReports && s.actors.Kubelets:
-		s.plan(kubeletEndsPod, o.UID, s.kubeletTime(o, facts).Add(kubeletDelay))
-	case node == NodeAbsent && s.actors.PodGC:
-		s.plan(podGCDeletesPod, o.UID, s.now.Add(podGCDelay))
+	case node == NodeReports && p.actors.Kubelets:
+		p.clock.plan(kubeletEndsPod, o.UID, p.kubeletTime(o, facts).Add(kubeletDelay))
+	case node == NodeAbsent && p.actors.PodGC:
+		p.clock.after(podGCDeletesPod, o.UID, podGCDelay)
 	}
 }
 
 // kubeletTime returns when the kubelet is done with the containers: at the end
 // of the grace period, which may be past. For the mirror of a static pod it
 // waits for nothing.
-func (s *Server) kubeletTime(o *graph.Object, facts graph.PodFacts) time.Time {
-	if facts.Mirror || o.DeletionTimestamp.Before(&metav1.Time{Time: s.now}) {
-		return s.now
+func (p *podControllers) kubeletTime(o *graph.Object, facts graph.PodFacts) time.Time {
+	if facts.Mirror || o.DeletionTimestamp.Before(&metav1.Time{Time: p.clock.now}) {
+		return p.clock.now
 	}
 	return o.DeletionTimestamp.Time
 }
@@ -106,63 +119,60 @@ func (s *Server) kubeletTime(o *graph.Object, facts graph.PodFacts) time.Time {
 // kubeletEnds deletes a pod whose containers have stopped
 // (pkg/kubelet/status/status_manager.go, syncPod; pkg/kubelet/pod/
 // mirror_client.go, DeleteMirrorPod).
-func (s *Server) kubeletEnds(o graph.Object) {
-	facts := s.snapshot.Facts.Pods[o.UID]
+func (p *podControllers) kubeletEnds(o graph.Object) {
+	facts := p.view.snapshot.Facts.Pods[o.UID]
 	switch {
-	case !o.BeingDeleted() || s.node(facts.NodeName) != NodeReports:
-	case s.kubeletTime(&o, facts).After(s.now): // the grace period is not over
+	case !o.BeingDeleted() || p.view.node(facts.NodeName) != NodeReports:
+	case p.kubeletTime(&o, facts).After(p.clock.now): // the grace period is not over
 	default:
-		s.forceDelete(o)
+		p.forceDelete(o)
 	}
 }
 
-func (s *Server) forceDelete(o graph.Object) {
-	s.deleteAs(o, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64(0)),
-		Preconditions:      &metav1.Preconditions{UID: &o.UID},
-	})
+func (p *podControllers) forceDelete(o graph.Object) {
+	p.api.deleteAs(o, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
 }
 
 // startPodGC plans the deletion of the pods whose node does not exist,
 // terminating or not (pkg/controller/podgc/gc_controller.go, gcOrphaned), and
 // remembers which pods each of the other nodes has.
-func (s *Server) startPodGC() {
-	if !s.actors.PodGC {
+func (p *podControllers) startPodGC() {
+	if !p.actors.PodGC {
 		return
 	}
 	var pods []graph.Handle // of which the node is known, in the order of the snapshot
-	for uid, facts := range s.snapshot.Facts.Pods {
-		if h, listed := s.snapshot.Handle(uid); listed && facts.NodeName != "" {
+	for uid, facts := range p.view.snapshot.Facts.Pods {
+		if h, listed := p.view.snapshot.Handle(uid); listed && facts.NodeName != "" {
 			pods = append(pods, h)
 		}
 	}
 	slices.Sort(pods)
 	for _, h := range pods {
-		uid := s.snapshot.UID(h)
-		node := s.snapshot.Facts.Pods[uid].NodeName
-		s.podsOn[node] = append(s.podsOn[node], uid)
+		uid := p.view.snapshot.UID(h)
+		node := p.view.snapshot.Facts.Pods[uid].NodeName
+		p.podsOn[node] = append(p.podsOn[node], uid)
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.podsOn)) {
-		if s.node(name) == NodeAbsent {
-			s.planPodsOf(name)
+	for _, name := range slices.Sorted(maps.Keys(p.podsOn)) {
+		if p.view.node(name) == NodeAbsent {
+			p.planPodsOf(name)
 		}
 	}
 }
 
 // planPodsOf plans the deletion of the pods on a node that does not exist, or is out of service.
-func (s *Server) planPodsOf(node string) {
-	for _, uid := range s.podsOn[node] {
-		s.plan(podGCDeletesPod, uid, s.now.Add(podGCDelay))
+func (p *podControllers) planPodsOf(node string) {
+	for _, uid := range p.podsOn[node] {
+		p.clock.after(podGCDeletesPod, uid, podGCDelay)
 	}
 }
 
 // podGCDeletes deletes a pod without a node (pkg/controller/podgc/
 // gc_controller.go, gcOrphaned, gcUnscheduledTerminating and gcTerminating).
-func (s *Server) podGCDeletes(o graph.Object) {
-	facts := s.snapshot.Facts.Pods[o.UID]
-	node := s.node(facts.NodeName)
+func (p *podControllers) podGCDeletes(o graph.Object) {
+	facts := p.view.snapshot.Facts.Pods[o.UID]
+	node := p.view.node(facts.NodeName)
 	if facts.NodeName == "" && o.BeingDeleted() || facts.NodeName != "" && node == NodeAbsent ||
-		o.BeingDeleted() && node == NodeSilent && s.tainted.Has(facts.NodeName) {
-		s.forceDelete(o)
+		o.BeingDeleted() && node == NodeSilent && p.tainted.Has(facts.NodeName) {
+		p.forceDelete(o)
 	}
 }

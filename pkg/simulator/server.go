@@ -5,8 +5,6 @@ package simulator
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -34,71 +32,57 @@ type Options struct {
 }
 
 // Server is a gc.Server in memory. It is safe for concurrent use; the snapshot
-// must not change while it is in use.
+// must not change while it is in use. It owns what was written and not told yet; the
+// controllers beside it see each write, and send requests of their own.
 type Server struct {
-	snapshot *graph.Snapshot
-	actors   Actors
-	version  answer.Server
-
-	began time.Time
-
 	mu      sync.Mutex
-	now     time.Time
-	objects graph.Table[graph.Handle, *object] // those that changed
+	actors  *Actors
+	view    *view
+	clock   *clock
+	groups  *memberships
+	fates   *fates
 	writes  int
 	pending []gc.Event
-	index   *index // nil until something is looked for
+	started bool // the actors have seen the snapshot
 
-	started  bool // the actors have seen the snapshot
-	agenda   agenda
-	podsOn   map[string][]types.UID        // for podgc, by node
-	groups   map[group]*membership         // those that were counted
-	users    map[string]map[string][]int32 // pods by namespace and claim, "" for any, where it was asked
-	emptying map[string]types.UID          // namespaces that their controller empties
-	unserved map[schema.GroupResource]bool // types whose definition was removed
-	unread   map[string]string             // answers of unreadIn
-	changes  int                           // of objects, removals included
-	stalled  map[string]stall              // answers of stalledIn
-	made     sets.Set[string]              // namespaces that Do made
-	tainted  sets.Set[string]              // nodes that Do put out of service
+	pods        *podControllers
+	namespaces  *namespaceController
+	definitions *definitionController
+	finalizing  *finalizerControllers
+}
+
+// api are the requests of controllers, which cannot fail: the object is there, and what is
+// asked of it is allowed.
+type api interface {
+	// deleteAs sends a DELETE.
+	deleteAs(o graph.Object, options metav1.DeleteOptions)
+	// update stores the new state of an object, or removes it when nothing holds it any more.
+	update(before, after graph.Object) graph.Object
+	// finalizeNamespace stores what is left of the finalizers in a namespace's spec.
+	finalizeNamespace(o graph.Object, spec []string)
 }
 
 var _ gc.Server = (*Server)(nil)
-
-// object is an object that changed.
-type object struct {
-	graph.Object
-	gone bool
-	// specFinalizers are those of a namespace's spec once they changed.
-	specFinalizers []string
-}
-
-// goneAsRead stands for the objects, which are most of those that go, that are gone and did
-// not change before: the snapshot has them.
-var goneAsRead = &object{gone: true}
 
 // FirstVersion is less than every resourceVersion that a Server gives, and greater
 // than any that an API server has given: those count the writes of etcd.
 const FirstVersion = "9000000000000000000000000000"
 
 // New returns a server that holds the snapshot's objects.
-func New(s *graph.Snapshot, o Options) *Server {
-	return &Server{
-		snapshot: s,
-		actors:   o.Actors,
-		version:  o.Server,
-		began:    o.Now.UTC(),
-		now:      o.Now.UTC(),
-		podsOn:   map[string][]types.UID{},
-		groups:   map[group]*membership{},
-		users:    map[string]map[string][]int32{},
-		emptying: map[string]types.UID{},
-		unserved: map[schema.GroupResource]bool{},
-		unread:   map[string]string{},
-		stalled:  map[string]stall{},
-		made:     sets.Set[string]{},
-		tainted:  sets.Set[string]{},
+func New(snapshot *graph.Snapshot, o Options) *Server {
+	v := &view{
+		snapshot: snapshot, version: o.Server, users: map[string]map[string][]int32{}, unread: map[string]string{},
+		unserved: map[schema.GroupResource]bool{}, made: sets.Set[string]{},
 	}
+	actors, c := &o.Actors, &clock{now: o.Now.UTC()}
+	groups := &memberships{view: v, clock: c, counted: map[group]*membership{}}
+	s := &Server{actors: actors, view: v, clock: c, groups: groups}
+	s.fates = &fates{view: v, groups: groups, actors: actors, began: c.now, stalled: map[string]stall{}}
+	s.pods = &podControllers{view: v, clock: c, actors: actors, api: s, podsOn: map[string][]types.UID{}, tainted: sets.Set[string]{}}
+	s.namespaces = &namespaceController{view: v, clock: c, groups: groups, actors: actors, api: s, emptying: map[string]types.UID{}}
+	s.definitions = &definitionController{view: v, clock: c, groups: groups, api: s}
+	s.finalizing = &finalizerControllers{view: v, clock: c, groups: groups, actors: actors, api: s}
+	return s
 }
 
 // Anew returns a function that makes servers of the same snapshot, as it was before anything
@@ -107,10 +91,10 @@ func New(s *graph.Snapshot, o Options) *Server {
 func (s *Server) Anew() func(Options) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	snapshot, index := s.snapshot, s.index
+	snapshot, index := s.view.snapshot, s.view.index
 	return func(o Options) *Server {
 		fresh := New(snapshot, o)
-		fresh.index = index
+		fresh.view.index = index
 		return fresh
 	}
 }
@@ -123,7 +107,7 @@ func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, na
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.find(location{resource.GroupResource(), namespace, name})
+	return s.view.find(location{resource.GroupResource(), namespace, name})
 }
 
 // Delete implements gc.Server (apiserver/pkg/endpoints/handlers/delete.go,
@@ -166,11 +150,11 @@ func (s *Server) Patch(ctx context.Context, base graph.Object, patch gc.Patch) (
 	defer s.mu.Unlock()
 	s.start()
 	where := locationOf(&base)
-	current, err := s.find(where)
+	current, err := s.view.find(where)
 	if err != nil {
 		return graph.Object{}, err
 	}
-	if s.unchangeable(&base) {
+	if s.view.unchangeable(&base) {
 		return graph.Object{}, apierrors.NewNotFound(namespaceResource, base.Namespace)
 	}
 	if current.UID != base.UID || current.ResourceVersion != base.ResourceVersion {
@@ -205,7 +189,7 @@ func (s *Server) Events(ctx context.Context, wait bool) ([]gc.Event, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !s.advance() {
+		if !s.clock.advance(s.perform) {
 			return nil, gc.ErrAtRest
 		}
 	}
@@ -229,9 +213,9 @@ func (s *Server) CatchUp(round int) bool {
 func (s *Server) Snapshot() *graph.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.snapshot.Holding(func(yield func(graph.Object) bool) {
-		for h := range s.snapshot.Heads() {
-			if o, gone := s.at(h); !gone && !yield(o) {
+	return s.view.snapshot.Holding(func(yield func(graph.Object) bool) {
+		for h := range s.view.snapshot.Heads() {
+			if o, gone := s.view.at(h); !gone && !yield(o) {
 				return
 			}
 		}
@@ -242,59 +226,7 @@ func (s *Server) Snapshot() *graph.Snapshot {
 func (s *Server) Now() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now
-}
-
-// look returns the object with the UID as it is now, or as it was when it was
-// removed.
-func (s *Server) look(uid types.UID) (o graph.Object, gone, known bool) {
-	h, known := s.snapshot.Handle(uid)
-	if !known {
-		return graph.Object{}, false, false
-	}
-	o, gone = s.at(h)
-	return o, gone, true
-}
-
-// at is look for an object of which it is known which one it is.
-func (s *Server) at(h graph.Handle) (o graph.Object, gone bool) {
-	switch t := s.objects.Get(h); t {
-	case nil:
-		return s.snapshot.Unlabelled(h), false
-	case goneAsRead:
-		return s.snapshot.Unlabelled(h), true
-	default:
-		return t.Object, t.gone
-	}
-}
-
-// isGone reports whether the object was removed.
-func (s *Server) isGone(h graph.Handle) bool {
-	t := s.objects.Get(h)
-	return t != nil && t.gone
-}
-
-// find returns the object at the location.
-func (s *Server) find(where location) (graph.Object, error) {
-	if s.unserved[where.resource] {
-		return graph.Object{}, errNotServed(where.resource)
-	}
-	h, found := s.located(where)
-	if found {
-		if o, gone := s.at(h); !gone {
-			return o, nil
-		}
-	}
-	if found || s.snapshot.Covers(where.resource, where.namespace, where.name) {
-		return graph.Object{}, apierrors.NewNotFound(where.resource, where.name)
-	}
-	return graph.Object{}, fmt.Errorf("looking for %s: %w", where, graph.ErrUnlisted)
-}
-
-// errNotServed is what an API server answers to requests for a type that it does not
-// serve: a 404 that says nothing of the object.
-func errNotServed(resource schema.GroupResource) error {
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, "", resource, "", "", 0, true)
+	return s.clock.now
 }
 
 // update stores the new state of an object, and removes the object when that
@@ -302,7 +234,7 @@ func errNotServed(resource schema.GroupResource) error {
 // store.go, ShouldDeleteDuringUpdate). It returns what the client is answered:
 // the object as it asked for it.
 func (s *Server) update(before, after graph.Object) graph.Object {
-	if s.endsWith(&before, &after) {
+	if s.view.endsWith(&before, &after) {
 		s.remove(before)
 		return after
 	}
@@ -321,8 +253,7 @@ func (s *Server) write(before, after graph.Object) graph.Object {
 func (s *Server) store(o graph.Object) graph.Object {
 	s.writes++
 	o.ResourceVersion = versionOf(s.writes)
-	s.changes++
-	s.touched(&o).Object = o
+	s.view.change(&o)
 	s.pending = append(s.pending, gc.Event{Object: o})
 	s.written(&o)
 	return o
@@ -341,25 +272,9 @@ func versionOf(write int) string {
 
 // remove removes an object.
 func (s *Server) remove(o graph.Object) {
-	s.changes++
-	h, _ := s.snapshot.Handle(o.UID)
-	if t := s.objects.At(h); *t == nil {
-		*t = goneAsRead
-	} else {
-		(*t).gone = true
-	}
+	s.view.drop(o.UID)
 	s.pending = append(s.pending, gc.Event{Object: o, Removed: true})
 	s.removed(&s.pending[len(s.pending)-1].Object) // not &o, which would be allocated whether it goes or not
-}
-
-// touched returns the object's entry among those that changed.
-func (s *Server) touched(o *graph.Object) *object {
-	h, _ := s.snapshot.Handle(o.UID) // there are no others
-	t := s.objects.At(h)
-	if *t == nil || *t == goneAsRead {
-		*t = &object{Object: *o, gone: *t == goneAsRead}
-	}
-	return *t
 }
 
 // sameState reports whether nothing that a request can change differs.

@@ -15,7 +15,7 @@ var waitingText = pattern.New(`(?i)will not be deleted|until|wait(s|ing)? for|de
 
 // Awaited returns the objects that a message of an object's controller names as those
 // that have to go first: of the same API and namespace, by their kind and name.
-func (f *Finder) Awaited(n graph.Node, message string) []graph.Node {
+func (f *references) Awaited(n graph.Node, message string) []graph.Node {
 	if n.Namespace() == "" || !waitingText().MatchString(message) {
 		return nil
 	}

@@ -16,22 +16,14 @@ import (
 )
 
 // Finder finds out who removes a finalizer from an object, and whether that works.
-// It looks at everything once, and creates no cause. It is for one goroutine.
+// It looks at everything once, and creates no cause. It is for one goroutine. It is made of
+// what there is, who works, who is named, and what objects name; it owns the choice among these.
 type Finder struct {
-	evidence  *evidence.Reader
-	catalogue *finalizers.Catalogue
-	workloads *Workloads
-	// unmade says what shows that nobody makes pods, nil when that is not so.
-	unmade func() []evidence.Fact
-
-	allowed  *rights
-	running  *inventory
-	repeated []*Workload
-	idle     []*Workload // the Jobs that are suspended, once they were asked for
-	proved   int         // the objects of which a GET has proved that they do not exist
-	states   map[graph.Identity]State
-	searches map[string]*Search
-	managers map[string]managers
+	evidence *evidence.Reader
+	*roster
+	*liveness
+	*searcher
+	*references
 	// able are the workloads that may change some object of a type.
 	able map[schema.GroupResource][]*Workload
 	// latest are the field managers of the object that was asked about last.
@@ -42,10 +34,14 @@ type Finder struct {
 // cluster. unmade says what shows that
 // no controller manager works that would make pods, nil when one may.
 func New(reader *evidence.Reader, workloads *Workloads, catalogue *finalizers.Catalogue, unmade func() []evidence.Fact) *Finder {
+	all := &roster{evidence: reader, workloads: workloads}
 	return &Finder{
-		evidence: reader, workloads: workloads, catalogue: catalogue, unmade: unmade,
-		states: map[graph.Identity]State{}, searches: map[string]*Search{}, managers: map[string]managers{},
-		able: map[schema.GroupResource][]*Workload{},
+		evidence:   reader,
+		roster:     all,
+		liveness:   &liveness{roster: all, unmade: unmade, states: map[graph.Identity]State{}},
+		searcher:   &searcher{roster: all, catalogue: catalogue, searches: map[string]*Search{}, managers: map[string]managers{}},
+		references: &references{evidence: reader},
+		able:       map[schema.GroupResource][]*Workload{},
 	}
 }
 

@@ -159,7 +159,7 @@ type inventory struct {
 }
 
 // inventory returns the workloads, which other Finders share.
-func (f *Finder) inventory() *inventory {
+func (f *roster) inventory() *inventory {
 	if f.running != nil {
 		return f.running
 	}

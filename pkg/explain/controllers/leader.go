@@ -40,7 +40,7 @@ type held struct {
 // heldLease finds the lease that tells most of the workload: one that a pod of
 // it renews, else one that somebody else renews, else one that expired; nil when
 // there is none. What a former pod held tells nothing more of one that is dead.
-func (f *Finder) heldLease(l *Workload, own []*unstructured.Unstructured, dead bool) *held {
+func (f *liveness) heldLease(l *Workload, own []*unstructured.Unstructured, dead bool) *held {
 	if !f.hasLeases(l.namespace) {
 		return nil
 	}
@@ -65,13 +65,13 @@ func (f *Finder) heldLease(l *Workload, own []*unstructured.Unstructured, dead b
 	return best
 }
 
-func (f *Finder) hasLeases(namespace string) bool {
+func (f *liveness) hasLeases(namespace string) bool {
 	return len(f.evidence.Within(evidence.Leases.GroupResource(), namespace)) > 0
 }
 
 // leaseOf tells how a lease of the workload stands that is held in such a way,
 // nil for another.
-func (f *Finder) leaseOf(lease *unstructured.Unstructured, l *Workload, own []*unstructured.Unstructured, by leader) *held {
+func (f *liveness) leaseOf(lease *unstructured.Unstructured, l *Workload, own []*unstructured.Unstructured, by leader) *held {
 	holder := evidence.Nested(lease, "spec", "holderIdentity")
 	i, who := leaderOf(holder, l, own)
 	if who != by || who > formerPod && !calledAfter(lease.GetName(), l) {
@@ -165,7 +165,7 @@ func (h *held) led(l *Workload, s State) State {
 // stateFor is how a workload stands as the candidate for a finalizer: a lease in
 // its namespace that is named after the finalizer's domain or the type's group
 // counts as its own.
-func (f *Finder) stateFor(s *Search, c *Candidate) State {
+func (f *liveness) stateFor(s *Search, c *Candidate) State {
 	if st, known := s.states[c.ID()]; known {
 		return st
 	}
@@ -174,7 +174,7 @@ func (f *Finder) stateFor(s *Search, c *Candidate) State {
 	return st
 }
 
-func (f *Finder) stateByLeases(s *Search, c *Candidate) State {
+func (f *liveness) stateByLeases(s *Search, c *Candidate) State {
 	st := f.StateOf(c.Workload)
 	if st.leads || len(s.leases) == 0 || st.Lease.Name != "" {
 		return st
@@ -199,7 +199,7 @@ func (f *Finder) stateByLeases(s *Search, c *Candidate) State {
 }
 
 // workloadOfHolder returns the workload whose pod holds, or held, a lease.
-func (f *Finder) workloadOfHolder(lease *unstructured.Unstructured) *Workload {
+func (f *liveness) workloadOfHolder(lease *unstructured.Unstructured) *Workload {
 	return f.WorkloadOfPod(lease.GetNamespace(), PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity")))
 }
 

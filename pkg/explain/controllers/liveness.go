@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -88,42 +86,17 @@ const (
 	placeDelay = 10 * time.Minute
 )
 
-// podView is what is needed of a pod.
-type podView struct {
-	Spec   corev1.PodSpec `json:"spec"`
-	Status struct {
-		Phase                 string            `json:"phase"`
-		Reason                string            `json:"reason"`
-		Message               string            `json:"message"`
-		ContainerStatuses     []containerStatus `json:"containerStatuses"`
-		InitContainerStatuses []containerStatus `json:"initContainerStatuses"`
-	} `json:"status"`
-}
-
-type containerStatus struct {
-	Name         string         `json:"name"`
-	RestartCount int64          `json:"restartCount"`
-	State        containerState `json:"state"`
-	LastState    containerState `json:"lastState"`
-}
-
-type containerState struct {
-	Waiting *struct {
-		Reason  string `json:"reason"`
-		Message string `json:"message"`
-	} `json:"waiting"`
-	Running *struct {
-		StartedAt string `json:"startedAt"`
-	} `json:"running"`
-	Terminated *struct {
-		Reason   string `json:"reason"`
-		Message  string `json:"message"`
-		ExitCode int64  `json:"exitCode"`
-	} `json:"terminated"`
+// liveness says who works, by their pods, leases and accounts. It owns the state of each workload, which does
+// not depend on what is asked about.
+type liveness struct {
+	*roster
+	// unmade says what shows that nobody makes pods, nil when that is not so.
+	unmade func() []evidence.Fact
+	states map[graph.Identity]State
 }
 
 // StateOf finds out whether a workload works, once.
-func (f *Finder) StateOf(l *Workload) State {
+func (f *liveness) StateOf(l *Workload) State {
 	if s, known := f.states[l.ID()]; known {
 		return s
 	}
@@ -132,7 +105,7 @@ func (f *Finder) StateOf(l *Workload) State {
 	return s
 }
 
-func (f *Finder) look(l *Workload) State {
+func (f *liveness) look(l *Workload) State {
 	if l.resource.Kind == "CronJob" || l.resource.Kind == "Job" {
 		return l.scheduled()
 	}
@@ -174,7 +147,7 @@ func (l *Workload) scheduled() State {
 // leavingState corrects the state of a workload that is being deleted, or whose
 // best pod is: until that has ended it may still work, and after it no other
 // comes, or one that does not work.
-func (f *Finder) leavingState(l *Workload, s State, own []*unstructured.Unstructured) State {
+func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstructured) State {
 	deleted := l.deleted
 	last := deleted != nil || l.Replicas == 0 || f.evidence.Ending(l.namespace)
 	if l.IsPod() { // the owner of a pod may make another
@@ -205,7 +178,7 @@ func (f *Finder) leavingState(l *Workload, s State, own []*unstructured.Unstruct
 // accountState corrects the state of a workload whose ServiceAccount is provably
 // gone, or was made after the pod that works: the API server refuses the token
 // of an account that was deleted. The account "default" is made anew by itself.
-func (f *Finder) accountState(l *Workload, s State, own []*unstructured.Unstructured) State {
+func (f *liveness) accountState(l *Workload, s State, own []*unstructured.Unstructured) State {
 	at := evidence.Identity(evidence.ServiceAccounts, l.Account().Namespace, l.Account().Name).String()
 	switch {
 	case s.Liveness == Dead || l.elsewhere:
@@ -236,7 +209,7 @@ func (f *Finder) accountState(l *Workload, s State, own []*unstructured.Unstruct
 
 // accountLeft reports whether an account has been in deletion for so long that its
 // tokens are refused: a minute (kubernetes/pkg/serviceaccount, Validate).
-func (f *Finder) accountLeft(a Account) bool {
+func (f *liveness) accountLeft(a Account) bool {
 	return slices.ContainsFunc(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name), func(n graph.Node) bool {
 		return n.BeingDeleted() && f.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > time.Minute
 	})
@@ -248,7 +221,7 @@ const tokenLife = time.Hour
 
 // accountAfter reports whether an account was made a short time ago, and after
 // the pod that uses it: there was another of its name.
-func (f *Finder) accountAfter(a Account, pod string, own []*unstructured.Unstructured) bool {
+func (f *liveness) accountAfter(a Account, pod string, own []*unstructured.Unstructured) bool {
 	made := func(p *unstructured.Unstructured) time.Time { return p.GetCreationTimestamp().Time }
 	i := slices.IndexFunc(own, func(p *unstructured.Unstructured) bool { return p.GetName() == pod })
 	if i < 0 || made(own[i]).IsZero() {
@@ -261,7 +234,7 @@ func (f *Finder) accountAfter(a Account, pod string, own []*unstructured.Unstruc
 }
 
 // accountMissing reports whether a ServiceAccount provably does not exist.
-func (f *Finder) accountMissing(a Account) bool {
+func (f *liveness) accountMissing(a Account) bool {
 	if !f.accountUnlisted(a) {
 		return false
 	}
@@ -273,7 +246,7 @@ func (f *Finder) accountMissing(a Account) bool {
 const maxPods = 20
 
 // bestOf returns the state of the pod that is most alive.
-func (f *Finder) bestOf(own []*unstructured.Unstructured) State {
+func (f *liveness) bestOf(own []*unstructured.Unstructured) State {
 	isReady := func(p *unstructured.Unstructured) int {
 		if ready, _ := evidence.ConditionOf(p, "Ready"); ready.Status == "True" && p.GetDeletionTimestamp() == nil {
 			return 0
@@ -299,7 +272,7 @@ func (f *Finder) bestOf(own []*unstructured.Unstructured) State {
 
 // after adds to the state of a pod that is being deleted that the one which comes after it does
 // not work. Of one that has stopped, and should have ended, that is the state.
-func (f *Finder) after(leaving State, own []*unstructured.Unstructured) State {
+func (f *liveness) after(leaving State, own []*unstructured.Unstructured) State {
 	for _, p := range own[:min(len(own), maxPods)] {
 		if p.GetDeletionTimestamp() != nil {
 			continue
@@ -320,7 +293,7 @@ func (f *Finder) after(leaving State, own []*unstructured.Unstructured) State {
 
 var aliveness = map[string]int{Alive: 0, Unsure: 1, Dead: 2}
 
-func (f *Finder) replicasOf(l *Workload, own []*unstructured.Unstructured) evidence.Fact {
+func (f *liveness) replicasOf(l *Workload, own []*unstructured.Unstructured) evidence.Fact {
 	has := fmt.Sprintf("it has %d pods", len(own))
 	if len(own) == 1 {
 		has = "it has one pod"
@@ -333,7 +306,7 @@ func (f *Finder) replicasOf(l *Workload, own []*unstructured.Unstructured) evide
 
 // withoutPods is a workload that has none. Unless something says why, its pods
 // may be just about to be made.
-func (f *Finder) withoutPods(l *Workload) State {
+func (f *liveness) withoutPods(l *Workload) State {
 	s := State{Liveness: Dead, Trouble: NoPods, Because: "it has no pods", Unstarted: true, Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
 	switch failure := l.failure; {
 	case l.deleted != nil:
@@ -363,167 +336,7 @@ func (f *Finder) withoutPods(l *Workload) State {
 }
 
 // managerLease is how the lease of kube-controller-manager stands.
-func (f *Finder) managerLease() evidence.LeaseState {
+func (f *liveness) managerLease() evidence.LeaseState {
 	state, _ := f.evidence.Lease("kube-system", "kube-controller-manager")
 	return state
-}
-
-// podState says whether a pod of a controller works.
-func (f *Finder) podState(p *unstructured.Unstructured) State {
-	var view podView
-	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
-	if !evidence.Decode(p, &view) {
-		return State{Liveness: Unsure, Because: "its pod has an unknown form", Pod: p.GetName()}
-	}
-	s := view.state(name, f.evidence.Now)
-	s.Pod = p.GetName()
-	if ready, _ := evidence.ConditionOf(p, "Ready"); s.Liveness == Unsure && ready.Status == "True" && s.Because == "" {
-		s = f.readyState(p, view, ready.Fact(name))
-	}
-	if scheduled, ok := evidence.ConditionOf(p, "PodScheduled"); ok && scheduled.Status == "False" && view.Spec.NodeName == "" {
-		s = State{Liveness: Dead, Trouble: unscheduled, Because: "its pod is on no node", Pod: p.GetName(), Evidence: []evidence.Fact{scheduled.Fact(name)}}
-		if f.evidence.Now.Sub(evidence.Latest(scheduled.Since, p.GetCreationTimestamp().Time)) < placeDelay {
-			s.Liveness, s.Because = Unsure, "its pod waits for a node, and has not for long"
-		}
-	}
-	if s.Liveness == Unsure && s.Because == "" && p.GetDeletionTimestamp() == nil {
-		s = f.startState(p, s)
-	}
-	if d := p.GetDeletionTimestamp(); d != nil && s.Liveness != Dead {
-		s = f.endingPod(p, d.Time)
-	}
-	if s.Because == "" {
-		s.Because = "its pod is not ready"
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: name, Path: "status.phase", Value: view.Status.Phase})
-	}
-	s.Unstarted = !view.started()
-	return s
-}
-
-// started reports whether a container has run.
-func (v *podView) started() bool {
-	return v.Status.Phase != "Pending" || slices.ContainsFunc(slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses), func(c containerStatus) bool {
-		return c.State.Running != nil || c.State.Terminated != nil || c.RestartCount > 0
-	})
-}
-
-// startState is a pod that is on a node and not ready: when its kubelet says again and
-// again that something is missing, its containers do not start.
-func (f *Finder) startState(p *unstructured.Unstructured, s State) State {
-	if ready, _ := evidence.ConditionOf(p, "PodReadyToStartContainers"); ready.Status == "True" || f.evidence.Now.Sub(p.GetCreationTimestamp().Time) < startDelay {
-		return s
-	}
-	for _, e := range merged(f.evidence.Events(p.GetNamespace(), p.GetUID())) {
-		if e.Type == "Warning" && startFailures[e.Reason] && e.Repeats(startDelay) && f.evidence.Now.Sub(e.Last) <= SameFailure {
-			return State{
-				Liveness: Dead, Trouble: NotStarted, Pod: p.GetName(), Because: "its pod does not start: " + e.Message, Evidence: []evidence.Fact{e.Fact()},
-			}
-		}
-	}
-	return s
-}
-
-// startFailures are the reasons of events with which a kubelet says that it cannot start
-// a pod (kubernetes/pkg/kubelet/events).
-var startFailures = map[string]bool{"FailedMount": true, "FailedAttachVolume": true, "FailedMapVolume": true, "FailedCreatePodSandBox": true}
-
-// endingPod is a pod that is being deleted. Until it has ended it may still
-// work, but most controllers stop as soon as they are asked to.
-func (f *Finder) endingPod(p *unstructured.Unstructured, by time.Time) State {
-	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
-	ready, _ := evidence.ConditionOf(p, "Ready")
-	s := State{Liveness: Unsure, Trouble: Leaving, Pod: p.GetName(), Because: "its pod " + p.GetName() + " is being deleted"}
-	s.ready = ready.Status == "True"
-	if s.late = f.evidence.Now.After(by); s.late {
-		s.Because = "its pod " + p.GetName() + " should have ended"
-	}
-	s.Evidence = []evidence.Fact{{Source: name, Path: "metadata.deletionTimestamp", Value: by.UTC().Format(time.RFC3339)}}
-	return s
-}
-
-// readyState is a pod that says that it is ready. When its node does not report
-// that is an old word.
-func (f *Finder) readyState(p *unstructured.Unstructured, view podView, ready evidence.Fact) State {
-	if view.Spec.NodeName == "" {
-		return State{Liveness: Unsure, Because: "its pod says that it is ready, and is on no node", Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
-	}
-	node, lease := f.evidence.Lease("kube-node-lease", view.Spec.NodeName)
-	s := State{Liveness: Alive, Because: "its pod " + p.GetName() + " is ready", Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
-	if node == evidence.LeaseFresh || node != evidence.LeaseStale && f.managerLease() == evidence.LeaseFresh {
-		return s
-	}
-	s.Liveness, s.Because = Unsure, "its pod says that it is ready, and whether its node reports is not known"
-	if node == evidence.LeaseStale {
-		s.Because = "its pod says that it is ready, but its node does not report"
-	}
-	s.Evidence = append(s.Evidence, lease)
-	return s
-}
-
-// waitingFor are the reasons for which a container does not start.
-var waitingFor = map[string]Trouble{
-	"CrashLoopBackOff": Crashing, "RunContainerError": Crashing, "CreateContainerError": NotStarted, "CreateContainerConfigError": NotStarted,
-	"ImagePullBackOff": noImage, "ErrImagePull": noImage, "InvalidImageName": noImage, "ErrImageNeverPull": noImage,
-}
-
-// State says what a pod's containers tell. Unsure without a reason means that
-// nothing is wrong with them.
-func (v *podView) state(name string, now time.Time) State {
-	at := func(path, value string) []evidence.Fact {
-		return []evidence.Fact{{Source: name, Path: path, Value: value}}
-	}
-	switch {
-	case v.Status.Phase == "Failed" || v.Status.Phase == "Succeeded":
-		return State{Liveness: Dead, Trouble: ended, Because: "its pod has ended",
-			Evidence: at("status.phase", strings.TrimSpace(v.Status.Phase+" "+v.Status.Reason+" "+v.Status.Message))}
-	case len(v.Spec.SchedulingGates) > 0:
-		return State{Liveness: Dead, Trouble: unscheduled, Because: "its pod is held by scheduling gates", Evidence: at("spec.schedulingGates", "not empty")}
-	}
-	runs := false
-	for _, c := range v.Status.ContainerStatuses {
-		runs = runs || c.State.Running != nil && !strings.HasSuffix(c.Name, "proxy")
-	}
-	for _, c := range slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses) {
-		if c.State.Waiting != nil && waitingFor[c.State.Waiting.Reason] != noTrouble {
-			s := State{Liveness: Dead, Trouble: waitingFor[c.State.Waiting.Reason], Because: "its container " + c.Name + " is in " + c.State.Waiting.Reason,
-				Evidence: at("status.containerStatuses["+c.Name+"].state.waiting", c.describe())}
-			if s.Trouble == NotStarted && c.State.Waiting.Message != "" {
-				s.Because += ": " + c.State.Waiting.Message
-			}
-			if runs {
-				s.Liveness = Unsure
-			}
-			return s
-		}
-		if c.RestartCount >= manyCrashes && c.failed() && c.startedAfter(now.Add(-startDelay)) {
-			return State{Liveness: Unsure, Because: "its container " + c.Name + " has just been restarted after crashes",
-				Evidence: at("status.containerStatuses["+c.Name+"]", c.describe())}
-		}
-	}
-	return State{Liveness: Unsure}
-}
-
-// failed reports whether the container ended with an error before.
-func (c *containerStatus) failed() bool {
-	return c.LastState.Terminated != nil && c.LastState.Terminated.ExitCode != 0
-}
-
-func (c *containerStatus) startedAfter(t time.Time) bool {
-	if c.State.Running == nil {
-		return false
-	}
-	started, err := time.Parse(time.RFC3339, c.State.Running.StartedAt)
-	return err == nil && started.After(t)
-}
-
-func (c *containerStatus) describe() string {
-	text := ""
-	if c.State.Waiting != nil {
-		text = strings.TrimSuffix(c.State.Waiting.Reason+": "+c.State.Waiting.Message, ": ") + "; "
-	}
-	text += fmt.Sprintf("%d restarts", c.RestartCount)
-	if t := c.LastState.Terminated; t != nil {
-		text += fmt.Sprintf("; ended with code %d (%s) %s", t.ExitCode, cmp.Or(t.Reason, "no reason"), t.Message)
-	}
-	return strings.TrimSpace(text)
 }

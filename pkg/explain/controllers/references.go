@@ -83,9 +83,15 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
+// references are what objects name, and who names them. It owns how often a GET was made for that.
+type references struct {
+	evidence *evidence.Reader
+	proved   int // the objects of which a GET has proved that they do not exist
+}
+
 // typeOf returns the type of what an object names: of the group that is stated, else of its own,
 // else of the core; false when none of these is served.
-func (f *Finder) typeOf(n graph.Node, o named) (*graph.Resource, bool) {
+func (f *references) typeOf(n graph.Node, o named) (*graph.Resource, bool) {
 	groups := []string{o.group}
 	if o.group == "" {
 		groups = []string{n.Resource().Group, ""}
@@ -107,7 +113,7 @@ type Lack struct {
 }
 
 // Lacks returns the objects that the spec of an object refers to and that do not exist.
-func (f *Finder) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack {
+func (f *references) Lacks(n graph.Node, full *unstructured.Unstructured) []Lack {
 	var lacks []Lack
 	if _, remote, _ := unstructured.NestedMap(full.Object, "spec", "kubeConfig"); remote { // what it names is in another cluster
 		return nil
@@ -137,7 +143,7 @@ func identityIn(r *graph.Resource, namespace, name string, n graph.Node) graph.I
 
 // isAbsent reports whether an object provably does not exist: it was not listed, and is not there
 // by now. When very many are asked about, the list is proof enough.
-func (f *Finder) isAbsent(id graph.Identity) bool {
+func (f *references) isAbsent(id graph.Identity) bool {
 	r := id.Resource.GroupResource()
 	if id.Resource.Namespaced && id.Namespace == "" || len(f.evidence.Named(r, id.Namespace, id.Name)) > 0 || !f.evidence.Covers(r, id.Namespace, id.Name) {
 		return false
@@ -157,7 +163,7 @@ const maxProofs = 20
 var notFoundText = pattern.New(`([A-Za-z0-9.-]+) "([^"]+)" not found(?: in (?:the )?namespace "?([a-z0-9-]+))?`)
 
 // MissingIn returns the object that a message says is not found, if that is so.
-func (f *Finder) MissingIn(n graph.Node, message string) *Lack {
+func (f *references) MissingIn(n graph.Node, message string) *Lack {
 	for _, found := range notFoundText().FindAllStringSubmatch(message, -1) {
 		stated := schema.ParseGroupResource(found[1])
 		for _, r := range f.evidence.Types() {
@@ -193,7 +199,7 @@ type User struct {
 // it by kind and name. unread says what could not be read of them.
 //
 // They are looked for of a few objects with a finalizer: each takes a list for each type.
-func (f *Finder) UsersOf(n graph.Node, s *Search) (users []User, unread []string) {
+func (f *references) UsersOf(n graph.Node, s *Search) (users []User, unread []string) {
 	if s.asked++; s.asked > maxUsed {
 		return nil, nil
 	}
@@ -222,7 +228,7 @@ const (
 )
 
 // userTypes are the types whose objects may use those of n's.
-func (f *Finder) userTypes(n graph.Node, s *Search) []*graph.Resource {
+func (f *references) userTypes(n graph.Node, s *Search) []*graph.Resource {
 	var types []*graph.Resource
 	add := func(r *graph.Resource) {
 		if len(types) < maxUserTypes && !slices.Contains(types, r) && (f.evidence.Count(r.GroupResource()) > 0 || !f.evidence.Covers(r.GroupResource(), "", "")) {
@@ -262,7 +268,7 @@ func relations(s *Search) []relation {
 }
 
 // uses reports whether an object uses n, by a relation of the catalogue or by a reference.
-func (f *Finder) uses(r *graph.Resource, o *unstructured.Unstructured, n graph.Node, s *Search) (User, bool) {
+func (f *references) uses(r *graph.Resource, o *unstructured.Unstructured, n graph.Node, s *Search) (User, bool) {
 	found := f.evidence.Named(r.GroupResource(), o.GetNamespace(), o.GetName())
 	if len(found) == 0 || found[0].UID() == n.UID() {
 		return User{}, false

@@ -133,7 +133,7 @@ func (a allowance) holds(namespace, name string) bool {
 }
 
 // rights reads the roles and bindings of the cluster, once: four lists.
-func (f *Finder) rights() *rights {
+func (f *roster) rights() *rights {
 	if f.allowed != nil {
 		return f.allowed
 	}
@@ -181,7 +181,7 @@ func (f *Finder) rights() *rights {
 }
 
 // listFor lists whole objects everywhere, and notes when that fails.
-func (f *Finder) listFor(resource schema.GroupVersionResource, unread *[]string) []unstructured.Unstructured {
+func (f *roster) listFor(resource schema.GroupVersionResource, unread *[]string) []unstructured.Unstructured {
 	items, err := f.evidence.List(resource, "")
 	if err != nil && !slices.Contains(*unread, resource.GroupResource().String()) {
 		*unread = append(*unread, resource.GroupResource().String())

@@ -5,7 +5,6 @@ package controllers
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -106,9 +105,18 @@ var searched = []schema.GroupVersionResource{
 	clusterRoles, roles, evidence.ClusterRoleBindings, roleBindings, evidence.ValidatingWebhooks, evidence.MutatingWebhooks,
 }
 
-// Search looks for the controller of a finalizer on objects of n's type, once:
+// searcher finds who is named as the controller of finalizers: by the catalogue, field managers, events, rights, and
+// what was installed with a type. It owns the searches, each of which is made once.
+type searcher struct {
+	*roster
+	catalogue *finalizers.Catalogue
+	searches  map[string]*Search
+	managers  map[string]managers
+}
+
+// search looks for the controller of a finalizer on objects of n's type, once:
 // a number of lists that does not depend on how many objects there are.
-func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) *Search {
+func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field) *Search {
 	resource := n.Resource()
 	known := f.Entries(finalizer, resource.GroupVersionKind().GroupKind(), field)
 	key := string(field) + " " + finalizer + " " + resource.GroupResource().String()
@@ -150,12 +158,9 @@ func (f *Finder) search(n graph.Node, finalizer string, field finalizers.Field) 
 	return s
 }
 
-// adder takes a sign that points at a workload.
-type adder func(l *Workload, weight int, named bool, e evidence.Fact)
-
 // Entries returns what the catalogue has of the finalizer: what is said of this
 // kind, or else what is said of this name.
-func (f *Finder) Entries(finalizer string, kind schema.GroupKind, field finalizers.Field) []finalizers.Match {
+func (f *searcher) Entries(finalizer string, kind schema.GroupKind, field finalizers.Field) []finalizers.Match {
 	all := slices.DeleteFunc(f.catalogue.Find(finalizer, kind), func(m finalizers.Match) bool { return m.Field != field })
 	fitting := slices.DeleteFunc(slices.Clone(all), func(m finalizers.Match) bool { return !m.KindFits })
 	if len(fitting) > 0 {
@@ -174,7 +179,7 @@ func local(known []finalizers.Match) bool {
 // groupsOf returns the types whose controllers may serve the finalizer: the
 // object's own, unless the finalizer is another product's, and all of the groups
 // of CustomResourceDefinitions that the domain points at.
-func (f *Finder) groupsOf(s *Search) (groups []schema.GroupResource, own bool) {
+func (f *searcher) groupsOf(s *Search) (groups []schema.GroupResource, own bool) {
 	domain := finalizers.Domain(s.Finalizer)
 	group := s.resource.Group
 	if strings.Contains(group, ".") && !graph.BuiltinGroup(group) && (domain == "" || related(domain, group) || s.ofType()) {
@@ -214,7 +219,7 @@ func related(a, b string) bool {
 
 // sample returns a few of the terminating objects of n's type and namespace with the
 // finalizer, n first.
-func (f *Finder) sample(n graph.Node, finalizer string) []graph.Node {
+func (f *searcher) sample(n graph.Node, finalizer string) []graph.Node {
 	few := []graph.Node{n}
 	for _, m := range f.evidence.Within(n.Resource().GroupResource(), n.Namespace()) {
 		if len(few) == evidence.MaxShown {
@@ -235,7 +240,7 @@ type managers struct {
 
 // managersOf finds out who set the finalizer, and who has changed the objects
 // since they were deleted, if they are. A few objects are looked at.
-func (f *Finder) managersOf(s *Search, n graph.Node) {
+func (f *searcher) managersOf(s *Search, n graph.Node) {
 	key := s.Finalizer + " " + s.resource.GroupResource().String()
 	if known, done := f.managers[key]; done {
 		s.Setters, s.workers, s.unread = known.setters, known.workers, slices.Clone(known.unread)
@@ -246,7 +251,7 @@ func (f *Finder) managersOf(s *Search, n graph.Node) {
 	f.managers[key] = managers{s.Setters, s.workers, slices.Clone(s.unread), s.setOn, s.workedOn}
 }
 
-func (f *Finder) readManagers(s *Search, sample []graph.Node) {
+func (f *searcher) readManagers(s *Search, sample []graph.Node) {
 	s.setOn, s.workedOn = map[string]graph.Identity{}, map[string]graph.Identity{}
 	first := func(on map[string]graph.Identity, manager string, n graph.Node) {
 		if _, known := on[manager]; !known {
@@ -290,249 +295,8 @@ func isPerson(manager string) bool {
 	return false
 }
 
-// byCatalogue finds the workloads that the catalogue names.
-func (f *Finder) byCatalogue(s *Search, namespace string, add adder) {
-	for _, m := range s.Known {
-		for _, l := range f.inventory().workloads {
-			f.byPlace(s, m, l, namespace, add)
-		}
-		for _, usual := range m.Workloads {
-			if usual.Namespace == "" || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
-				continue
-			}
-			where := usual.Namespace
-			if where == finalizers.ObjectNamespace {
-				where = namespace
-			}
-			for _, l := range f.loosePods(where, usual.Name) {
-				s.placed = true
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
-			}
-		}
-	}
-}
-
-// byPlace compares a workload with the places that the catalogue has: one of
-// them is more than its name in another namespace.
-func (f *Finder) byPlace(s *Search, m finalizers.Match, l *Workload, namespace string, add adder) {
-	kind, name := l.resource.Kind, l.name
-	says := func(what string) evidence.Fact {
-		return evidence.Fact{Source: l.ID().String(), Path: nameAlone, Value: what}
-	}
-	for _, usual := range m.Workloads {
-		if !usual.Is(kind, l.namespace, name, namespace) {
-			continue
-		}
-		s.placed = true
-		if !strings.Contains(usual.Name, "*") {
-			add(l, strongSign, true, says("is where the catalogue of finalizers has the controller of "+m.Product))
-			return
-		}
-		weight := weakSign
-		if f.rights().states(l.Account(), s.resource.GroupResource()) {
-			weight = goodSign
-		}
-		add(l, weight, false, says("is called as the catalogue of finalizers has it for controllers of "+m.Product+", of which there may be several"))
-		return
-	}
-	for _, usual := range m.Workloads {
-		anywhere := usual
-		anywhere.Namespace = ""
-		if usual.Namespace == finalizers.ObjectNamespace || strings.Contains(usual.Name, "*") || isCommon(usual.Name) {
-			continue
-		}
-		if anywhere.Is(kind, l.namespace, name, namespace) {
-			s.placed = true
-			add(l, goodSign, false, says("has the name that the catalogue of finalizers has for the controller of "+m.Product))
-			return
-		}
-		if slices.Contains(l.programs, usual.Name) {
-			s.placed = true
-			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: "spec.template.spec.containers", Value: "runs " + usual.Name + ", which is the name that the catalogue of finalizers has for the controller of " + m.Product})
-			return
-		}
-	}
-}
-
-// byManagers finds the workloads whose programs call themselves as who set the
-// finalizer, or who still works on the objects.
-func (f *Finder) byManagers(s *Search, add adder) {
-	for _, manager := range s.Setters {
-		if !isProgram(manager) {
-			continue
-		}
-		for _, l := range f.cronJobs(s, manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
-		}
-		for _, l := range f.loosePods("", manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, after which the pod is called", s.setOn[manager], manager)})
-		}
-	}
-	for _, l := range f.inventory().workloads {
-		for _, manager := range s.Setters {
-			if l.calledBy(manager) {
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
-			}
-		}
-		for _, manager := range s.workers {
-			if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
-				add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed %s since its deletion", manager, s.workedOn[manager])})
-			}
-		}
-	}
-}
-
-// byEvents finds the workloads that have reported events about the object since
-// its deletion.
-func (f *Finder) byEvents(s *Search, n graph.Node, add adder) {
-	if !n.BeingDeleted() {
-		return
-	}
-	reporters := map[string]evidence.Fact{}
-	for _, o := range f.evidence.Events(n.Identity().Namespace, n.UID()) {
-		if e := evidence.NewEvent(&o); !e.Last.Before(evidence.Requested(n.Object())) && e.Reporter != "" {
-			reporters[e.Reporter] = e.Fact()
-		}
-	}
-	names := slices.Sorted(maps.Keys(reporters))
-	for _, l := range f.inventory().workloads {
-		for _, reporter := range names {
-			if l.calledBy(reporter) && !slices.Contains(s.Setters, reporter) {
-				add(l, goodSign, true, reporters[reporter])
-			}
-		}
-	}
-}
-
-// calledBy reports whether a field manager is a name of the workload.
-func (l *Workload) calledBy(manager string) bool {
-	return (manager == l.name || slices.Contains(l.programs, manager)) && isProgram(manager)
-}
-
-// isProgram reports whether a field manager's name is one of a program that does nothing
-// but its own.
-func isProgram(manager string) bool { return !isCommon(manager) && !isPerson(manager) }
-
-// byRights finds the workloads whose accounts may change the type by a rule
-// that states it.
-func (f *Finder) byRights(s *Search, add adder) {
-	r := f.rights()
-	seen := map[string]bool{}
-	for _, resource := range s.groups {
-		for _, g := range r.holders(resource) {
-			if namespace, all := strings.CutPrefix(g.subject.Name, "system:serviceaccounts:"); g.subject.Kind == "Group" && all {
-				for _, l := range f.within(s, namespace) {
-					add(l, goodSign, false, g.evidence())
-				}
-				continue
-			}
-			if g.subject.Kind != "ServiceAccount" {
-				if !seen[g.subject.String()] && !strings.HasPrefix(g.subject.Name, "system:") {
-					s.outside = append(s.outside, g)
-				}
-				seen[g.subject.String()] = true
-				continue
-			}
-			if seen[g.subject.String()] {
-				continue
-			}
-			seen[g.subject.String()] = true
-			users := f.usersOf(s, Account{g.subject.Namespace, g.subject.Name})
-			for _, l := range users {
-				add(l, goodSign, false, g.evidence())
-			}
-			switch {
-			case len(users) > 0:
-			case f.accountGone(g.subject):
-				s.lost = append(s.lost, g)
-			case !strings.HasPrefix(g.role, "ClusterRole/system:"):
-				// A Job may run as it, or somebody outside with a token of it.
-				s.outside = append(s.outside, g)
-			}
-		}
-	}
-}
-
-// within returns the workloads of a namespace, and the pods that belong to none.
-func (f *Finder) within(s *Search, namespace string) []*Workload {
-	var found []*Workload
-	accounts := map[Account]bool{}
-	for _, l := range f.inventory().workloads {
-		if l.namespace == namespace {
-			found = append(found, l)
-			accounts[l.Account()] = true
-		}
-	}
-	if !f.hasPods(namespace) {
-		return found
-	}
-	items, err := f.evidence.List(evidence.Pods, namespace)
-	if err != nil && len(s.workloadsUnread) == 0 {
-		s.workloadsUnread = []string{"pods"}
-	}
-	for i := range items {
-		if l := newPodWorkload(&items[i]); l != nil && !accounts[l.Account()] && !evidence.PodEnded(&items[i]) {
-			found = append(found, l)
-		}
-	}
-	return found
-}
-
-// accountGone reports whether a ServiceAccount provably cannot be used: its
-// namespace is being deleted or gone, or it does not exist.
-func (f *Finder) accountGone(s subject) bool {
-	return f.evidence.Ending(s.Namespace) || f.accountUnlisted(Account{s.Namespace, s.Name})
-}
-
-// accountUnlisted reports whether a ServiceAccount was not there when all were
-// listed.
-func (f *Finder) accountUnlisted(a Account) bool {
-	return len(f.evidence.Named(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)) == 0 && f.evidence.Covers(evidence.ServiceAccounts.GroupResource(), a.Namespace, a.Name)
-}
-
-// usersOf returns the workloads that run as an account, or else pods that do and
-// belong to none, or else CronJobs, and Jobs that are suspended. That pods could not be read is noted in the search, and says nothing
-// of others.
-func (f *Finder) usersOf(s *Search, a Account) []*Workload {
-	var found []*Workload
-	for _, l := range f.inventory().workloads {
-		if l.Account() == a {
-			found = append(found, l)
-		}
-	}
-	if len(found) > 0 {
-		return found
-	}
-	var items []unstructured.Unstructured
-	if f.hasPods(a.Namespace) {
-		var err error
-		if items, err = f.evidence.List(evidence.Pods, a.Namespace); err != nil && len(s.workloadsUnread) == 0 {
-			s.workloadsUnread = []string{"pods"}
-		}
-	}
-	for i := range items {
-		// An ended pod serves nothing any more, and what a Job runs comes and goes.
-		if evidence.PodEnded(&items[i]) {
-			continue
-		}
-		if l := newPodWorkload(&items[i]); l != nil && l.Account() == a {
-			found = append(found, l)
-		}
-	}
-	if len(found) > 0 || a.Name == "default" { // which many have that serve nothing
-		return found
-	}
-	return slices.DeleteFunc(slices.Concat(f.periodic(s), f.suspended(s)), func(l *Workload) bool { return l.Account() != a })
-}
-
-// hasPods reports whether pods may be in the namespace.
-func (f *Finder) hasPods(namespace string) bool {
-	return !f.evidence.Covers(evidence.Pods.GroupResource(), namespace, "") ||
-		len(f.evidence.Within(evidence.Pods.GroupResource(), namespace)) > 0
-}
-
 // complete notes what absence cannot be told without, and what was looked at.
-func (f *Finder) complete(s *Search) {
+func (f *searcher) complete(s *Search) {
 	workloadsUnread := slices.Concat(f.inventory().unread, s.workloadsUnread)
 	s.unread = append(s.unread, workloadsUnread...)
 	s.unread = append(s.unread, f.rights().unread...)
@@ -553,7 +317,7 @@ func (f *Finder) complete(s *Search) {
 
 // groupsLooked says which API group the finalizer points at, or that it could
 // not be looked for.
-func (f *Finder) groupsLooked(s *Search) string {
+func (f *searcher) groupsLooked(s *Search) string {
 	unread := f.notListed(evidence.CRDs)
 	switch {
 	case len(s.groups) > 0:
@@ -565,7 +329,7 @@ func (f *Finder) groupsLooked(s *Search) string {
 }
 
 // notListed names a type if not all objects of it could be listed.
-func (f *Finder) notListed(resource schema.GroupVersionResource) []string {
+func (f *roster) notListed(resource schema.GroupVersionResource) []string {
 	if f.evidence.Covers(resource.GroupResource(), "", "") {
 		return nil
 	}

@@ -20,7 +20,7 @@ import (
 // byDefinition finds the workloads that were installed together with the
 // CustomResourceDefinitions, that convert their objects, or that serve the API
 // group. One definition of each group is read.
-func (f *Finder) byDefinition(s *Search, add adder) {
+func (f *searcher) byDefinition(s *Search, add adder) {
 	for _, resource := range s.groups {
 		definition, err := f.definition(resource)
 		switch {
@@ -47,7 +47,7 @@ func (f *Finder) byDefinition(s *Search, add adder) {
 
 // definition reads the CustomResourceDefinition of a type, or the first of a
 // group.
-func (f *Finder) definition(resource schema.GroupResource) (*unstructured.Unstructured, error) {
+func (f *searcher) definition(resource schema.GroupResource) (*unstructured.Unstructured, error) {
 	name := resource.String()
 	if resource.Resource == "" {
 		name = ""
@@ -113,7 +113,7 @@ func (o origin) installedWith(other origin) string {
 
 // byService finds the workloads behind a service that a webhook or an API is
 // served by. One in a namespace that is going or gone is a sign of its own.
-func (f *Finder) byService(s *Search, config map[string]any, e evidence.Fact, add adder) {
+func (f *searcher) byService(s *Search, config map[string]any, e evidence.Fact, add adder) {
 	namespace, name := serviceOf(config)
 	if name == "" {
 		return
@@ -130,7 +130,7 @@ func (f *Finder) byService(s *Search, config map[string]any, e evidence.Fact, ad
 }
 
 // byAPI finds the workloads that serve the group as an aggregated API.
-func (f *Finder) byAPI(s *Search, resource schema.GroupResource, add adder) {
+func (f *searcher) byAPI(s *Search, resource schema.GroupResource, add adder) {
 	registered, err := f.evidence.List(evidence.APIServices, "")
 	if err != nil {
 		s.unread = append(s.unread, evidence.APIServices.GroupResource().String())
@@ -144,7 +144,7 @@ func (f *Finder) byAPI(s *Search, resource schema.GroupResource, add adder) {
 }
 
 // byWebhooks finds the workloads that have admission webhooks for the group.
-func (f *Finder) byWebhooks(s *Search, add adder) {
+func (f *searcher) byWebhooks(s *Search, add adder) {
 	for _, resource := range []schema.GroupVersionResource{evidence.ValidatingWebhooks, evidence.MutatingWebhooks} {
 		configurations := f.listFor(resource, &s.unread)
 		for i := range configurations {
@@ -193,7 +193,7 @@ func namesGroup(webhook map[string]any, groups []schema.GroupResource) bool {
 // finalizer's domain or that the catalogue names. One that is named after a domain above
 // that, as kubebuilder names those of all operators of a company, tells of a workload that
 // has a rule for the type, and of no other.
-func (f *Finder) byLease(s *Search, namespace string, add adder) {
+func (f *searcher) byLease(s *Search, namespace string, add adder) {
 	domain := finalizers.Domain(s.Finalizer)
 	for n := range f.evidence.Instances(evidence.Leases.GroupResource()) {
 		in, name := n.Namespace(), n.Name()
@@ -232,14 +232,14 @@ func (f *Finder) byLease(s *Search, namespace string, add adder) {
 
 // podGone reports whether a name is one as pods of Deployments have, and the pod provably does not
 // exist.
-func (f *Finder) podGone(namespace, name string) bool {
+func (f *searcher) podGone(namespace, name string) bool {
 	pods := evidence.Pods.GroupResource()
 	return generatedName().MatchString(name) && len(f.evidence.Named(pods, namespace, name)) == 0 && f.evidence.Covers(pods, namespace, name)
 }
 
 // WorkloadOfPod returns the workload that a pod belongs to, or belonged to by
 // its name, nil for none.
-func (f *Finder) WorkloadOfPod(namespace, name string) *Workload {
+func (f *roster) WorkloadOfPod(namespace, name string) *Workload {
 	for _, l := range f.inventory().workloads {
 		if l.namespace == namespace && isPodOf(l.name, name) {
 			return l

@@ -223,7 +223,7 @@ func (f *Finder) livesElsewhere(s *Search, l *Workload) bool {
 }
 
 // calledSo reports whether the manager is a name of a workload that is there.
-func (f *Finder) calledSo(manager string) bool {
+func (f *roster) calledSo(manager string) bool {
 	i := f.inventory()
 	found, known := i.called[manager]
 	if !known {

@@ -71,13 +71,24 @@ func (l *Workload) ID() graph.Identity {
 // Account is that of its ServiceAccount.
 func (l *Workload) Account() Account { return Account{l.namespace, l.account} }
 
+// roster is who there is: workloads, their pods, and what their accounts may. It owns what was listed of these.
+type roster struct {
+	evidence  *evidence.Reader
+	workloads *Workloads
+
+	allowed  *rights
+	running  *inventory
+	repeated []*Workload
+	idle     []*Workload // the Jobs that are suspended, once they were asked for
+}
+
 // otherwise reports whether the workload may have other rights than those of its
 // account: it is given others, or may act as somebody else, with whatever rights he has.
-func (f *Finder) otherwise(l *Workload) bool { return f.otherRights(l) != "" }
+func (f *roster) otherwise(l *Workload) bool { return f.otherRights(l) != "" }
 
 // otherRights says why the workload may have other rights than those of its account, empty if it
 // has none.
-func (f *Finder) otherRights(l *Workload) string {
+func (f *roster) otherRights(l *Workload) string {
 	switch {
 	case l.elsewhere:
 		return "it is given a kubeconfig, so whose rights it has is not known"
@@ -89,12 +100,12 @@ func (f *Finder) otherRights(l *Workload) string {
 
 // cronJobs returns those that are called after a program. They are looked for only when
 // something names one: most do not serve a finalizer, whatever they may.
-func (f *Finder) cronJobs(s *Search, program string) []*Workload {
+func (f *roster) cronJobs(s *Search, program string) []*Workload {
 	return slices.DeleteFunc(slices.Clone(f.periodic(s)), func(l *Workload) bool { return !l.calledBy(program) })
 }
 
 // periodic returns all CronJobs.
-func (f *Finder) periodic(s *Search) []*Workload {
+func (f *roster) periodic(s *Search) []*Workload {
 	if f.evidence.NoneOf(cronJobs.GroupResource()) {
 		return nil
 	}
@@ -110,7 +121,7 @@ func (f *Finder) periodic(s *Search) []*Workload {
 }
 
 // suspended returns the Jobs that are suspended: of others there are pods.
-func (f *Finder) suspended(s *Search) []*Workload {
+func (f *roster) suspended(s *Search) []*Workload {
 	if f.evidence.NoneOf(jobs.GroupResource()) {
 		return nil
 	}
@@ -296,7 +307,7 @@ func isCommon(name string) bool {
 
 // podsOf returns the pods of the workload that have not ended: an evicted one
 // stays beside the next. Pods of a namespace are listed once.
-func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
+func (f *roster) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 	if l.IsPod() {
 		return []*unstructured.Unstructured{l.whole}, nil
 	}
@@ -319,7 +330,7 @@ func (f *Finder) podsOf(l *Workload) ([]*unstructured.Unstructured, error) {
 // that are called after a program: static pods, and those of other kinds of
 // workloads. An empty namespace stands for all, in which those that a Deployment or a Job
 // has marked are left out, whether that is there or not.
-func (f *Finder) loosePods(namespace, program string) []*Workload {
+func (f *roster) loosePods(namespace, program string) []*Workload {
 	var found []*Workload
 	called := func(name string) bool {
 		rest, begins := strings.CutPrefix(name, program)
@@ -347,7 +358,7 @@ func (f *Finder) loosePods(namespace, program string) []*Workload {
 
 // selected reports whether a workload of the inventory chooses the pod: it
 // adopts the pod, and counts in its place.
-func (f *Finder) selected(pod *unstructured.Unstructured) bool {
+func (f *roster) selected(pod *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
 		return l.namespace == pod.GetNamespace() && l.chooses().Matches(labels.Set(pod.GetLabels()))
 	})
@@ -355,14 +366,14 @@ func (f *Finder) selected(pod *unstructured.Unstructured) bool {
 
 // ownerKnown reports whether the owner of a pod is, or belongs to, a workload of
 // the inventory. Pods of Jobs are no controllers.
-func (f *Finder) ownerKnown(namespace string, owner *metav1.OwnerReference) bool {
+func (f *roster) ownerKnown(namespace string, owner *metav1.OwnerReference) bool {
 	return owner.Kind == "Job" || slices.ContainsFunc(f.inventory().workloads, func(l *Workload) bool {
 		return l.namespace == namespace && (l.uid == owner.UID || strings.HasPrefix(owner.Name, l.name+"-"))
 	})
 }
 
 // Behind returns the workloads that a service sends its requests to.
-func (f *Finder) Behind(namespace, name string) []*Workload {
+func (f *roster) Behind(namespace, name string) []*Workload {
 	service, err := f.evidence.Get(evidence.Services, namespace, name)
 	if err != nil {
 		return nil

@@ -221,7 +221,7 @@ func Begin(ctx context.Context, cluster Cluster, resources ...schema.GroupVersio
 
 // ListTogether lists the whole objects of several resources everywhere, all at once, for who
 // is about to ask for each by List. What was begun is not read again; nil is for nothing.
-func (r *Reader) ListTogether(begun *Begun, resources ...schema.GroupVersionResource) {
+func (r *lists) ListTogether(begun *Begun, resources ...schema.GroupVersionResource) {
 	if r.whole != nil {
 		r.whole.ListTogether(begun, resources...)
 		return
@@ -238,14 +238,14 @@ func (r *Reader) ListTogether(begun *Begun, resources ...schema.GroupVersionReso
 }
 
 // hasListed reports whether a list was read, maybe early.
-func (r *Reader) hasListed(p place) bool {
-	_, known := r.lists[p]
+func (r *lists) hasListed(p place) bool {
+	_, known := r.all[p]
 	_, early := r.earlyLists[p]
 	return known || early
 }
 
 // take waits for lists, and keeps those that were not read before.
-func (r *Reader) take(begun *Begun) {
+func (r *lists) take(begun *Begun) {
 	if begun == nil {
 		return
 	}

@@ -28,32 +28,43 @@ type index struct {
 	byName map[schema.GroupResource][]int32
 }
 
-func (r *Reader) index() *index {
-	if r.nodes == nil {
-		r.nodes = &index{
-			ranges:      graph.RangesOf(r.places),
+// metadata is what there is, by the graph. It owns the indexes of that, and leaves out what counts as gone.
+type metadata struct {
+	graph *graph.Graph
+	// without is Gone of the Source.
+	without func(types.UID) bool
+	nodes   *index
+	counted *counts
+	// missed are the parts of the cluster that were needed and not read.
+	missed []graph.Part
+}
+
+func (m *metadata) index() *index {
+	if m.nodes == nil {
+		m.nodes = &index{
+			ranges:      graph.RangesOf(m.places),
 			inNamespace: map[string][]graph.Node{}, byName: map[schema.GroupResource][]int32{},
 		}
 	}
-	return r.nodes
+	return m.nodes
 }
 
 // places goes over the types and namespaces of the objects of the graph.
-func (r *Reader) places(yield func(*graph.Resource, string) bool) {
-	for n := range r.source.Graph.Nodes() {
+func (m *metadata) places(yield func(*graph.Resource, string) bool) {
+	for n := range m.graph.Nodes() {
 		if n.Virtual() || !yield(n.Resource(), n.Namespace()) {
 			return // virtual ones follow all others
 		}
 	}
 }
 
-func (r *Reader) at(i int32) graph.Node { return r.source.Graph.At(int(i)) }
+func (m *metadata) at(i int32) graph.Node { return m.graph.At(int(i)) }
 
 // left returns the objects with the numbers, but for those that are gone.
-func (r *Reader) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
+func (m *metadata) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
 	return func(yield func(graph.Node) bool) {
 		for i := range numbers {
-			if n := r.at(i); (r.source.Gone == nil || !r.gone(n.UID())) && !yield(n) {
+			if n := m.at(i); (m.without == nil || !m.gone(n.UID())) && !yield(n) {
 				return
 			}
 		}
@@ -62,66 +73,66 @@ func (r *Reader) left(numbers iter.Seq[int32]) iter.Seq[graph.Node] {
 
 // Needs notes that what is said depends on a part of the cluster. All methods that tell what there
 // is note it of the part that they tell of.
-func (r *Reader) Needs(p graph.Part) {
-	if !r.source.Graph.Snapshot().Parts.Contain(p) && !slices.Contains(r.missed, p) {
-		r.missed = append(r.missed, p)
+func (m *metadata) Needs(p graph.Part) {
+	if !m.graph.Snapshot().Parts.Contain(p) && !slices.Contains(m.missed, p) {
+		m.missed = append(m.missed, p)
 	}
 }
 
 // Missed returns the parts of the cluster that were needed and that nobody had asked the server
 // for. When there are any, what is said counts for nothing.
-func (r *Reader) Missed() []graph.Part { return r.missed }
+func (m *metadata) Missed() []graph.Part { return m.missed }
 
 // Instances goes over the objects of a type by their metadata, in the order of the graph, those
 // that are gone left out.
-func (r *Reader) Instances(resource schema.GroupResource) iter.Seq[graph.Node] {
-	r.Needs(graph.Part{Resource: resource})
-	return r.seen(resource)
+func (m *metadata) Instances(resource schema.GroupResource) iter.Seq[graph.Node] {
+	m.Needs(graph.Part{Resource: resource})
+	return m.seen(resource)
 }
 
 // seen are the Instances in what was read of the cluster.
-func (r *Reader) seen(resource schema.GroupResource) iter.Seq[graph.Node] {
-	return r.left(r.index().ranges.OfType(resource))
+func (m *metadata) seen(resource schema.GroupResource) iter.Seq[graph.Node] {
+	return m.left(m.index().ranges.OfType(resource))
 }
 
 // Node returns the object with the UID, which should be of the type and in the namespace.
-func (r *Reader) Node(resource schema.GroupResource, namespace string, uid types.UID) (graph.Node, bool) {
-	n, known := r.source.Graph.Node(uid)
+func (m *metadata) Node(resource schema.GroupResource, namespace string, uid types.UID) (graph.Node, bool) {
+	n, known := m.graph.Node(uid)
 	if !known || n.Virtual() {
-		r.Needs(graph.Part{Resource: resource, Namespace: namespace})
+		m.Needs(graph.Part{Resource: resource, Namespace: namespace})
 	}
 	return n, known
 }
 
 // needsOwner needs the owner that a reference names: where that says that it is, or anywhere when it
 // is not there.
-func (r *Reader) needsOwner(n graph.Node, ref graph.Reference) {
-	resource, namespaced, served := r.ServedKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+func (m *metadata) needsOwner(n graph.Node, ref graph.Reference) {
+	resource, namespaced, served := m.ServedKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	p := graph.Part{Resource: resource.GroupResource()}
 	if namespaced {
 		p.Namespace = n.Namespace()
 	}
-	switch owner, known := r.source.Graph.Node(ref.UID); {
+	switch owner, known := m.graph.Node(ref.UID); {
 	case known && !owner.Virtual():
-	case !served || r.source.Graph.Snapshot().Parts.Contain(p): // it is not where the reference says, and may be anywhere
-		r.Needs(graph.Part{})
+	case !served || m.graph.Snapshot().Parts.Contain(p): // it is not where the reference says, and may be anywhere
+		m.Needs(graph.Part{})
 	default:
-		r.Needs(p)
+		m.Needs(p)
 	}
 }
 
 // Owners returns the references of a node to its owners.
-func (r *Reader) Owners(n graph.Node) []graph.Reference {
+func (m *metadata) Owners(n graph.Node) []graph.Reference {
 	owners := n.Owners()
 	for _, ref := range owners {
-		r.needsOwner(n, ref)
+		m.needsOwner(n, ref)
 	}
 	return owners
 }
 
 // Count returns the number of the Instances.
-func (r *Reader) Count(resource schema.GroupResource) (number int) {
-	for range r.Instances(resource) {
+func (m *metadata) Count(resource schema.GroupResource) (number int) {
+	for range m.Instances(resource) {
 		number++
 	}
 	return number
@@ -129,11 +140,11 @@ func (r *Reader) Count(resource schema.GroupResource) (number int) {
 
 // NoneOf reports whether what was read of the cluster shows that there is no object of a type. It is
 // for who would ask for them anyway: it needs nothing.
-func (r *Reader) NoneOf(resource schema.GroupResource) bool {
-	for range r.seen(resource) {
+func (m *metadata) NoneOf(resource schema.GroupResource) bool {
+	for range m.seen(resource) {
 		return false
 	}
-	return r.source.Graph.Snapshot().Covers(resource, "", "")
+	return m.graph.Snapshot().Covers(resource, "", "")
 }
 
 // unmarked selects the pods that bear no mark of a Deployment or a Job: most others of a cluster,
@@ -142,14 +153,14 @@ const unmarked = "!pod-template-hash,!batch.kubernetes.io/job-name"
 
 // UnmarkedPods are the Instances of pods that bear no mark of a Deployment or a Job, and of which
 // the name is wanted.
-func (r *Reader) UnmarkedPods(wanted func(name string) bool) iter.Seq[graph.Node] {
+func (m *metadata) UnmarkedPods(wanted func(name string) bool) iter.Seq[graph.Node] {
 	selector, err := labels.Parse(unmarked)
 	if err != nil {
 		panic(err) // it is above
 	}
-	r.Needs(graph.Part{Resource: Pods.GroupResource(), Labels: unmarked})
+	m.Needs(graph.Part{Resource: Pods.GroupResource(), Labels: unmarked})
 	return func(yield func(graph.Node) bool) {
-		for n := range r.seen(Pods.GroupResource()) {
+		for n := range m.seen(Pods.GroupResource()) {
 			if wanted(n.Name()) && selector.Matches(labels.Set(n.Object().Labels)) && !yield(n) {
 				return
 			}
@@ -159,16 +170,16 @@ func (r *Reader) UnmarkedPods(wanted func(name string) bool) iter.Seq[graph.Node
 
 // OfTypes returns the objects of the types that are wanted, as Instances does, in the order
 // of the graph.
-func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
+func (m *metadata) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 	var found []graph.Node
-	for _, resource := range r.Types() {
+	for _, resource := range m.Types() {
 		if wanted(resource) {
-			r.Needs(graph.Part{Resource: resource.GroupResource()})
+			m.Needs(graph.Part{Resource: resource.GroupResource()})
 		}
 	}
-	for resource := range r.index().ranges.Types() {
+	for resource := range m.index().ranges.Types() {
 		if wanted(resource) {
-			found = slices.AppendSeq(found, r.Instances(resource.GroupResource()))
+			found = slices.AppendSeq(found, m.Instances(resource.GroupResource()))
 		}
 	}
 	slices.SortFunc(found, graph.Node.Compare)
@@ -176,52 +187,52 @@ func (r *Reader) OfTypes(wanted func(*graph.Resource) bool) []graph.Node {
 }
 
 // Within returns the objects of a type in a namespace, as Instances does.
-func (r *Reader) Within(resource schema.GroupResource, namespace string) []graph.Node {
-	r.Needs(graph.Part{Resource: resource, Namespace: namespace})
-	return r.between(resource, func(n graph.Node) int { return cmp.Compare(n.Namespace(), namespace) })
+func (m *metadata) Within(resource schema.GroupResource, namespace string) []graph.Node {
+	m.Needs(graph.Part{Resource: resource, Namespace: namespace})
+	return m.between(resource, func(n graph.Node) int { return cmp.Compare(n.Namespace(), namespace) })
 }
 
 // Named returns the objects of a type with the name in the namespace, as Instances does:
 // more than one if it was deleted and made anew while it was listed.
-func (r *Reader) Named(resource schema.GroupResource, namespace, name string) []graph.Node {
-	r.Needs(graph.Part{Resource: resource, Namespace: namespace})
-	return r.between(resource, func(n graph.Node) int {
+func (m *metadata) Named(resource schema.GroupResource, namespace, name string) []graph.Node {
+	m.Needs(graph.Part{Resource: resource, Namespace: namespace})
+	return m.between(resource, func(n graph.Node) int {
 		return cmp.Or(cmp.Compare(n.Namespace(), namespace), cmp.Compare(n.Name(), name))
 	})
 }
 
 // between returns the objects of a type that are equal to what is looked for.
-func (r *Reader) between(resource schema.GroupResource, compare func(graph.Node) int) []graph.Node {
-	all := r.byName(resource)
-	from := sort.Search(len(all), func(i int) bool { return compare(r.at(all[i])) >= 0 })
-	to := from + sort.Search(len(all)-from, func(i int) bool { return compare(r.at(all[from+i])) > 0 })
-	return slices.Collect(r.left(slices.Values(all[from:to])))
+func (m *metadata) between(resource schema.GroupResource, compare func(graph.Node) int) []graph.Node {
+	all := m.byName(resource)
+	from := sort.Search(len(all), func(i int) bool { return compare(m.at(all[i])) >= 0 })
+	to := from + sort.Search(len(all)-from, func(i int) bool { return compare(m.at(all[from+i])) > 0 })
+	return slices.Collect(m.left(slices.Values(all[from:to])))
 }
 
 // byName returns the numbers of the objects of a type, sorted by namespace and name.
-func (r *Reader) byName(resource schema.GroupResource) []int32 {
-	all, known := r.index().byName[resource]
+func (m *metadata) byName(resource schema.GroupResource) []int32 {
+	all, known := m.index().byName[resource]
 	if !known {
-		all = slices.Collect(r.index().ranges.OfType(resource))
+		all = slices.Collect(m.index().ranges.OfType(resource))
 		order := func(i, j int32) int {
-			a, b := r.at(i), r.at(j)
+			a, b := m.at(i), m.at(j)
 			return cmp.Or(cmp.Compare(a.Namespace(), b.Namespace()), cmp.Compare(a.Name(), b.Name()))
 		}
 		if !slices.IsSortedFunc(all, order) { // it is, but for types with two kinds
 			slices.SortStableFunc(all, order)
 		}
-		r.index().byName[resource] = all
+		m.index().byName[resource] = all
 	}
 	return all
 }
 
 // In returns what is in a namespace, as Instances does.
-func (r *Reader) In(namespace string) []graph.Node {
-	r.Needs(graph.Part{Namespace: namespace})
-	x := r.index()
+func (m *metadata) In(namespace string) []graph.Node {
+	m.Needs(graph.Part{Namespace: namespace})
+	x := m.index()
 	all, known := x.inNamespace[namespace]
 	if !known {
-		all = slices.Collect(r.left(x.ranges.InNamespace(namespace)))
+		all = slices.Collect(m.left(x.ranges.InNamespace(namespace)))
 		x.inNamespace[namespace] = all
 	}
 	return all
@@ -229,9 +240,9 @@ func (r *Reader) In(namespace string) []graph.Node {
 
 // Covers reports whether an object with these coordinates that is not among the
 // Instances is provably absent.
-func (r *Reader) Covers(resource schema.GroupResource, namespace, name string) bool {
-	r.Needs(graph.Part{Resource: resource, Namespace: namespace})
-	return r.source.Graph.Snapshot().Covers(resource, namespace, name)
+func (m *metadata) Covers(resource schema.GroupResource, namespace, name string) bool {
+	m.Needs(graph.Part{Resource: resource, Namespace: namespace})
+	return m.graph.Snapshot().Covers(resource, namespace, name)
 }
 
 // NamespaceGone reports whether the namespace provably does not exist.
@@ -254,19 +265,19 @@ func (r *Reader) Ending(name string) bool {
 	return r.NamespaceGone(name)
 }
 
-func (r *Reader) namespace(name string) (graph.Node, bool) {
-	if found := r.Named(Namespaces.GroupResource(), "", name); len(found) > 0 {
+func (m *metadata) namespace(name string) (graph.Node, bool) {
+	if found := m.Named(Namespaces.GroupResource(), "", name); len(found) > 0 {
 		return found[0], true
 	}
 	return graph.Node{}, false
 }
 
 // Types returns the types whose objects may be in the graph. They must not be changed.
-func (r *Reader) Types() []*graph.Resource { return r.source.Graph.Snapshot().Types }
+func (m *metadata) Types() []*graph.Resource { return m.graph.Snapshot().Types }
 
 // Served returns the preferred version of a type that the server has.
-func (r *Reader) Served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
-	mapper := r.source.Graph.Snapshot().Mapper
+func (m *metadata) Served(resource schema.GroupResource) (schema.GroupVersionResource, bool) {
+	mapper := m.graph.Snapshot().Mapper
 	if found, err := mapper.ResourceFor(resource.WithVersion("")); err == nil {
 		return found, true
 	}
@@ -279,8 +290,8 @@ func (r *Reader) Served(resource schema.GroupResource) (schema.GroupVersionResou
 
 // ServedKind returns the type of a kind that the server has, and whether its objects are
 // in namespaces.
-func (r *Reader) ServedKind(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, served bool) {
-	mapping, err := r.source.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+func (m *metadata) ServedKind(kind schema.GroupVersionKind) (resource schema.GroupVersionResource, namespaced, served bool) {
+	mapping, err := m.graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return schema.GroupVersionResource{}, false, false
 	}

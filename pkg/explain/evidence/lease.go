@@ -9,7 +9,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
 )
 
@@ -24,22 +26,44 @@ const (
 	LeaseMissing
 )
 
+// clock is the API server's time, and how long a run has waited. It owns the limit of that.
+type clock struct {
+	// Now is the API server's time, at which the run began.
+	Now    time.Time
+	ctx    context.Context // of the run
+	wait   func(context.Context, time.Duration)
+	passed func() time.Duration
+	// waited is how long the run has paused for leases, sinceLook how long since they were first read.
+	waited, sinceLook time.Duration
+}
+
+// leases says how leases stand. It owns what a second look at them told.
+type leases struct {
+	*clock
+	reads interface {
+		Get(resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
+		List(resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error)
+		Anew(resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error)
+	}
+	again map[graph.Identity]LeaseState
+}
+
 // Lease reads a lease and compares it with the API server's time.
-func (r *Reader) Lease(namespace, name string) (LeaseState, Fact) {
+func (s *leases) Lease(namespace, name string) (LeaseState, Fact) {
 	id := Identity(Leases, namespace, name)
-	l, err := r.Get(Leases, namespace, name)
+	l, err := s.reads.Get(Leases, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return LeaseMissing, Fact{Source: id.String(), Value: "does not exist"}
 	case err != nil:
 		return LeaseUnread, Fact{Source: id.String(), Value: "could not be read: " + err.Error()}
 	}
-	return r.LeaseState(l)
+	return s.LeaseState(l)
 }
 
 // LeaseTaken returns when the holder of a lease took it, zero when that is not known.
-func (r *Reader) LeaseTaken(namespace, name string) time.Time {
-	l, err := r.Get(Leases, namespace, name)
+func (s *leases) LeaseTaken(namespace, name string) time.Time {
+	l, err := s.reads.Get(Leases, namespace, name)
 	if err != nil {
 		return time.Time{}
 	}
@@ -50,22 +74,22 @@ func (r *Reader) LeaseTaken(namespace, name string) time.Time {
 // holder's, whose clock may lag, and a leader that ends in order leaves it to the
 // next. So one that looks expired, or is nobody's, is read again: when it was
 // renewed meanwhile it is fresh.
-func (r *Reader) LeaseState(object *unstructured.Unstructured) (LeaseState, Fact) {
+func (s *leases) LeaseState(object *unstructured.Unstructured) (LeaseState, Fact) {
 	id := Identity(Leases, object.GetNamespace(), object.GetName())
 	l := lease.Of(object.Object)
 	f := Fact{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
 	renewed, since := "taken since", "whether somebody takes it"
 	if l.Holder != "" && !l.Renewed.IsZero() {
-		f.Path, f.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", max(l.Age(r.Now), 0).Round(time.Second), l.Holder)
+		f.Path, f.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", max(l.Age(s.Now), 0).Round(time.Second), l.Holder)
 		renewed, since = "renewed since: its holder's clock lags", "whether it is renewed by a clock that lags"
 	}
-	switch l.Judge(r.Now) {
+	switch l.Judge(s.Now) {
 	case lease.Held:
 		return LeaseFresh, f
 	case lease.Abandoned:
 		return LeaseStale, f
 	}
-	again := r.leaseAgain(object, l)
+	again := s.leaseAgain(object, l)
 	switch again {
 	case LeaseFresh:
 		f.Value += ", and " + renewed
@@ -81,18 +105,18 @@ const maxLeaseWait = 40 * time.Second
 // leaseAgain looks at a lease a second time, when a holder must have renewed it.
 // The first time all leases are listed, so that one pause does for all of them.
 // Without Wait there is no second look.
-func (r *Reader) leaseAgain(object *unstructured.Unstructured, l lease.Lease) LeaseState {
-	if r.source.Wait == nil {
+func (s *leases) leaseAgain(object *unstructured.Unstructured, l lease.Lease) LeaseState {
+	if s.wait == nil {
 		return LeaseStale
 	}
 	id := Identity(Leases, object.GetNamespace(), object.GetName())
-	if state, known := r.leases[id]; known {
+	if state, known := s.again[id]; known {
 		return state
 	}
-	first := lease.Of(r.firstLook(object).Object)
+	first := lease.Of(s.firstLook(object).Object)
 	state := LeaseUnread
-	if r.pause(l.Again()) {
-		switch second, err := r.Anew(Leases, id.Namespace, id.Name); {
+	if s.pause(l.Again()) {
+		switch second, err := s.reads.Anew(Leases, id.Namespace, id.Name); {
 		case apierrors.IsNotFound(err):
 			state = LeaseStale
 		case err != nil:
@@ -102,14 +126,14 @@ func (r *Reader) leaseAgain(object *unstructured.Unstructured, l lease.Lease) Le
 			state = LeaseStale
 		}
 	}
-	r.leases[id] = state
+	s.again[id] = state
 	return state
 }
 
 // firstLook returns the lease as it was before the run's first pause, or starts
 // another pause with it as it is.
-func (r *Reader) firstLook(lease *unstructured.Unstructured) *unstructured.Unstructured {
-	all, err := r.List(Leases, "")
+func (s *leases) firstLook(lease *unstructured.Unstructured) *unstructured.Unstructured {
+	all, err := s.reads.List(Leases, "")
 	if err == nil {
 		for i := range all {
 			if all[i].GetNamespace() == lease.GetNamespace() && all[i].GetName() == lease.GetName() {
@@ -117,38 +141,38 @@ func (r *Reader) firstLook(lease *unstructured.Unstructured) *unstructured.Unstr
 			}
 		}
 	}
-	r.sinceLook = 0
+	s.sinceLook = 0
 	return lease
 }
 
 // pause lets time pass until as much has since the first look; it returns false
 // when that would take too long.
-func (r *Reader) pause(d time.Duration) bool {
-	more := d - r.sinceLook
+func (c *clock) pause(d time.Duration) bool {
+	more := d - c.sinceLook
 	if more <= 0 {
 		return true
 	}
-	if r.waited+more > maxLeaseWait {
+	if c.waited+more > maxLeaseWait {
 		return false
 	}
-	r.source.Wait(r.ctx, more)
-	r.sinceLook += more
-	r.waited += more
-	return r.ctx.Err() == nil
+	c.wait(c.ctx, more)
+	c.sinceLook += more
+	c.waited += more
+	return c.ctx.Err() == nil
 }
 
 // Settle lets as much time pass since the objects were listed as shows whether an object stays as it is, unless
 // the run has waited so long already, or must not wait.
-func (r *Reader) Settle(d time.Duration) {
-	if r.source.Wait == nil || r.waited >= d {
+func (c *clock) Settle(d time.Duration) {
+	if c.wait == nil || c.waited >= d {
 		return
 	}
 	more := d
-	if r.source.Passed != nil {
-		more = max(d-r.source.Passed(), 0)
+	if c.passed != nil {
+		more = max(d-c.passed(), 0)
 	}
-	r.source.Wait(r.ctx, more)
-	r.waited += d
+	c.wait(c.ctx, more)
+	c.waited += d
 }
 
 // Wait lets time pass, or the context end.

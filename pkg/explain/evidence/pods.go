@@ -14,9 +14,9 @@ import (
 
 // PodsWithClaims lists the pods of a namespace that have volumes which are claims, and
 // maybe others. Of most pods nobody asks that.
-func (r *Reader) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {
+func (r *lists) PodsWithClaims(namespace string) ([]unstructured.Unstructured, error) {
 	all := place{Pods, namespace, ""}
-	if _, known := r.lists[all]; known {
+	if _, known := r.all[all]; known {
 		return r.List(Pods, namespace)
 	}
 	l := r.podsIn(namespace).claimants
@@ -34,7 +34,7 @@ type podList struct {
 
 // podsIn reads the pods of a namespace, and when it is not the first
 // one those of the next that have terminating claims, too: they are asked for in order.
-func (r *Reader) podsIn(namespace string) podList {
+func (r *lists) podsIn(namespace string) podList {
 	if l, known := r.pods[namespace]; known {
 		return l
 	}
@@ -62,7 +62,7 @@ func (r *Reader) podsIn(namespace string) podList {
 
 // readPods may be called by several goroutines: it asks the cluster alone. In Go's type, of which there is a
 // form in protobuf, pods are a third of their JSON.
-func (r *Reader) readPods(namespace string) (l podList) {
+func (r *lists) readPods(namespace string) (l podList) {
 	begin := func() { l = podList{ending: &found{packed: map[types.UID][]byte{}}} }
 	begin()
 	err := r.source.Cluster.EachTyped(r.ctx, Pods, kinds[Pods], namespace, begin, func(o runtime.Object) error {

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -60,15 +59,17 @@ type Source struct {
 	Gone func(types.UID) bool
 }
 
-// Reader reads each thing once, and remembers what it read. It is for one run, and
-// for one goroutine.
+// Reader reads each thing once, and remembers what it read: it owns the whole objects and the events. It is for one run,
+// and for one goroutine.
 type Reader struct {
+	*metadata
+	*lists
+	*leases
+	*unread
 	source Source
 	ctx    context.Context // of the run
-	// whole is the Reader that this one gets and lists by, nil for none.
+	// whole is the Reader that this one gets by, nil for none.
 	whole *Reader
-	// Now is the API server's time, at which the run began.
-	Now time.Time
 
 	objects map[place]reading
 	// early and earlyEvents wait for what is read before it is asked for, or read it; asked
@@ -76,33 +77,22 @@ type Reader struct {
 	early              map[place]func() reading
 	earlyEvents        map[types.UID]func() listing
 	asked, askedEvents map[family]int
-	lists              map[place]listing
-	// earlyLists are those that were read before they are asked for.
-	earlyLists map[place]listing
-	// pods are those that were read all at once, by namespace.
-	pods map[string]podList
-	// indexes finds objects in lists.
-	indexes map[place]*found
-	events  map[types.UID][]unstructured.Unstructured
-	unread  []string
-	missed  []graph.Part
-	nodes   *index
-	counted *counts
-
-	// leases is what a second look at leases told. waited is how long the run has
-	// paused for leases, sinceLook how long since they were first read.
-	leases            map[graph.Identity]LeaseState
-	waited, sinceLook time.Duration
+	events             map[types.UID][]unstructured.Unstructured
 }
 
 // New returns a Reader that has read nothing.
 func New(ctx context.Context, source Source) *Reader {
-	return &Reader{
-		source: source, ctx: ctx, Now: source.Now,
+	r := &Reader{
+		source: source, ctx: ctx, metadata: &metadata{graph: source.Graph, without: source.Gone}, unread: &unread{},
 		objects: map[place]reading{}, early: map[place]func() reading{}, earlyEvents: map[types.UID]func() listing{}, asked: map[family]int{}, askedEvents: map[family]int{},
-		lists: map[place]listing{}, earlyLists: map[place]listing{}, pods: map[string]podList{}, indexes: map[place]*found{},
-		events: map[types.UID][]unstructured.Unstructured{}, leases: map[graph.Identity]LeaseState{},
+		events: map[types.UID][]unstructured.Unstructured{},
 	}
+	r.lists = &lists{
+		metadata: r.metadata, unread: r.unread, source: source, ctx: ctx,
+		all: map[place]listing{}, earlyLists: map[place]listing{}, pods: map[string]podList{}, indexes: map[place]*found{},
+	}
+	r.leases = &leases{clock: &clock{Now: source.Now, ctx: ctx, wait: source.Wait, passed: source.Passed}, reads: r, again: map[graph.Identity]LeaseState{}}
+	return r
 }
 
 // Without returns a Reader to which some objects of the graph count as gone. What it gets
@@ -111,7 +101,7 @@ func (r *Reader) Without(gone func(types.UID) bool) *Reader {
 	source := r.source
 	source.Gone = gone
 	without := New(r.ctx, source)
-	without.whole = r
+	without.whole, without.lists.whole = r, r.lists
 	return without
 }
 
@@ -155,43 +145,6 @@ type reading struct {
 	err    error
 }
 
-// found is what a list has by UID, or why it could not be read.
-type found struct {
-	err error
-	// byUID are the objects of a list that is kept.
-	byUID map[types.UID]*unstructured.Unstructured
-	// packed are the others, as JSON: unpacked they take five times the room, and each
-	// is looked at for a moment.
-	packed map[types.UID][]byte
-	// last is the one that was unpacked last.
-	last *unstructured.Unstructured
-}
-
-// pack keeps an object.
-func (f *found) pack(o *unstructured.Unstructured) error {
-	text, err := json.Marshal(o.Object)
-	f.packed[o.GetUID()] = text
-	return err
-}
-
-// of returns an object by its UID, nil when there is none.
-func (f *found) of(uid types.UID) *unstructured.Unstructured {
-	text, isPacked := f.packed[uid]
-	if !isPacked {
-		return f.byUID[uid]
-	}
-	if f.last == nil || f.last.GetUID() != uid {
-		f.last = &unstructured.Unstructured{}
-		_ = json.Unmarshal(text, &f.last.Object) // pack has made it
-	}
-	return f.last
-}
-
-type listing struct {
-	items []unstructured.Unstructured
-	err   error
-}
-
 // Get reads a whole object.
 func (r *Reader) Get(resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
 	p := place{resource, namespace, name}
@@ -225,7 +178,7 @@ func (r *Reader) readNow(ctx context.Context, p place) (l reading) {
 	return l
 }
 
-func (r *Reader) gone(uid types.UID) bool { return r.source.Gone != nil && r.source.Gone(uid) }
+func (m *metadata) gone(uid types.UID) bool { return m.without != nil && m.without(uid) }
 
 // Known reports that an object was read by other means than Get, which returns it
 // from now on.
@@ -242,7 +195,7 @@ func (r *Reader) Anew(resource schema.GroupVersionResource, namespace, name stri
 }
 
 // ListAnew lists whole objects as they are now, and remembers nothing of them.
-func (r *Reader) ListAnew(resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
+func (r *lists) ListAnew(resource schema.GroupVersionResource) ([]unstructured.Unstructured, error) {
 	return r.source.Cluster.List(r.ctx, resource, "")
 }
 
@@ -282,8 +235,8 @@ func (r *Reader) itself(n graph.Node, p place) (*unstructured.Unstructured, erro
 
 // many reports whether there are so many terminating objects that they are listed,
 // or that they were.
-func (r *Reader) many(p place) bool {
-	if _, listed := r.lists[p]; listed {
+func (r *lists) many(p place) bool {
+	if _, listed := r.all[p]; listed {
 		return true
 	}
 	c := r.counts()
@@ -298,10 +251,10 @@ type counts struct {
 	deleted map[schema.GroupVersionResource][]graph.Node
 }
 
-func (r *Reader) counts() *counts {
-	if r.counted == nil {
+func (m *metadata) counts() *counts {
+	if m.counted == nil {
 		c := &counts{map[place]int{}, map[place]int{}, map[schema.GroupVersionResource][]graph.Node{}}
-		for n := range r.source.Graph.Nodes() {
+		for n := range m.graph.Nodes() {
 			if n.Virtual() {
 				break // they follow all others
 			}
@@ -312,105 +265,18 @@ func (r *Reader) counts() *counts {
 				c.deleted[of.resource] = append(c.deleted[of.resource], n)
 			}
 		}
-		r.counted = c
+		m.counted = c
 	}
-	return r.counted
-}
-
-// inList finds the whole of a node in a list: that of all objects if there is one, and
-// otherwise that of those that are being deleted.
-func (r *Reader) inList(n graph.Node, p place) (*unstructured.Unstructured, error) {
-	list, known := r.indexes[p]
-	if !known {
-		list = r.indexed(p)
-		r.indexes[p] = list
-	}
-	if list.err != nil {
-		return nil, list.err
-	}
-	if full := list.of(n.UID()); full != nil {
-		return full, nil
-	}
-	return nil, apierrors.NewNotFound(p.resource.GroupResource(), n.Name())
-}
-
-// indexed finds the objects of the list that was read, or else those that are being
-// deleted.
-func (r *Reader) indexed(p place) *found {
-	if l, listed := r.lists[p]; listed {
-		list := &found{err: l.err, byUID: map[types.UID]*unstructured.Unstructured{}}
-		for i := range l.items {
-			if uid := l.items[i].GetUID(); !r.gone(uid) {
-				list.byUID[uid] = &l.items[i]
-			}
-		}
-		return list
-	}
-	list := &found{}
-	begin := func() { list.packed = map[types.UID][]byte{} }
-	if p.resource == Pods {
-		list = r.podsIn(p.namespace).ending
-	} else {
-		list.err = r.source.Cluster.EachMentioning(r.ctx, p.resource, p.namespace, []string{"deletionTimestamp"}, begin, func(o *unstructured.Unstructured) error {
-			if o.GetDeletionTimestamp() == nil || r.gone(o.GetUID()) {
-				return nil
-			}
-			return list.pack(o)
-		})
-	}
-	r.note(p, list.err)
-	return list
-}
-
-// List lists whole objects, in the namespace or everywhere.
-func (r *Reader) List(resource schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
-	p := place{resource, namespace, ""}
-	l, known := r.lists[p]
-	if !known {
-		if r.whole != nil {
-			l.items, l.err = r.whole.List(resource, namespace)
-		} else {
-			l = r.readList(p)
-		}
-		if r.source.Gone != nil {
-			l.items = slices.DeleteFunc(slices.Clone(l.items), func(o unstructured.Unstructured) bool { return r.gone(o.GetUID()) })
-		}
-		r.lists[p] = l
-		r.note(p, l.err)
-	}
-	return l.items, l.err
-}
-
-// readList returns a list that was read early, or reads it.
-func (r *Reader) readList(p place) listing {
-	l, read := r.earlyLists[p]
-	if !read {
-		l.items, l.err = r.source.Cluster.List(r.ctx, p.resource, p.namespace)
-	}
-	return l
-}
-
-// Mentioning lists the objects of a resource in a namespace, empty for all, that have a text
-// somewhere, whole.
-func (r *Reader) Mentioning(resource schema.GroupVersionResource, namespace, text string) ([]unstructured.Unstructured, error) {
-	var l listing
-	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, []string{text}, func() { l.items = nil }, func(o *unstructured.Unstructured) error {
-		if !r.gone(o.GetUID()) {
-			l.items = append(l.items, *o)
-		}
-		return nil
-	})
-	r.note(place{resource, namespace, ""}, l.err)
-	return l.items, l.err
+	return m.counted
 }
 
 // NoteList keeps that a list of all objects of a resource could not be read, if so.
-func (r *Reader) NoteList(resource schema.GroupVersionResource, err error) {
-	r.note(place{resource: resource}, err)
+func (u *unread) NoteList(resource schema.GroupVersionResource, err error) {
+	u.note(place{resource: resource}, err)
 }
 
 // IsGone reports whether an object of the graph counts as gone.
-func (r *Reader) IsGone(uid types.UID) bool { return uid != "" && r.gone(uid) }
+func (m *metadata) IsGone(uid types.UID) bool { return uid != "" && m.gone(uid) }
 
 // Version returns the resourceVersion of an object as it was read, or its UID when
 // it was not.
@@ -419,7 +285,7 @@ func (r *Reader) Version(id graph.Identity) string {
 	if known := r.objects[place{resource, id.Namespace, id.Name}]; known.object != nil && known.err == nil && known.object.GetUID() == id.UID {
 		return known.object.GetResourceVersion()
 	}
-	items := r.lists[place{resource, "", ""}].items
+	items := r.lists.all[place{resource, "", ""}].items
 	for i := range items {
 		if items[i].GetUID() == id.UID {
 			return items[i].GetResourceVersion()
@@ -446,7 +312,7 @@ func (r *Reader) Events(namespace string, uid types.UID) []unstructured.Unstruct
 	r.eventsAhead(uid)
 	items, err := r.readEvents(namespace, uid)
 	r.events[uid] = items
-	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(r.unread, func(s string) bool { return strings.HasPrefix(s, what) }) {
+	if what := "events in namespace " + namespace; err != nil && !slices.ContainsFunc(r.unread.what, func(s string) bool { return strings.HasPrefix(s, what) }) {
 		r.NoteUnread(fmt.Sprintf("%s: %v", what, err))
 	}
 	return items
@@ -461,15 +327,18 @@ func (r *Reader) readEvents(namespace string, uid types.UID) ([]unstructured.Uns
 	return r.source.Events(r.ctx, namespace, uid)
 }
 
+// unread is what could not be read, or found out.
+type unread struct{ what []string }
+
 // note keeps what could not be read.
-func (r *Reader) note(p place, err error) {
+func (u *unread) note(p place, err error) {
 	if err != nil && !apierrors.IsNotFound(err) {
-		r.NoteUnread(fmt.Sprintf("%s: %v", p, err))
+		u.NoteUnread(fmt.Sprintf("%s: %v", p, err))
 	}
 }
 
 // NoteUnread keeps what could not be found out.
-func (r *Reader) NoteUnread(what string) { r.unread = append(r.unread, what) }
+func (u *unread) NoteUnread(what string) { u.what = append(u.what, what) }
 
 // Unread returns what could not be read so far, sorted, each once.
-func (r *Reader) Unread() []string { return slices.Compact(slices.Sorted(slices.Values(r.unread))) }
+func (u *unread) Unread() []string { return slices.Compact(slices.Sorted(slices.Values(u.what))) }

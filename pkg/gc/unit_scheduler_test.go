@@ -26,15 +26,15 @@ func TestUnblockedMeanwhile(t *testing.T) {
 		configmap/b < configmap/a!
 		configmap/c < configmap/a`)
 	c := New(newFake(t, objects, ""), graphOf(objects), Options{Workers: 2})
-	c.everything = true
+	c.scope.everything = true
 	owner := c.state.of(objects[0].UID)
-	c.enqueueForeground(owner)
-	if _, early := c.early(task{kind: finish, object: owner}); early {
+	c.scheduler.enqueueForeground(owner)
+	if _, early := c.scheduler.early(task{kind: finish, object: owner}); early {
 		t.Fatal("what blocks an owner is not looked at")
 	}
-	c.apply(Event{Object: objects[1], Removed: true})
+	c.builder.apply(Event{Object: objects[1], Removed: true})
 	v, _ := c.state.view(owner)
-	c.finish(t.Context(), v)
+	c.worker.finish(t.Context(), v)
 	if steps := c.report.steps; len(steps) > 0 {
 		t.Errorf("the owner is finished before its dependent is decided about: %v", steps)
 	}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+)
+
+// maxSingles is the number of objects that are read by themselves.
+const maxSingles = 1000
+
+// owner notes an owner that no list has decided yet.
+func (s *saver) owner(o *graph.Object, ref *metav1.OwnerReference) {
+	mapping, err := s.catalog.mapper.RESTMapping(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind(), schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Version)
+	if err != nil || s.complete[mapping.Resource.GroupResource()] {
+		return
+	}
+	u := graph.Undecided{Resource: graph.ResourceOf(mapping), Name: ref.Name}
+	if u.Resource.Namespaced {
+		u.Namespace = o.Namespace
+	}
+	if !s.owners[u] {
+		u.Name, u.Namespace = strings.Clone(u.Name), strings.Clone(u.Namespace)
+		s.owners[u] = true
+	}
+}
+
+// decided notes that all objects of a type were listed.
+func (s *saver) decided(resource schema.GroupResource) {
+	if s.complete == nil {
+		s.complete = map[schema.GroupResource]bool{}
+	}
+	s.complete[resource] = true
+	for u := range s.owners {
+		if u.Resource.GroupResource() == resource {
+			delete(s.owners, u)
+		}
+	}
+}
+
+// saveOwners writes the owners that no list has decided, a GET each, and their owners
+// in turn.
+func (s *saver) saveOwners() error {
+	done := map[graph.Undecided]bool{}
+	for {
+		var open []graph.Undecided
+		for u := range s.owners {
+			if !done[u] && len(done)+len(open) < maxSingles {
+				open = append(open, u)
+			}
+		}
+		if len(open) == 0 {
+			return nil
+		}
+		slices.SortFunc(open, func(a, b graph.Undecided) int {
+			return cmp.Or(cmp.Compare(a.Resource.String(), b.Resource.String()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+		for _, u := range open {
+			done[u] = true
+			if err := s.single(&u.Resource, u.Namespace, u.Name, singleDecides); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// byThemselves writes objects of a list of which more than metadata is needed.
+func (s *saver) byThemselves(objects []graph.Object) error {
+	for i := range objects {
+		o := &objects[i]
+		if err := s.single(o.Resource, o.Namespace, o.Name, singleWhole); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// purpose is why an object is read by itself.
+type purpose int
+
+const (
+	// singleWhole: its list has too little of it.
+	singleWhole purpose = iota
+	// singleDecides: no list has it. Why it could not be read is written.
+	singleDecides
+	// singleAgain: to see what has become of it. So is that it is gone.
+	singleAgain
+)
+
+// single writes an object that is read by itself.
+func (s *saver) single(resource *graph.Resource, namespace, name string, why purpose) error {
+	gr := resource.GroupResource()
+	if !graph.ValidName(name) {
+		return nil
+	}
+	s.stats.gets.Add(1)
+	accept := "application/json"
+	if offline.HoldsOf(gr) == offline.Metadata {
+		accept = metadataOnly
+	}
+	data, failed := raw(s.ctx, s.rest.Get().AbsPath(resource.Path(namespace, name)...).SetHeader("Accept", accept))
+	switch {
+	case s.ctx.Err() != nil:
+		return s.ctx.Err()
+	case failed != nil && why != singleWhole:
+		return s.out.One(&offline.One{
+			Group: gr.Group, Resource: gr.Resource, Namespace: namespace, Name: name,
+			Error: *statusOf(failed), Again: why == singleAgain,
+		})
+	case failed != nil:
+		return nil
+	}
+	var whole unstructured.Unstructured
+	if json.Unmarshal(data, &whole.Object) != nil {
+		return nil // what cannot be decoded is not held
+	}
+	e, o, err := newEntry(resource, &whole)
+	if err != nil {
+		return nil //nolint:nilerr // nor is what cannot be encoded
+	}
+	if err := s.out.Begin(&offline.List{
+		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
+		Namespaced: resource.Namespaced, Holds: offline.HoldsOf(gr), Single: true, Again: why == singleAgain,
+	}); err != nil {
+		return err
+	}
+	if why == singleDecides { // its owners are to be found, too
+		for i := range o.OwnerReferences {
+			s.owner(o, &o.OwnerReferences[i])
+		}
+	}
+	if err := s.out.Add(e); err != nil {
+		return err
+	}
+	return s.out.End(offline.End{})
+}
+
+// newEntry makes the entry of a whole object, of which it takes out what is not held.
+func newEntry(resource *graph.Resource, whole *unstructured.Unstructured) (*offline.Entry, *graph.Object, error) {
+	o := graph.NewObject(resource, whole)
+	e, err := offline.NewEntry(resource.GroupResource(), whole.Object)
+	return e, &o, err
+}

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gc
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// conclusion makes the Report of a run that is over: what became of each object, by the object as it
+// is where that tells, and otherwise by what was noted of it. It owns what went with something else.
+type conclusion struct {
+	server Server
+	state  *state
+	scope  *scope
+	report *report
+	// lost and entered are those of the writer and the scheduler, proofs too.
+	lost, entered *memo
+	proofs        *proofs
+	// policy is that of a deletion.
+	policy metav1.DeletionPropagation
+	// vanished are the contents of what is gone in the end, and emptying those of what is being deleted then.
+	vanished, emptying contents
+}
+
+// conclude returns what is to be said. left are the tasks that were not begun.
+func (k *conclusion) conclude(left []task) *Report {
+	for _, t := range left {
+		k.report.unreached(t.object)
+	}
+	k.includeFollowers()
+	for v := range k.scope.containers {
+		switch {
+		case v.gone:
+			k.vanished.add(v.object.Identity())
+		case v.object.BeingDeleted():
+			k.emptying.add(v.object.Identity())
+		}
+	}
+	included := k.scope.members()
+	result := &Report{Steps: k.report.steps, Outcomes: make([]Outcome, 0, len(included))}
+	for _, n := range included {
+		v, ok := k.state.view(n)
+		if !ok {
+			continue // a missing owner
+		}
+		o := k.outcome(v, k.report.fates.Get(n))
+		_, known := k.state.node(n)
+		o.Appeared = !known
+		result.Outcomes = append(result.Outcomes, o)
+	}
+	k.explainNamespaces(result.Outcomes)
+	result.Outcomes = append(result.Outcomes, k.nameless()...)
+	compare := func(a, b Outcome) int { return a.Object.Identity().Compare(b.Object.Identity()) }
+	if !slices.IsSortedFunc(result.Outcomes, compare) {
+		slices.SortFunc(result.Outcomes, compare)
+	}
+	return result
+}
+
+// NoUID is why nothing is written to an object that has none.
+const NoUID = "it has no UID, so it cannot be told from another object of its name"
+
+// nameless returns the outcomes of objects without UID. No write could say which
+// object it is for, and no event of which one it tells.
+func (k *conclusion) nameless() []Outcome {
+	objects := k.report.nameless
+	if k.scope.everything {
+		for _, number := range k.scope.members() {
+			if n, ok := k.state.node(number); ok && !n.HasUID() && !n.Virtual() && !n.AllSolid() {
+				objects = append(objects, *n.Object())
+			}
+		}
+	}
+	outcomes := make([]Outcome, len(objects))
+	for i, o := range objects {
+		outcomes[i] = Outcome{Object: o, Result: Unknown, Reason: NoUID, Undecidable: k.scope.everything}
+	}
+	return outcomes
+}
+
+// includeFollowers includes what depends on objects that a collection has deleted and
+// that are held: it goes with them.
+func (k *conclusion) includeFollowers() {
+	if !k.scope.everything {
+		return // all that depends on targets is included
+	}
+	var held []graph.Node
+	for _, number := range k.scope.members() {
+		n, known := k.state.node(number)
+		if v, ok := k.state.view(number); known && ok && !n.BeingDeleted() && !v.gone && v.object.BeingDeleted() && n.HasDependents() {
+			held = append(held, n)
+		}
+	}
+	for n := range graph.Descendants(held...).All() {
+		if k.scope.within(n.Namespace()) {
+			k.scope.include(numberOf(n))
+		}
+	}
+}
+
+// reachable is a Server that may be out of reach.
+type reachable interface {
+	// Away returns for how long the server could not be reached by now, 0 when it can be.
+	Away() time.Duration
+}
+
+// away is for how long the server could not be reached by now, in whole seconds; 0 for a
+// moment. What is known of objects is as old.
+func (k *conclusion) away() time.Duration {
+	s, ok := k.server.(reachable)
+	if !ok || s.Away() < moment {
+		return 0
+	}
+	return s.Away().Round(time.Second)
+}
+
+// moment is how long a server may be out of reach without a word about that.
+const moment = 5 * time.Second
+
+// outcome says what became of an object: by the object as it is, where that tells,
+// and otherwise by what was noted last and still holds.
+func (k *conclusion) outcome(v view, f *fate) Outcome {
+	if f == nil {
+		f = &fate{}
+	}
+	o := Outcome{Object: v.object}
+	lost, orphaned := k.state.lostReferences(v.number)
+	undecided := f.open(&v.object)
+	failure, failed := k.failed(v, f)
+	switch {
+	case v.gone:
+		o.Result = Deleted
+	case f.doubt != "":
+		o.Result, o.Reason, o.Undecidable = Unknown, f.doubt, k.scope.everything
+	case failed:
+		o.Result, o.Reason = Remaining, failure
+	case !lost && k.passesBy(v):
+		o.Result, o.Reason = Untouched, k.untouched(v)+"; it was being deleted before"
+	case v.object.BeingDeleted():
+		o.Result = Remaining
+		k.explain(&o, v, f)
+	case v.lost:
+		o.Result, o.Reason = Unknown, "its type is not served any more, so whether it still exists is not known"
+	case v.deleteSent:
+		o.Result, o.Reason = Remaining, "its deletion was accepted, and its end not seen"
+	case k.emptying.has(v.object.Resource, v.object.Namespace):
+		k.goesWith(&o)
+	case len(undecided) > 0:
+		o.Result = Unknown
+		if orphaned {
+			o.Result = Orphaned
+		} else if lost {
+			o.Result = OwnerReferenceRemoved
+		}
+		k.undecided(&o, undecided)
+	case k.vanished.has(v.object.Resource, v.object.Namespace) && k.proofs.failure() != nil:
+		o.Result, o.Reason = Unknown, "its Namespace or CustomResourceDefinition is gone, and that it is gone, too, could not be proved: "+k.proofs.failure().Error()
+	case k.vanished.has(v.object.Resource, v.object.Namespace):
+		o.Result, o.Reason = Remaining, "it is still there, although its Namespace or CustomResourceDefinition is gone"
+	case k.abandoned(v) || f.unreached:
+		o.Result, o.Reason = Remaining, k.notReached(v)
+	case orphaned:
+		o.Result = Orphaned
+	case lost:
+		o.Result, o.Reason = OwnerReferenceRemoved, f.stays(&v.object)
+	case k.ownerLost(v) != "":
+		o.Result, o.Reason = Unknown, fmt.Sprintf("whether its owner %s still exists is not known", k.ownerLost(v))
+	default:
+		o.Result, o.Reason = Untouched, cmp.Or(f.stays(&v.object), k.untouched(v))
+	}
+	return o
+}
+
+// failed says why it is not known to be done what had to be, if a write failed, was not sent, or could not be followed.
+func (k *conclusion) failed(v view, f *fate) (why string, failed bool) {
+	switch {
+	case answer.Missing(f.err) && !v.object.BeingDeleted():
+		return fmt.Sprintf("no answer, and no effect seen: %v", f.err), true
+	case f.err != nil && !answer.Missing(f.err) && k.lost.has(v.number):
+		return fmt.Sprintf("refused: %v; an earlier request was not answered, and may still be carried out", f.err), true
+	case f.err != nil && !answer.Missing(f.err):
+		return fmt.Sprintf("refused: %v", f.err), true
+	case f.guarded != nil:
+		return f.guarded.Error(), true
+	case k.away() > 0 && (v.object.BeingDeleted() || v.deleteSent):
+		return fmt.Sprintf("its end was not seen: the API server could not be reached for %s", k.away()), true
+	}
+	return "", false
+}
+
+// notReached says of an object that the run ended before what had to be done to it.
+func (k *conclusion) notReached(v view) string {
+	if k.abandoned(v) {
+		return "nothing keeps it, but it was not reached"
+	}
+	return "it was not reached"
+}
+
+// goesWith says of an object with what it goes, and who has to get to it for that.
+func (k *conclusion) goesWith(o *Outcome) {
+	id, _ := k.emptying.of(o.Object.Resource, o.Object.Namespace)
+	who := "the API server"
+	if id.Resource.IsNamespace() {
+		who = "the namespace controller"
+	}
+	o.Result, o.GoesWith, o.Reason = Remaining, &id, fmt.Sprintf("goes with %s, when %s gets to it", id, who)
+}
+
+// undecided says why it is not known what else becomes of an object: what went wrong,
+// if anything did, and otherwise what is so.
+func (k *conclusion) undecided(o *Outcome, open []UnknownReference) {
+	why := slices.IndexFunc(open, func(ref UnknownReference) bool { return k.inVain(&o.Object, &ref) })
+	o.Reason, o.Undecided = unknownReason(open[max(why, 0)]), true
+	o.Undecidable = k.scope.everything && why < 0
+}
+
+// inVain reports whether the server was asked for the owner by the run and did not
+// tell, although there was no such gap in what was read before.
+func (k *conclusion) inVain(o *graph.Object, ref *UnknownReference) bool {
+	if !ref.failed() {
+		return false
+	}
+	n, ok := k.state.graph.Node(o.UID)
+	return !ok || !slices.ContainsFunc(n.Owners(), func(before graph.Reference) bool {
+		return before.Reason == graph.UnlistedOwner && before.UID == ref.UID && before.Name == ref.Name
+	})
+}
+
+// abandoned reports whether all owners of an object that was not decided about
+// are gone, or wait for their dependents' deletion: the run ended before. An owner
+// that was in foreground deletion before, and that nothing led the run to, is not
+// its business.
+func (k *conclusion) abandoned(v view) bool {
+	for _, ref := range v.object.OwnerReferences {
+		owner, ok := k.state.view(k.state.of(ref.UID))
+		if mine := k.entered.has(owner.number) || k.scope.targets[owner.number]; !ok || !owner.gone && !(owner.object.DeletingDependents() && mine) {
+			return false
+		}
+	}
+	return len(v.object.OwnerReferences) > 0
+}
+
+// mostNamed is the number of finalizers that a reason names.
+const mostNamed = 20
+
+// named names finalizers, and counts those that are too many.
+func named(finalizers []string) string {
+	if len(finalizers) <= mostNamed {
+		return strings.Join(finalizers, ", ")
+	}
+	return fmt.Sprintf("%s, and %d more", strings.Join(finalizers[:mostNamed], ", "), len(finalizers)-mostNamed)
+}
+
+// explain says what a terminating object waits for.
+func (k *conclusion) explain(o *Outcome, v view, f *fate) {
+	var reasons []string
+	for _, finalizer := range v.object.Finalizers {
+		if !graph.IsCollectorFinalizer(finalizer) {
+			o.Finalizers = append(o.Finalizers, finalizer)
+		}
+	}
+	if len(o.Finalizers) > 0 {
+		reasons = append(reasons, "finalizer "+named(o.Finalizers))
+	}
+	if v.object.InGrace() {
+		reasons = append(reasons, "its kubelet must end it")
+	}
+	if f.left != "" {
+		reasons = append(reasons, f.left)
+	}
+	if v.object.OrphaningDependents() && f.left == "" {
+		reasons = append(reasons, k.notOrphaned(v.number))
+	}
+	switch {
+	case !v.object.DeletingDependents() || f.left != "":
+	case !k.entered.has(v.number) && !k.scope.targets[v.number]:
+		reasons = append(reasons, "its foreground deletion was begun before, which only collect goes on with")
+	case v.blocking == 0:
+		reasons = append(reasons, "its finalizer foregroundDeletion was not taken off")
+	}
+	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
+		for _, n := range k.state.blockingDependents(v.number) {
+			if d, ok := k.state.view(n); ok {
+				o.WaitingFor = append(o.WaitingFor, d.object.Identity())
+			}
+		}
+		reasons = append(reasons, blockedBy(v.blocking)) // last: WaitingFor is named after it
+	}
+	o.Reason = strings.Join(reasons, "; ")
+	if o.Reason == "" && !v.object.Resource.IsNamespace() {
+		o.Reason = "nothing visible holds it"
+	}
+}
+
+// notOrphaned says what keeps an owner from having orphaned its dependents: that
+// some are not to be touched, if anything.
+func (k *conclusion) notOrphaned(owner number) string {
+	for _, n := range k.state.dependents(owner) {
+		if d, ok := k.state.view(n); ok && !k.scope.within(d.object.Namespace) {
+			return fmt.Sprintf("its dependents outside namespace %s are not orphaned", k.scope.namespace)
+		}
+	}
+	return "its dependents are not orphaned yet"
+}
+
+// explainNamespaces says of namespaces that remain what is left in them, also of what is no business of the run, as
+// the events tell. The namespace controller keeps them until that is gone (namespace_controller.go).
+func (k *conclusion) explainNamespaces(outcomes []Outcome) {
+	left := map[string][]graph.Identity{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Result == Remaining && o.Object.Resource.IsNamespace() && o.Object.BeingDeleted() && o.Reason == "" {
+			left[o.Object.Name] = nil
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	for _, o := range k.state.terminating() {
+		if ids, explains := left[o.Namespace]; explains {
+			left[o.Namespace] = append(ids, o.Identity())
+		}
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if o.Result == Remaining && o.GoesWith == nil && !o.Object.BeingDeleted() { // its deletion was refused
+			if ids, explains := left[o.Object.Namespace]; explains {
+				left[o.Object.Namespace] = append(ids, o.Object.Identity())
+			}
+		}
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if _, explains := left[o.Object.Name]; !explains || !o.Object.Resource.IsNamespace() || o.Reason != "" {
+			continue
+		}
+		o.Reason = "the namespace controller has not ended it"
+		if o.WaitingFor = left[o.Object.Name]; len(o.WaitingFor) > 0 {
+			slices.SortFunc(o.WaitingFor, graph.Identity.Compare)
+			o.Reason = "its contents must be deleted first" // WaitingFor is named after it
+		}
+	}
+}
+
+func blockedBy(n int) string {
+	if n == 1 {
+		return "a blocking dependent must go first"
+	}
+	return fmt.Sprintf("%d blocking dependents must go first", n)
+}
+
+// passesBy reports whether an object that somebody else deleted before is no business of the
+// run, because that orphans what it depends on.
+func (k *conclusion) passesBy(v view) bool {
+	n, known := k.state.node(v.number)
+	if !known || !n.BeingDeleted() || k.policy != metav1.DeletePropagationOrphan || k.scope.targets[v.number] {
+		return false
+	}
+	return slices.ContainsFunc(v.object.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		owner, ok := k.state.view(k.state.of(ref.UID))
+		return ok && !owner.gone && !owner.object.BeingDeleted() && !owner.deleteSent
+	})
+}
+
+// untouched says why an object that depends on a target was never looked at:
+// an owner of it is still there.
+func (k *conclusion) untouched(v view) string {
+	for _, ref := range v.object.OwnerReferences {
+		if owner, ok := k.state.view(k.state.of(ref.UID)); ok && !owner.gone {
+			return stillThere(ref.Kind, ref.Name)
+		}
+	}
+	return ""
+}
+
+// ownerLost returns an owner of which it is not known whether it still exists, empty when there is
+// none, or another owner is still there.
+func (k *conclusion) ownerLost(v view) string {
+	lost := ""
+	for _, ref := range v.object.OwnerReferences {
+		switch owner, ok := k.state.view(k.state.of(ref.UID)); {
+		case !ok || owner.gone:
+		case !owner.lost:
+			return ""
+		case lost == "":
+			lost = ref.Kind + "/" + ref.Name
+		}
+	}
+	return lost
+}
+
+// stillThere says why an object was never looked at.
+func stillThere(kind, name string) string {
+	return fmt.Sprintf("its owner %s/%s is still there", kind, name)
+}
