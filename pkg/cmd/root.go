@@ -232,7 +232,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	_ = flags.MarkHidden("cache-dir") // scripts may pass it to all plugins; nothing is cached
 	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
-	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
+	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 1 on, name all types that could not be read, from 2 on, say at the end what was asked of the server, from 6 on log every request")
 	g.addFrom(flags)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		g.logRequests()

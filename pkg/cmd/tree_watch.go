@@ -139,7 +139,7 @@ func (o *treeOptions) onScreen(on *liveScreen, a *treeAnswer, before string) err
 	case before == "":
 		err = o.finish(a.session, a.graph.Snapshot())
 	case on.noted():
-		err = render.Warnings(o.ErrOut, a.graph.Snapshot())
+		err = o.warn(a.session, a.graph.Snapshot())
 	}
 	on.show(lines)
 	return err
