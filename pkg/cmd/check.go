@@ -103,6 +103,9 @@ const checkExample = `  # The namespace at hand
   # Write down what is wrong, and report only what is new from then on
   NAME check -A -o json > known.json; NAME check -A --baseline=known.json`
 
+// severityWords are other words for severities.
+var severityWords = map[string]string{"warn": check.Warning.String(), "err": check.Error.String()}
+
 func newCheck(g *globals) *cobra.Command {
 	o := &checkOptions{globals: g}
 	cmd := &cobra.Command{
@@ -168,6 +171,9 @@ type checkAnswer struct {
 func (o *checkOptions) validate() error {
 	if err := o.validateTargets(); err != nil {
 		return err
+	}
+	if full := severityWords[o.severity]; full != "" {
+		o.severity = full
 	}
 	if _, ok := check.ParseSeverity(o.severity); !ok {
 		return usageError{fmt.Errorf("invalid --severity %q: must be one of %s", o.severity, strings.Join(check.Severities(), ", "))}

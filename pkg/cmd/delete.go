@@ -110,7 +110,7 @@ func (o *deleteOptions) validate() error {
 	if err := o.validateDeletion(); err != nil {
 		return err
 	}
-	if err := o.validateGrace(); err != nil {
+	if err := cmp.Or(o.validateGrace(), o.validateSteps()); err != nil {
 		return err
 	}
 	selected := o.selector != "" || o.fieldSelector != ""
