@@ -77,7 +77,7 @@ Exit codes:
   0    nothing is wrong, as far as could be read
   1    error, or an object that does not exist
   2    at least one finding of severity warning or error
-  3    with --strict: the answer is incomplete, because something could not be read
+  3    with --strict: incomplete, because something could not be read
   130  interrupted`
 
 // checkExample has NAME where the program's name goes.

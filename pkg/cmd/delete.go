@@ -83,7 +83,7 @@ func newDelete(g *globals) *cobra.Command {
 	o := &deleteOptions{deletion: deletion{globals: g}}
 	cmd := &cobra.Command{
 		Use:               "delete [TYPE NAME | TYPE/NAME ... | TYPE --all] [-l SELECTOR] [-f FILE]",
-		Short:             "Delete objects and what depends on them, after showing what will happen",
+		Short:             "Delete objects and their dependents, after a preview",
 		Long:              deleteLong,
 		Example:           g.example(deleteExample),
 		ValidArgsFunction: g.completeObjects,

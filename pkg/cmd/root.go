@@ -39,7 +39,7 @@ const exitCodeHelp = `Exit codes:
   1    error; diff: something differs, and 2 is an error
   2    delete, collect: something remains; explain-stuck: something is stuck;
        check: an owner reference is wrong
-  3    with --strict: the answer is incomplete, because something could not be read
+  3    with --strict: incomplete, because something could not be read
   130  interrupted`
 
 // errIncomplete ends a command with exitIncomplete. The command has said on
@@ -244,6 +244,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
+	g.addHelp(root)
 	completeOthers(root)
 	return root
 }

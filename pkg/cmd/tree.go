@@ -91,7 +91,7 @@ func newTree(g *globals) *cobra.Command {
 	o := &treeOptions{globals: g}
 	cmd := &cobra.Command{
 		Use:               "tree [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
-		Short:             "Show what owns what, up and down, with the state of every owner reference",
+		Short:             "Show what owns what, with the state of every owner reference",
 		Long:              treeLong,
 		Example:           g.example(treeExample),
 		ValidArgsFunction: g.completeObjects,
