@@ -23,7 +23,6 @@ const (
 
 // larger is what is above the limits, with its size. It only goes down.
 var larger = map[string]int{
-	"pkg/cmd/check.go":                         589,
 	"pkg/explain.walker":                       278,
 	"pkg/explain/controller.go":                638,
 	"pkg/explain/refused.go":                   808,

@@ -52,6 +52,10 @@ type Finding struct {
 	Index     int
 	// Sentences say what is wrong, and what the garbage collector does about it.
 	Sentences []string
+	// Problem says in a few words what is wrong.
+	Problem string
+	// Outcome is what becomes of the object, and of the members of a circle.
+	Outcome Outcome
 	// Members are the objects of a circle, in their order; nil for other rules.
 	Members []graph.Identity
 	// Created is when the object was made, or the last of a circle's; zero when that
@@ -263,8 +267,8 @@ func (c *checker) reference(s *subject) {
 	}
 }
 
-// add adds a finding about the reference.
-func (c *checker) add(s *subject, rule string, severity Severity, sentences []string, remedy *Remedy) {
+// add adds a finding about the reference, and returns it for what only some rules tell.
+func (c *checker) add(s *subject, rule string, severity Severity, sentences []string, remedy *Remedy) *Finding {
 	if c.WithoutRemedies {
 		remedy = nil
 	}
@@ -273,8 +277,9 @@ func (c *checker) add(s *subject, rule string, severity Severity, sentences []st
 	c.report.Findings = append(c.report.Findings, Finding{
 		Rule: rule, Severity: severity, Object: detached(s.node.Identity()),
 		Reference: reference, Index: s.ref.Index, Sentences: sentences, Remedy: remedy,
-		Created: s.node.Object().CreationTimestamp.Time,
+		Problem: s.problem(rule), Created: s.node.Object().CreationTimestamp.Time,
 	})
+	return &c.report.Findings[len(c.report.Findings)-1]
 }
 
 // detached returns the identity without a tie to the page of the list that the
@@ -301,7 +306,8 @@ func (c *checker) dangling(s *subject, rule string) {
 	if rule == UIDMismatch && s.fate != terminating && !c.WithoutRemedies {
 		c.namesakes = append(c.namesakes, newNamesake(s, len(c.report.Findings)))
 	}
-	c.add(s, rule, severity, append([]string{s.wrong(rule)}, s.consequence()...), c.remedyOfDangling(s, rule))
+	f := c.add(s, rule, severity, append([]string{s.wrong(rule)}, s.consequence()...), c.remedyOfDangling(s, rule))
+	f.Problem, f.Outcome = f.Problem+s.becomes(), s.outcomeOf()
 }
 
 // never reports a reference because of which the garbage collector never does
@@ -310,16 +316,16 @@ func (c *checker) never(s *subject, rule string) {
 	if s.fate == terminating {
 		return
 	}
-	sentences := []string{s.wrong(rule), s.neverHandled(rule)}
+	outcome, sentences := Never, []string{s.wrong(rule), s.neverHandled(rule)}
 	if rule == ClusterScopedDependent {
 		if misplaced := s.misplaced(); misplaced != "" {
-			sentences = append(sentences, misplaced)
+			outcome, sentences = Unsure, append(sentences, misplaced)
 		}
 	}
 	if waiting := s.waitingOwners(); len(waiting) > 0 {
 		sentences = append(sentences, "a foreground deletion of "+strings.Join(waiting, " or of ")+" waits for it for ever")
 	}
-	c.add(s, rule, Error, sentences, c.remedyOfNever(s))
+	c.add(s, rule, Error, sentences, c.remedyOfNever(s)).Outcome = outcome
 }
 
 // invalidName reports a reference whose name is none. What the garbage collector's
@@ -369,13 +375,14 @@ func (c *checker) solid(s *subject) {
 	}
 	if wrong := s.sameUID(graph.Dangling); wrong != nil {
 		if s.fate == trimmed || s.fate == exposed || s.fate == stripped {
-			c.add(s, RepeatedUID, Error, s.loses(), c.drop(s, wrong, "drop the reference that is wrong, and leave this one"))
+			f := c.add(s, RepeatedUID, Error, s.loses(), c.drop(s, wrong, "drop the reference that is wrong, and leave this one"))
+			f.Problem, f.Outcome = "a dangling reference has the same UID"+s.becomes(), s.outcomeOf()
 		}
 		return
 	}
 	if other := s.sameUID(graph.Solid, graph.WaitingForDependentsDeletion); other != nil && other.Index < s.ref.Index {
 		sentences := []string{"another reference of the object states the same UID", "the garbage collector takes them for one"}
-		c.add(s, RepeatedUID, Info, sentences, nil)
+		c.add(s, RepeatedUID, Info, sentences, nil).Problem = "another reference has the same UID"
 	}
 }
 
@@ -385,7 +392,7 @@ func (c *checker) ownsItself(s *subject) {
 		severity = Error
 		sentences = append(sentences, "a foreground deletion of it waits for itself for ever")
 	}
-	c.add(s, OwnsItself, severity, sentences, c.drop(s, s.ref, "drop the reference to itself"))
+	c.add(s, OwnsItself, severity, sentences, c.drop(s, s.ref, "drop the reference to itself")).Outcome = Never
 }
 
 // takesRight reports whether another reference with the UID leads to its owner.

@@ -59,8 +59,8 @@ func (c *checker) cycle(cycle []graph.Node, rule string, follow func(graph.Refer
 			return []remedy.Step{remedy.Replace(at+"/blockOwnerDeletion", false)}
 		})}
 	}
-	c.add(s, rule, Warning, sentences, way)
-	c.report.Findings[len(c.report.Findings)-1].Members = members
+	f := c.add(s, rule, Warning, sentences, way)
+	f.Members, f.Problem, f.Outcome = members, s.circled(rule, ring), Never
 }
 
 // closesWithout reports whether there is a circle among the members without the

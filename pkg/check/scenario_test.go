@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // TestScenarios runs the scenarios in testdata/*.txt. A case says what was read
@@ -27,6 +29,7 @@ import (
 //	rules owner-cycle                         only findings of these rules
 //	--                                        the findings follow
 //	error owner-absent Pod/shop/p[0]: message
+//	    the same in a few words (outcome)
 //	    circle: the members of one
 //	    effect: command                       the remedy
 //	2 objects, 0 unchecked
@@ -60,8 +63,32 @@ func answer(t *testing.T, body string) string {
 		}
 	}
 	options.Kubectl, options.Plugin = "kubectl", "kubectl gc"
-	found := text(check.Check(graph.New(s.snapshot()), options).Filtered(rules, check.Info))
+	report := check.Check(graph.New(s.snapshot()), options).Filtered(rules, check.Info)
+	readable(t, report)
+	found := text(report)
 	return given + "\n--\n" + strings.TrimRight(found, "\n") + body[len(strings.TrimRight(body, "\n")):]
+}
+
+// readable fails unless the text of a report fits a terminal and ends with the next step.
+func readable(t *testing.T, report *check.Report) {
+	t.Helper()
+	var out strings.Builder
+	if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > 80 {
+			t.Errorf("a line is too long: %s", line)
+		}
+	}
+	if len(report.Findings) > 0 && !strings.HasSuffix(out.String(), "-o wide\n") {
+		t.Errorf("the text does not end with the next step:\n%s", out.String())
+	}
+	for _, f := range report.Findings {
+		if f.Problem == "" {
+			t.Errorf("%s of %s has no problem", f.Rule, f.Object)
+		}
+	}
 }
 
 func only(words []string) func(graph.Node) bool {
@@ -78,11 +105,14 @@ func only(words []string) func(graph.Node) bool {
 	}
 }
 
+var outcomes = map[check.Outcome]string{check.Never: " (never)", check.Unsure: " (unsure)", check.Orphaned: " (orphaned)", check.Deleted: " (deleted)"}
+
 // text writes a report.
 func text(r *check.Report) string {
 	var b strings.Builder
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "%s %s %s[%d]: %s\n", f.Severity, f.Rule, f.Object, f.Index, f.Message())
+		fmt.Fprintf(&b, "    %s\n", strings.TrimSpace(f.Problem+outcomes[f.Outcome]))
 		if f.Members != nil {
 			fmt.Fprintf(&b, "    circle:")
 			for _, m := range f.Members {

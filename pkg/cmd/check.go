@@ -16,13 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/check"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -55,6 +53,10 @@ and more. See --rule for all.
 Without arguments all objects of the namespace are checked, with -A all of the
 cluster; otherwise those that are named. Nothing is changed.
 
+The answer is a row for each problem, the worst first; alike ones share a row.
+-o wide has the rules, the references, what the garbage collector does about
+each, and a patch that puts it right.
+
 Severities: error (the garbage collector deletes the object, loses its right
 owner, or can never handle it), warning (it keeps the object, but does not do
 what somebody expects) and info. Errors and warnings are findings for the exit
@@ -75,7 +77,7 @@ Exit codes:
   0    nothing is wrong, as far as could be read
   1    error, or an object that does not exist
   2    at least one finding of severity warning or error
-  3    with --strict: the answer is incomplete, because something could not be read
+  3    with --strict: incomplete, because something could not be read
   130  interrupted`
 
 // checkExample has NAME where the program's name goes.
@@ -92,11 +94,17 @@ const checkExample = `  # The namespace at hand
   # Only what the garbage collector will delete, or can never handle
   NAME check -A --severity=error
 
+  # What the garbage collector does about each, and the patches
+  NAME check -A -o wide
+
   # For code scanning
   NAME check -A -o sarif
 
   # Write down what is wrong, and report only what is new from then on
   NAME check -A -o json > known.json; NAME check -A --baseline=known.json`
+
+// severityWords are other words for severities.
+var severityWords = map[string]string{"warn": check.Warning.String(), "err": check.Error.String()}
 
 func newCheck(g *globals) *cobra.Command {
 	o := &checkOptions{globals: g}
@@ -120,6 +128,9 @@ func newCheck(g *globals) *cobra.Command {
 		func(a *checkAnswer) runtime.Object { return render.NewCheckReport(a.snapshot, a.report) },
 		format[*checkAnswer]{"", func(w io.Writer, style render.Style, a *checkAnswer) error {
 			return render.CheckText(w, style, a.report)
+		}},
+		format[*checkAnswer]{"wide", func(w io.Writer, style render.Style, a *checkAnswer) error {
+			return render.CheckDetails(w, style, a.report)
 		}},
 		format[*checkAnswer]{"name", func(w io.Writer, _ render.Style, a *checkAnswer) error { return render.CheckNames(w, a.report) }},
 		format[*checkAnswer]{"sarif", func(w io.Writer, _ render.Style, a *checkAnswer) error {
@@ -160,6 +171,9 @@ type checkAnswer struct {
 func (o *checkOptions) validate() error {
 	if err := o.validateTargets(); err != nil {
 		return err
+	}
+	if full := severityWords[o.severity]; full != "" {
+		o.severity = full
 	}
 	if _, ok := check.ParseSeverity(o.severity); !ok {
 		return usageError{fmt.Errorf("invalid --severity %q: must be one of %s", o.severity, strings.Join(check.Severities(), ", "))}
@@ -289,132 +303,6 @@ type checked struct {
 	failed error
 }
 
-// earlier is what a second look needs to know of the first.
-type earlier struct {
-	report   *check.Report
-	about    []graph.Identity
-	unlisted []graph.Unlisted
-	failed   error
-}
-
-// lookAgain lets time pass, so that the garbage collector can do what it is
-// about to do, and returns what is wrong in both looks. What one of them could
-// not read makes the answer incomplete.
-func (o *checkOptions) lookAgain(ctx context.Context, first *earlier) (*checked, error) {
-	if isTerminal(o.ErrOut) {
-		fmt.Fprintf(o.ErrOut, "Something is wrong; looking again in %s ...\n", o.settle)
-	}
-	wait(ctx, o.settle)
-	if still, err := o.lookAtWrong(ctx, first); still != nil || err != nil {
-		return still, err
-	}
-	second, err := o.look(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	second.report = second.report.Confirmed(first.report, second.graph, o.gone(second))
-	carryOver(second.graph.Snapshot(), first.unlisted)
-	if first.failed != nil {
-		second.failed = first.failed
-	}
-	return second, nil
-}
-
-// maxWrong is the number of objects up to which those that were found wrong are read one by one.
-const maxWrong = 200
-
-// lookAtWrong reads what was found wrong, and its owners, once more, each object by itself, and returns what
-// still is. It is nil when these are too many, something could not be read, or is wrong in another way by now:
-// then everything is read again.
-func (o *checkOptions) lookAtWrong(ctx context.Context, first *earlier) (*checked, error) {
-	if o.given() || len(first.about) > maxWrong {
-		return nil, nil
-	}
-	s, err := o.connect(ctx, o.pageSize)
-	if err != nil {
-		return nil, err
-	}
-	objects, absent, err := readEach(ctx, s.reader, first.about)
-	if err != nil {
-		return nil, ctx.Err()
-	}
-	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{OwnersOnly: true, Labels: []string{}}, objects...)
-	if err != nil || !snapshot.Complete() {
-		return nil, ctx.Err()
-	}
-	for _, id := range absent {
-		snapshot.MarkAbsent(id.Resource.GroupResource(), id.Namespace, id.Name)
-	}
-	g := graph.New(snapshot)
-	report, ok := first.report.Still(check.Check(g, check.Options{Partial: true, WithoutRemedies: true}))
-	if !ok {
-		return nil, nil
-	}
-	carryOver(snapshot, first.unlisted)
-	l := &checked{session: s, graph: g, report: report, failed: first.failed}
-	if o.olderThan > 0 || o.output.name == "prometheus" {
-		l.now = s.reader.Now(ctx)
-	}
-	return l, nil
-}
-
-// readEach reads objects one by one, a few at a time, without those that are others by now, and returns which
-// are not there. Any other error is returned.
-func readEach(ctx context.Context, r *cluster.Reader, ids []graph.Identity) (objects []graph.Object, absent []graph.Identity, err error) {
-	read, gone := make([]*graph.Object, len(ids)), make([]bool, len(ids))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for i, id := range ids {
-		group.Go(func() error {
-			o, err := r.Get(ctx, id.Resource, id.Namespace, id.Name)
-			switch {
-			case answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name):
-				gone[i] = true
-			case err != nil:
-				return err
-			case o.UID == id.UID:
-				read[i] = &o
-			}
-			return nil
-		})
-	}
-	err = group.Wait()
-	for i, o := range read {
-		if o != nil {
-			objects = append(objects, *o)
-		} else if gone[i] {
-			absent = append(absent, ids[i])
-		}
-	}
-	return objects, absent, err
-}
-
-// atOnce is the number of objects that are read at a time.
-const atOnce = 8
-
-// gone tells whether an object that was not read does not exist any more, or is
-// not among those asked for.
-func (o *checkOptions) gone(l *checked) func(graph.Identity) bool {
-	snapshot, handled := l.graph.Snapshot(), handledBy(l.session.reader.Resources())
-	return func(id graph.Identity) bool {
-		return o.given() && l.failed == nil && handled(&id.Resource) ||
-			snapshot.Covers(id.Resource.GroupResource(), id.Namespace, id.Name)
-	}
-}
-
-// carryOver marks as unread what an earlier look could not read.
-func carryOver(s *graph.Snapshot, unlisted []graph.Unlisted) {
-	known := s.Unlisted()
-	for _, u := range unlisted {
-		same := func(v graph.Unlisted) bool {
-			return u.GroupVersionResource == v.GroupVersionResource && u.Namespace == v.Namespace && u.Name == v.Name
-		}
-		if !slices.ContainsFunc(known, same) {
-			s.MarkUnlisted(u)
-		}
-	}
-}
-
 // look reads the cluster and checks what was asked for. An object that is named
 // and gone is an error in the first look only: later it was deleted meanwhile.
 // So is that nothing can be read of what is named: later, the first look counts.
@@ -443,7 +331,7 @@ func (o *checkOptions) look(ctx context.Context, first bool) (*checked, error) {
 	report := check.Check(g, check.Options{
 		Select: o.selected(s, g, named), Partial: scope.Namespace != "",
 		Kubectl: "kubectl" + where, Plugin: o.name + where,
-		WithoutRemedies: o.output.name == "name" || o.output.name == "prometheus",
+		WithoutRemedies: o.output.name == "" || o.output.name == "name" || o.output.name == "prometheus",
 	})
 	l := &checked{session: s, graph: g, report: report, failed: failed}
 	if o.olderThan > 0 || o.output.name == "prometheus" {

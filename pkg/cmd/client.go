@@ -109,10 +109,18 @@ func (s *session) ToRESTMapper() (meta.RESTMapper, error) {
 // finish reports on stderr what could not be read, and with -v=2 what was
 // asked of the server.
 func (g *globals) finish(s *session, snapshot *graph.Snapshot) error {
-	if err := render.Warnings(g.ErrOut, snapshot); err != nil {
+	if err := g.warn(s, snapshot); err != nil {
 		return err
 	}
 	return g.finishWarned(s, snapshot)
+}
+
+// warn reports on stderr what could not be read: in one line, or with -v=1 each type.
+func (g *globals) warn(s *session, snapshot *graph.Snapshot) error {
+	if g.verbosity > 0 {
+		return render.Warnings(g.ErrOut, snapshot)
+	}
+	return render.Limited(g.ErrOut, snapshot, s.reader.Resources())
 }
 
 // finishWarned is finish where what could not be read was reported before.

@@ -67,7 +67,7 @@ func (o *collectOptions) validate() error {
 	if o.allNamespaces && o.scope == "namespace" {
 		return usageError{errors.New("--scope=namespace goes with one namespace, and -A means all")}
 	}
-	return cmp.Or(validatePageSize(o.pageSize), o.validateDeletion())
+	return cmp.Or(validatePageSize(o.pageSize), o.validateDeletion(), o.validateSteps())
 }
 
 func (o *collectOptions) run(ctx context.Context) error {

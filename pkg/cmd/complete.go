@@ -153,14 +153,16 @@ func (g *globals) registerCompletions(root *cobra.Command) {
 // PROGRAM stands where the program's file name goes, NAME where the plugin's.
 const completionLong = `Write a script with which a shell completes PROGRAM.
 
-For the plugin, NAME, no script is needed in a shell in which kubectl itself
-completes: kubectl 1.26 and later run kubectl_complete-PLUGIN from the PATH. Where
-only PROGRAM was installed, as krew does, link it under that name:
+For the plugin, NAME, no script is needed in a shell in which kubectl
+itself completes: kubectl 1.26 and later run kubectl_complete-PLUGIN from the
+PATH. Where only PROGRAM was installed, as krew does, link it under
+that name:
 
   ln -s PROGRAM "${KREW_ROOT:-$HOME/.krew}/bin/kubectl_complete-PLUGIN"
 
-Types, objects, namespaces and contexts come from the cluster and the kubeconfig.
-A cluster that does not answer within two seconds completes to nothing.`
+Types, objects, namespaces and contexts come from the cluster and the
+kubeconfig. A cluster that does not answer within two seconds completes to
+nothing.`
 
 // addCompletion adds the commands that write completion scripts.
 func addCompletion(root *cobra.Command, program, name string) {
@@ -191,7 +193,7 @@ func knownShell(cmd *cobra.Command, args []string) error {
 }
 
 // fileFlags are the flags whose values are files; the shell completes those.
-var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "filename", "template", "finalizers"}
+var fileFlags = []string{"kubeconfig", "certificate-authority", "client-certificate", "client-key", "filename", "template", "finalizers", "from", "baseline", "redact-key", "output"}
 
 // directoryFlags are the flags whose values are directories.
 var directoryFlags = []string{"cache-dir", "kustomize"}

@@ -85,7 +85,7 @@ func newDelete(g *globals) *cobra.Command {
 	o := &deleteOptions{deletionOptions: deletionOptions{globals: g}}
 	cmd := &cobra.Command{
 		Use:               "delete [TYPE NAME | TYPE/NAME ... | TYPE --all] [-l SELECTOR] [-f FILE]",
-		Short:             "Delete objects and what depends on them, after showing what will happen",
+		Short:             "Delete objects and their dependents, after a preview",
 		Long:              deleteLong,
 		Example:           g.example(deleteExample),
 		ValidArgsFunction: g.completeObjects,
@@ -112,7 +112,7 @@ func (o *deleteOptions) validate() error {
 	if err := o.validateDeletion(); err != nil {
 		return err
 	}
-	if err := o.validateGrace(); err != nil {
+	if err := cmp.Or(o.validateGrace(), o.validateSteps()); err != nil {
 		return err
 	}
 	selected := o.selector != "" || o.fieldSelector != ""

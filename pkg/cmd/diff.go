@@ -49,7 +49,7 @@ Exit codes:
   0    nothing differs, as far as could be compared
   1    something differs
   2    error
-  3    with --strict: the answer is incomplete, because something could not be read
+  3    with --strict: incomplete, because something could not be read
   130  interrupted`
 
 const diffExample = `  # What has happened since

@@ -77,7 +77,7 @@ Exit codes:
   0    nothing is stuck, as far as is known: Unknown counts as 0
   1    error, or an object that does not exist while nothing else is stuck
   2    something is stuck
-  3    with --strict: the answer is incomplete, because something could not be read
+  3    with --strict: incomplete, because something could not be read
   130  interrupted`
 
 const explainExample = `  # Why is the namespace still there

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +29,15 @@ const (
 	lookShare    = 5
 )
 
-// clearScreen puts the cursor into the corner and clears the rest.
-const clearScreen = "\x1b[H\x1b[2J"
-
 // follow explains again and again until nothing that was asked for is being
 // deleted any more.
 func (o *explainOptions) follow(ctx context.Context) error {
 	var first *look
+	var on *liveScreen
+	if o.output.isText() {
+		on = o.newScreen(false)
+	}
+	defer on.close()
 	shown := ""
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -44,6 +47,7 @@ func (o *explainOptions) follow(ctx context.Context) error {
 			return err
 		case err != nil:
 			fmt.Fprintf(o.ErrOut, "warning: could not look again: %s\n", render.Line(message(err)))
+			on.draw()
 			wait(ctx, lookInterval)
 			continue
 		}
@@ -53,7 +57,7 @@ func (o *explainOptions) follow(ctx context.Context) error {
 				return errors.Join(err, o.finish(l.session, l.snapshot))
 			}
 		}
-		if shown, err = o.show(l, shown); err != nil {
+		if shown, err = o.show(l, on, shown); err != nil {
 			return err
 		}
 		if !ends(l.report) {
@@ -74,20 +78,19 @@ func ends(report *explain.Report) bool {
 	return false
 }
 
-// show prints a look: on a terminal over the one before, elsewhere after it and
+// show prints a look: on a screen over the one before, elsewhere after it and
 // only if it says something else. It returns what the look says.
-func (o *explainOptions) show(l *look, before string) (string, error) {
+func (o *explainOptions) show(l *look, on *liveScreen, before string) (string, error) {
 	says := gist(l.report)
-	terminal := o.output.isText() && isTerminal(o.Out)
-	if says == before && !terminal {
+	if on != nil {
+		return says, o.onScreen(l, on, before)
+	}
+	if says == before {
 		return says, nil
 	}
-	at := l.report.Now.UTC().Format(time.RFC3339)
 	switch {
-	case terminal:
-		fmt.Fprintf(o.Out, "%sat %s; shown again when something changes, Ctrl-C ends\n\n", clearScreen, at)
 	case o.output.isText() && before != "":
-		fmt.Fprintf(o.Out, "\nat %s:\n", at)
+		fmt.Fprintf(o.Out, "\nat %s:\n", l.report.Now.UTC().Format(time.RFC3339))
 	case o.output.name == "yaml" && before != "":
 		fmt.Fprintln(o.Out, "---")
 	}
@@ -97,7 +100,24 @@ func (o *explainOptions) show(l *look, before string) (string, error) {
 	if !ends(l.report) { // conclude does it
 		return says, nil
 	}
-	return says, errors.Join(render.Warnings(o.ErrOut, l.snapshot), render.Unread(o.ErrOut, l.report))
+	return says, errors.Join(o.warn(l.session, l.snapshot), render.Unread(o.ErrOut, l.report))
+}
+
+// onScreen draws a look over the one before.
+func (o *explainOptions) onScreen(l *look, on *liveScreen, before string) error {
+	style, err := on.begin()
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := o.output.own().write(&text, style, l); err != nil {
+		return err
+	}
+	if ends(l.report) && (before == "" || on.noted()) { // otherwise conclude does it
+		err = errors.Join(o.warn(l.session, l.snapshot), render.Unread(o.ErrOut, l.report))
+	}
+	on.show(render.LiveLines(text.String()))
+	return err
 }
 
 // gist is what a report says, without ages and numbers that change by

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type graphOptions struct {
 	scope    string
 	full     bool
 	isolated bool
+	open     bool
 	output   output[*graphAnswer]
 }
 
@@ -37,9 +39,12 @@ const graphLong = `Draw the ownership graph: of the namespace, with -A of the cl
 named objects with everything that is connected to them, owners and dependents,
 and theirs.
 
-Formats: dot (for Graphviz, the default), svg (an image), html (a page to search
-and to fold, which needs nothing else), mermaid (for web pages that draw it),
-graphml (for programs that analyse graphs), and the documents of tree.
+Formats: dot (for Graphviz), svg (an image), html (a page to search and to fold,
+which needs nothing else), mermaid (for web pages that draw it), graphml (for
+programs that analyse graphs), and the documents of tree.
+
+Without -o, on a terminal, the page is written to a file, whose name is printed;
+--open opens it. Elsewhere, without -o, it is dot.
 
 An edge leads from a dependent to its owner; its colour is the state of the
 reference. Terminating objects and virtual owners are told apart by theirs. The
@@ -52,7 +57,10 @@ have all objects always.
 ` + exitCodeHelp
 
 // graphExample has NAME where the program's name goes.
-const graphExample = `  # A page to look at the namespace
+const graphExample = `  # Look at the namespace
+  NAME graph --open
+
+  # The same page, to a file of your choice
   NAME graph -o html > graph.html
 
   # What is connected to a Deployment, as an image
@@ -79,6 +87,7 @@ func newGraph(g *globals) *cobra.Command {
 	flags.StringVar(&o.scope, "scope", "auto", `Where to look for what is connected: "auto" (the namespace of a namespaced object, unless an owner is in none) or "cluster"`)
 	flags.BoolVar(&o.full, "full", false, "Draw every object, however many there are")
 	flags.BoolVar(&o.isolated, "isolated", false, "Without arguments: draw objects that neither own nor are owned, too")
+	flags.BoolVar(&o.open, "open", false, "Write the page to a file and open it in the browser")
 	o.output = newOutput(
 		func(a *graphAnswer) runtime.Object { return render.NewGraph(a.graph.Snapshot(), a.selection.Forest()) },
 		format[*graphAnswer]{"", o.draws(draw.DOT)},
@@ -108,7 +117,7 @@ func (o *graphOptions) validate() error {
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}
 	}
-	return o.output.validate(o.globals)
+	return cmp.Or(o.validatePage(), o.output.validate(o.globals))
 }
 
 // graphAnswer is what a picture is made of.
@@ -145,7 +154,12 @@ func (o *graphOptions) run(ctx context.Context) error {
 		}
 		o.nothingShown(o.ErrOut)
 	}
-	if err := o.output.print(o.globals, a); err != nil {
+	if o.wantsPage() {
+		err = o.writePage(ctx, a)
+	} else {
+		err = o.output.print(o.globals, a)
+	}
+	if err != nil {
 		return err
 	}
 	return errors.Join(failed, o.finish(s, a.graph.Snapshot()))

@@ -72,6 +72,9 @@ func (o *output[A]) own() *format[A] {
 	return &o.formats[i]
 }
 
+// otherFormats are formats that some command here, or kubectl, has, and others do not.
+var otherFormats = []string{"name", "wide", "dot", "svg", "html", "mermaid", "graphml", "sarif", "prometheus", columnsFormat, columnsFileFormat}
+
 // isText reports whether the answer is for a person.
 func (o *output[A]) isText() bool { return o.name == "" || o.name == "wide" }
 
@@ -91,7 +94,11 @@ func (o *output[A]) printer() (printers.ResourcePrinter, error) {
 		printer, err = o.template.ToPrinter(o.name)
 	}
 	if genericclioptions.IsNoCompatiblePrinterError(err) {
-		return nil, suggested(fmt.Errorf("unknown output format %q: must be one of %s", o.name, strings.Join(o.names(), ", ")), o.name, o.names())
+		err = fmt.Errorf("unknown output format %q: must be one of %s", o.name, strings.Join(o.names(), ", "))
+		if slices.Contains(otherFormats, o.name) {
+			return nil, usageError{err} // meant, and no misspelling
+		}
+		return nil, suggested(err, o.name, o.names())
 	}
 	if err != nil {
 		return nil, usageError{err}

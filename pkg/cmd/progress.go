@@ -113,8 +113,9 @@ func (g *globals) reading() func(*cluster.Progress) func() {
 	if !isTerminal(g.ErrOut) {
 		return nil
 	}
+	out := g.ErrOut // which is another one while a screen is shown
 	return func(p *cluster.Progress) func() {
-		return showReading(g.ErrOut, readingDelay, func() string { return readingLine(p, widthOf(g.ErrOut)) })
+		return showReading(out, readingDelay, func() string { return readingLine(p, widthOf(out)) })
 	}
 }
 

@@ -40,7 +40,7 @@ const exitCodeHelp = `Exit codes:
   1    error; diff: something differs, and 2 is an error
   2    delete, collect: something remains; explain-stuck: something is stuck;
        check: an owner reference is wrong
-  3    with --strict: the answer is incomplete, because something could not be read
+  3    with --strict: incomplete, because something could not be read
   130  interrupted`
 
 // errIncomplete ends a command with exitIncomplete. The command has said on
@@ -229,7 +229,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	_ = flags.MarkHidden("cache-dir") // scripts may pass it to all plugins; nothing is cached
 	flags.BoolVar(&g.strict, "strict", false, "Exit with code 3 when something that could change the answer could not be read")
 	flags.StringVar(&g.color, "color", "auto", `Use colour and line drawing: "auto" (on a terminal), "always" or "never"`)
-	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 2 on, say at the end what was asked of the server, from 6 on log every request")
+	flags.IntVarP(&g.verbosity, "v", "v", 0, "Log level; from 1 on, name all types that could not be read, from 2 on, say at the end what was asked of the server, from 6 on log every request")
 	g.addFrom(flags)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		g.logRequests()
@@ -241,6 +241,7 @@ not), WaitingForDependentsDeletion (it is in foreground deletion) or Unknown
 	root.AddCommand(newTree(g), newDelete(g), newCollect(g), newExplain(g), newCheck(g), newGraph(g), newSnapshot(g), newDiff(g), newVersion(g))
 	g.registerCompletions(root)
 	addCompletion(root, program, name)
+	g.addHelp(root)
 	completeOthers(root)
 	return root
 }

@@ -30,15 +30,15 @@ type snapshotOptions struct {
 }
 
 const snapshotLong = `Write one file with everything that the other commands need to know of the
-cluster. They read it with --from FILE, without the cluster, and give the answers
-that they would have given at that moment.
+cluster. They read it with --from FILE, without the cluster, and give the
+answers that they would have given at that moment.
 
 The file has the metadata of all objects, and of some types what explanations
 use beside it: the states of nodes, pods, volumes and workloads, rights,
-webhooks, leases, events. It never has the data of Secrets and ConfigMaps, nor the
-values of environment variables, nor the arguments of containers, nor annotations
-that say nothing of deletion. Its first line says what it has; zcat FILE | head -1
-shows it.
+webhooks, leases, events. It never has the data of Secrets and ConfigMaps, nor
+the values of environment variables, nor the arguments of containers, nor
+annotations that say nothing of deletion. Its first line says what it has;
+zcat FILE | head -1 shows it.
 
 --redact replaces names, in messages as well, word by word and each word
 everywhere by the same other one. Types, numbers, words of finalizers that are

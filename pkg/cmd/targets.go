@@ -235,7 +235,7 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, 
 	if err != nil {
 		err = fmt.Errorf("reading %s/%s: %w", kind.Resource, info.Name, err)
 		if answer.NoSuchObject(err, kind.GroupResource(), info.Name) {
-			err = missingError{err, kind, info.Namespace, info.Name, stated}
+			err = missingError{err, kind, info.Namespace, info.Name, stated, alike(s.reader.Resources(), kind)}
 		} else {
 			err = unreadError{err, identified(kind, info.Namespace, info.Name)}
 		}
@@ -254,6 +254,20 @@ type missingError struct {
 	namespace, name string
 	// stated: its namespace is that of a file, where -n names no other.
 	stated bool
+	// alike are the types of other groups that have the same plural.
+	alike []string
+}
+
+// alike returns the types of other groups that have the same plural, as TYPE.GROUP.
+func alike(resources []*graph.Resource, kind *graph.Resource) []string {
+	var types []string
+	for _, r := range resources {
+		if r.Resource == kind.Resource && r.Group != kind.Group {
+			types = append(types, r.GroupResource().String())
+		}
+	}
+	slices.Sort(types)
+	return slices.Compact(types)
 }
 
 // missing returns the errors about objects that do not exist.
@@ -271,15 +285,29 @@ func missing(err error) []missingError {
 // Unwrap returns the server's error.
 func (e missingError) Unwrap() error { return e.error }
 
-// hint points at the namespace.
+// hint points at the namespace, and at the types that have the same name.
 func (e missingError) hint() string {
+	var parts []string
 	switch {
 	case !e.kind.Namespaced:
-		return ""
 	case e.stated:
-		return fmt.Sprintf("its file says namespace %q", e.namespace)
+		parts = append(parts, fmt.Sprintf("its file says namespace %q", e.namespace))
+	default:
+		parts = append(parts, fmt.Sprintf("the namespace is %q; -n names another", e.namespace))
 	}
-	return fmt.Sprintf("the namespace is %q; -n names another", e.namespace)
+	if len(e.alike) > 0 {
+		parts = append(parts, fmt.Sprintf("%s is in several API groups: this is %s, and %s", e.kind.Resource, e.kind.GroupResource(),
+			plurally(len(e.alike), "another type is ", "other types are ")+strings.Join(e.alike, ", ")))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// plurally chooses between two words.
+func plurally(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 var namespaces = graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}

@@ -91,7 +91,7 @@ func newTree(g *globals) *cobra.Command {
 	o := &treeOptions{globals: g}
 	cmd := &cobra.Command{
 		Use:               "tree [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
-		Short:             "Show what owns what, up and down, with the state of every owner reference",
+		Short:             "Show what owns what, with the state of every owner reference",
 		Long:              treeLong,
 		Example:           g.example(treeExample),
 		ValidArgsFunction: g.completeObjects,
@@ -372,8 +372,15 @@ func (o *treeOptions) writeTree(wide bool) func(io.Writer, render.Style, *treeAn
 			o.nothingShown(o.ErrOut)
 			return nil
 		}
-		tree := render.Tree{Style: style, Wide: wide, NoHeaders: o.noHeaders, ShowLabels: o.showLabels, LabelColumns: o.labelColumns, Now: a.session.now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection)}
-		return tree.Write(w, a.forest)
+		return o.table(wide, style, a).Write(w, a.forest)
+	}
+}
+
+// table returns what draws a tree as text.
+func (o *treeOptions) table(wide bool, style render.Style, a *treeAnswer) *render.Tree {
+	return &render.Tree{
+		Style: style, Wide: wide, NoHeaders: o.noHeaders, ShowLabels: o.showLabels, LabelColumns: o.labelColumns,
+		Now: a.session.now(), Named: graph.NewSet(a.selection.Named...), Statuses: o.statuses(a.ctx, a.session, a.selection),
 	}
 }
 

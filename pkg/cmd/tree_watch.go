@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -25,9 +24,6 @@ import (
 // in lookShare of the time.
 const gather = 200 * time.Millisecond
 
-// ages are the parts of a text that change by themselves.
-var ages = pattern.New(`\b(\d+(y|d|h|m|s))+\b *`)
-
 // follow draws the tree, and again when the watches tell of a change of what it shows or
 // of what would belong to it, until the context ends or what was named is gone.
 func (o *treeOptions) follow(ctx context.Context) error {
@@ -35,8 +31,9 @@ func (o *treeOptions) follow(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	drawn, err := o.draw(ctx, s, "")
+	began, on := time.Now(), o.newScreen(true)
+	defer on.close()
+	drawn, err := o.draw(ctx, s, on, "")
 	if err != nil {
 		return err
 	}
@@ -55,7 +52,7 @@ func (o *treeOptions) follow(ctx context.Context) error {
 		}
 		wait(ctx, max(gather, lookShare*took))
 		began = time.Now()
-		again, err := o.draw(ctx, s, drawn.text)
+		again, err := o.draw(ctx, s, on, drawn.text)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -64,6 +61,7 @@ func (o *treeOptions) follow(ctx context.Context) error {
 			return nil
 		case err != nil:
 			fmt.Fprintf(o.ErrOut, "warning: could not look again: %s\n", render.Line(message(err)))
+			on.draw()
 		default:
 			drawn = again
 		}
@@ -92,10 +90,10 @@ type drawing struct {
 	text  string
 }
 
-// draw reads the cluster and draws the tree: on a terminal over the one before,
-// elsewhere after it, and only if it is another. An object that was named and is not
-// there is a NotFound.
-func (o *treeOptions) draw(ctx context.Context, s *session, before string) (*drawing, error) {
+// draw reads the cluster and draws the tree: on a screen over the one before,
+// elsewhere after it, and only if it is another. An object that was named and does not
+// exist is a NotFound.
+func (o *treeOptions) draw(ctx context.Context, s *session, on *liveScreen, before string) (*drawing, error) {
 	var found []graph.Object
 	if o.given() {
 		var failed error
@@ -118,34 +116,69 @@ func (o *treeOptions) draw(ctx context.Context, s *session, before string) (*dra
 	for i := range found {
 		d.types.Insert(found[i].Resource.GroupResource().String())
 	}
-	style, err := o.style(o.Out)
+	answer := &treeAnswer{ctx, s, g, selection, selection.Forest()}
+	if on != nil {
+		err = o.onScreen(on, answer, before)
+		d.text = "on the screen"
+		return d, err
+	}
+	return d, o.inLines(d, answer, before)
+}
+
+// onScreen draws a tree over the one before.
+func (o *treeOptions) onScreen(on *liveScreen, a *treeAnswer, before string) error {
+	style, err := on.begin()
 	if err != nil {
-		return nil, err
+		return err
+	}
+	lines, err := o.liveLines(style, a)
+	if err != nil {
+		return err
+	}
+	switch {
+	case before == "":
+		err = o.finish(a.session, a.graph.Snapshot())
+	case on.noted():
+		err = o.warn(a.session, a.graph.Snapshot())
+	}
+	on.show(lines)
+	return err
+}
+
+// liveLines returns the lines of a tree, those of a table with the keys of their objects.
+func (o *treeOptions) liveLines(style render.Style, a *treeAnswer) ([]render.LiveLine, error) {
+	if o.output.isText() && len(a.forest.Roots) > 0 {
+		return o.table(o.output.name == "wide", style, a).Lines(a.forest)
 	}
 	var text bytes.Buffer
-	answer := &treeAnswer{ctx, s, g, selection, selection.Forest()}
-	if err := o.output.own().write(&text, style, answer); err != nil {
-		return nil, err
+	err := o.output.own().write(&text, style, a)
+	return render.LiveLines(text.String()), err
+}
+
+// inLines writes a tree after the one before, if it is another.
+func (o *treeOptions) inLines(d *drawing, a *treeAnswer, before string) error {
+	style, err := o.style(o.Out)
+	if err != nil {
+		return err
 	}
-	d.text = ages().ReplaceAllString(text.String(), "")
-	terminal := isTerminal(o.Out)
-	if d.text == before && !terminal {
-		return d, nil
+	var text bytes.Buffer
+	if err := o.output.own().write(&text, style, a); err != nil {
+		return err
 	}
-	at := time.Now().UTC().Format(time.RFC3339)
-	switch {
-	case terminal:
-		fmt.Fprintf(o.Out, "%sat %s; shown again when something changes, Ctrl-C ends\n\n", clearScreen, at)
-	case before != "":
-		fmt.Fprintf(o.Out, "\nat %s:\n", at)
+	d.text = render.Ageless(text.String())
+	if d.text == before {
+		return nil
+	}
+	if before != "" {
+		fmt.Fprintf(o.Out, "\nat %s:\n", time.Now().UTC().Format(time.RFC3339))
 	}
 	if _, err := o.Out.Write(text.Bytes()); err != nil {
-		return nil, err
+		return err
 	}
 	if before == "" {
-		return d, o.finish(s, g.Snapshot())
+		return o.finish(a.session, a.graph.Snapshot())
 	}
-	return d, nil
+	return nil
 }
 
 // firstOf is the first of several errors, which may be one.

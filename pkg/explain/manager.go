@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -101,7 +102,7 @@ func (w *walker) lastAct() *Evidence {
 		}
 	}
 	if ago := w.evidence.Now.Sub(at); ago <= recently {
-		fact := evidence.Field(last, "metadata.creationTimestamp", fmt.Sprintf("%s ago, made by a controller of kube-controller-manager", max(ago, 0).Round(time.Second)))
+		fact := evidence.Field(last, "metadata.creationTimestamp", fmt.Sprintf("%s ago, made by a controller of kube-controller-manager", duration.HumanDuration(max(ago, 0))))
 		return &fact
 	}
 	return nil
@@ -169,7 +170,7 @@ const notWaited = "since this has not waited for it for long"
 
 // idleFact says what a controller has not done, for how long.
 func (w *walker) idleFact(n graph.Node, what string) Evidence {
-	return evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", w.age(n).Round(time.Second), what))
+	return evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", duration.HumanDuration(w.age(n)), what))
 }
 
 type suspect struct {

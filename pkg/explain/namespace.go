@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -266,7 +267,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
 		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
-			c.Summary += fmt.Sprintf(", and nothing has changed for %s", w.evidence.Now.Sub(latest).Round(time.Second))
+			c.Summary += fmt.Sprintf(", and nothing has changed for %s", duration.HumanDuration(w.evidence.Now.Sub(latest)))
 			if untouched == 0 {
 				c.Summary += "; the update of its finalizers may be refused, by a policy, a webhook or for lack of a right"
 			}

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -305,10 +306,10 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		id, summary = podVirtualNode, "its node is no machine: "+program+" plays its kubelet, and has not ended it"
 	}
 	return []hold{{because: because, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, fmt.Sprintf("%s, %s after the grace period", summary, over.Round(time.Second))
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf("%s, %s after the grace period", summary, duration.HumanDuration(over))
 		if len(running)+ended == 0 {
 			c.Verdict = Unknown
-			c.Summary = fmt.Sprintf("no container of it is known to run, and its kubelet has not ended it, %s after the grace period", over.Round(time.Second))
+			c.Summary = fmt.Sprintf("no container of it is known to run, and its kubelet has not ended it, %s after the grace period", duration.HumanDuration(over))
 		} else if w.health().lease != evidence.LeaseFresh && !w.nodeRenews(full) {
 			c.Verdict = Unknown // the node's conditions may be frozen
 		}

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -125,7 +126,7 @@ func (w *walker) policyAlone(f failing, said answer.Refusal) (c *Cause, over boo
 		default:
 			c.Verdict = Stuck
 			changed, _ := changedAt(policy)
-			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.managedFields", Value: "last changed " + w.evidence.Now.Sub(changed).Round(time.Second).String() + " ago"})
+			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.managedFields", Value: "last changed " + duration.HumanDuration(w.evidence.Now.Sub(changed)) + " ago"})
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s get %s -o yaml", w.Kubectl, shell.Target(at)),

@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -101,7 +102,7 @@ func (w *walker) notStuck(n graph.Node, id Kind, fill func(*Cause)) Finding {
 // remadeBy says who made an object that is very young; creator is empty for a person, or
 // somebody of whom nothing is known.
 func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
-	made := max(age, 0).Round(time.Second)
+	made := duration.HumanDuration(max(age, 0))
 	c.Summary = fmt.Sprintf("it was made %s ago: if one of its name was deleted, that one is gone, and this is another", made)
 	if creator != "" {
 		c.Summary = fmt.Sprintf("%s made it %s ago: if one of its name was deleted, that one is gone, and this is another", creator, made)
@@ -219,7 +220,7 @@ func (w *walker) future(n graph.Node) *Cause {
 		return nil
 	}
 	return w.shared("", clockSkew, n.Identity(), func(c *Cause) {
-		c.Summary = fmt.Sprintf("its deletion was asked for %s from now: clocks in the control plane differ, and what depends on ages cannot be told", ahead.Round(time.Second))
+		c.Summary = fmt.Sprintf("its deletion was asked for %s from now: clocks in the control plane differ, and what depends on ages cannot be told", duration.HumanDuration(ahead))
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			{Source: "the API server", Path: "Date", Value: w.evidence.Now.UTC().Format(time.RFC3339)},

@@ -63,7 +63,13 @@ func (a *StuckAnswer) Write(w io.Writer, report *explain.Report) error {
 // causeOf returns a cause by its number.
 func causeOf(report *explain.Report, number int) (*explain.Cause, error) {
 	if n := len(report.Causes); number > n {
-		return nil, fmt.Errorf("--cause=%d: there is no such cause, but %d", number, n)
+		switch n {
+		case 0:
+			return nil, fmt.Errorf("--cause=%d: there are no causes", number)
+		case 1:
+			return nil, fmt.Errorf("--cause=%d: there is only 1 cause", number)
+		}
+		return nil, fmt.Errorf("--cause=%d: there are only %d causes", number, n)
 	}
 	return report.Causes[number-1], nil
 }

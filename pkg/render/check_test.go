@@ -47,10 +47,15 @@ func checkedReport(g *graph.Graph) *check.Report {
 func TestCheckText(t *testing.T) {
 	var out strings.Builder
 	report := checkedReport(checkedCluster())
-	if err := render.CheckText(&out, render.Style{}, report); err != nil {
+	if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "check.txt", out.String())
+	out.Reset()
+	if err := render.CheckDetails(&out, render.Style{}, report); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "check-wide.txt", out.String())
 	out.Reset()
 	if err := render.CheckNames(&out, report); err != nil {
 		t.Fatal(err)
@@ -88,11 +93,23 @@ func TestCheckTextOfMany(t *testing.T) {
 		})
 	}
 	var out strings.Builder
-	if err := render.CheckText(&out, render.Style{}, checkedReport(graph.New(s))); err != nil {
+	report := checkedReport(graph.New(s))
+	if err := render.CheckText(&out, render.Style{}, report); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), `LEVEL    OBJECT                   PROBLEM
+error    pod/p0000 +4999 -n shop  owner secret/gone not found; will be deleted
+5000 errors in 5000 objects; 5000 objects will be garbage-collected.
+Rules, references and patches: -o wide
+`; got != want {
+		t.Errorf("got %s", got)
+	}
+	out.Reset()
+	if err := render.CheckDetails(&out, render.Style{}, report); err != nil {
 		t.Fatal(err)
 	}
 	const title = "error: 5000 Pod in namespace shop: p0000, p0001, p0002, p0003, p0004, and 4995 more [owner-absent]\n"
-	if got := out.String(); !strings.HasPrefix(got, title) || strings.Count(got, "\n") > 10 || !strings.Contains(got, "\n5000 errors, 0 warnings in 5000 objects.\n") {
+	if got := out.String(); !strings.HasPrefix(got, title) || strings.Count(got, "\n") > 10 || !strings.Contains(got, "\n5000 errors in 5000 objects.\n") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -103,13 +120,16 @@ func TestCheckTextEscapes(t *testing.T) {
 	const evil = "x\x1b[2J\u202e\n; y"
 	id := graph.Identity{Name: evil, Namespace: evil, UID: evil, Resource: graph.Resource{Kind: evil}}
 	f := check.Finding{
-		Rule: check.OwnerAbsent, Object: id, Sentences: []string{evil}, Remedy: &check.Remedy{Effect: evil, Command: evil},
+		Rule: check.OwnerAbsent, Object: id, Sentences: []string{evil}, Problem: evil, Remedy: &check.Remedy{Effect: evil, Command: evil},
 		Reference: metav1.OwnerReference{APIVersion: evil, Kind: evil, Name: evil, UID: evil},
 	}
 	for _, findings := range [][]check.Finding{{f}, {f, f}} {
 		var out strings.Builder
 		report := &check.Report{Findings: findings}
 		if err := render.CheckText(&out, render.Style{}, report); err != nil {
+			t.Fatal(err)
+		}
+		if err := render.CheckDetails(&out, render.Style{}, report); err != nil {
 			t.Fatal(err)
 		}
 		if err := render.CheckNames(&out, report); err != nil {
@@ -122,4 +142,42 @@ func TestCheckTextEscapes(t *testing.T) {
 			t.Errorf("a sentence is not on one line: %q", out.String())
 		}
 	}
+}
+
+// Alike findings in many namespaces are one row, in a few one each.
+func TestCheckTextOfNamespaces(t *testing.T) {
+	for namespaces, want := range map[int]string{
+		2: "error    pod/a -n ns-0  no kind Thing in gone.example/v1\nerror    pod/a -n ns-1  no kind Thing in gone.example/v1\n",
+		9: "error    pod/a +8 in 9 namespaces  no kind Thing in gone.example/v1\n",
+	} {
+		report := &check.Report{Objects: namespaces}
+		for i := range namespaces {
+			report.Findings = append(report.Findings, check.Finding{
+				Rule: check.UnresolvableKind, Severity: check.Error, Problem: "no kind Thing in gone.example/v1", Outcome: check.Never,
+				Object: graph.Identity{Resource: *resources["Pod"], Namespace: fmt.Sprintf("ns-%d", i), Name: "a", UID: types.UID(fmt.Sprint(i))},
+			})
+		}
+		var out strings.Builder
+		if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
+			t.Fatal(err)
+		}
+		_, rows, _ := strings.Cut(out.String(), "\n")
+		if !strings.HasPrefix(rows, want) || !strings.Contains(rows, fmt.Sprintf("%d objects are never garbage-collected.\n", namespaces)) {
+			t.Errorf("%d namespaces: got\n%s", namespaces, out.String())
+		}
+	}
+}
+
+// A name that has no room beside its problem stands above it.
+func TestCheckTextOfLongNames(t *testing.T) {
+	name := strings.Repeat("long-", 10)
+	report := &check.Report{Objects: 2, Findings: []check.Finding{
+		{Severity: check.Warning, Problem: "owns itself", Object: graph.Identity{Resource: *resources["Pod"], Namespace: "shop", Name: name + "x"}},
+		{Severity: check.Info, Problem: strings.Repeat("word ", 20) + "end", Object: graph.Identity{Resource: *resources["Pod"], Namespace: "shop", Name: "p"}},
+	}}
+	var out strings.Builder
+	if err := render.CheckText(&out, render.Style{Width: 80}, report); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "check-long.txt", out.String())
 }

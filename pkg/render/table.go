@@ -118,6 +118,8 @@ type table struct {
 	bare bool
 	// fitting says what is given up on a terminal that is too narrow, nil for nothing.
 	fitting *fitting
+	// ended is called when a row is written, with its number, or -1 for the header; nil for nothing.
+	ended func(row int)
 }
 
 // write prints the table with columns as wide as their widest cell. Columns
@@ -141,7 +143,11 @@ func (t *table) write(w io.Writer) error {
 		if err := t.writeRow(out, t.header, columns, below); err != nil {
 			return err
 		}
+		if err := t.end(out, -1); err != nil {
+			return err
+		}
 	}
+	number := 0
 	for row := range t.rows {
 		if err := t.writeRow(out, row, columns, below); err != nil {
 			return err
@@ -149,8 +155,24 @@ func (t *table) write(w io.Writer) error {
 		if below >= 0 {
 			t.writeBelow(out, row[below])
 		}
+		if err := t.end(out, number); err != nil {
+			return err
+		}
+		number++
 	}
 	return out.Flush()
+}
+
+// end says that a row is written.
+func (t *table) end(out *bufio.Writer, row int) error {
+	if t.ended == nil {
+		return nil
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	t.ended(row)
+	return nil
 }
 
 type column struct {

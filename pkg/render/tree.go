@@ -4,6 +4,7 @@ package render
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"iter"
@@ -47,6 +48,40 @@ func (t *Tree) Write(w io.Writer, forest graph.Forest) error {
 	if len(forest.Roots) == 0 {
 		return nil
 	}
+	rows := t.table(forest)
+	return rows.write(w)
+}
+
+// Lines returns the lines of the table, each with the key of its object.
+func (t *Tree) Lines(forest graph.Forest) ([]LiveLine, error) {
+	if len(forest.Roots) == 0 {
+		return nil, nil
+	}
+	var keys []string
+	for b := range forest.Branches() {
+		key := string(b.Node.UID())
+		if b.Cycle {
+			key += " again"
+		}
+		keys = append(keys, key)
+	}
+	var text bytes.Buffer
+	var lines []LiveLine
+	rows := t.table(forest)
+	rows.ended = func(row int) {
+		key := headerKey
+		if row >= 0 {
+			key = keys[row]
+		}
+		lines = append(lines, LiveLine{key, strings.TrimSuffix(text.String(), "\n")})
+		text.Reset()
+	}
+	err := rows.write(&text)
+	return lines, err
+}
+
+// table makes the table.
+func (t *Tree) table(forest graph.Forest) *table {
 	header := []string{"NAMESPACE", "NAME", "READY", "STATUS", "AGE", "REFERENCE", "BLOCKS"}
 	if t.Wide {
 		header = append(header, "CONTROLLER", "APIVERSION", "UID")
@@ -57,11 +92,11 @@ func (t *Tree) Write(w io.Writer, forest graph.Forest) error {
 	if t.ShowLabels {
 		header = append(header, "LABELS")
 	}
-	rows := table{style: t.Style, header: plain(append(header, "DETAILS")...), rows: t.rows(forest), bare: t.NoHeaders}
+	rows := &table{style: t.Style, header: plain(append(header, "DETAILS")...), rows: t.rows(forest), bare: t.NoHeaders}
 	if !t.Wide {
 		rows.fitting = &fitting{same: 0, drop: []int{6, 2, 4, 3}, below: len(header)} // BLOCKS, READY, AGE, STATUS; DETAILS
 	}
-	return rows.write(w)
+	return rows
 }
 
 // labels are the cells of the labels that are shown.
@@ -158,7 +193,7 @@ func states(refs []graph.Reference) cell {
 }
 
 var stateColors = map[graph.State]color{
-	graph.Solid: green, graph.WaitingForDependentsDeletion: yellow, graph.Unknown: yellow, graph.Dangling: red,
+	graph.Solid: noColor, graph.WaitingForDependentsDeletion: yellow, graph.Unknown: yellow, graph.Dangling: red,
 }
 
 func stateText(ref graph.Reference) string {

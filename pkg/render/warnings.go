@@ -21,7 +21,59 @@ import (
 // the server's words for every other failure; namespaces with the same share one. A note
 // says what lies outside a namespace. It writes nothing for a complete snapshot of the
 // cluster.
-func Warnings(w io.Writer, s *graph.Snapshot) error {
+func Warnings(w io.Writer, s *graph.Snapshot) error { return warnings(w, s, nil) }
+
+// fewForbidden is the number of types up to which Limited names them.
+const fewForbidden = 5
+
+// Limited is Warnings that counts the types that were refused, of those that there are, where Warnings would name more than
+// a few. The note about what lies outside a namespace is the same.
+func Limited(w io.Writer, s *graph.Snapshot, types []*graph.Resource) error {
+	return warnings(w, s, types)
+}
+
+// limited says how many types can be read where others were refused, and returns what was refused besides. It is empty for a
+// few types, and for such in different places.
+func limited(forbidden map[place][]string, types []*graph.Resource) (text string, others map[place][]string) {
+	known := map[string]bool{}
+	for _, r := range types {
+		known[r.GroupResource().String()] = true
+	}
+	others = map[place][]string{}
+	var places []place
+	refused := map[string]bool{}
+	for at, names := range forbidden {
+		counts := false
+		for _, name := range names {
+			if known[name] {
+				refused[name], counts = true, true
+			} else {
+				others[at] = append(others[at], name)
+			}
+		}
+		if counts {
+			places = append(places, at)
+		}
+	}
+	if len(places) != 1 || len(refused) <= fewForbidden {
+		return "", forbidden
+	}
+	for at, names := range others { // an object of a type that is counted goes without saying
+		others[at] = slices.DeleteFunc(names, func(name string) bool {
+			kind, _, _ := strings.Cut(name, "/")
+			return at == places[0] && refused[kind]
+		})
+	}
+	all := 0
+	for _, r := range types {
+		if r.Namespaced || places[0].namespace == "" {
+			all++
+		}
+	}
+	return fmt.Sprintf("limited view: %d of %s readable%s; -v=1 lists the others", all-len(refused), plural(all, "type"), where(places)), others
+}
+
+func warnings(w io.Writer, s *graph.Snapshot, types []*graph.Resource) error {
 	out := bufio.NewWriter(w)
 	forbidden := map[place][]string{}
 	absent := map[string][]string{} // from a file, by why and where
@@ -44,11 +96,15 @@ func Warnings(w io.Writer, s *graph.Snapshot) error {
 	for _, f := range failures {
 		fmt.Fprintf(out, "warning: could not read %s%s: %s\n", f.name, where(f.places), f.why)
 	}
+	text, forbidden := limited(forbidden, types)
 	writeForbidden(out, forbidden)
 	for _, why := range slices.Sorted(maps.Keys(absent)) {
 		fmt.Fprintf(out, "warning: %s: %s\n", why, strings.Join(atMost(absent[why], maxOutside, "types"), ", "))
 	}
-	if !s.Complete() {
+	switch {
+	case text != "":
+		fmt.Fprintf(out, "warning: the answer is incomplete, a %s\n", text)
+	case !s.Complete():
 		fmt.Fprintln(out, "warning: the answer is incomplete; what depends on the above is shown as Unknown, and objects may be missing")
 	}
 	if outside := s.Outside(); len(outside) > 0 {

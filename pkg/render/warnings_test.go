@@ -4,6 +4,8 @@ package render_test
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,4 +121,50 @@ func TestWarningsWriteNoControlCharacters(t *testing.T) {
 	secrets := resources["Secret"].GroupVersionResource
 	checkText(t, warnings(t, graph.Unlisted{GroupVersionResource: secrets, Reason: graph.ServerError, Message: "first\nsecond \x1b[31mthird"}), 2)
 	checkText(t, warnings(t, graph.Unlisted{GroupVersionResource: secrets, Name: "a\nb\x1b[2J", Reason: graph.Forbidden}), 2)
+}
+
+// TestLimited counts the types that a user may not read, where they are many and in one place.
+func TestLimited(t *testing.T) {
+	var types []*graph.Resource
+	var refused []graph.Unlisted
+	for i := range 12 {
+		r := &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: fmt.Sprintf("things%d", i)}, Namespaced: i < 10}
+		types = append(types, r)
+		refused = append(refused, graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Namespace: "team", Reason: graph.Forbidden})
+	}
+	node := graph.Unlisted{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "nodes"}, Name: "n", Reason: graph.Forbidden}
+	single := refused[0]
+	single.Name = "x"
+	elsewhere := refused[0]
+	elsewhere.Namespace = "other"
+	for _, test := range []struct {
+		name     string
+		unlisted []graph.Unlisted
+		want     string
+	}{
+		{"a few are named", refused[:2], "warning: not allowed to read in namespace team: things0.example.com, things1.example.com\n" + incomplete},
+		{"many are counted", refused[:6], "warning: the answer is incomplete, a limited view: 4 of 10 types readable in namespace team; -v=1 lists the others\n"},
+		{
+			"single objects of other types are named besides", append(slices.Clone(refused[:6]), node, single),
+			"warning: not allowed to read: nodes/n\nwarning: the answer is incomplete, a limited view: 4 of 10 types readable in namespace team; -v=1 lists the others\n",
+		},
+		{
+			"several places are named", append(slices.Clone(refused[:6]), elsewhere),
+			"warning: not allowed to read in namespace other: things0.example.com\n" +
+				"warning: not allowed to read in namespace team: things0.example.com, things1.example.com, things2.example.com, things3.example.com, things4.example.com, things5.example.com\n" + incomplete,
+		},
+		{"nothing is missing", nil, ""},
+	} {
+		s := newSnapshot()
+		for _, u := range test.unlisted {
+			s.MarkUnlisted(u)
+		}
+		var out bytes.Buffer
+		if err := render.Limited(&out, s, types); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); got != test.want {
+			t.Errorf("%s: got\n%swant\n%s", test.name, got, test.want)
+		}
+	}
 }

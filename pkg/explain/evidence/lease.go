@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
@@ -80,7 +81,7 @@ func (s *leases) LeaseState(object *unstructured.Unstructured) (LeaseState, Fact
 	f := Fact{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
 	renewed, since := "taken since", "whether somebody takes it"
 	if l.Holder != "" && !l.Renewed.IsZero() {
-		f.Path, f.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", max(l.Age(s.Now), 0).Round(time.Second), l.Holder)
+		f.Path, f.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", duration.HumanDuration(max(l.Age(s.Now), 0)), l.Holder)
 		renewed, since = "renewed since: its holder's clock lags", "whether it is renewed by a clock that lags"
 	}
 	switch l.Judge(s.Now) {
