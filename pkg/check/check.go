@@ -323,7 +323,7 @@ func (c *checker) never(s *subject, rule string) {
 		}
 	}
 	if waiting := s.waitingOwners(); len(waiting) > 0 {
-		sentences = append(sentences, "a foreground deletion of "+strings.Join(waiting, " or of ")+" waits for it for ever")
+		sentences = append(sentences, waitedFor(waiting))
 	}
 	c.add(s, rule, Error, sentences, c.remedyOfNever(s)).Outcome = outcome
 }
@@ -336,8 +336,8 @@ func (c *checker) invalidName(s *subject) {
 		return
 	}
 	sentences := []string{
-		s.wrong(InvalidName), "the garbage collector asks for something else instead",
-		"it tries again for ever and keeps the object, or takes the owner to be absent",
+		s.wrong(InvalidName), asksElse,
+		triesForever,
 	}
 	c.add(s, InvalidName, Error, sentences, c.remedyOfNever(s))
 }
@@ -375,24 +375,24 @@ func (c *checker) solid(s *subject) {
 	}
 	if wrong := s.sameUID(graph.Dangling); wrong != nil {
 		if s.fate == trimmed || s.fate == exposed || s.fate == stripped {
-			f := c.add(s, RepeatedUID, Error, s.loses(), c.drop(s, wrong, "drop the reference that is wrong, and leave this one"))
-			f.Problem, f.Outcome = "a dangling reference has the same UID"+s.becomes(), s.outcomeOf()
+			f := c.add(s, RepeatedUID, Error, s.loses(), c.drop(s, wrong, dropsOther))
+			f.Problem, f.Outcome = danglingTwin+s.becomes(), s.outcomeOf()
 		}
 		return
 	}
 	if other := s.sameUID(graph.Solid, graph.WaitingForDependentsDeletion); other != nil && other.Index < s.ref.Index {
-		sentences := []string{"another reference of the object states the same UID", "the garbage collector takes them for one"}
-		c.add(s, RepeatedUID, Info, sentences, nil).Problem = "another reference has the same UID"
+		sentences := []string{statesSameUID, takenForOne}
+		c.add(s, RepeatedUID, Info, sentences, nil).Problem = twin
 	}
 }
 
 func (c *checker) ownsItself(s *subject) {
-	severity, sentences := Warning, []string{"the object is its own owner, which keeps it: the garbage collector never deletes it"}
+	severity, sentences := Warning, []string{keepsItself}
 	if s.ref.Blocking() {
 		severity = Error
-		sentences = append(sentences, "a foreground deletion of it waits for itself for ever")
+		sentences = append(sentences, waitsForItself)
 	}
-	c.add(s, OwnsItself, severity, sentences, c.drop(s, s.ref, "drop the reference to itself")).Outcome = Never
+	c.add(s, OwnsItself, severity, sentences, c.drop(s, s.ref, dropsItself)).Outcome = Never
 }
 
 // takesRight reports whether another reference with the UID leads to its owner.

@@ -46,16 +46,16 @@ func (c *checker) cycle(cycle []graph.Node, rule string, follow func(graph.Refer
 	ring := ringFrom(cycle[i], cycle, follow)
 	s := &subject{snapshot: c.graph.Snapshot(), node: cycle[i], refs: cycle[i].Owners()}
 	s.ref = &s.refs[slices.IndexFunc(s.refs, func(ref graph.Reference) bool { return ref.Owner == ring[1] && follow(ref) })]
-	sentences := []string{ringText(ring), "each is kept by the next, so the garbage collector never deletes any of them"}
-	effect, others := "breaks the circle here, by dropping the reference", ""
+	sentences := []string{ringText(ring), keptByNext}
+	effect, others := breaksCircle, ""
 	if c.closesWithout(cycle, s.ref, follow) {
-		effect, others = "drop one of the references that close the circle", "; others still do: ask again"
+		effect, others = dropsOne, othersClose
 	}
 	way := c.drop(s, s.ref, effect)
 	way.Effect += others
 	if rule == BlockingCycle {
-		sentences = append(sentences, "when several of them are in foreground deletion at once, they can wait for each other for ever")
-		way = &Remedy{"make this reference one that does not block" + others, c.patch(s, s.ref, func(at string) []remedy.Step {
+		sentences = append(sentences, waitForEachOther)
+		way = &Remedy{unblocksIt + others, c.patch(s, s.ref, func(at string) []remedy.Step {
 			return []remedy.Step{remedy.Replace(at+"/blockOwnerDeletion", false)}
 		})}
 	}

@@ -37,11 +37,11 @@ func (c *checker) drop(s *subject, ref *graph.Reference, effect string) *Remedy 
 	others := slices.DeleteFunc(slices.Clone(s.refs), func(r graph.Reference) bool { return r.Index == ref.Index })
 	switch next := fateOf(s.node, others); {
 	case len(others) == 0:
-		effect += "; the object has no owner then, and only you can delete it"
+		effect += orphansIt
 	case next == deleted:
-		effect += "; the garbage collector then deletes the object because of its other references"
+		effect += deletesIt
 	case next == undecided:
-		effect += "; the garbage collector may then delete the object: another reference could not be decided"
+		effect += mightDeleteIt
 	}
 	return &Remedy{effect + c.doubt(ref), c.patch(s, ref, func(at string) []remedy.Step { return []remedy.Step{remedy.Remove(at)} })}
 }
@@ -50,14 +50,14 @@ func (c *checker) drop(s *subject, ref *graph.Reference, effect string) *Remedy 
 // UID. Where the garbage collector looks for it, there is none; but to correct
 // the reference may be better than what the remedy does.
 func (c *checker) doubt(ref *graph.Reference) string {
-	const text = "; whether an object has the owner's UID was not looked for everywhere: "
+	const text = notLookedFor
 	switch {
 	case !ref.Owner.Virtual():
 		return ""
 	case c.Partial:
-		return text + "ask with check -A first"
+		return text + askAll
 	case !c.graph.Snapshot().Complete():
-		return text + "not everything could be read"
+		return text + unreadable
 	}
 	return ""
 }
@@ -66,7 +66,7 @@ func (c *checker) doubt(ref *graph.Reference) string {
 func (c *checker) correct(s *subject) *Remedy {
 	id := s.ref.Owner.Identity()
 	return &Remedy{
-		"make the reference state what the object with this UID is",
+		correctsIt,
 		c.patch(s, s.ref, func(at string) []remedy.Step {
 			return []remedy.Step{
 				remedy.Replace(at+"/apiVersion", id.Resource.GroupVersion().String()),
@@ -89,20 +89,20 @@ func (s *subject) correctable() bool {
 func (c *checker) remedyOfDangling(s *subject, rule string) *Remedy {
 	if s.fate == terminating {
 		id := s.node.Identity()
-		return &Remedy{"see why the object is still there", shell.In(c.Plugin+" explain-stuck", id.Namespace) + " " + shell.Target(id)}
+		return &Remedy{explainsIt, shell.In(c.Plugin+" explain-stuck", id.Namespace) + " " + shell.Target(id)}
 	}
 	if rule == CoordinatesMismatch && s.correctable() && s.alone() {
 		return c.correct(s)
 	}
 	if s.takesRight() {
-		return c.drop(s, s.ref, "drop this reference, and leave the right one")
+		return c.drop(s, s.ref, dropsWrong)
 	}
 	effect := "drop the reference"
 	switch {
 	case len(s.refs) == 1:
-		effect = "keep the object by dropping the reference"
+		effect = keepsIt
 	case s.fate == trimmed:
-		effect += ", as the garbage collector would"
+		effect += asCollector
 	}
 	return c.drop(s, s.ref, effect)
 }
@@ -176,7 +176,7 @@ func (s *subject) owns(uid types.UID) bool {
 // reference.
 func (c *checker) adoptBy(s *subject, uid types.UID) *Remedy {
 	return &Remedy{
-		"make the object that has this name now the owner" + c.doubt(s.ref),
+		adoptsIt + c.doubt(s.ref),
 		c.patch(s, s.ref, func(at string) []remedy.Step { return []remedy.Step{remedy.Replace(at+"/uid", uid)} }),
 	}
 }
