@@ -62,7 +62,7 @@ func TestInCluster(t *testing.T) {
 				cp.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: coupon, namespace: default, ownerReferences: ["+
 					"{apiVersion: coupons.example.com/v1, kind: Coupon, name: spring, uid: 22222222-2222-2222-2222-222222222222}]}}")
 			},
-			2, `error: ConfigMap/default/coupon \[unresolvable-kind\]`,
+			2, `error +configmap/coupon -n default +no kind Coupon in coupons.example.com/v1`,
 		},
 		{
 			"collect", "shop", "collect",
