@@ -251,6 +251,7 @@ func (w *walker) content(n graph.Node) []hold {
 
 // controllerTurn is a namespace at which nothing but its controller has to act.
 func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, untouched int) hold {
+	w.evidence.Needs(graph.Part{}) // a list that fails may keep it, and may fail for all namespaces alone
 	summary := "the namespace controller has to finish it"
 	if untouched > 0 {
 		summary = "the namespace controller has to delete " + evidence.Number(untouched, "object") + " in it"
