@@ -33,7 +33,7 @@ func agree(t *testing.T, given string) int {
 	t.Helper()
 	w := explaintest.Parse(t, given)
 	g := w.Graph()
-	g.Snapshot().Facts = facts(w)
+	g.Snapshot().Facts = w.Facts()
 	report := w.Report(t, g, false)
 	stuck := 0
 	for _, e := range report.Objects {

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -45,7 +43,7 @@ func foreseen(t *testing.T, given string) string {
 	}
 	w := explaintest.Parse(t, text)
 	g := w.Graph()
-	g.Snapshot().Facts = facts(w)
+	g.Snapshot().Facts = w.Facts()
 	job := &preview.Job{Policy: policy}
 	for _, name := range words[1:] {
 		job.Targets = append(job.Targets, named(t, g, name))
@@ -81,29 +79,6 @@ func named(t *testing.T, g *graph.Graph, name string) graph.Identity {
 	}
 	t.Fatalf("there is no %s", name)
 	return graph.Identity{}
-}
-
-// facts are what the metadata of a world does not tell.
-func facts(w *explaintest.World) graph.Facts {
-	f := graph.Facts{
-		Pods: map[types.UID]graph.PodFacts{}, Namespaces: map[types.UID]graph.NamespaceFacts{}, CRDs: map[types.UID]graph.CRDFacts{},
-		Nodes: map[string]bool{}, NodesRead: true,
-	}
-	for key, o := range w.Whole {
-		switch resource, _, _ := strings.Cut(key, "/"); resource {
-		case "pods":
-			node, _, _ := unstructured.NestedString(o.Object, "spec", "nodeName")
-			f.Pods[o.GetUID()] = graph.PodFacts{NodeName: node, Phase: "Running"}
-		case "namespaces":
-			f.Namespaces[o.GetUID()] = graph.NamespaceFacts{Finalizers: []string{"kubernetes"}}
-		case "customresourcedefinitions":
-			plural, group, _ := strings.Cut(o.GetName(), ".")
-			f.CRDs[o.GetUID()] = graph.CRDFacts{Group: group, Plural: plural, Established: true}
-		case "nodes":
-			f.Nodes[o.GetName()] = true
-		}
-	}
-	return f
 }
 
 func unsure(certain bool) string {

@@ -26,7 +26,7 @@ type Effect struct {
 	// Unforeseen would go without the change, by all that the simulation knows: what holds them is not in it, such as a
 	// webhook or a kubelet that hangs.
 	Unforeseen []graph.Identity
-	// ByControllers: the change works through controllers that are not simulated, so that nothing of it is.
+	// ByControllers: the change works through controllers that are not simulated, so that the lists are empty.
 	ByControllers bool
 }
 
@@ -60,23 +60,27 @@ func NewEffects(ctx context.Context, w World) (*Effects, error) {
 // Of returns what becomes of the objects when the change is made. The error is remedy.ErrChanged when its guards do not hold, what
 // the API server would answer, or that of the context.
 func (e *Effects) Of(ctx context.Context, change *remedy.Op, objects []types.UID) (*Effect, error) {
-	var after [2]*simulator.Server
-	effect := &Effect{}
-	for i := range after {
-		var err error
-		if after[i], effect.ByControllers, err = e.played(ctx, change, i == 1); err != nil {
-			return nil, err
-		}
+	after, left, err := e.played(ctx, change, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case left:
+		return &Effect{ByControllers: true}, nil
 	}
+	alone, _, err := e.played(ctx, change, false)
+	if err != nil {
+		return nil, err
+	}
+	effect := &Effect{}
 	gone := func(server *simulator.Server, uid types.UID) bool {
 		_, fate := server.Object(uid)
 		return fate.State == simulator.Gone
 	}
 	for _, uid := range objects {
-		o, fate := after[1].Object(uid)
+		o, fate := after.Object(uid)
 		switch {
 		case fate.State == simulator.Unread:
-		case gone(after[0], uid) && !gone(e.before[0], uid):
+		case gone(alone, uid) && !gone(e.before[0], uid):
 			effect.Frees = append(effect.Frees, o.Identity())
 		case gone(e.before[1], uid):
 			effect.Unforeseen = append(effect.Unforeseen, o.Identity())

@@ -35,3 +35,6 @@ type Loss struct {
 	// What says it in words.
 	What string
 }
+
+// Destroys reports whether data is certainly destroyed.
+func (l *Loss) Destroys() bool { return l.Kind == LosesData && !l.Unsure }

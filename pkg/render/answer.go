@@ -174,7 +174,7 @@ func (a *StuckAnswer) cost(r *explain.Remedy) string {
 	switch {
 	case r.Risk == explain.Disruptive && len(r.Loss) == 0:
 		parts = append(parts, "service impact")
-	case r.Risk == explain.Dangerous && !losesData(r.Loss):
+	case r.Risk == explain.Dangerous && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Destroys() }):
 		parts = append(parts, "DANGEROUS")
 	}
 	for i := range r.Loss {
@@ -186,17 +186,13 @@ func (a *StuckAnswer) cost(r *explain.Remedy) string {
 	return " (" + strings.Join(parts, "; ") + ")"
 }
 
-func losesData(losses []remedy.Loss) bool {
-	return slices.ContainsFunc(losses, func(l remedy.Loss) bool { return l.Kind == remedy.LosesData && !l.Unsure })
-}
-
 // lossText says what is lost in a few words, the gravest in capitals.
 func lossText(l *remedy.Loss) string {
 	switch {
-	case l.Kind == remedy.LosesData && l.Unsure:
-		return "might lose " + l.What
-	case l.Kind == remedy.LosesData:
+	case l.Destroys():
 		return fmt.Sprintf("DATA LOSS: %s on %s", cmp.Or(l.Size, "all"), objectName(l.Object))
+	case l.Kind == remedy.LosesData:
+		return "might lose " + l.What
 	case l.Kind == remedy.CorruptsData:
 		return "DATA AT RISK: " + l.What
 	case l.Kind == remedy.LosesObject:
@@ -212,7 +208,7 @@ func endangered(c *explain.Cause) []remedy.Loss {
 	var all []remedy.Loss
 	for i := range c.Remedies {
 		for _, l := range c.Remedies[i].Loss {
-			if l.Kind == remedy.LosesData && !l.Unsure && !slices.Contains(all, l) {
+			if l.Destroys() && !slices.Contains(all, l) {
 				all = append(all, l)
 			}
 		}

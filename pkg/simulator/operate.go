@@ -28,7 +28,11 @@ var ErrNotModelled = errors.New("what follows from it depends on controllers tha
 // API server would answer. Collect changes nothing here: gc.Collector does that work.
 func (s *Server) Do(ctx context.Context, op *remedy.Op) error {
 	if op.Verb == remedy.Delete {
-		return s.operateDelete(ctx, op)
+		err := s.Delete(ctx, op.Object, *op.Options)
+		if apierrors.IsConflict(err) {
+			return fmt.Errorf("%s: %w: %w", op.Object, remedy.ErrChanged, err)
+		}
+		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -60,18 +64,6 @@ func (s *Server) Do(ctx context.Context, op *remedy.Op) error {
 		return s.scale(o, op.Replicas)
 	}
 	return fmt.Errorf("%s %s: %w", op.Verb, op.Object, ErrNotModelled)
-}
-
-// operateDelete is a DELETE whose precondition is a guard.
-func (s *Server) operateDelete(ctx context.Context, op *remedy.Op) error {
-	o, err := s.Get(ctx, op.Object.Resource, op.Object.Namespace, op.Object.Name)
-	switch p := op.Options.Preconditions; {
-	case err != nil:
-		return err
-	case p != nil && p.UID != nil && *p.UID != o.UID:
-		return fmt.Errorf("%s: %w", op.Object, remedy.ErrChanged)
-	}
-	return s.Delete(ctx, op.Object, *op.Options)
 }
 
 // create makes a Namespace, without which its content could not be changed.

@@ -3,9 +3,12 @@
 package explaintest
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -29,19 +32,21 @@ func (s *World) Facts() graph.Facts {
 				finalizers = []string{"kubernetes"}
 			}
 			facts.Namespaces[o.UID] = graph.NamespaceFacts{Finalizers: finalizers}
+		case "customresourcedefinitions":
+			plural, group, _ := strings.Cut(o.Name, ".")
+			facts.CRDs[o.UID] = graph.CRDFacts{Group: group, Plural: plural, Established: true}
 		case "nodes":
-			facts.Nodes[o.Name] = condition(whole, "Ready") == "True"
+			ready, _ := evidence.ConditionOf(whole, "Ready")
+			facts.Nodes[o.Name] = ready.Status == "True"
 		}
 	}
 	return facts
 }
 
 func podFacts(pod *unstructured.Unstructured) graph.PodFacts {
-	text := func(path ...string) string {
-		value, _, _ := unstructured.NestedString(pod.Object, path...)
-		return value
+	facts := graph.PodFacts{
+		NodeName: evidence.Nested(pod, "spec", "nodeName"), Phase: evidence.Nested(pod, "status", "phase"), TerminationGracePeriodSeconds: 30,
 	}
-	facts := graph.PodFacts{NodeName: text("spec", "nodeName"), Phase: text("status", "phase"), TerminationGracePeriodSeconds: 30}
 	volumes, _, _ := unstructured.NestedSlice(pod.Object, "spec", "volumes")
 	for _, v := range volumes {
 		volume, _ := v.(map[string]any)
@@ -50,18 +55,6 @@ func podFacts(pod *unstructured.Unstructured) graph.PodFacts {
 		}
 	}
 	return facts
-}
-
-// condition returns the status of a condition, empty for none.
-func condition(o *unstructured.Unstructured, kind string) string {
-	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range all {
-		if c, _ := c.(map[string]any); c["type"] == kind {
-			status, _ := c["status"].(string)
-			return status
-		}
-	}
-	return ""
 }
 
 // ControllerManager reports whether kube-controller-manager renewed its lease lately.
