@@ -7,6 +7,7 @@ package remedy
 
 import (
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -66,8 +67,10 @@ type Op struct {
 	// Save: the object is to be kept in a file before, so that it can be put back. The Command does that; whoever
 	// sends the Op otherwise has to.
 	Save bool
-	// Version is the resourceVersion that was looked at, of one that is saved.
+	// Version is the resourceVersion that was looked at, empty where it is not known.
 	Version string
+	// Exact: the object may be changed in its Version alone.
+	Exact bool
 	// Back takes the change back; nil where there is nothing to take back, or no way.
 	Back *Op
 }
@@ -110,6 +113,33 @@ func TaintOf(id graph.Identity, taint string) Op {
 // GrantOf makes a ClusterRoleBinding, which is taken back by its deletion.
 func GrantOf(binding graph.Identity, grant Grant) Op {
 	return Op{Verb: Create, Object: binding, Grant: &grant, Back: &Op{Verb: Delete, Object: binding, Options: &metav1.DeleteOptions{}}}
+}
+
+// At is the same change for one resourceVersion of the object alone: the API server refuses it for any other.
+// What is made, and a collection, has none.
+func (o Op) At(version string) Op {
+	switch o.Verb {
+	case Create, Restore, Collect:
+		return o
+	case Delete:
+		options := *o.Options
+		options.Preconditions = &metav1.Preconditions{UID: &o.Object.UID, ResourceVersion: &version}
+		o.Options = &options
+	case Patch:
+		o.Patch = slices.Insert(slices.Clone(o.Patch), 1, Test("/metadata/resourceVersion", version))
+	}
+	o.Version, o.Exact = version, true
+	return o
+}
+
+// Key tells changes apart: it is the same for the same change of the same object, in whatever version.
+func (o *Op) Key() string {
+	options := o.Options
+	if options != nil {
+		options = options.DeepCopy()
+		options.Preconditions = nil
+	}
+	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, o.Object.UID, options, o.Patch, o.Value, o.Replicas, o.Grant})
 }
 
 // Saved is the same with the object, of the version that was looked at, kept in a file before. A deletion is
