@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -32,22 +31,8 @@ func shows(format string, args ...any) Action { return Action{Command: fmt.Sprin
 
 // does is a change that a program could make.
 func (w *walker) does(op remedy.Op) Action {
-	if op.Version == "" {
-		op.Version = versionOf(w.evidence, w.Graph, op.Object)
-	}
 	programs := remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}
 	return Action{Command: op.Command(programs), Operation: &op, Undo: op.Undo(programs)}
-}
-
-// versionOf is the resourceVersion of an object as it was read, empty when it was not.
-func versionOf(read *evidence.Reader, g *graph.Graph, id graph.Identity) string {
-	if version := read.Version(id); version != string(id.UID) {
-		return version
-	}
-	if n, known := g.Node(id.UID); known && !n.Virtual() {
-		return n.Object().ResourceVersion
-	}
-	return ""
 }
 
 var (

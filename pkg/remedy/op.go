@@ -67,7 +67,7 @@ type Op struct {
 	// Save: the object is to be kept in a file before, so that it can be put back. The Command does that; whoever
 	// sends the Op otherwise has to.
 	Save bool
-	// Version is the resourceVersion that was looked at, empty where it is not known.
+	// Version is the resourceVersion that was looked at, of one that is saved or Exact.
 	Version string
 	// Exact: the object may be changed in its Version alone.
 	Exact bool
