@@ -45,6 +45,8 @@ type explainOptions struct {
 	catalogue  *finalizers.Catalogue
 	// cause is the number of the only cause that is shown, 0 for all.
 	cause int
+	// each: what has to be done to each of many objects is wanted for all of them.
+	each bool
 	// watch explains again until what was asked for is gone.
 	watch bool
 }
@@ -264,7 +266,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	report := explain.Explain(ctx, explain.Input{
 		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: workloads, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
-		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Kubectl: "kubectl" + where, Plugin: o.name + where,
+		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Each: o.each, Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)
 	return report, ctx.Err()
 }

@@ -35,7 +35,7 @@ const (
 	Resume Verb = "resume"
 	// Create makes an object that has nothing but a name, or a ClusterRoleBinding with its Grant.
 	Create Verb = "create"
-	// Restore makes an object again as it was saved in a file before its deletion. Only its Command does that.
+	// Restore makes an object again as it was saved before its deletion: its Command from a file, a program from the Manifest.
 	Restore Verb = "restore"
 	// Finalize takes a Value out of the spec.finalizers of a namespace, by its
 	// subresource finalize.
@@ -64,6 +64,8 @@ type Op struct {
 	Replicas *Replicas
 	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others.
 	Grant *Grant
+	// Manifest is what Restore makes, nil for what is in a file.
+	Manifest map[string]any
 	// Save: the object is to be kept in a file before, so that it can be put back. The Command does that; whoever
 	// sends the Op otherwise has to.
 	Save bool
