@@ -61,8 +61,9 @@ least risky way out that a program can carry out, show the plan, ask, do it, and
 explain again, until nothing is stuck that may be freed.
 
 Without arguments this is about everything that is being deleted in the
-namespace, with -A in the cluster. A number picks a cause as explain-stuck numbers
-it, or, if there is only one cause, a way out; 3.2 is way out 2 of cause 3.
+namespace, with -A in the cluster. A number picks a cause as explain-stuck
+numbers it, or, if there is only one cause, a way out; 3.2 is way out 2 of
+cause 3.
 
 --allow is the highest risk: "safe" loses nothing, "disruptive" interrupts
 something, "dangerous" may lose data, or leave something behind that the

@@ -175,9 +175,6 @@ func NewUnstickReport(r *unstick.Report, backup string) *UnstickReport {
 	return document
 }
 
-// mostChanges is the number of changes of one way out that are named.
-const mostChanges = 3
-
 // UnstickText writes what unstick would do or has done for a person.
 type UnstickText struct {
 	Style Style
@@ -189,6 +186,12 @@ type UnstickText struct {
 // Plan writes a plan: the causes that something is done about first, then the others.
 func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error {
 	t.out = bufio.NewWriter(w)
+	lead := &StuckAnswer{Style: t.Style, Now: l.Report.Now, out: t.out}
+	if len(l.Report.Objects) == 1 {
+		lead.object(&l.Report.Objects[0])
+	} else {
+		lead.counts(l.Report)
+	}
 	for _, done := range []bool{true, false} {
 		for i := range p.Choices {
 			if c := &p.Choices[i]; len(c.Writes) > 0 == done && c.Reason != unstick.NotChosen {
@@ -203,19 +206,54 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary)
 	if len(c.Writes) == 0 {
 		t.flow("   ", notDone(c))
+		if c.Advice != nil && c.Advice.Command != "" {
+			for _, line := range breakCommand(printable(c.Advice.Command), t.Style.Width-5) {
+				fmt.Fprintln(t.out, "     "+line)
+			}
+		}
 		return
 	}
-	for i := range c.Writes {
-		write := &c.Writes[i]
-		if i == mostChanges && !t.Wide {
-			t.flow("   ", fmt.Sprintf("%d more of the same", len(c.Writes)-i))
-			break
+	for _, alike := range alikeOf(c.Writes) {
+		write := alike[0]
+		text := changeText(&write.Op)
+		if more := len(alike) - 1; more > 0 && !t.Wide {
+			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
 		}
-		t.flow("   ", changeText(&write.Op)+temporary(write)+", "+price(c.Risk, write.Remedy))
-		if t.Wide {
+		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")")
+		if write.Then != nil {
+			t.flow("   ", "and then, when the data is kept: "+write.Then.Effect)
+		}
+		if !t.Wide {
+			continue
+		}
+		for _, write := range alike {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
 	}
+}
+
+// alikeOf groups changes that read the same but for the names of their objects.
+func alikeOf(writes []unstick.Write) [][]*unstick.Write {
+	var groups [][]*unstick.Write
+	at := map[string]int{}
+	for i := range writes {
+		anonymous := writes[i].Op
+		anonymous.Object.Name, anonymous.Object.Namespace = "", ""
+		text := changeText(&anonymous)
+		if _, known := at[text]; !known {
+			at[text], groups = len(groups), append(groups, nil)
+		}
+		groups[at[text]] = append(groups[at[text]], &writes[i])
+	}
+	return groups
+}
+
+func objectsOf(writes []*unstick.Write) []graph.Identity {
+	var ids []graph.Identity
+	for _, w := range writes {
+		ids = append(ids, w.Op.Object)
+	}
+	return ids
 }
 
 // flow writes text behind a lead, wrapped.
@@ -234,7 +272,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	if len(r.Freed) > 0 {
-		t.part("FREED", green, names(r.Freed))
+		t.part("FREED", green, objectNames(r.Freed))
 	}
 	left := map[explain.Verdict][]graph.Identity{}
 	for i := range r.Last.Report.Objects {
@@ -243,7 +281,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 	}
 	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending} {
 		if len(left[v]) > 0 {
-			t.part(spoken[v], colorOf(v), names(left[v]))
+			t.part(spoken[v], colorOf(v), objectNames(left[v]))
 		}
 	}
 	for i := range r.Plan.Choices {
@@ -252,6 +290,18 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	return t.out.Flush()
+}
+
+// objectNames names the first of some objects as users of kubectl do.
+func objectNames(ids []graph.Identity) string {
+	var parts []string
+	for _, id := range ids[:min(len(ids), maxNamed)] {
+		parts = append(parts, objectName(id))
+	}
+	if more := len(ids) - maxNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (t *UnstickText) part(word string, c color, text string) {

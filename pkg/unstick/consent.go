@@ -3,6 +3,7 @@
 package unstick
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +121,7 @@ func questions(p *Plan, beyond []Write) []Question {
 			continue
 		}
 		if c.Risk == explain.Dangerous {
-			all = append(all, Question{Writes: writes, Choice: c, Name: nameOf(&writes[0]), Digest: p.Digest})
+			all = append(all, dangerous(c, writes, p.Digest)...)
 		} else {
 			plain.Writes = append(plain.Writes, writes...)
 		}
@@ -131,8 +132,32 @@ func questions(p *Plan, beyond []Write) []Question {
 	return all
 }
 
-// nameOf is what has to be typed for a dangerous change: the finalizer that it removes, or the name of its object.
-func nameOf(w *Write) string {
+// dangerous are the questions about dangerous changes for one cause: one for each finalizer that is removed, and one for the others.
+// What has to be typed is the finalizer, the name of the only object, or that of the object of the cause.
+func dangerous(c *Choice, writes []Write, digest string) []Question {
+	var all []Question
+	for _, w := range writes {
+		name := finalizerOf(&w)
+		at := slices.IndexFunc(all, func(q Question) bool { return q.Name == name })
+		if at < 0 {
+			at, all = len(all), append(all, Question{Choice: c, Name: name, Digest: digest})
+		}
+		all[at].Writes = append(all[at].Writes, w)
+	}
+	for i := range all {
+		switch q := &all[i]; {
+		case q.Name != "":
+		case len(q.Writes) == 1:
+			q.Name = q.Writes[0].Op.Object.Name
+		default:
+			q.Name = cmp.Or(c.Cause.Object.Name, q.Writes[0].Op.Object.Name)
+		}
+	}
+	return all
+}
+
+// finalizerOf is the finalizer that a change removes, empty for other changes.
+func finalizerOf(w *Write) string {
 	if w.Op.Verb == remedy.Finalize {
 		return w.Op.Value
 	}
@@ -141,7 +166,7 @@ func nameOf(w *Write) string {
 			return value
 		}
 	}
-	return w.Op.Object.Name
+	return ""
 }
 
 // risk is that of the choice that a change belongs to.

@@ -142,6 +142,8 @@ type Write struct {
 	Remedy *explain.Remedy
 	// Cause is what it is for.
 	Cause *explain.Cause
+	// Then is the way out that the change makes less risky, nil for one that is a way out itself.
+	Then *explain.Remedy
 	// Frees are the objects that the cause blocks, of those that were asked for.
 	Frees []types.UID
 }
@@ -270,8 +272,9 @@ func (o *Options) risk(c *explain.Cause, r *explain.Remedy) (explain.Risk, *expl
 // writesOf are the changes of a way out that were not made yet. Where data is kept before, that is the only one: the next
 // look finds that it is kept.
 func writesOf(l *Look, c *explain.Cause, before *explain.Remedy, way []*explain.Remedy, done tried) []Write {
+	var then *explain.Remedy
 	if before != nil {
-		way = []*explain.Remedy{before}
+		then, way = way[0], []*explain.Remedy{before}
 	}
 	var frees []types.UID
 	for o := range l.Report.Blocked(c) {
@@ -280,7 +283,7 @@ func writesOf(l *Look, c *explain.Cause, before *explain.Remedy, way []*explain.
 	var writes []Write
 	for _, r := range way {
 		if possible(r) && !done.Has(r.Operation.Key()) {
-			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Frees: frees})
+			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Then: then, Frees: frees})
 		}
 	}
 	return writes

@@ -30,6 +30,8 @@ const (
 	quiet = 30 * time.Second
 	// mostSkips is how often the same change may meet an object that was changed meanwhile.
 	mostSkips = 5
+	// settling is how long a change gets to show, before the next look.
+	settling = 300 * time.Millisecond
 	// takingBack is how long a change may take that ends a temporary one.
 	takingBack = 30 * time.Second
 )
@@ -158,6 +160,7 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 				if err := r.carryOut(ctx, writes); err != nil {
 					return err
 				}
+				r.Wait(ctx, settling)
 			}
 		}
 		l = nil
