@@ -113,7 +113,7 @@ func newExplain(g *globals) *cobra.Command {
 	o.output = newOutput(
 		stuckReport,
 		format[*look]{"", func(w io.Writer, style render.Style, l *look) error {
-			return o.writeText(w, l, &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause})
+			return o.writeText(w, l, o.answer(style, l))
 		}},
 		format[*look]{"wide", func(w io.Writer, style render.Style, l *look) error {
 			return o.writeText(w, l, &render.StuckText{Style: style, Now: l.report.Now, Cause: o.cause})
@@ -342,6 +342,25 @@ func (o *explainOptions) picture(l *look) *draw.Picture {
 		p.Title = "What holds terminating objects in namespace " + l.session.namespace
 	}
 	return p
+}
+
+// answer is how an explanation is written, with the command that carries out a way out where the arguments alone say what for.
+func (o *explainOptions) answer(style render.Style, l *look) *render.StuckAnswer {
+	answer := &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause}
+	if o.fromFiles() || o.selector != "" || o.fieldSelector != "" || l.session.files != nil {
+		return answer
+	}
+	answer.Plugin = o.name + o.connection()
+	switch {
+	case o.allNamespaces:
+		answer.Of = " -A"
+	case l.session.enforced:
+		answer.Of = " -n " + shell.Quote(l.session.namespace)
+	}
+	for _, arg := range o.args {
+		answer.Of += " " + shell.Quote(arg)
+	}
+	return answer
 }
 
 // answering writes a report for a person.

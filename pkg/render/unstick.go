@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +41,9 @@ type UnstickCause struct {
 	Summary string            `json:"summary"`
 	Blocks  []ObjectReference `json:"blocks"`
 	// Way is the number of the way out that is taken, 0 for none.
-	Way    int            `json:"way"`
+	Way int `json:"way"`
+	// After is the rank of the cause that is dealt with first, 0 for none.
+	After  int            `json:"after,omitempty"`
 	Risk   string         `json:"risk,omitempty"`
 	Writes []UnstickWrite `json:"writes"`
 	// Reason says why nothing is done, and Needs what --allow would have to be.
@@ -123,7 +126,7 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 		c := &p.Choices[i]
 		cause := UnstickCause{
 			ID: c.Cause.ID, Rank: c.Rank, Object: NewObjectReference(c.Cause.Object), Verdict: string(c.Cause.Verdict), Summary: c.Cause.Summary,
-			Blocks: []ObjectReference{}, Way: c.Way, Risk: string(c.Risk), Writes: []UnstickWrite{}, Reason: string(c.Reason), Needs: string(c.Needs),
+			Blocks: []ObjectReference{}, Way: c.Way, After: c.After, Risk: string(c.Risk), Writes: []UnstickWrite{}, Reason: string(c.Reason), Needs: string(c.Needs),
 		}
 		if c.Advice != nil {
 			cause.Advice = c.Advice.Effect
@@ -212,6 +215,9 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			}
 		}
 		return
+	}
+	if c.After > 0 {
+		t.flow("   ", fmt.Sprintf("after %d:", c.After))
 	}
 	for _, alike := range alikeOf(c.Writes) {
 		write := alike[0]
@@ -373,12 +379,22 @@ func patchText(op *remedy.Op, name string) string {
 // field writes a JSON pointer as people write fields.
 func field(pointer string) string {
 	pointer = strings.TrimSuffix(strings.TrimPrefix(pointer, "/"), "/-")
-	return strings.NewReplacer("/", ".", "~1", "/", "~0", "~").Replace(pointer)
+	var text strings.Builder
+	for i, part := range strings.Split(pointer, "/") {
+		switch _, err := strconv.Atoi(part); {
+		case err == nil:
+			part = "[" + part + "]"
+		case i > 0:
+			part = "." + part
+		}
+		text.WriteString(part)
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(text.String())
 }
 
 func temporary(w *unstick.Write) string {
 	if w.Temporary() {
-		return ", until they are gone"
+		return ", until the end of the run"
 	}
 	return ""
 }

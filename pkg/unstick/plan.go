@@ -83,7 +83,7 @@ func Resolve(report *explain.Report, picks []Pick) ([]Picked, error) {
 			}
 			picked.Changes = sets.New[string]()
 			for _, r := range ways[p.Way-1] {
-				if !possible(r) {
+				if !Possible(r) {
 					return nil, &NoPickError{Pick: p, Advice: r}
 				}
 				picked.Changes.Insert(r.Operation.Key())
@@ -132,6 +132,8 @@ type Choice struct {
 	Reason Reason
 	// Needs is the least risk that would have to be allowed, of NotAllowed.
 	Needs explain.Risk
+	// After is the rank of a cause that refuses the changes as long as it is there, and is dealt with first; 0 for none.
+	After int
 	// Advice is the first way out that a person could take, nil for none.
 	Advice *explain.Remedy
 }
@@ -186,8 +188,45 @@ func choose(l *Look, o *Options, done tried) *Plan {
 			return w.Op.Object.Resource.IsNamespace() && w.Op.Verb != remedy.Create && content[w.Op.Object.Name]
 		})
 	}
+	p.order(l)
 	p.Digest = digest(l.Graph, p.Writes())
 	return p
+}
+
+// order puts off what is refused as long as another cause is there that is dealt with: it follows when a look does not find that any more.
+func (p *Plan) order(l *Look) {
+	for i := range p.Choices {
+		refusal := &p.Choices[i]
+		if refusal.Cause.Class != explain.Refusal || refusal.Cause.Verdict != explain.Stuck || len(refusal.Writes) == 0 && refusal.Reason != NotEnough {
+			continue
+		}
+		held := sets.New(blocked(l, refusal.Cause)...)
+		for j := range p.Choices {
+			if c := &p.Choices[j]; c.After == 0 && c.Cause.Class != explain.Refusal && held.HasAny(blocked(l, c.Cause)...) {
+				c.After = refusal.Rank
+			}
+		}
+	}
+}
+
+// blocked are the objects that a cause blocks, of those that were asked for.
+func blocked(l *Look, c *explain.Cause) []types.UID {
+	var uids []types.UID
+	for o := range l.Report.Blocked(c) {
+		uids = append(uids, o.Object.UID)
+	}
+	return uids
+}
+
+// due are the changes that nothing has to come before.
+func (p *Plan) due() []Write {
+	var all []Write
+	for i := range p.Choices {
+		if p.Choices[i].After == 0 {
+			all = append(all, p.Choices[i].Writes...)
+		}
+	}
+	return all
 }
 
 // choice finds out what is to be done about one cause.
@@ -198,7 +237,7 @@ func (o *Options) choice(l *Look, c *explain.Cause, rank int, done tried) Choice
 	case !chosen || !o.includes(c):
 		choice.Reason = NotChosen
 		return choice
-	case c.Verdict != explain.Stuck:
+	case c.Verdict != explain.Stuck && (c.Verdict != explain.Unknown || pick.Changes == nil):
 		choice.Reason = NotStuck
 		return choice
 	}
@@ -222,7 +261,7 @@ func (o *Options) choice(l *Look, c *explain.Cause, rank int, done tried) Choice
 func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, number int, picked bool, done tried) {
 	first := way[0]
 	switch {
-	case !possible(first) || !picked && (first.Partial || first.Keeps):
+	case !Possible(first) || !picked && (first.Partial || first.Keeps):
 		return
 	case first.Operation.Verb == remedy.Finalize && !emptied(l.Graph, first.Operation.Object.Name):
 		if choice.Reason == Person {
@@ -231,6 +270,10 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 		return
 	}
 	risk, before := o.risk(choice.Cause, first)
+	if choice.Cause.Verdict != explain.Stuck && risk == explain.Dangerous {
+		choice.Reason = NotStuck
+		return
+	}
 	if !picked && risk.Exceeds(o.Allow) {
 		if choice.Needs == "" || choice.Needs.Exceeds(risk) {
 			choice.Needs = risk
@@ -251,8 +294,8 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 	}
 }
 
-// possible reports whether this program can carry out a way out.
-func possible(r *explain.Remedy) bool {
+// Possible reports whether this program can carry out a way out.
+func Possible(r *explain.Remedy) bool {
 	return r.Operation != nil && r.Operation.Verb != remedy.Collect && r.Operation.Verb != remedy.Restore
 }
 
@@ -276,13 +319,10 @@ func writesOf(l *Look, c *explain.Cause, before *explain.Remedy, way []*explain.
 	if before != nil {
 		then, way = way[0], []*explain.Remedy{before}
 	}
-	var frees []types.UID
-	for o := range l.Report.Blocked(c) {
-		frees = append(frees, o.Object.UID)
-	}
+	frees := blocked(l, c)
 	var writes []Write
 	for _, r := range way {
-		if possible(r) && !done.Has(r.Operation.Key()) {
+		if Possible(r) && !done.Has(r.Operation.Key()) {
 			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Then: then, Frees: frees})
 		}
 	}

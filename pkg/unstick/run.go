@@ -28,6 +28,8 @@ const (
 	batch = 128
 	// quiet is how long nothing may change before a run gives up waiting.
 	quiet = 30 * time.Second
+	// showing is how long the causes that are left are looked at again, although nothing was done about them.
+	showing = 5 * time.Second
 	// mostSkips is how often the same change may meet an object that was changed meanwhile.
 	mostSkips = 5
 	// settling is how long a change gets to show, before the next look.
@@ -142,7 +144,7 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 		if err := r.takeBack(ctx, func(w *Write) bool { return r.freed(w) }); err != nil {
 			return err
 		}
-		writes := p.Writes()
+		writes := p.due()
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -197,22 +199,24 @@ func (r *run) take(l *Look) *Plan {
 	return p
 }
 
-// over reports whether there is nothing to wait for: nothing is left, nothing was changed, or nothing has happened for a while.
+// over reports whether there is nothing to wait for: nothing is left, nothing was changed, nothing of what is left is affected by it, or
+// nothing has happened for a while.
 func (r *run) over(l *Look) bool {
 	left := slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
 		return o.Verdict != explain.NotFound && o.Verdict != explain.NotTerminating
 	})
-	return !left || len(r.done) == 0 || r.Now().Sub(r.changed) > quiet || !r.hopeful(l)
+	still := r.Now().Sub(r.changed)
+	return !left || len(r.done) == 0 || still > quiet || still > showing && !r.hopeful(l)
 }
 
-// hopeful reports whether something that is left may go because of what was done: it is not stuck, or was changed for.
+// hopeful reports whether something that is left may go because of what was done: it is not stuck, or something was done about its cause.
 func (r *run) hopeful(l *Look) bool {
-	affected := sets.New[types.UID]()
-	for i := range r.report.Records {
-		affected.Insert(r.report.Records[i].Write.Frees...)
-	}
-	return slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
-		return o.Verdict == explain.Progressing || o.Verdict == explain.Pending || affected.Has(o.Object.UID)
+	return slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool {
+		return c.Verdict != explain.Stuck || slices.ContainsFunc(r.report.Records, func(rec Record) bool {
+			return rec.Write.Cause.ID == c.ID && rec.Write.Cause.Object == c.Object
+		})
+	}) || slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
+		return o.Verdict == explain.Progressing || o.Verdict == explain.Pending
 	})
 }
 
@@ -226,7 +230,7 @@ func (r *run) carryOut(ctx context.Context, writes []Write) error {
 			return err
 		}
 		proved := map[string]Write{}
-		for _, w := range r.take(l).Writes() {
+		for _, w := range r.take(l).due() {
 			proved[w.Op.Key()] = w
 		}
 		records := make([]Record, len(part))
@@ -304,7 +308,7 @@ func resultOf(err error) Result {
 		return Done
 	case errors.Is(err, remedy.ErrChanged):
 		return Skipped
-	case answer.Missing(err), answer.Passing(err):
+	case answer.Missing(err), answer.Passing(err), answer.ToWrite(err).Kind == answer.WebhookFailed: // a changed configuration takes a moment
 		return Unanswered
 	}
 	return Refused
