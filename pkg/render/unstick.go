@@ -60,6 +60,8 @@ type UnstickWrite struct {
 	Undo      string          `json:"undo,omitempty"`
 	Effect    string          `json:"effect"`
 	Loss      []StuckLoss     `json:"loss,omitempty"`
+	// Then are the changes that follow when this one is made.
+	Then []*StuckOperation `json:"then,omitempty"`
 	// Temporary: it is taken back when what it frees is gone.
 	Temporary bool `json:"temporary"`
 	// Server is what the API server says to it in a server dry run.
@@ -136,10 +138,14 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 		}
 		for j := range c.Writes {
 			w := &c.Writes[j]
-			cause.Writes = append(cause.Writes, UnstickWrite{
+			write := UnstickWrite{
 				Operation: newStuckOperation(&w.Op), Command: w.Remedy.Command, Undo: w.Remedy.Undo, Effect: w.Remedy.Effect,
 				Loss: newStuckLosses(w.Remedy.Loss), Temporary: w.Temporary(),
-			})
+			}
+			for _, r := range w.Then {
+				write.Then = append(write.Then, newStuckOperation(r.Operation))
+			}
+			cause.Writes = append(cause.Writes, write)
 		}
 		causes = append(causes, cause)
 	}
@@ -226,8 +232,8 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
 		}
 		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
-		if write.Then != nil {
-			t.flow("   ", "and then, when the data is kept: "+write.Then.Effect)
+		if len(write.Then) > 0 {
+			t.flow("   ", "and then, when the data is kept: "+write.Then[0].Effect)
 		}
 		if !t.Wide {
 			continue
@@ -478,7 +484,7 @@ func message(err error) string {
 func UnstickQuestion(q *unstick.Question) string {
 	if q.Choice == nil {
 		impact := ""
-		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Remedy.Risk.Exceeds(explain.Safe) }) {
+		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
 			impact = ", which interrupt something"
 		}
 		return fmt.Sprintf("Make %s%s? (y/N): ", plural(len(q.Writes), "change"), impact)
