@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -18,7 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
-// The content of a namespace that its controller fails to delete: what refuses that.
+// The contents of a namespace that its controller fails to delete, and what rejects that.
 
 const (
 	// maxContentProbes is how many objects of a namespace are asked about, to find
@@ -72,9 +71,8 @@ func (w *walker) emptiable(n graph.Node) bool {
 	return true
 }
 
-// contentHangs leads from content that nobody has deleted yet to what refuses that or
-// delays it. Where an answer takes long the namespace controller may be waiting: it says
-// nothing before it has tried all types.
+// contentHangs leads from content that is not being deleted yet to what rejects or delays that. Where an answer takes
+// long the namespace controller might be waiting: it sets no condition before it has tried all types.
 func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
 	var holds []hold
 	roots, stands := w.contentRoots(n, firstProbes)
@@ -84,22 +82,14 @@ func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
 	return holds, stands
 }
 
-// notDeleted is what content waits for that nobody has deleted yet.
-const notDeleted = "the namespace controller has not deleted its content"
-
-// contentUnasked is content of which the API server has not been asked, or not about all of
-// what is to tell, whether it may be deleted.
+// contentUnasked is content of which no dry run, or too few, have checked whether it can be deleted.
 func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
-	whether := "was not asked, since too much was"
-	if asked > 0 {
-		whether = fmt.Sprintf("was asked of only %d, since too much was already", asked)
-	}
 	return hold{symptom: nsControllerAbsent, because: notDeleted, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
-		c.Summary = "the namespace controller has not begun to delete " + evidence.Number(untouched, "object") + " in it; whether anything refuses or delays that " + whether
-		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", "not set"), w.health().evidence}
+		c.Summary = contentsUnchecked(untouched, asked)
+		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", notSet), w.health().evidence}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name)),
-			Effect: "ask about it alone",
+			Effect: explainAlone,
 		}}
 	})}
 }
@@ -139,13 +129,12 @@ func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands st
 // contentRefused leads from content that the namespace controller fails to
 // delete to what refuses it.
 func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, failure evidence.Condition, untouched int) []hold {
-	const because = "the namespace controller cannot delete its content"
 	roots, stands := w.contentRoots(n, maxContentProbes)
 	roots = append(w.initializing(failure.Message), roots...)
 	var holds []hold
 	for _, c := range roots {
 		w.show(c, failure.Fact(n.Identity().String()))
-		holds = append(holds, hold{symptom: nsContentFailure, because: because, cause: c})
+		holds = append(holds, hold{symptom: nsContentFailure, because: cannotDelete, cause: c})
 	}
 	left := untouched - stands.gone
 	f := failing{namespace: n, whole: whole, failure: failure, accepted: left > 0 && stands.accepted == left, unasked: left > 0 && stands.asked == 0 && stands.unsent}
@@ -159,49 +148,48 @@ func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, 
 	case len(holds) > 0 && (len(alone) > 0 || slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck || c.Verdict == Progressing })):
 		return holds
 	case stands.gone > 0 && left <= 0, untouched == 0 && settled:
-		return append(holds, w.backOff(n, failure, "what the namespace controller failed at is gone"))
+		return append(holds, w.backOff(n, failure, failureGone))
 	case len(roots) == 0 && settled && !w.health().dead():
-		return append(holds, w.backOff(n, failure, "what refused the namespace controller does not any more"))
+		return append(holds, w.backOff(n, failure, rejectionGone))
 	}
-	return append(holds, hold{because: because, cause: w.contentFailure(f, left)})
+	return append(holds, hold{because: cannotDelete, cause: w.contentFailure(f, left)})
 }
 
-// contentFailure is content that the namespace controller fails to delete, of which nobody is
-// known who refuses that.
+// contentFailure is content that the namespace controller fails to delete for a reason that is not known.
 func (w *walker) contentFailure(f failing, untouched int) *Cause {
 	n := f.namespace
 	return w.cause(nsContentFailure, n.Identity(), "", func(c *Cause) {
-		c.Summary = "the namespace controller could not delete all content at its last try"
-		if untouched > 0 {
-			c.Summary = "the namespace controller fails to delete " + evidence.Number(untouched, "object")
-		}
 		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
 		for _, m := range w.untouchedIn(n.Object().Name) {
 			if len(c.Evidence) <= evidence.MaxShown {
-				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", "not set"))
+				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", notSet))
 			}
 		}
 		switch {
 		case untouched == 0:
+			c.Summary = failedBefore.words(untouched)
 			return
 		case f.accepted:
-			c.Summary = "the namespace controller failed to delete " + evidence.Number(untouched, "object") + " at its last try; the API server would accept it now, so it goes on within a minute, unless only the controller is refused"
+			c.Summary = acceptedNow.words(untouched)
 			c.Evidence = append(c.Evidence, triedContent)
 			return
 		case f.unasked:
-			c.Summary = "the namespace controller failed to delete " + evidence.Number(untouched, "object") + " at its last try; whether the API server would accept it now was not asked"
-		case w.failsLong(f.failure):
-			c.Verdict = Stuck
+			c.Summary = uncheckedNow.words(untouched)
+		default:
+			c.Summary = failsNow.words(untouched)
+			if w.failsLong(f.failure) {
+				c.Verdict = Stuck
+			}
 		}
 		c.Remedies = []Remedy{{
 			Risk: Safe, Action: shows("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
-			Effect: "see what refuses the deletion, without deleting: repair that, and the namespace controller goes on within a minute",
+			Effect: findRejection,
 		}}
 	})
 }
 
 // triedContent says that the API server accepts the deletion of all content.
-var triedContent = Evidence{Source: "a dry-run DELETE of each", Value: "accepted"}
+var triedContent = Evidence{Source: dryRunOfEach, Value: isAccepted}
 
 // failsLong reports whether the namespace controller has failed for so long that it counts.
 func (w *walker) failsLong(failure evidence.Condition) bool {

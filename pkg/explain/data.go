@@ -3,9 +3,6 @@
 package explain
 
 import (
-	"cmp"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -13,11 +10,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// stored is what becomes of the data of a claim when that goes.
+// stored says what happens to the data of a claim when that is deleted.
 type stored struct {
 	// lost is what is lost, nil when that is nothing.
 	lost *remedy.Loss
-	// keep has the volume stay, nil when it does so anyway, or that is not known.
+	// keep retains the volume, nil when it is kept anyway, or that is not known.
 	keep *Remedy
 }
 
@@ -71,10 +68,7 @@ func (w *walker) dataOn(volume *unstructured.Unstructured) stored {
 	switch policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy {
 	case "Delete":
 		keep := w.keepVolume(at)
-		keep.Effect = fmt.Sprintf("keep the data first: retain %s (%s) when its claim is deleted", at, cmp.Or(size, "of unknown size"))
-		if volume.GetDeletionTimestamp() != nil {
-			keep.Effect = fmt.Sprintf("keep the data first: retain the storage behind %s (%s) when that is deleted", at, cmp.Or(size, "of unknown size"))
-		}
+		keep.Effect = keepData(at, size, volume.GetDeletionTimestamp() != nil)
 		return stored{lost: losesVolume(at, size), keep: &keep}
 	case "":
 		return stored{lost: mayLoseData()}
@@ -83,12 +77,12 @@ func (w *walker) dataOn(volume *unstructured.Unstructured) stored {
 }
 
 // keepVolume changes the reclaim policy of a volume.
-func (w *walker) keepVolume(at graph.Identity) Remedy {
+func (d commands) keepVolume(at graph.Identity) Remedy {
 	const path = "/spec/persistentVolumeReclaimPolicy"
 	op := remedy.PatchOf(at, remedy.Test(path, "Delete"), remedy.Replace(path, "Retain"))
 	back := remedy.PatchOf(at, remedy.Test(path, "Retain"), remedy.Replace(path, "Delete"))
 	op.Back = &back
-	return Remedy{Risk: Safe, Action: w.does(op)}
+	return Remedy{Risk: Safe, Action: d.does(op)}
 }
 
 // losing has the ways to end what uses data say what is lost with it, and begins with the one that keeps

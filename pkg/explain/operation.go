@@ -29,10 +29,16 @@ type Action struct {
 // changes.
 func shows(format string, args ...any) Action { return Action{Command: fmt.Sprintf(format, args...)} }
 
+// commands makes actions of what remedies do.
+type commands struct {
+	programs remedy.Programs
+	// version names an object as it was read, for the file that keeps it.
+	version func(graph.Identity) string
+}
+
 // does is a change that a program could make.
-func (w *walker) does(op remedy.Op) Action {
-	programs := remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}
-	return Action{Command: op.Command(programs), Operation: &op, Undo: op.Undo(programs)}
+func (d commands) does(op remedy.Op) Action {
+	return Action{Command: op.Command(d.programs), Operation: &op, Undo: op.Undo(d.programs)}
 }
 
 var (
@@ -42,41 +48,41 @@ var (
 )
 
 // delete is a DELETE with a UID precondition.
-func (w *walker) delete(id graph.Identity, options metav1.DeleteOptions) Action {
-	return w.does(remedy.DeleteOf(id, options))
+func (d commands) delete(id graph.Identity, options metav1.DeleteOptions) Action {
+	return d.does(remedy.DeleteOf(id, options))
 }
 
 // deleteSaved is delete by the object's own policy, with the object kept in a file before.
-func (w *walker) deleteSaved(id graph.Identity) Action {
-	return w.does(remedy.DeleteOf(id, byPolicy).Saved(w.evidence.Version(id)))
+func (d commands) deleteSaved(id graph.Identity) Action {
+	return d.does(remedy.DeleteOf(id, byPolicy).Saved(d.version(id)))
 }
 
 // patch changes an object by JSON patch, guarded by its UID.
-func (w *walker) patch(id graph.Identity, steps ...remedy.Step) Action {
-	return w.does(remedy.PatchOf(id, steps...))
+func (d commands) patch(id graph.Identity, steps ...remedy.Step) Action {
+	return d.does(remedy.PatchOf(id, steps...))
 }
 
 // change is patch for an object that was read whole, kept in a file before.
-func (w *walker) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
-	return w.does(remedy.PatchOf(id, steps...).Saved(w.evidence.Version(id)).TakenBack(whole.Object))
+func (d commands) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
+	return d.does(remedy.PatchOf(id, steps...).Saved(d.version(id)).TakenBack(whole.Object))
 }
 
 // scaleUp starts a workload that is scaled to nothing. To take that back would be no way out.
-func (w *walker) scaleUp(id graph.Identity) Action {
-	return w.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: 1}))
+func (d commands) scaleUp(id graph.Identity) Action {
+	return d.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: 1}))
 }
 
 // scaleToNone stops a workload, which can be taken back unless something is lost with its pods.
-func (w *walker) scaleToNone(id graph.Identity, current int64, loses bool) Action {
+func (d commands) scaleToNone(id graph.Identity, current int64, loses bool) Action {
 	op := remedy.ScaleOf(id, remedy.Replicas{Current: current})
 	if !loses {
 		back := remedy.ScaleOf(id, remedy.Replicas{Wanted: current})
 		op.Back = &back
 	}
-	return w.does(op)
+	return d.does(op)
 }
 
 // create makes an object that has nothing but a name.
-func (w *walker) create(id graph.Identity) Action {
-	return w.does(remedy.Op{Verb: remedy.Create, Object: id})
+func (d commands) create(id graph.Identity) Action {
+	return d.does(remedy.Op{Verb: remedy.Create, Object: id})
 }

@@ -21,14 +21,13 @@ var (
 	admissionPolicies = evidence.AdmissionPolicies
 )
 
-// gone is a hold by an object that went away while it was looked at.
-func gone() []hold { return []hold{{because: "it went away while it was looked at"}} }
+// gone is a hold by an object that was deleted during the analysis.
+func gone() []hold { return []hold{{because: deletedByNow}} }
 
-// unread is the cause of an object of which something that decides could not be
-// read.
+// unread is the cause of an object of which something that decides could not be read.
 func (w *walker) unread(n graph.Node, because, what string, err error) []hold {
 	return []hold{{because: because, cause: w.cause(notRead, n.Identity(), what, func(c *Cause) {
-		c.Summary = what + " could not be read, so what holds it is not known"
+		c.Summary = unreadBlocker(what)
 		c.Evidence = []Evidence{{Source: what, Value: err.Error()}}
 	})}}
 }

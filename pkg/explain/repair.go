@@ -14,34 +14,21 @@ func hopeless(s *admission.Serving) string {
 	if !s.Ending {
 		return ""
 	}
-	return "; it cannot be repaired where it was: the namespace " + s.Namespace + " is being deleted, so nothing can be created in it"
+	return irreparable(s)
 }
 
-// repair are the ways to make a service answer again: none in a namespace that
-// is being deleted.
-func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
+// repair is the way to make a service answer again: none in a namespace that is being deleted.
+func (d commands) repair(s *admission.Serving, effect string) []Remedy {
+	way := Remedy{Risk: Safe, Effect: repairing(s, effect)}
 	switch {
 	case s.Ending:
 		return nil
 	case s.Homeless:
-		return []Remedy{{
-			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", s.Namespace)),
-			Effect: "make the namespace again, which comes first: then install the service " + s.Name + " and its pods in it, and " + effect,
-		}}
-	case s.Uninstalled:
-		return []Remedy{{
-			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
-			Effect: "see what is left beside it: install the service " + s.Name + " and its pods again, and " + effect,
-		}}
-	case s.Idle != nil:
-		return []Remedy{{
-			Risk: Safe, Action: w.scaleUp(s.Idle.ID()),
-			Effect: "start what serves it, which is scaled to nothing; " + effect,
-		}}
+		way.Action = d.create(evidence.Identity(namespaces, "", s.Namespace))
+	case !s.Uninstalled && s.Idle != nil:
+		way.Action = d.scaleUp(s.Idle.ID())
 	default:
-		return []Remedy{{
-			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
-			Effect: "see what serves it: make the service " + s.Name + " and its pods work, and " + effect,
-		}}
+		way.Action = shows("%s get service,endpointslices,pods,deployments", shell.In(d.programs.Kubectl, s.Namespace))
 	}
+	return []Remedy{way}
 }

@@ -21,10 +21,10 @@ const (
 	driverDelay     = 10 * time.Minute
 )
 
-// protection is a finalizer that a controller of kube-controller-manager takes
-// off within seconds, and for which nothing else is missing.
+// protection is a finalizer that a controller of kube-controller-manager removes within seconds, and for which nothing
+// else is missing.
 func (w *walker) protection(n graph.Node, symptom Kind, because string) hold {
-	return w.withSymptom(symptom, w.manager(n, because, w.late(n)))
+	return w.manager(n, because, w.late(n)).as(symptom)
 }
 
 // objectLink leads to an object of a type that must go, or change, first: by the graph
@@ -38,10 +38,10 @@ func (w *walker) objectLink(symptom Kind, because string, of schema.GroupVersion
 
 // warnings are the failures that events tell of an object since its deletion
 // was asked for; with reasons only those of these.
-func (w *walker) warnings(n graph.Node, reasons ...string) []Evidence {
+func warnings(r *evidence.Reader, n graph.Node, reasons ...string) []Evidence {
 	asked := evidence.Requested(n.Object())
 	var facts []Evidence
-	for _, o := range w.evidence.Events(n.Namespace(), n.UID()) {
+	for _, o := range r.Events(n.Namespace(), n.UID()) {
 		e := evidence.NewEvent(&o)
 		if e.Type != "Warning" || e.Last.Before(asked) || len(reasons) > 0 && !slices.Contains(reasons, e.Reason) {
 			continue

@@ -5,7 +5,6 @@ package explain
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // Cluster is what the analysis asks beyond metadata. It only reads.
@@ -138,6 +138,7 @@ func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 type walker struct {
 	Input
 	book
+	commands
 	ctx    context.Context
 	result map[types.UID]gc.Outcome
 	known  map[types.UID]*known
@@ -226,6 +227,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
+	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, version: w.evidence.Version}
 	return w
 }
 
@@ -245,7 +247,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	e := Explanation{Object: n.Identity(), Since: evidence.Requested(n.Object())}
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
-		e.Chain = []Link{{Object: e.Object, Symptom: notTerminating.ID, Because: "it is not being deleted"}}
+		e.Chain = []Link{{Object: e.Object, Symptom: notTerminating.ID, Because: notTerminated}}
 		e.Findings = w.notTerminating(n)
 		return e
 	}
@@ -270,6 +272,12 @@ type hold struct {
 	// alike: the cause is named after the first of several objects that it holds up in
 	// the same way, and none of them waits for that one.
 	alike bool
+}
+
+// as is the hold with a symptom.
+func (h hold) as(symptom Kind) hold {
+	h.symptom = symptom
+	return h
 }
 
 // explain finds everything that holds a terminating object, directly or further
@@ -342,7 +350,7 @@ func (w *walker) holds(n graph.Node) []hold {
 	}
 	holds = append(holds, w.refusals(n, holds)...)
 	if early := w.future(n); early != nil {
-		holds = append(holds, hold{because: "its deletion lies in the future", cause: early})
+		holds = append(holds, hold{because: inTheFuture, cause: early})
 	}
 	if len(holds) == 0 {
 		holds = append(holds, w.halfDeleted(n))
@@ -350,8 +358,8 @@ func (w *walker) holds(n graph.Node) []hold {
 	return holds
 }
 
-// mostFinalizers is the number of finalizers of one object that are looked at. Nobody needs
-// as many; who can write an object can give it tens of thousands.
+// mostFinalizers is the number of finalizers of one object that are examined. No object needs as many, but a user who
+// can write an object can give it tens of thousands.
 const mostFinalizers = 100
 
 // finalizers returns the finalizers of an object, the first if there are very many.
@@ -360,19 +368,19 @@ func (w *walker) finalizers(n graph.Node) []string {
 	if len(all) <= mostFinalizers {
 		return all
 	}
-	w.evidence.NoteUnread(fmt.Sprintf("who removes the finalizers of %s beyond the first %d: it has %d", n.Identity(), mostFinalizers, len(all)))
+	w.evidence.NoteUnread(tooManyFinalizers(n, mostFinalizers, len(all)))
 	return all[:mostFinalizers]
 }
 
-// halfDeleted is an object that nothing holds and that is still there.
+// halfDeleted is an object that nothing blocks and that still exists.
 func (w *walker) halfDeleted(n graph.Node) hold {
-	return hold{because: "nothing holds it", cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, "it is marked as deleted and nothing holds it: a deletion broke off"
+	return hold{because: nothingBlocks, cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
+		c.Verdict, c.Summary = Stuck, deletionBroken
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			evidence.Field(n, "metadata.finalizers", "none"),
 		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "complete the deletion")}
+		c.Remedies = []Remedy{w.deleteAgain(n, Safe, finishDeletion)}
 	})}
 }
 
@@ -408,18 +416,7 @@ func (w *walker) unlistedText(unlisted []graph.Unlisted) string {
 	if unlisted[0].Resource == "" {
 		name = "the types of " + unlisted[0].GroupVersion().String()
 	}
-	if more := len(unlisted) - 1; more > 0 {
-		return fmt.Sprintf("%s and %d more could not be listed%s", name, more, where)
-	}
-	return name + " could not be listed" + where
-}
-
-// count says how many there are of something, of which there is at least one.
-func count(n int, one string) string {
-	if n == 1 {
-		return one
-	}
-	return evidence.Number(n, one)
+	return notListed(name, len(unlisted)-1, where)
 }
 
 func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }
