@@ -368,7 +368,7 @@ func (w *walker) finalizers(n graph.Node) []string {
 	if len(all) <= mostFinalizers {
 		return all
 	}
-	w.evidence.NoteUnread(tooManyFinalizers(n, mostFinalizers, len(all)))
+	w.evidence.NoteUnread(unexamined(n, mostFinalizers, len(all)))
 	return all[:mostFinalizers]
 }
 

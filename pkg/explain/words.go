@@ -106,9 +106,9 @@ func unreadBlocker(what string) string {
 	return what + " could not be read, so its blocker is not known"
 }
 
-// tooManyFinalizers says that not all finalizers of an object were examined.
-func tooManyFinalizers(n graph.Node, examined, all int) string {
-	return fmt.Sprintf("the controllers of the finalizers of %s beyond the first %d: it has %d", n.Identity(), examined, all)
+// unexamined says of which finalizers of an object it was not examined who removes them.
+func unexamined(n graph.Node, examined, all int) string {
+	return fmt.Sprintf("who removes the finalizers of %s beyond the first %d: it has %d", n.Identity(), examined, all)
 }
 
 // notListed says what could not be listed: name, and more beside it, at a place.
