@@ -87,10 +87,7 @@ func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
 	return hold{symptom: nsControllerAbsent, because: notDeleted, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
 		c.Summary = contentsUnchecked(untouched, asked)
 		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", notSet), w.health().evidence}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name)),
-			Effect: explainAlone,
-		}}
+		c.Remedies = []Remedy{see(explainAlone, "%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name))}
 	})}
 }
 
@@ -181,10 +178,7 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 				c.Verdict = Stuck
 			}
 		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), w.untouchedTypes(n)),
-			Effect: findRejection,
-		}}
+		c.Remedies = []Remedy{see(findRejection, "%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), typesFor(w.untouchedIn(n.Name())))}
 	})
 }
 
@@ -196,11 +190,10 @@ func (w *walker) failsLong(failure evidence.Condition) bool {
 	return !failure.Since.IsZero() && w.evidence.Now.Sub(failure.Since) > contentDelay
 }
 
-// untouchedTypes names the types of a namespace's content that is not being
-// deleted, for kubectl.
-func (w *walker) untouchedTypes(n graph.Node) string {
+// typesFor names the types of objects, for kubectl.
+func typesFor(objects []graph.Node) string {
 	var types []string
-	for _, m := range w.untouchedIn(n.Object().Name) {
+	for _, m := range objects {
 		if name := m.Resource().GroupResource().String(); !slices.Contains(types, name) {
 			types = append(types, name)
 		}

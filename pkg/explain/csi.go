@@ -33,12 +33,9 @@ var (
 // attachment is a VolumeAttachment: its driver has to detach the volume from
 // the node.
 func (w *walker) attachment(n graph.Node, index int) []hold {
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, detachVolume.because(), "the attachment", err)
+	full, unread := w.whole(n, detachVolume.because(), "the attachment")
+	if full == nil {
+		return unread
 	}
 	driver, node := evidence.Nested(full, "spec", "attacher"), evidence.Nested(full, "spec", "nodeName")
 	return []hold{{because: detachVolume.because(), cause: w.cause(vaDetach, n.Identity(), "", func(c *Cause) {
@@ -54,9 +51,9 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		}
 		c.Evidence = append(c.Evidence, nodeEvidence(w.evidence, node)...)
 		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
-		w.driverVerdict(c, n, failure, fresh)
+		driverVerdict(w.evidence, c, n, failure, fresh)
 		c.Remedies = append(c.Remedies, []Remedy{
-			{Risk: Safe, Action: shows("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: repairAttacher(driver)},
+			see(repairAttacher(driver), "%s get volumeattachments,csidrivers,csinodes", w.Kubectl),
 			w.removeFinalizer(n, index, n.Object().Finalizers[index], loses(remedy.CorruptsData, lostAttachment)),
 		}...)
 	})}}
@@ -150,13 +147,14 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 // driverVerdict judges a driver that should have acted: it is stuck with a
 // failure that lasts, and when nothing of it runs; it is at work when it has a
 // lease and nothing failed.
-func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease evidence.LeaseState) {
+func driverVerdict(r *evidence.Reader, c *Cause, n graph.Node, failure string, lease evidence.LeaseState) {
+	age := r.Now.Sub(evidence.Requested(n.Object()))
 	switch {
 	case lease == evidence.LeaseStale:
 		c.Verdict, c.Summary = Stuck, c.Summary+driverDown
-	case failure != "" && w.age(n) > driverDelay:
+	case failure != "" && age > driverDelay:
 		c.Verdict = Stuck
-	case failure == "" && lease == evidence.LeaseFresh && w.age(n) <= driverDelay:
+	case failure == "" && lease == evidence.LeaseFresh && age <= driverDelay:
 		c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(driverDelay)
 	default:
 		c.Verdict = Unknown
@@ -175,7 +173,7 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
 			continue
 		}
-		holds = append(holds, w.objectLink(vaDetach, detachFromNodes, attachments, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
+		holds = append(holds, objectLink(w.evidence, vaDetach, detachFromNodes, attachments, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
 	}
 	return holds, len(holds) > 0
 }
@@ -191,21 +189,15 @@ func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstr
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 			{Source: at.String(), Path: "spec.nodeName", Value: node},
 		}, nodeEvidence(w.evidence, node)...)
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node)),
-			Effect: seePods,
-		}}
+		c.Remedies = []Remedy{see(seePods, "%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node))}
 	})
 }
 
 // provisioned is a PersistentVolume whose storage has to be deleted first.
 func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, deleteStorage.because(), "the volume", err)
+	full, unread := w.whole(n, deleteStorage.because(), "the volume")
+	if full == nil {
+		return unread
 	}
 	phase, policy := evidence.Nested(full, "status", "phase"), evidence.Nested(full, "spec", "persistentVolumeReclaimPolicy")
 	if phase == "Bound" {
@@ -231,7 +223,7 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.csi.volumeHandle", handle))
 		}
 		lease := w.driver(c, driver, dashed(driver))
-		w.driverVerdict(c, n, failure+lasting(w.evidence, n), lease)
+		driverVerdict(w.evidence, c, n, failure+lasting(w.evidence, n), lease)
 		if policy == "Retain" {
 			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.persistentVolumeReclaimPolicy", nothingToDelete))
 		}
@@ -253,14 +245,11 @@ func lasting(r *evidence.Reader, n graph.Node, reasons ...string) string {
 	return ""
 }
 
-func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
-	keep := w.keepVolume(n.Identity()).Action
-	remove := w.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, lostStorage))
+func (d commands) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
+	keep := d.keepVolume(n.Identity()).Action
+	remove := d.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, lostStorage))
 	return []Remedy{
-		{
-			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(n.Identity())),
-			Effect: repairProvisioner(driver),
-		},
+		see(repairProvisioner(driver), "%s describe %s", d.programs.Kubectl, shell.Target(n.Identity())),
 		{Risk: Disruptive, Action: keep, Effect: keepStorage},
 		remove,
 	}

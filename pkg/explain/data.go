@@ -18,11 +18,20 @@ type stored struct {
 	keep *Remedy
 }
 
+// storage finds out what is lost with claims and volumes.
+type storage struct {
+	commands
+	evidence *evidence.Reader
+	// looked counts the volumes that were looked up, and all has all, once they were many.
+	looked int
+	all    map[string]*unstructured.Unstructured
+}
+
 // dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is
 // another than Delete (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
-func (w *walker) dataOf(n graph.Node) stored {
+func (s *storage) dataOf(n graph.Node) stored {
 	unknown := stored{lost: mayLoseData()}
-	claim, err := w.evidence.Whole(n)
+	claim, err := s.evidence.Whole(n)
 	if err != nil {
 		return unknown
 	}
@@ -33,8 +42,8 @@ func (w *walker) dataOf(n graph.Node) stored {
 		}
 		return unknown
 	}
-	if volume := w.volumeNamed(name); volume != nil {
-		return w.dataOn(volume)
+	if volume := s.volumeNamed(name); volume != nil {
+		return s.dataOn(volume)
 	}
 	return unknown
 }
@@ -43,31 +52,31 @@ func (w *walker) dataOf(n graph.Node) stored {
 const manyVolumes = 20
 
 // volumeNamed reads a volume, nil when that fails.
-func (w *walker) volumeNamed(name string) *unstructured.Unstructured {
-	if w.volumesRead++; w.volumesRead <= manyVolumes {
-		volume, err := w.evidence.Get(volumesOf, "", name)
+func (s *storage) volumeNamed(name string) *unstructured.Unstructured {
+	if s.looked++; s.looked <= manyVolumes {
+		volume, err := s.evidence.Get(volumesOf, "", name)
 		if err != nil {
 			return nil
 		}
 		return volume
 	}
-	if w.volumes == nil {
-		w.volumes = map[string]*unstructured.Unstructured{}
-		all, _ := w.evidence.List(volumesOf, "") // what cannot be read is noted
+	if s.all == nil {
+		s.all = map[string]*unstructured.Unstructured{}
+		all, _ := s.evidence.List(volumesOf, "") // what cannot be read is noted
 		for i := range all {
-			w.volumes[all[i].GetName()] = &all[i]
+			s.all[all[i].GetName()] = &all[i]
 		}
 	}
-	return w.volumes[name]
+	return s.all[name]
 }
 
 // dataOn is dataOf for a volume.
-func (w *walker) dataOn(volume *unstructured.Unstructured) stored {
+func (s *storage) dataOn(volume *unstructured.Unstructured) stored {
 	at := evidence.IdentityOf(volumesOf, "PersistentVolume", volume)
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	switch policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy {
 	case "Delete":
-		keep := w.keepVolume(at)
+		keep := s.keepVolume(at)
 		keep.Effect = keepData(at, size, volume.GetDeletionTimestamp() != nil)
 		return stored{lost: losesVolume(at, size), keep: &keep}
 	case "":

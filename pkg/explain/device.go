@@ -19,12 +19,9 @@ import (
 // deviceClaim is a ResourceClaim: the pods for which it is reserved go first
 // (pkg/controller/resourceclaim).
 func (w *walker) deviceClaim(n graph.Node) []hold {
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, reservedForPod, "the claim", err)
+	full, unread := w.whole(n, reservedForPod, "the claim")
+	if full == nil {
+		return unread
 	}
 	consumers, _, _ := unstructured.NestedSlice(full.Object, "status", "reservedFor")
 	var holds []hold
@@ -41,7 +38,7 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 		if err != nil {
 			return w.unread(n, reservedForPod, "pod "+evidence.Text(consumer["name"]), err)
 		}
-		holds = append(holds, w.objectLink(draClaimReserved, reservedForPod, pods, pod, func() *Cause {
+		holds = append(holds, objectLink(w.evidence, draClaimReserved, reservedForPod, pods, pod, func() *Cause {
 			return w.podUser(draClaimReserved, n, pod, Evidence{Source: n.Identity().String(), Path: "status.reservedFor", Value: "pods/" + pod.GetName()})
 		}))
 	}
@@ -77,10 +74,7 @@ func (d commands) awaitEnd(pod *unstructured.Unstructured, after string) []Remed
 	if !endsByItself(pod) || evidence.PodEnded(pod) {
 		return nil
 	}
-	return []Remedy{{
-		Risk: Safe, Action: shows("%s wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=1h %s", shell.In(d.programs.Kubectl, pod.GetNamespace()), shell.Quote("pod/"+pod.GetName())),
-		Effect: awaitPod(after),
-	}}
+	return []Remedy{see(awaitPod(after), "%s wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=1h %s", shell.In(d.programs.Kubectl, pod.GetNamespace()), shell.Quote("pod/"+pod.GetName()))}
 }
 
 // endsByItself reports whether a pod is one that works until it is done.
@@ -109,7 +103,7 @@ func (w *walker) podGroup(n graph.Node) []hold {
 		if evidence.Nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Object().Name || evidence.PodEnded(&list[i]) {
 			continue
 		}
-		holds = append(holds, w.objectLink(podGroupInUse, groupPodRuns, pods, &list[i], func() *Cause {
+		holds = append(holds, objectLink(w.evidence, podGroupInUse, groupPodRuns, pods, &list[i], func() *Cause {
 			at := evidence.IdentityOf(pods, "Pod", &list[i])
 			return w.podUser(podGroupInUse, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name})
 		}))

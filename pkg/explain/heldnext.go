@@ -4,22 +4,23 @@ package explain
 
 import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // heldNext says what of a namespace's contents, whose turn has not come, will block the namespace next: it has a finalizer
 // that no controller removes. It is empty for none, as far as maxContentProbes of them tell.
-func (w *walker) heldNext(namespace string) string {
+func heldNext(r *evidence.Reader, finder *controllers.Finder, namespace string) string {
 	held, asked := 0, 0
 	var first graph.Node
 	blocker := "" // the finalizer of the first
-	for _, m := range w.evidence.In(namespace) {
+	for _, m := range r.In(namespace) {
 		if m.BeingDeleted() || m.Resource().IsPod() || len(m.Finalizers()) == 0 || asked == maxContentProbes {
 			continue
 		}
 		asked++
-		finalizer := unserved(w.finder, m)
+		finalizer := unserved(finder, m)
 		if finalizer == "" {
 			continue
 		}

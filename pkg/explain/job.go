@@ -68,10 +68,7 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 		c.Controller = &Controller{Name: manager, Liveness: string(Unknown)}
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
 		c.Remedies = []Remedy{
-			{
-				Risk: Safe, Action: shows("%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
-				Effect: repairJobManager,
-			},
+			see(repairJobManager, "%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 			{
 				Risk: Disruptive, Action: w.delete(at, background),
 				Effect: deleteJob, Loss: losesObject(at, "%s", lostJobResult),

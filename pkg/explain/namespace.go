@@ -183,16 +183,17 @@ func (w *walker) writesRefused(n graph.Node) []hold {
 func (w *walker) untouchedIn(namespace string) []graph.Node {
 	nodes, known := w.undeleted[namespace]
 	if !known {
-		nodes = w.findUntouched(namespace)
+		nodes = findUntouched(w.evidence, namespace)
 		w.undeleted[namespace] = nodes
 	}
 	return nodes
 }
 
-func (w *walker) findUntouched(namespace string) []graph.Node {
+// findUntouched is untouchedIn, for the first time.
+func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
 	var untouched, untouchedPods []graph.Node
 	anyPod := false
-	for _, m := range w.evidence.In(namespace) {
+	for _, m := range r.In(namespace) {
 		isPod := m.Resource().GroupResource() == pods.GroupResource()
 		anyPod = anyPod || isPod
 		switch {
@@ -206,7 +207,7 @@ func (w *walker) findUntouched(namespace string) []graph.Node {
 	switch {
 	case !anyPod:
 		return untouched
-	case w.Server.PodsFirst():
+	case r.Server().PodsFirst():
 		return untouchedPods
 	}
 	return append(untouchedPods, untouched...)
@@ -221,7 +222,7 @@ func (w *walker) content(n graph.Node) []hold {
 			left++
 		}
 	}
-	next := w.heldNext(n.Object().Name)
+	next := heldNext(w.evidence, w.finder, n.Name())
 	for _, m := range w.evidence.In(n.Object().Name) {
 		if !m.BeingDeleted() {
 			continue
@@ -269,7 +270,7 @@ func (w *walker) unseen(n graph.Node, full *unstructured.Unstructured) []hold {
 		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
 	})
 	if len(rest) > 0 {
-		holds = append(holds, hold{symptom: nsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, w.unlistedText(rest))})
+		holds = append(holds, hold{symptom: nsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, unlistedText(w.Graph.Snapshot(), rest))})
 	}
 	return holds
 }
@@ -284,10 +285,7 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 	return []hold{{because: cannotDiscover, cause: w.cause(nsGvParse, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, badVersion
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s get apiservices -o wide", w.Kubectl),
-			Effect: repairAPI,
-		}}
+		c.Remedies = []Remedy{see(repairAPI, "%s get apiservices -o wide", w.Kubectl)}
 	})}}
 }
 

@@ -221,7 +221,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 			return
 		}
 		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)), Effect: repairNode},
+			see(repairNode, "%s describe node %s", w.Kubectl, shell.Quote(name)),
 			{
 				Risk:   Dangerous,
 				Action: w.does(remedy.TaintOf(evidence.IdentityOf(nodes, "Node", node), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")),
@@ -259,10 +259,7 @@ func (w *walker) virtualDown(c *Cause, name, program string) {
 	if lease, err := w.evidence.Get(leases, "kube-node-lease", name); err == nil {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: evidence.Nested(lease, "spec", "holderIdentity")}}
 	}
-	c.Remedies = []Remedy{{
-		Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)),
-		Effect: repairVirtual(program),
-	}}
+	c.Remedies = []Remedy{see(repairVirtual(program), "%s describe node %s", w.Kubectl, shell.Quote(name))}
 }
 
 // kubelet is a pod past its grace period on a node that reports.
@@ -306,7 +303,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		}
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
 		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s describe pod %s", w.kubectl(n), shell.Quote(n.Object().Name)), Effect: seeKubelet},
+			see(seeKubelet, "%s describe pod %s", w.kubectl(n), shell.Quote(n.Object().Name)),
 			w.force(n, lostOnNode),
 		}
 	})}}

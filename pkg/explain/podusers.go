@@ -18,19 +18,19 @@ import (
 
 // Pods that are not being deleted, and that something waits for.
 
-// maker returns the workload that recreates such a pod as long as it is to have any, the highest that is known: the
+// makerOf returns the workload that recreates such a pod as long as it is to have any, the highest that is known: the
 // Deployment of a ReplicaSet.
-func (w *walker) maker(pod *unstructured.Unstructured) (graph.Node, bool) {
+func makerOf(r *evidence.Reader, g *graph.Graph, pod *unstructured.Unstructured) (graph.Node, bool) {
 	var top graph.Node
-	n, known := w.evidence.Node(pods.GroupResource(), pod.GetNamespace(), pod.GetUID())
+	n, known := r.Node(pods.GroupResource(), pod.GetNamespace(), pod.GetUID())
 	found := false
 	for known {
 		ref := controllerOf(n)
 		if ref == nil {
 			break
 		}
-		w.evidence.Owners(n)
-		n, known = w.Graph.Node(ref.UID)
+		r.Owners(n)
+		n, known = g.Node(ref.UID)
 		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"}, n.Resource().Kind) && n.Resource().Group == "apps" {
 			top, found = n, true
 		}
@@ -47,7 +47,7 @@ func controllerOf(n graph.Node) *metav1.OwnerReference {
 func (w *walker) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int {
 	count := 0
 	for _, pod := range pods {
-		if m, found := w.maker(pod); found && m.UID() == maker.UID() {
+		if m, found := makerOf(w.evidence, w.Graph, pod); found && m.UID() == maker.UID() {
 			count++
 		}
 	}
@@ -58,8 +58,8 @@ func (w *walker) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int
 // ended by its workload alone. What a running pod does is lost with it.
 func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAll string) []Remedy {
 	at := evidence.IdentityOf(pods, "Pod", pod)
-	if maker, found := w.maker(pod); found {
-		return []Remedy{w.scaleDown(maker, afterAll)}
+	if maker, found := makerOf(w.evidence, w.Graph, pod); found {
+		return []Remedy{w.scaleDown(w.evidence, maker, afterAll)}
 	}
 	risk := Dangerous
 	if evidence.PodEnded(pod) || !mayRun(w.evidence, pod) {
@@ -68,15 +68,15 @@ func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAl
 	return []Remedy{{Risk: risk, Effect: deletePod(after, metav1.GetControllerOf(pod)) + w.lingers(c, pod), Action: w.delete(at, byPolicy)}}
 }
 
-// scaleDown ends all pods of a workload, which is out of service then. A StatefulSet may
-// delete the claims of all of them with them.
-func (w *walker) scaleDown(maker graph.Node, afterAll string) Remedy {
+// scaleDown ends all pods of a workload, which is then out of service. A StatefulSet might delete the claims of all of
+// them with them.
+func (d commands) scaleDown(r *evidence.Reader, maker graph.Node, afterAll string) Remedy {
 	id := maker.Identity()
 	way := Remedy{Risk: Disruptive, Effect: scaleToZero(id, afterAll)}
-	full, err := w.evidence.Whole(maker)
+	full, err := r.Whole(maker)
 	if err != nil {
 		way.Risk = Dangerous // what else goes with its pods could not be read
-		way.Action = shows("%s scale %s --replicas=0", shell.In(w.Kubectl, id.Namespace), shell.Target(id))
+		way.Action = shows("%s scale %s --replicas=0", shell.In(d.programs.Kubectl, id.Namespace), shell.Target(id))
 		return way
 	}
 	replicas, stated, _ := unstructured.NestedInt64(full.Object, "spec", "replicas")
@@ -84,7 +84,7 @@ func (w *walker) scaleDown(maker graph.Node, afterAll string) Remedy {
 		replicas = 1
 	}
 	losesClaims := evidence.Nested(full, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled") == "Delete"
-	way.Action = w.scaleToNone(id, replicas, losesClaims)
+	way.Action = d.scaleToNone(id, replicas, losesClaims)
 	if losesClaims {
 		way.Risk = Dangerous
 		way.Loss = []remedy.Loss{{Kind: remedy.LosesData, Unsure: true, What: lostClaims}}

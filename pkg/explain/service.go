@@ -28,12 +28,9 @@ const cidrDelay = 30 * time.Second
 // finalizer is kept when the type of the Service is changed
 // (k8s.io/cloud-provider/controllers/service).
 func (w *walker) loadBalancer(n graph.Node, index int) []hold {
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, deleteLoadBalancer.because(), "the service", err)
+	full, unread := w.whole(n, deleteLoadBalancer.because(), "the service")
+	if full == nil {
+		return unread
 	}
 	return []hold{{because: deleteLoadBalancer.because(), cause: w.cause(svcLb, n.Identity(), "", func(c *Cause) {
 		c.Controller = &Controller{Name: cloudController, Liveness: string(Unknown)}
@@ -49,12 +46,9 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 		c.Evidence = append(c.Evidence, evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "service.kubernetes.io/load-balancer-cleanup"))
 		c.Evidence = append(c.Evidence, ingress(n, full)...)
 		c.Evidence = append(c.Evidence, failures...)
-		w.driverVerdict(c, n, lasting(w.evidence, n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
+		driverVerdict(w.evidence, c, n, lasting(w.evidence, n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
 		c.Remedies = append(c.Remedies, []Remedy{
-			{
-				Risk: Safe, Action: shows("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
-				Effect: repairCloud,
-			},
+			see(repairCloud, "%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
 			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", loses(remedy.Leaks, lostBalancer)),
 		}...)
 	})}}
@@ -173,10 +167,7 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 			{Source: "IPAddress/" + address.GetName(), Path: "spec.parentRef", Value: "Service " + namespace + "/" + name},
 			evidence.Field(n, "spec.cidrs", fmt.Sprint(prefixesOf(mustRead(w.evidence, n)))),
 		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s get servicecidrs", w.Kubectl),
-			Effect: addRange,
-		}}
+		c.Remedies = []Remedy{see(addRange, "%s get servicecidrs", w.Kubectl)}
 		if err == nil {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk: Disruptive, Action: w.delete(at, byPolicy),

@@ -39,10 +39,7 @@ func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstruct
 			w.filledBy(c, n, user)
 		}
 		c.Remedies = append(c.Remedies, []Remedy{
-			{
-				Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
-				Effect: completeCopy,
-			},
+			see(completeCopy, "%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
 			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: abandonCopy},
 		}...)
 	})
@@ -58,7 +55,7 @@ func (w *walker) filledBy(c *Cause, n graph.Node, claim *unstructured.Unstructur
 		return
 	}
 	c.Summary += filledByDriver(driver)
-	w.driverVerdict(c, n, "", w.driver(c, driver, dashed(driver)))
+	driverVerdict(w.evidence, c, n, "", w.driver(c, driver, dashed(driver)))
 }
 
 // snapshotSource is a claim of which snapshots are being taken.
@@ -77,7 +74,7 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Object().Name || ready {
 			continue
 		}
-		holds = append(holds, w.objectLink(pvcSnapshotSource, isSnapshotted, resource, &list[i], func() *Cause {
+		holds = append(holds, objectLink(w.evidence, pvcSnapshotSource, isSnapshotted, resource, &list[i], func() *Cause {
 			return w.snapshotting(pvcSnapshotSource, n, &list[i], resource, "VolumeSnapshot", snapshotIncomplete(n.Name()), "spec.source.persistentVolumeClaimName")
 		}))
 	}
@@ -105,7 +102,7 @@ func (w *walker) consumers(n graph.Node, id Kind, kind string) ([]hold, bool) {
 		if !dataSource(&list[i], kind, n.Object().Name) || evidence.Nested(&list[i], "status", "phase") == "Bound" {
 			continue
 		}
-		holds = append(holds, w.objectLink(id, isCopied, claims, &list[i], func() *Cause {
+		holds = append(holds, objectLink(w.evidence, id, isCopied, claims, &list[i], func() *Cause {
 			return w.snapshotting(id, n, &list[i], claims, "PersistentVolumeClaim", copyIncomplete(n.Identity()), "spec.dataSource.name")
 		}))
 	}
@@ -137,7 +134,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 	case content.GetDeletionTimestamp() == nil:
 		return nil, false // the snapshot controller deletes it
 	}
-	return []hold{w.objectLink(snapshotClone, contentsFirst, resource, content, func() *Cause {
+	return []hold{objectLink(w.evidence, snapshotClone, contentsFirst, resource, content, func() *Cause {
 		return w.contentFails(evidence.IdentityOf(resource, "VolumeSnapshotContent", content), content, n)
 	})}, true
 }
@@ -164,11 +161,8 @@ func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructu
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.error.message", Value: failure})
 		}
 		lease := w.driver(c, driver, "external-snapshotter-leader-"+dashed(driver))
-		w.driverVerdict(c, n, failure, lease)
-		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(at)),
-			Effect: repairSnapshotter(driver),
-		})
+		driverVerdict(w.evidence, c, n, failure, lease)
+		c.Remedies = append(c.Remedies, see(repairSnapshotter(driver), "%s describe %s", w.Kubectl, shell.Target(at)))
 	})
 }
 
@@ -195,7 +189,7 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 					continue
 				}
 				at := evidence.IdentityOf(kind.resource, kind.kind, &list[i])
-				holds = append(holds, w.objectLink(vacInUse, isUsed, kind.resource, &list[i], func() *Cause { return w.classUser(n, at, path, nextClass(w.evidence, &list[i], name)) }))
+				holds = append(holds, objectLink(w.evidence, vacInUse, isUsed, kind.resource, &list[i], func() *Cause { return w.classUser(n, at, path, nextClass(w.evidence, &list[i], name)) }))
 				break
 			}
 		}
@@ -233,18 +227,15 @@ func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, n
 		if next != "" {
 			c.Verdict = Unknown
 			c.Summary = classChanging(class.Name(), next)
-			c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)), Effect: awaitClass}}
+			c.Remedies = []Remedy{see(awaitClass, "%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at))}
 			return
 		}
-		way := Remedy{
-			Risk: Safe, Action: shows("%s get volumeattributesclasses", w.Kubectl),
-			Effect: chooseClass,
-		}
+		way := see(chooseClass, "%s get volumeattributesclasses", w.Kubectl)
 		if path[0] == "spec" && at.Resource.Resource == claims.Resource {
 			end := Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: endClassUser}
 			data := stored{lost: mayLoseData()}
 			if n, known := w.evidence.Node(claims.GroupResource(), at.Namespace, at.UID); known {
-				data = w.dataOf(n)
+				data = w.storage.dataOf(n)
 			}
 			c.Remedies = data.losing(end)
 		}

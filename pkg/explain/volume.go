@@ -61,10 +61,10 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 		}
 		ref := metav1.GetControllerOf(pod)
-		maker, found := w.maker(pod)
-		data := w.dataOf(claim)
+		maker, found := makerOf(w.evidence, w.Graph, pod)
+		data := w.storage.dataOf(claim)
 		if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(pod, claim.Name()) {
-			scale := w.scaleDown(maker, released(claim, len(users)-w.madeBy(maker, users)))
+			scale := w.scaleDown(w.evidence, maker, released(claim, len(users)-w.madeBy(maker, users)))
 			c.Remedies = data.losing(scale, w.renew(c, pod, maker, released(claim, len(users)-1)))
 			return
 		}
@@ -151,12 +151,9 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 // volume is the finalizer kubernetes.io/pv-protection: a volume that is bound is kept
 // (pkg/controller/volume/pvprotection).
 func (w *walker) volume(n graph.Node) []hold {
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, mightBeBound, "the volume", err)
+	full, unread := w.whole(n, mightBeBound, "the volume")
+	if full == nil {
+		return unread
 	}
 	if evidence.Nested(full, "status", "phase") != "Bound" {
 		return []hold{w.protection(n, pvBound, unbound)}
@@ -188,7 +185,7 @@ func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cau
 		}
 		data := stored{lost: mayLoseData()}
 		if full, err := w.evidence.Whole(volume); err == nil {
-			data = w.dataOn(full)
+			data = w.storage.dataOn(full)
 		}
 		c.Remedies = data.losing(Remedy{Risk: Disruptive, Effect: deleteClaim, Action: w.delete(at, byPolicy)})
 	})

@@ -27,10 +27,10 @@ func (w *walker) protection(n graph.Node, symptom Kind, because string) hold {
 	return w.manager(n, because, w.late(n)).as(symptom)
 }
 
-// objectLink leads to an object of a type that must go, or change, first: by the graph
-// when it is being deleted, to the cause that fill makes when it is not.
-func (w *walker) objectLink(symptom Kind, because string, of schema.GroupVersionResource, o *unstructured.Unstructured, fill func() *Cause) hold {
-	if m, known := w.evidence.Node(of.GroupResource(), o.GetNamespace(), o.GetUID()); known && m.BeingDeleted() {
+// objectLink leads to an object of a type that must be deleted, or change, first: by the graph when it is being deleted,
+// to the cause that fill makes when it is not.
+func objectLink(r *evidence.Reader, symptom Kind, because string, of schema.GroupVersionResource, o *unstructured.Unstructured, fill func() *Cause) hold {
+	if m, known := r.Node(of.GroupResource(), o.GetNamespace(), o.GetUID()); known && m.BeingDeleted() {
 		return hold{symptom: symptom, because: because, next: &m}
 	}
 	return hold{symptom: symptom, because: because, cause: fill()}

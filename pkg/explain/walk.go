@@ -157,9 +157,7 @@ type walker struct {
 	tried    map[types.UID]*tries
 	// undeleted is what untouchedIn has found, by namespace.
 	undeleted map[string][]graph.Node
-	// volumesRead counts the volumes that were looked up, and volumes has all, once they were many.
-	volumesRead int
-	volumes     map[string]*unstructured.Unstructured
+	storage   *storage
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
@@ -228,6 +226,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, version: w.evidence.Version}
+	w.storage = &storage{commands: w.commands, evidence: w.evidence}
 	return w
 }
 
@@ -402,11 +401,11 @@ func (w *walker) incomplete() string {
 	if len(w.unlisted) == 0 {
 		return ""
 	}
-	return w.unlistedText(w.unlisted)
+	return unlistedText(w.Graph.Snapshot(), w.unlisted)
 }
 
-func (w *walker) unlistedText(unlisted []graph.Unlisted) string {
-	snapshot := w.Graph.Snapshot()
+// unlistedText says of some of what a snapshot lacks that it could not be listed.
+func unlistedText(snapshot *graph.Snapshot, unlisted []graph.Unlisted) string {
 	name, where := unlisted[0].GroupResource().String(), snapshot.Beyond(unlisted[0])
 	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
 		name, where = name+" ("+where+")", ""
@@ -414,7 +413,7 @@ func (w *walker) unlistedText(unlisted []graph.Unlisted) string {
 		where = " " + where
 	}
 	if unlisted[0].Resource == "" {
-		name = "the types of " + unlisted[0].GroupVersion().String()
+		name = typesOf(unlisted[0].GroupVersion())
 	}
 	return notListed(name, len(unlisted)-1, where)
 }

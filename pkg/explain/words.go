@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -110,6 +112,8 @@ func unreadBlocker(what string) string {
 func unexamined(n graph.Node, examined, all int) string {
 	return fmt.Sprintf("who removes the finalizers of %s beyond the first %d: it has %d", n.Identity(), examined, all)
 }
+
+func typesOf(group schema.GroupVersion) string { return "the types of " + group.String() }
 
 // notListed says what could not be listed: name, and more beside it, at a place.
 func notListed(name string, more int, where string) string {

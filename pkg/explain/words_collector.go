@@ -36,9 +36,7 @@ const (
 func waitsForDependents(n int) string { return "waits for its " + count(n, "blocking dependent") }
 
 // noneFound says that no blocking dependent was found, and what could not be listed.
-func noneFound(unlisted string) string {
-	return "no blocking dependent was found, but " + unlisted
-}
+func noneFound(unlisted string) string { return "no blocking dependent was found, but " + unlisted }
 
 func cycleOf(n int) string {
 	if n == 1 {

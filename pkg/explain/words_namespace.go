@@ -38,9 +38,7 @@ const (
 func toDelete(objects int) string {
 	return "the namespace controller has to delete " + evidence.Number(objects, "object") + " in it"
 }
-
 func cannotUpdate(part string) string { return "the namespace controller cannot update its " + part }
-
 func matchesUpdates(part string) string {
 	return "the rules and selectors of the webhook match updates of its " + part
 }
@@ -67,7 +65,6 @@ func overdue(since time.Duration, empty bool) string {
 func waitsForContents(objects int, next string) string {
 	return "waits for its contents: " + evidence.Number(objects, "object") + next
 }
-
 func waitsForPods(pods int, next string) string {
 	return "waits for its " + count(pods, "pod") + ", before the rest of its contents" + next
 }

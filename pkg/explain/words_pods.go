@@ -24,8 +24,7 @@ const (
 )
 
 func waitsForKubeletOn(node string) string { return "waits for the kubelet of node " + node }
-
-func itsNodeIsGone(node string) string { return "its node " + node + " does not exist" }
+func itsNodeIsGone(node string) string     { return "its node " + node + " does not exist" }
 
 // kubeletRejected says that what the kubelet has to write is rejected, or might be.
 func kubeletRejected(certain bool) string {
@@ -70,11 +69,9 @@ const (
 const virtualKubelet = "a virtual kubelet"
 
 func virtualKubeletOf(provider string) string { return "the virtual kubelet of " + provider }
-
 func virtualSilent(program string) string {
 	return "the node is virtual: " + program + " acts as its kubelet, and does not report"
 }
-
 func repairVirtual(program string) string {
 	return "look at the node's state, and repair " + program + "; the pods of the node then end"
 }
@@ -110,7 +107,6 @@ func (u unended) words(program string, over time.Duration) string {
 const sandboxRemoved = "False: its sandbox was removed"
 
 func isRunning(container string) string { return "container " + container + " is running" }
-
 func deletionUnseen(observed, generation int64) string {
 	return fmt.Sprintf("%d of %d: its kubelet has not seen the deletion", observed, generation)
 }
@@ -136,7 +132,6 @@ func deletePod(after string, controller *metav1.OwnerReference) string {
 func scaleToZero(workload graph.Identity, after string) string {
 	return fmt.Sprintf("scale %s to 0 (it recreates pods that are only deleted), %s", workload, after)
 }
-
 func mightScaleUp(controller *metav1.OwnerReference) string {
 	return might(controller, "scale it up again")
 }
@@ -151,8 +146,7 @@ func might(controller *metav1.OwnerReference, do string) string {
 
 const lostClaims = "the claims of all its pods, which it deletes when scaled down (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"
 
-func awaitPod(after string) string { return "wait until the pod completes, " + after }
-
+func awaitPod(after string) string               { return "wait until the pod completes, " + after }
 func afterWhichDeleted(id graph.Identity) string { return "after which " + id.String() + " is deleted" }
 
 // lingering says why a pod is kept after its deletion: its node is gone, or its kubelet does not work, or might not.
@@ -192,7 +186,6 @@ const (
 func jobControllerCounts(namespace, job string) string {
 	return "the job controller has to count it in the status of Job/" + namespace + "/" + job
 }
-
 func jobManagedBy(manager string) string {
 	return manager + " manages the Job and has to count its pods; the job controller does not"
 }
@@ -210,11 +203,7 @@ const (
 func reservedForObject(resource, name string) string {
 	return "it is reserved for " + resource + "/" + name
 }
-
-func podUses(id graph.Identity) string {
-	return fmt.Sprintf("it uses %s and is not being deleted", id)
-}
-
+func podUses(id graph.Identity) string { return fmt.Sprintf("it uses %s and is not being deleted", id) }
 func podUsesUntilDone(id graph.Identity) string {
 	return fmt.Sprintf("it uses %s until it completes, and is not being deleted", id)
 }

@@ -24,7 +24,6 @@ const (
 func claimUsed(claim string) string {
 	return "the pod uses the claim " + claim + " and is not being deleted"
 }
-
 func claimReleased(claim string) string {
 	return "the pod uses the claim " + claim + " and was deleted a moment ago"
 }
@@ -40,7 +39,6 @@ func claimStillUsed(others int) string {
 func deleteFinishedJob(job, after string) string {
 	return "delete the finished Job/" + job + " with its pods, " + after
 }
-
 func renewPod(after string, set graph.Identity) string {
 	return fmt.Sprintf("delete the pod alone, %s; then %s recreates both, with an empty volume", after, set)
 }
@@ -58,7 +56,6 @@ const (
 func boundTo(namespace, claim string) string {
 	return fmt.Sprintf("it is bound to the claim %s/%s", namespace, claim)
 }
-
 func claimBinds(volume string) string {
 	return "the claim is bound to the volume " + volume + " and is not being deleted"
 }
@@ -112,11 +109,9 @@ const (
 )
 
 func leasesNamed(name string) string { return "Leases named " + name }
-
 func undetached(driver, node string, fails bool) string {
 	return detachVolume.undone("the driver "+driver, fails) + " from node " + node
 }
-
 func csiDriver(name string) string { return "the CSI driver " + name }
 
 func stillAttachedTo(volume, node string) string {
@@ -156,17 +151,13 @@ const (
 func snapshotIncomplete(claim string) string {
 	return "it is a snapshot of the claim " + claim + ", and is not complete"
 }
-
 func copyIncomplete(source graph.Identity) string {
 	return "it is filled from " + source.String() + ", and is not complete"
 }
-
 func filledByDriver(driver string) string { return "; " + driver + " has to fill it" }
-
 func classKept(class string) string {
 	return "it uses the class " + class + ", and is not being changed to another"
 }
-
 func classChanging(class, next string) string {
 	return "it still has the class " + class + ", but is being changed to " + next
 }
@@ -187,7 +178,6 @@ const (
 func classController(class string) string {
 	return "the controller of the load balancer class " + class
 }
-
 func onlyIn(address, cidr string) string {
 	return fmt.Sprintf("it has the address %s, which is in no range but %s", address, cidr)
 }
