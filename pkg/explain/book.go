@@ -4,6 +4,7 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -97,7 +98,7 @@ func (b *book) help(c *Cause) bool {
 func (b *book) finish(c *Cause) {
 	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
 	if more := b.members[c] - evidence.MaxShown; more > 0 {
-		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: andMore(more)})
+		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf(andMore, more)})
 	}
 	seen := map[Evidence]bool{}
 	once := func(facts []Evidence) []Evidence {

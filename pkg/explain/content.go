@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -85,7 +86,9 @@ func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
 // contentUnasked is content of which no dry run, or too few, have checked whether it can be deleted.
 func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
 	return hold{symptom: nsControllerAbsent, because: notDeleted, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
-		c.Summary = contentsUnchecked(untouched, asked)
+		if c.Summary = fmt.Sprintf(contentsUnchecked, objects(untouched)); asked > 0 {
+			c.Summary = fmt.Sprintf(contentsSampled, objects(untouched), asked)
+		}
 		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", notSet), w.health().evidence}
 		c.Remedies = []Remedy{see(explainAlone, "%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name))}
 	})}
@@ -164,16 +167,16 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 		}
 		switch {
 		case untouched == 0:
-			c.Summary = failedBefore.words(untouched)
+			c.Summary = failedBefore
 			return
 		case f.accepted:
-			c.Summary = acceptedNow.words(untouched)
+			c.Summary = fmt.Sprintf(acceptedNow, objects(untouched))
 			c.Evidence = append(c.Evidence, triedContent)
 			return
 		case f.unasked:
-			c.Summary = uncheckedNow.words(untouched)
+			c.Summary = fmt.Sprintf(uncheckedNow, objects(untouched))
 		default:
-			c.Summary = failsNow.words(untouched)
+			c.Summary = fmt.Sprintf(failsNow, objects(untouched))
 			if w.failsLong(f.failure) {
 				c.Verdict = Stuck
 			}

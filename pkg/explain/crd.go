@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,7 +28,7 @@ func (w *walker) instances(n graph.Node) []hold {
 	var holds []hold
 	for _, m := range all {
 		if m.BeingDeleted() {
-			holds = append(holds, hold{symptom: crdInstances, because: waitsForInstances(len(all)), next: &m})
+			holds = append(holds, hold{symptom: crdInstances, because: fmt.Sprintf(waitsForInstances, count(len(all), "instance")), next: &m})
 		} else {
 			untouched++
 		}
@@ -51,14 +52,16 @@ func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause 
 				c.Evidence = append(c.Evidence, condition.Fact(n.Identity().String()))
 			}
 		}
-		until := evidence.Requested(n.Object()).Add(crdDelay)
-		switch late := w.evidence.Now.After(until); {
+		if c.Summary = fmt.Sprintf(instancesRemain, untouched); untouched == 0 {
+			c.Summary = instancesDeleted
+		}
+		switch until := evidence.Requested(n.Object()).Add(crdDelay); {
 		case unseen:
 			c.Summary = instancesUnlisted
-		case late:
-			c.Summary = instancesRemain(untouched, late)
+		case w.evidence.Now.After(until):
+			c.Summary += tooLong
 		default:
-			c.Verdict, c.Until, c.Summary = Progressing, until, instancesRemain(untouched, late)
+			c.Verdict, c.Until = Progressing, until
 		}
 		c.Remedies = []Remedy{w.nudge(n, "")}
 	})

@@ -41,7 +41,7 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 	return []hold{{because: detachVolume.because(), cause: w.cause(vaDetach, n.Identity(), "", func(c *Cause) {
 		attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
 		failure := evidence.Nested(full, "status", "detachError", "message")
-		c.Summary = undetached(driver, node, failure != "")
+		c.Summary = detachVolume.undone(fmt.Sprintf(theDriver, driver), failure != "") + fmt.Sprintf(fromNode, node)
 		c.Evidence = []Evidence{
 			evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), n.Object().Finalizers[index]),
 			evidence.Field(n, "status.attached", fmt.Sprint(attached)),
@@ -53,7 +53,7 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
 		driverVerdict(w.evidence, c, n, failure, fresh)
 		c.Remedies = append(c.Remedies, []Remedy{
-			see(repairAttacher(driver), "%s get volumeattachments,csidrivers,csinodes", w.Kubectl),
+			see(fmt.Sprintf(repairAttacher, driver), "%s get volumeattachments,csidrivers,csinodes", w.Kubectl),
 			w.removeFinalizer(n, index, n.Object().Finalizers[index], loses(remedy.CorruptsData, lostAttachment)),
 		}...)
 	})}}
@@ -86,7 +86,7 @@ func nodeEvidence(r *evidence.Reader, node string) []Evidence {
 // in the namespace of the driver, which nothing names: of several the one that was renewed last counts, the others are
 // left over. evidence.LeaseStale means that its holder does not run, either.
 func (w *walker) driver(c *Cause, driver, leaseName string) evidence.LeaseState {
-	c.Controller = &Controller{Name: csiDriver(driver), Liveness: string(Unknown)}
+	c.Controller = &Controller{Name: fmt.Sprintf(theCSIDriver, driver), Liveness: string(Unknown)}
 	if _, err := w.evidence.Get(csiDrivers, "", driver); apierrors.IsNotFound(err) {
 		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "CSIDriver/" + driver, Value: doesNotExist})
 	}
@@ -101,7 +101,7 @@ func (w *walker) driver(c *Cause, driver, leaseName string) evidence.LeaseState 
 		}
 	}
 	if freshest == nil {
-		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: leasesNamed(leaseName), Value: noLeases})
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: fmt.Sprintf(leasesNamed, leaseName), Value: noLeases})
 		return evidence.LeaseMissing
 	}
 	return w.leader(c, freshest)
@@ -184,7 +184,7 @@ func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstr
 	at := evidence.IdentityOf(attachments, "VolumeAttachment", attachment)
 	node := evidence.Nested(attachment, "spec", "nodeName")
 	return w.cause(vaDetach, at, "", func(c *Cause) {
-		c.Summary = stillAttachedTo(volume.Name(), node)
+		c.Summary = fmt.Sprintf(stillAttachedTo, volume.Name(), node)
 		c.Evidence = append([]Evidence{
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 			{Source: at.String(), Path: "spec.nodeName", Value: node},
@@ -201,7 +201,7 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 	}
 	phase, policy := evidence.Nested(full, "status", "phase"), evidence.Nested(full, "spec", "persistentVolumeReclaimPolicy")
 	if phase == "Bound" {
-		return []hold{{symptom: pvProvisioner, because: bindsUntilFree}}
+		return []hold{{symptom: pvProvisioner, because: waitsForRelease}}
 	}
 	return []hold{{because: deleteStorage.because(), cause: w.cause(pvProvisioner, n.Identity(), finalizer, func(c *Cause) {
 		driver := evidence.Nested(full, "spec", "csi", "driver")
@@ -249,7 +249,7 @@ func (d commands) provisionerRemedies(n graph.Node, index int, finalizer, driver
 	keep := d.keepVolume(n.Identity()).Action
 	remove := d.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, lostStorage))
 	return []Remedy{
-		see(repairProvisioner(driver), "%s describe %s", d.programs.Kubectl, shell.Target(n.Identity())),
+		see(fmt.Sprintf(repairProvisioner, driver), "%s describe %s", d.programs.Kubectl, shell.Target(n.Identity())),
 		{Risk: Disruptive, Action: keep, Effect: keepStorage},
 		remove,
 	}

@@ -28,7 +28,7 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 	for _, entry := range consumers {
 		consumer, _ := entry.(map[string]any)
 		if evidence.Text(consumer["resource"]) != "pods" || evidence.Text(consumer["apiGroup"]) != "" {
-			holds = append(holds, hold{because: reservedForObject(evidence.Text(consumer["resource"]), evidence.Text(consumer["name"])), cause: w.reservedFor(n, consumer)})
+			holds = append(holds, hold{because: fmt.Sprintf(reservedForObject, evidence.Text(consumer["resource"]), evidence.Text(consumer["name"])), cause: w.reservedFor(n, consumer)})
 			continue
 		}
 		pod, err := w.evidence.Get(pods, n.Namespace(), evidence.Text(consumer["name"]))
@@ -53,7 +53,7 @@ func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, 
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = podUses(n.Identity())
+		c.Summary = fmt.Sprintf(podUses, n.Identity())
 		c.Evidence = []Evidence{
 			first,
 			{Source: at.String(), Path: "status.phase", Value: evidence.Nested(pod, "status", "phase")},
@@ -61,10 +61,10 @@ func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, 
 		}
 		if endsByItself(pod) {
 			c.Verdict = Unknown
-			c.Summary = podUsesUntilDone(n.Identity())
+			c.Summary = fmt.Sprintf(podUsesUntilDone, n.Identity())
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: evidence.Nested(pod, "spec", "restartPolicy")})
 		}
-		after := afterWhichDeleted(n.Identity())
+		after := fmt.Sprintf(thenDeleted, n.Identity())
 		c.Remedies = append(w.awaitEnd(pod, after), w.endPod(c, pod, after, after)...)
 	})
 }
@@ -74,7 +74,7 @@ func (d commands) awaitEnd(pod *unstructured.Unstructured, after string) []Remed
 	if !endsByItself(pod) || evidence.PodEnded(pod) {
 		return nil
 	}
-	return []Remedy{see(awaitPod(after), "%s wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=1h %s", shell.In(d.programs.Kubectl, pod.GetNamespace()), shell.Quote("pod/"+pod.GetName()))}
+	return []Remedy{see(fmt.Sprintf(awaitPod, after), "%s wait --for=jsonpath='{.status.phase}'=Succeeded --timeout=1h %s", shell.In(d.programs.Kubectl, pod.GetNamespace()), shell.Quote("pod/"+pod.GetName()))}
 }
 
 // endsByItself reports whether a pod is one that works until it is done.
@@ -96,7 +96,7 @@ func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
 func (w *walker) podGroup(n graph.Node) []hold {
 	list, err := w.evidence.List(pods, n.Namespace())
 	if err != nil {
-		return w.unread(n, groupMightHave, podsIn(n.Namespace()), err)
+		return w.unread(n, groupMightHave, fmt.Sprintf(podsIn, n.Namespace()), err)
 	}
 	var holds []hold
 	for i := range list {

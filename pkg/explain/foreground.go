@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -26,7 +27,7 @@ const collectorDelay = 10 * time.Second
 func (w *walker) foreground(n graph.Node) []hold {
 	w.evidence.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	blocking := n.BlockingDependents()
-	because := waitsForDependents(len(blocking))
+	because := fmt.Sprintf(waitsForDependents, count(len(blocking), "blocking dependent"))
 	holds := w.blindCollector(n)
 	blind := len(holds) > 0
 	if c := w.remadeDependents(n, blocking); c != nil {
@@ -91,18 +92,22 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 	}
 	return w.cause(gcFgRecreated, n.Identity(), "", func(c *Cause) {
 		for _, d := range late[:min(len(late), evidence.MaxShown)] {
-			created := createdBy(d.Object().CreationTimestamp.UTC().Format(time.RFC3339), w.firstManager(d))
+			created := fmt.Sprintf(createdBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(w.firstManager(d), aUser))
 			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", created))
 		}
+		created, creator := evidence.Number(len(late), "blocking dependent"), w.firstManager(late[0])
 		free := w.background(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
-		maker := w.finder.Server(n, w.firstManager(late[0]))
+		maker := w.finder.Server(n, creator)
 		if maker == nil {
-			c.Summary = createdLate(len(late), "")
-			c.Remedies = []Remedy{free, {Risk: Disruptive, Effect: stopCreator(w.firstManager(late[0]))}}
+			stop := Remedy{Risk: Disruptive, Effect: fmt.Sprintf(stopCreator, creator)}
+			if creator == "" {
+				stop.Effect = findCreator
+			}
+			c.Summary, c.Remedies = fmt.Sprintf(createdLate, created), []Remedy{free, stop}
 			return
 		}
-		c.Summary = createdLate(len(late), maker.ID().String())
-		stop := Remedy{Risk: Disruptive, Effect: stopController(maker.ID())}
+		c.Summary = fmt.Sprintf(recreatedLate, created, maker.ID())
+		stop := Remedy{Risk: Disruptive, Effect: fmt.Sprintf(stopController, maker.ID())}
 		if maker.Replicas > 0 {
 			stop.Action = w.scaleToNone(maker.ID(), int64(maker.Replicas), false)
 		}
@@ -149,9 +154,10 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 		return nil, false
 	}
 	certain = root.Verdict == Stuck
+	ofOwner, ofDependent := e.tasks()
 	more := []Evidence{e.evidence()}
 	c := w.shared(fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, root.Object, certain), gcFgDenied, d.Identity(), func(c *Cause) {
-		c.Verdict, c.Summary = root.Verdict, deniedDependent(e, certain)
+		c.Verdict, c.Summary = root.Verdict, fmt.Sprintf(deniedSays[certain], ofDependent)
 		c.Evidence, more = []Evidence{e.evidence(), asked(r)}, nil
 		if e.keeper != nil {
 			c.Remedies = w.freeKept(e)
@@ -160,7 +166,7 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 		}
 	})
 	w.join(c, more...)
-	because := deniedOwner(e, certain)
+	because := fmt.Sprintf(collectorCannot[certain], ofOwner)
 	return []hold{{symptom: gcFgDenied, because: because, cause: root}, {symptom: gcFgBlocking, because: because, cause: c}}, certain
 }
 
@@ -185,7 +191,7 @@ func (w *walker) collector(n graph.Node, symptom Kind, because string) hold {
 // blind is an owner in foreground deletion whose dependents are not all known.
 func (w *walker) blind(n graph.Node) *Cause {
 	return w.cause(gcFgBlocking, n.Identity(), "unlisted", func(c *Cause) {
-		c.Summary = noneFound(w.incomplete())
+		c.Summary = fmt.Sprintf(noneFound, w.incomplete())
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)}
 	})
 }
@@ -204,7 +210,9 @@ func (w *walker) cycle(d graph.Node) *Cause {
 		}
 	}
 	return w.cause(gcFgCycle, first.Identity(), fmt.Sprint(ring), func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, cycleOf(len(ring))
+		if c.Verdict, c.Summary = Stuck, fmt.Sprintf(cycleOf, len(ring)); len(ring) == 1 {
+			c.Summary = blocksItself
+		}
 		c.Evidence = ringEvidence(w.Graph, ring)
 		c.Remedies = []Remedy{w.deleteAgain(first, Safe, breakCycle)}
 	})
@@ -226,7 +234,7 @@ func ringEvidence(g *graph.Graph, ring []types.UID) []Evidence {
 		}
 	}
 	if more := len(facts) - 2*evidence.MaxShown; more > 0 {
-		facts = append(facts[:2*evidence.MaxShown], Evidence{Source: theCycle, Value: moreReferences(more)})
+		facts = append(facts[:2*evidence.MaxShown], Evidence{Source: theCycle, Value: fmt.Sprintf(moreReferences, more)})
 	}
 	return facts
 }
@@ -242,7 +250,7 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 			return w.reference(gcFgOwnerrefScope, owner, ref)
 		case graph.UnlistedOwner:
 			return w.cause(notRead, d.Identity(), "owner", func(c *Cause) {
-				c.Summary = ownerUnread(ref)
+				c.Summary = fmt.Sprintf(ownerUnread, ownerName(&ref))
 				c.Evidence = []Evidence{evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ref.Kind+"/"+ref.Name)}
 			})
 		}
@@ -260,7 +268,7 @@ func (w *walker) acrossNamespaces(owner, d graph.Node) *Cause {
 		}
 		return w.cause(gcFgOwnerrefScope, d.Identity(), string(owner.UID())+" across", func(c *Cause) {
 			c.Verdict = Progressing // by itself it blocks nothing
-			c.Summary = crossesNamespaces(owner)
+			c.Summary = fmt.Sprintf(crossesNamespaces, owner.Identity())
 			c.Evidence = []Evidence{evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason))}
 			c.Remedies = []Remedy{w.dropReference(d, ref.Index, ref.UID, dropInvalid)}
 		})
@@ -268,18 +276,25 @@ func (w *walker) acrossNamespaces(owner, d graph.Node) *Cause {
 	return nil
 }
 
-// droppedRef returns what follows when a dependent has lost a reference that could not be resolved. The garbage collector
-// looks for a dependent's owners by their UIDs, so without a reference to it an owner does not wait for the dependent,
-// and an object without references is no dependent.
-func droppedRef(owner graph.Node, ref graph.Reference) afterDrop {
+// unresolvable says to remove a reference that could not be resolved, and what follows. The garbage collector looks for a
+// dependent's owners by their UIDs, so without a reference to it an owner does not wait for the dependent, and an object
+// without references is no dependent. keeper is the reference to another owner, nil for none.
+func unresolvable(owner graph.Node, ref graph.Reference, keeper *graph.Reference) string {
 	others := slices.DeleteFunc(slices.Clone(ref.Dependent.Owners()), func(r graph.Reference) bool { return r.Index == ref.Index })
-	switch {
-	case ref.UID != owner.UID(), slices.ContainsFunc(others, func(r graph.Reference) bool { return r.UID == owner.UID() }):
-		return retried
-	case len(others) == 0:
-		return ownerless
+	said := dropUnresolvable
+	if ref.Reason == graph.ClusterScopedDependent {
+		said = dropNamespaced
 	}
-	return othersDecide
+	last := ref.UID == owner.UID() && !slices.ContainsFunc(others, func(r graph.Reference) bool { return r.UID == owner.UID() })
+	switch {
+	case last && len(others) == 0:
+		return said + thenOwnerless
+	case last:
+		return said + thenOthersDecide
+	case keeper != nil:
+		return said + fmt.Sprintf(thenReleasesIt, ownerName(keeper))
+	}
+	return said + thenDeletesIt
 }
 
 // reference is a cause in one owner reference of a dependent.
@@ -294,12 +309,13 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference) *Caus
 			evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason)),
 			evidence.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents),
 		}
-		other := keeper(owner, d)
-		end := w.deleteAgain(d, Disruptive, deleteDependent)
-		end.Loss = losesObject(d.Identity(), "%s", lostDependent(other))
+		other, end := keeper(owner, d), w.deleteAgain(d, Disruptive, deleteDependent)
+		if end.Loss = losesObject(d.Identity(), lostDependent); other != nil {
+			end.Loss = losesObject(d.Identity(), lostOthersToo, ownerName(other))
+		}
 		c.Remedies = []Remedy{
-			w.deleteAgain(owner, Safe, outOfForeground(goes(owner))), end,
-			w.dropReference(d, ref.Index, ref.UID, dropUnresolvable(ref, droppedRef(owner, ref), other)),
+			w.deleteAgain(owner, Safe, fmt.Sprintf(outOfForeground, goes(owner))), end,
+			w.dropReference(d, ref.Index, ref.UID, unresolvable(owner, ref, other)),
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 	if manager := evidence.Nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
 		return []hold{{because: jobCounts, cause: w.managedJob(n, job, manager)}}
 	}
-	return []hold{w.protection(n, podJobTracking, jobControllerCounts(n.Namespace(), ref.Name))}
+	return []hold{w.protection(n, podJobTracking, fmt.Sprintf(jobControllerCounts, n.Namespace(), ref.Name))}
 }
 
 // trackedByOther is a pod of a controller that is not a Job: the job controller
@@ -64,7 +64,7 @@ func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerRefere
 func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *Cause {
 	at := evidence.IdentityOf(jobs, "Job", job)
 	c := w.shared(string(at.UID), podJobTracking, at, func(c *Cause) {
-		c.Summary = jobManagedBy(manager)
+		c.Summary = fmt.Sprintf(jobManagedBy, manager)
 		c.Controller = &Controller{Name: manager, Liveness: string(Unknown)}
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
 		c.Remedies = []Remedy{

@@ -47,5 +47,5 @@ func mayLoseData() *remedy.Loss {
 
 // unguards is the loss of what webhooks or policies do; in says where or how long.
 func unguards(what, in string) []remedy.Loss {
-	return loses(remedy.Unguards, "%s", lostGuard(what, in))
+	return loses(remedy.Unguards, lostGuard, what, in)
 }

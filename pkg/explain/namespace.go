@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -158,7 +160,9 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 // and of which a namespace shows no sign.
 func (w *walker) notBegun(h *health) *Cause {
 	return w.shared("late with namespaces", gcAbsent, managerLease(), func(c *Cause) {
-		c.Summary = notStarted(h.lease == evidence.LeaseUnread)
+		if c.Summary = notStarted; h.lease == evidence.LeaseUnread {
+			c.Summary += leaseUnread
+		}
 		c.Evidence = []Evidence{h.evidence}
 	})
 }
@@ -169,9 +173,9 @@ func (w *walker) writesRefused(n graph.Node) []hold {
 	var holds []hold
 	for _, part := range []string{"status", "finalize"} {
 		for h, s := range w.asker.DeadWebhooks(n, "UPDATE", part) {
-			c := w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: matchesUpdates(part)}, "")
+			c := w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: fmt.Sprintf(matchesUpdates, part)}, "")
 			if !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == c }) {
-				holds = append(holds, hold{because: cannotUpdate(part), cause: c})
+				holds = append(holds, hold{because: fmt.Sprintf(cannotUpdate, part), cause: c})
 			}
 		}
 	}
@@ -227,9 +231,9 @@ func (w *walker) content(n graph.Node) []hold {
 		if !m.BeingDeleted() {
 			continue
 		}
-		h := hold{symptom: nsContent, because: waitsForContents(len(w.evidence.In(n.Name())), next), next: &m}
+		h := hold{symptom: nsContent, because: fmt.Sprintf(waitsForContents, objects(len(w.evidence.In(n.Name())))) + next, next: &m}
 		if m.Resource().IsPod() && w.Server.PodsFirst() {
-			h.symptom, h.because = nsPodsFirst, waitsForPods(left, next)
+			h.symptom, h.because = nsPodsFirst, fmt.Sprintf(waitsForPods, count(left, "pod"))+next
 		}
 		holds = append(holds, h)
 	}
@@ -241,7 +245,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 	w.evidence.Needs(graph.Part{}) // a list that fails may keep it, and may fail for all namespaces alone
 	summary := toFinish
 	if untouched > 0 {
-		summary = toDelete(untouched)
+		summary = fmt.Sprintf(toDelete, objects(untouched))
 	}
 	latest := evidence.Latest(evidence.Requested(n.Object()), w.health().taken)
 	for _, c := range evidence.Conditions(full) {
@@ -254,7 +258,10 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
 		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
-			c.Summary += overdue(w.evidence.Now.Sub(latest), untouched == 0)
+			c.Summary += fmt.Sprintf(unchanged, duration.HumanDuration(w.evidence.Now.Sub(latest)))
+			if untouched == 0 {
+				c.Summary += updateBlocked
+			}
 		}
 	})}
 }
@@ -356,7 +363,9 @@ func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, 
 				c.Evidence = append(c.Evidence, said.Fact(n.Identity().String()))
 			}
 		}
-		c.Summary = emptinessUnknown(missing, told)
+		if c.Summary = fmt.Sprintf(emptinessUnknown, missing); len(told) > 0 {
+			c.Summary += fmt.Sprintf(controllerSays, strings.Join(told, "; "))
+		}
 	})
 }
 

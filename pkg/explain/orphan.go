@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -24,7 +26,7 @@ func (w *walker) orphan(n graph.Node) []hold {
 		return []hold{w.collector(n, gcOrphanPending, orphanDependents)}
 	}
 	return []hold{{because: notOrphaned, cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
-		c.Summary = referencesKept(n.CountDependents())
+		c.Summary = fmt.Sprintf(referencesKept, referencing(n.CountDependents()))
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
 		if missing := w.incomplete(); missing != "" {
 			c.Evidence = append(c.Evidence, Evidence{Source: theLists, Value: missing})
@@ -48,9 +50,11 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 	if root == nil {
 		return nil
 	}
-	because := collectorCannot("update "+refusing.Identity().String(), root.Verdict == Stuck)
+	because := fmt.Sprintf(collectorCannot[root.Verdict == Stuck], "update "+refusing.Identity().String())
 	c := w.cause(gcOrphanPending, n.Identity(), "denied", func(c *Cause) {
-		c.Verdict, c.Summary = root.Verdict, orphaningDenied(n.CountDependents())
+		if c.Verdict, c.Summary = root.Verdict, orphanFinalizer; n.HasDependents() {
+			c.Summary = fmt.Sprintf(orphaningDenied, referencing(n.CountDependents()))
+		}
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
 		for _, ref := range refusing.Owners() {
 			if ref.UID == n.UID() {

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -63,7 +64,7 @@ func (w *walker) pod(n graph.Node) []hold {
 		return w.unread(n, waitsForKubelet, "node "+node, err)
 	}
 	if c := w.nodeDown(machine); c != nil {
-		return []hold{{because: waitsForKubeletOn(node), cause: c}}
+		return []hold{{because: fmt.Sprintf(waitsForKubeletOn, node), cause: c}}
 	}
 	return append(w.kubelet(n, full, machine), w.kubeletRefused(n)...)
 }
@@ -80,7 +81,7 @@ func (w *walker) inGrace(n graph.Node, full *unstructured.Unstructured, end time
 		}
 		if err == nil {
 			if c := w.nodeDown(node); c != nil && c.Verdict == Stuck {
-				return []hold{{because: waitsForKubeletOn(name), cause: c}}
+				return []hold{{because: fmt.Sprintf(waitsForKubeletOn, name), cause: c}}
 			}
 		}
 	}
@@ -99,7 +100,7 @@ func (w *walker) kubeletRefused(n graph.Node) []hold {
 		operation string
 	}{{w.asker.TryStatus(n), "UPDATE"}, {w.asker.TryDelete(n, "pod"), "DELETE"}} {
 		if c := w.refusal(n, try.reply, try.operation); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
-			holds = append(holds, hold{because: kubeletRejected(c.Verdict == Stuck), cause: c})
+			holds = append(holds, hold{because: kubeletRejected[c.Verdict == Stuck], cause: c})
 		}
 	}
 	return holds
@@ -118,7 +119,7 @@ func virtual(node *unstructured.Unstructured) string {
 	for _, entry := range taints {
 		taint, _ := entry.(map[string]any)
 		if evidence.Text(taint["key"]) == "virtual-kubelet.io/provider" {
-			return virtualKubeletOf(evidence.Text(taint["value"]))
+			return fmt.Sprintf(virtualKubeletOf, evidence.Text(taint["value"]))
 		}
 	}
 	if labels["type"] == "virtual-kubelet" {
@@ -138,7 +139,7 @@ func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary st
 		if full != nil {
 			running, _ := containers(full)
 			for _, name := range running {
-				c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", isRunning(name)))
+				c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", fmt.Sprintf(isRunning, name)))
 			}
 		}
 	})
@@ -167,7 +168,7 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 	if w.join(c, evidence.Field(n, "spec.nodeName", node)) <= evidence.MaxShown {
 		w.offer(c, w.force(n, lostContainers))
 	}
-	holds := []hold{{because: itsNodeIsGone(node), cause: c}}
+	holds := []hold{{because: fmt.Sprintf(nodeIsGone, node), cause: c}}
 	if idle {
 		holds = append(holds, w.manager(n, podGCTurn, overdue))
 	}
@@ -254,12 +255,12 @@ func takenOut(c *Cause, h *health) {
 
 // virtualDown is a virtual node whose program does not report.
 func (w *walker) virtualDown(c *Cause, name, program string) {
-	c.Summary = virtualSilent(program)
+	c.Summary = fmt.Sprintf(virtualSilent, program)
 	c.Controller = &Controller{Name: program, Liveness: string(Unknown)}
 	if lease, err := w.evidence.Get(leases, "kube-node-lease", name); err == nil {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: evidence.Nested(lease, "spec", "holderIdentity")}}
 	}
-	c.Remedies = []Remedy{see(repairVirtual(program), "%s describe node %s", w.Kubectl, shell.Quote(name))}
+	c.Remedies = []Remedy{see(fmt.Sprintf(repairVirtual, program), "%s describe node %s", w.Kubectl, shell.Quote(name))}
 }
 
 // kubelet is a pod past its grace period on a node that reports.
@@ -293,10 +294,10 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		} else if w.health().lease != evidence.LeaseFresh && renews != evidence.LeaseFresh {
 			c.Verdict = Unknown // the node's conditions may be frozen
 		}
-		c.Summary = state.words(program, over)
+		c.Summary = fmt.Sprintf(unendedSays[state], duration.HumanDuration(over), program)
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), evidence.Field(n, "spec.nodeName", evidence.Nested(full, "spec", "nodeName"))}
 		for _, name := range running {
-			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", isRunning(name)))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", fmt.Sprintf(isRunning, name)))
 		}
 		if len(running) == 0 {
 			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", endedContainers(ended)))
@@ -315,7 +316,7 @@ func kubeletEvidence(n graph.Node, full, machine *unstructured.Unstructured) []E
 	var facts []Evidence
 	observed, known, _ := unstructured.NestedInt64(full.Object, "status", "observedGeneration")
 	if known && observed > 0 && observed < full.GetGeneration() {
-		facts = append(facts, evidence.Field(n, "status.observedGeneration", deletionUnseen(observed, full.GetGeneration())))
+		facts = append(facts, evidence.Field(n, "status.observedGeneration", fmt.Sprintf(deletionUnseen, observed, full.GetGeneration())))
 	}
 	if c, ok := evidence.ConditionOf(full, "PodReadyToStartContainers"); ok && c.Status == "False" {
 		facts = append(facts, evidence.Field(n, "status.conditions[PodReadyToStartContainers]", sandboxRemoved))
@@ -366,6 +367,6 @@ func (w *walker) mirror(n graph.Node, full *unstructured.Unstructured) *Cause {
 			evidence.Field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),
 			evidence.Field(n, "spec.nodeName", evidence.Nested(full, "spec", "nodeName")),
 		}
-		c.Remedies = []Remedy{{Risk: Disruptive, Effect: moveManifest(evidence.Nested(full, "spec", "nodeName"))}}
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: fmt.Sprintf(moveManifest, evidence.Nested(full, "spec", "nodeName"))}}
 	})
 }

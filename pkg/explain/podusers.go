@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -65,14 +66,14 @@ func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAl
 	if evidence.PodEnded(pod) || !mayRun(w.evidence, pod) {
 		risk = Disruptive
 	}
-	return []Remedy{{Risk: risk, Effect: deletePod(after, metav1.GetControllerOf(pod)) + w.lingers(c, pod), Action: w.delete(at, byPolicy)}}
+	return []Remedy{{Risk: risk, Effect: fmt.Sprintf(deletePod, after) + might(metav1.GetControllerOf(pod), recreateThePod) + w.lingers(c, pod), Action: w.delete(at, byPolicy)}}
 }
 
 // scaleDown ends all pods of a workload, which is then out of service. A StatefulSet might delete the claims of all of
 // them with them.
 func (d commands) scaleDown(r *evidence.Reader, maker graph.Node, afterAll string) Remedy {
 	id := maker.Identity()
-	way := Remedy{Risk: Disruptive, Effect: scaleToZero(id, afterAll)}
+	way := Remedy{Risk: Disruptive, Effect: fmt.Sprintf(scaleToZero, id, afterAll)}
 	full, err := r.Whole(maker)
 	if err != nil {
 		way.Risk = Dangerous // what else goes with its pods could not be read
@@ -89,7 +90,7 @@ func (d commands) scaleDown(r *evidence.Reader, maker graph.Node, afterAll strin
 		way.Risk = Dangerous
 		way.Loss = []remedy.Loss{{Kind: remedy.LosesData, Unsure: true, What: lostClaims}}
 	}
-	way.Effect += mightScaleUp(controllerOf(maker))
+	way.Effect += might(controllerOf(maker), scaleUpAgain)
 	return way
 }
 

@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"fmt"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -42,7 +44,7 @@ func (w *walker) whole(n graph.Node, because, what string) (*unstructured.Unstru
 // unread is the cause of an object of which something that decides could not be read.
 func (b *book) unread(n graph.Node, because, what string, err error) []hold {
 	return []hold{{because: because, cause: b.cause(notRead, n.Identity(), what, func(c *Cause) {
-		c.Summary = unreadBlocker(what)
+		c.Summary = fmt.Sprintf(unreadBlocker, what)
 		c.Evidence = []Evidence{{Source: what, Value: err.Error()}}
 	})}}
 }

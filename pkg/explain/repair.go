@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"fmt"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -14,21 +16,21 @@ func hopeless(s *admission.Serving) string {
 	if !s.Ending {
 		return ""
 	}
-	return irreparable(s)
+	return fmt.Sprintf(irreparable, s.Namespace)
 }
 
 // repair is the way to make a service answer again: none in a namespace that is being deleted.
 func (d commands) repair(s *admission.Serving, effect string) []Remedy {
-	way := Remedy{Risk: Safe, Effect: repairing(s, effect)}
+	const list = "%s get service,endpointslices,pods,deployments"
 	switch {
 	case s.Ending:
 		return nil
 	case s.Homeless:
-		way.Action = d.create(evidence.Identity(namespaces, "", s.Namespace))
-	case !s.Uninstalled && s.Idle != nil:
-		way.Action = d.scaleUp(s.Idle.ID())
-	default:
-		way.Action = shows("%s get service,endpointslices,pods,deployments", shell.In(d.programs.Kubectl, s.Namespace))
+		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf(recreateFirst, s.Name, effect), Action: d.create(evidence.Identity(namespaces, "", s.Namespace))}}
+	case s.Uninstalled:
+		return []Remedy{see(fmt.Sprintf(installAgain, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
+	case s.Idle != nil:
+		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf(scaleUpBackend, s.Idle.ID(), effect), Action: d.scaleUp(s.Idle.ID())}}
 	}
-	return []Remedy{way}
+	return []Remedy{see(fmt.Sprintf(repairBackend, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
 }

@@ -36,7 +36,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 		c.Controller = &Controller{Name: cloudController, Liveness: string(Unknown)}
 		state := evidence.LeaseUnread
 		if class := evidence.Nested(full, "spec", "loadBalancerClass"); class != "" {
-			c.Controller.Name = classController(class)
+			c.Controller.Name = fmt.Sprintf(classController, class)
 			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.loadBalancerClass", class))
 		} else {
 			state = w.cloudManager(c)
@@ -159,7 +159,7 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 		at.UID = service.GetUID()
 	}
 	return w.cause(servicecidrInUse, at, n.Identity().String(), func(c *Cause) {
-		c.Summary = onlyIn(address.GetName(), n.Name())
+		c.Summary = fmt.Sprintf(onlyIn, address.GetName(), n.Name())
 		if c.Verdict = Stuck; w.age(n) <= cidrDelay {
 			c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(cidrDelay)
 		}

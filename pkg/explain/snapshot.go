@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"fmt"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -54,7 +56,7 @@ func (w *walker) filledBy(c *Cause, n graph.Node, claim *unstructured.Unstructur
 	if driver == "" {
 		return
 	}
-	c.Summary += filledByDriver(driver)
+	c.Summary += fmt.Sprintf(filledByDriver, driver)
 	driverVerdict(w.evidence, c, n, "", w.driver(c, driver, dashed(driver)))
 }
 
@@ -75,7 +77,7 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 			continue
 		}
 		holds = append(holds, objectLink(w.evidence, pvcSnapshotSource, isSnapshotted, resource, &list[i], func() *Cause {
-			return w.snapshotting(pvcSnapshotSource, n, &list[i], resource, "VolumeSnapshot", snapshotIncomplete(n.Name()), "spec.source.persistentVolumeClaimName")
+			return w.snapshotting(pvcSnapshotSource, n, &list[i], resource, "VolumeSnapshot", fmt.Sprintf(snapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
 		}))
 	}
 	return holds, len(holds) > 0
@@ -95,7 +97,7 @@ func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
 func (w *walker) consumers(n graph.Node, id Kind, kind string) ([]hold, bool) {
 	list, err := w.evidence.List(claims, n.Namespace())
 	if err != nil {
-		return w.unread(n, mightBeCopied, claimsIn(n.Namespace()), err), true
+		return w.unread(n, mightBeCopied, fmt.Sprintf(claimsIn, n.Namespace()), err), true
 	}
 	var holds []hold
 	for i := range list {
@@ -103,7 +105,7 @@ func (w *walker) consumers(n graph.Node, id Kind, kind string) ([]hold, bool) {
 			continue
 		}
 		holds = append(holds, objectLink(w.evidence, id, isCopied, claims, &list[i], func() *Cause {
-			return w.snapshotting(id, n, &list[i], claims, "PersistentVolumeClaim", copyIncomplete(n.Identity()), "spec.dataSource.name")
+			return w.snapshotting(id, n, &list[i], claims, "PersistentVolumeClaim", fmt.Sprintf(copyIncomplete, n.Identity()), "spec.dataSource.name")
 		}))
 	}
 	return holds, len(holds) > 0
@@ -162,7 +164,7 @@ func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructu
 		}
 		lease := w.driver(c, driver, "external-snapshotter-leader-"+dashed(driver))
 		driverVerdict(w.evidence, c, n, failure, lease)
-		c.Remedies = append(c.Remedies, see(repairSnapshotter(driver), "%s describe %s", w.Kubectl, shell.Target(at)))
+		c.Remedies = append(c.Remedies, see(fmt.Sprintf(repairSnapshotter, driver), "%s describe %s", w.Kubectl, shell.Target(at)))
 	})
 }
 
@@ -220,13 +222,13 @@ func nextClass(r *evidence.Reader, user *unstructured.Unstructured, class string
 // next one.
 func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, next string) *Cause {
 	return w.cause(vacInUse, at, class.Identity().String(), func(c *Cause) {
-		c.Summary = classKept(class.Name())
+		c.Summary = fmt.Sprintf(classKept, class.Name())
 		c.Verdict = Stuck
 		field := path[0] + "." + path[len(path)-1]
 		c.Evidence = []Evidence{{Source: at.String(), Path: field, Value: class.Object().Name}, {Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet}}
 		if next != "" {
 			c.Verdict = Unknown
-			c.Summary = classChanging(class.Name(), next)
+			c.Summary = fmt.Sprintf(classChanging, class.Name(), next)
 			c.Remedies = []Remedy{see(awaitClass, "%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at))}
 			return
 		}

@@ -22,7 +22,7 @@ func (w *walker) claim(n graph.Node) []hold {
 	o := n.Object()
 	list, err := w.evidence.PodsWithClaims(o.Namespace)
 	if err != nil {
-		return w.unread(n, mightHaveUsers, podsIn(o.Namespace), err)
+		return w.unread(n, mightHaveUsers, fmt.Sprintf(podsIn, o.Namespace), err)
 	}
 	var users []*unstructured.Unstructured
 	for i := range list {
@@ -50,9 +50,9 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(pvcInUse, at, claim.Identity().String(), func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = claimUsed(claim.Name())
+		c.Summary = fmt.Sprintf(claimUsed, claim.Name())
 		if pod.GetDeletionTimestamp() != nil { // since the lists were made
-			c.Verdict, c.Summary = Progressing, claimReleased(claim.Name())
+			c.Verdict, c.Summary = Progressing, fmt.Sprintf(claimReleased, claim.Name())
 			return
 		}
 		c.Evidence = []Evidence{
@@ -78,7 +78,7 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			job.UID = ref.UID
 			end := Remedy{
 				Risk: Disruptive, Action: w.delete(job, background),
-				Effect: deleteFinishedJob(ref.Name, released(claim, len(users)-endedOf(ref.UID, users))),
+				Effect: fmt.Sprintf(deleteFinishedJob, ref.Name, released(claim, len(users)-endedOf(ref.UID, users))),
 				Loss:   losesObject(job, "%s", lostJobResult),
 			}
 			if data.lost != nil {
@@ -106,7 +106,7 @@ func ofItsTemplate(pod *unstructured.Unstructured, claim string) bool {
 func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node, after string) Remedy {
 	return Remedy{
 		Risk:   Disruptive,
-		Effect: renewPod(after, set.Identity()) + w.lingers(c, pod),
+		Effect: fmt.Sprintf(renewPod, after, set.Identity()) + w.lingers(c, pod),
 		Action: w.delete(evidence.IdentityOf(pods, "Pod", pod), byPolicy),
 	}
 }
@@ -114,8 +114,10 @@ func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node,
 // released says what becomes of a claim that so many pods still use.
 func released(claim graph.Node, users int) string {
 	switch {
-	case users > 0:
-		return claimStillUsed(users)
+	case users == 1:
+		return claimUsedByOne
+	case users > 1:
+		return fmt.Sprintf(claimUsedByMore, users)
 	case len(claim.Object().Finalizers) > 1:
 		return claimUnprotected
 	}
@@ -133,9 +135,9 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 	switch {
 	case apierrors.IsNotFound(err):
 		c.Evidence = append(c.Evidence, Evidence{Source: "Node/" + name, Value: doesNotExist})
-		return nodeMissing.words(name)
+		return fmt.Sprintf(nodeMissing, name)
 	case err != nil:
-		return nodeUnread.words(name)
+		return fmt.Sprintf(nodeUnread, name)
 	}
 	down := w.nodeDown(node)
 	if down == nil {
@@ -143,9 +145,9 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 	}
 	c.Evidence = append(c.Evidence, down.Evidence[0])
 	if down.Verdict != Stuck {
-		return kubeletUnknown.words(name)
+		return fmt.Sprintf(kubeletUnknown, name)
 	}
-	return kubeletSilent.words(name)
+	return fmt.Sprintf(kubeletSilent, name)
 }
 
 // volume is the finalizer kubernetes.io/pv-protection: a volume that is bound is kept
@@ -166,7 +168,7 @@ func (w *walker) volume(n graph.Node) []hold {
 	case err != nil:
 		return w.unread(n, isBound, fmt.Sprintf("claim %s/%s", namespace, name), err)
 	}
-	because := boundTo(namespace, name)
+	because := fmt.Sprintf(boundTo, namespace, name)
 	if m, known := w.evidence.Node(claims.GroupResource(), namespace, claim.GetUID()); known && m.BeingDeleted() {
 		return []hold{{symptom: pvBound, because: because, next: &m}}
 	}
@@ -178,7 +180,7 @@ func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cau
 	at := evidence.IdentityOf(claims, "PersistentVolumeClaim", claim)
 	return w.cause(pvBound, at, "", func(c *Cause) {
 		c.Verdict = Stuck
-		c.Summary = claimBinds(volume.Name())
+		c.Summary = fmt.Sprintf(claimBinds, volume.Name())
 		c.Evidence = []Evidence{
 			evidence.Field(volume, "status.phase", "Bound"),
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},

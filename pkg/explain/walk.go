@@ -5,6 +5,7 @@ package explain
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -367,7 +368,7 @@ func (w *walker) finalizers(n graph.Node) []string {
 	if len(all) <= mostFinalizers {
 		return all
 	}
-	w.evidence.NoteUnread(unexamined(n, mostFinalizers, len(all)))
+	w.evidence.NoteUnread(fmt.Sprintf(unexamined, n.Identity(), mostFinalizers, len(all)))
 	return all[:mostFinalizers]
 }
 
@@ -413,9 +414,12 @@ func unlistedText(snapshot *graph.Snapshot, unlisted []graph.Unlisted) string {
 		where = " " + where
 	}
 	if unlisted[0].Resource == "" {
-		name = typesOf(unlisted[0].GroupVersion())
+		name = fmt.Sprintf(typesOf, unlisted[0].GroupVersion())
 	}
-	return notListed(name, len(unlisted)-1, where)
+	if more := len(unlisted) - 1; more > 0 {
+		return fmt.Sprintf(moreUnlisted, name, more, where)
+	}
+	return fmt.Sprintf(notListed, name, where)
 }
 
 func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }

@@ -2,91 +2,82 @@
 
 package explain
 
-import (
-	"cmp"
-	"fmt"
-
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-)
+import "github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 
 // All that explain says is in words.go and words_*.go, a file for each subject. The rules choose values, and nothing
 // reads a sentence.
 
-// meanings says what each kind is.
-var meanings = map[Kind]string{
-	finAbsent:             "no controller in the cluster removes its finalizer",
-	finDead:               "the controller of its finalizer does not run",
-	finFailing:            "the controller of its finalizer works, but its cleanup fails",
-	finWorking:            "the controller of its finalizer works, and has not finished",
-	finManual:             "a user set its finalizer, and no controller in the cluster removes it",
-	finUnknown:            "it is not known which controller removes its finalizer, or whether that controller works",
-	finRBAC:               "the controller of its finalizer is not allowed to change it",
-	finInNamespace:        "the controller of its finalizer was deleted with its namespace",
-	finNeedsCreate:        "its controller has to create an object in a terminating namespace",
-	finQuota:              "a quota or pod security blocks the cleanup by its controller",
-	admWebhookDead:        "a webhook that must allow the write is unreachable",
-	admWebhookDeny:        "a webhook rejects the write",
-	admVapDeny:            "a ValidatingAdmissionPolicy rejects the write",
-	admMutatingReadd:      "a mutating webhook or policy adds the finalizer again",
-	admMutatingInvalid:    "a mutating webhook or policy makes every update invalid",
-	admRefused:            "the API server rejects the write",
-	valSchemaTightened:    "the schema of its type no longer allows it as it is",
-	valConversionDead:     "a conversion webhook fails",
-	valUnreadable:         "its data in etcd cannot be decrypted or decoded",
-	gcAbsent:              "kube-controller-manager does not work",
-	gcFgBlocking:          "dependents block its foreground deletion",
-	gcFgDenied:            "the garbage collector cannot delete or release a blocking dependent",
-	gcFgCycle:             "owners in foreground deletion block each other",
-	gcFgOwnerUnresolvable: "a blocking dependent has an owner that cannot be resolved",
-	gcFgOwnerrefScope:     "a blocking dependent has an owner that its own scope does not allow",
-	gcFgRecreated:         "its blocking dependents are recreated",
-	gcOrphanPending:       "its dependents are not orphaned yet",
-	gcBlind:               "the garbage collector cannot list its type",
-	halfDeleted:           "it is marked as deleted, but nothing blocks it",
-	clockSkew:             "clocks in the control plane differ",
-	notRead:               "something that decides its deletion could not be read",
-	nsContent:             "its contents are not deleted yet",
-	nsPodsFirst:           "its pods must be deleted before the rest of its contents",
-	nsDiscovery:           "an API does not respond, so its types are not known",
-	nsGvParse:             "an API has a group version that cannot be parsed",
-	nsContentFailure:      "its contents cannot be deleted",
-	nsSpecFinalizers:      "a controller has to remove a finalizer from its spec",
-	nsMetaFinalizers:      "a controller has to remove a finalizer from its metadata",
-	nsControllerAbsent:    "the namespace controller has not started",
-	nsForcedLeftovers:     "its namespace was removed by force and left it behind",
-	nsProtected:           "the API server does not allow its deletion",
-	crdInstances:          "its instances are not deleted yet",
-	crdConversion:         "its instances cannot be listed",
-	crdFinalizer:          "it has another finalizer than the API server's",
-	podGrace:              "its grace period is not over",
-	podKubeletKill:        "its kubelet has not stopped its containers",
-	podVolumes:            "its kubelet has not cleaned up after it",
-	podNodeNotready:       "its node does not report",
-	podNodeGone:           "its node does not exist",
-	podVirtualNode:        "its node is virtual",
-	podUnscheduled:        "it has no node",
-	podMirror:             "it mirrors a static pod",
-	podFinalizer:          "a controller has to remove its finalizer",
-	podJobTracking:        "its Job has to count it",
-	pvcInUse:              "a pod uses it",
-	pvcSnapshotSource:     "a snapshot or a copy of it is being made",
-	pvBound:               "a claim is bound to it",
-	pvProvisioner:         "its driver has to delete the storage",
-	vaDetach:              "its driver has to detach the volume",
-	snapshotClone:         "its content must be deleted, or a copy of it completed, first",
-	vacInUse:              "volumes use it",
-	svcLb:                 "its load balancer has to be deleted",
-	servicecidrInUse:      "addresses in it are in use",
-	draClaimReserved:      "a pod uses it",
-	podGroupInUse:         "its pods have not ended",
-	nodeKarpenter:         "its pods have to be evicted",
-	notTerminating:        "it is not being deleted",
-	recreated:             "it might be a new object in the place of a deleted one",
-}
+// The kinds, with what each means.
+var (
+	finAbsent             = kind("fin-absent", Controllers, "no controller in the cluster removes its finalizer")
+	finDead               = kind("fin-dead", Controllers, "the controller of its finalizer does not run")
+	finFailing            = kind("fin-alive-failing", Controllers, "the controller of its finalizer works, but its cleanup fails")
+	finWorking            = kind("fin-working", Controllers, "the controller of its finalizer works, and has not finished")
+	finManual             = kind("fin-manual", Controllers, "a user set its finalizer, and no controller in the cluster removes it")
+	finUnknown            = kind("fin-unknown", Controllers, "it is not known which controller removes its finalizer, or whether that controller works")
+	finRBAC               = kind("fin-rbac", Controllers, "the controller of its finalizer is not allowed to change it")
+	finInNamespace        = kind("fin-operator-in-ns", Controllers, "the controller of its finalizer was deleted with its namespace")
+	finNeedsCreate        = kind("fin-needs-create", Controllers, "its controller has to create an object in a terminating namespace")
+	finQuota              = kind("fin-quota", Controllers, "a quota or pod security blocks the cleanup by its controller")
+	admWebhookDead        = kind("adm-webhook-dead", Refusal, "a webhook that must allow the write is unreachable")
+	admWebhookDeny        = kind("adm-webhook-deny", Refusal, "a webhook rejects the write")
+	admVapDeny            = kind("adm-vap-deny", Refusal, "a ValidatingAdmissionPolicy rejects the write")
+	admMutatingReadd      = kind("adm-mutating-readd", Refusal, "a mutating webhook or policy adds the finalizer again")
+	admMutatingInvalid    = kind("adm-mutating-invalid", Refusal, "a mutating webhook or policy makes every update invalid")
+	admRefused            = kind("adm-refused", Refusal, "the API server rejects the write")
+	valSchemaTightened    = kind("val-schema-tightened", Refusal, "the schema of its type no longer allows it as it is")
+	valConversionDead     = kind("val-conversion-dead", Refusal, "a conversion webhook fails")
+	valUnreadable         = kind("val-unreadable", Refusal, "its data in etcd cannot be decrypted or decoded")
+	gcAbsent              = kind("gc-absent", Collector, "kube-controller-manager does not work")
+	gcFgBlocking          = kind("gc-fg-blocking", Collector, "dependents block its foreground deletion")
+	gcFgDenied            = kind("gc-fg-denied", Collector, "the garbage collector cannot delete or release a blocking dependent")
+	gcFgCycle             = kind("gc-fg-cycle", Collector, "owners in foreground deletion block each other")
+	gcFgOwnerUnresolvable = kind("gc-fg-owner-unresolvable", Collector, "a blocking dependent has an owner that cannot be resolved")
+	gcFgOwnerrefScope     = kind("gc-fg-ownerref-scope", Collector, "a blocking dependent has an owner that its own scope does not allow")
+	gcFgRecreated         = kind("gc-fg-recreated", Collector, "its blocking dependents are recreated")
+	gcOrphanPending       = kind("gc-orphan-pending", Collector, "its dependents are not orphaned yet")
+	gcBlind               = kind("gc-blind", Collector, "the garbage collector cannot list its type")
+	halfDeleted           = kind("half-deleted", Waits, "it is marked as deleted, but nothing blocks it")
+	clockSkew             = kind("clock-skew", Unclear, "clocks in the control plane differ")
+	notRead               = kind("unread", Unclear, "something that decides its deletion could not be read")
+	nsContent             = kind("ns-content", Waits, "its contents are not deleted yet")
+	nsPodsFirst           = kind("ns-pods-first", Waits, "its pods must be deleted before the rest of its contents")
+	nsDiscovery           = kind("ns-discovery", Waits, "an API does not respond, so its types are not known")
+	nsGvParse             = kind("ns-gv-parse", Waits, "an API has a group version that cannot be parsed")
+	nsContentFailure      = kind("ns-content-failure", Waits, "its contents cannot be deleted")
+	nsSpecFinalizers      = kind("ns-spec-finalizers", Controllers, "a controller has to remove a finalizer from its spec")
+	nsMetaFinalizers      = kind("ns-meta-finalizers", Controllers, "a controller has to remove a finalizer from its metadata")
+	nsControllerAbsent    = kind("ns-controller-absent", Waits, "the namespace controller has not started")
+	nsForcedLeftovers     = kind("ns-forced-leftovers", Waits, "its namespace was removed by force and left it behind")
+	nsProtected           = kind("ns-protected", NotStuck, "the API server does not allow its deletion")
+	crdInstances          = kind("crd-instances", Waits, "its instances are not deleted yet")
+	crdConversion         = kind("crd-conversion", Waits, "its instances cannot be listed")
+	crdFinalizer          = kind("crd-finalizer", Waits, "it has another finalizer than the API server's")
+	podGrace              = kind("pod-grace", Waits, "its grace period is not over")
+	podKubeletKill        = kind("pod-kubelet-kill", Waits, "its kubelet has not stopped its containers")
+	podVolumes            = kind("pod-volumes", Waits, "its kubelet has not cleaned up after it")
+	podNodeNotready       = kind("pod-node-notready", Waits, "its node does not report")
+	podNodeGone           = kind("pod-node-gone", Waits, "its node does not exist")
+	podVirtualNode        = kind("pod-virtual-node", Waits, "its node is virtual")
+	podUnscheduled        = kind("pod-unscheduled", Waits, "it has no node")
+	podMirror             = kind("pod-mirror", Waits, "it mirrors a static pod")
+	podFinalizer          = kind("pod-finalizer", Waits, "a controller has to remove its finalizer")
+	podJobTracking        = kind("pod-job-tracking", Waits, "its Job has to count it")
+	pvcInUse              = kind("pvc-in-use", Waits, "a pod uses it")
+	pvcSnapshotSource     = kind("pvc-snapshot-source", Waits, "a snapshot or a copy of it is being made")
+	pvBound               = kind("pv-bound", Waits, "a claim is bound to it")
+	pvProvisioner         = kind("pv-provisioner", Waits, "its driver has to delete the storage")
+	vaDetach              = kind("va-detach", Waits, "its driver has to detach the volume")
+	snapshotClone         = kind("snapshot-clone", Waits, "its content must be deleted, or a copy of it completed, first")
+	vacInUse              = kind("vac-in-use", Waits, "volumes use it")
+	svcLb                 = kind("svc-lb", Waits, "its load balancer has to be deleted")
+	servicecidrInUse      = kind("servicecidr-in-use", Waits, "addresses in it are in use")
+	draClaimReserved      = kind("dra-claim-reserved", Waits, "a pod uses it")
+	podGroupInUse         = kind("podgroup", Waits, "its pods have not ended")
+	nodeKarpenter         = kind("node-karpenter", Waits, "its pods have to be evicted")
+	notTerminating        = kind("not-terminating", NotStuck, "it is not being deleted")
+	recreated             = kind("recreated", NotStuck, "it might be a new object in the place of a deleted one")
+)
 
 // Common facts and reasons.
 const (
@@ -98,33 +89,29 @@ const (
 	nothingBlocks  = "nothing blocks it"
 	deletionBroken = "it is marked as deleted, but nothing blocks it: its deletion was interrupted"
 	finishDeletion = "complete the deletion"
+	andMore        = "and %d more like it"
+	unreadBlocker  = "%s could not be read, so its blocker is not known"
+	unexamined     = "who removes the finalizers of %s beyond the first %d: it has %d"
+	notListed      = "%s could not be listed%s"
+	moreUnlisted   = "%s and %d more could not be listed%s"
+	typesOf        = "the types of %s"
 
 	removesFinalizer     = "remove this finalizer alone, once you have done its cleanup yourself"
 	removesSpecFinalizer = "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"
+	lostCleanup          = "the resources that its controller would have cleaned up, possibly outside the cluster"
 )
 
-// unreadBlocker says that something of an object could not be read.
-func unreadBlocker(what string) string {
-	return what + " could not be read, so its blocker is not known"
-}
+// lostGuard says of webhooks or a policy that they check nothing "any more", or while something is so.
+const lostGuard = "nothing is checked by the %s %s"
 
-// unexamined says of which finalizers of an object it was not examined who removes them.
-func unexamined(n graph.Node, examined, all int) string {
-	return fmt.Sprintf("who removes the finalizers of %s beyond the first %d: it has %d", n.Identity(), examined, all)
-}
-
-func typesOf(group schema.GroupVersion) string { return "the types of " + group.String() }
-
-// notListed says what could not be listed: name, and more beside it, at a place.
-func notListed(name string, more int, where string) string {
-	if more > 0 {
-		name = fmt.Sprintf("%s and %d more", name, more)
-	}
-	return name + " could not be listed" + where
-}
-
-// andMore ends the evidence of a cause that many objects share.
-func andMore(n int) string { return fmt.Sprintf("and %d more like it", n) }
+// A service that does not answer.
+const (
+	irreparable    = "; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there"
+	recreateFirst  = "recreate the namespace first; then install the service %s and its pods in it, and %s"
+	installAgain   = "look at the rest of its installation: install the service %s and its pods again, and %s"
+	scaleUpBackend = "scale up its backend %s, which is scaled to 0; %s"
+	repairBackend  = "look at its backend: repair the service %s and its pods, and %s"
+)
 
 // count says how many there are of something, of which there is at least one.
 func count(n int, one string) string {
@@ -132,38 +119,4 @@ func count(n int, one string) string {
 		return one
 	}
 	return evidence.Number(n, one)
-}
-
-// Losses.
-const (
-	lostCleanup   = "the resources that its controller would have cleaned up, possibly outside the cluster"
-	lostUnknown   = "the data of the claim, unless its volume is retained"
-	lostJobResult = "the result of the Job"
-)
-
-func lostData(volume graph.Identity, size string) string {
-	return fmt.Sprintf("the data: %s on %s, which is deleted with the claim", cmp.Or(size, "all"), volume)
-}
-
-// lostGuard says of webhooks or a policy that they check nothing; when is "any more", or while something is so.
-func lostGuard(what, when string) string {
-	return fmt.Sprintf("nothing is checked by the %s %s", what, when)
-}
-
-// irreparable ends the summary of a cause at a service whose namespace is being deleted.
-func irreparable(s *admission.Serving) string {
-	return fmt.Sprintf("; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there", s.Namespace)
-}
-
-// repairing says how to make a service answer, and the effect of that.
-func repairing(s *admission.Serving, effect string) string {
-	switch {
-	case s.Homeless:
-		return fmt.Sprintf("recreate the namespace first; then install the service %s and its pods in it, and %s", s.Name, effect)
-	case s.Uninstalled:
-		return fmt.Sprintf("look at the rest of its installation: install the service %s and its pods again, and %s", s.Name, effect)
-	case s.Idle != nil:
-		return fmt.Sprintf("scale up its backend %s, which is scaled to 0; %s", s.Idle.ID(), effect)
-	}
-	return fmt.Sprintf("look at its backend: repair the service %s and its pods, and %s", s.Name, effect)
 }
