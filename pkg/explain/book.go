@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// book owns the causes. Each is made once, by who finds it first, and after that
-// changed by the methods of the book alone.
+// book owns the causes. Each is made once, by the rule that finds it first, and then changed by the methods of the book
+// alone.
 type book struct {
 	causes  map[string]*Cause
 	members map[*Cause]int // the objects of a cause that many share

@@ -21,12 +21,10 @@ import (
 // The contents of a namespace that its controller fails to delete, and what rejects that.
 
 const (
-	// maxContentProbes is how many objects of a namespace are asked about, to find
-	// those that may not be deleted: the namespace controller deletes collections,
-	// and is not told which object it fails at.
+	// maxContentProbes is how many objects of a namespace are asked about, to find those that cannot be deleted: the
+	// namespace controller deletes collections, and the server does not tell it which object it fails at.
 	maxContentProbes = 50
-	// firstProbes is how many are asked about to see whether anything is in the way at
-	// all.
+	// firstProbes is how many are asked about to see whether anything blocks them at all.
 	firstProbes = 10
 )
 
@@ -36,9 +34,8 @@ type tries struct {
 	replies []admission.Reply
 }
 
-// tryContent goes over what the API server answers to the deletion of what is in a
-// namespace and whose turn it is: of one object of each type first, since what refuses
-// one mostly refuses those of its type. Each is asked about once.
+// tryContent yields the API server's answers to the deletion of those contents of a namespace whose turn it is: of one
+// object of each type first, because the objects of a type mostly get one answer. Each is asked about once.
 func (w *walker) tryContent(n graph.Node, most int) iter.Seq2[graph.Node, admission.Reply] {
 	t := w.tried[n.UID()]
 	if t == nil {
@@ -94,15 +91,15 @@ func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
 	})}
 }
 
-// standing is how the deletion of a namespace's content stands by dry runs: how many got an
-// answer, were accepted, and were about what is gone by now; unsent: some were not sent, since
-// too much was asked already; slow: an answer took long.
+// standing is what dry runs say of the deletion of a namespace's contents: how many got an answer, were accepted, and were
+// about objects that do not exist any more; unsent: some were not sent, because too many had been; slow: an answer took
+// long.
 type standing struct {
 	asked, accepted, gone int
 	unsent, slow          bool
 }
 
-// contentRoots returns what is in the way of the deletion of a namespace's content.
+// contentRoots returns what blocks the deletion of a namespace's contents.
 func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands standing) {
 	for m, r := range w.tryContent(n, most) {
 		switch {
@@ -126,8 +123,7 @@ func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands st
 	return roots, stands
 }
 
-// contentRefused leads from content that the namespace controller fails to
-// delete to what refuses it.
+// contentRefused leads from contents that the namespace controller fails to delete to the blockers of that.
 func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, failure evidence.Condition, untouched int) []hold {
 	roots, stands := w.contentRoots(n, maxContentProbes)
 	roots = append(w.initializing(failure.Message), roots...)

@@ -20,8 +20,7 @@ import (
 // CustomResourceDefinition has no instances any more.
 const crdDelay = 75 * time.Second
 
-// instances is the finalizer of a CustomResourceDefinition: its instances go
-// first. The API server deletes them.
+// instances is the finalizer of a CustomResourceDefinition: the API server deletes its instances first.
 func (w *walker) instances(n graph.Node) []hold {
 	gr := schema.ParseGroupResource(n.Name())
 	all, untouched := slices.Collect(w.evidence.Instances(gr)), 0
@@ -42,8 +41,7 @@ func (w *walker) instances(n graph.Node) []hold {
 	return holds
 }
 
-// instancesLeft is a CustomResourceDefinition at which it is the API server's
-// turn, or whose instances could not be listed.
+// instancesLeft is a CustomResourceDefinition at which it is the API server's turn, or whose instances are not known.
 func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
 	return w.cause(crdInstances, n.Identity(), "", func(c *Cause) {
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", crdCleanup)}

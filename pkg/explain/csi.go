@@ -108,10 +108,7 @@ func (w *walker) driver(c *Cause, driver, leaseName string) evidence.LeaseState 
 }
 
 func renewTime(lease *unstructured.Unstructured) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, evidence.Nested(lease, "spec", "renewTime"))
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339Nano, evidence.Nested(lease, "spec", "renewTime")) // zero for an error
 	return t
 }
 
@@ -246,12 +243,10 @@ func lasting(r *evidence.Reader, n graph.Node, reasons ...string) string {
 }
 
 func (d commands) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
-	keep := d.keepVolume(n.Identity()).Action
-	remove := d.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, lostStorage))
 	return []Remedy{
 		see(fmt.Sprintf(repairProvisioner, driver), "%s describe %s", d.programs.Kubectl, shell.Target(n.Identity())),
-		{Risk: Disruptive, Action: keep, Effect: keepStorage},
-		remove,
+		{Risk: Disruptive, Action: d.keepVolume(n.Identity()).Action, Effect: keepStorage},
+		d.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, lostStorage)),
 	}
 }
 
@@ -274,8 +269,5 @@ func missingParts(r *evidence.Reader, volume *unstructured.Unstructured) []Evide
 // secretGone reports whether a Secret provably does not exist, by the lists of
 // metadata: its data is never read.
 func secretGone(r *evidence.Reader, namespace, name string) bool {
-	if len(r.Named(secrets.GroupResource(), namespace, name)) > 0 {
-		return false
-	}
-	return r.Covers(secrets.GroupResource(), namespace, name)
+	return len(r.Named(secrets.GroupResource(), namespace, name)) == 0 && r.Covers(secrets.GroupResource(), namespace, name)
 }

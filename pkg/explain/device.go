@@ -16,8 +16,7 @@ import (
 // Devices and groups of pods: pkg/controller/resourceclaim and
 // scheduling/podgroupprotection.
 
-// deviceClaim is a ResourceClaim: the pods for which it is reserved go first
-// (pkg/controller/resourceclaim).
+// deviceClaim is a ResourceClaim: the pods for which it is reserved have to end first (pkg/controller/resourceclaim).
 func (w *walker) deviceClaim(n graph.Node) []hold {
 	full, unread := w.whole(n, reservedForPod, "the claim")
 	if full == nil {
@@ -52,16 +51,14 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 func (w *walker) podUser(id Kind, n graph.Node, pod *unstructured.Unstructured, first Evidence) *Cause {
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf(podUses, n.Identity())
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf(podUses, n.Identity())
 		c.Evidence = []Evidence{
 			first,
 			{Source: at.String(), Path: "status.phase", Value: evidence.Nested(pod, "status", "phase")},
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 		}
 		if endsByItself(pod) {
-			c.Verdict = Unknown
-			c.Summary = fmt.Sprintf(podUsesUntilDone, n.Identity())
+			c.Verdict, c.Summary = Unknown, fmt.Sprintf(podUsesUntilDone, n.Identity())
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.restartPolicy", Value: evidence.Nested(pod, "spec", "restartPolicy")})
 		}
 		after := fmt.Sprintf(thenDeleted, n.Identity())
@@ -91,8 +88,7 @@ func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
 	})
 }
 
-// podGroup is a PodGroup: its pods come to their end first
-// (pkg/controller/podgroupprotection).
+// podGroup is a PodGroup: its pods have to end first (pkg/controller/podgroupprotection).
 func (w *walker) podGroup(n graph.Node) []hold {
 	list, err := w.evidence.List(pods, n.Namespace())
 	if err != nil {

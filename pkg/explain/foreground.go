@@ -22,8 +22,7 @@ import (
 // collectorDelay is how long the garbage collector may take for one step.
 const collectorDelay = 10 * time.Second
 
-// foreground is the finalizer foregroundDeletion: blocking dependents go first,
-// recursively.
+// foreground is the finalizer foregroundDeletion: blocking dependents are deleted first, recursively.
 func (w *walker) foreground(n graph.Node) []hold {
 	w.evidence.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	blocking := n.BlockingDependents()
@@ -63,9 +62,9 @@ func (w *walker) foreground(n graph.Node) []hold {
 	switch {
 	case w.evidence.NamespaceGone(n.Namespace()), blind:
 	case waiting:
-		holds = append(holds, w.collector(n, gcFgBlocking, deleteDependents))
+		holds = append(holds, w.protection(n, gcFgBlocking, deleteDependents))
 	case len(blocking) == 0 && w.late(n) && w.blindingType(n) != nil:
-		holds = append(holds, w.collector(n, gcFgBlocking, endForeground))
+		holds = append(holds, w.protection(n, gcFgBlocking, endForeground))
 	case len(blocking) == 0 && w.incomplete() != "":
 		holds = append(holds, hold{symptom: gcFgBlocking, because: unlistedBlockers, cause: w.blind(n)})
 	case len(blocking) == 0:
@@ -74,7 +73,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 				return append(holds, hold{symptom: gcFgBlocking, because: cannotRemoveIt, cause: c})
 			}
 		}
-		holds = append(holds, w.collector(n, gcFgBlocking, removeForeground))
+		holds = append(holds, w.protection(n, gcFgBlocking, removeForeground))
 	}
 	return holds
 }
@@ -181,13 +180,6 @@ func keeper(owner, d graph.Node) *graph.Reference {
 	return nil
 }
 
-// collector is a hold that only the garbage collector ends.
-func (w *walker) collector(n graph.Node, symptom Kind, because string) hold {
-	h := w.manager(n, because, w.late(n))
-	h.symptom = symptom
-	return h
-}
-
 // blind is an owner in foreground deletion whose dependents are not all known.
 func (w *walker) blind(n graph.Node) *Cause {
 	return w.cause(gcFgBlocking, n.Identity(), "unlisted", func(c *Cause) {
@@ -269,11 +261,16 @@ func (w *walker) acrossNamespaces(owner, d graph.Node) *Cause {
 		return w.cause(gcFgOwnerrefScope, d.Identity(), string(owner.UID())+" across", func(c *Cause) {
 			c.Verdict = Progressing // by itself it blocks nothing
 			c.Summary = fmt.Sprintf(crossesNamespaces, owner.Identity())
-			c.Evidence = []Evidence{evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason))}
+			c.Evidence = []Evidence{referenceFact(ref)}
 			c.Remedies = []Remedy{w.dropReference(d, ref.Index, ref.UID, dropInvalid)}
 		})
 	}
 	return nil
+}
+
+// referenceFact is a reference with what is wrong with it.
+func referenceFact(ref graph.Reference) Evidence {
+	return evidence.Field(ref.Dependent, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason))
 }
 
 // unresolvable says to remove a reference that could not be resolved, and what follows. The garbage collector looks for a
@@ -306,7 +303,7 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference) *Caus
 			c.Verdict = Stuck
 		}
 		c.Evidence = []Evidence{
-			evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s/%s (%s)", ref.APIVersion, ref.Kind, ref.Name, ref.Reason)),
+			referenceFact(ref),
 			evidence.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents),
 		}
 		other, end := keeper(owner, d), w.deleteAgain(d, Disruptive, deleteDependent)

@@ -50,8 +50,7 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 // leaves its finalizer alone.
 func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerReference) *Cause {
 	return w.cause(podJobTracking, n.Identity(), "controller", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = neverCounted
+		c.Verdict, c.Summary = Stuck, neverCounted
 		c.Evidence = []Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
 			evidence.Field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
 		way := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", nil)
@@ -69,10 +68,7 @@ func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manage
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
 		c.Remedies = []Remedy{
 			see(repairJobManager, "%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
-			{
-				Risk: Disruptive, Action: w.delete(at, background),
-				Effect: deleteJob, Loss: losesObject(at, "%s", lostJobResult),
-			},
+			{Risk: Disruptive, Action: w.delete(at, background), Effect: deleteJob, Loss: losesObject(at, lostJobResult)},
 		}
 	})
 	w.join(c, evidence.Field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking"))

@@ -74,10 +74,7 @@ func (w *walker) leftover(namespace string) *Cause {
 	return w.shared(namespace, nsForcedLeftovers, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, leftBehind
 		c.Evidence = []Evidence{{Source: at.String(), Value: doesNotExist}}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", namespace)),
-			Effect: recreateIt,
-		}}
+		c.Remedies = []Remedy{{Risk: Safe, Action: w.create(at), Effect: recreateIt}}
 	})
 }
 
@@ -220,18 +217,18 @@ func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
 // content returns the contents of a namespace that have to be deleted first: its pods, then the rest.
 func (w *walker) content(n graph.Node) []hold {
 	var holds []hold
-	var left int
-	for _, m := range w.evidence.In(n.Object().Name) {
+	all, left := w.evidence.In(n.Name()), 0
+	for _, m := range all {
 		if m.Resource().IsPod() {
 			left++
 		}
 	}
 	next := heldNext(w.evidence, w.finder, n.Name())
-	for _, m := range w.evidence.In(n.Object().Name) {
+	for _, m := range all {
 		if !m.BeingDeleted() {
 			continue
 		}
-		h := hold{symptom: nsContent, because: fmt.Sprintf(waitsForContents, objects(len(w.evidence.In(n.Name())))) + next, next: &m}
+		h := hold{symptom: nsContent, because: fmt.Sprintf(waitsForContents, objects(len(all))) + next, next: &m}
 		if m.Resource().IsPod() && w.Server.PodsFirst() {
 			h.symptom, h.because = nsPodsFirst, fmt.Sprintf(waitsForPods, count(left, "pod"))+next
 		}
@@ -374,11 +371,7 @@ func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, 
 func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold {
 	failure, _ := evidence.ConditionOf(full, "NamespaceDeletionDiscoveryFailure")
 	failing := failure.Status == "True"
-	ours := false
-	for _, u := range w.unlisted {
-		ours = ours || u.Reason == graph.DiscoveryFailed
-	}
-	if !failing && !ours {
+	if !failing && !slices.ContainsFunc(w.unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.DiscoveryFailed }) {
 		return nil
 	}
 	registered, err := w.evidence.List(apis, "")
@@ -400,8 +393,7 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 	}
 	if len(holds) == 0 && failing {
 		holds = append(holds, hold{because: cannotDiscover, cause: w.cause(nsDiscovery, n.Identity(), "", func(c *Cause) {
-			c.Verdict, c.Until = Progressing, w.evidence.Now.Add(contentDelay)
-			c.Summary = apisAnswer
+			c.Verdict, c.Summary, c.Until = Progressing, apisAnswer, w.evidence.Now.Add(contentDelay)
 			c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		})})
 	}
@@ -418,9 +410,7 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.
 		c.Evidence = append(c.Evidence, s.Evidence...)
 		c.Summary = apiSilent + hopeless(s)
 		c.Remedies = append(w.repair(s, apiRepaired), Remedy{
-			Risk: Dangerous, Action: w.deleteSaved(at),
-			Effect: unregister,
-			Loss:   loses(remedy.Leaks, lostStoredBy),
+			Risk: Dangerous, Action: w.deleteSaved(at), Effect: unregister, Loss: loses(remedy.Leaks, lostStoredBy),
 		})
 	})
 }

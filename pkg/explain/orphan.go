@@ -23,7 +23,7 @@ func (w *walker) orphan(n graph.Node) []hold {
 		if denied := w.orphanDenied(n); denied != nil {
 			return denied
 		}
-		return []hold{w.collector(n, gcOrphanPending, orphanDependents)}
+		return []hold{w.protection(n, gcOrphanPending, orphanDependents)}
 	}
 	return []hold{{because: notOrphaned, cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
 		c.Summary = fmt.Sprintf(referencesKept, referencing(n.CountDependents()))

@@ -69,9 +69,8 @@ func (w *walker) pod(n graph.Node) []hold {
 	return append(w.kubelet(n, full, machine), w.kubeletRefused(n)...)
 }
 
-// inGrace is a pod whose grace period is not over. That its kubelet ends it then is
-// only so when there is one: without its node the pod garbage collector does not wait
-// for the end, and on one that does not report nothing ends it.
+// inGrace is a pod whose grace period is not over. Its kubelet ends it only if there is one: without a node the pod garbage
+// collector does not wait for the end of the period, and on a node that does not report nothing ends the pod.
 func (w *walker) inGrace(n graph.Node, full *unstructured.Unstructured, end time.Time) []hold {
 	name := evidence.Nested(full, "spec", "nodeName")
 	if name != "" {
@@ -88,8 +87,7 @@ func (w *walker) inGrace(n graph.Node, full *unstructured.Unstructured, end time
 	return []hold{{because: waitsForKubelet, cause: w.grace(n, full, inGracePeriod, end)}}
 }
 
-// kubeletRefused is a pod of which its kubelet may not write the status, or
-// which it may not delete, when it is done with it.
+// kubeletRefused is a pod whose status the kubelet cannot write, or which the kubelet cannot delete.
 func (w *walker) kubeletRefused(n graph.Node) []hold {
 	if w.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) <= kubeletDelay {
 		return nil
@@ -177,11 +175,8 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 
 // force removes a pod's object without asking its kubelet.
 func (d commands) force(n graph.Node, leaks string) Remedy {
-	return Remedy{
-		Risk: Dangerous, Loss: []remedy.Loss{{Kind: remedy.Leaks, Object: n.Identity(), What: leaks}},
-		Action: d.delete(n.Identity(), atOnce),
-		Effect: removeFromAPI,
-	}
+	loss := []remedy.Loss{{Kind: remedy.Leaks, Object: n.Identity(), What: leaks}}
+	return Remedy{Risk: Dangerous, Loss: loss, Action: d.delete(n.Identity(), atOnce), Effect: removeFromAPI}
 }
 
 // nodeDown says that a node's kubelet does not report, nil when it does.
@@ -198,37 +193,29 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		k = podVirtualNode
 	}
 	return w.shared(name, k, at, func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = nodeSilent
+		c.Verdict, c.Summary = Stuck, nodeSilent
 		switch {
 		case state == evidence.LeaseFresh:
-			c.Verdict = Unknown
-			c.Summary = nodeLeaseFresh
+			c.Verdict, c.Summary = Unknown, nodeLeaseFresh
 		case state != evidence.LeaseStale && ready.Status != "Unknown":
-			c.Verdict = Unknown
-			c.Summary = nodeReportUnknown
+			c.Verdict, c.Summary = Unknown, nodeReportUnknown
 		}
 		c.Evidence = []Evidence{ready.Fact(at.String())}
 		if !ready.Since.IsZero() {
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.Since.UTC().Format(time.RFC3339)})
 		}
 		c.Evidence = append(c.Evidence, lease)
-		if program != "" {
+		switch {
+		case program != "":
 			w.virtualDown(c, name, program)
-			return
-		}
-		if outOfService(node) {
+		case outOfService(node):
 			takenOut(c, w.health())
-			return
-		}
-		c.Remedies = []Remedy{
-			see(repairNode, "%s describe node %s", w.Kubectl, shell.Quote(name)),
-			{
-				Risk:   Dangerous,
-				Action: w.does(remedy.TaintOf(evidence.IdentityOf(nodes, "Node", node), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")),
-				Effect: markOutOfService,
-				Loss:   loses(remedy.CorruptsData, lostWrittenTwice),
-			},
+		default:
+			taint := w.does(remedy.TaintOf(at, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
+			c.Remedies = []Remedy{
+				see(repairNode, "%s describe node %s", w.Kubectl, shell.Quote(name)),
+				{Risk: Dangerous, Action: taint, Effect: markOutOfService, Loss: loses(remedy.CorruptsData, lostWrittenTwice)},
+			}
 		}
 	})
 }
@@ -303,15 +290,12 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", endedContainers(ended)))
 		}
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
-		c.Remedies = []Remedy{
-			see(seeKubelet, "%s describe pod %s", w.kubectl(n), shell.Quote(n.Object().Name)),
-			w.force(n, lostOnNode),
-		}
+		c.Remedies = []Remedy{see(seeKubelet, "%s describe pod %s", w.kubectl(n), shell.Quote(n.Name())), w.force(n, lostOnNode)}
 	})}}
 }
 
-// kubeletEvidence says how far the kubelet has come: whether it has seen the
-// deletion, whether the sandbox is gone, and what is mounted.
+// kubeletEvidence says how far the kubelet has come: whether it has seen the deletion, whether it has removed the sandbox,
+// and what is mounted.
 func kubeletEvidence(n graph.Node, full, machine *unstructured.Unstructured) []Evidence {
 	var facts []Evidence
 	observed, known, _ := unstructured.NestedInt64(full.Object, "status", "observedGeneration")
@@ -361,8 +345,7 @@ func containers(pod *unstructured.Unstructured) (running []string, ended int) {
 // mirror is the image of a static pod in the API.
 func (w *walker) mirror(n graph.Node, full *unstructured.Unstructured) *Cause {
 	return w.cause(podMirror, n.Identity(), "", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = mirrorIsRemade
+		c.Verdict, c.Summary = Stuck, mirrorIsRemade
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),
 			evidence.Field(n, "spec.nodeName", evidence.Nested(full, "spec", "nodeName")),

@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -109,15 +110,13 @@ func (w *walker) serviceCIDR(n graph.Node) []hold {
 		}
 	}
 	var holds []hold
-	var causes []*Cause
 	for i := range addresses {
 		address, err := netip.ParseAddr(addresses[i].GetName())
 		if err != nil || addresses[i].GetLabels()["ipaddress.kubernetes.io/managed-by"] != "ipallocator.k8s.io" ||
 			!within(own, address) || within(others, address) {
 			continue
 		}
-		if c := w.addressUser(n, &addresses[i]); c != nil && len(causes) < 2*evidence.MaxShown {
-			causes = append(causes, c)
+		if c := w.addressUser(n, own, &addresses[i]); len(holds) < 2*evidence.MaxShown {
 			holds = append(holds, hold{because: addressesUsed, cause: c})
 		}
 	}
@@ -139,16 +138,11 @@ func prefixesOf(cidr *unstructured.Unstructured) []netip.Prefix {
 }
 
 func within(prefixes []netip.Prefix, address netip.Addr) bool {
-	for _, p := range prefixes {
-		if p.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// addressUser is the Service that has an address.
-func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *Cause {
+// addressUser is the Service that has an address of a range.
+func (w *walker) addressUser(n graph.Node, own []netip.Prefix, address *unstructured.Unstructured) *Cause {
 	namespace, name := evidence.Nested(address, "spec", "parentRef", "namespace"), evidence.Nested(address, "spec", "parentRef", "name")
 	at := evidence.Identity(services, namespace, name)
 	service, err := w.evidence.Get(services, namespace, name)
@@ -165,22 +159,11 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 		}
 		c.Evidence = []Evidence{
 			{Source: "IPAddress/" + address.GetName(), Path: "spec.parentRef", Value: "Service " + namespace + "/" + name},
-			evidence.Field(n, "spec.cidrs", fmt.Sprint(prefixesOf(mustRead(w.evidence, n)))),
+			evidence.Field(n, "spec.cidrs", fmt.Sprint(own)),
 		}
 		c.Remedies = []Remedy{see(addRange, "%s get servicecidrs", w.Kubectl)}
 		if err == nil {
-			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Disruptive, Action: w.delete(at, byPolicy),
-				Effect: replaceService, Loss: loses(remedy.LosesObject, lostAddress),
-			})
+			c.Remedies = append(c.Remedies, Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: replaceService, Loss: loses(remedy.LosesObject, lostAddress)})
 		}
 	})
-}
-
-// mustRead returns the whole of an object, empty when it cannot be read.
-func mustRead(r *evidence.Reader, n graph.Node) *unstructured.Unstructured {
-	if full, err := r.Whole(n); err == nil {
-		return full
-	}
-	return &unstructured.Unstructured{}
 }

@@ -16,8 +16,8 @@ import (
 
 // Claims and volumes: pkg/controller/volume/pvcprotection and pvprotection.
 
-// claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use
-// the claim go first (pkg/controller/volume/pvcprotection).
+// claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use the claim have to end first
+// (pkg/controller/volume/pvcprotection).
 func (w *walker) claim(n graph.Node) []hold {
 	o := n.Object()
 	list, err := w.evidence.PodsWithClaims(o.Namespace)
@@ -49,8 +49,7 @@ func (w *walker) claim(n graph.Node) []hold {
 func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []*unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(pvcInUse, at, claim.Identity().String(), func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf(claimUsed, claim.Name())
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf(claimUsed, claim.Name())
 		if pod.GetDeletionTimestamp() != nil { // since the lists were made
 			c.Verdict, c.Summary = Progressing, fmt.Sprintf(claimReleased, claim.Name())
 			return
@@ -79,7 +78,7 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			end := Remedy{
 				Risk: Disruptive, Action: w.delete(job, background),
 				Effect: fmt.Sprintf(deleteFinishedJob, ref.Name, released(claim, len(users)-endedOf(ref.UID, users))),
-				Loss:   losesObject(job, "%s", lostJobResult),
+				Loss:   losesObject(job, lostJobResult),
 			}
 			if data.lost != nil {
 				end.Risk, end.Loss = Dangerous, append(end.Loss, *data.lost)
@@ -100,9 +99,8 @@ func ofItsTemplate(pod *unstructured.Unstructured, claim string) bool {
 	})
 }
 
-// renew ends a pod of a StatefulSet that uses a claim of its own, which is being deleted: the next
-// one is not made before that is gone (pkg/controller/statefulset/stateful_pod_control.go,
-// createPersistentVolumeClaims).
+// renew ends a pod of a StatefulSet whose own claim is being deleted: the next claim is not created before that has been
+// (pkg/controller/statefulset/stateful_pod_control.go, createPersistentVolumeClaims).
 func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node, after string) Remedy {
 	return Remedy{
 		Risk:   Disruptive,
@@ -179,8 +177,7 @@ func (w *walker) volume(n graph.Node) []hold {
 func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(claims, "PersistentVolumeClaim", claim)
 	return w.cause(pvBound, at, "", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf(claimBinds, volume.Name())
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf(claimBinds, volume.Name())
 		c.Evidence = []Evidence{
 			evidence.Field(volume, "status.phase", "Bound"),
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},

@@ -13,16 +13,14 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// How long the small protection controllers of kube-controller-manager may take
-// after the last user of an object went, and how long an external driver may be
-// at the same failure before that counts.
+// How long the small protection controllers of kube-controller-manager may take after the last user of an object ended,
+// and for how long an external driver may have the same failure before that counts.
 const (
 	protectionDelay = 15 * time.Second
 	driverDelay     = 10 * time.Minute
 )
 
-// protection is a finalizer that a controller of kube-controller-manager removes within seconds, and for which nothing
-// else is missing.
+// protection is a finalizer that a controller of kube-controller-manager has to remove, for which nothing else is missing.
 func (w *walker) protection(n graph.Node, symptom Kind, because string) hold {
 	return w.manager(n, because, w.late(n)).as(symptom)
 }

@@ -32,15 +32,14 @@ type Prober = admission.Prober
 // Input is what Explain works on.
 type Input struct {
 	Graph *graph.Graph
-	// Outcomes are those of the engine on a simulation in which nobody else
-	// acts, with no new delete.
+	// Outcomes are those of the engine on a simulation in which nothing else acts, with no new delete.
 	Outcomes []gc.Outcome
 	Cluster  Cluster
 	// Workloads are those of the cluster; nil stands for reading them when they are needed.
 	Workloads *controllers.Workloads
 	// Failed are objects that were asked for and could not be read.
 	Failed []Failed
-	// Prober asks what would become of a write; nil asks nothing.
+	// Prober asks what would happen to a write; nil asks nothing.
 	Prober Prober
 	// Events returns the events about an object; nil reads none.
 	Events func(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error)
@@ -61,7 +60,7 @@ type Input struct {
 	Kubectl, Plugin string
 }
 
-// Explain says of each object why it is not gone.
+// Explain says of each object why it still exists.
 func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	w := newWalker(ctx, in)
 	report := &Report{Now: in.Now}
@@ -121,9 +120,8 @@ func (w *walker) expect(nodes []graph.Node) (done func()) {
 	}
 }
 
-// sortedNodes returns the nodes in the order of their identities, in which they are
-// explained however they were asked for: which object stands for those that share a
-// cause, and which of many is asked about, must not depend on that.
+// sortedNodes returns the nodes in the order of their identities, in which they are explained however they were asked for:
+// the order of the question must not decide which object stands for those that share a cause, and which is asked about.
 func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 	var nodes []graph.Node
 	for _, uid := range objects {
@@ -135,7 +133,7 @@ func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 	return nodes
 }
 
-// walker follows what holds objects. Every object is explained once.
+// walker follows the blockers of objects. Every object is explained once.
 type walker struct {
 	Input
 	book
@@ -259,18 +257,17 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	return e
 }
 
-// hold is one thing that keeps an object: a cause, another object that must go
-// first, or, when both are missing, only the garbage collector or the API
-// server, which will act.
+// hold is one blocker of an object: a cause, another object that must be deleted first, or, without either, only the
+// garbage collector or the API server, which will act.
 type hold struct {
 	symptom Kind // zero for a step that has none
 	because string
-	// finalizer is the one of metadata.finalizers that holds the object, empty for others.
+	// finalizer is the one of metadata.finalizers that blocks the object, empty for others.
 	finalizer string
 	cause     *Cause
 	next      *graph.Node
-	// alike: the cause is named after the first of several objects that it holds up in
-	// the same way, and none of them waits for that one.
+	// alike: the cause is named after the first of several objects that it blocks in the same way, and none of them waits
+	// for that one.
 	alike bool
 }
 
@@ -280,8 +277,7 @@ func (h hold) as(symptom Kind) hold {
 	return h
 }
 
-// explain finds everything that holds a terminating object, directly or further
-// down.
+// explain finds all blockers of a terminating object, directly or further down.
 func (w *walker) explain(n graph.Node) *known {
 	uid := n.UID()
 	if a, done := w.known[uid]; done {
@@ -297,7 +293,7 @@ func (w *walker) explain(n graph.Node) *known {
 	return a
 }
 
-// add takes a hold into an answer.
+// add adds a hold to an answer.
 func (w *walker) add(a *known, n graph.Node, h hold) {
 	link := Link{Object: n.Identity(), Symptom: h.symptom.ID, Because: h.because, Finalizer: h.finalizer}
 	switch {
@@ -328,7 +324,7 @@ func (a *known) take(f found) {
 	}
 }
 
-// holds returns what keeps a terminating object.
+// holds returns the blockers of a terminating object.
 func (w *walker) holds(n graph.Node) []hold {
 	o := n.Object()
 	var holds []hold
@@ -389,15 +385,13 @@ func (w *walker) age(n graph.Node) time.Duration {
 	return w.evidence.Now.Sub(evidence.Requested(n.Object()))
 }
 
-// pendingFinalizer reports whether the engine took the garbage collector's
-// finalizer off.
+// pendingFinalizer reports whether the engine removed the garbage collector's finalizer.
 func (w *walker) pendingFinalizer(n graph.Node, finalizer string) bool {
 	o, concerned := w.result[n.UID()]
 	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
 }
 
-// incomplete says what could not be listed of what may hold dependents of the
-// object, empty when all was.
+// incomplete says which lists, which might have dependents of the object, could not be read; it is empty for none.
 func (w *walker) incomplete() string {
 	if len(w.unlisted) == 0 {
 		return ""
