@@ -41,8 +41,8 @@ func (b *book) shared(key string, k Kind, at graph.Identity, fill func(*Cause)) 
 	return c
 }
 
-// join adds an object to those that a cause holds up, and returns how many there
-// are. The facts are about that object: they are kept of the first few.
+// join adds an object to those that a cause blocks, and returns how many there are. The facts are about that object, and
+// kept for the first few.
 func (b *book) join(c *Cause, facts ...Evidence) int {
 	b.members[c]++
 	if b.members[c] <= evidence.MaxShown {
@@ -114,9 +114,8 @@ func (b *book) finish(c *Cause) {
 	}
 }
 
-// compareCauses puts the gravest first, then those that hold up most. Whether
-// the garbage collector works at all, and whether anything can be changed, comes before
-// the rest, and what refuses every change before what waits for one.
+// compareCauses puts the gravest first, then those that block most. Whether the garbage collector works at all, and whether
+// anything can be changed, comes before the rest, and the rejection of every change before what waits for a change.
 func compareCauses(a, b *Cause) int {
 	first := func(c *Cause) int {
 		switch {
