@@ -4,12 +4,10 @@ package explain
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -32,41 +30,6 @@ const (
 type tries struct {
 	content []graph.Node
 	replies []admission.Reply
-}
-
-// tryContent yields the API server's answers to the deletion of those contents of a namespace whose turn it is: of one
-// object of each type first, because the objects of a type mostly get one answer. Each is asked about once.
-func (w *walker) tryContent(n graph.Node, most int) iter.Seq2[graph.Node, admission.Reply] {
-	t := w.tried[n.UID()]
-	if t == nil {
-		t = &tries{content: graph.FirstOfEach(w.untouchedIn(n.Object().Name), func(m graph.Node) schema.GroupVersionResource { return m.Resource().GroupVersionResource })}
-		w.tried[n.UID()] = t
-	}
-	asked := t.content[:min(len(t.content), most)]
-	return func(yield func(graph.Node, admission.Reply) bool) {
-		defer w.asker.ExpectDelete(asked[min(len(t.replies), len(asked)):])()
-		for i, m := range asked {
-			if i == len(t.replies) {
-				t.replies = append(t.replies, w.asker.TryDelete(m, ""))
-			}
-			if !yield(m, t.replies[i]) {
-				return
-			}
-		}
-	}
-}
-
-// emptiable reports whether the API server accepts what the namespace controller does with what
-// is in a namespace, as far as a few objects tell. A request for all objects of a type may take a
-// minute when a webhook does not answer, and until all have been sent nothing shows that the
-// controller works.
-func (w *walker) emptiable(n graph.Node) bool {
-	for _, r := range w.tryContent(n, firstProbes) {
-		if r.Kind != answer.Accepted || r.Slow() {
-			return false
-		}
-	}
-	return true
 }
 
 // contentHangs leads from content that is not being deleted yet to what rejects or delays that. Where an answer takes
@@ -183,11 +146,6 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 
 // triedContent says that the API server accepts the deletion of all content.
 var triedContent = Evidence{Source: dryRunOfEach, Value: isAccepted}
-
-// failsLong reports whether the namespace controller has failed for so long that it counts.
-func (w *walker) failsLong(failure evidence.Condition) bool {
-	return !failure.Since.IsZero() && w.evidence.Now.Sub(failure.Since) > contentDelay
-}
 
 // typesFor names the types of objects, for kubectl.
 func typesFor(objects []graph.Node) string {

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -56,18 +54,6 @@ func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
 	return []hold{{because: namespaceMissing, cause: w.leftover(id.Namespace)}}, false
 }
 
-// changeable reports whether an object can be changed although its namespace does not
-// exist: the API server is asked, and where it may not be, its version tells.
-func (w *walker) changeable(n graph.Node) bool {
-	if w.Server.ChangesWithoutNamespace() {
-		return true
-	}
-	for _, finalizer := range n.Finalizers() {
-		return w.asker.TryRemoval(n, finalizer).Kind == answer.Accepted
-	}
-	return false
-}
-
 // leftover is a namespace that was removed from under its content.
 func (w *walker) leftover(namespace string) *Cause {
 	at := evidence.Identity(namespaces, "", namespace)
@@ -81,10 +67,6 @@ func (w *walker) leftover(namespace string) *Cause {
 func specFinalizers(o *unstructured.Unstructured) []string {
 	names, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "finalizers")
 	return names
-}
-
-func (w *walker) holdsKubernetes(o *unstructured.Unstructured) bool {
-	return slices.Contains(specFinalizers(o), "kubernetes")
 }
 
 // namespace returns what the finalizers in a namespace's spec wait for.
@@ -177,41 +159,6 @@ func (w *walker) writesRefused(n graph.Node) []hold {
 		}
 	}
 	return holds
-}
-
-// untouchedIn returns the content of a namespace whose turn it is and that is
-// not being deleted: while there are pods, the pods, where these come first for certain.
-func (w *walker) untouchedIn(namespace string) []graph.Node {
-	nodes, known := w.undeleted[namespace]
-	if !known {
-		nodes = findUntouched(w.evidence, namespace)
-		w.undeleted[namespace] = nodes
-	}
-	return nodes
-}
-
-// findUntouched is untouchedIn, for the first time.
-func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
-	var untouched, untouchedPods []graph.Node
-	anyPod := false
-	for _, m := range r.In(namespace) {
-		isPod := m.Resource().GroupResource() == pods.GroupResource()
-		anyPod = anyPod || isPod
-		switch {
-		case m.BeingDeleted():
-		case isPod:
-			untouchedPods = append(untouchedPods, m)
-		default:
-			untouched = append(untouched, m)
-		}
-	}
-	switch {
-	case !anyPod:
-		return untouched
-	case r.Server().PodsFirst():
-		return untouchedPods
-	}
-	return append(untouchedPods, untouched...)
 }
 
 // content returns the contents of a namespace that have to be deleted first: its pods, then the rest.
@@ -320,34 +267,6 @@ func (w *walker) backOff(n graph.Node, failure evidence.Condition, summary strin
 		c.Verdict, c.Summary, c.Until = Progressing, summary, w.evidence.Now.Add(contentDelay)
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String()), w.health().evidence}
 	})}
-}
-
-// unlistedIn returns what of the namespace's content could not be listed. Types
-// that the server itself cannot tell are another cause.
-func (w *walker) unlistedIn(namespace string) []graph.Unlisted {
-	var missing []graph.Unlisted
-	for _, u := range w.unlisted {
-		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
-			continue
-		}
-		if namespaced, known := w.namespaced(u.GroupVersionResource); !w.evidence.Covers(u.GroupResource(), namespace, "") && (namespaced || !known) {
-			missing = append(missing, u)
-		}
-	}
-	return missing
-}
-
-// namespaced reports whether objects of a type are in namespaces, if that is known.
-func (w *walker) namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
-	kind, err := w.Graph.Snapshot().Mapper.KindFor(resource)
-	if err != nil {
-		return false, false
-	}
-	mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, missing string) *Cause {

@@ -4,7 +4,6 @@ package explain
 
 import (
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,47 +18,16 @@ import (
 
 // Pods that are not being deleted, and that something waits for.
 
-// makerOf returns the workload that recreates such a pod as long as it is to have any, the highest that is known: the
-// Deployment of a ReplicaSet.
-func makerOf(r *evidence.Reader, g *graph.Graph, pod *unstructured.Unstructured) (graph.Node, bool) {
-	var top graph.Node
-	n, known := r.Node(pods.GroupResource(), pod.GetNamespace(), pod.GetUID())
-	found := false
-	for known {
-		ref := controllerOf(n)
-		if ref == nil {
-			break
-		}
-		r.Owners(n)
-		n, known = g.Node(ref.UID)
-		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"}, n.Resource().Kind) && n.Resource().Group == "apps" {
-			top, found = n, true
-		}
-	}
-	return top, found
-}
-
 // controllerOf returns the reference of an object to its controller, nil without one.
 func controllerOf(n graph.Node) *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
-}
-
-// madeBy counts the pods that a workload makes.
-func (w *walker) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int {
-	count := 0
-	for _, pod := range pods {
-		if m, found := makerOf(w.evidence, w.Graph, pod); found && m.UID() == maker.UID() {
-			count++
-		}
-	}
-	return count
 }
 
 // endPod returns the ways to end a pod, with what follows for the object that waits for it. One that is recreated is
 // ended by its workload alone. What a running pod does is lost with it.
 func (w *walker) endPod(c *Cause, pod *unstructured.Unstructured, after, afterAll string) []Remedy {
 	at := evidence.IdentityOf(pods, "Pod", pod)
-	if maker, found := makerOf(w.evidence, w.Graph, pod); found {
+	if maker, found := w.makerOf(pod); found {
 		return []Remedy{w.scaleDown(w.evidence, maker, afterAll)}
 	}
 	risk := Dangerous

@@ -60,7 +60,7 @@ func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 		}
 		ref := metav1.GetControllerOf(pod)
-		maker, found := makerOf(w.evidence, w.Graph, pod)
+		maker, found := w.makerOf(pod)
 		data := w.storage.dataOf(claim)
 		if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(pod, claim.Name()) {
 			scale := w.scaleDown(w.evidence, maker, released(claim, len(users)-w.madeBy(maker, users)))

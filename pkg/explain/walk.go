@@ -5,7 +5,6 @@ package explain
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -135,28 +134,17 @@ func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 
 // walker follows the blockers of objects. Every object is explained once.
 type walker struct {
-	Input
+	*facts
 	book
 	commands
-	ctx    context.Context
-	result map[types.UID]gc.Outcome
-	known  map[types.UID]*known
+	known map[types.UID]*known
 	// path holds the objects between the one asked for and the current one.
-	path      []types.UID
-	evidence  *evidence.Reader
-	gcHealth  *health
-	deletions int // that the garbage collector has still to do
-	unlisted  []graph.Unlisted
-	// outlived are the namespaces that do not exist, and in which an object has
-	// been seen since.
+	path     []types.UID
+	gcHealth *health
+	// outlived are the namespaces that do not exist, and in which an object has been seen since.
 	outlived map[string]bool
-	finder   *controllers.Finder
-	asker    *admission.Asker
 	authors  int // the objects that were read for who set a finalizer
-	tried    map[types.UID]*tries
-	// undeleted is what untouchedIn has found, by namespace.
-	undeleted map[string][]graph.Node
-	storage   *storage
+	storage  *storage
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
@@ -194,14 +182,9 @@ func (s *step) chain() []Link {
 
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
-		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
-		book:      newBook(),
-		outlived:  map[string]bool{},
-		tried:     map[types.UID]*tries{},
-		undeleted: map[string][]graph.Node{},
-		excepted:  map[string]*exception{},
-		served:    map[*Cause][]string{},
-		hooks:     map[*Cause][]*admission.Webhook{},
+		facts: &facts{Input: in, result: map[types.UID]gc.Outcome{}, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
+		book:  newBook(), known: map[types.UID]*known{}, outlived: map[string]bool{},
+		excepted: map[string]*exception{}, served: map[*Cause][]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	for _, o := range in.Outcomes {
@@ -227,18 +210,6 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, version: w.evidence.Version}
 	w.storage = &storage{commands: w.commands, evidence: w.evidence}
 	return w
-}
-
-// patience is Input.Wait for an answer that counts.
-func (w *walker) patience() func(context.Context, time.Duration) {
-	if w.Wait == nil {
-		return nil
-	}
-	return func(ctx context.Context, d time.Duration) {
-		if len(w.evidence.Missed()) == 0 {
-			w.Wait(ctx, d)
-		}
-	}
 }
 
 func (w *walker) explanation(n graph.Node) Explanation {
@@ -354,20 +325,6 @@ func (w *walker) holds(n graph.Node) []hold {
 	return holds
 }
 
-// mostFinalizers is the number of finalizers of one object that are examined. No object needs as many, but a user who
-// can write an object can give it tens of thousands.
-const mostFinalizers = 100
-
-// finalizers returns the finalizers of an object, the first if there are very many.
-func (w *walker) finalizers(n graph.Node) []string {
-	all := n.Object().Finalizers
-	if len(all) <= mostFinalizers {
-		return all
-	}
-	w.evidence.NoteUnread(fmt.Sprintf(unexamined, n.Identity(), mostFinalizers, len(all)))
-	return all[:mostFinalizers]
-}
-
 // halfDeleted is an object that nothing blocks and that still exists.
 func (w *walker) halfDeleted(n graph.Node) hold {
 	return hold{because: nothingBlocks, cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
@@ -378,42 +335,6 @@ func (w *walker) halfDeleted(n graph.Node) hold {
 		}
 		c.Remedies = []Remedy{w.deleteAgain(n, Safe, finishDeletion)}
 	})}
-}
-
-// age is how long ago the object's deletion was asked for.
-func (w *walker) age(n graph.Node) time.Duration {
-	return w.evidence.Now.Sub(evidence.Requested(n.Object()))
-}
-
-// pendingFinalizer reports whether the engine removed the garbage collector's finalizer.
-func (w *walker) pendingFinalizer(n graph.Node, finalizer string) bool {
-	o, concerned := w.result[n.UID()]
-	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
-}
-
-// incomplete says which lists, which might have dependents of the object, could not be read; it is empty for none.
-func (w *walker) incomplete() string {
-	if len(w.unlisted) == 0 {
-		return ""
-	}
-	return unlistedText(w.Graph.Snapshot(), w.unlisted)
-}
-
-// unlistedText says of some of what a snapshot lacks that it could not be listed.
-func unlistedText(snapshot *graph.Snapshot, unlisted []graph.Unlisted) string {
-	name, where := unlisted[0].GroupResource().String(), snapshot.Beyond(unlisted[0])
-	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
-		name, where = name+" ("+where+")", ""
-	} else if where != "" {
-		where = " " + where
-	}
-	if unlisted[0].Resource == "" {
-		name = fmt.Sprintf(typesOf, unlisted[0].GroupVersion())
-	}
-	if more := len(unlisted) - 1; more > 0 {
-		return fmt.Sprintf(moreUnlisted, name, more, where)
-	}
-	return fmt.Sprintf(notListed, name, where)
 }
 
 func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }
