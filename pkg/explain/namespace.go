@@ -162,21 +162,21 @@ func (w *walker) writesRefused(n graph.Node) []hold {
 }
 
 // content returns the contents of a namespace that have to be deleted first: its pods, then the rest.
-func (w *walker) content(n graph.Node) []hold {
+func (f *facts) content(n graph.Node) []hold {
 	var holds []hold
-	all, left := w.evidence.In(n.Name()), 0
+	all, left := f.evidence.In(n.Name()), 0
 	for _, m := range all {
 		if m.Resource().IsPod() {
 			left++
 		}
 	}
-	next := heldNext(w.evidence, w.finder, n.Name())
+	next := heldNext(f.evidence, f.finder, n.Name())
 	for _, m := range all {
 		if !m.BeingDeleted() {
 			continue
 		}
 		h := hold{symptom: nsContent, because: fmt.Sprintf(waitsForContents, objects(len(all))) + next, next: &m}
-		if m.Resource().IsPod() && w.Server.PodsFirst() {
+		if m.Resource().IsPod() && f.Server.PodsFirst() {
 			h.symptom, h.because = nsPodsFirst, fmt.Sprintf(waitsForPods, count(left, "pod"))+next
 		}
 		holds = append(holds, h)

@@ -241,13 +241,13 @@ func takenOut(c *Cause, h *health) {
 }
 
 // virtualDown is a virtual node whose program does not report.
-func (w *walker) virtualDown(c *Cause, name, program string) {
+func (f *facts) virtualDown(c *Cause, name, program string) {
 	c.Summary = fmt.Sprintf(virtualSilent, program)
 	c.Controller = &Controller{Name: program, Liveness: string(Unknown)}
-	if lease, err := w.evidence.Get(leases, "kube-node-lease", name); err == nil {
+	if lease, err := f.evidence.Get(leases, "kube-node-lease", name); err == nil {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: evidence.Nested(lease, "spec", "holderIdentity")}}
 	}
-	c.Remedies = []Remedy{see(fmt.Sprintf(repairVirtual, program), "%s describe node %s", w.Kubectl, shell.Quote(name))}
+	c.Remedies = []Remedy{see(fmt.Sprintf(repairVirtual, program), "%s describe node %s", f.Kubectl, shell.Quote(name))}
 }
 
 // kubelet is a pod past its grace period on a node that reports.
