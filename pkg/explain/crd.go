@@ -55,7 +55,7 @@ func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause 
 		}
 		switch until := evidence.Requested(n.Object()).Add(crdDelay); {
 		case unseen:
-			c.Summary = instancesUnlisted
+			c.Summary = crdUnlisted
 		case w.evidence.Now.After(until):
 			c.Summary += tooLong
 		default:

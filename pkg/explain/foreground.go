@@ -91,14 +91,14 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 	}
 	return w.cause(gcFgRecreated, n.Identity(), "", func(c *Cause) {
 		for _, d := range late[:min(len(late), evidence.MaxShown)] {
-			created := fmt.Sprintf(createdBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(w.firstManager(d), aUser))
+			created := fmt.Sprintf(creationBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(w.firstManager(d), aUser))
 			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", created))
 		}
 		created, creator := evidence.Number(len(late), "blocking dependent"), w.firstManager(late[0])
 		free := w.background(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
 		maker := w.finder.Server(n, creator)
 		if maker == nil {
-			stop := Remedy{Risk: Disruptive, Effect: fmt.Sprintf(stopCreator, creator)}
+			stop := Remedy{Risk: Disruptive, Effect: fmt.Sprintf(stopItsCreator, creator)}
 			if creator == "" {
 				stop.Effect = findCreator
 			}
@@ -311,7 +311,7 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference) *Caus
 			end.Loss = losesObject(d.Identity(), lostOthersToo, ownerName(other))
 		}
 		c.Remedies = []Remedy{
-			w.deleteAgain(owner, Safe, fmt.Sprintf(outOfForeground, goes(owner))), end,
+			w.deleteAgain(owner, Safe, fmt.Sprintf(keepDependent, goes(owner))), end,
 			w.dropReference(d, ref.Index, ref.UID, unresolvable(owner, ref, other)),
 		}
 	})

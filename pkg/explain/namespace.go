@@ -202,7 +202,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
 		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
-			c.Summary += fmt.Sprintf(unchanged, duration.HumanDuration(w.evidence.Now.Sub(latest)))
+			c.Summary += fmt.Sprintf(nothingChanged, duration.HumanDuration(w.evidence.Now.Sub(latest)))
 			if untouched == 0 {
 				c.Summary += updateBlocked
 			}

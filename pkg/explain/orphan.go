@@ -25,7 +25,7 @@ func (w *walker) orphan(n graph.Node) []hold {
 		}
 		return []hold{w.protection(n, gcOrphanPending, orphanDependents)}
 	}
-	return []hold{{because: notOrphaned, cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
+	return []hold{{because: notYetOrphaned, cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
 		c.Summary = fmt.Sprintf(referencesKept, referencing(n.CountDependents()))
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
 		if missing := w.incomplete(); missing != "" {

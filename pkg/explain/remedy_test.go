@@ -138,7 +138,7 @@ ConfigMap/s/a metadata.finalizers: foregroundDeletion
 [safe] DELETE a: take the owner out of foreground deletion: it goes when its other finalizers do; the dependent is kept
 [disruptive] DELETE b: delete the dependent, which the owner waits for
   loses: the dependent, which the garbage collector ignores and which ConfigMap/live also owns
-[disruptive] REMOVE: remove the reference that cannot be resolved; at its next try, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because ConfigMap/live owns it
+[disruptive] REMOVE: remove the reference that cannot be resolved; at its next attempt, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because ConfigMap/live owns it
 `},
 	{"one dependent that may not be released", alive + policy + deniedUpdate + `
 ConfigMap/s/a deleted=60 finalizers=orphan
@@ -225,7 +225,7 @@ Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead"}}`, "pod-node-notready",
 		`Node/dead: the node is not ready, and it is not known whether its kubelet reports
 Node/dead status.conditions[Ready]: not set
 Lease/kube-node-lease/dead : does not exist
-[safe] describe node dead: look at the node's state, and repair the machine or its kubelet; its pods then end
+[safe] describe node dead: see the node's state: repair the machine or its kubelet; its pods then end
 [dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only if the machine is proven to be off: mark the node out-of-service, so that its terminating pods are deleted and their volumes detached; remove the taint afterwards
   loses: two pods might write the same data if the machine still runs
 `},

@@ -317,7 +317,7 @@ func (w *walker) holds(n graph.Node) []hold {
 	}
 	holds = append(holds, w.refusals(n, holds)...)
 	if early := w.future(n); early != nil {
-		holds = append(holds, hold{because: inTheFuture, cause: early})
+		holds = append(holds, hold{because: "its deletion lies in the future", cause: early})
 	}
 	if len(holds) == 0 {
 		holds = append(holds, w.halfDeleted(n))

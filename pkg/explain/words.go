@@ -85,7 +85,6 @@ const (
 	notSet         = "not set"
 	notTerminated  = "it is not being deleted"
 	deletedByNow   = "it was deleted during this analysis"
-	inTheFuture    = "its deletion timestamp is in the future"
 	nothingBlocks  = "nothing blocks it"
 	deletionBroken = "it is marked as deleted, but nothing blocks it: its deletion was interrupted"
 	finishDeletion = "complete the deletion"
@@ -108,9 +107,9 @@ const lostGuard = "nothing is checked by the %s %s"
 const (
 	irreparable    = "; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there"
 	recreateFirst  = "recreate the namespace first; then install the service %s and its pods in it, and %s"
-	installAgain   = "look at the rest of its installation: install the service %s and its pods again, and %s"
+	installAgain   = "see the rest of its installation: install the service %s and its pods again, and %s"
 	scaleUpBackend = "scale up its backend %s, which is scaled to 0; %s"
-	repairBackend  = "look at its backend: repair the service %s and its pods, and %s"
+	repairBackend  = "see its backend: repair the service %s and its pods, and %s"
 )
 
 // count says how many there are of something, of which there is at least one.

@@ -36,10 +36,10 @@ const (
 const (
 	createdLate    = "a controller or user created %s after the deletion, and might create more"
 	recreatedLate  = "%[2]s, the controller of such owners, recreates its dependents: %[1]s after the deletion"
-	createdBy      = "%s, by %s"
+	creationBy     = "%s, by %s"
 	aUser          = "a user"
 	findCreator    = "find and stop the creator of its dependents until the owner is deleted"
-	stopCreator    = "stop %s, which creates its dependents, until the owner is deleted"
+	stopItsCreator = "stop %s, which creates its dependents, until the owner is deleted"
 	stopController = "stop %s, with everything else that it does, until the owner is deleted; then scale it up again"
 )
 
@@ -84,7 +84,7 @@ const (
 	ownerUnread       = "its owner %s could not be looked up, so it is not known whether it is deleted"
 	crossesNamespaces = "its reference to %s crosses namespaces, which is invalid: it gives no ownership, but still blocks the owner"
 	dropInvalid       = "remove the invalid reference; the owner then no longer waits for the dependent"
-	outOfForeground   = "take the owner out of foreground deletion: %s; the dependent is kept"
+	keepDependent     = "take the owner out of foreground deletion: %s; the dependent is kept"
 	deleteDependent   = "delete the dependent, which the owner waits for"
 	lostDependent     = "the dependent, which the garbage collector ignores"
 	lostOthersToo     = "the dependent, which the garbage collector ignores and which %s also owns"
@@ -94,8 +94,8 @@ const (
 
 // What follows when a dependent has lost a reference that could not be resolved, to the owner in the last two.
 const (
-	thenDeletesIt    = "; at its next try, up to 17 minutes later, the garbage collector deletes the dependent"
-	thenReleasesIt   = "; at its next try, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because %s owns it"
+	thenDeletesIt    = "; at its next attempt, up to 17 minutes later, the garbage collector deletes the dependent"
+	thenReleasesIt   = "; at its next attempt, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because %s owns it"
 	thenOwnerless    = ", which is the one to the owner: the dependent is kept without an owner, and the owner no longer waits for it"
 	thenOthersDecide = ", which is the one to the owner: the owner no longer waits for the dependent, and the other references decide whether the dependent is kept"
 )
@@ -103,7 +103,7 @@ const (
 // Orphaning.
 const (
 	orphanDependents = "the garbage collector has to orphan its dependents"
-	notOrphaned      = "its dependents are not orphaned yet"
+	notYetOrphaned   = "its dependents are not orphaned yet"
 	orphanFinalizer  = "its finalizer orphan cannot be removed"
 	referencesKept   = "%s; it is not known why the references are not removed"
 	orphaningDenied  = "%s, but the references cannot be removed: to delete it in another way now would delete the dependents that have no other owner"

@@ -43,7 +43,7 @@ const (
 	toDelete       = "the namespace controller has to delete %s in it"
 	toResume       = "the namespace controller has to resume"
 	toFinish       = "the namespace controller has to finish the deletion"
-	unchanged      = ", and nothing has changed for %s"
+	nothingChanged = ", and nothing has changed for %s"
 	updateBlocked  = "; a policy, a webhook or a missing right might block the update of its finalizers"
 	notStarted     = "the namespace controller has not started: it might be disabled, it might be waiting for a server that does not respond about this or another namespace (it handles ten at a time), or its writes to the namespace might be rejected"
 	leaseUnread    = "; the lease of kube-controller-manager could not be read"
@@ -65,7 +65,7 @@ const (
 // APIs that do not respond, or make no sense.
 const (
 	badVersion   = "an aggregated API advertises a group version that cannot be parsed"
-	repairAPI    = "look at the aggregated APIs, which are those with a service, and repair the one that the message names"
+	repairAPI    = "see the aggregated APIs, which are those with a service: repair the one that the message names"
 	apiSilent    = "the API of this APIService does not respond, so no namespace deletion can finish"
 	apiRepaired  = "namespace deletions resume"
 	unregister   = "unregister the API, if its product was uninstalled"
@@ -76,10 +76,10 @@ const (
 const (
 	contentsUnchecked = "the namespace controller has not started to delete %s in it; whether something rejects or delays that was not checked, because too many dry runs had been sent"
 	contentsSampled   = "the namespace controller has not started to delete %s in it; whether something rejects or delays that was checked for only %d, because too many dry runs had been sent"
-	failedBefore      = "the namespace controller could not delete all contents at its last try"
+	failedBefore      = "the namespace controller could not delete all contents at its last attempt"
 	failsNow          = "the namespace controller fails to delete %s"
-	acceptedNow       = "the namespace controller failed to delete %s at its last try; the API server would accept that now, so it resumes within a minute, unless only its own requests are rejected"
-	uncheckedNow      = "the namespace controller failed to delete %s at its last try; whether the API server would accept that now was not checked"
+	acceptedNow       = "the namespace controller failed to delete %s at its last attempt; the API server would accept that now, so it resumes within a minute, unless only its own requests are rejected"
+	uncheckedNow      = "the namespace controller failed to delete %s at its last attempt; whether the API server would accept that now was not checked"
 	dryRunOfEach      = "a dry-run DELETE of each"
 	isAccepted        = "accepted"
 	explainAlone      = "explain this namespace alone"
@@ -90,7 +90,7 @@ const (
 const (
 	waitsForInstances = "waits for its %s"
 	toDeleteInstances = "the API server has to delete its instances"
-	instancesUnlisted = "its instances could not be listed"
+	crdUnlisted       = "its instances could not be listed"
 	instancesRemain   = "the API server still has to delete %d of its instances"
 	instancesDeleted  = "its instances are deleted; the API server notices that within about a minute"
 	tooLong           = ", but this takes longer than usual"

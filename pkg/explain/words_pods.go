@@ -82,11 +82,11 @@ const (
 
 // What to do about a pod, and what is lost.
 const (
-	seeKubelet       = "look at the kubelet's events; its log on the node says what fails"
+	seeKubelet       = "see the kubelet's events; its log on the node says what fails"
 	waitForPodGC     = "wait: the pod garbage collector deletes the pod within two minutes of the deletion of its node, if kube-controller-manager works"
 	removeFromAPI    = "remove the pod from the API without waiting for its kubelet, once you are certain that nothing of it runs any more"
-	repairNode       = "look at the node's state, and repair the machine or its kubelet; its pods then end"
-	repairVirtual    = "look at the node's state, and repair %s; the pods of the node then end"
+	repairNode       = "see the node's state: repair the machine or its kubelet; its pods then end"
+	repairVirtual    = "see the node's state: repair %s; the pods of the node then end"
 	markOutOfService = "only if the machine is proven to be off: mark the node out-of-service, so that its terminating pods are deleted and their volumes detached; remove the taint afterwards"
 	moveManifest     = "move the pod's manifest out of its directory on node %s (usually /etc/kubernetes/manifests); the kubelet then ends the pod and its mirror"
 	deletePod        = "delete the pod, %s"
@@ -128,7 +128,7 @@ const (
 	neverCounted        = "it has the job controller's finalizer, but its controller is not a Job: the job controller never removes the finalizer"
 	jobManagedBy        = "%s manages the Job and has to count its pods; the job controller does not"
 	uncountable         = "remove the finalizer; no Job counts the pod"
-	repairJobManager    = "look at the Job, and repair the controller that spec.managedBy names; it then counts the pods and removes the finalizer"
+	repairJobManager    = "see the Job: repair the controller that spec.managedBy names; it then counts the pods and removes the finalizer"
 	deleteJob           = "delete the Job; the job controller then removes the finalizer from its pods"
 	lostJobResult       = "the result of the Job"
 )

@@ -87,10 +87,10 @@ const (
 	holderGone        = "does not exist; it is not known whether a driver without a lease runs"
 	secretMissing     = "does not exist, but the driver needs it to delete the storage"
 	nothingToDelete   = "Retain: nothing has to be deleted, and the driver only has to remove the finalizer"
-	seePods           = "look at the pods on the node; once those that use the volume are deleted, it is detached"
-	repairAttacher    = "look at the attachments, and repair the controller of %s or the problem that its message names; it then detaches the volume"
-	repairProvisioner = "look at the messages and events, and repair the controller of %s or the problem that they name; it then deletes the storage"
-	repairSnapshotter = "look at the messages, and repair the controller of %s or the problem that they name; it then deletes the snapshot"
+	seePods           = "see the pods on the node; once those that use the volume are deleted, it is detached"
+	repairAttacher    = "see the attachments: repair the controller of %s or the problem that its message names; it then detaches the volume"
+	repairProvisioner = "see the messages and events: repair the controller of %s or the problem that they name; it then deletes the storage"
+	repairSnapshotter = "see the messages: repair the controller of %s or the problem that they name; it then deletes the snapshot"
 	keepStorage       = "keep the storage behind it, whatever happens to the object: do this before you force anything else"
 	lostStorage       = "the storage behind it: note spec.csi.volumeHandle, the only way to find it again"
 	lostAttachment    = "the volume stays attached to the node, and attaching it elsewhere might damage its data: only if the storage shows that it is detached"
@@ -106,7 +106,7 @@ const (
 	copyIncomplete     = "it is filled from %s, and is not complete"
 	filledByDriver     = "; %s has to fill it"
 	contentsFirst      = "its content has to be deleted first"
-	completeCopy       = "look at its state and events, and make its controller complete it; then the finalizer is removed"
+	completeCopy       = "see its state and events: make its controller complete it; then the finalizer is removed"
 	abandonCopy        = "delete it, although it is not complete; its controller then removes the finalizer, if that works"
 )
 
@@ -117,8 +117,8 @@ const (
 	classUnused   = "nothing uses it; the vac-protection controller has to remove the finalizer"
 	classKept     = "it uses the class %s, and is not being changed to another"
 	classChanging = "it still has the class %s, but is being changed to %s"
-	awaitClass    = "look at the progress of its driver; once the change is done, the class is deleted"
-	chooseClass   = "look at the other classes, and let the claim name one of them; once its driver has changed the volume, the class is deleted"
+	awaitClass    = "see the progress of its driver; once the change is done, the class is deleted"
+	chooseClass   = "see the other classes: let the claim name one of them; once its driver has changed the volume, the class is deleted"
 	endClassUser  = "delete the claim, once no pod uses it; the class is then deleted"
 )
 
@@ -126,13 +126,13 @@ const (
 const (
 	cloudController = "the service controller of the cloud-controller-manager"
 	classController = "the controller of the load balancer class %s"
-	repairCloud     = "look at its events, and repair the controller, or give it the rights and the quota that its messages name; it then deletes the load balancer"
+	repairCloud     = "see its events: repair the controller, or give it the rights and the quota that its messages name; it then deletes the load balancer"
 	lostBalancer    = "the load balancer with its address and firewall rules, which the provider keeps billing unless it was deleted there"
 
 	addressesUsed  = "addresses in it are in use"
 	onlyIn         = "it has the address %s, which is in no range but %s"
 	rangeUnused    = "no address is only in it; the ServiceCIDR controller has to remove the finalizer"
-	addRange       = "look at the ranges, and add another that has the address; this one is then deleted within ten seconds"
+	addRange       = "see the ranges: add another that has the address; this one is then deleted within ten seconds"
 	replaceService = "delete the Service; a new one gets an address of another range"
 	lostAddress    = "the address, for all its clients"
 )
