@@ -33,7 +33,7 @@ var (
 	gcFgDenied            = kind("gc-fg-denied", Collector, "the garbage collector cannot delete or release a blocking dependent")
 	gcFgCycle             = kind("gc-fg-cycle", Collector, "owners in foreground deletion block each other")
 	gcFgOwnerUnresolvable = kind("gc-fg-owner-unresolvable", Collector, "a blocking dependent has an owner that cannot be resolved")
-	gcFgOwnerrefScope     = kind("gc-fg-ownerref-scope", Collector, "a blocking dependent has an owner that its own scope does not allow")
+	gcFgOwnerrefScope     = kind("gc-fg-ownerref-scope", Collector, "a blocking dependent references an owner across namespaces or scopes")
 	gcFgRecreated         = kind("gc-fg-recreated", Collector, "its blocking dependents are recreated")
 	gcOrphanPending       = kind("gc-orphan-pending", Collector, "its dependents are not orphaned yet")
 	gcBlind               = kind("gc-blind", Collector, "the garbage collector cannot list its type")
