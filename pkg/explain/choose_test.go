@@ -162,7 +162,7 @@ func TestLife(t *testing.T) {
 		{"a lease that is called after it is a stranger's", operator + heldBy("widget-operator-leader", "some-laptop_1234", renewed), unknown, "its lease is renewed by some-laptop_1234, which is no pod of it", "logs deployment"},
 		{"a lease of the domain is a stranger's", operator + heldBy("8f3c2.example.com", "some-laptop_1234", renewed), unknown, "kubectl -n op get leases.v1.coordination.k8s.io/8f3c2.example.com -o yaml", "works and"},
 		{"a lease of the domain expired with a stranger", operator + heldBy("8f3c2.example.com", "some-laptop_1234", stale), unknown, "its lease is not renewed", "works and"},
-		{"a lease of the domain is nobody's", operator + heldBy("8f3c2.example.com", "", stale), unknown, "nobody holds it", "works and"},
+		{"a lease of the domain is nobody's", operator + heldBy("8f3c2.example.com", "", stale), unknown, "it has no holder", "works and"},
 		{"a lease of the domain is held by who does not say who it is", operator + heldBy("8f3c2.example.com", "3c7e1c1e-5e0a-4a4e-8a9f-1f2e3d4c5b6a", renewed), progressing, "", ""},
 		{"a lease of the domain is held by its node", strings.Replace(operator, `"phase":"Running"`, `"phase":"Running","hostIP":"10.0.0.7"`, 1) + heldBy("8f3c2.example.com", "10.0.0.7_1234", renewed), progressing, "", ""},
 		{"a lease of the domain is held by its node's host", strings.Replace(operator, `"nodeName":"n"`, `"nodeName":"n.example.net"`, 1) + "lease kube-node-lease/n.example.net 5\n" + heldBy("8f3c2.example.com", "n_1234", renewed), progressing, "", ""},

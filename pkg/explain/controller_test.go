@@ -342,8 +342,8 @@ func TestReleasedLease(t *testing.T) {
 		taken    bool
 		evidence string
 	}{
-		"taken":  {true, "nobody holds it, and taken since"},
-		"nobody": {false, "nobody holds it"},
+		"taken":  {true, "it has no holder, but was taken since"},
+		"nobody": {false, "it has no holder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, waited := parse(t, released), time.Duration(0)
