@@ -76,7 +76,7 @@ func TestChoice(t *testing.T) {
 		{"both run", base + running("fan-a") + running("fan-b") + byManager, unknown, "Deployment/op/fan-a (Alive), Deployment/op/fan-b (Alive)", ""},
 		{
 			"both run, and one fails for long", base + running("fan-a") + running("fan-b") + strings.ReplaceAll(status(3600, otherFails), `"manager":"widget-operator"`, `"manager":"manager"`),
-			"Widget/s/w: Stuck fin-alive-failing@w*1\n", "Deployment/op/fan-a or Deployment/op/fan-b works, and its clean-up has failed for 34m: ", "",
+			"Widget/s/w: Stuck fin-alive-failing@w*1\n", "Deployment/op/fan-a or Deployment/op/fan-b works, but its cleanup has failed for 34m: ", "",
 		},
 		{
 			"neither runs", base + stopped("fan-a") + stopped("fan-b") + byManager, "Widget/s/w: Stuck fin-dead@fan-a*1\n", "Deployment/op/fan-b", "",
