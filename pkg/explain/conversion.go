@@ -89,18 +89,11 @@ func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []F
 	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 		return nil
 	}
-	c := w.cause(gcBlind, id, "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, collectorSeesNot
-		c.Evidence = []Evidence{
-			{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents},
-			{Source: id.String(), Path: "apiVersion", Value: fmt.Sprintf(readableIn, o.GetAPIVersion())},
-		}
-		last := nothingElse
-		if len(o.GetFinalizers()) > 1 {
-			last = otherFinalizers
-		}
-		c.Remedies = []Remedy{{Risk: Safe, Action: w.delete(id, background), Effect: fmt.Sprintf(blindly, afterLast[last])}}
-	})
+	end := atOnceThen
+	if len(o.GetFinalizers()) > 1 {
+		end = onceFinalized
+	}
+	c := w.blindOwner(id, end, Evidence{Source: id.String(), Path: "apiVersion", Value: fmt.Sprintf(readableIn, o.GetAPIVersion())})
 	return []Finding{{c, e.Chain}}
 }
 
@@ -197,28 +190,20 @@ func readableVersions(facts *evidence.Reader, at graph.Identity, definition *uns
 // servedVersions returns the type that a definition defines, in each version
 // that the server serves.
 func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersionResource {
-	var view struct {
-		Spec struct {
-			Group string `json:"group"`
-			Names struct {
-				Plural string `json:"plural"`
-			} `json:"names"`
-			Versions []struct {
-				Name   string `json:"name"`
-				Served bool   `json:"served"`
-			} `json:"versions"`
-		} `json:"spec"`
-	}
-	if !evidence.Decode(definition, &view) {
-		return nil
-	}
 	var resources []schema.GroupVersionResource
-	for _, v := range view.Spec.Versions {
-		if v.Served {
-			resources = append(resources, schema.GroupVersionResource{Group: view.Spec.Group, Version: v.Name, Resource: view.Spec.Names.Plural})
+	gr := defines(definition)
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range versions {
+		if v, ok := version.(map[string]any); ok && v["served"] == true {
+			resources = append(resources, gr.WithVersion(fmt.Sprint(v["name"])))
 		}
 	}
 	return resources
+}
+
+// defines returns the type that a definition defines.
+func defines(definition *unstructured.Unstructured) schema.GroupResource {
+	return schema.GroupResource{Group: evidence.Nested(definition, "spec", "group"), Resource: evidence.Nested(definition, "spec", "names", "plural")}
 }
 
 // undecodable is a type of which the API server cannot read what is stored.
@@ -287,9 +272,8 @@ func (w *walker) initializing(message string) []*Cause {
 		if evidence.Nested(&all[i], "spec", "conversion", "strategy") != "Webhook" {
 			continue
 		}
-		gr := schema.GroupResource{Group: evidence.Nested(&all[i], "spec", "group"), Resource: evidence.Nested(&all[i], "spec", "names", "plural")}
 		if namesKind(message, &all[i]) || !answer.IsConversionFailure(message) && conversionBroken(w.evidence, w.asker, &all[i]) {
-			causes = append(causes, w.conversion(gr, message))
+			causes = append(causes, w.conversion(defines(&all[i]), message))
 		}
 	}
 	return causes
@@ -378,13 +362,16 @@ func (w *walker) nudge(n graph.Node, when string) Remedy {
 // collectorBlind is an owner in foreground deletion of a type that the garbage
 // collector cannot list: it does not see the owner, and never looks at it.
 func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
-	return w.cause(gcBlind, n.Identity(), "", func(c *Cause) {
+	return w.blindOwner(n.Identity(), goes(n), Evidence{Source: root.Object.String(), Value: root.Summary})
+}
+
+// blindOwner is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted
+// otherwise.
+func (w *walker) blindOwner(id graph.Identity, end string, why Evidence) *Cause {
+	return w.cause(gcBlind, id, "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, collectorSeesNot
-		c.Evidence = []Evidence{
-			evidence.Field(n, "metadata.finalizers", "foregroundDeletion"),
-			{Source: root.Object.String(), Value: root.Summary},
-		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, fmt.Sprintf(blindly, goes(n)))}
+		c.Evidence = []Evidence{{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents}, why}
+		c.Remedies = []Remedy{{Risk: Safe, Action: w.delete(id, background), Effect: fmt.Sprintf(blindly, end)}}
 	})
 }
 

@@ -37,64 +37,36 @@ func (e edge) evidence() Evidence {
 // ownerName names the owner that a reference states.
 func ownerName(ref *graph.Reference) string { return ref.Kind + "/" + ref.Name }
 
-// lastStep is what an owner still waits for that is taken out of foreground deletion.
-type lastStep int
-
-const (
-	nothingElse lastStep = iota
-	otherFinalizers
-	itsContents
-	itsKubelet
-)
-
-func lastStepOf(owner graph.Node) lastStep {
+// goes says when an owner is deleted that is taken out of foreground deletion.
+func goes(owner graph.Node) string {
 	o := owner.Object()
 	switch grace := o.DeletionGracePeriodSeconds; {
 	case slices.ContainsFunc(o.Finalizers, func(f string) bool { return f != metav1.FinalizerDeleteDependents }):
-		return otherFinalizers
+		return onceFinalized
 	case o.Resource.GroupResource() == namespaces.GroupResource():
-		return itsContents
+		return onceEmpty
 	case o.Resource.GroupResource() == pods.GroupResource() && grace != nil && *grace > 0:
-		return itsKubelet
+		return onceStopped
 	}
-	return nothingElse
-}
-
-// fate is what becomes of a dependent once the owner is deleted.
-type fate int
-
-const (
-	collected fate = iota
-	deletedItself
-	keptByOther
-	keptDangling
-	keptByRefusal
-	keptOrCollected
-)
-
-func (e edge) fate() fate {
-	switch {
-	case e.dependent.BeingDeleted():
-		return deletedItself
-	case e.keeper != nil && e.refused == "UPDATE":
-		return keptDangling
-	case e.keeper != nil:
-		return keptByOther
-	case e.refused == "DELETE":
-		return keptByRefusal
-	case slices.ContainsFunc(e.dependent.Owners(), func(ref graph.Reference) bool { return ref.State == graph.Unknown }):
-		return keptOrCollected
-	}
-	return collected
+	return atOnceThen
 }
 
 // afterwards says what becomes of the dependent once the owner is deleted.
 func (e edge) afterwards() string {
-	other := ""
-	if e.keeper != nil {
-		other = ownerName(e.keeper)
+	id := e.dependent.Identity()
+	switch {
+	case e.dependent.BeingDeleted():
+		return fmt.Sprintf(deletedItself, id)
+	case e.keeper != nil && e.refused == "UPDATE":
+		return fmt.Sprintf(keptByOther, id, ownerName(e.keeper)) + untilChangeable
+	case e.keeper != nil:
+		return fmt.Sprintf(keptByOther, id, ownerName(e.keeper))
+	case e.refused == "DELETE":
+		return fmt.Sprintf(keptByRefusal, id)
+	case slices.ContainsFunc(e.dependent.Owners(), func(ref graph.Reference) bool { return ref.State == graph.Unknown }):
+		return fmt.Sprintf(dependsOnOwners, id)
 	}
-	return fmt.Sprintf(becomes[e.fate()], e.dependent.Identity(), other)
+	return fmt.Sprintf(collectedThen, id)
 }
 
 // onceChangeable begins the effect of a change that is refused now.
@@ -121,7 +93,7 @@ func (w *walker) drop(e edge, ref graph.Reference) Remedy {
 	case last:
 		r.Loss = []remedy.Loss{{Kind: remedy.Leaks, Object: id, What: fmt.Sprintf(leftWithoutOwner, id)}}
 	default:
-		r.Effect += "; " + fmt.Sprintf(becomes[keptOrCollected], "the dependent")
+		r.Effect += "; " + fmt.Sprintf(dependsOnOwners, "the dependent")
 	}
 	return r
 }
@@ -172,7 +144,7 @@ func (w *walker) freeKept(e edge) []Remedy {
 	remedies[0].Effect = ownerFirst(w.asker, e) + remedies[0].Effect
 	if ref := e.reference(); ref != nil {
 		id := e.dependent.Identity()
-		drop := w.dropReference(e.dependent, ref.Index, ref.UID, e.onceChangeable()+fmt.Sprintf(dropAsCollector, fmt.Sprintf(becomes[keptByOther], id, ownerName(e.keeper))))
+		drop := w.dropReference(e.dependent, ref.Index, ref.UID, e.onceChangeable()+fmt.Sprintf(dropAsCollector, fmt.Sprintf(keptByOther, id, ownerName(e.keeper))))
 		drop.Risk = Safe
 		remedies = append(remedies, drop)
 	}

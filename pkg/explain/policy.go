@@ -59,35 +59,26 @@ func (f refusedWrite) byPolicy() *Cause {
 			return
 		}
 		c.Evidence = append(c.Evidence, Evidence{Source: "ValidatingAdmissionPolicyBinding/" + r.Binding, Path: "spec.policyName", Value: r.Name})
-		c.Remedies = []Remedy{{Risk: Safe, Action: yaml(f.Kubectl, at), Effect: satisfy[f.needs(policy)]}}
+		c.Remedies = []Remedy{{Risk: Safe, Action: yaml(f.Kubectl, at), Effect: f.satisfy(policy)}}
 	})
 	f.met(c)
 	f.bindingException(c, f.n, r.Binding)
 	return c
 }
 
-// policyNeed is what has to be changed so that a policy allows a write.
-type policyNeed int
-
-const (
-	objectChanged policyNeed = iota
-	policyChanged
-	expressionFixed
-	deleteExpressionFixed
-)
-
-func (f refusedWrite) needs(policy *unstructured.Unstructured) policyNeed {
+// satisfy says what has to be changed so that a policy allows a write.
+func (f refusedWrite) satisfy(policy *unstructured.Unstructured) string {
 	switch {
 	case cannotJudge(f.r) && f.r.Write == "DELETE":
-		return deleteExpressionFixed
+		return correctExpression + objectIsNull
 	case cannotJudge(f.r):
-		return expressionFixed
+		return correctExpression
 	}
 	bound, err := f.evidence.Get(admission.PolicyBindings, "", f.r.Binding)
 	if policy == nil || err != nil || admission.JudgesObject(policy, bound) {
-		return objectChanged
+		return changeObject
 	}
-	return policyChanged
+	return changePolicy
 }
 
 // cannotJudge reports whether a policy refuses because one of its expressions cannot be evaluated

@@ -33,36 +33,26 @@ func (f refusedWrite) byWebhook() *Cause {
 	return f.webhookDead(f.n, suspects[0], f.asker.ServingOf(suspects[0]), asked(f.r), f.r.Message)
 }
 
-// whichWebhook says what is known of the configuration of a webhook that is not found.
-type whichWebhook int
-
-const (
-	configurationUnread whichWebhook = iota
-	notInAPI
-	oneOfSeveral
-)
-
 // unclearWebhook is a refusal by a webhook of which the configuration is not
 // known, or several may be meant.
 func (f refusedWrite) unclearWebhook(suspects []*admission.Webhook) *Cause {
-	denies, which := f.r.Kind == answer.WebhookDenied, configurationUnread
 	id, verdict, does := admWebhookDead, Stuck, someUnreachable
-	if denies {
+	if f.r.Kind == answer.WebhookDenied {
 		id, verdict, does = admWebhookDeny, Unknown, someRejects
 	}
-	switch {
-	case len(suspects) > 0:
-		which = oneOfSeveral
-	case f.asker.Configured():
-		which = notInAPI
-	}
 	c := f.walker.cause(id, f.n.Identity(), f.r.Name, func(c *Cause) {
-		c.Verdict, c.Summary, c.Evidence = verdict, fmt.Sprintf(does, f.r.Name)+configurationOf[which], []Evidence{asked(f.r)}
-		if denies {
-			f.onlyCaller(c)
-		}
-		if which == notInAPI {
+		c.Verdict, c.Summary, c.Evidence = verdict, fmt.Sprintf(does, f.r.Name), []Evidence{asked(f.r)}
+		switch {
+		case len(suspects) > 0:
+			c.Summary += oneOfSeveral
+		case f.asker.Configured():
+			c.Summary += notInAPI
 			c.Remedies = []Remedy{{Risk: Safe, Effect: fromFile}}
+		default:
+			c.Summary += configUnread
+		}
+		if verdict == Unknown {
+			f.onlyCaller(c)
 		}
 		for _, h := range suspects {
 			c.Evidence = append(c.Evidence, webhookEvidence(h)...)

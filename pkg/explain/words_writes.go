@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // All that explain says of writes: webhooks and policies that reject them, types that cannot be converted, dependents
@@ -48,6 +47,9 @@ const (
 	backendIs         = "; its backend is %s"
 	someUnreachable   = "the unreachable admission webhook %s must allow every write to it"
 	someRejects       = "the admission webhook %s rejects the write that the deletion needs"
+	configUnread      = "; its configuration could not be read"
+	notInAPI          = "; no configuration in the API has a webhook of that name: it is configured by a file on the machines of the control plane, or was removed a moment ago"
+	oneOfSeveral      = "; several configurations have a webhook of that name"
 	webhookRejects    = "its webhook %s rejects the write that the deletion needs"
 	mightDelay        = "its webhook %s might be what delays a %s, which took %s"
 	answersLate       = "its webhook %s does not answer in time: every write that it covers passes without it, after %s"
@@ -64,13 +66,6 @@ const (
 	blockedPass  = "the writes that the webhook blocks then pass"
 	noLongerWait = "writes no longer wait for the webhook"
 )
-
-// configurationOf says of a webhook what is known of its configuration, which is not found.
-var configurationOf = map[whichWebhook]string{
-	configurationUnread: "; its configuration could not be read",
-	notInAPI:            "; no configuration in the API has a webhook of that name: it is configured by a file on the machines of the control plane, or was removed a moment ago",
-	oneOfSeveral:        "; several configurations have a webhook of that name",
-}
 
 // correction says how the call of a webhook is corrected; the result follows.
 var correction = map[admission.WrongCall]string{
@@ -118,20 +113,15 @@ const (
 	ofObject          = "of the object, if it has one"
 	onlyAudit         = "make the binding audit what it would reject, and let it pass"
 	seePolicy         = "see what the policy requires: "
+	changeObject      = seePolicy + "change the object so that it complies, and the write is allowed"
+	changePolicy      = seePolicy + "it does not look at the object, so no change of the object helps; change the policy so that it allows the write"
+	objectIsNull      = "; a DELETE has an oldObject, but its object is null"
 	correctExpression = seePolicy + "correct the expression that fails, with has() for a field that might be missing"
 	seeBinding        = "see the binding with its paramRef: "
 	recreateParams    = seeBinding + "recreate the object that it names, or correct the reference, and the policy works again"
 	paramsExist       = seeBinding + "%s, which it names, exists by now, but the API server has not noticed that; if this persists, change the reference"
 	paramsImpossible  = seeBinding + "%s, which it names, cannot be created in a namespace that is being deleted: change the reference, and the policy works again"
 )
-
-// satisfy says what to do so that a policy allows a write.
-var satisfy = map[policyNeed]string{
-	objectChanged:         seePolicy + "change the object so that it complies, and the write is allowed",
-	policyChanged:         seePolicy + "it does not look at the object, so no change of the object helps; change the policy so that it allows the write",
-	expressionFixed:       correctExpression,
-	deleteExpressionFixed: correctExpression + "; a DELETE has an oldObject, but its object is null",
-}
 
 // What rejects the namespace controller.
 
@@ -209,32 +199,26 @@ const (
 	leftWithoutOwner = "%s, which has no owner then, so the garbage collector does not delete it"
 	deleteNow        = "delete %s without waiting for the garbage collector's next attempt"
 
+	// When an owner is deleted.
+	atOnceThen    = "it is deleted at once"
+	onceFinalized = "it is deleted once its other finalizers are removed"
+	onceEmpty     = "it is deleted once it is empty"
+	onceStopped   = "it is deleted once its kubelet has stopped it"
+
+	// What becomes of the dependent then.
+	collectedThen   = "the garbage collector then deletes %s"
+	deletedItself   = "%s is already being deleted, and is gone once its own blocker is"
+	keptByOther     = "%s is kept, because %s owns it as well"
+	untilChangeable = ", and its reference to the owner dangles until it can be changed"
+	keptByRefusal   = "%s is kept, with a dangling reference, until its deletion is no longer refused"
+	dependsOnOwners = "what becomes of %s depends on its other owners"
+
 	// ifAllowed and onceAllowed begin a remedy that works only if something is not refused.
 	ifAllowed   = "if %s is not refused: "
 	onceAllowed = "once %s is no longer refused: "
 	changeOf    = "a change of %s"
 	deletionOf  = "a deletion of %s"
 )
-
-// goes says when an owner is deleted that is taken out of foreground deletion.
-func goes(owner graph.Node) string { return afterLast[lastStepOf(owner)] }
-
-var afterLast = map[lastStep]string{
-	nothingElse:     "it is deleted at once",
-	otherFinalizers: "it is deleted once its other finalizers are removed",
-	itsContents:     "it is deleted once it is empty",
-	itsKubelet:      "it is deleted once its kubelet has stopped it",
-}
-
-// becomes says what becomes of the dependent that it names first once its owner is deleted; another owner is named second.
-var becomes = map[fate]string{
-	collected:       "the garbage collector then deletes %[1]s",
-	deletedItself:   "%[1]s is already being deleted, and is gone once its own blocker is",
-	keptByOther:     "%[1]s is kept, because %[2]s owns it as well",
-	keptDangling:    "%[1]s is kept, because %[2]s owns it as well, and its reference to the owner dangles until it can be changed",
-	keptByRefusal:   "%[1]s is kept, with a dangling reference, until its deletion is no longer refused",
-	keptOrCollected: "what becomes of %[1]s depends on its other owners",
-}
 
 // An object of which no deletion was requested.
 
