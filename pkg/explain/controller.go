@@ -120,7 +120,7 @@ func (j *judgement) working(c *controllers.Candidate) ruling {
 	r := ruling{controller: j.actor(c, controllers.Alive)}
 	if c != nil {
 		name = c.ID().String()
-		r.remedies = []Remedy{j.readLogs(c.Workload, n.Object().Name)}
+		r.remedies = []Remedy{readLogs(j.Kubectl, c.Workload, n.Object().Name)}
 	} else {
 		r.shared = []Evidence{*j.s.OrphanLease}
 	}
@@ -290,13 +290,13 @@ func (j *judgement) waitsFor(r *ruling, f *controllers.Failure, name string) boo
 			r.own = append(r.own, evidence.Field(m, "metadata.deletionTimestamp", "not set"))
 		}
 	}
-	r.remedies = append([]Remedy{j.previewDelete(id, fmt.Sprintf(deleteAwaited, id))}, r.remedies...)
+	r.remedies = append([]Remedy{previewDelete(j.Plugin, id, fmt.Sprintf(deleteAwaited, id))}, r.remedies...)
 	return true
 }
 
 // previewDelete shows what a deletion of an object would delete with it.
-func (w *walker) previewDelete(id graph.Identity, effect string) Remedy {
-	return Remedy{Risk: Safe, Action: shows("%s delete %s --dry-run", shell.In(w.Plugin, id.Namespace), shell.Target(id)), Effect: effect}
+func previewDelete(plugin string, id graph.Identity, effect string) Remedy {
+	return Remedy{Risk: Safe, Action: shows("%s delete %s --dry-run", shell.In(plugin, id.Namespace), shell.Target(id)), Effect: effect}
 }
 
 // withoutRight is an object that its controller is not allowed to change.
@@ -327,7 +327,7 @@ func (j *judgement) withoutRight(c *controllers.Candidate) ruling {
 		r.key += " ending" // no RoleBinding can be created there
 		r.remedies = append([]Remedy{j.grantEverywhere(c)}, r.remedies...)
 	}
-	r.remedies = append(r.remedies, j.readLogs(c.Workload, id.Name))
+	r.remedies = append(r.remedies, readLogs(j.Kubectl, c.Workload, id.Name))
 	return r
 }
 

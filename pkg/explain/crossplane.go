@@ -81,6 +81,6 @@ func (w *walker) inUse(n, user graph.Node, says Evidence) hold {
 	return hold{because: because, cause: w.cause(finFailing, id, n.Identity().String(), func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf(usedBy, n.Identity())
 		c.Evidence = []Evidence{says, evidence.Field(user, "metadata.deletionTimestamp", "not set")}
-		c.Remedies = []Remedy{w.previewDelete(id, deleteUser)}
+		c.Remedies = []Remedy{previewDelete(w.Plugin, id, deleteUser)}
 	})}
 }

@@ -48,10 +48,10 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 }
 
 // removals goes over what refusals asks about objects.
-func (w *walker) removals(nodes []graph.Node) iter.Seq2[graph.Node, string] {
+func removals(facts *evidence.Reader, nodes []graph.Node) iter.Seq2[graph.Node, string] {
 	return func(yield func(graph.Node, string) bool) {
 		for _, n := range nodes {
-			if !n.BeingDeleted() || w.evidence.NamespaceGone(n.Namespace()) {
+			if !n.BeingDeleted() || facts.NamespaceGone(n.Namespace()) {
 				continue
 			}
 			for _, finalizer := range n.Finalizers() {

@@ -23,8 +23,8 @@ func logs(kubectl string, l *controllers.Workload, name string) string {
 	return command
 }
 
-func (w *walker) readLogs(l *controllers.Workload, name string) Remedy {
-	return Remedy{Risk: Safe, Action: shows("%s", logs(w.Kubectl, l, name)), Effect: fmt.Sprintf(readLog, l.ID())}
+func readLogs(kubectl string, l *controllers.Workload, name string) Remedy {
+	return Remedy{Risk: Safe, Action: shows("%s", logs(kubectl, l, name)), Effect: fmt.Sprintf(readLog, l.ID())}
 }
 
 // yaml shows an object as it is.
@@ -37,12 +37,12 @@ func managedFields(kubectl string, id graph.Identity) Action {
 	return shows("%s get %s -o yaml --show-managed-fields", shell.In(kubectl, id.Namespace), shell.Target(id))
 }
 
-func (w *walker) describe(l *controllers.Workload, pod string) Remedy {
+func describe(kubectl string, l *controllers.Workload, pod string) Remedy {
 	what := l.Ref()
 	if pod != "" {
 		what = "pod/" + pod
 	}
-	return Remedy{Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote(what)), Effect: readEvents}
+	return Remedy{Risk: Safe, Action: shows("%s describe %s", shell.In(kubectl, l.ID().Namespace), shell.Quote(what)), Effect: readEvents}
 }
 
 func (w *walker) restart(l *controllers.Workload, effect string) Remedy {
@@ -79,9 +79,9 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		return scaled
 	case controllers.Crashing:
 		previous := shows("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote("pod/"+st.Pod))
-		return []Remedy{{Risk: Safe, Action: previous, Effect: readCrash}, w.describe(l, st.Pod)}
+		return []Remedy{{Risk: Safe, Action: previous, Effect: readCrash}, describe(w.Kubectl, l, st.Pod)}
 	case controllers.Hung:
-		return []Remedy{w.readLogs(l, ""), w.restart(l, restartHung)}
+		return []Remedy{readLogs(w.Kubectl, l, ""), w.restart(l, restartHung)}
 	case controllers.Leaving:
 		if st.Next == nil && l.Replicas == 0 && !l.Leaves() { // its last pods go
 			return scaled
@@ -96,13 +96,13 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		stuck := shows("%s explain-stuck serviceaccount/%s", shell.In(w.Plugin, account.Namespace), shell.Quote(account.Name))
 		return append([]Remedy{{Risk: Safe, Action: stuck, Effect: seeAccount}}, w.newToken(l)...)
 	case controllers.NotStarted:
-		return []Remedy{w.describe(l, st.Pod)}
+		return []Remedy{describe(w.Kubectl, l, st.Pod)}
 	case controllers.Suspended:
 		return []Remedy{{
 			Risk: Safe, Action: w.patch(l.ID(), remedy.Test("/spec/suspend", true), remedy.Replace("/spec/suspend", false)), Effect: endSuspension,
 		}}
 	case controllers.NoPods:
-		remedies := []Remedy{w.describe(l, "")}
+		remedies := []Remedy{describe(w.Kubectl, l, "")}
 		if controllers.OfQuota(st.Obstacle) {
 			quotas := shows("%s get resourcequota", shell.In(w.Kubectl, l.ID().Namespace))
 			remedies = append([]Remedy{{Risk: Safe, Action: quotas, Effect: raiseQuota}}, remedies...)
@@ -112,5 +112,5 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		}
 		return remedies
 	}
-	return []Remedy{w.describe(l, st.Pod)}
+	return []Remedy{describe(w.Kubectl, l, st.Pod)}
 }

@@ -65,7 +65,7 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []Remedy {
 	case st.Trouble == controllers.NotLeading:
 		return []Remedy{lease(fmt.Sprintf(seeLeader, id))}
 	case st.Trouble == controllers.Leaderless:
-		return []Remedy{lease(fmt.Sprintf(seeLastLeader, id)), j.readLogs(k.Workload, "")}
+		return []Remedy{lease(fmt.Sprintf(seeLastLeader, id)), readLogs(j.Kubectl, k.Workload, "")}
 	case st.Liveness == controllers.Dead, st.Trouble == controllers.Leaving, st.Trouble == controllers.NewAccount:
 		remedies := j.revive(k.Workload, st)
 		for i := range remedies {
@@ -73,9 +73,9 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []Remedy {
 		}
 		return remedies
 	case st.Unstarted && st.Liveness == controllers.Unsure:
-		return []Remedy{j.describe(k.Workload, st.Pod)}
+		return []Remedy{describe(j.Kubectl, k.Workload, st.Pod)}
 	}
-	return []Remedy{j.readLogs(k.Workload, j.n.Object().Name)}
+	return []Remedy{readLogs(j.Kubectl, k.Workload, j.n.Object().Name)}
 }
 
 // unsure is a finalizer whose controller is not known for certain.

@@ -113,7 +113,7 @@ func (w *walker) expect(nodes []graph.Node) (done func()) {
 	if w.Far {
 		read = w.evidence.Expect(nodes)
 	}
-	probed := w.asker.Expect(w.removals(nodes))
+	probed := w.asker.Expect(removals(w.evidence, nodes))
 	return func() {
 		probed()
 		read()
