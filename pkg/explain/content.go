@@ -96,8 +96,8 @@ func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, 
 		holds = append(holds, hold{symptom: nsContentFailure, because: cannotDelete, cause: c})
 	}
 	left := untouched - stands.gone
-	f := failing{namespace: n, whole: whole, failure: failure, accepted: left > 0 && stands.accepted == left, unasked: left > 0 && stands.asked == 0 && stands.unsent}
-	alone, settled := w.refusedAlone(f)
+	f := failing{walker: w, namespace: n, whole: whole, failure: failure, accepted: left > 0 && stands.accepted == left, unasked: left > 0 && stands.asked == 0 && stands.unsent}
+	alone, settled := f.refusedAlone()
 	for _, h := range alone {
 		if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Object == h.cause.Object }) {
 			holds = append(holds, h)

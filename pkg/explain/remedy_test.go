@@ -64,21 +64,21 @@ var remedyCases = []struct{ name, cluster, id, want string }{
 ConfigMap/s/live
 ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/live`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector cannot remove its reference to ConfigMap/s/a, and retries ever more rarely, up to 17 minutes apart
-ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which is there: the garbage collector keeps it for that
+ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which exists, so the garbage collector keeps the dependent
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, since ConfigMap/live owns it, too, and its reference to the owner dangles until it may be changed
-[safe] REMOVE: once nothing refuses a change of ConfigMap/s/b: drop its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b stays, since ConfigMap/live owns it, too
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, because ConfigMap/live owns it as well, and its reference to the owner dangles until it can be changed
+[safe] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b is kept, because ConfigMap/live owns it as well
 `},
 	{"a dependent that may not be deleted", alive + policy + owner + deniedDelete + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: drop the reference to the owner, which then does not wait for ConfigMap/s/b
-  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
+[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
 `},
 	{"a dependent that may neither be deleted nor changed, of an owner that may not be deleted again", alive + policy + owner + deniedDelete + deniedUpdate +
 		strings.Replace(deniedDelete, "/b ", "/a ", 1) + `
@@ -86,11 +86,11 @@ ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: once nothing refuses a deletion of ConfigMap/s/a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: once nothing refuses a change of ConfigMap/s/b: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: once nothing refuses a change of ConfigMap/s/b: drop the reference to the owner, which then does not wait for ConfigMap/s/b
-  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
+[safe] DELETE a: once a deletion of ConfigMap/s/a is no longer refused: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
+[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
 `},
 	{"two dependents that may not be deleted, of a pod in its grace period", alive + node + policy + deniedDelete + strings.Replace(deniedDelete, "/b ", "/c ", 1) + `
 Pod/s/a deleted=60 grace=600 finalizers=foregroundDeletion {"spec":{"nodeName":"n"}}
@@ -100,33 +100,33 @@ ConfigMap/s/c owners=Pod/a!`, "gc-fg-denied",
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ConfigMap/s/c metadata.deletionTimestamp: not set
-[safe] DELETE a: take the owner out of foreground deletion: it goes when its kubelet has ended it; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: drop the reference to the owner, which then does not wait for ConfigMap/s/b
-  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted once its kubelet has stopped it; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
+[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
 `},
 	{"a dependent that is being deleted", alive + owner + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "fin-absent",
 		`ConfigMap/s/b: no controller in the cluster removes the finalizer example.com/x
 searched: SEARCHED
 ConfigMap/s/b metadata.finalizers[0]: example.com/x
-[safe] install the controller of example.com/x again: it cleans up and removes the finalizer
-[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] PATCH: ConfigMap/s/a alone: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] REMOVE: ConfigMap/s/a alone: drop the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[safe] reinstall the controller of example.com/x: it cleans up and removes the finalizer
+[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] PATCH: ConfigMap/s/a alone: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] REMOVE: ConfigMap/s/a alone: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [dangerous] REMOVE: remove this finalizer alone, once you have done its cleanup yourself
   loses: the resources that its controller would have cleaned up, possibly outside the cluster
 `},
 	{"a dependent that is being deleted, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap-deny",
-		`ValidatingAdmissionPolicy/p: the policy refuses the write that the deletion needs
+		`ValidatingAdmissionPolicy/p: the policy rejects the write that the deletion needs
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy asks for: change the object so that it satisfies that, and the write is allowed
-[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] PATCH: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] REMOVE: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: drop the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed
+[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] PATCH: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] REMOVE: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 `},
 	{"an owner with a finalizer of its own, and a reference that cannot be resolved", alive + `
 ConfigMap/s/a deleted=60 finalizers=example.com/y,foregroundDeletion
@@ -135,7 +135,7 @@ ConfigMap/s/b owners=ConfigMap/a!,Other/o,ConfigMap/live`, "gc-fg-owner-unresolv
 		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve; the garbage collector cannot resolve that owner, and ignores the dependent
 ConfigMap/s/b metadata.ownerReferences[1]: other.example.com/v1 Other/o (Unresolvable)
 ConfigMap/s/a metadata.finalizers: foregroundDeletion
-[safe] DELETE a: take the owner out of foreground deletion: it goes when its other finalizers do; the dependent is kept
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted once its other finalizers are removed; the dependent is kept
 [disruptive] DELETE b: delete the dependent, which the owner waits for
   loses: the dependent, which the garbage collector ignores and which ConfigMap/live also owns
 [disruptive] REMOVE: remove the reference that cannot be resolved; at its next attempt, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because ConfigMap/live owns it
@@ -157,11 +157,11 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
-[disruptive] PATCH: let writes pass while the webhook cannot be reached
-  loses: nothing is checked by the webhook while it cannot be reached
-[disruptive] PATCH: except the namespace s from the webhook
-  loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: remove the configuration with all its webhooks, if its product was uninstalled
+[disruptive] PATCH: let writes pass the webhook while it is unreachable
+  loses: nothing is checked by the webhook while it is unreachable
+[disruptive] PATCH: exempt the namespace s from the webhook
+  loses: nothing is checked by the webhook any more in that namespace
+[dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
   loses: nothing is checked by the webhooks any more
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
@@ -171,12 +171,12 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
-[safe] create namespace x: recreate the namespace first; then install the service hook and its pods in it, and the writes that wait for the webhook go through
-[disruptive] PATCH: let writes pass while the webhook cannot be reached
-  loses: nothing is checked by the webhook while it cannot be reached
-[disruptive] PATCH: except the namespace s from the webhook
-  loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: remove the configuration with all its webhooks, if its product was uninstalled
+[safe] create namespace x: recreate the namespace first; then install the service hook and its pods in it, and the writes that the webhook blocks then pass
+[disruptive] PATCH: let writes pass the webhook while it is unreachable
+  loses: nothing is checked by the webhook while it is unreachable
+[disruptive] PATCH: exempt the namespace s from the webhook
+  loses: nothing is checked by the webhook any more in that namespace
+[dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
   loses: nothing is checked by the webhooks any more
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
@@ -237,7 +237,7 @@ answer DELETE ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'x'
 		`ConfigMap/s/a: a DELETE of it would be refused, by ValidatingAdmissionPolicy/p [adm-vap-deny]
 a dry-run DELETE of ConfigMap/s/a : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy asks for: change the object so that it satisfies that, and the write is allowed; then send the DELETE again
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed; then send the DELETE again
 `},
 	{"dependents outside the namespace that could be read", alive + `
 unlisted configmaps s

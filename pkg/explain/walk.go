@@ -91,7 +91,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 			}
 		}
 	}
-	w.unasked(report)
+	unasked(report)
 	for _, c := range report.Causes {
 		w.finish(c)
 	}
@@ -114,7 +114,7 @@ func (w *walker) expect(nodes []graph.Node) (done func()) {
 	if w.Far {
 		read = w.evidence.Expect(nodes)
 	}
-	probed := w.asker.Expect(w.removals(nodes))
+	probed := w.asker.Expect(removals(w.evidence, nodes))
 	return func() {
 		probed()
 		read()
@@ -151,6 +151,8 @@ type walker struct {
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
 	served map[*Cause][]string
+	// forAll are the summaries of refusals that only the caller is known to meet, without that.
+	forAll map[*Cause]string
 	// excepted are the remedies that except namespaces, by what they except them from.
 	excepted map[string]*exception
 }
@@ -186,7 +188,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		facts: &facts{Input: in, result: map[types.UID]gc.Outcome{}, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
 		book:  newBook(), known: map[types.UID]*known{}, outlived: map[string]bool{},
-		excepted: map[string]*exception{}, served: map[*Cause][]string{}, hooks: map[*Cause][]*admission.Webhook{},
+		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	for _, o := range in.Outcomes {
@@ -195,7 +197,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 			w.deletions++
 		}
 	}
-	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), w.typeGone)
+	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool { return typeGone(w.evidence, u) })
 	for _, u := range w.unlisted {
 		w.evidence.Needs(graph.Part{Resource: u.GroupResource()}) // it may fail there alone
 	}
@@ -319,7 +321,7 @@ func (w *walker) holds(n graph.Node) []hold {
 	}
 	holds = append(holds, w.refusals(n, holds)...)
 	if early := w.future(n); early != nil {
-		holds = append(holds, hold{because: "its deletion lies in the future", cause: early})
+		holds = append(holds, hold{because: inTheFuture, cause: early})
 	}
 	if len(holds) == 0 {
 		holds = append(holds, w.halfDeleted(n))

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,7 +43,7 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 			}
 			found = append(found, Emptied{
 				Name: "ClusterRole/" + b.role, Selector: selector.String(),
-				Evidence: evidence.Fact{Source: "ClusterRole/" + b.role, Path: "aggregationRule.clusterRoleSelectors", Value: selector.String() + ": no ClusterRole that allows it has these labels"},
+				Evidence: evidence.Fact{Source: "ClusterRole/" + b.role, Path: "aggregationRule.clusterRoleSelectors", Value: fmt.Sprintf(noLabelledRole, selector)},
 			})
 		}
 	}
