@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
@@ -119,7 +118,6 @@ type telling struct {
 
 // execute previews a job, and unless it is a dry run asks and does it.
 func (t *telling) execute(ctx context.Context, j *deletion.Job) error {
-	defer process.CollectOften()() // a plan of much is kept until the end, and as much again beside it would be too much
 	p, err := deletion.Make(ctx, j, deletion.Options{
 		Safe: t.order == orderSafe, Yes: t.yes, Digest: t.confirm, Tolerance: t.allowIncomplete.Tolerance,
 		NoWait: !t.wait, Timeout: t.timeout, Concurrency: t.concurrency, Asker: t, Log: t.tell,

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -156,7 +155,6 @@ func (o *explainOptions) validate() error {
 }
 
 func (o *explainOptions) run(ctx context.Context) error {
-	process.Spare() // workloads, and what is whole, are kept beside the graph
 	if err := o.readFinalizers(); err != nil {
 		return err
 	}
@@ -247,7 +245,6 @@ func (o *explainOptions) isHere(s *session, id graph.Identity) bool {
 // explain lets the engine complete what it can, with nobody else acting, and
 // explains what is left.
 func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, workloads *controllers.Workloads, selected []types.UID) (*explain.Report, error) {
-	defer process.CollectOften()() // whole objects are read, and hardly anything of them is kept
 	snapshot := g.Snapshot()
 	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
 	now := s.reader.Now(ctx)

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -301,7 +300,7 @@ func (o *treeOptions) everything(g *graph.Graph, s *session) graph.Selection {
 			count++
 		}
 	}
-	roots := process.Large[graph.Node](count)[:0]
+	roots := make([]graph.Node, 0, count)
 	for n := range g.Nodes() {
 		if o.isRoot(n) {
 			roots = append(roots, n)
@@ -361,7 +360,6 @@ type treeAnswer struct {
 
 // print writes the answer in the format asked for.
 func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel graph.Selection) error {
-	defer process.CollectOften()() // lines are made and thrown away
 	return o.output.print(o.globals, &treeAnswer{ctx, s, g, sel, sel.Forest()})
 }
 
