@@ -337,7 +337,7 @@ func (t *telling) perform(ctx context.Context, consent *deletion.Consent) error 
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		if remains(report) != nil {
-			fmt.Fprintf(t.ErrOut, "The timeout of %s is over. %s\n", t.timeout, again)
+			fmt.Fprintf(t.ErrOut, "Timed out after %s. %s\n", t.timeout, again)
 		}
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(t.ErrOut, interrupted(report, p.Managed, again))

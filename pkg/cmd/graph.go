@@ -47,7 +47,7 @@ Without -o, on a terminal, the page is written to a file, whose name is printed;
 --open opens it. Elsewhere, without -o, it is dot.
 
 An edge leads from a dependent to its owner; its colour is the state of the
-reference. Terminating objects and virtual owners are told apart by theirs. The
+reference. Terminating objects and virtual owners have their own colours. The
 objects of a namespace are in a frame.
 
 A picture of more than 100 objects is a summary: equal dependents of one owner

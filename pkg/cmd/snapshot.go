@@ -41,10 +41,10 @@ annotations that say nothing of deletion. Its first line says what it has;
 zcat FILE | head -1 shows it.
 
 --redact replaces names, in messages as well, word by word and each word
-everywhere by the same other one. Types, numbers, words of finalizers that are
-publicly known and those in which failures are told stay: the answers are the
-same but for the names. --redact-key FILE keeps which word stands for which, for
-you alone.
+everywhere by the same other one. It keeps types, numbers, the words of publicly
+known finalizers, and the words of error messages: the answers are the same but
+for the names. --redact-key FILE keeps which word stands for which, for you
+alone.
 
 A file that exists is replaced with --overwrite only.
 
@@ -63,7 +63,7 @@ const snapshotExample = `  # The whole cluster, as far as you may read it; then 
   # One namespace
   NAME snapshot -n default -o default.snapshot
 
-  # For somebody outside: with other names; the key stays with you
+  # For people outside: with other names; the key stays with you
   NAME snapshot --redact --redact-key report.key -o report.snapshot
 
   # Without a file
@@ -97,7 +97,7 @@ func (o *snapshotOptions) validate() error {
 	case o.redactKey != "" && !o.redact:
 		return usageError{errors.New("--redact-key goes together with --redact")}
 	case o.redactKey == "-" || o.redactKey != "" && filepath.Clean(o.redactKey) == filepath.Clean(o.output):
-		return usageError{errors.New("--redact-key must name a file of its own")}
+		return usageError{errors.New("--redact-key must name another file than -o")}
 	}
 	return nil
 }

@@ -283,9 +283,9 @@ func (k *conclusion) explain(o *Outcome, v view, f *fate) {
 	switch {
 	case !v.object.DeletingDependents() || f.left != "":
 	case !k.entered.has(v.number) && !k.scope.targets[v.number]:
-		reasons = append(reasons, "its foreground deletion was begun before, which only collect goes on with")
+		reasons = append(reasons, "its foreground deletion began before this run, and only collect finishes it")
 	case v.blocking == 0:
-		reasons = append(reasons, "its finalizer foregroundDeletion was not taken off")
+		reasons = append(reasons, "its finalizer foregroundDeletion was not removed")
 	}
 	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
 		for _, n := range k.state.blockingDependents(v.number) {

@@ -457,7 +457,7 @@ func TestSelected(t *testing.T) {
 			world: "configmap/a deleting finalizers=foregroundDeletion,x\nsecret/b < configmap/a", do: "select a Orphan",
 			script:   "DELETE a: deselect a",
 			requests: "DELETE configmap/a Orphan\nLIST configmap/a\nGET configmap/a",
-			outcomes: "configmap/a Remaining: finalizer x; its finalizer foregroundDeletion was not taken off\nsecret/b Remaining: nothing keeps it, but it was not reached",
+			outcomes: "configmap/a Remaining: finalizer x; its finalizer foregroundDeletion was not removed\nsecret/b Remaining: nothing keeps it, but it was not reached",
 		},
 	} {
 		t.Run(s.name, s.test)

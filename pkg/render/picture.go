@@ -83,7 +83,7 @@ func lines(ids []graph.Identity) string {
 // verdicts of causes, and what was asked for.
 var (
 	stuckMarks = map[explain.Verdict]draw.Mark{
-		explain.Stuck:       {Key: "stuck", Label: "cause: somebody has to act", Meaning: "Nothing happens until somebody acts.", Tone: draw.Red},
+		explain.Stuck:       {Key: "stuck", Label: "cause: needs action", Meaning: "Nothing happens until a user or an admin acts.", Tone: draw.Red},
 		explain.Unknown:     {Key: "unclear", Label: "cause: unknown", Meaning: "What could be read does not tell.", Tone: draw.Purple},
 		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "Something is under way that ends by itself.", Tone: draw.Green},
 		explain.Pending:     {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing keeps it from it.", Tone: draw.Green},
