@@ -122,7 +122,7 @@ func (o *deleteOptions) validate() error {
 	case !o.given():
 		return usageError{errors.New("nothing to delete: name objects, or a type with -l, --field-selector or --all, or files with -f")}
 	case o.all && (selected || o.named()):
-		return usageError{errors.New("--all goes with types alone")}
+		return usageError{errors.New("--all takes types only, without names")}
 	case len(o.args) > 0 && !o.named() && !o.all && !selected:
 		return usageError{errors.New("types were named, but no objects: add names, -l, --field-selector or --all")}
 	}
@@ -304,7 +304,7 @@ var errTooLateToOrphan = hintedError{
 // the lists may lack, also are others. whole is as wholeOf has it.
 func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, one bool, found []graph.Object, also ...graph.Identity) (g, whole *graph.Graph, err error) {
 	if o.scope == "namespace" && !one {
-		return nil, nil, usageError{errors.New("--scope=namespace goes with objects of one namespace")}
+		return nil, nil, usageError{errors.New("--scope=namespace takes objects of one namespace only")}
 	}
 	scope := cluster.Scope{}
 	switch {

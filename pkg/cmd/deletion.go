@@ -57,7 +57,7 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask, also when the answer comes from no terminal")
 	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")
 	flags.BoolVar(&d.wait, "wait", true, "Wait for pods' grace periods and for controllers that remove finalizers")
-	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
+	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for objects to be deleted; 0 gives up when nothing has changed for a while")
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
 	flags.Var(&d.allowIncomplete, "allow-incomplete", "Go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
 	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
@@ -94,7 +94,7 @@ func (d *deletionOptions) validateDeletion() error {
 	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
 		return usageError{errors.New("--confirm needs the digest of a dry run")}
 	case len(d.from) > 0 && d.dryRun != "client":
-		return usageError{errors.New("--from goes together with --dry-run=client alone: a file cannot be changed, nor asked")}
+		return usageError{errors.New("--from requires --dry-run=client: a file cannot be changed, or asked")}
 	case d.timeout < 0:
 		return usageError{errors.New("--timeout must not be negative")}
 	case d.dryRun == "none" && (d.output.name == "dot" || d.output.name == "html"):

@@ -112,7 +112,7 @@ func (o *graphOptions) validate() error {
 		return usageError{fmt.Errorf(`invalid --scope %q: must be "auto" or "cluster"`, o.scope)}
 	}
 	if o.isolated && o.given() {
-		return usageError{errors.New("--isolated goes without arguments: what is named is drawn in any case")}
+		return usageError{errors.New("--isolated takes no arguments: named objects are always drawn")}
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}

@@ -83,7 +83,7 @@ func newSnapshot(g *globals) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "The file to write; - is standard output")
 	cmd.Flags().BoolVar(&o.overwrite, "overwrite", false, "Replace files that exist")
-	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, in messages as well, each word everywhere by the same other one")
+	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, also in messages, each word by the same other word everywhere")
 	cmd.Flags().StringVar(&o.redactKey, "redact-key", "", "With --redact: the file to write which word stands for which to, readable by you alone")
 	return cmd
 }
@@ -95,7 +95,7 @@ func (o *snapshotOptions) validate() error {
 	case o.output == "-" && isTerminal(o.Out):
 		return usageError{errors.New("a snapshot is compressed; -o must name a file when standard output is a terminal")}
 	case o.redactKey != "" && !o.redact:
-		return usageError{errors.New("--redact-key goes together with --redact")}
+		return usageError{errors.New("--redact-key requires --redact")}
 	case o.redactKey == "-" || o.redactKey != "" && filepath.Clean(o.redactKey) == filepath.Clean(o.output):
 		return usageError{errors.New("--redact-key must name another file than -o")}
 	}

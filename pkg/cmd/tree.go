@@ -167,7 +167,7 @@ func (o *treeOptions) validateColumns() (err error) {
 	isFlat := o.output.name == "name" || len(o.columns) > 0
 	switch {
 	case o.sortBy != "" && !isFlat:
-		return usageError{errors.New("--sort-by orders a flat list: it goes with -o name and -o custom-columns")}
+		return usageError{errors.New("--sort-by orders a flat list: it requires -o name or -o custom-columns")}
 	case (o.showLabels || len(o.labelColumns) > 0) && !isText:
 		return usageError{errors.New("--show-labels and --label-columns add to the tree: they do not go with another -o than wide")}
 	case o.watch && len(o.from) > 0:
@@ -175,7 +175,7 @@ func (o *treeOptions) validateColumns() (err error) {
 	case o.watch && !isText && !isFlat:
 		return usageError{fmt.Errorf("--watch does not go together with -o %s", o.output.name)}
 	case o.watch && (o.owners || o.fromFiles() && slices.Contains(o.targets.files.Filenames, "-")):
-		return usageError{errors.New("--watch goes neither with --owners, for which nothing is listed that could be watched, nor with -f -")}
+		return usageError{errors.New("--watch cannot be used with --owners, which lists nothing that could be watched, or with -f -")}
 	}
 	if o.sortBy != "" {
 		o.sortPath, err = pathOf(o.sortBy)

@@ -539,7 +539,7 @@ func TestFinishingIsProvedForEachTry(t *testing.T) {
 
 // A write that was not answered may be carried out late, whatever a later one was answered.
 func TestLostAndThenRefused(t *testing.T) {
-	const late = "; an earlier request was not answered, and may still be carried out"
+	const late = "; an earlier request was not answered, and might still be carried out"
 	for _, s := range []session{
 		{
 			name: "a delete", world: "configmap/a", do: "delete a Background", script: "DELETE a: late\nDELETE a: 403",
