@@ -287,7 +287,7 @@ func (c *writeCase) again(ctx context.Context, alone, faulty *live.Play, referen
 }
 
 // forCollect is said by an answer that leaves the rest to collect.
-var forCollect = regexp.MustCompile("gc collect|only collect goes on")
+var forCollect = regexp.MustCompile("gc collect|only collect finishes")
 
 // equal compares what is left. What references say of blocking does not count: a
 // dependent that was to be deleted may have been unblocked before.
