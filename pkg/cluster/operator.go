@@ -80,37 +80,34 @@ func (o *Operator) send(ctx context.Context, op *remedy.Op) error {
 	case remedy.Patch:
 		return o.patch(ctx, id, types.JSONPatchType, op.Patch)
 	case remedy.Scale:
-		return o.scale(ctx, id, *op.Replicas)
+		return o.update(ctx, op, "scale", func(scale map[string]any) bool {
+			now, _, _ := unstructured.NestedInt64(scale, "spec", "replicas") // 0 is not written
+			return now == op.Replicas.Current && unstructured.SetNestedField(scale, op.Replicas.Wanted, "spec", "replicas") == nil
+		})
 	case remedy.Restart:
-		return o.merge(ctx, id, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": annotations("kubectl.kubernetes.io/restartedAt", o.now().Format(time.RFC3339))}}})
+		return o.merge(ctx, op, map[string]any{"spec": map[string]any{"template": map[string]any{"metadata": annotations("kubectl.kubernetes.io/restartedAt", o.now().Format(time.RFC3339))}}})
 	case remedy.Resume:
-		return o.merge(ctx, id, map[string]any{"spec": map[string]any{"paused": nil}})
+		return o.merge(ctx, op, map[string]any{"spec": map[string]any{"paused": nil}})
 	case remedy.Annotate:
-		return o.merge(ctx, id, map[string]any{"metadata": annotations(op.Value, o.now().Format(time.RFC3339))})
+		return o.merge(ctx, op, map[string]any{"metadata": annotations(op.Value, o.now().Format(time.RFC3339))})
 	case remedy.Create:
 		return o.create(ctx, op)
+	case remedy.Restore:
+		return o.make(ctx, id, op.Manifest)
 	case remedy.Finalize:
-		return o.update(ctx, id, "finalize", func(namespace map[string]any) bool {
+		return o.update(ctx, op, "finalize", func(namespace map[string]any) bool {
 			values, _, _ := unstructured.NestedStringSlice(namespace, "spec", "finalizers")
 			left := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == op.Value })
 			return len(left) < len(values) && unstructured.SetNestedStringSlice(namespace, left, "spec", "finalizers") == nil
 		})
 	case remedy.Taint, remedy.Untaint:
-		return o.update(ctx, id, "", func(node map[string]any) bool { return taint(node, op.Value, op.Verb == remedy.Taint) })
+		return o.update(ctx, op, "", func(node map[string]any) bool { return taint(node, op.Value, op.Verb == remedy.Taint) })
 	}
 	return fmt.Errorf("nothing sends a %q", op.Verb)
 }
 
 func annotations(key, value string) map[string]any {
 	return map[string]any{"annotations": map[string]any{key: value}}
-}
-
-// scale changes the number of replicas by the subresource, as long as it is the current one.
-func (o *Operator) scale(ctx context.Context, id graph.Identity, r remedy.Replicas) error {
-	return o.update(ctx, id, "scale", func(scale map[string]any) bool {
-		now, _, _ := unstructured.NestedInt64(scale, "spec", "replicas") // 0 is not written
-		return now == r.Current && unstructured.SetNestedField(scale, r.Wanted, "spec", "replicas") == nil
-	})
 }
 
 // taint puts the taint, as kubectl writes it, on a node or takes it off, and reports whether that changes it.
@@ -133,7 +130,8 @@ func taint(node map[string]any, text string, on bool) bool {
 
 // update reads an object, or a subresource of it, and writes it as changed, if it is the object and still can be changed
 // so. Its resourceVersion is the guard against changes in between.
-func (o *Operator) update(ctx context.Context, id graph.Identity, subresource string, change func(map[string]any) bool) error {
+func (o *Operator) update(ctx context.Context, op *remedy.Op, subresource string, change func(map[string]any) bool) error {
+	id := op.Object
 	path := id.Resource.Path(id.Namespace, id.Name)
 	read := path
 	if subresource == "scale" { // finalize can only be written
@@ -147,7 +145,7 @@ func (o *Operator) update(ctx context.Context, id graph.Identity, subresource st
 	if err := object.UnmarshalJSON(data); err != nil {
 		return err
 	}
-	if object.GetUID() != id.UID || !change(object.Object) {
+	if object.GetUID() != id.UID || op.Exact && object.GetResourceVersion() != op.Version || !change(object.Object) {
 		return fmt.Errorf("%s: %w", id, remedy.ErrChanged)
 	}
 	if subresource != "" {
@@ -156,12 +154,18 @@ func (o *Operator) update(ctx context.Context, id graph.Identity, subresource st
 	return o.request(ctx, inJSON(o.rest.Put()).AbsPath(path...).Param("fieldManager", o.manager), object.Object)
 }
 
-// merge changes an object by a JSON merge patch, guarded by its UID.
-func (o *Operator) merge(ctx context.Context, id graph.Identity, patch map[string]any) error {
-	if err := unstructured.SetNestedField(patch, string(id.UID), "metadata", "uid"); err != nil {
-		return err
+// merge changes an object by a JSON merge patch, guarded by its UID, and by its version if that has to be exact.
+func (o *Operator) merge(ctx context.Context, op *remedy.Op, patch map[string]any) error {
+	guards := map[string]string{"uid": string(op.Object.UID)}
+	if op.Exact {
+		guards["resourceVersion"] = op.Version
 	}
-	return o.patch(ctx, id, types.MergePatchType, patch)
+	for field, value := range guards {
+		if err := unstructured.SetNestedField(patch, value, "metadata", field); err != nil {
+			return err
+		}
+	}
+	return o.patch(ctx, op.Object, types.MergePatchType, patch)
 }
 
 func (o *Operator) patch(ctx context.Context, id graph.Identity, kind types.PatchType, patch any) error {
@@ -179,7 +183,21 @@ func (o *Operator) create(ctx context.Context, op *remedy.Op) error {
 		object.Object["roleRef"] = map[string]any{"apiGroup": id.Resource.Group, "kind": "ClusterRole", "name": g.ClusterRole}
 		object.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": g.Namespace, "name": g.ServiceAccount}}
 	}
-	return o.request(ctx, inJSON(o.rest.Post()).AbsPath(id.Resource.Path(id.Namespace, "")...).Param("fieldManager", o.manager), object.Object)
+	return o.make(ctx, id, object.Object)
+}
+
+func (o *Operator) make(ctx context.Context, id graph.Identity, object map[string]any) error {
+	return o.request(ctx, inJSON(o.rest.Post()).AbsPath(id.Resource.Path(id.Namespace, "")...).Param("fieldManager", o.manager), object)
+}
+
+// Read returns an object as it is now, with everything that is in it.
+func (o *Operator) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
+	data, err := raw(ctx, o.rest.Get().AbsPath(id.Resource.Path(id.Namespace, id.Name)...).SetHeader("Accept", "application/json"))
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(data)
 }
 
 // inJSON says in what form the body of a request is; a patch says it itself.

@@ -44,6 +44,8 @@ type explainOptions struct {
 	catalogue  *finalizers.Catalogue
 	// cause is the number of the only cause that is shown, 0 for all.
 	cause int
+	// each: what has to be done to each of many objects is wanted for all of them.
+	each bool
 	// watch explains again until what was asked for is gone.
 	watch bool
 }
@@ -110,7 +112,7 @@ func newExplain(g *globals) *cobra.Command {
 	o.output = newOutput(
 		stuckReport,
 		format[*look]{"", func(w io.Writer, style render.Style, l *look) error {
-			return o.writeText(w, l, &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause})
+			return o.writeText(w, l, o.answer(style, l))
 		}},
 		format[*look]{"wide", func(w io.Writer, style render.Style, l *look) error {
 			return o.writeText(w, l, &render.StuckText{Style: style, Now: l.report.Now, Cause: o.cause})
@@ -261,7 +263,7 @@ func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph
 	report := explain.Explain(ctx, explain.Input{
 		Graph: g, Outcomes: outcome.Outcomes, Cluster: s.reader, Workloads: workloads, Now: now, Server: s.reader.Server(ctx),
 		Prober: prober, Events: s.reader.Events, Failed: o.failed, Catalogue: o.catalogue,
-		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Kubectl: "kubectl" + where, Plugin: o.name + where,
+		Wait: s.waiting(), Passed: s.passing(), Far: s.reader.Far(), Each: o.each, Kubectl: "kubectl" + where, Plugin: o.name + where,
 	}, selected)
 	return report, ctx.Err()
 }
@@ -337,6 +339,25 @@ func (o *explainOptions) picture(l *look) *draw.Picture {
 		p.Title = "What holds terminating objects in namespace " + l.session.namespace
 	}
 	return p
+}
+
+// answer is how an explanation is written, with the command that carries out a way out where the arguments alone say what for.
+func (o *explainOptions) answer(style render.Style, l *look) *render.StuckAnswer {
+	answer := &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause}
+	if o.fromFiles() || o.selector != "" || o.fieldSelector != "" || l.session.files != nil {
+		return answer
+	}
+	answer.Plugin = o.name + o.connection()
+	switch {
+	case o.allNamespaces:
+		answer.Of = " -A"
+	case l.session.enforced:
+		answer.Of = " -n " + shell.Quote(l.session.namespace)
+	}
+	for _, arg := range o.args {
+		answer.Of += " " + shell.Quote(arg)
+	}
+	return answer
 }
 
 // answering writes a report for a person.

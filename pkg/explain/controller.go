@@ -406,7 +406,7 @@ func (w *walker) withOthers(n graph.Node, r ruling, a *controllers.Answer) rulin
 	}
 	names := []string{a.By.ID().String()}
 	for i := range r.remedies {
-		r.remedies[i].Effect = "if " + names[0] + " is the controller: " + r.remedies[i].Effect
+		r.remedies[i].Effect, r.remedies[i].Partial = "if "+names[0]+" is the controller: "+r.remedies[i].Effect, true
 	}
 	for _, k := range others {
 		names = append(names, k.ID().String())
@@ -451,7 +451,7 @@ func (w *walker) judgeInNamespace(n graph.Node, s *controllers.Search, c *contro
 		where.Value = "does not exist any more"
 		r.summary = fmt.Sprintf("the controller ran in the namespace %s, which does not exist any more", namespace)
 		r.remedies = []Remedy{{
-			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", namespace)),
+			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", namespace)), Partial: true,
 			Effect: fmt.Sprintf("make the namespace again: then install %s in it, which cleans up and removes its finalizers", s.Whose()),
 		}}
 	}
@@ -557,7 +557,7 @@ func (w *walker) tryCandidate(n graph.Node, k *controllers.Contender) []Remedy {
 		}
 	case k.State.Liveness == controllers.Dead, k.State.Trouble == controllers.Leaving, k.State.Trouble == controllers.NewAccount:
 		for _, r := range w.revive(k.Workload, k.State) {
-			r.Effect = "if " + k.ID().String() + " is the controller: " + r.Effect
+			r.Effect, r.Partial = "if "+k.ID().String()+" is the controller: "+r.Effect, true
 			remedies = append(remedies, r)
 		}
 	case k.State.Unstarted && k.State.Liveness == controllers.Unsure:

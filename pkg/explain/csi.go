@@ -267,7 +267,7 @@ func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver 
 			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(n.Identity())),
 			Effect: "see the messages and events: repair the controller of " + driver + ", or what its message names, and it deletes the volume",
 		},
-		{Risk: Disruptive, Action: keep, Effect: "keep the volume behind it, whatever becomes of the object: do that before anything else is forced"},
+		{Risk: Disruptive, Action: keep, Keeps: true, Effect: "keep the volume behind it, whatever becomes of the object: do that before anything else is forced"},
 		remove,
 	}
 }

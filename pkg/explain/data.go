@@ -88,7 +88,7 @@ func (w *walker) keepVolume(at graph.Identity) Remedy {
 	op := remedy.PatchOf(at, remedy.Test(path, "Delete"), remedy.Replace(path, "Retain"))
 	back := remedy.PatchOf(at, remedy.Test(path, "Retain"), remedy.Replace(path, "Delete"))
 	op.Back = &back
-	return Remedy{Risk: Safe, Action: w.does(op)}
+	return Remedy{Risk: Safe, Action: w.does(op), Keeps: true}
 }
 
 // losing has the ways to end what uses data say what is lost with it, and begins with the one that keeps
@@ -97,6 +97,9 @@ func (d stored) losing(remedies ...Remedy) []Remedy {
 	for i := range remedies {
 		if d.lost == nil {
 			continue
+		}
+		if d.keep != nil {
+			remedies[i].Kept = remedies[i].Risk
 		}
 		remedies[i].Risk = Dangerous
 		if len(remedies[i].Loss) == 0 {

@@ -19,7 +19,7 @@ import (
 )
 
 // maxByHand is the number of objects for which a cause shows how to remove the
-// finalizer by hand.
+// finalizer by hand, unless ways out are wanted for each.
 const maxByHand = 3
 
 // foreign is a finalizer of a controller outside this program. Objects that
@@ -146,7 +146,7 @@ func (w *walker) takeIn(c *Cause, n graph.Node, index int, s *controllers.Search
 	for _, way := range r.ownRemedies {
 		w.offerOnce(c, way)
 	}
-	if members <= maxByHand && r.byHand {
+	if (members <= maxByHand || w.Each) && r.byHand {
 		w.offer(c, w.byHand(n, index, s, r))
 	}
 }

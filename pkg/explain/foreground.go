@@ -107,7 +107,7 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 			return
 		}
 		c.Summary = fmt.Sprintf("after it was deleted, %s came to be; %s, which serves such owners, makes them again", evidence.Number(len(late), "blocking dependent"), maker.ID())
-		stop := Remedy{Risk: Disruptive, Effect: fmt.Sprintf("stop %s until the owner is gone, and all else that it does; scale it up again then", maker.ID())}
+		stop := Remedy{Risk: Disruptive, Temporary: true, Effect: fmt.Sprintf("stop %s until the owner is gone, and all else that it does; scale it up again then", maker.ID())}
 		if maker.Replicas > 0 {
 			stop.Action = w.scaleToNone(maker.ID(), int64(maker.Replicas), false)
 		}

@@ -235,7 +235,7 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		c.Remedies = []Remedy{
 			{Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)), Effect: "see the node's state: bring the machine or its kubelet back, and its pods end"},
 			{
-				Risk:   Dangerous,
+				Risk: Dangerous, Temporary: true,
 				Action: w.does(remedy.TaintOf(evidence.IdentityOf(nodes, "Node", node), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")),
 				Effect: "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
 				Loss:   loses(remedy.CorruptsData, "data may be written twice if the machine still runs"),

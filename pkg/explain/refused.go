@@ -303,7 +303,7 @@ func (w *walker) passOver(hooks []*admission.Webhook) Remedy {
 	r := Remedy{
 		Risk: Disruptive, Action: w.change(hooks[0].Config, hooks[0].Whole, operations...),
 		Effect: "let writes pass while the webhook cannot be reached",
-		Loss:   unguards("webhook", "while it cannot be reached"), way: passesOver,
+		Loss:   unguards("webhook", "while it cannot be reached"), way: passesOver, Temporary: true,
 	}
 	if len(hooks) > 1 {
 		r.Effect = "let writes pass while the webhooks cannot be reached"
@@ -473,7 +473,7 @@ func (w *walker) except(c *Cause, key, namespace, from string, action func(names
 		w.offerInstead(c, Remedy{
 			Risk: Disruptive, Action: action(e.namespaces),
 			Effect: effect + " from the " + from,
-			Loss:   loses(remedy.Unguards, "what the %s%s in %s not guarded any more", from, guards(from), leaks), way: exceptsNamespaces,
+			Loss:   loses(remedy.Unguards, "what the %s%s in %s not guarded any more", from, guards(from), leaks), way: exceptsNamespaces, Temporary: true,
 		})
 	}
 }

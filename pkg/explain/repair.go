@@ -25,7 +25,7 @@ func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
 		return nil
 	case s.Homeless:
 		return []Remedy{{
-			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", s.Namespace)),
+			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", s.Namespace)), Partial: true,
 			Effect: "make the namespace again, which comes first: then install the service " + s.Name + " and its pods in it, and " + effect,
 		}}
 	case s.Uninstalled:

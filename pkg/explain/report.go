@@ -52,6 +52,9 @@ const (
 
 var risks = map[Risk]int{Safe: 0, Disruptive: 1, Dangerous: 2}
 
+// Exceeds reports whether a risk is greater than another.
+func (r Risk) Exceeds(other Risk) bool { return risks[r] > risks[other] }
+
 // Evidence is one fact that a cause rests on.
 type Evidence = evidence.Fact
 
@@ -62,6 +65,14 @@ type Remedy struct {
 	Effect string
 	// Loss is what is lost or left behind.
 	Loss []remedy.Loss
+	// Partial: a person has to do more than the operation, or to judge whether it is the way out.
+	Partial bool
+	// Keeps: the operation keeps data that other ways out of the cause would lose, and frees nothing.
+	Keeps bool
+	// Kept is the risk that is left when that data is kept first, empty where none would be lost or none can be kept.
+	Kept Risk
+	// Temporary: the operation is to be taken back when the objects are gone.
+	Temporary bool
 	// way tells ways out of one cause apart where a later one takes the place of an earlier; empty for others.
 	way way
 }
@@ -82,6 +93,21 @@ func (r Remedy) same(other Remedy) bool { return r.Command == other.Command && r
 // Reads reports whether the words of two remedies are the same, whatever their commands.
 func (r *Remedy) Reads(other *Remedy) bool {
 	return r.Risk == other.Risk && r.Effect == other.Effect && r.Leaks() == other.Leaks()
+}
+
+// Ways returns the remedies of a cause, those that read the same together: each of these is for another object. What they do is
+// one way out, and their order is that of the remedies.
+func (c *Cause) Ways() [][]*Remedy {
+	var ways [][]*Remedy
+	for i := range c.Remedies {
+		r := &c.Remedies[i]
+		at := slices.IndexFunc(ways, func(way []*Remedy) bool { return way[0].Reads(r) })
+		if at < 0 {
+			at, ways = len(ways), append(ways, nil)
+		}
+		ways[at] = append(ways[at], r)
+	}
+	return ways
 }
 
 // Controller is who should act.

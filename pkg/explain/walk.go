@@ -56,6 +56,8 @@ type Input struct {
 	Wait func(context.Context, time.Duration)
 	// Far: to ask takes so long that what will be asked is asked at once.
 	Far bool
+	// Each: what has to be done to each of many objects is wanted for all of them, not for the first few.
+	Each bool
 	// Kubectl and Plugin begin the commands of remedies.
 	Kubectl, Plugin string
 }

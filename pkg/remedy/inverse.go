@@ -17,7 +17,7 @@ func Inverse(object map[string]any, operations []Step) ([]Step, bool) {
 	for _, o := range operations {
 		var undo []Step
 		list, toEnd := strings.CutSuffix(o.Path, "/-")
-		was, there := at(object, o.Path)
+		was, there := At(object, o.Path)
 		switch {
 		case o.Op == "test":
 			undo = []Step{o}
@@ -25,7 +25,7 @@ func Inverse(object map[string]any, operations []Step) ([]Step, bool) {
 				continue // it is about what is changed
 			}
 		case o.Op == "add" && toEnd:
-			entries, ok := at(object, list)
+			entries, ok := At(object, list)
 			before, isList := entries.([]any)
 			if !ok || !isList {
 				return nil, false
@@ -48,8 +48,8 @@ func Inverse(object map[string]any, operations []Step) ([]Step, bool) {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// at returns what is at a JSON pointer (RFC 6901).
-func at(value any, pointer string) (any, bool) {
+// At returns what is at a JSON pointer (RFC 6901).
+func At(value any, pointer string) (any, bool) {
 	for _, key := range strings.Split(pointer, "/")[1:] {
 		switch v := value.(type) {
 		case map[string]any:

@@ -7,6 +7,7 @@ package remedy
 
 import (
 	"errors"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,7 +35,7 @@ const (
 	Resume Verb = "resume"
 	// Create makes an object that has nothing but a name, or a ClusterRoleBinding with its Grant.
 	Create Verb = "create"
-	// Restore makes an object again as it was saved in a file before its deletion. Only its Command does that.
+	// Restore makes an object again as it was saved before its deletion: its Command from a file, a program from the Manifest.
 	Restore Verb = "restore"
 	// Finalize takes a Value out of the spec.finalizers of a namespace, by its
 	// subresource finalize.
@@ -63,11 +64,15 @@ type Op struct {
 	Replicas *Replicas
 	// Grant is what a ClusterRoleBinding grants that Create makes, nil for all others.
 	Grant *Grant
+	// Manifest is what Restore makes, nil for what is in a file.
+	Manifest map[string]any
 	// Save: the object is to be kept in a file before, so that it can be put back. The Command does that; whoever
 	// sends the Op otherwise has to.
 	Save bool
-	// Version is the resourceVersion that was looked at, of one that is saved.
+	// Version is the resourceVersion that was looked at, of one that is saved or Exact.
 	Version string
+	// Exact: the object may be changed in its Version alone.
+	Exact bool
 	// Back takes the change back; nil where there is nothing to take back, or no way.
 	Back *Op
 }
@@ -110,6 +115,33 @@ func TaintOf(id graph.Identity, taint string) Op {
 // GrantOf makes a ClusterRoleBinding, which is taken back by its deletion.
 func GrantOf(binding graph.Identity, grant Grant) Op {
 	return Op{Verb: Create, Object: binding, Grant: &grant, Back: &Op{Verb: Delete, Object: binding, Options: &metav1.DeleteOptions{}}}
+}
+
+// At is the same change for one resourceVersion of the object alone: the API server refuses it for any other.
+// What is made, and a collection, has none.
+func (o Op) At(version string) Op {
+	switch o.Verb {
+	case Create, Restore, Collect:
+		return o
+	case Delete:
+		options := *o.Options
+		options.Preconditions = &metav1.Preconditions{UID: &o.Object.UID, ResourceVersion: &version}
+		o.Options = &options
+	case Patch:
+		o.Patch = slices.Insert(slices.Clone(o.Patch), 1, Test("/metadata/resourceVersion", version))
+	}
+	o.Version, o.Exact = version, true
+	return o
+}
+
+// Key tells changes apart: it is the same for the same change of the same object, in whatever version.
+func (o *Op) Key() string {
+	options := o.Options
+	if options != nil {
+		options = options.DeepCopy()
+		options.Preconditions = nil
+	}
+	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, o.Object.UID, options, o.Patch, o.Value, o.Replicas, o.Grant})
 }
 
 // Saved is the same with the object, of the version that was looked at, kept in a file before. A deletion is

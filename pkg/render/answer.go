@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
 const (
@@ -35,7 +36,9 @@ type StuckAnswer struct {
 	Now   time.Time
 	// Cause is the number of the only cause that is explained, 0 for all.
 	Cause int
-	out   *bufio.Writer
+	// Plugin begins the commands of this program, and Of is what was asked for, as its arguments; without them unstick is not offered.
+	Plugin, Of string
+	out        *bufio.Writer
 }
 
 // Write prints the report. The error says that there is no such cause.
@@ -146,8 +149,7 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 		a.part("! DATA", red, fmt.Sprintf("%s on %s is destroyed with its claim (reclaim policy Delete)", cmp.Or(l.Size, "all"), objectName(l.Object)))
 	}
 	next := nextOf(c)
-	a.next("Next", next)
-	a.ways(c, next)
+	a.ways(c, next, a.number(c, report))
 	a.path(chain)
 	if len(held) > 1 {
 		a.part("Blocks", bold, names(held))
@@ -156,11 +158,11 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 }
 
 // next writes the next step with its command.
-func (a *StuckAnswer) next(word string, r *explain.Remedy) {
+func (a *StuckAnswer) next(word string, r *explain.Remedy, number string) {
 	if r == nil {
 		return
 	}
-	a.part(word, bold, r.Effect+a.cost(r))
+	a.part(word, bold, number+r.Effect+a.cost(r))
 	if r.Command != "" {
 		for _, line := range breakCommand(printable(r.Command), a.Style.Width-margin-2) {
 			fmt.Fprintln(a.out, strings.Repeat(" ", margin+2)+line)
@@ -226,30 +228,60 @@ func nextOf(c *explain.Cause) *explain.Remedy {
 	return nil
 }
 
-// ways names the other ways out, each once.
-func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy) {
-	named, left := map[string]bool{}, 0
-	word := "Or"
-	if next == nil {
-		word = "Ways out"
+// number returns what the numbers of a cause's ways out begin with, as unstick takes them: nothing for the only cause.
+func (a *StuckAnswer) number(c *explain.Cause, report *explain.Report) string {
+	if len(report.Causes) == 1 {
+		return ""
 	}
-	for i := range c.Remedies {
-		r := &c.Remedies[i]
-		text := r.Effect + a.cost(r)
-		if r == next || named[text] || next != nil && text == next.Effect+a.cost(next) {
-			continue
+	return fmt.Sprintf("%d.", slices.Index(report.Causes, c)+1)
+}
+
+// ways writes the ways out: the next step with its command, the others in a line each. What a program can do has its number, with which
+// unstick does it.
+func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy, prefix string) {
+	ways := c.Ways()
+	numbered := func(i int) string {
+		if !unstick.Possible(ways[i][0]) {
+			return ""
 		}
-		if len(named) == mostWays {
+		return fmt.Sprintf("%s%d. ", prefix, i+1)
+	}
+	word := "Ways out"
+	if next != nil {
+		word = "Or"
+		at := slices.IndexFunc(ways, func(way []*explain.Remedy) bool { return way[0].Reads(next) })
+		a.next("Next", next, numbered(at))
+	}
+	named, left := 0, 0
+	for i, way := range ways {
+		switch r := way[0]; {
+		case next != nil && r.Reads(next):
+		case named == mostWays:
 			left++
-			continue
+		default:
+			a.part(word, bold, numbered(i)+r.Effect+a.cost(r))
+			named, word = named+1, ""
 		}
-		named[text] = true
-		a.part(word, bold, text)
-		word = ""
 	}
 	if left > 0 {
 		a.part("", noColor, fmt.Sprintf("%d more", left))
 	}
+	if i := slices.IndexFunc(ways, doable); i >= 0 && c.Verdict == explain.Stuck {
+		a.offer(fmt.Sprintf("%s%d", prefix, i+1))
+	}
+}
+
+// offer writes the command that carries out a way out, or that for a cause.
+func (a *StuckAnswer) offer(number string) {
+	if a.Plugin != "" {
+		a.part("Do it", bold, fmt.Sprintf("%s unstick%s %s", a.Plugin, a.Of, number))
+	}
+}
+
+// doable reports whether a program can carry out a way out, and nothing dangerous comes of it.
+func doable(way []*explain.Remedy) bool {
+	r := way[0]
+	return unstick.Possible(r) && !r.Partial && !r.Keeps && r.Risk != explain.Dangerous
 }
 
 // path names the objects from the one that was asked about to the cause.
@@ -322,7 +354,12 @@ func (a *StuckAnswer) overview(report *explain.Report) {
 	}
 	if len(shown) > 0 {
 		fmt.Fprintln(a.out)
-		a.next(fmt.Sprintf("Next (%d)", number[shown[0]]), nextOf(shown[0]))
+		a.next(fmt.Sprintf("Next (%d)", number[shown[0]]), nextOf(shown[0]), "")
+		if i := slices.IndexFunc(shown, func(c *explain.Cause) bool {
+			return c.Verdict == explain.Stuck && slices.ContainsFunc(c.Ways(), doable)
+		}); i >= 0 {
+			a.offer(fmt.Sprint(number[shown[i]]))
+		}
 		a.more("one cause: --cause N; evidence and all ways out: -o wide")
 	}
 	if len(report.Objects) > 1 {

@@ -76,6 +76,8 @@ type StuckEvidence struct {
 
 // StuckRemedy is a way out.
 type StuckRemedy struct {
+	// Way is the number that unstick takes: remedies that read the same are one way out.
+	Way     int    `json:"way"`
 	Risk    string `json:"risk"`
 	Command string `json:"command"`
 	// Operation is what the command changes, nil for nothing or what only a person
@@ -169,13 +171,19 @@ func newStuckCause(c *explain.Cause, rank int) StuckCause {
 		cause.Controller = &StuckController{Name: c.Controller.Name, Liveness: c.Controller.Liveness, Evidence: newStuckEvidence(c.Controller.Evidence)}
 	}
 	next := nextOf(c)
+	way := map[*explain.Remedy]int{}
+	for number, remedies := range c.Ways() {
+		for _, r := range remedies {
+			way[r] = number + 1
+		}
+	}
 	for i := range c.Remedies {
 		r := &c.Remedies[i]
 		if r == next {
 			cause.Next = i + 1
 		}
 		cause.Remedies = append(cause.Remedies, StuckRemedy{
-			Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect,
+			Way: way[r], Risk: string(r.Risk), Command: r.Command, Operation: newStuckOperation(r.Operation), Undo: r.Undo, Effect: r.Effect,
 			Leaks: r.Leaks(), Loss: newStuckLosses(r.Loss),
 		})
 	}

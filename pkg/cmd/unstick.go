@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
+)
+
+// unstickOptions are what the command line of unstick says.
+type unstickOptions struct {
+	explainOptions
+	dryRun  string
+	allow   string
+	causes  []string
+	yes     bool
+	confirm string
+	timeout time.Duration
+	backup  string
+	undo    string
+	answers output[*unstickAnswer]
+	flags   *pflag.FlagSet
+
+	picks    []unstick.Pick
+	session  *session
+	operator *cluster.Operator
+}
+
+// unstickAnswer is a plan, or what a run did.
+type unstickAnswer struct {
+	look *unstick.Look
+	plan *unstick.Plan
+	// server is what the API server says to the changes, by their keys.
+	server map[string]error
+	// report is that of a run, nil for a plan.
+	report *unstick.Report
+	backup string
+}
+
+const unstickLong = `Free objects whose deletion is stuck: explain them, choose for each cause the
+least risky way out that a program can carry out, show the plan, ask, do it, and
+explain again, until nothing is stuck that may be freed.
+
+Without arguments this is about everything that is being deleted in the
+namespace, with -A in the cluster. A number picks a cause as explain-stuck
+numbers it, or, if there is only one cause, a way out; 3.2 is way out 2 of
+cause 3.
+
+--allow is the highest risk: "safe" loses nothing, "disruptive" interrupts
+something, "dangerous" may lose data, or leave something behind that the
+controller of a finalizer would have cleaned up. A way out that you pick by its
+number is allowed. What is dangerous is agreed to by typing a name, for each
+cause.
+
+Every change is proved again right before: its object is read, the explanation
+is made anew, and the change is sent for exactly the version that was read.
+Temporary changes, such as that of a webhook's failurePolicy, are taken back at
+the end. Each object is kept as it was in --backup; --undo puts back what can be
+put back.
+
+Never: a namespace is not finalized while it has content, a finalizer is not
+removed while its controller makes progress, and a list of finalizers is never
+emptied at once.
+
+Exit codes:
+  0    nothing that was asked for is stuck any more
+  1    error, or not confirmed
+  2    something is still stuck, or would be
+  3    with --strict: incomplete, because something could not be read
+  130  interrupted`
+
+const unstickExample = `  # What would be done
+  NAME unstick namespace/shop --dry-run=client
+
+  # Do it: shows the plan and asks
+  NAME unstick namespace/shop
+
+  # Also what interrupts something
+  NAME unstick namespace/shop --allow=disruptive
+
+  # Way out 2 that explain-stuck showed
+  NAME unstick deployment/web 2
+
+  # Put back what an earlier run has changed
+  NAME unstick --undo ~/.local/state/kubectl-gc/unstick/20260102-030405-123`
+
+func newUnstick(g *globals) *cobra.Command {
+	o := &unstickOptions{explainOptions: explainOptions{globals: g, each: true}}
+	cmd := &cobra.Command{
+		Use:               "unstick [TYPE NAME | TYPE/NAME ... | TYPE] [N ...] [-l SELECTOR] [-f FILE]",
+		Short:             "Free objects whose deletion is stuck, by the least risky way out",
+		Long:              unstickLong,
+		Example:           g.example(unstickExample),
+		ValidArgsFunction: g.completeTerminating,
+		RunE:              runs(o, &o.args),
+	}
+	flags := cmd.Flags()
+	o.flags = flags
+	o.addTargetFlags(flags)
+	o.answers = newOutput(
+		(*unstickAnswer).document,
+		format[*unstickAnswer]{"", func(w io.Writer, style render.Style, a *unstickAnswer) error {
+			return a.write(w, &render.UnstickText{Style: style})
+		}},
+		format[*unstickAnswer]{"wide", func(w io.Writer, style render.Style, a *unstickAnswer) error {
+			return a.write(w, &render.UnstickText{Style: style, Wide: true})
+		}},
+		format[*unstickAnswer]{"name", func(w io.Writer, _ render.Style, a *unstickAnswer) error { return a.names(w) }},
+	)
+	o.answers.addFlags(g, cmd)
+	flags.StringVar(&o.allow, "allow", string(explain.Safe), `The highest risk of what is done: "safe", "disruptive" or "dangerous"`)
+	flags.StringSliceVar(&o.causes, "cause", nil, "Deal with the causes of this identifier only, or of ID@OBJECT; may be repeated")
+	flags.StringVar(&o.dryRun, "dry-run", "none", `"client" shows what would be done, "server" also asks the server about the changes, "none" does it`)
+	flags.Lookup("dry-run").NoOptDefVal = "client"
+	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask about what is safe")
+	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
+	flags.DurationVar(&o.timeout, "timeout", 0, "How long to continue; 0 gives up when nothing has changed for a while")
+	flags.StringVar(&o.backup, "backup", "", `Keep each object as it was in a new directory below this one, "none" in no directory (default: kubectl-gc/unstick in $XDG_STATE_HOME)`)
+	flags.StringVar(&o.undo, "undo", "", "Put back what the run with this backup directory has changed, as far as that can be put back")
+	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be removed and objects be deleted")
+	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
+	g.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "allow": {"safe", "disruptive", "dangerous"}})
+	return cmd
+}
+
+// number is a cause, or a cause and a way out.
+var number = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`)
+
+// takePicks takes the numbers at the end of the arguments: after TYPE NAME they are names.
+func (o *unstickOptions) takePicks() error {
+	end := len(o.args)
+	for end > 0 && number.MatchString(o.args[end-1]) {
+		end--
+	}
+	objects := o.args[:end]
+	if len(objects) > 0 && !slices.ContainsFunc(objects, func(a string) bool { return strings.Contains(a, "/") }) && end < len(o.args) {
+		return nil
+	}
+	for _, text := range o.args[end:] {
+		first, second, both := strings.Cut(text, ".")
+		var p unstick.Pick
+		p.Way, _ = strconv.Atoi(first) // up to six digits
+		if both {
+			p.Cause = p.Way
+			p.Way, _ = strconv.Atoi(second)
+		}
+		if p.Way == 0 || both && p.Cause == 0 {
+			return usageError{fmt.Errorf("%s: numbers are counted from 1", text)}
+		}
+		o.picks = append(o.picks, p)
+	}
+	o.args = objects
+	return nil
+}
+
+func (o *unstickOptions) validate() error {
+	if err := o.takePicks(); err != nil {
+		return err
+	}
+	if err := o.validateTargets(); err != nil {
+		return err
+	}
+	risky := explain.Risk(o.allow)
+	switch {
+	case !o.given() && (o.selector != "" || o.fieldSelector != ""):
+		return usageError{errors.New("a selector needs a type")}
+	case !slices.Contains([]string{"none", "client", "server"}, o.dryRun):
+		return usageError{fmt.Errorf(`invalid --dry-run %q: must be "none", "client" or "server"`, o.dryRun)}
+	case risky != explain.Safe && risky != explain.Disruptive && risky != explain.Dangerous:
+		return usageError{fmt.Errorf(`invalid --allow %q: must be "safe", "disruptive" or "dangerous"`, o.allow)}
+	case o.confirm == "" && o.flags.Changed("confirm"):
+		return usageError{errors.New("--confirm needs the digest of a dry run")}
+	case o.yes && o.confirm != "":
+		return usageError{errors.New("--yes and --confirm are two answers: one of them goes")}
+	case o.timeout < 0:
+		return usageError{errors.New("--timeout must not be negative")}
+	case len(o.from) > 0 && o.dryRun != "client":
+		return usageError{errors.New("--from goes together with --dry-run=client alone: a file cannot be changed, nor asked")}
+	case o.undo != "" && (o.given() || o.allNamespaces || len(o.picks) > 0 || len(o.from) > 0):
+		return usageError{errors.New("--undo takes no objects: what it puts back is in its directory")}
+	}
+	return o.answers.validate(o.globals)
+}
+
+func (o *unstickOptions) run(ctx context.Context) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	if o.undo != "" {
+		return o.putBack(ctx)
+	}
+	if err := o.readFinalizers(); err != nil {
+		return err
+	}
+	l, err := o.look(ctx)
+	if err != nil {
+		return err
+	}
+	o.session = l.session
+	if err := o.nothingToExplain(ctx, l); err != nil {
+		return errors.Join(err, o.finish(l.session, l.snapshot))
+	}
+	options, err := o.choosing(l)
+	if err != nil {
+		return err
+	}
+	first := &unstick.Look{Report: l.report, Graph: l.graph}
+	if o.dryRun != "none" {
+		err = o.preview(ctx, first, options)
+	} else {
+		err = o.free(ctx, first, options)
+	}
+	return o.ended(l, err)
+}
+
+// choosing is what the command line says of what may be done.
+func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
+	picked, err := unstick.Resolve(l.report, o.picks)
+	if err != nil {
+		return nil, hintedError{err, o.name + " explain-stuck numbers causes and ways out"}
+	}
+	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked}
+	for _, text := range o.causes {
+		id, object, _ := strings.Cut(text, "@")
+		options.Only = append(options.Only, unstick.Filter{ID: id, Object: object})
+		if !slices.ContainsFunc(explain.Kinds(), func(k explain.Kind) bool { return k.ID == id }) {
+			return nil, usageError{fmt.Errorf("--cause %s: there is no such cause", id)}
+		}
+	}
+	return options, nil
+}
+
+// ended says what could not be read, and what was named and does not exist.
+func (o *unstickOptions) ended(l *look, err error) error {
+	if finish := o.finish(l.session, l.snapshot); finish != nil {
+		return errors.Join(err, finish)
+	}
+	if unread := render.Unread(o.ErrOut, l.report); unread != nil {
+		return errors.Join(err, unread)
+	}
+	switch {
+	case l.failed != nil && errors.Is(err, errRemaining):
+		printError(o.ErrOut, l.failed, o.name+" unstick")
+		return err
+	case o.strict && err == nil && len(l.report.Unread)+len(l.unresolved) > 0:
+		return errIncomplete
+	}
+	return errors.Join(l.failed, err)
+}
+
+// preview shows what would be done.
+func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *unstick.Options) error {
+	a := &unstickAnswer{look: l, plan: unstick.Choose(l, options)}
+	writes := a.plan.Writes()
+	if o.dryRun == "server" {
+		if err := o.prepare(true); err != nil {
+			return err
+		}
+		a.server = map[string]error{}
+		for i := range writes {
+			a.server[writes[i].Op.Key()] = o.operator.Do(ctx, &writes[i].Op)
+		}
+	}
+	if err := o.answers.print(o.globals, a); err != nil {
+		return err
+	}
+	if o.answers.isText() && len(writes) > 0 {
+		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", a.plan.Digest)
+	}
+	for _, err := range a.server {
+		if err != nil {
+			return errRemaining
+		}
+	}
+	for i := range a.plan.Choices {
+		if c := &a.plan.Choices[i]; c.Cause.Verdict == explain.Stuck && len(c.Writes) == 0 {
+			return errRemaining
+		}
+	}
+	return nil
+}
+
+// prepare makes what sends changes.
+func (o *unstickOptions) prepare(dryRun bool) error {
+	config, err := o.config.ToRESTConfig()
+	if err != nil {
+		return kubeconfigError(err)
+	}
+	o.operator, err = cluster.NewOperator(config, o.stats, fieldManager, dryRun)
+	return err
+}
+
+// free carries out plan after plan.
+func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options *unstick.Options) error {
+	if err := o.prepare(false); err != nil {
+		return err
+	}
+	if err := o.resume(ctx); err != nil {
+		return err
+	}
+	journal, err := o.journal()
+	if err != nil {
+		return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another; --backup=none does without, and without what is changed for a while"}
+	}
+	edges := &unstick.Edges{
+		Look: func(ctx context.Context) (*unstick.Look, error) {
+			l, err := o.look(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return &unstick.Look{Report: l.report, Graph: l.graph}, nil
+		},
+		Read: o.operator.Read, Do: o.operator.Do, Asker: o, Journal: journal, Wait: wait, Now: time.Now, Log: o.tell,
+	}
+	report, err := edges.Run(ctx, first, options, unstick.Consent{Yes: o.yes, Digest: o.confirm})
+	backup := ""
+	if journal.Used() {
+		backup = journal.Dir
+	}
+	err = errors.Join(err, journal.Close())
+	if len(report.Records) > 0 || err == nil {
+		a := &unstickAnswer{look: report.Last, plan: report.Plan, report: report, backup: backup}
+		if printErr := o.answers.print(o.globals, a); printErr != nil {
+			return errors.Join(err, printErr)
+		}
+		if backup != "" && o.answers.isText() {
+			fmt.Fprintf(o.Out, "Undo:    %s unstick --undo %s\n", o.name, backup)
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && o.timeout > 0:
+		fmt.Fprintf(o.ErrOut, "Timed out after %s. Run the same command again to resume.\n", o.timeout)
+		return errRemaining
+	case err != nil:
+		return o.explained(err)
+	case report.Last.Report.Verdict() == explain.Stuck:
+		return errRemaining
+	}
+	return nil
+}
+
+// explained adds what to try to the errors of a run.
+func (o *unstickOptions) explained(err error) error {
+	var digest *unstick.DigestError
+	if errors.As(err, &digest) {
+		return hintedError{err, "look at them with --dry-run, and approve them with --confirm=" + digest.Now}
+	}
+	return err
+}
+
+// state is where backups are kept without --backup (the XDG base directory specification).
+func state() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "kubectl-gc", "unstick"), nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state", "kubectl-gc", "unstick"), err
+}
+
+// base is the directory below which backups are kept, empty for none.
+func (o *unstickOptions) base() (string, error) {
+	switch o.backup {
+	case "none":
+		return "", nil
+	case "":
+		return state()
+	}
+	return filepath.Abs(o.backup)
+}
+
+func (o *unstickOptions) journal() (*unstick.Journal, error) {
+	base, err := o.base()
+	if err != nil || base == "" {
+		return nil, err
+	}
+	return unstick.NewJournal(base, o.session.config.Host, time.Now())
+}
+
+// tell says what happens on the way.
+func (o *unstickOptions) tell(e unstick.Event) {
+	switch {
+	case e.Changed:
+		fmt.Fprintln(o.ErrOut, "\nThere is more to do now:")
+	case e.Wrote != nil && o.answers.isText():
+		fmt.Fprintln(o.ErrOut, render.UnstickRecord(e.Wrote))
+	}
+}
+
+// Show implements unstick.Asker.
+func (o *unstickOptions) Show(p *unstick.Plan, l *unstick.Look) error {
+	style, err := o.style(o.ErrOut)
+	if err != nil {
+		return err
+	}
+	return (&render.UnstickText{Style: style}).Plan(o.ErrOut, l, p)
+}
+
+// Ask implements unstick.Asker on a terminal. Without one the answer is no.
+func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, error) {
+	if !isTerminal(o.In) {
+		hint := "--confirm=" + q.Digest + " goes ahead with exactly these changes"
+		if q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Remedy.Risk.Exceeds(explain.Safe) }) {
+			hint = "--yes goes ahead with what is safe; " + hint
+		}
+		return "", hintedError{errors.New("asking for consent: there is no terminal"), hint}
+	}
+	fmt.Fprint(o.ErrOut, render.UnstickQuestion(&q))
+	answer, err := readLine(ctx, o.In)
+	if !strings.HasSuffix(answer, "\n") {
+		fmt.Fprintln(o.ErrOut)
+	}
+	return answer, err
+}
+
+func (a *unstickAnswer) document() runtime.Object {
+	if a.report != nil {
+		return render.NewUnstickReport(a.report, a.backup)
+	}
+	return render.NewUnstickPlan(a.look, a.plan, a.server)
+}
+
+func (a *unstickAnswer) write(w io.Writer, text *render.UnstickText) error {
+	if a.report != nil {
+		return text.Report(w, a.report)
+	}
+	return text.Plan(w, a.look, a.plan)
+}
+
+// names prints what is freed, or would be changed, as kubectl's -o name does.
+func (a *unstickAnswer) names(w io.Writer) error {
+	if a.report != nil {
+		return render.ObjectNames(w, a.report.Freed)
+	}
+	return render.ChangedNames(w, a.plan)
+}

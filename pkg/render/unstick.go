@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
+)
+
+// UnstickPlan is the document of a dry run of unstick.
+type UnstickPlan struct {
+	metav1.TypeMeta `json:",inline"`
+	Complete        bool       `json:"complete"`
+	Unlisted        []Unlisted `json:"unlisted"`
+	// Unread is what was looked at besides the lists and could not be read.
+	Unread []string `json:"unread"`
+	// Digest is what --confirm takes.
+	Digest string         `json:"digest"`
+	Causes []UnstickCause `json:"causes"`
+}
+
+// UnstickCause is what is to be done about a cause.
+type UnstickCause struct {
+	ID      string            `json:"id"`
+	Rank    int               `json:"rank"`
+	Object  ObjectReference   `json:"object"`
+	Verdict string            `json:"verdict"`
+	Summary string            `json:"summary"`
+	Blocks  []ObjectReference `json:"blocks"`
+	// Way is the number of the way out that is taken, 0 for none.
+	Way int `json:"way"`
+	// After is the rank of the cause that is dealt with first, 0 for none.
+	After  int            `json:"after,omitempty"`
+	Risk   string         `json:"risk,omitempty"`
+	Writes []UnstickWrite `json:"writes"`
+	// Reason says why nothing is done, and Needs what --allow would have to be.
+	Reason string `json:"reason,omitempty"`
+	Needs  string `json:"needs,omitempty"`
+	// Advice is what a person can do.
+	Advice string `json:"advice,omitempty"`
+}
+
+// UnstickWrite is one change.
+type UnstickWrite struct {
+	Operation *StuckOperation `json:"operation"`
+	Command   string          `json:"command"`
+	Undo      string          `json:"undo,omitempty"`
+	Effect    string          `json:"effect"`
+	Loss      []StuckLoss     `json:"loss,omitempty"`
+	// Temporary: it is taken back when what it frees is gone.
+	Temporary bool `json:"temporary"`
+	// Server is what the API server says to it in a server dry run.
+	Server *ServerAnswer `json:"server,omitempty"`
+}
+
+// UnstickReport is the document of a run of unstick.
+type UnstickReport struct {
+	metav1.TypeMeta `json:",inline"`
+	Complete        bool       `json:"complete"`
+	Unlisted        []Unlisted `json:"unlisted"`
+	Unread          []string   `json:"unread"`
+	// Backup is the directory with the journal of the run, empty for none.
+	Backup string            `json:"backup,omitempty"`
+	Events []UnstickEvent    `json:"events"`
+	Freed  []ObjectReference `json:"freed"`
+	// Remaining are the objects that are still being deleted.
+	Remaining []UnstickRemaining `json:"remaining"`
+	// Causes are those that are left, with what would be done about them.
+	Causes []UnstickCause `json:"causes"`
+}
+
+// UnstickEvent is a change with what became of it.
+type UnstickEvent struct {
+	Time      metav1.Time     `json:"time"`
+	Result    string          `json:"result"`
+	Operation *StuckOperation `json:"operation"`
+	Message   string          `json:"message,omitempty"`
+}
+
+// UnstickRemaining is an object that is still being deleted.
+type UnstickRemaining struct {
+	Object  ObjectReference `json:"object"`
+	Verdict string          `json:"verdict"`
+	Causes  []string        `json:"causes"`
+}
+
+// DeepCopyObject implements runtime.Object; the copy is shallow, as documents are never changed.
+func (p *UnstickPlan) DeepCopyObject() runtime.Object { return new(*p) }
+
+// DeepCopyObject implements runtime.Object; the copy is shallow, as documents are never changed.
+func (r *UnstickReport) DeepCopyObject() runtime.Object { return new(*r) }
+
+// NewUnstickPlan returns the document of a plan. answers are those of the server to its writes, nil for none.
+func NewUnstickPlan(l *unstick.Look, p *unstick.Plan, answers map[string]error) *UnstickPlan {
+	document := &UnstickPlan{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UnstickPlan"}, Digest: p.Digest,
+		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
+		Unread: append([]string{}, l.Report.Unread...), Causes: newUnstickCauses(l, p),
+	}
+	for i := range document.Causes {
+		for j := range document.Causes[i].Writes {
+			if err, asked := answers[p.Choices[i].Writes[j].Op.Key()]; asked {
+				document.Causes[i].Writes[j].Server = NewServerAnswer(err)
+			}
+		}
+	}
+	return document
+}
+
+func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
+	causes := []UnstickCause{}
+	for i := range p.Choices {
+		c := &p.Choices[i]
+		cause := UnstickCause{
+			ID: c.Cause.ID, Rank: c.Rank, Object: NewObjectReference(c.Cause.Object), Verdict: string(c.Cause.Verdict), Summary: c.Cause.Summary,
+			Blocks: []ObjectReference{}, Way: c.Way, After: c.After, Risk: string(c.Risk), Writes: []UnstickWrite{}, Reason: string(c.Reason), Needs: string(c.Needs),
+		}
+		if c.Advice != nil {
+			cause.Advice = c.Advice.Effect
+		}
+		for o := range l.Report.Blocked(c.Cause) {
+			cause.Blocks = append(cause.Blocks, NewObjectReference(o.Object))
+		}
+		for j := range c.Writes {
+			w := &c.Writes[j]
+			cause.Writes = append(cause.Writes, UnstickWrite{
+				Operation: newStuckOperation(&w.Op), Command: w.Remedy.Command, Undo: w.Remedy.Undo, Effect: w.Remedy.Effect,
+				Loss: newStuckLosses(w.Remedy.Loss), Temporary: w.Temporary(),
+			})
+		}
+		causes = append(causes, cause)
+	}
+	return causes
+}
+
+// NewUnstickReport returns the document of a run.
+func NewUnstickReport(r *unstick.Report, backup string) *UnstickReport {
+	l := r.Last
+	document := &UnstickReport{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UnstickReport"}, Backup: backup,
+		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
+		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{}, Freed: append([]ObjectReference{}, references(r.Freed)...),
+		Remaining: []UnstickRemaining{}, Causes: newUnstickCauses(l, r.Plan),
+	}
+	for i := range r.Records {
+		rec := &r.Records[i]
+		event := UnstickEvent{Time: metav1.NewTime(rec.Time.UTC()), Result: string(rec.Result), Operation: newStuckOperation(&rec.Write.Op)}
+		if rec.Err != nil {
+			event.Message = rec.Err.Error()
+		}
+		document.Events = append(document.Events, event)
+	}
+	for i := range l.Report.Objects {
+		o := &l.Report.Objects[i]
+		if o.Verdict == explain.NotFound || o.Verdict == explain.NotTerminating {
+			continue
+		}
+		left := UnstickRemaining{Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Causes: []string{}}
+		for _, f := range o.Findings {
+			left.Causes = append(left.Causes, f.Cause.ID)
+		}
+		document.Remaining = append(document.Remaining, left)
+	}
+	slices.SortFunc(document.Remaining, func(a, b UnstickRemaining) int { return a.Object.identity().Compare(b.Object.identity()) })
+	return document
+}
+
+// UnstickText writes what unstick would do or has done for a person.
+type UnstickText struct {
+	Style Style
+	// Wide: the commands, and all changes.
+	Wide bool
+	out  *bufio.Writer
+}
+
+// Plan writes a plan: the causes that something is done about first, then the others.
+func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error {
+	t.out = bufio.NewWriter(w)
+	lead := &StuckAnswer{Style: t.Style, Now: l.Report.Now, out: t.out}
+	if len(l.Report.Objects) == 1 {
+		lead.object(&l.Report.Objects[0])
+	} else {
+		lead.counts(l.Report)
+	}
+	for _, done := range []bool{true, false} {
+		for i := range p.Choices {
+			if c := &p.Choices[i]; len(c.Writes) > 0 == done && c.Reason != unstick.NotChosen {
+				t.choice(c)
+			}
+		}
+	}
+	return t.out.Flush()
+}
+
+func (t *UnstickText) choice(c *unstick.Choice) {
+	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary)
+	if len(c.Writes) == 0 {
+		t.flow("   ", notDone(c))
+		if c.Advice != nil && c.Advice.Command != "" {
+			for _, line := range breakCommand(printable(c.Advice.Command), t.Style.Width-5) {
+				fmt.Fprintln(t.out, "     "+line)
+			}
+		}
+		return
+	}
+	if c.After > 0 {
+		t.flow("   ", fmt.Sprintf("after %d:", c.After))
+	}
+	for _, alike := range alikeOf(c.Writes) {
+		write := alike[0]
+		text := changeText(&write.Op)
+		if more := len(alike) - 1; more > 0 && !t.Wide {
+			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
+		}
+		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
+		if write.Then != nil {
+			t.flow("   ", "and then, when the data is kept: "+write.Then.Effect)
+		}
+		if !t.Wide {
+			continue
+		}
+		for _, write := range alike {
+			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
+		}
+	}
+}
+
+// alikeOf groups changes that read the same but for the names of their objects.
+func alikeOf(writes []unstick.Write) [][]*unstick.Write {
+	var groups [][]*unstick.Write
+	at := map[string]int{}
+	for i := range writes {
+		anonymous := writes[i].Op
+		anonymous.Object.Name, anonymous.Object.Namespace = "", ""
+		text := changeText(&anonymous)
+		if _, known := at[text]; !known {
+			at[text], groups = len(groups), append(groups, nil)
+		}
+		groups[at[text]] = append(groups[at[text]], &writes[i])
+	}
+	return groups
+}
+
+func objectsOf(writes []*unstick.Write) []graph.Identity {
+	var ids []graph.Identity
+	for _, w := range writes {
+		ids = append(ids, w.Op.Object)
+	}
+	return ids
+}
+
+// flow writes text behind a lead, wrapped.
+func (t *UnstickText) flow(lead, text string) {
+	fmt.Fprint(t.out, lead)
+	t.Style.flow(t.out, printable(text), len(lead), "   ")
+}
+
+// Report writes what a run has done, and what is left.
+func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
+	t.out = bufio.NewWriter(w)
+	for i := range r.Records {
+		rec := &r.Records[i]
+		if rec.Result != unstick.Done {
+			t.flow("", resultText(rec))
+		}
+	}
+	if len(r.Freed) > 0 {
+		t.part("FREED", green, objectNames(r.Freed))
+	}
+	left := map[explain.Verdict][]graph.Identity{}
+	for i := range r.Last.Report.Objects {
+		o := &r.Last.Report.Objects[i]
+		left[o.Verdict] = append(left[o.Verdict], o.Object)
+	}
+	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending} {
+		if len(left[v]) > 0 {
+			t.part(spoken[v], colorOf(v), objectNames(left[v]))
+		}
+	}
+	for i := range r.Plan.Choices {
+		if c := &r.Plan.Choices[i]; c.Cause.Verdict == explain.Stuck && c.Reason != unstick.NotChosen {
+			t.choice(c)
+		}
+	}
+	return t.out.Flush()
+}
+
+// objectNames names the first of some objects as users of kubectl do.
+func objectNames(ids []graph.Identity) string {
+	var parts []string
+	for _, id := range ids[:min(len(ids), maxNamed)] {
+		parts = append(parts, objectName(id))
+	}
+	if more := len(ids) - maxNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (t *UnstickText) part(word string, c color, text string) {
+	fmt.Fprint(t.out, t.Style.paint(word, c), strings.Repeat(" ", max(margin-len(word), 1)))
+	t.Style.flow(t.out, printable(text), max(margin, len(word)+1), strings.Repeat(" ", margin))
+}
+
+// Change says what a change does.
+func Change(op *remedy.Op) string { return printable(changeText(op)) }
+
+func changeText(op *remedy.Op) string {
+	name := objectName(op.Object)
+	switch op.Verb {
+	case remedy.Delete:
+		if op.Options != nil && op.Options.GracePeriodSeconds != nil && *op.Options.GracePeriodSeconds == 0 {
+			return "delete " + name + " at once"
+		}
+		if op.Options != nil && op.Options.PropagationPolicy != nil {
+			return "delete " + name + " (" + strings.ToLower(string(*op.Options.PropagationPolicy)) + ")"
+		}
+		return "delete " + name
+	case remedy.Scale:
+		return fmt.Sprintf("scale %s from %d to %d", name, op.Replicas.Current, op.Replicas.Wanted)
+	case remedy.Restart:
+		return "restart " + name
+	case remedy.Resume:
+		return "resume the rollout of " + name
+	case remedy.Create, remedy.Restore:
+		return "create " + name
+	case remedy.Finalize:
+		return "remove " + op.Value + " from spec.finalizers of " + name
+	case remedy.Taint:
+		return "taint " + name + " with " + op.Value
+	case remedy.Untaint:
+		return "remove the taint " + op.Value + " from " + name
+	case remedy.Annotate:
+		return "annotate " + name + " with " + op.Value
+	case remedy.Patch:
+		return patchText(op, name)
+	}
+	return string(op.Verb) + " " + name
+}
+
+// patchText names what a patch changes: a finalizer or an owner reference by name, and other fields by their paths.
+func patchText(op *remedy.Op, name string) string {
+	tested := map[string]any{}
+	var parts []string
+	for _, step := range op.Patch {
+		switch {
+		case step.Op == "test":
+			tested[step.Path] = step.Value
+		case step.Op == "remove" && strings.HasPrefix(step.Path, "/metadata/finalizers/"):
+			parts = append(parts, fmt.Sprintf("remove the finalizer %v from %s", tested[step.Path], name))
+		case step.Op == "remove" && strings.HasPrefix(step.Path, "/metadata/ownerReferences/"):
+			parts = append(parts, fmt.Sprintf("remove the owner reference %v from %s", tested[step.Path+"/uid"], name))
+		case step.Op == "replace" || step.Op == "add":
+			if text := fmt.Sprint(step.Value); len(text) < 40 && !strings.ContainsAny(text, "[{") {
+				parts = append(parts, fmt.Sprintf("set %s of %s to %v", field(step.Path), name, step.Value))
+				continue
+			}
+			fallthrough
+		default:
+			parts = append(parts, "change "+field(step.Path)+" of "+name)
+		}
+	}
+	return strings.Join(slices.Compact(parts), ", ")
+}
+
+// field writes a JSON pointer as people write fields.
+func field(pointer string) string {
+	pointer = strings.TrimSuffix(strings.TrimPrefix(pointer, "/"), "/-")
+	var text strings.Builder
+	for i, part := range strings.Split(pointer, "/") {
+		switch _, err := strconv.Atoi(part); {
+		case err == nil:
+			part = "[" + part + "]"
+		case i > 0:
+			part = "." + part
+		}
+		text.WriteString(part)
+	}
+	return strings.NewReplacer("~1", "/", "~0", "~").Replace(text.String())
+}
+
+// purpose says what a change is for that its operation does not show: a deletion, and one of owner references.
+func purpose(w *unstick.Write) string {
+	owners := slices.ContainsFunc(w.Op.Patch, func(s remedy.Step) bool { return strings.HasPrefix(s.Path, "/metadata/ownerReferences") })
+	if w.Op.Verb != remedy.Delete && !owners {
+		return ""
+	}
+	return ": " + w.Remedy.Effect
+}
+
+func temporary(w *unstick.Write) string {
+	if w.Temporary() {
+		return ", until the end of the run"
+	}
+	return ""
+}
+
+// price says what a way out costs.
+func price(risk explain.Risk, r *explain.Remedy) string {
+	priced := *r
+	if priced.Risk = risk; r.Kept != "" {
+		priced.Loss = nil
+	}
+	text := strings.TrimSuffix(strings.TrimPrefix((&StuckAnswer{}).cost(&priced), " ("), ")")
+	return cmp.Or(text, "safe")
+}
+
+// notDone says why nothing is done about a cause.
+func notDone(c *unstick.Choice) string {
+	advice := ""
+	if c.Advice != nil {
+		advice = c.Advice.Effect
+	}
+	switch c.Reason {
+	case unstick.NotStuck:
+		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain"}[c.Cause.Verdict]
+	case unstick.NotAllowed:
+		return joined("needs --allow="+string(c.Needs), advice)
+	case unstick.NotEnough:
+		return joined("what was allowed is done, and was not enough", advice)
+	case unstick.HasContent:
+		return joined("the namespace has content, or it is not known whether it has: never finalized", advice)
+	case unstick.Person:
+		return joined("only a person can do this", advice)
+	}
+	return ""
+}
+
+func joined(text, advice string) string {
+	if advice == "" {
+		return text
+	}
+	return text + "; or: " + advice
+}
+
+// resultText says what became of a change.
+func resultText(r *unstick.Record) string {
+	text := changeText(&r.Write.Op)
+	switch r.Result {
+	case unstick.TakenBack:
+		return "taken back: " + text
+	case unstick.NotTakenBack:
+		return "NOT taken back: " + text + ": " + message(r.Err)
+	case unstick.Skipped:
+		return "skipped: " + text + ": " + message(r.Err)
+	case unstick.Unanswered:
+		return "no answer: " + text + ": " + message(r.Err)
+	case unstick.Refused:
+		return "refused: " + text + ": " + message(r.Err)
+	}
+	return text
+}
+
+// UnstickRecord says what became of a change.
+func UnstickRecord(r *unstick.Record) string { return printable(resultText(r)) }
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return Line(err.Error())
+}
+
+// UnstickQuestion puts a question into words.
+func UnstickQuestion(q *unstick.Question) string {
+	if q.Choice == nil {
+		impact := ""
+		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Remedy.Risk.Exceeds(explain.Safe) }) {
+			impact = ", which interrupt something"
+		}
+		return fmt.Sprintf("Make %s%s? (y/N): ", plural(len(q.Writes), "change"), impact)
+	}
+	w := &q.Writes[0]
+	what := changeText(&w.Op)
+	if more := len(q.Writes) - 1; more > 0 {
+		what += fmt.Sprintf(", and %d more of the same", more)
+	}
+	return printable(fmt.Sprintf("%s: %s. Type %q to continue: ", what, price(q.Choice.Risk, w.Remedy), q.Name))
+}
+
+// ObjectNames prints objects as kubectl's -o name does.
+func ObjectNames(w io.Writer, ids []graph.Identity) error {
+	for _, id := range ids {
+		if _, err := fmt.Fprintln(w, kubectlName(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ChangedNames prints the objects that a plan changes, each once.
+func ChangedNames(w io.Writer, p *unstick.Plan) error {
+	var ids []graph.Identity
+	for _, write := range p.Writes() {
+		if !slices.Contains(ids, write.Op.Object) {
+			ids = append(ids, write.Op.Object)
+		}
+	}
+	return ObjectNames(w, ids)
+}
+
+// Reversal writes what takes a change back, or why nothing does.
+func Reversal(w io.Writer, v *unstick.Reversal) error {
+	text := "keep:  " + changeText(v.Entry.Op) + ": " + unstick.Words(v.Obstacle)
+	if v.Err != nil {
+		text += ": " + message(v.Err)
+	}
+	if v.Op != nil {
+		text = "undo:  " + changeText(v.Entry.Op) + " -> " + changeText(v.Op)
+	}
+	_, err := fmt.Fprintln(w, printable(text))
+	return err
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// ErrNotConfirmed says that nobody has agreed.
+var ErrNotConfirmed = errors.New("not confirmed; nothing was changed")
+
+// DigestError says that the changes are not those that were agreed to.
+type DigestError struct{ Agreed, Now string }
+
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("the changes are not those of %s: now they are %s", e.Agreed, e.Now)
+}
+
+// Asker asks a person.
+type Asker interface {
+	// Show shows a plan before it is carried out, also if nobody is asked.
+	Show(p *Plan, l *Look) error
+	// Ask returns the answer as it was given.
+	Ask(ctx context.Context, q Question) (string, error)
+}
+
+// Question asks for consent: to all changes that are not dangerous, or to those of one cause that are.
+type Question struct {
+	Writes []Write
+	// Choice is the dangerous one, nil for the others.
+	Choice *Choice
+	// Name has to be the answer, empty for "y" or "yes".
+	Name   string
+	Digest string
+}
+
+// Agreed reports whether an answer is the one that was asked for.
+func (q *Question) Agreed(answer string) bool {
+	answer = strings.TrimSpace(answer)
+	if q.Name != "" {
+		return answer == q.Name
+	}
+	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
+}
+
+// Consent is how a plan may be agreed to beforehand.
+type Consent struct {
+	// Yes agrees to what is safe, Digest to the first plan if it has it.
+	Yes    bool
+	Digest string
+}
+
+// agree finds out whether a plan may be carried out. It returns whether a person was asked, so that time has passed and a
+// fresh look is due.
+func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error) {
+	beyond := slices.DeleteFunc(p.Writes(), func(w Write) bool { return r.agreed.Has(w.Op.Key()) })
+	if len(beyond) == 0 {
+		return false, nil
+	}
+	if r.shown {
+		r.tell(Event{Changed: true})
+	}
+	if err := r.Asker.Show(p, l); err != nil {
+		return false, err
+	}
+	first := !r.shown
+	r.shown = true
+	if r.consent.Digest != "" {
+		if !first || r.consent.Digest != p.Digest {
+			return false, &DigestError{r.consent.Digest, p.Digest}
+		}
+		r.consented(beyond)
+		return false, nil
+	}
+	for _, q := range questions(p, beyond) {
+		if r.consent.Yes && q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w Write) bool { return w.risk(p).Exceeds(explain.Safe) }) {
+			continue
+		}
+		text, err := r.Asker.Ask(ctx, q)
+		if err != nil {
+			return false, err
+		}
+		if !q.Agreed(text) {
+			return false, ErrNotConfirmed
+		}
+		asked = true
+	}
+	r.consented(beyond)
+	return asked, nil
+}
+
+func (r *run) consented(writes []Write) {
+	for i := range writes {
+		r.agreed.Insert(writes[i].Op.Key())
+	}
+}
+
+// questions are those that a plan asks about changes that nobody has agreed to yet: one for all that are not dangerous, and one
+// for each cause with others.
+func questions(p *Plan, beyond []Write) []Question {
+	open := sets.New[string]()
+	for i := range beyond {
+		open.Insert(beyond[i].Op.Key())
+	}
+	var all []Question
+	plain := Question{Digest: p.Digest}
+	for i := range p.Choices {
+		c := &p.Choices[i]
+		writes := slices.DeleteFunc(slices.Clone(c.Writes), func(w Write) bool { return !open.Has(w.Op.Key()) })
+		if len(writes) == 0 {
+			continue
+		}
+		if c.Risk == explain.Dangerous {
+			all = append(all, dangerous(c, writes, p.Digest)...)
+		} else {
+			plain.Writes = append(plain.Writes, writes...)
+		}
+	}
+	if len(plain.Writes) > 0 {
+		all = append([]Question{plain}, all...)
+	}
+	return all
+}
+
+// dangerous are the questions about dangerous changes for one cause: one for each finalizer that is removed, and one for the others.
+// What has to be typed is the finalizer, the name of the only object, or that of the object of the cause.
+func dangerous(c *Choice, writes []Write, digest string) []Question {
+	var all []Question
+	for _, w := range writes {
+		name := finalizerOf(&w)
+		at := slices.IndexFunc(all, func(q Question) bool { return q.Name == name })
+		if at < 0 {
+			at, all = len(all), append(all, Question{Choice: c, Name: name, Digest: digest})
+		}
+		all[at].Writes = append(all[at].Writes, w)
+	}
+	for i := range all {
+		switch q := &all[i]; {
+		case q.Name != "":
+		case len(q.Writes) == 1:
+			q.Name = q.Writes[0].Op.Object.Name
+		default:
+			q.Name = cmp.Or(c.Cause.Object.Name, q.Writes[0].Op.Object.Name)
+		}
+	}
+	return all
+}
+
+// finalizerOf is the finalizer that a change removes, empty for other changes.
+func finalizerOf(w *Write) string {
+	if w.Op.Verb == remedy.Finalize {
+		return w.Op.Value
+	}
+	for _, step := range w.Op.Patch {
+		if value, is := step.Value.(string); is && step.Op == "test" && strings.HasPrefix(step.Path, "/metadata/finalizers/") {
+			return value
+		}
+	}
+	return ""
+}
+
+// risk is that of the choice that a change belongs to.
+func (w *Write) risk(p *Plan) explain.Risk {
+	key := w.Op.Key()
+	for i := range p.Choices {
+		for j := range p.Choices[i].Writes {
+			if p.Choices[i].Writes[j].Op.Key() == key {
+				return p.Choices[i].Risk
+			}
+		}
+	}
+	return w.Remedy.Risk
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// journalFile has a Header, and then an Entry for each step, in a line of JSON each.
+const journalFile = "journal.jsonl"
+
+// JournalError says that a change could not be kept, so that nothing more was changed.
+type JournalError struct{ error }
+
+// Unwrap returns why.
+func (e *JournalError) Unwrap() error { return e.error }
+
+// Header begins a journal.
+type Header struct {
+	Started time.Time `json:"started"`
+	// Server is the address of the API server.
+	Server string `json:"server"`
+	// Host and Process are where the run is.
+	Host    string `json:"host"`
+	Process int    `json:"process"`
+}
+
+// Entry is a change before it is sent, or what became of it.
+type Entry struct {
+	// Number is that of the change, counted from 1.
+	Number int       `json:"number"`
+	Time   time.Time `json:"time"`
+	// Result is what became of the change; empty when it is about to be sent.
+	Result Result `json:"result,omitempty"`
+	// Cause and Why say what for, Risk what it costs.
+	Cause string       `json:"cause,omitempty"`
+	Why   string       `json:"why,omitempty"`
+	Risk  explain.Risk `json:"risk,omitempty"`
+	// Op is the change, File the manifest of its object before the first change to it.
+	Op   *remedy.Op `json:"op,omitempty"`
+	File string     `json:"file,omitempty"`
+	// Temporary: the change is to be taken back.
+	Temporary bool `json:"temporary,omitempty"`
+}
+
+// Journal keeps the changes of a run in a directory, each before it is sent, with the manifests of the objects as they were. A nil
+// Journal keeps nothing, and refuses temporary changes. Its methods may be called by several goroutines at once.
+type Journal struct {
+	// Dir is the directory.
+	Dir string
+
+	mu      sync.Mutex
+	file    *os.File
+	number  int
+	files   map[types.UID]string
+	numbers map[string]int
+	now     func() time.Time
+}
+
+// NewJournal makes a directory below another for a run against a server, readable by its user alone.
+func NewJournal(base, server string, now time.Time) (*Journal, error) {
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(base, now.UTC().Format("20060102-150405-")) // 0700
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, journalFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	host, _ := os.Hostname() // only said
+	j := &Journal{Dir: dir, file: file, files: map[types.UID]string{}, numbers: map[string]int{}, now: time.Now}
+	return j, errors.Join(j.append(Header{Started: now.UTC(), Server: server, Host: host, Process: os.Getpid()}), syncDir(dir), syncDir(base))
+}
+
+// Close ends the journal. One without changes is removed.
+func (j *Journal) Close() error {
+	if j == nil {
+		return nil
+	}
+	err := j.file.Close()
+	if j.number == 0 {
+		err = errors.Join(err, os.RemoveAll(j.Dir))
+	}
+	return err
+}
+
+// Used reports whether the journal has changes.
+func (j *Journal) Used() bool { return j != nil && j.number > 0 }
+
+// begin keeps a change that is about to be sent, with its object as it was before the first change to it. What it returns keeps the result.
+func (j *Journal) begin(w *Write, before *unstructured.Unstructured) (finish func(Result) error, _ error) {
+	if j == nil {
+		if w.Temporary() {
+			return nil, errors.New("a change that is to be taken back needs a backup directory")
+		}
+		return func(Result) error { return nil }, nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	number := j.number + 1
+	if before != nil && j.files[before.GetUID()] == "" {
+		name, err := j.save(number, before, w)
+		if err != nil {
+			return nil, err
+		}
+		j.files[before.GetUID()] = name
+	}
+	entry := Entry{
+		Number: number, Time: j.now().UTC(), Op: &w.Op, File: j.files[w.Op.Object.UID], Risk: w.Remedy.Risk, Why: w.Remedy.Effect, Cause: w.Cause.ID, Temporary: w.Temporary(),
+	}
+	if err := j.append(entry); err != nil {
+		return nil, err
+	}
+	j.number, j.numbers[w.Op.Key()] = number, number
+	return func(result Result) error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.append(Entry{Number: number, Time: j.now().UTC(), Result: result})
+	}, nil
+}
+
+// takenBack keeps that a temporary change was ended.
+func (j *Journal) takenBack(w *Write) error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.append(Entry{Number: j.numbers[w.Op.Key()], Time: j.now().UTC(), Result: TakenBack})
+}
+
+// append writes a line to the disk.
+func (j *Journal) append(line any) error {
+	data, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	if _, err := j.file.Write(append(data, '\n')); err != nil {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// save writes the manifest of an object to the disk, as it can be applied.
+func (j *Journal) save(number int, object *unstructured.Unstructured, w *Write) (string, error) {
+	id := w.Op.Object
+	data, err := yaml.Marshal(manifest(object).Object)
+	if err != nil {
+		return "", err
+	}
+	name := fmt.Sprintf("%03d-%s.yaml", number, strings.Join(nonEmpty(id.Resource.Resource, id.Namespace, fileName(id.Name)), "-"))
+	file, err := os.OpenFile(filepath.Join(j.Dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(data)
+	return name, errors.Join(err, file.Sync(), file.Close(), syncDir(j.Dir))
+}
+
+// manifest is an object without what the API server alone sets.
+func manifest(object *unstructured.Unstructured) *unstructured.Unstructured {
+	m := object.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(m.Object, "metadata", field)
+	}
+	return m
+}
+
+// fileName makes a name one that file systems take: those of RBAC have colons.
+func fileName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '/' || r == '\\' || r == ':' {
+			return '_'
+		}
+		return r
+	}, name[:min(len(name), 100)])
+}
+
+func nonEmpty(texts ...string) []string {
+	var all []string
+	for _, text := range texts {
+		if text != "" {
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+// syncDir has the entries of a directory on the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}
+
+// Recorded is what a journal says of a run.
+type Recorded struct {
+	Dir string
+	Header
+	size int64 // of its whole lines
+	// Changes are those that were sent or about to be, in their order, each with the last that is known of it.
+	Changes []Entry
+}
+
+// ReadJournal reads the journal in a directory. Half a line at its end is one that was not written: its change was not sent.
+func ReadJournal(dir string) (*Recorded, error) {
+	file, err := os.Open(filepath.Join(dir, journalFile))
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	r := &Recorded{Dir: dir}
+	lines := bufio.NewReader(file)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		r.size += int64(len(line))
+		if n == 1 {
+			if err := json.Unmarshal(line, &r.Header); err != nil {
+				return nil, fmt.Errorf("%s, line 1: %w", file.Name(), err)
+			}
+			continue
+		}
+		var e Entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", file.Name(), n, err)
+		}
+		switch {
+		case e.Op != nil && e.Number == len(r.Changes)+1:
+			r.Changes = append(r.Changes, e)
+		case e.Op == nil && e.Number > 0 && e.Number <= len(r.Changes):
+			r.Changes[e.Number-1].Result = e.Result
+		default:
+			return nil, fmt.Errorf("%s, line %d: it does not follow the line before", file.Name(), n)
+		}
+	}
+	return r, nil
+}
+
+// Open returns the temporary changes that were not taken back, the last first.
+func (r *Recorded) Open() []Entry {
+	var open []Entry
+	for i := len(r.Changes) - 1; i >= 0; i-- {
+		if c := r.Changes[i]; c.Temporary && (c.Result == Done || c.Result == Unanswered || c.Result == "") {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// MarkTakenBack keeps that a change was taken back after its run.
+func (r *Recorded) MarkTakenBack(number int, at time.Time) error {
+	file, err := os.OpenFile(filepath.Join(r.Dir, journalFile), os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(r.size); err != nil { // half a line at its end
+		return errors.Join(err, file.Close())
+	}
+	j := &Journal{file: file}
+	err = j.append(Entry{Number: number, Time: at.UTC(), Result: TakenBack})
+	r.size, _ = file.Seek(0, io.SeekEnd)
+	return errors.Join(err, file.Close())
+}
+
+// Saved returns the manifest of the object of a change as it was before.
+func (r *Recorded) Saved(e *Entry) (*unstructured.Unstructured, error) {
+	data, err := os.ReadFile(filepath.Join(r.Dir, filepath.Base(e.File)))
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, yaml.Unmarshal(data, &object.Object)
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package unstick carries out ways out that explanations offer: Choose takes the least risky one of each cause
+// that a program can carry out, Run asks for consent, makes the changes, each proved again right before, looks
+// again, and goes on until nothing is stuck that it may free. It reaches the cluster and people through the functions and interfaces
+// of Edges, keeps what it changes in a Journal before, and prints nothing.
+package unstick
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Look is an explanation, with the graph that it is of.
+type Look struct {
+	Report *explain.Report
+	Graph  *graph.Graph
+}
+
+// Options say what may be done.
+type Options struct {
+	// Allow is the highest risk of what is chosen.
+	Allow explain.Risk
+	// Picked are the causes that are dealt with, and ways out of them; empty for all causes.
+	Picked []Picked
+	// Only are the causes that are dealt with; empty for all.
+	Only []Filter
+}
+
+// Pick is a cause by its rank in a report and one of its ways out, both counted from 1. Without a Way it is the least risky one; without
+// a Cause it is that of the only one.
+type Pick struct{ Cause, Way int }
+
+// Picked is a cause, and the changes of one of its ways out; without changes it is the least risky one.
+type Picked struct {
+	ID      string
+	Object  graph.Identity
+	Changes sets.Set[string]
+}
+
+// Filter is a cause by its identifier and, unless that is empty, its object.
+type Filter struct{ ID, Object string }
+
+// NoPickError says that there is no such cause or way out, or that only a person can take it.
+type NoPickError struct {
+	Pick
+	// Of is how many there are.
+	Of int
+	// Advice is the way out that only a person can take.
+	Advice *explain.Remedy
+}
+
+func (e *NoPickError) Error() string { return noPick(e) }
+
+// Resolve finds the causes and ways out that were picked by their numbers: numbers are good for one report, and a run
+// makes several. The error is a NoPickError.
+func Resolve(report *explain.Report, picks []Pick) ([]Picked, error) {
+	var all []Picked
+	for _, p := range picks {
+		if p.Cause == 0 && len(report.Causes) != 1 {
+			p.Cause, p.Way = p.Way, 0
+		}
+		number := max(p.Cause, 1)
+		if number > len(report.Causes) {
+			return nil, &NoPickError{Pick: p, Of: len(report.Causes)}
+		}
+		c := report.Causes[number-1]
+		picked := Picked{ID: c.ID, Object: c.Object}
+		if p.Way > 0 {
+			ways := c.Ways()
+			if p.Way > len(ways) {
+				return nil, &NoPickError{Pick: p, Of: len(ways)}
+			}
+			picked.Changes = sets.New[string]()
+			for _, r := range ways[p.Way-1] {
+				if !Possible(r) {
+					return nil, &NoPickError{Pick: p, Advice: r}
+				}
+				picked.Changes.Insert(r.Operation.Key())
+			}
+		}
+		all = append(all, picked)
+	}
+	return all, nil
+}
+
+// Reason says why nothing is done about a cause.
+type Reason string
+
+// The reasons.
+const (
+	// NotStuck: the cause is not known to be one, or passes by itself.
+	NotStuck Reason = "NotStuck"
+	// NotChosen: the user did not choose the cause.
+	NotChosen Reason = "NotChosen"
+	// Person: only a person can end it.
+	Person Reason = "Person"
+	// NotAllowed: what a program can do is riskier than what is allowed; Choice.Needs says how risky.
+	NotAllowed Reason = "NotAllowed"
+	// NotEnough: all that is allowed was done, and the cause is still there.
+	NotEnough Reason = "NotEnough"
+	// HasContent: a namespace is not finalized while it has content, or while that is not known.
+	HasContent Reason = "HasContent"
+)
+
+// Plan is what is to be done about the causes of a look.
+type Plan struct {
+	// Choices are those of the causes, in their order.
+	Choices []Choice
+	// Digest is the same as long as the same changes would be made to the same versions of the same objects.
+	Digest string
+}
+
+// Choice is what is to be done about a cause: the Writes, or nothing, for a Reason.
+type Choice struct {
+	Cause *explain.Cause
+	// Rank is the number of the cause in the report, Way that of the way out, both counted from 1.
+	Rank, Way int
+	// Risk is what is left of that of the way out when its data is kept first.
+	Risk   explain.Risk
+	Writes []Write
+	Reason Reason
+	// Needs is the least risk that would have to be allowed, of NotAllowed.
+	Needs explain.Risk
+	// After is the rank of a cause that refuses the changes as long as it is there, and is dealt with first; 0 for none.
+	After int
+	// Advice is the first way out that a person could take, nil for none.
+	Advice *explain.Remedy
+}
+
+// Write is one change.
+type Write struct {
+	Op     remedy.Op
+	Remedy *explain.Remedy
+	// Cause is what it is for.
+	Cause *explain.Cause
+	// Then is the way out that the change makes less risky, nil for one that is a way out itself.
+	Then *explain.Remedy
+	// Frees are the objects that the cause blocks, of those that were asked for.
+	Frees []types.UID
+}
+
+// Temporary reports whether the change is to be taken back when what it frees is gone.
+func (w *Write) Temporary() bool { return w.Remedy.Temporary && w.Op.Back != nil }
+
+// Writes returns all changes of a plan in the order in which they are made, each once.
+func (p *Plan) Writes() []Write {
+	var all []Write
+	for i := range p.Choices {
+		all = append(all, p.Choices[i].Writes...)
+	}
+	return all
+}
+
+// tried are the changes that a run has made, by their keys.
+type tried = sets.Set[string]
+
+// Choose finds out what is to be done about what a look has found. It is pure.
+func Choose(l *Look, o *Options) *Plan { return choose(l, o, nil) }
+
+func choose(l *Look, o *Options, done tried) *Plan {
+	p, planned := &Plan{}, sets.New[string]()
+	content := map[string]bool{} // the namespaces with content that is dealt with
+	for i, c := range l.Report.Causes {
+		choice := o.choice(l, c, i+1, done)
+		for _, w := range choice.Writes {
+			content[w.Op.Object.Namespace] = true
+		}
+		choice.Writes = slices.DeleteFunc(choice.Writes, func(w Write) bool {
+			again := planned.Has(w.Op.Key())
+			planned.Insert(w.Op.Key())
+			return again
+		})
+		p.Choices = append(p.Choices, choice)
+	}
+	for i := range p.Choices { // content goes before its namespace
+		p.Choices[i].Writes = slices.DeleteFunc(p.Choices[i].Writes, func(w Write) bool {
+			return w.Op.Object.Resource.IsNamespace() && w.Op.Verb != remedy.Create && content[w.Op.Object.Name]
+		})
+	}
+	p.order(l)
+	p.Digest = digest(l.Graph, p.Writes())
+	return p
+}
+
+// order puts off what is refused as long as another cause is there that is dealt with: it follows when a look does not find that any more.
+func (p *Plan) order(l *Look) {
+	for i := range p.Choices {
+		refusal := &p.Choices[i]
+		if refusal.Cause.Class != explain.Refusal || refusal.Cause.Verdict != explain.Stuck || len(refusal.Writes) == 0 && refusal.Reason != NotEnough {
+			continue
+		}
+		held := sets.New(blocked(l, refusal.Cause)...)
+		for j := range p.Choices {
+			if c := &p.Choices[j]; c.After == 0 && c.Cause.Class != explain.Refusal && held.HasAny(blocked(l, c.Cause)...) {
+				c.After = refusal.Rank
+			}
+		}
+	}
+}
+
+// blocked are the objects that a cause blocks, of those that were asked for.
+func blocked(l *Look, c *explain.Cause) []types.UID {
+	var uids []types.UID
+	for o := range l.Report.Blocked(c) {
+		uids = append(uids, o.Object.UID)
+	}
+	return uids
+}
+
+// due are the changes that nothing has to come before.
+func (p *Plan) due() []Write {
+	var all []Write
+	for i := range p.Choices {
+		if p.Choices[i].After == 0 {
+			all = append(all, p.Choices[i].Writes...)
+		}
+	}
+	return all
+}
+
+// choice finds out what is to be done about one cause.
+func (o *Options) choice(l *Look, c *explain.Cause, rank int, done tried) Choice {
+	choice := Choice{Cause: c, Rank: rank}
+	pick, chosen := o.picked(c)
+	switch {
+	case !chosen || !o.includes(c):
+		choice.Reason = NotChosen
+		return choice
+	case c.Verdict != explain.Stuck && (c.Verdict != explain.Unknown || pick.Changes == nil):
+		choice.Reason = NotStuck
+		return choice
+	}
+	choice.Reason = Person
+	ways := c.Ways()
+	for number, way := range ways {
+		if way[0].Operation == nil || way[0].Partial || way[0].Keeps {
+			if choice.Advice == nil {
+				choice.Advice = way[0]
+			}
+		}
+		named := way[0].Operation != nil && pick.Changes.Has(way[0].Operation.Key())
+		if pick.Changes == nil || named {
+			o.consider(&choice, l, way, number+1, named, done)
+		}
+	}
+	return choice
+}
+
+// consider takes a way out into a choice if it is less risky than what that has.
+func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, number int, picked bool, done tried) {
+	first := way[0]
+	switch {
+	case !Possible(first) || !picked && (first.Partial || first.Keeps):
+		return
+	case first.Operation.Verb == remedy.Finalize && !emptied(l.Graph, first.Operation.Object.Name):
+		if choice.Reason == Person {
+			choice.Reason = HasContent
+		}
+		return
+	}
+	risk, before := o.risk(choice.Cause, first)
+	if choice.Cause.Verdict != explain.Stuck && risk == explain.Dangerous {
+		choice.Reason = NotStuck
+		return
+	}
+	if !picked && risk.Exceeds(o.Allow) {
+		if choice.Needs == "" || choice.Needs.Exceeds(risk) {
+			choice.Needs = risk
+		}
+		if len(choice.Writes) == 0 && choice.Reason != NotEnough {
+			choice.Reason = NotAllowed
+		}
+		return
+	}
+	writes := writesOf(l, choice.Cause, before, way, done)
+	switch {
+	case len(writes) == 0:
+		if len(choice.Writes) == 0 {
+			choice.Reason = NotEnough
+		}
+	case len(choice.Writes) == 0 || choice.Risk.Exceeds(risk):
+		choice.Writes, choice.Way, choice.Risk, choice.Reason = writes, number, risk, ""
+	}
+}
+
+// Possible reports whether this program can carry out a way out.
+func Possible(r *explain.Remedy) bool {
+	return r.Operation != nil && r.Operation.Verb != remedy.Collect && r.Operation.Verb != remedy.Restore
+}
+
+// risk is that of a way out of a cause, and what keeps the data before that it would lose.
+func (o *Options) risk(c *explain.Cause, r *explain.Remedy) (explain.Risk, *explain.Remedy) {
+	if r.Kept == "" {
+		return r.Risk, nil
+	}
+	for i := range c.Remedies {
+		if c.Remedies[i].Keeps && c.Remedies[i].Operation != nil {
+			return r.Kept, &c.Remedies[i]
+		}
+	}
+	return r.Risk, nil
+}
+
+// writesOf are the changes of a way out that were not made yet. Where data is kept before, that is the only one: the next
+// look finds that it is kept.
+func writesOf(l *Look, c *explain.Cause, before *explain.Remedy, way []*explain.Remedy, done tried) []Write {
+	var then *explain.Remedy
+	if before != nil {
+		then, way = way[0], []*explain.Remedy{before}
+	}
+	frees := blocked(l, c)
+	var writes []Write
+	for _, r := range way {
+		if Possible(r) && !done.Has(r.Operation.Key()) {
+			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Then: then, Frees: frees})
+		}
+	}
+	return writes
+}
+
+// emptied reports whether a namespace is known to have no content: every type was listed, and has nothing in it.
+func emptied(g *graph.Graph, namespace string) bool {
+	if g.Snapshot().BlindSpot(namespace) != "" {
+		return false
+	}
+	for n := range g.Nodes() {
+		if !n.Virtual() && n.Namespace() == namespace {
+			return false
+		}
+	}
+	return true
+}
+
+// picked returns what was picked of a cause, and whether the cause is dealt with.
+func (o *Options) picked(c *explain.Cause) (Picked, bool) {
+	i := slices.IndexFunc(o.Picked, func(p Picked) bool { return p.ID == c.ID && p.Object == c.Object })
+	if i < 0 {
+		return Picked{}, len(o.Picked) == 0
+	}
+	return o.Picked[i], true
+}
+
+// includes reports whether a cause is among those that are dealt with.
+func (o *Options) includes(c *explain.Cause) bool {
+	return len(o.Only) == 0 || slices.ContainsFunc(o.Only, func(f Filter) bool {
+		names := []string{"", c.Object.Name, strings.ToLower(c.Object.Resource.Kind) + "/" + c.Object.Name, remedy.Ref(c.Object)}
+		return f.ID == c.ID && slices.Contains(names, f.Object)
+	})
+}
+
+// digest is that of changes and of the versions of their objects, as far as these were read.
+func digest(g *graph.Graph, writes []Write) string {
+	hash := sha256.New()
+	for i := range writes {
+		op := &writes[i].Op
+		version := op.Version
+		if n, known := g.Node(op.Object.UID); known && !n.Virtual() {
+			version = cmp.Or(n.Object().ResourceVersion, version)
+		}
+		fmt.Fprintf(hash, "%s %s\n", op.Key(), version)
+	}
+	return fmt.Sprintf("sha256:%x", hash.Sum(nil))
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+const (
+	// inFlight is the number of requests that are sent at once.
+	inFlight = 16
+	// batch is the number of changes that one look proves.
+	batch = 128
+	// quiet is how long nothing may change before a run gives up waiting.
+	quiet = 30 * time.Second
+	// showing is how long the causes that are left are looked at again, although nothing was done about them.
+	showing = 5 * time.Second
+	// mostSkips is how often the same change may meet an object that was changed meanwhile.
+	mostSkips = 5
+	// settling is how long a change gets to show, before the next look.
+	settling = 300 * time.Millisecond
+	// takingBack is how long a change may take that ends a temporary one.
+	takingBack = 30 * time.Second
+)
+
+// Edges are what a run reaches the cluster and people by. All but Log must be set.
+type Edges struct {
+	// Look explains what was asked for, as it is now.
+	Look func(context.Context) (*Look, error)
+	// Read reads an object whole, as it is now.
+	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
+	// Do makes a change (cluster.Operator). It is called by several goroutines at once.
+	Do func(context.Context, *remedy.Op) error
+	// Asker is asked for consent.
+	Asker Asker
+	// Journal keeps what is changed; nil keeps nothing.
+	Journal *Journal
+	// Wait lets time pass, or the context end.
+	Wait func(context.Context, time.Duration)
+	// Now is the time, which only differences are taken of.
+	Now func() time.Time
+	// Log is told what happens, by one goroutine; nil is for nobody.
+	Log func(Event)
+}
+
+// Result is what became of a change.
+type Result string
+
+// The results.
+const (
+	Done Result = "Done"
+	// Skipped: the object, or what was found out about it, has changed meanwhile, so that nothing was sent or the server refused it.
+	Skipped Result = "Skipped"
+	// Refused: the server said no.
+	Refused Result = "Refused"
+	// Unanswered: no answer came, or none about the change; the next look shows what became of it.
+	Unanswered Result = "Unanswered"
+	// TakenBack: a temporary change was ended.
+	TakenBack Result = "TakenBack"
+	// NotTakenBack: a temporary change could not be ended.
+	NotTakenBack Result = "NotTakenBack"
+)
+
+// Event is something that happens on the way; one field is set.
+type Event struct {
+	// Wrote is a change with what became of it.
+	Wrote *Record
+	// Changed: the changes go beyond what was agreed to. Asker is shown them next.
+	Changed bool
+	// Waiting is what is waited for.
+	Waiting *Look
+}
+
+// Record is a change with what became of it.
+type Record struct {
+	Time   time.Time
+	Write  Write
+	Result Result
+	Err    error
+}
+
+// Report is what a run has done.
+type Report struct {
+	Records []Record
+	// Freed are the objects that were asked for and are gone.
+	Freed []graph.Identity
+	// Last is the last look, Plan what would be left to do about it.
+	Last *Look
+	Plan *Plan
+}
+
+// run is one run. Its methods are called by one goroutine.
+type run struct {
+	*Edges
+	options *Options
+	consent Consent
+	report  Report
+	done    tried
+	agreed  sets.Set[string]
+	skips   map[string]int
+	open    []Write // temporary changes that are not taken back yet
+	objects map[types.UID]graph.Identity
+	changed time.Time // when something last did
+	seen    string    // what the last look saw
+	shown   bool
+}
+
+// Run carries out plan after plan until nothing is stuck that the options allow to free, or nothing changes any more. first is a look that
+// was made a moment ago, nil for none. Temporary changes are taken back before it returns, also when the context has ended. The report is never
+// nil; the error says why it ended early.
+func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c Consent) (*Report, error) {
+	r := &run{Edges: e, options: o, consent: c, done: tried{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, changed: e.Now()}
+	err := r.rounds(ctx, first)
+	if back := r.takeBack(ctx, func(*Write) bool { return true }); err == nil {
+		err = back
+	}
+	return &r.report, err
+}
+
+func (r *run) rounds(ctx context.Context, l *Look) error {
+	for round := 0; ; round++ {
+		if l == nil {
+			var err error
+			if l, err = r.Look(ctx); err != nil {
+				return err
+			}
+		}
+		p := r.take(l)
+		if err := r.takeBack(ctx, func(w *Write) bool { return r.freed(w) }); err != nil {
+			return err
+		}
+		writes := p.due()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case len(writes) == 0 && r.over(l):
+			return nil
+		case len(writes) == 0:
+			r.tell(Event{Waiting: l})
+			r.Wait(ctx, min(time.Duration(1+round)*500*time.Millisecond, 3*time.Second))
+		default:
+			asked, err := r.agree(ctx, p, l)
+			if err != nil {
+				return err
+			}
+			if !asked {
+				if err := r.carryOut(ctx, writes); err != nil {
+					return err
+				}
+				r.Wait(ctx, settling)
+			}
+		}
+		l = nil
+	}
+}
+
+// take takes a look into the report, and returns what is to be done about it.
+func (r *run) take(l *Look) *Plan {
+	p := choose(l, r.options, r.done)
+	r.report.Last, r.report.Plan = l, p
+	left := sets.New[types.UID]()
+	var seen strings.Builder
+	for i := range l.Report.Objects {
+		o := &l.Report.Objects[i]
+		if o.Verdict != explain.NotFound && o.Verdict != explain.NotTerminating {
+			left.Insert(o.Object.UID)
+			r.objects[o.Object.UID] = o.Object
+		}
+		fmt.Fprint(&seen, o.Object.UID, o.Verdict)
+		for _, f := range o.Findings {
+			fmt.Fprint(&seen, f.Cause.ID, f.Cause.Summary)
+		}
+	}
+	if seen := seen.String(); seen != r.seen {
+		r.seen, r.changed = seen, r.Now()
+	}
+	r.report.Freed = nil
+	for uid, id := range r.objects {
+		if !left.Has(uid) {
+			r.report.Freed = append(r.report.Freed, id)
+		}
+	}
+	slices.SortFunc(r.report.Freed, graph.Identity.Compare)
+	return p
+}
+
+// over reports whether there is nothing to wait for: nothing is left, nothing was changed, nothing of what is left is affected by it, or
+// nothing has happened for a while.
+func (r *run) over(l *Look) bool {
+	left := slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
+		return o.Verdict != explain.NotFound && o.Verdict != explain.NotTerminating
+	})
+	still := r.Now().Sub(r.changed)
+	return !left || len(r.done) == 0 || still > quiet || still > showing && !r.hopeful(l)
+}
+
+// hopeful reports whether something that is left may go because of what was done: it is not stuck, or something was done about its cause.
+func (r *run) hopeful(l *Look) bool {
+	return slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool {
+		return c.Verdict != explain.Stuck || slices.ContainsFunc(r.report.Records, func(rec Record) bool {
+			return rec.Write.Cause.ID == c.ID && rec.Write.Cause.Object == c.Object
+		})
+	}) || slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
+		return o.Verdict == explain.Progressing || o.Verdict == explain.Pending
+	})
+}
+
+// carryOut makes changes that were agreed to, in batches: what a batch changes is read, a look proves that each change is still the one to
+// make, and then it is sent for exactly the version that was read.
+func (r *run) carryOut(ctx context.Context, writes []Write) error {
+	for part := range slices.Chunk(writes, batch) {
+		before := r.read(ctx, part)
+		l, err := r.Look(ctx)
+		if err != nil {
+			return err
+		}
+		proved := map[string]Write{}
+		for _, w := range r.take(l).due() {
+			proved[w.Op.Key()] = w
+		}
+		records := make([]Record, len(part))
+		parallel(len(part), func(i int) {
+			records[i] = r.write(ctx, &part[i], &before[i], proved)
+		})
+		for i := range records {
+			r.record(records[i])
+		}
+		if err := journalError(records); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// version is an object as it was read before it is changed.
+type version struct {
+	object *unstructured.Unstructured
+	err    error
+}
+
+func (r *run) read(ctx context.Context, writes []Write) []version {
+	before := make([]version, len(writes))
+	parallel(len(writes), func(i int) {
+		if creates(&writes[i].Op) {
+			return
+		}
+		before[i].object, before[i].err = r.Read(ctx, writes[i].Op.Object)
+	})
+	return before
+}
+
+func creates(op *remedy.Op) bool { return op.Verb == remedy.Create || op.Verb == remedy.Restore }
+
+// write makes one change, if it is proved and its object is what it was.
+func (r *run) write(ctx context.Context, w *Write, before *version, proved map[string]Write) Record {
+	record := Record{Time: r.Now(), Write: *w}
+	fresh, still := proved[w.Op.Key()]
+	switch {
+	case before.err != nil:
+		record.Result, record.Err = Skipped, before.err
+		return record
+	case !still:
+		record.Result, record.Err = Skipped, errMoot
+		return record
+	case before.object != nil && before.object.GetUID() != w.Op.Object.UID:
+		record.Result, record.Err = Skipped, remedy.ErrChanged
+		return record
+	}
+	record.Write = fresh
+	op := fresh.Op
+	if before.object != nil {
+		op = op.At(before.object.GetResourceVersion())
+	}
+	finish, err := r.Journal.begin(&fresh, before.object)
+	if err != nil {
+		record.Result, record.Err = Refused, &JournalError{err}
+		return record
+	}
+	record.Err = r.Do(ctx, &op)
+	record.Result = resultOf(record.Err)
+	if err := finish(record.Result); err != nil {
+		record.Err = errors.Join(record.Err, &JournalError{err})
+	}
+	return record
+}
+
+// errMoot says that a change is none of those to make any more.
+var errMoot = errors.New("it is no longer the way out")
+
+func resultOf(err error) Result {
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, remedy.ErrChanged):
+		return Skipped
+	case answer.Missing(err), answer.Passing(err), answer.ToWrite(err).Kind == answer.WebhookFailed: // a changed configuration takes a moment
+		return Unanswered
+	}
+	return Refused
+}
+
+// record takes a change into the report. Changes that were made or refused are not made again.
+func (r *run) record(rec Record) {
+	key := rec.Write.Op.Key()
+	switch rec.Result {
+	case Done, Refused:
+		r.done.Insert(key)
+	case Unanswered, Skipped:
+		if r.skips[key]++; r.skips[key] >= mostSkips {
+			r.done.Insert(key)
+		}
+	}
+	// A change of which no answer came may have been made: taking it back does nothing otherwise.
+	if (rec.Result == Done || rec.Result == Unanswered) && rec.Write.Temporary() {
+		r.open = append(r.open, rec.Write)
+	}
+	r.changed = r.Now()
+	r.report.Records = append(r.report.Records, rec)
+	r.tell(Event{Wrote: &rec})
+}
+
+func (r *run) tell(e Event) {
+	if r.Log != nil {
+		r.Log(e)
+	}
+}
+
+// parallel calls do with the numbers below n, a few at once.
+func parallel(n int, do func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(inFlight)
+	for i := range n {
+		group.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = group.Wait() // there are no errors
+}
+
+// journalError returns an error when a change could not be kept: nothing more is changed then.
+func journalError(records []Record) error {
+	for i := range records {
+		if err := new(JournalError); errors.As(records[i].Err, &err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
+)
+
+var dangerous = &unstick.Options{Allow: explain.Dangerous}
+
+// webhook is a lock that a temporary change opens.
+func webhook() lock {
+	op := remedy.PatchOf(identity("lock"), remedy.Replace("/webhooks/0/failurePolicy", "Ignore"))
+	op.Back = &remedy.Op{Verb: "back", Object: identity("lock")}
+	return lock{kind: explain.Kind{ID: "adm-webhook-dead"}, remedy: explain.Remedy{Risk: explain.Disruptive, Effect: "pass over", Temporary: true, Action: explain.Action{Operation: &op}}}
+}
+
+func journal(t *testing.T) *unstick.Journal {
+	t.Helper()
+	j, err := unstick.NewJournal(t.TempDir(), "https://example.com", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// What is agreed to is done, one finalizer of one object at a time, and nothing else.
+func TestRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		objects []string
+		locks   []lock
+		allow   explain.Risk
+		answer  string
+		consent unstick.Consent
+		sent    string
+		asked   string
+		err     error
+	}{
+		"one object":                    {objects: []string{"a=x/y"}, sent: "patch a", asked: "x/y"},
+		"many objects of one finalizer": {objects: []string{"a=x/y", "b=x/y", "c=x/y"}, sent: "3 of patch", asked: "x/y"},
+		"two finalizers in a row":       {objects: []string{"a=x/y,x/z"}, sent: "patch a, patch a", asked: "x/y, x/z"},
+		"two finalizers of two objects": {objects: []string{"a=x/y", "b=x/z"}, sent: "2 of patch", asked: "x/y, x/z"},
+		"no":                            {objects: []string{"a=x/y"}, answer: "no", asked: "x/y", err: unstick.ErrNotConfirmed},
+		"the name, not the finalizer":   {objects: []string{"a=x/y"}, answer: "a", asked: "x/y", err: unstick.ErrNotConfirmed},
+		"yes is not for what is dangerous": {
+			objects: []string{"a=x/y"}, consent: unstick.Consent{Yes: true}, answer: "yes", asked: "x/y", err: unstick.ErrNotConfirmed,
+		},
+		"not allowed": {objects: []string{"a=x/y"}, allow: explain.Disruptive},
+		"another digest": {
+			objects: []string{"a=x/y"}, consent: unstick.Consent{Digest: "sha256:0"}, err: new(unstick.DigestError),
+		},
+		"a lock, then a finalizer": {
+			objects: []string{"a=x/y"}, locks: []lock{webhook()}, sent: "patch lock, patch a, back lock", asked: ", x/y",
+		},
+		"a lock alone is allowed": {
+			objects: []string{"a=x/y"}, locks: []lock{webhook()}, allow: explain.Disruptive, sent: "patch lock, back lock", asked: "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(test.objects...)
+				w.locks, w.answer = test.locks, test.answer
+				e := w.edges(t)
+				e.Journal = journal(t)
+				allow := test.allow
+				if allow == "" {
+					allow = explain.Dangerous
+				}
+				report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: allow}, test.consent)
+				var digest *unstick.DigestError
+				switch {
+				case test.err == nil && err != nil, test.err != nil && !errors.Is(err, test.err) && !errors.As(err, &digest):
+					t.Errorf("%v, want %v", err, test.err)
+				}
+				sent := strings.Join(w.sent, ", ")
+				if number, verb, several := strings.Cut(test.sent, " of "); several {
+					if strings.Count(sent, verb) != int(number[0]-'0') || strings.Count(sent, ",") != int(number[0]-'1') {
+						t.Errorf("sent %s", sent)
+					}
+				} else if sent != test.sent {
+					t.Errorf("sent %s, want %s", sent, test.sent)
+				}
+				var asked []string
+				for _, q := range w.asked {
+					asked = append(asked, q.Name)
+				}
+				if got := strings.Join(asked, ", "); got != test.asked {
+					t.Errorf("asked for %q, want %q", got, test.asked)
+				}
+				if gone := len(test.objects) - len(w.objects); len(report.Freed) != gone {
+					t.Errorf("%d objects are gone, and it says %v", gone, report.Freed)
+				}
+			})
+		})
+	}
+}
+
+// An object that changes between the look and the write is left alone, and explained anew; so is one whose cause has ended.
+func TestChanged(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(w *world, n int)
+		sent   string
+		events string
+	}{
+		"a version after it was read": {func(w *world, n int) {
+			if n == 3 { // the proof
+				w.objects["a"].SetResourceVersion("2")
+			}
+		}, "patch a", "Skipped patch a, Done patch a"},
+		"another object of the name": {func(w *world, n int) {
+			if n == 3 {
+				w.objects["a"].SetUID("other")
+			}
+		}, "", "Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a"},
+		"the cause ends": {func(w *world, n int) {
+			if n == 3 {
+				delete(w.objects, "a")
+			}
+		}, "", "Skipped patch a"},
+		"another finalizer comes first": {func(w *world, n int) {
+			if n == 3 {
+				w.objects["a"].SetFinalizers([]string{"x/new", "x/y"})
+			}
+		}, "patch a, patch a", "Skipped patch a, Done patch a, Done patch a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld("a=x/y")
+				w.onLook = func(n int) { test.change(w, n) }
+				if _, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(w.sent, ", "); got != test.sent {
+					t.Errorf("sent %q, want %q", got, test.sent)
+				}
+				if got := strings.Join(w.events, ", "); got != test.events {
+					t.Errorf("events %q, want %q", got, test.events)
+				}
+			})
+		})
+	}
+}
+
+// An answer that never comes is looked for: what was changed is not changed again, and what was not is.
+func TestNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a=x/y,x/z", "b=x/y")
+		calls := 0
+		w.before = func(change string) error {
+			switch calls++; calls {
+			case 1:
+				return lostAnswer{}
+			case 2:
+				return errors.New("connection refused")
+			}
+			return nil
+		}
+		report, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{})
+		if err != nil || len(w.objects) > 0 || len(w.sent) != 3 || len(report.Freed) != 2 {
+			t.Errorf("%v: sent %v, left %v", err, w.sent, w.names())
+		}
+	})
+}
+
+// What the server refuses is not sent again.
+func TestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a=x/y")
+		calls := 0
+		w.before = func(string) error {
+			calls++
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("no right"))
+		}
+		report, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{})
+		if err != nil || calls != 1 || report.Plan.Choices[0].Reason != unstick.NotEnough {
+			t.Errorf("%v after %d calls: %+v", err, calls, report.Plan)
+		}
+	})
+}
+
+// A temporary change is taken back when what it was for is gone, and whatever ends the run.
+func TestTemporary(t *testing.T) {
+	interrupted, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for name, test := range map[string]struct {
+		before func(change string) error
+		allow  explain.Risk
+		sent   string
+	}{
+		"freed":              {nil, explain.Dangerous, "patch lock, patch a, back lock"},
+		"never freed":        {nil, explain.Disruptive, "patch lock, back lock"},
+		"no answer":          {func(change string) error { return map[string]error{"patch lock": lostAnswer{}}[change] }, explain.Disruptive, "patch lock, back lock"},
+		"interrupted":        {func(string) error { cancel(); return nil }, explain.Dangerous, "patch lock, back lock"},
+		"a refusal after it": {func(change string) error { return map[string]error{"patch a": apierrors.NewBadRequest("no")}[change] }, explain.Dangerous, "patch lock, back lock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			if name == "interrupted" {
+				ctx = interrupted
+			}
+			w := newWorld("a=x/y")
+			w.locks, w.before = []lock{webhook()}, test.before
+			e := w.edges(t)
+			e.Journal = journal(t)
+			e.Wait = func(context.Context, time.Duration) {}
+			start := time.Now()
+			e.Now = func() time.Time { return start.Add(time.Duration(w.looks) * 10 * time.Second) }
+			_, err := e.Run(ctx, nil, &unstick.Options{Allow: test.allow}, unstick.Consent{})
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			if got := strings.Join(w.sent, ", "); got != test.sent {
+				t.Errorf("sent %q, want %q", got, test.sent)
+			}
+			recorded, err := unstick.ReadJournal(e.Journal.Dir)
+			if err != nil || len(recorded.Open()) > 0 {
+				t.Errorf("%v: open in the journal: %+v", err, recorded)
+			}
+		})
+	}
+}
+
+// Nothing is changed that cannot be kept before: nothing temporary without a journal, and nothing at all when it cannot be written.
+func TestNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a=x/y")
+		w.locks = []lock{webhook()}
+		if _, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*unstick.JournalError)) || len(w.sent) > 0 {
+			t.Errorf("without a journal: %v, sent %v", err, w.sent)
+		}
+		w = newWorld("a=x/y")
+		e := w.edges(t)
+		e.Journal = journal(t)
+		if err := os.RemoveAll(e.Journal.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*unstick.JournalError)) || len(w.sent) > 0 {
+			t.Errorf("without its directory: %v, sent %v", err, w.sent)
+		}
+	})
+}
+
+// A journal has each object as it was before the first change to it, readable by its user alone, and what became of each change; half a
+// line at its end is none.
+func TestJournal(t *testing.T) {
+	w := newWorld("a=x/y,x/z")
+	e := w.edges(t)
+	e.Journal = journal(t)
+	e.Wait = func(context.Context, time.Duration) {}
+	if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
+		t.Fatal(err)
+	}
+	dir := e.Journal.Dir
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v: %v", err, files)
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", file, info.Mode(), err)
+		}
+	}
+	file, err := os.OpenFile(filepath.Join(dir, "journal.jsonl"), os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(`{"number":3,"op":{"Ver`); err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	recorded, err := unstick.ReadJournal(dir)
+	if err != nil || len(recorded.Changes) != 2 || recorded.Changes[0].Result != unstick.Done {
+		t.Fatalf("%v: %+v", err, recorded)
+	}
+	saved, err := recorded.Saved(&recorded.Changes[1])
+	if err != nil || strings.Join(saved.GetFinalizers(), ",") != "x/y,x/z" || saved.GetUID() != "" {
+		t.Errorf("%v: %v", err, saved)
+	}
+	if err := recorded.MarkTakenBack(2, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if recorded, err = unstick.ReadJournal(dir); err != nil || recorded.Changes[1].Result != unstick.TakenBack {
+		t.Errorf("%v: %+v", err, recorded)
+	}
+}

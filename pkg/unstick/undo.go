@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Obstacle says why a change is not taken back.
+type Obstacle string
+
+// The obstacles.
+const (
+	// Gone: the object does not exist any more, or another one has its name.
+	Gone Obstacle = "Gone"
+	// Exists: what was deleted exists again.
+	Exists Obstacle = "Exists"
+	// Undone: the object is as it was before.
+	Undone Obstacle = "Undone"
+	// Terminating: the API server takes no new finalizers for an object that is being deleted.
+	Terminating Obstacle = "Terminating"
+	// Final: the change cannot be taken back.
+	Final Obstacle = "Final"
+	// Unread: the object, or its manifest, could not be read.
+	Unread Obstacle = "Unread"
+)
+
+// Reversal is what takes a recorded change back: an Op, or nothing, for an Obstacle.
+type Reversal struct {
+	Entry    Entry
+	Op       *remedy.Op
+	Obstacle Obstacle
+	Err      error
+}
+
+// Undo finds out what takes the recorded changes back, the last first, as their objects are now. read is Edges.Read. What
+// was never made, or was taken back, is left out.
+func (r *Recorded) Undo(ctx context.Context, read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)) []Reversal {
+	var all []Reversal
+	for _, e := range slices.Backward(r.Changes) {
+		if e.Result == Skipped || e.Result == Refused || e.Result == TakenBack {
+			continue
+		}
+		reversal := Reversal{Entry: e}
+		current, err := read(ctx, e.Op.Object)
+		switch absent := answer.NoSuchObject(err, e.Op.Object.Resource.GroupResource(), e.Op.Object.Name); {
+		case absent:
+			current = nil
+		case err != nil:
+			reversal.Obstacle, reversal.Err = Unread, err
+		}
+		if reversal.Obstacle == "" {
+			r.reverse(&reversal, current)
+		}
+		all = append(all, reversal)
+	}
+	return all
+}
+
+// reverse finds out what takes one change back, of an object that is nil when there is none of its name.
+func (r *Recorded) reverse(v *Reversal, current *unstructured.Unstructured) {
+	op := v.Entry.Op
+	if op.Verb == remedy.Delete && op.Back != nil && op.Back.Verb == remedy.Restore {
+		r.restore(v, current)
+		return
+	}
+	if current == nil || current.GetUID() != op.Object.UID {
+		v.Obstacle = Gone
+		return
+	}
+	switch {
+	case op.Verb == remedy.Scale:
+		v.Op = new(remedy.ScaleOf(op.Object, remedy.Replicas{Current: op.Replicas.Wanted, Wanted: op.Replicas.Current}))
+	case op.Verb == remedy.Resume:
+		v.Op = new(remedy.PatchOf(op.Object, remedy.Add("/spec/paused", true)))
+	case op.Back != nil && op.Verb != remedy.Create:
+		v.Op = op.Back
+	case op.Verb == remedy.Patch:
+		r.putBack(v, current)
+	default:
+		v.Obstacle = Final
+	}
+	if v.Op != nil && v.Op.Verb != remedy.Untaint {
+		v.Op = new(v.Op.At(current.GetResourceVersion()))
+	}
+}
+
+// restore makes a deleted object again, unless there is one of its name.
+func (r *Recorded) restore(v *Reversal, current *unstructured.Unstructured) {
+	if current != nil {
+		v.Obstacle = Exists
+		return
+	}
+	saved, err := r.Saved(&v.Entry)
+	if err != nil {
+		v.Obstacle, v.Err = Unread, err
+		return
+	}
+	v.Op = &remedy.Op{Verb: remedy.Restore, Object: v.Entry.Op.Object, Manifest: saved.Object}
+}
+
+// putBack puts entries of lists back that a patch has removed: they come last.
+func (r *Recorded) putBack(v *Reversal, current *unstructured.Unstructured) {
+	saved, err := r.Saved(&v.Entry)
+	if err != nil {
+		v.Obstacle, v.Err = Unread, err
+		return
+	}
+	var steps []remedy.Step
+	for _, step := range v.Entry.Op.Patch {
+		if step.Op != "remove" {
+			continue
+		}
+		list := step.Path[:strings.LastIndexByte(step.Path, '/')]
+		value, known := remedy.At(saved.Object, step.Path)
+		entries, _ := remedy.At(current.Object, list)
+		now, _ := entries.([]any)
+		switch {
+		case !known:
+			v.Obstacle = Final
+			return
+		case slices.ContainsFunc(now, func(have any) bool { return reflect.DeepEqual(have, value) }):
+		case list == "/metadata/finalizers" && current.GetDeletionTimestamp() != nil:
+			v.Obstacle = Terminating
+			return
+		case len(now) == 0:
+			steps = append(steps, remedy.Add(list, []any{value}))
+		default:
+			steps = append(steps, remedy.Add(list+"/-", value))
+		}
+	}
+	if len(steps) == 0 {
+		v.Obstacle = Undone
+		return
+	}
+	v.Op = new(remedy.PatchOf(v.Entry.Op.Object, steps...))
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick
+
+import "fmt"
+
+func noPick(e *NoPickError) string {
+	switch {
+	case e.Advice != nil:
+		return fmt.Sprintf("way out %d is for a person: %s", e.Way, e.Advice.Effect)
+	case e.Way > 0 && e.Of == 1:
+		return fmt.Sprintf("there is no way out %d: there is only 1", e.Way)
+	case e.Way > 0:
+		return fmt.Sprintf("there is no way out %d: there are %d", e.Way, e.Of)
+	case e.Of == 1:
+		return fmt.Sprintf("there is no cause %d: there is only 1", e.Cause)
+	}
+	return fmt.Sprintf("there is no cause %d: there are %d", e.Cause, e.Of)
+}
+
+// Words says in a few words why a change was skipped, refused or not taken back.
+func Words(o Obstacle) string {
+	return map[Obstacle]string{
+		Gone:        "the object does not exist any more",
+		Exists:      "an object of this name exists again",
+		Undone:      "it is as it was before",
+		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",
+		Final:       "this change cannot be taken back",
+		Unread:      "it could not be read",
+	}[o]
+}
