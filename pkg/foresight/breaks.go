@@ -169,6 +169,8 @@ func (l *looker) blinded(silent []api) (why Why, is Outlook) {
 	for _, a := range silent {
 		outlook := Stuck
 		switch {
+		case l.order.known() && l.order.gone(a.id.UID, l.order.answers(a.backend.Namespace, a.backend.Name)):
+			continue
 		case l.going[a.id.UID]:
 			outlook = Racing
 		case !a.certain:

@@ -86,7 +86,9 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	at, goes := h.ClientConfig.Service, l.going[h.Config.UID]
 	service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
 	outlook, passing := Expected, false
-	if l.now.asker.ServingOf(h).Dead {
+	if l.order.known() {
+		outlook, passing = l.order.refusal(h, n)
+	} else if l.now.asker.ServingOf(h).Dead {
 		switch {
 		case goes && l.Safe:
 			return refusal{} // it goes first

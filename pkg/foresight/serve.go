@@ -170,8 +170,14 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 	if used {
 		s.whenever(Unclear, uncheckedUse{does})
 	}
+	var first deprivation
+	if loss.kind != ofNothing {
+		first = l.order.lost(n, a.By.Workload, func() []string { return l.grantsThatGo(a.By.Workload, n) })
+	}
 	switch {
 	case loss.kind == ofNothing:
+	case first.kind != ofNothing:
+		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, first, true}}
 	case l.podsFirst(n, a.By.Workload):
 		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, loss, true}}
 	default:
@@ -298,6 +304,10 @@ func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 // goesWith adds by which write of the plan an object goes, or with what if none is for it. The
 // writes of a safe order are not known yet.
 func (l *looker) goesWith(d deprivation, id graph.Identity) deprivation {
+	if own, target := l.order.of[id.UID]; target {
+		d.step = own + 1
+		return d
+	}
 	for i := range l.Plan.Report.Steps {
 		if l.Plan.Report.Steps[i].Object.UID == id.UID {
 			if !l.Safe {
