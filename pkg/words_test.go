@@ -14,7 +14,7 @@ import (
 
 // sentences is the number of sentences that a package may have outside words.go: none where the words are in one
 // place already, and elsewhere what there was when they were counted last. It only goes down.
-var sentences = map[string]int{"foresight": 0, "preview": 0, "check": 0, "explain": 572}
+var sentences = map[string]int{"foresight": 0, "preview": 0, "check": 0, "uninstall": 0, "explain": 572}
 
 // TestWordsInOnePlace: what people read is edited together, and nothing decides anything by a sentence.
 func TestWordsInOnePlace(t *testing.T) {

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/process"
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
+leaves hanging. Nothing is changed.
+
+The tool's deletes are played in its own order and with its own propagation on a
+copy of the cluster's metadata, as the preview of delete is. The answer says what
+gets stuck and why, what breaks, what will hang when it is deleted later, which
+data is lost, what is kept and for which reason, and what is left behind although
+it belongs to what is removed. What cannot be known, as what a hook does, is
+called not known.
+
+Exit codes:
+  0    nothing is foreseen to get stuck or break
+  1    error
+  2    something would get stuck or break, or might, or the tool would delete nothing
+  3    with --strict: incomplete, because something could not be read`
+
+func newUninstall(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Show what helm or a prune takes away, keeps and leaves hanging",
+		Long:  uninstallLong,
+		Example: g.example(`  # Before an operator is removed
+  NAME uninstall helm web -n shop
+
+  # What the new manifests do not have any more
+  NAME uninstall prune old/ new/`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return suggested(fmt.Errorf("unknown command %q", args[0]), args[0], commandNames(cmd))
+			}
+			return cmd.Help()
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(newUninstallHelm(g), newUninstallPrune(g))
+	return cmd
+}
+
+// uninstallOptions are what the command lines of all tools share.
+type uninstallOptions struct {
+	*globals
+	args     []string
+	pageSize int64
+	output   output[*render.Uninstall]
+	// plans says what the tool does.
+	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
+}
+
+func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
+	addPageSize(cmd.Flags(), &o.pageSize)
+	o.output = newOutput(
+		func(u *render.Uninstall) runtime.Object { return u.Document() },
+		format[*render.Uninstall]{"", func(w io.Writer, style render.Style, u *render.Uninstall) error {
+			return render.UninstallText(w, style, u, false, o.next(u))
+		}},
+		format[*render.Uninstall]{"wide", func(w io.Writer, style render.Style, u *render.Uninstall) error {
+			return render.UninstallText(w, style, u, true, o.next(u))
+		}},
+		format[*render.Uninstall]{"name", func(w io.Writer, _ render.Style, u *render.Uninstall) error {
+			return render.UninstallNames(w, u)
+		}},
+	)
+	o.output.addFlags(o.globals, cmd)
+}
+
+// next is what the user had better do next.
+func (o *uninstallOptions) next(*render.Uninstall) string { return "" }
+
+func (o *uninstallOptions) validateArgs(n int, what string) error {
+	if len(o.args) != n {
+		return usageError{errors.New("needs " + what)}
+	}
+	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize))
+}
+
+func (o *uninstallOptions) show(ctx context.Context) error {
+	process.Spare() // a plan, and workloads, are kept beside the graph
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	u, sticks, err := o.foretell(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := o.output.print(o.globals, u); err != nil {
+		return err
+	}
+	snapshot := u.Preview.Graph.Snapshot()
+	if err := o.finish(s, snapshot); err != nil {
+		return err
+	}
+	switch {
+	case sticks || u.Halt != nil:
+		return errRemaining
+	case o.strict && len(u.Unread) > 0:
+		return errIncomplete
+	}
+	return nil
+}
+
+// foretell says what becomes of what the tool does, and whether something gets stuck or breaks.
+func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.Uninstall, sticks bool, err error) {
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	if err != nil {
+		return nil, false, err
+	}
+	g := graph.New(snapshot)
+	w := &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}
+	p, err := o.plans(ctx, s, w)
+	if err != nil {
+		return nil, false, err
+	}
+	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g)}
+	if targets, barriers := p.Targets(); len(targets) > 0 {
+		// Without what makes clients that write, nothing can be carried out.
+		j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers}}
+		made, err := deletion.Make(ctx, j, deletion.Options{})
+		if err != nil {
+			return nil, false, err
+		}
+		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
+		u.Left = w.Left(p, made.Going(), claimsKept(u))
+	}
+	u.Unread = w.Evidence.Unread()
+	if u.Sight != nil {
+		u.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(u.Unread, u.Sight.Unread))))
+	}
+	return u, sticks, ctx.Err()
+}
+
+// claimsKept are the claims of StatefulSets that stay, by the set.
+func claimsKept(u *render.Uninstall) map[string][]graph.Identity {
+	claims := map[string][]graph.Identity{}
+	if u.Sight != nil {
+		for i := range u.Sight.Lost {
+			if l := &u.Sight.Lost[i]; l.Claims() != nil {
+				claims[l.Object.String()] = l.Claims()
+			}
+		}
+	}
+	return claims
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Plan is what a tool does about the objects that it has deployed.
+type Plan struct {
+	// Tool is who does it, and Order by which rules: "helm" and "Helm 3".
+	Tool, Order string
+	// Namespace and Name are those of the release, or of the tool's own object.
+	Namespace, Name string
+	// Command is the tool's own, empty where there is none.
+	Command []string
+	// Marks are labels that the tool gives to what it deploys: what has one of them belongs to it. Items are what it has deployed.
+	Marks map[string]string
+	Items []Item
+	// Policy is with which the tool deletes.
+	Policy metav1.DeletionPropagation
+	// Barriers are the objects that it deletes, in its order: the answers to all deletes of one are awaited before the next begins, but
+	// nobody waits for an object to be gone.
+	Barriers []Barrier
+	// Kept are objects that the tool has deployed and does not delete.
+	Kept []Kept
+	// Absent are objects that are gone already.
+	Absent []Item
+	// Open is what cannot be known beforehand.
+	Open []Open
+	// Halt is why the tool deletes nothing at all, nil when it does.
+	Halt *Open
+}
+
+// Barrier are objects that are deleted at the same time.
+type Barrier struct {
+	// Kind is that of all of them, empty where the tool has no order.
+	Kind    string
+	Objects []graph.Identity
+}
+
+// Reason says why a tool keeps an object.
+type Reason string
+
+// The reasons.
+const (
+	// ResourcePolicy: helm.sh/resource-policy is keep, and Helm says that it keeps the object. UnknownPolicy: it has another value, and
+	// Helm neither deletes the object nor says so.
+	ResourcePolicy Reason = "ResourcePolicy"
+	UnknownPolicy  Reason = "UnknownPolicy"
+	// ChartCRD: it is in the chart's directory crds/, of which Helm deletes nothing.
+	ChartCRD Reason = "ChartCRD"
+	// Hook: hooks are no part of the release.
+	Hook Reason = "Hook"
+	// NotOwned: the live object is not marked as the release's. Detail says as whose it is, if it is anyone's.
+	NotOwned Reason = "NotOwned"
+)
+
+// Kept is an object that a tool keeps.
+type Kept struct {
+	// Object has no UID when nothing shows that it exists.
+	Object graph.Identity
+	Reason Reason
+	Detail string
+	// Instances is how many there are of a definition.
+	Instances int
+}
+
+func (p *Plan) keep(f *found, why Reason, detail string) {
+	p.Kept = append(p.Kept, Kept{Object: f.id(), Reason: why, Detail: detail})
+}
+
+// reaches reports whether the tool deletes an object that it wants to delete, and notes what is gone already or could not be read.
+func (p *Plan) reaches(f *found) bool {
+	switch f.state {
+	case present:
+		return true
+	case absent:
+		p.Absent = append(p.Absent, f.Item)
+	case unserved:
+		p.Open = append(p.Open, Open{Cause: NoSuchKind, Item: f.Item})
+	case unread:
+		p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
+	}
+	return false
+}
+
+// Cause says why something cannot be known.
+type Cause string
+
+// The causes.
+const (
+	// HookRuns: a program runs before the deletion, HookRunsAfter after it.
+	HookRuns      Cause = "HookRuns"
+	HookRunsAfter Cause = "HookRunsAfter"
+	// Unread: whether the object exists, or what it says of itself, could not be read.
+	Unread Cause = "Unread"
+	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.
+	NoSuchKind Cause = "NoSuchKind"
+	// Uninstalled: it has been done before.
+	Uninstalled Cause = "Uninstalled"
+)
+
+// Open is something that cannot be known beforehand, or keeps the tool from its work.
+type Open struct {
+	Cause  Cause
+	Item   Item
+	Detail string
+}
+
+// Targets returns what the tool deletes, in its order.
+func (p *Plan) Targets() (all []graph.Identity, barriers [][]graph.Identity) {
+	for _, b := range p.Barriers {
+		all, barriers = append(all, b.Objects...), append(barriers, b.Objects)
+	}
+	return all, barriers
+}
+
+// RunsPrograms reports whether programs run before the deletion: they may bring about what else would not happen.
+func (p *Plan) RunsPrograms() bool {
+	for i := range p.Open {
+		if p.Open[i].Cause == HookRuns {
+			return true
+		}
+	}
+	return false
+}
