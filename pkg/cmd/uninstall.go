@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -146,13 +147,20 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 			return nil, false, err
 		}
 		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
-		u.Left = w.Left(p, made.Going(), claimsKept(u))
+		u.Left = w.Left(p, made.Plan, claimsKept(u))
+		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
 	}
 	u.Unread = w.Evidence.Unread()
 	if u.Sight != nil {
 		u.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(u.Unread, u.Sight.Unread))))
 	}
 	return u, sticks, ctx.Err()
+}
+
+// delivers reports whether an object comes back with what is removed, and so does not.
+func delivers(p *uninstall.Plan, r *foresight.Return) bool {
+	kind, namespace, name := r.Deliverer()
+	return p.Deliverer != "" && kind == p.Deliverer && name == p.Name && (namespace == p.Namespace || namespace == "")
 }
 
 // claimsKept are the claims of StatefulSets that stay, by the set.

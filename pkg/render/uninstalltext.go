@@ -26,7 +26,7 @@ func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next stri
 		t.row(cross, "DELETES NOTHING", red, openSays(u.Halt))
 	}
 	t.outcomes()
-	t.foresight()
+	t.foresight(steps)
 	for i := range u.Open {
 		t.row(question, "NOT KNOWN", yellow, openSays(&u.Open[i]))
 	}
@@ -131,8 +131,8 @@ func (t *uninstallText) outcomes() {
 	}
 }
 
-// foresight is what breaks, hangs later, is lost or comes back.
-func (t *uninstallText) foresight() {
+// foresight is what breaks, hangs later, is lost or comes back; all of it, or without what is not certain and no data.
+func (t *uninstallText) foresight(all bool) {
 	if t.Sight == nil {
 		return
 	}
@@ -151,7 +151,7 @@ func (t *uninstallText) foresight() {
 		if kind.color == noColor {
 			continue // what stays is in the sets
 		}
-		lost := slices.DeleteFunc(slices.Clone(t.Sight.Lost), func(l foresight.Loss) bool { return !kind.is(&l) })
+		lost := slices.DeleteFunc(slices.Clone(t.Sight.Lost), func(l foresight.Loss) bool { return !kind.is(&l) || !all && !l.Certain && kind.color != red })
 		label := "LOST"
 		if kind.color == red {
 			label = "DATA LOST"

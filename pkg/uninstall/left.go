@@ -15,7 +15,9 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 // Belonging says how it is known that an object belongs to what is removed.
@@ -35,7 +37,7 @@ const (
 	ByHolder Belonging = "Holder"
 	// ByManager: a program of a workload that is deleted, which is Detail, has made it.
 	ByManager Belonging = "Manager"
-	// ByNamespace: it is a namespace in which nothing is left but Kubernetes' own, and what this list has.
+	// ByNamespace: it is the release's namespace, in which nothing is left but Kubernetes' own, and what this list has.
 	ByNamespace Belonging = "Namespace"
 )
 
@@ -51,8 +53,10 @@ type Left struct {
 // leftovers looks for what is left.
 type leftovers struct {
 	*World
-	plan  *Plan
-	going map[types.UID]bool
+	plan *Plan
+	// preview is of the tool's deletes, and going what they take away, whatever holds it.
+	preview *preview.Plan
+	going   map[types.UID]bool
 	// services and pods are those that go, as namespace/name; namespaces are those of what goes that has one.
 	services, pods, namespaces sets.Set[string]
 	found                      map[types.UID]*Left
@@ -61,11 +65,11 @@ type leftovers struct {
 // mostRead is the number of objects of the namespaces that are read to find out who made them.
 const mostRead = 200
 
-// Left returns what is left behind when the objects in going are gone, in the order of its identities, and completes what the plan says of the
-// definitions that it keeps. claims are those of StatefulSets that go, by the name of the set.
-func (w *World) Left(p *Plan, going map[types.UID]bool, claims map[string][]graph.Identity) []Left {
+// Left returns what is left behind by the tool's deletes, of which there is a preview, in the order of its identities, and completes what
+// the plan says of the definitions that it keeps. claims are those of StatefulSets that go, by the name of the set.
+func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Identity) []Left {
 	l := &leftovers{
-		World: w, plan: p, going: going, services: sets.New[string](), pods: sets.New[string](), namespaces: sets.New(p.Namespace),
+		World: w, plan: p, preview: made, going: made.Going(), services: sets.New[string](), pods: sets.New[string](), namespaces: sets.New(p.Namespace),
 		found: map[types.UID]*Left{},
 	}
 	for i := range p.Kept {
@@ -304,22 +308,27 @@ func (l *leftovers) programs() map[string]string {
 	return programs
 }
 
-// emptied are the namespaces, but those that Kubernetes makes, in which nothing is left but what Kubernetes puts into every namespace and what
-// is left behind itself.
+// emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing is
+// left in it but what Kubernetes puts into every namespace and what is left behind itself.
 func (l *leftovers) emptied() {
-	kept := map[types.UID]bool{}
-	for _, k := range l.plan.Kept {
-		kept[k.Object.UID] = true
+	name := l.plan.Namespace
+	if l.plan.Tool != "helm" || name == "default" || strings.HasPrefix(name, "kube-") || l.Graph.Snapshot().BlindSpot(name) != "" {
+		return
 	}
-	for n := range l.Evidence.Instances(evidence.Namespaces.GroupResource()) {
-		system := n.Name() == "default" || strings.HasPrefix(n.Name(), "kube-")
-		if system || !l.namespaces.Has(n.Name()) || l.going[n.UID()] || n.BeingDeleted() {
-			continue
-		}
-		used := slices.ContainsFunc(l.Evidence.In(n.Name()), func(m graph.Node) bool {
-			return !l.going[m.UID()] && !kept[m.UID()] && l.found[m.UID()] == nil && !m.HasOwners() && !everywhere(m)
-		})
-		if !used && l.Graph.Snapshot().BlindSpot(n.Name()) == "" {
+	gone := map[types.UID]bool{}
+	for i := range l.preview.Report.Outcomes {
+		gone[l.preview.Report.Outcomes[i].Object.UID] = l.preview.Report.Outcomes[i].Result == gc.Deleted
+	}
+	for _, k := range l.plan.Kept {
+		gone[k.Object.UID] = true
+	}
+	if slices.ContainsFunc(l.Evidence.In(name), func(m graph.Node) bool {
+		return !gone[m.UID()] && l.found[m.UID()] == nil && !m.HasOwners() && !everywhere(m)
+	}) {
+		return
+	}
+	for _, n := range l.Evidence.Named(evidence.Namespaces.GroupResource(), "", name) {
+		if !n.BeingDeleted() {
 			l.add(n.Identity(), ByNamespace, "")
 		}
 	}
