@@ -107,7 +107,7 @@ func Helm(w *World, r *Release, version int) *Plan {
 		}
 	}
 	for i := range deleted {
-		if deleted[i].state == unserved { // none of them can be built (pkg/kube/client.go, Build)
+		if deleted[i].state == unserved || deleted[i].elsewhere { // none of them can be built (pkg/kube/client.go, Build)
 			p.Halt = &Open{Cause: NoSuchKind, Item: deleted[i].Item}
 			return p
 		}

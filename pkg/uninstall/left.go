@@ -228,7 +228,7 @@ func (l *leftovers) labelled() {
 		}
 		labels := n.Object().Labels
 		for _, key := range slices.Sorted(maps.Keys(l.plan.Marks)) {
-			if labels[key] != l.plan.Marks[key] || labels[key] == "" || l.going[n.UID()] || l.ofAnother(n, labels) {
+			if labels[key] != l.plan.Marks[key] || labels[key] == "" || l.going[n.UID()] || l.ofAnother(n) {
 				continue
 			}
 			l.add(n.Identity(), ByLabel, key+"="+labels[key])
@@ -236,10 +236,7 @@ func (l *leftovers) labelled() {
 	}
 }
 
-func (l *leftovers) ofAnother(n graph.Node, labels map[string]string) bool {
-	if labels["app.kubernetes.io/managed-by"] != "Helm" {
-		return false
-	}
+func (l *leftovers) ofAnother(n graph.Node) bool {
 	o, err := l.Evidence.Whole(n)
 	return err == nil && releaseOf(o) != "/" && releaseOf(o) != l.plan.Namespace+"/"+l.plan.Name
 }

@@ -37,6 +37,8 @@ type found struct {
 	Item
 	state state
 	node  graph.Node
+	// elsewhere: the server has the type, but not in the version of the manifest.
+	elsewhere bool
 }
 
 // id is the identity of the live object, or else what the manifest says.
@@ -60,6 +62,10 @@ func (w *World) find(items []Item) []found {
 		f := &all[i]
 		f.Item = items[i]
 		mapping, err := snapshot.Resolve(f.GroupVersionKind.GroupVersion().String(), f.Kind)
+		if err != nil && !errors.Is(err, graph.ErrUnlisted) {
+			f.elsewhere = true
+			mapping, err = snapshot.Mapper.RESTMapping(f.GroupVersionKind.GroupKind())
+		}
 		if err != nil {
 			f.state = unserved
 			if errors.Is(err, graph.ErrUnlisted) {

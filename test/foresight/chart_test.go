@@ -29,8 +29,8 @@ type chart struct {
 	more, before string
 	// helm is the only major version of Helm that is looked at, 0 for both.
 	helm int
-	// fails: Helm says that it has failed.
-	fails bool
+	// fails: Helm says that it has failed. nothing: it has deleted nothing, as what the preview calls not known may have it.
+	fails, nothing bool
 	// want are lines of the preview's text that have to be there.
 	want []string
 }

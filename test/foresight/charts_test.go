@@ -38,8 +38,13 @@ var chartList = []chart{
 			"volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}\n", want: []string{"claim of StatefulSet/$S/db"}},
 	{name: "namespace", about: "a namespace in the chart, with the objects in it", types: "crds", objects: true, layout: layout{objects: []objects{{in: "$X-more"}}},
 		more: "{apiVersion: v1, kind: Namespace, metadata: {name: $X-more}}\n"},
-	{name: "hook", about: "a hook that runs before the deletion, and fails here", types: "crds", objects: true, fails: true,
+	{name: "hook", about: "a hook whose program runs before the deletion, and does nothing", types: "crds", objects: true,
 		more: "{apiVersion: batch/v1, kind: Job, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete}}, spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, " +
+			"containers: [{name: cleanup, image: registry.example.com/cleanup}]}}}}\n---\n" +
+			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1'}}}\n",
+		want: []string{"NOT KNOWN", "pre-delete hook"}},
+	{name: "hook-fails", about: "a hook whose program runs before the deletion, and does not end: Helm deletes nothing", types: "crds", objects: true, fails: true, nothing: true,
+		more: "{apiVersion: batch/v1, kind: Job, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete}}, spec: {backoffLimit: 0, template: {spec: {restartPolicy: Never, nodeName: none, " +
 			"containers: [{name: cleanup, image: registry.example.com/cleanup}]}}}}\n---\n" +
 			"{apiVersion: v1, kind: ServiceAccount, metadata: {name: cleanup, namespace: $S, annotations: {helm.sh/hook: pre-delete, helm.sh/hook-weight: '-1'}}}\n",
 		want: []string{"NOT KNOWN", "pre-delete hook"}},

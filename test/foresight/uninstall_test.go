@@ -141,6 +141,14 @@ func (i *installed) settle(ctx context.Context, plan *uninstallPlan) (map[string
 
 // judge compares what was said with what is there.
 func (i *installed) judge(t *testing.T, first, before, after map[string]node, plan *uninstallPlan, code int) string {
+	if i.chart.nothing {
+		for uid, n := range before {
+			if _, is := after[uid]; !is && n.Namespace == i.expand("$S") && n.Kind != "Pod" {
+				t.Errorf("was to stay, and is gone: %s", n)
+			}
+		}
+		return fmt.Sprintf("| %s | %s | %d | 0 | | | | | %d |\n", i.chart.name, i.chart.about, i.version, code)
+	}
 	said, counts := map[string]string{}, map[string]int{}
 	for _, s := range plan.Outcome {
 		said[s.Object.UID] = s.Result
@@ -183,5 +191,5 @@ func (i *installed) judge(t *testing.T, first, before, after map[string]node, pl
 func (i *installed) mine(n node) bool {
 	users := !i.chart.objects && (n.Kind == "Toy" || n.Kind == "Gadget")
 	system := n.Kind == "APIService" || n.Name == "kube-root-ca.crt" || n.Kind == "ServiceAccount" && n.Name == "default" || strings.HasPrefix(n.Name, "sh.helm.release.v1.")
-	return users || system || n.Kind == "Namespace" || i.chart.types == "outside" && n.Kind == "CustomResourceDefinition"
+	return users || system || strings.HasSuffix(n.Name, "-admin") || n.Kind == "Namespace" || i.chart.types == "outside" && n.Kind == "CustomResourceDefinition"
 }
