@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,11 +22,12 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
 )
 
 const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
-leaves hanging. Nothing is changed.
+leaves hanging. Nothing is changed without --prepare.
 
 The tool's deletes are played in its own order and with its own propagation on a
 copy of the cluster's metadata, as the preview of delete is. The answer says what
@@ -34,11 +36,19 @@ data is lost, what is kept and for which reason, and what is left behind althoug
 it belongs to what is removed. What cannot be known, as what a hook does, is
 called not known.
 
+With --prepare the custom resources that would get stuck are deleted first, as
+delete --order=safe does it, after their own preview and with your consent, and
+waited for. Then the answer is given again, and the tool's command is printed; it
+is not run.
+
 Exit codes:
   0    nothing is foreseen to get stuck or break
   1    error
-  2    something would get stuck or break, or might, or the tool would delete nothing
-  3    with --strict: incomplete, because something could not be read`
+  2    something would get stuck or break, or might, or the tool would delete
+       nothing; with --prepare also that something remains
+  3    with --strict: incomplete, because something could not be read; with
+       --prepare: refused for that reason
+  130  interrupted`
 
 func newUninstall(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
@@ -68,6 +78,9 @@ type uninstallOptions struct {
 	*globals
 	args     []string
 	pageSize int64
+	prepare  bool
+	// deletion is how what --prepare deletes is agreed to and done.
+	deletion deletionOptions
 	output   output[*render.Uninstall]
 	// plans says what the tool does.
 	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
@@ -88,16 +101,36 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 		}},
 	)
 	o.output.addFlags(o.globals, cmd)
+	o.addPrepareFlags(cmd)
 }
 
-// next is what the user had better do next.
-func (o *uninstallOptions) next(*render.Uninstall) string { return "" }
+// next is what the user had better do next: what gets stuck first, or else what the tool does.
+func (o *uninstallOptions) next(u *render.Uninstall) string {
+	switch {
+	case u.Halt != nil:
+		return ""
+	case len(uninstall.First(u.Sight)) > 0 && o.files == nil:
+		words := []string{o.name}
+		for _, word := range append(withoutToken(o.argv), "--prepare") {
+			words = append(words, shell.Quote(word))
+		}
+		return strings.Join(words, " ")
+	}
+	return strings.Join(u.Command, " ")
+}
 
 func (o *uninstallOptions) validateArgs(n int, what string) error {
 	if len(o.args) != n {
 		return usageError{errors.New("needs " + what)}
 	}
-	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize))
+	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validatePrepare())
+}
+
+func (o *uninstallOptions) run(ctx context.Context) error {
+	if o.prepare {
+		return o.deletion.unlessInterrupted(ctx, o.prepares(ctx))
+	}
+	return o.show(ctx)
 }
 
 func (o *uninstallOptions) show(ctx context.Context) error {
@@ -110,6 +143,11 @@ func (o *uninstallOptions) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return o.answer(s, u, sticks)
+}
+
+// answer prints what was found out.
+func (o *uninstallOptions) answer(s *session, u *render.Uninstall, sticks bool) error {
 	if err := o.output.print(o.globals, u); err != nil {
 		return err
 	}
@@ -148,6 +186,9 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 		}
 		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
 		u.Left = w.Left(p, made.Plan, claimsKept(u))
+		if p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
+			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
+		}
 		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
 	}
 	u.Unread = w.Evidence.Unread()

@@ -20,6 +20,8 @@ type helmOptions struct {
 	uninstallOptions
 	filename string
 	version  int
+	// items are those of the file, which is read once.
+	items []uninstall.Item
 }
 
 const uninstallHelmLong = `Show what "helm uninstall" takes away, keeps and leaves hanging.
@@ -68,8 +70,6 @@ func (o *helmOptions) validate() error {
 	return o.validateArgs(1, "the name of a release")
 }
 
-func (o *helmOptions) run(ctx context.Context) error { return o.show(ctx) }
-
 func (o *helmOptions) plan(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error) {
 	release, err := o.release(ctx, s, w)
 	if err != nil {
@@ -86,11 +86,14 @@ func (o *helmOptions) plan(ctx context.Context, s *session, w *uninstall.World) 
 func (o *helmOptions) release(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Release, error) {
 	name := o.args[0]
 	if o.filename != "" {
-		items, err := o.manifest(o.filename)
-		if err != nil {
-			return nil, err
+		if o.items == nil {
+			items, err := o.manifest(o.filename)
+			if err != nil {
+				return nil, err
+			}
+			o.items = items
 		}
-		return uninstall.NewRelease(s.namespace, name, items), nil
+		return uninstall.NewRelease(s.namespace, name, o.items), nil
 	}
 	secrets := schema.GroupResource{Resource: "secrets"}
 	var records []string

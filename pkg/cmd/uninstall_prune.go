@@ -21,6 +21,8 @@ import (
 type pruneOptions struct {
 	uninstallOptions
 	recursive bool
+	// sets are the objects of the files, which are read once.
+	sets *[2][]uninstall.Item
 }
 
 const uninstallPruneLong = `Show what a prune takes away when manifests are replaced by others: the objects
@@ -64,9 +66,10 @@ func (o *pruneOptions) validate() error {
 	return nil
 }
 
-func (o *pruneOptions) run(ctx context.Context) error { return o.show(ctx) }
-
 func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
+	if o.sets != nil {
+		return uninstall.Prune(w, o.sets[0], o.sets[1]), nil
+	}
 	var sets [2][]uninstall.Item
 	for i, name := range o.args {
 		files := []string{name}
@@ -83,6 +86,7 @@ func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
 			sets[i] = append(sets[i], items...)
 		}
 	}
+	o.sets = &sets
 	return uninstall.Prune(w, sets[0], sets[1]), nil
 }
 

@@ -28,7 +28,11 @@ func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next stri
 	t.outcomes()
 	t.foresight(steps)
 	for i := range u.Open {
-		t.row(question, "NOT KNOWN", yellow, openSays(&u.Open[i]))
+		if o := &u.Open[i]; o.Cause == uninstall.Refused {
+			t.row(cross, "FAILS", red, openSays(o))
+		} else {
+			t.row(question, "NOT KNOWN", yellow, openSays(o))
+		}
 	}
 	t.sets()
 	if steps {

@@ -3,8 +3,11 @@
 package uninstall
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -101,6 +104,8 @@ const (
 	Unread Cause = "Unread"
 	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.
 	NoSuchKind Cause = "NoSuchKind"
+	// Refused: the API server refuses deletes, so that the tool fails at last.
+	Refused Cause = "Refused"
 	// Uninstalled: it has been done before.
 	Uninstalled Cause = "Uninstalled"
 )
@@ -118,6 +123,17 @@ func (p *Plan) Targets() (all []graph.Identity, barriers [][]graph.Identity) {
 		all, barriers = append(all, b.Objects...), append(barriers, b.Objects)
 	}
 	return all, barriers
+}
+
+// First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck, or
+// may, in its order, and would not while all of it is there. Objects of Kubernetes' own types are none: their controllers may let them go
+// only after the object for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and accounts
+// (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
+func First(s *foresight.Sight) []graph.Identity {
+	if s == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) })
 }
 
 // RunsPrograms reports whether programs run before the deletion: they may bring about what else would not happen.

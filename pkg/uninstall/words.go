@@ -40,6 +40,8 @@ func (o *Open) Says() string {
 		return "could not be read, so whether it exists and what becomes of it is not known"
 	case NoSuchKind:
 		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, o.Item.GroupVersion())
+	case Refused:
+		return "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling"
 	case Uninstalled:
 		return "it is uninstalled already, and only its history is kept"
 	}
