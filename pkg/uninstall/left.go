@@ -320,7 +320,7 @@ func (l *leftovers) emptied() {
 		gone[k.Object.UID] = true
 	}
 	if slices.ContainsFunc(l.Evidence.In(name), func(m graph.Node) bool {
-		return !gone[m.UID()] && l.found[m.UID()] == nil && !m.HasOwners() && !everywhere(m)
+		return !gone[m.UID()] && l.found[m.UID()] == nil && !m.HasOwners() && !l.everywhere(m)
 	}) {
 		return
 	}
@@ -331,15 +331,15 @@ func (l *leftovers) emptied() {
 	}
 }
 
-// everywhere reports whether an object is one that Kubernetes puts into every namespace, or about the release's own record.
-func everywhere(n graph.Node) bool {
+// everywhere reports whether an object is one that Kubernetes puts into every namespace, or a record of the release itself.
+func (l *leftovers) everywhere(n graph.Node) bool {
 	switch id := n.Identity(); id.Resource.GroupResource() {
 	case schema.GroupResource{Resource: "configmaps"}:
 		return id.Name == "kube-root-ca.crt"
 	case evidence.ServiceAccounts.GroupResource():
 		return id.Name == "default"
 	case schema.GroupResource{Resource: "secrets"}:
-		return strings.HasPrefix(id.Name, "sh.helm.release.v1.")
+		return strings.HasPrefix(id.Name, "sh.helm.release.v1."+l.plan.Name+".v")
 	case schema.GroupResource{Resource: "endpoints"}, schema.GroupResource{Resource: "events"}:
 		return true
 	}

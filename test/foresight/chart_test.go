@@ -31,6 +31,8 @@ type chart struct {
 	helm int
 	// fails: Helm says that it has failed. nothing: it has deleted nothing, as what the preview calls not known may have it.
 	fails, nothing bool
+	// prepared: --prepare was run before.
+	prepared bool
 	// want are lines of the preview's text that have to be there.
 	want []string
 }

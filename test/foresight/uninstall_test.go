@@ -47,7 +47,7 @@ func TestUninstall(t *testing.T) {
 	}
 	only := regexp.MustCompile(*charts)
 	rows := map[string]string{}
-	for at, c := range chartList {
+	for at, c := range withPrepared(chartList) {
 		for _, version := range []int{3, 4} {
 			name := fmt.Sprintf("%s-helm-%d", c.name, version)
 			if c.helm != 0 && c.helm != version || !only.MatchString(name) {
@@ -71,6 +71,18 @@ func TestUninstall(t *testing.T) {
 	}
 }
 
+// withPrepared adds the charts of which something gets stuck once more, with --prepare before.
+func withPrepared(all []chart) []chart {
+	charts := slices.Clone(all)
+	for _, c := range all {
+		if c.objects && !c.nothing && !strings.HasPrefix(c.name, "hook") {
+			c.name, c.about, c.prepared, c.fails, c.want = c.name+"-prepared", c.about+"; prepared", true, false, nil
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
 // compare plays a chart, and returns the row of the table about it.
 func (i *installed) compare(t *testing.T) string {
 	ctx := t.Context()
@@ -86,6 +98,13 @@ func (i *installed) compare(t *testing.T) string {
 		t.Fatal(err)
 	}
 	args := []string{"uninstall", "helm", i.id, "-n", i.expand("$S"), fmt.Sprintf("--helm-version=%d", i.version)}
+	if i.chart.prepared {
+		text, stderr, code, err := i.plugin(ctx, append(args, "--prepare", "--yes")...)
+		t.Logf("%s%s", stderr, text)
+		if err != nil || code != 0 {
+			t.Errorf("--prepare: exit code %d: %v", code, err)
+		}
+	}
 	text, stderr, _, err := i.plugin(ctx, append(args, "-o", "wide")...)
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +116,9 @@ func (i *installed) compare(t *testing.T) string {
 		}
 	}
 	stdout, stderr, code, err := i.plugin(ctx, append(args, "-o", "json")...)
+	if i.chart.prepared && code != 0 {
+		t.Errorf("after --prepare: exit code %d", code)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
