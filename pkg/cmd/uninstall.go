@@ -116,7 +116,15 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 		}
 		return strings.Join(words, " ")
 	}
-	return strings.Join(u.Command, " ")
+	var words []string
+	for _, word := range u.Command {
+		words = append(words, shell.Quote(word))
+	}
+	command := strings.Join(words, " ")
+	if u.Strands() && command != "" {
+		return "delete first what hangs later, if it is not needed any more; then: " + command
+	}
+	return command
 }
 
 func (o *uninstallOptions) validateArgs(n int, what string) error {

@@ -5,6 +5,7 @@ package render
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -177,6 +178,11 @@ func (d *UninstallPlan) foresee(s *foresight.Sight) {
 		}
 		d.WouldBreak = append(d.WouldBreak, Broken{NewObjectReference(b.Object), b.Says(), b.Certain})
 	}
+}
+
+// Strands reports whether objects stay whose deletion will get stuck later.
+func (u *Uninstall) Strands() bool {
+	return u.Sight != nil && slices.ContainsFunc(u.Sight.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
 }
 
 // hook names the first hook that runs a program before the deletion.

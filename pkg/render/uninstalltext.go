@@ -116,6 +116,7 @@ func (t *uninstallText) outcomes() {
 				all = append(all, o)
 			}
 		}
+		slices.SortStableFunc(all, func(a, b gc.Outcome) int { return cmp.Compare(derived(&a), derived(&b)) })
 		hook := t.hook()
 		if k.result == gc.Remaining && hook != "" {
 			k.mark, k.label, k.color = question, "NOT KNOWN", yellow
@@ -123,7 +124,10 @@ func (t *uninstallText) outcomes() {
 			hook = ""
 		}
 		t.rows(k.mark, k.label, k.color, alikeOf(all, func(o *gc.Outcome) (graph.Identity, string) {
-			why := strings.TrimPrefix(o.Reason, "stuck: ")
+			why := o.Reason
+			for _, prefix := range []string{"stuck: ", "might get stuck: ", "might get stuck "} { // which the label says
+				why = strings.TrimPrefix(why, prefix)
+			}
 			if o.Object.Resource.IsCRD() && strings.HasPrefix(why, "finalizer customresourcecleanup.apiextensions.k8s.io") {
 				why = "its instances must be deleted first"
 			}
@@ -133,6 +137,14 @@ func (t *uninstallText) outcomes() {
 			return o.Object.Identity(), why
 		}))
 	}
+}
+
+// derived is 1 for what waits for other objects, which come first.
+func derived(o *gc.Outcome) int {
+	if o.Object.Resource.IsCRD() || o.Object.Resource.IsNamespace() {
+		return 1
+	}
+	return 0
 }
 
 // foresight is what breaks, hangs later, is lost or comes back; all of it, or without what is not certain and no data.
