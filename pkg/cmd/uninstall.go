@@ -19,6 +19,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -30,16 +31,16 @@ const uninstallLong = `Show what a tool takes away when it removes what it has d
 leaves hanging. Nothing is changed without --prepare.
 
 The tool's deletes are played in its own order and with its own propagation on a
-copy of the cluster's metadata, as the preview of delete is. The answer says what
-gets stuck and why, what breaks, what will hang when it is deleted later, which
-data is lost, what is kept and for which reason, and what is left behind although
-it belongs to what is removed. What cannot be known, as what a hook does, is
-called not known.
+copy of the cluster's metadata, as the preview of delete is. The answer says
+what gets stuck and why, what breaks, what will hang when it is deleted later,
+which data is lost, what is kept and for which reason, and what is left behind
+although it belongs to what is removed. What cannot be known, as what a hook
+does, is called not known.
 
 With --prepare the custom resources that would get stuck are deleted first, as
 delete --order=safe does it, after their own preview and with your consent, and
-waited for. Then the answer is given again, and the tool's command is printed; it
-is not run.
+waited for. Then the answer is given again, and the tool's command is printed;
+it is not run.
 
 Exit codes:
   0    nothing is foreseen to get stuck or break
@@ -53,10 +54,13 @@ Exit codes:
 func newUninstall(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Show what helm or a prune takes away, keeps and leaves hanging",
+		Short: "Show what helm, Flux or a prune deletes and leaves hanging",
 		Long:  uninstallLong,
 		Example: g.example(`  # Before an operator is removed
   NAME uninstall helm web -n shop
+
+  # What Flux deletes with a Kustomization
+  NAME uninstall flux kustomization/app -n flux-system
 
   # What the new manifests do not have any more
   NAME uninstall prune old/ new/`),
@@ -69,7 +73,7 @@ func newUninstall(g *globals) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(newUninstallHelm(g), newUninstallPrune(g))
+	cmd.AddCommand(newUninstallHelm(g), newUninstallFlux(g), newUninstallApplySet(g), newUninstallPrune(g))
 	return cmd
 }
 
@@ -107,7 +111,7 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 // next is what the user had better do next: what gets stuck first, or else what the tool does.
 func (o *uninstallOptions) next(u *render.Uninstall) string {
 	switch {
-	case u.Halt != nil:
+	case u.Halt != nil, slices.ContainsFunc(u.Open, func(q uninstall.Open) bool { return q.Cause == uninstall.NoController }):
 		return ""
 	case len(uninstall.First(u.Sight)) > 0 && o.files == nil:
 		words := []string{o.name}
@@ -185,25 +189,42 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 		return nil, false, err
 	}
 	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g)}
-	if targets, barriers := p.Targets(); len(targets) > 0 {
-		// Without what makes clients that write, nothing can be carried out.
-		j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers}}
-		made, err := deletion.Make(ctx, j, deletion.Options{})
-		if err != nil {
-			return nil, false, err
-		}
+	made, err := play(ctx, s, g, p)
+	if err == nil && made != nil && p.ByController() && remains(&gc.Report{Outcomes: outcomesOf(made, p.Barriers[0].Objects[0])}) != nil {
+		p.Stop()
+		made, err = play(ctx, s, g, p)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if made != nil {
 		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
-		u.Left = w.Left(p, made.Plan, claimsKept(u))
-		if p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
+		if targets, _ := p.Targets(); p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
 			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
 		}
 		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
+		u.Left = w.Left(p, made.Plan, claimsKept(u))
 	}
 	u.Unread = w.Evidence.Unread()
 	if u.Sight != nil {
 		u.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(u.Unread, u.Sight.Unread))))
 	}
 	return u, sticks, ctx.Err()
+}
+
+// play makes the plan of the tool's deletes, nil when there are none. It can carry nothing out: it is given nothing that makes clients that write.
+func play(ctx context.Context, s *session, g *graph.Graph, p *uninstall.Plan) (*deletion.Plan, error) {
+	targets, barriers := p.Targets()
+	if len(targets) == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers}}
+	return deletion.Make(ctx, j, deletion.Options{})
+}
+
+// outcomesOf returns what becomes of an object.
+func outcomesOf(p *deletion.Plan, id graph.Identity) []gc.Outcome {
+	return slices.DeleteFunc(slices.Clone(p.Report.Outcomes), func(o gc.Outcome) bool { return o.Object.UID != id.UID })
 }
 
 // delivers reports whether an object comes back with what is removed, and so does not.

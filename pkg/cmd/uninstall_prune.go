@@ -26,11 +26,12 @@ type pruneOptions struct {
 }
 
 const uninstallPruneLong = `Show what a prune takes away when manifests are replaced by others: the objects
-of OLD that NEW does not have, with what goes with them and what is left hanging.
+of OLD that NEW does not have, with what goes with them and what is left
+hanging.
 
 OLD and NEW are files or directories of manifests; - is standard input. Objects
-that state no namespace are in that of -n. In which order a prune deletes differs
-from tool to tool, so that none is assumed.
+that state no namespace are in that of -n. In which order a prune deletes
+differs from tool to tool, so that none is assumed.
 
 Exit codes: as those of uninstall.`
 
@@ -38,7 +39,7 @@ func newUninstallPrune(g *globals) *cobra.Command {
 	o := &pruneOptions{uninstallOptions: uninstallOptions{globals: g}}
 	cmd := &cobra.Command{
 		Use:   "prune OLD NEW",
-		Short: "Show what a prune takes away, and leaves hanging",
+		Short: "Show what a prune deletes and leaves hanging",
 		Long:  uninstallPruneLong,
 		Example: g.example(`  # What the new manifests do not have any more
   NAME uninstall prune old/ new/

@@ -201,13 +201,5 @@ func (p *Plan) inOrder(all []found, version int) {
 		}
 		return strings.Compare(a.Document, b.Document)
 	})
-	for i := range all {
-		if f := &all[i]; p.reaches(f) {
-			if last := len(p.Barriers) - 1; last < 0 || p.Barriers[last].Kind != f.Kind {
-				p.Barriers = append(p.Barriers, Barrier{Kind: f.Kind})
-			}
-			b := &p.Barriers[len(p.Barriers)-1]
-			b.Objects = append(b.Objects, f.id())
-		}
-	}
+	p.byKind(all)
 }

@@ -61,6 +61,17 @@ const (
 	Hook Reason = "Hook"
 	// NotOwned: the live object is not marked as the release's. Detail says as whose it is, if it is anyone's.
 	NotOwned Reason = "NotOwned"
+	// OutOfScope: the parent of the apply set does not name its type or its namespace.
+	OutOfScope Reason = "OutOfScope"
+	// NotLabelled: it does not bear the labels of the Kustomization. MarkedOff: it bears a mark, which is Detail, by which the tool leaves it alone.
+	NotLabelled Reason = "NotLabelled"
+	MarkedOff   Reason = "MarkedOff"
+	// Suspended, NoPrune, NoFinalizer, DeletionPolicy: the tool's own object is suspended, does not prune, has no finalizer by which it would, or has a
+	// policy, which is Detail, to keep all.
+	Suspended      Reason = "Suspended"
+	NoPrune        Reason = "NoPrune"
+	NoFinalizer    Reason = "NoFinalizer"
+	DeletionPolicy Reason = "DeletionPolicy"
 )
 
 // Kept is an object that a tool keeps.
@@ -75,6 +86,20 @@ type Kept struct {
 
 func (p *Plan) keep(f *found, why Reason, detail string) {
 	p.Kept = append(p.Kept, Kept{Object: f.id(), Reason: why, Detail: detail})
+}
+
+// byKind adds the objects that the tool reaches, one barrier for all of a kind that follow each other.
+func (p *Plan) byKind(all []found) {
+	first := len(p.Barriers)
+	for i := range all {
+		if f := &all[i]; p.reaches(f) {
+			if last := len(p.Barriers) - 1; last < first || p.Barriers[last].Kind != f.Kind {
+				p.Barriers = append(p.Barriers, Barrier{Kind: f.Kind})
+			}
+			b := &p.Barriers[len(p.Barriers)-1]
+			b.Objects = append(b.Objects, f.id())
+		}
+	}
 }
 
 // reaches reports whether the tool deletes an object that it wants to delete, and notes what is gone already or could not be read.
@@ -106,6 +131,16 @@ const (
 	NoSuchKind Cause = "NoSuchKind"
 	// Refused: the API server refuses deletes, so that the tool fails at last.
 	Refused Cause = "Refused"
+	// NoParent: the object is not the parent of an apply set.
+	NoParent Cause = "NoParent"
+	// Elsewhere: the objects are in another cluster.
+	Elsewhere Cause = "Elsewhere"
+	// Nested: a controller deletes what the object has deployed in turn.
+	Nested Cause = "Nested"
+	// NoController: the tool is a controller, and does not work.
+	NoController Cause = "NoController"
+	// ReleaseStays: the HelmRelease is suspended, so that its release stays installed.
+	ReleaseStays Cause = "ReleaseStays"
 	// Uninstalled: it has been done before.
 	Uninstalled Cause = "Uninstalled"
 )
@@ -134,6 +169,15 @@ func First(s *foresight.Sight) []graph.Identity {
 		return nil
 	}
 	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) })
+}
+
+// ByController reports whether the tool is a controller, which acts on the deletion of its own object. That is then the first that is deleted.
+func (p *Plan) ByController() bool { return p.Tool == "flux" && len(p.Barriers) > 0 }
+
+// Stop has the tool delete nothing but its own object, because it does not work.
+func (p *Plan) Stop() {
+	p.Barriers, p.Absent = p.Barriers[:1], nil
+	p.Open = append(p.Open, Open{Cause: NoController})
 }
 
 // RunsPrograms reports whether programs run before the deletion: they may bring about what else would not happen.

@@ -17,7 +17,7 @@ import (
 )
 
 // TestScenarios runs the scenarios in testdata/*.txt. The first line of a case says which tool removes what: "helm 3 web shop" is the
-// release web in the namespace shop, "prune shop" is a prune of objects that are in the namespace shop if they state none. Then comes a
+// release web in the namespace shop, "flux Kustomization/shop/web shop" and "applyset Secret/shop/web shop" are of that object, "prune shop" is a prune of objects that are in the namespace shop if they state none. Then comes a
 // cluster, as explaintest.World reads it; after a line with -- the manifest, of a prune two of them; and after the last such line what
 // the tool does, and what is left.
 func TestScenarios(t *testing.T) {
@@ -97,6 +97,25 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 	case "prune":
 		return uninstall.Prune(w, sets[0], sets[1])
 	}
+	for n := range w.Graph.Nodes() {
+		if n.Identity().String() != words[1] {
+			continue
+		}
+		whole, err := w.Evidence.Whole(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case words[0] == "applyset":
+			return uninstall.ApplySet(w, whole)
+		case n.Resource().Kind == "Kustomization":
+			return uninstall.Kustomization(w, n, whole)
+		case len(sets) > 0:
+			name, namespace, _ := uninstall.HelmReleaseOf(whole)
+			return uninstall.HelmRelease(w, n, whole, uninstall.NewRelease(namespace, name, sets[0]), uninstall.Helm3)
+		}
+		return uninstall.HelmRelease(w, n, whole, nil, 0)
+	}
 	t.Fatalf("no such tool: %s", words[0])
 	return nil
 }
@@ -141,4 +160,3 @@ func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, 
 	sight.Tell(made)
 	return made, sight
 }
-

@@ -25,6 +25,20 @@ func (k *Kept) Says() string {
 			return "its labels and annotations name no Helm release, so Helm 4 skips it"
 		}
 		return "its annotations name the Helm release " + k.Detail + ", so Helm 4 skips it"
+	case OutOfScope:
+		return "labelled as a member, but the parent does not name its type or its namespace"
+	case NotLabelled:
+		return "does not have the labels of the Kustomization"
+	case MarkedOff:
+		return k.Detail
+	case Suspended:
+		return "the Kustomization is suspended"
+	case NoPrune:
+		return "the Kustomization does not prune"
+	case NoFinalizer:
+		return "the Kustomization has no finalizer, so its deletion deletes nothing else"
+	case DeletionPolicy:
+		return "deletionPolicy: " + k.Detail
 	}
 	return string(k.Reason)
 }
@@ -40,6 +54,16 @@ func (o *Open) Says() string {
 		return "could not be read, so whether it exists and what becomes of it is not known"
 	case NoSuchKind:
 		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, o.Item.GroupVersion())
+	case NoParent:
+		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
+	case Elsewhere:
+		return "what it has deployed is in another cluster (spec.kubeConfig)"
+	case Nested:
+		return "its controller deletes what it has deployed in turn, which is not in this answer"
+	case NoController:
+		return "the controller that would delete what it has deployed does not work, so all of that stays"
+	case ReleaseStays:
+		return "the HelmRelease is suspended, so its release stays installed"
 	case Refused:
 		return "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling"
 	case Uninstalled:

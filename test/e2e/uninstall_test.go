@@ -64,6 +64,27 @@ kind: Job
 metadata: {name: cleanup, annotations: {helm.sh/hook: pre-delete}}
 `
 
+const delivered = `
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: app, finalizers: [finalizers.fluxcd.io]}
+spec: {prune: true}
+status: {inventory: {entries: [{id: shop_odd__ConfigMap, v: v1}, {id: shop_kept__ConfigMap, v: v1}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: set, labels: {applyset.kubernetes.io/id: x}, annotations: {applyset.kubernetes.io/contains-group-kinds: ConfigMap}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: member, labels: {applyset.kubernetes.io/part-of: x}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: member, labels: {applyset.kubernetes.io/part-of: x}}
+spec: {ports: [{port: 80}]}
+`
+
 // record is a Secret with the record of a release, as Helm keeps it.
 func record(t *testing.T, name string, revision int, manifest string) string {
 	t.Helper()
@@ -114,6 +135,10 @@ func TestUninstall(t *testing.T) {
 	cp.Kubectl(t, "create", "clusterrole", "lister", "--verb=list", "--resource=secrets")
 	cp.Kubectl(t, "create", "clusterrolebinding", "lister", "--clusterrole=lister", "--user=lister")
 	cp.Kubectl(t, "create", "clusterrolebinding", "lister-view", "--clusterrole=view", "--user=lister")
+	cp.Kubectl(t, "apply", "-f", file("flux.yaml", strings.NewReplacer("widgets.example.com", "kustomizations.kustomize.toolkit.fluxcd.io", "example.com", "kustomize.toolkit.fluxcd.io",
+		"plural: widgets, singular: widget, kind: Widget", "plural: kustomizations, singular: kustomization, kind: Kustomization", "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}").Replace(sealed)))
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/kustomizations.kustomize.toolkit.fluxcd.io", "--timeout=60s")
+	cp.Kubectl(t, "-n", "shop", "apply", "-f", file("delivered.yaml", delivered))
 	snapshot := filepath.Join(dir, "shop.snapshot")
 	run := func(args string) (string, string, int) {
 		var stdout, stderr bytes.Buffer
@@ -144,6 +169,14 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop -f " + manifest + " --as=viewer", "secret/login -n shop: could not be read"},
 		{0, "helm web -n shop --from " + snapshot + " -f " + manifest, "1 StatefulSet"},
 		{0, "prune -n shop " + manifest + " " + smaller, "deletes     1 Secret"},
+		{2, "flux kustomization/app -n shop", "the controller that would delete what it has deployed does not work"},
+		{2, "flux kustomization/app -n shop", "configmap/kept -n shop: does not have the labels of the Kustomization"},
+		{2, "flux ks/app -n shop -o json", "NoController"},
+		{1, "flux kustomization/none -n shop", "does not exist in namespace shop"},
+		{1, "flux helmrelease/web -n shop", "the server has no helmreleases"},
+		{0, "applyset configmap/set -n shop", "deletes     1 ConfigMap"},
+		{0, "applyset configmap/set -n shop -o json", "OutOfScope"},
+		{2, "applyset login -n shop", "not the parent of an apply set"},
 		{2, "helm gone -n shop", "thing/t: the API server has no Thing in gone.example.com/v1"},
 		{1, "helm web -n shop --as=viewer", "is to list secrets in namespace shop; without it, give the manifest with -f: { helm get manifest web -n shop;"},
 		{1, "helm web -n shop --as=lister", "is to get secrets in namespace shop"},
