@@ -19,7 +19,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -54,7 +53,7 @@ Exit codes:
 func newUninstall(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Show what helm, Flux or a prune deletes and leaves hanging",
+		Short: "Show what helm, Flux, Argo CD or a prune leaves hanging",
 		Long:  uninstallLong,
 		Example: g.example(`  # Before an operator is removed
   NAME uninstall helm web -n shop
@@ -73,7 +72,7 @@ func newUninstall(g *globals) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Args:              cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(newUninstallHelm(g), newUninstallFlux(g), newUninstallApplySet(g), newUninstallPrune(g))
+	cmd.AddCommand(newUninstallHelm(g), newUninstallFlux(g), newUninstallArgoCD(g), newUninstallApplySet(g), newUninstallPrune(g))
 	return cmd
 }
 
@@ -190,7 +189,7 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 	}
 	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g)}
 	made, err := play(ctx, s, g, p)
-	if err == nil && made != nil && p.ByController() && remains(&gc.Report{Outcomes: outcomesOf(made, p.Barriers[0].Objects[0])}) != nil {
+	if err == nil && made != nil && made.Sight.Unserved(p.Own.UID) {
 		p.Stop()
 		made, err = play(ctx, s, g, p)
 	}
@@ -198,10 +197,12 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 		return nil, false, err
 	}
 	if made != nil {
+		p.Doubt(made.Report.Outcomes)
 		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
 		if targets, _ := p.Targets(); p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
 			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
 		}
+		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return l.Object.UID == p.Own.UID }) // which is what this is about
 		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
 		u.Left = w.Left(p, made.Plan, claimsKept(u))
 	}
@@ -218,13 +219,8 @@ func play(ctx context.Context, s *session, g *graph.Graph, p *uninstall.Plan) (*
 	if len(targets) == 0 {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers}}
+	j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Awaits: p.Awaits}}
 	return deletion.Make(ctx, j, deletion.Options{})
-}
-
-// outcomesOf returns what becomes of an object.
-func outcomesOf(p *deletion.Plan, id graph.Identity) []gc.Outcome {
-	return slices.DeleteFunc(slices.Clone(p.Report.Outcomes), func(o gc.Outcome) bool { return o.Object.UID != id.UID })
 }
 
 // delivers reports whether an object comes back with what is removed, and so does not.

@@ -69,7 +69,23 @@ func (b *barriers) begins(uid types.UID) int {
 func (b *barriers) gone(uid types.UID, barrier int) bool {
 	own, target := b.of[uid]
 	n, ok := b.node(uid)
+	if b.Plan.Job.Awaits {
+		return b.begins(uid) < barrier
+	}
 	return target && own < barrier && ok && len(n.Finalizers()) == 0 && !n.Resource().IsPod() && !n.Resource().IsNamespace() && !n.Resource().IsCRD()
+}
+
+// spares reports whether something that goes is there as long as an object is: its barrier awaits that the object has gone.
+func (b *barriers) spares(uid, object types.UID) bool {
+	return b.Plan.Job.Awaits && b.begins(uid) > b.begins(object)
+}
+
+// afterwards is the cluster without what goes and may do so before an object has gone.
+func (b *barriers) afterwards(n graph.Node) view {
+	if !b.Plan.Job.Awaits || b.begins(n.UID()) == never {
+		return b.then
+	}
+	return b.at(b.begins(n.UID()) + 1)
 }
 
 // at is the cluster as it certainly is at least when a barrier begins.
@@ -88,6 +104,9 @@ func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []s
 	barrier := b.begins(n.UID())
 	if !b.known() || barrier == never || n.BeingDeleted() {
 		return deprivation{}
+	}
+	if b.Plan.Job.Awaits && b.going[w.ID().UID] && b.gone(w.ID().UID, barrier) {
+		return deprivation{kind: ofItself, step: b.begins(w.ID().UID) + 1}
 	}
 	account := w.Account().String()
 	if id, goes := b.named[account]; goes && b.gone(id.UID, barrier) {

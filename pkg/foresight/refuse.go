@@ -254,6 +254,11 @@ func (s *Sight) Refused() []types.UID {
 	return refused
 }
 
+// Unserved reports whether the controller of a finalizer of an object does not work, or is not there, whatever else goes.
+func (s *Sight) Unserved(uid types.UID) bool {
+	return slices.ContainsFunc(s.of[uid], func(service *Service) bool { return service.Outlook == Stuck && !service.Doomed })
+}
+
 // Saved returns the objects that get stuck, or may, in the order of the plan, and do not when they are deleted before all else, in the
 // order of their identities.
 func (s *Sight) Saved() []graph.Identity {

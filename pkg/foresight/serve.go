@@ -244,16 +244,16 @@ func (l *scene) whole(n graph.Node) (*unstructured.Unstructured, error) {
 func (l *looker) loses(n graph.Node, w *controllers.Workload) deprivation {
 	goes := func(name string) (graph.Identity, bool) {
 		id, is := l.named[name]
-		return id, is && !l.goesAfter(id.UID, n.UID())
+		return id, is && !l.goesAfter(id.UID, n.UID()) && !l.order.spares(id.UID, n.UID())
 	}
-	if l.going[w.ID().UID] && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
+	if l.going[w.ID().UID] && !l.order.spares(w.ID().UID, n.UID()) && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
 		return l.goesWith(deprivation{kind: ofItself}, w.ID())
 	}
 	account := w.Account().String()
 	if id, is := goes(account); is {
 		return l.goesWith(deprivation{kind: ofObject, what: account}, id)
 	}
-	if !l.now.finder.MayNotChange(w, n) && l.then.finder.MayNotChange(w, n) {
+	if !l.now.finder.MayNotChange(w, n) && l.order.afterwards(n).finder.MayNotChange(w, n) {
 		return deprivation{kind: ofRights, what: strings.Join(l.grantsThatGo(w, n), ", ")}
 	}
 	for _, need := range l.now.finder.Mounts(w) {

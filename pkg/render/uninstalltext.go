@@ -112,7 +112,7 @@ func (t *uninstallText) outcomes() {
 	}{{gc.Remaining, cross, "STUCK", red}, {gc.Unknown, warning, "MIGHT STICK", yellow}} {
 		var all []gc.Outcome
 		for _, o := range t.Preview.Report.Outcomes {
-			if o.Result == k.result {
+			if o.Result == k.result && !t.asked(&o) {
 				all = append(all, o)
 			}
 		}
@@ -137,6 +137,11 @@ func (t *uninstallText) outcomes() {
 			return o.Object.Identity(), why
 		}))
 	}
+}
+
+// asked reports whether what is said of an outcome is said as not known, too.
+func (t *uninstallText) asked(o *gc.Outcome) bool {
+	return slices.ContainsFunc(t.Open, func(open uninstall.Open) bool { return open.Item.Name == o.Object.Name && open.Says() == o.Reason })
 }
 
 // derived is 1 for what waits for other objects, which come first.

@@ -74,7 +74,7 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	}
 	slices.SortStableFunc(deleted, func(a, b found) int { return -byFlux(&a, &b) })
 	p.byKind(deleted)
-	p.nested()
+	p.nested(p.Barriers[1:])
 	return p
 }
 
@@ -82,7 +82,7 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 func fluxPlan(n graph.Node, word, kind string) *Plan {
 	return &Plan{
 		Tool: "flux", Order: "Flux", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Deliverer: kind,
-		Command: []string{"flux", "delete", word, n.Name(), "-n", n.Namespace()}, Barriers: []Barrier{{Kind: kind, Objects: []graph.Identity{n.Identity()}}},
+		Command: []string{"flux", "delete", word, n.Name(), "-n", n.Namespace()}, Barriers: []Barrier{{Kind: kind, Objects: []graph.Identity{n.Identity()}}}, Own: n.Identity(),
 	}
 }
 
@@ -157,8 +157,8 @@ func byFlux(a, b *found) int {
 }
 
 // nested notes the objects of Flux and Argo CD among those that are deleted: their controllers delete what these have deployed.
-func (p *Plan) nested() {
-	for _, b := range p.Barriers[1:] {
+func (p *Plan) nested(barriers []Barrier) {
+	for _, b := range barriers {
 		for _, id := range b.Objects {
 			switch r := id.Resource.GroupResource(); {
 			case r == Kustomizations, r == HelmReleases, r == Applications, r.Group == "argoproj.io" && r.Resource == "applicationsets":
@@ -210,6 +210,6 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	p.Order, p.Marks, p.Items = "Flux with "+helm.Order, helm.Marks, helm.Items
 	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
 	p.Barriers = append(p.Barriers, helm.Barriers...)
-	p.nested()
+	p.nested(p.Barriers[1:])
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -29,6 +30,10 @@ type Plan struct {
 	// Barriers are the objects that it deletes, in its order: the answers to all deletes of one are awaited before the next begins, but
 	// nobody waits for an object to be gone.
 	Barriers []Barrier
+	// Awaits: a barrier begins only when all of the one before is gone.
+	Awaits bool
+	// Own is the tool's own object, among the barriers, when the tool is a controller that acts on its deletion.
+	Own graph.Identity
 	// Kept are objects that the tool has deployed and does not delete.
 	Kept []Kept
 	// Absent are objects that are gone already.
@@ -72,6 +77,8 @@ const (
 	NoPrune        Reason = "NoPrune"
 	NoFinalizer    Reason = "NoFinalizer"
 	DeletionPolicy Reason = "DeletionPolicy"
+	// Definition: Argo CD deletes no CustomResourceDefinition.
+	Definition Reason = "Definition"
 )
 
 // Kept is an object that a tool keeps.
@@ -139,6 +146,10 @@ const (
 	Nested Cause = "Nested"
 	// NoController: the tool is a controller, and does not work.
 	NoController Cause = "NoController"
+	// Untracked: the live object does not bear the Application's name in the usual label or annotation. Unconfirmed: Argo CD deletes nothing until
+	// somebody confirms it.
+	Untracked   Cause = "Untracked"
+	Unconfirmed Cause = "Unconfirmed"
 	// ReleaseStays: the HelmRelease is suspended, so that its release stays installed.
 	ReleaseStays Cause = "ReleaseStays"
 	// Uninstalled: it has been done before.
@@ -171,13 +182,24 @@ func First(s *foresight.Sight) []graph.Identity {
 	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) })
 }
 
-// ByController reports whether the tool is a controller, which acts on the deletion of its own object. That is then the first that is deleted.
-func (p *Plan) ByController() bool { return p.Tool == "flux" && len(p.Barriers) > 0 }
+// Doubt has what the tool may or may not delete, by what is open, be Unknown among the outcomes that say that it is deleted.
+func (p *Plan) Doubt(outcomes []gc.Outcome) {
+	for i := range p.Open {
+		open := &p.Open[i]
+		for j := range outcomes {
+			id := outcomes[j].Object.Identity()
+			if outcomes[j].Result == gc.Deleted && open.Cause != Nested && id.Resource.Kind == open.Item.Kind && id.Resource.Group == open.Item.Group &&
+				id.Namespace == open.Item.Namespace && id.Name == open.Item.Name && id.UID != p.Own.UID {
+				outcomes[j].Result, outcomes[j].Reason = gc.Unknown, open.Says()
+			}
+		}
+	}
+}
 
 // Stop has the tool delete nothing but its own object, because it does not work.
 func (p *Plan) Stop() {
-	p.Barriers, p.Absent = p.Barriers[:1], nil
-	p.Open = append(p.Open, Open{Cause: NoController})
+	p.Barriers, p.Absent = []Barrier{{Kind: p.Own.Resource.Kind, Objects: []graph.Identity{p.Own}}}, nil
+	p.Open = []Open{{Cause: NoController}}
 }
 
 // RunsPrograms reports whether programs run before the deletion: they may bring about what else would not happen.

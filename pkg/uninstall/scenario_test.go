@@ -44,6 +44,7 @@ func told(t *testing.T, given string) string {
 	lines := saidOf(p)
 	if targets, _ := p.Targets(); len(targets) > 0 {
 		made, sight := foreseen(t, cluster, source, p)
+		p.Doubt(made.Report.Outcomes)
 		for _, o := range made.Report.Outcomes {
 			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", o.Object.Identity(), o.Result, o.Reason), ": "))
 		}
@@ -108,6 +109,8 @@ func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall
 		switch {
 		case words[0] == "applyset":
 			return uninstall.ApplySet(w, whole)
+		case words[0] == "argocd":
+			return uninstall.Application(w, n, whole)
 		case n.Resource().Kind == "Kustomization":
 			return uninstall.Kustomization(w, n, whole)
 		case len(sets) > 0:
@@ -145,13 +148,18 @@ func saidOf(p *uninstall.Plan) []string {
 func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, p *uninstall.Plan) (*preview.Plan, *foresight.Sight) {
 	t.Helper()
 	targets, barriers := p.Targets()
-	job := &preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers}
+	job := &preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Awaits: p.Awaits}
 	world := preview.World{Graph: source.Graph, Now: explaintest.Now, ControllerManager: true, Server: cluster.Server}
 	first, err := preview.Make(t.Context(), job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: cluster.Server})
+	if p.Awaits {
+		for _, barrier := range barriers {
+			job.Waves = append(job.Waves, preview.Wave{Objects: barrier})
+		}
+	}
 	world.Serves = sight.Serves
 	made, err := preview.Again(t.Context(), first, job, world)
 	if err != nil {

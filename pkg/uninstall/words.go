@@ -36,7 +36,9 @@ func (k *Kept) Says() string {
 	case NoPrune:
 		return "the Kustomization does not prune"
 	case NoFinalizer:
-		return "the Kustomization has no finalizer, so its deletion deletes nothing else"
+		return "the tool's own object has no finalizer for it, so its deletion deletes nothing else"
+	case Definition:
+		return "Argo CD deletes no definitions"
 	case DeletionPolicy:
 		return "deletionPolicy: " + k.Detail
 	}
@@ -57,11 +59,15 @@ func (o *Open) Says() string {
 	case NoParent:
 		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
 	case Elsewhere:
-		return "what it has deployed is in another cluster (spec.kubeConfig)"
+		return "what it has deployed is in another cluster"
 	case Nested:
 		return "its controller deletes what it has deployed in turn, which is not in this answer"
 	case NoController:
 		return "the controller that would delete what it has deployed does not work, so all of that stays"
+	case Untracked:
+		return "does not have the usual label or annotation of the Application, so whether Argo CD deletes it depends on its settings"
+	case Unconfirmed:
+		return "Delete=confirm: Argo CD deletes nothing until a user confirms it"
 	case ReleaseStays:
 		return "the HelmRelease is suspended, so its release stays installed"
 	case Refused:

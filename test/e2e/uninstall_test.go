@@ -71,6 +71,16 @@ metadata: {name: app, finalizers: [finalizers.fluxcd.io]}
 spec: {prune: true}
 status: {inventory: {entries: [{id: shop_odd__ConfigMap, v: v1}, {id: shop_kept__ConfigMap, v: v1}]}}
 ---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: loose}
+status: {resources: [{version: v1, kind: ConfigMap, namespace: shop, name: odd}]}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: app, finalizers: [resources-finalizer.argocd.argoproj.io/background]}
+status: {resources: [{version: v1, kind: ConfigMap, namespace: shop, name: odd}]}
+---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: set, labels: {applyset.kubernetes.io/id: x}, annotations: {applyset.kubernetes.io/contains-group-kinds: ConfigMap}}
@@ -137,6 +147,9 @@ func TestUninstall(t *testing.T) {
 	cp.Kubectl(t, "create", "clusterrolebinding", "lister-view", "--clusterrole=view", "--user=lister")
 	cp.Kubectl(t, "apply", "-f", file("flux.yaml", strings.NewReplacer("widgets.example.com", "kustomizations.kustomize.toolkit.fluxcd.io", "example.com", "kustomize.toolkit.fluxcd.io",
 		"plural: widgets, singular: widget, kind: Widget", "plural: kustomizations, singular: kustomization, kind: Kustomization", "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}").Replace(sealed)))
+	cp.Kubectl(t, "apply", "-f", file("argo.yaml", strings.NewReplacer("widgets.example.com", "applications.argoproj.io", "example.com", "argoproj.io", "name: v1,", "name: v1alpha1,",
+		"plural: widgets, singular: widget, kind: Widget", "plural: applications, singular: application, kind: Application", "{type: object}", "{type: object, x-kubernetes-preserve-unknown-fields: true}").Replace(sealed)))
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/applications.argoproj.io", "--timeout=60s")
 	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/kustomizations.kustomize.toolkit.fluxcd.io", "--timeout=60s")
 	cp.Kubectl(t, "-n", "shop", "apply", "-f", file("delivered.yaml", delivered))
 	snapshot := filepath.Join(dir, "shop.snapshot")
@@ -174,6 +187,10 @@ func TestUninstall(t *testing.T) {
 		{2, "flux ks/app -n shop -o json", "NoController"},
 		{1, "flux kustomization/none -n shop", "does not exist in namespace shop"},
 		{1, "flux helmrelease/web -n shop", "the server has no helmreleases"},
+		{0, "argocd loose -n shop", "configmap/odd -n shop: the tool's own object has no finalizer for it"},
+		{0, "argocd loose -n shop -o json", "NoFinalizer"},
+		{2, "argocd app -n shop", "the controller that would delete what it has deployed does not work"},
+		{2, "argocd app -n shop -o json", "NoController"},
 		{0, "applyset configmap/set -n shop", "deletes     1 ConfigMap"},
 		{0, "applyset configmap/set -n shop -o json", "OutOfScope"},
 		{2, "applyset login -n shop", "not the parent of an apply set"},
