@@ -58,7 +58,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	if c.After > 0 {
 		t.flow("   ", fmt.Sprintf("after %d:", c.After))
 	}
-	for _, alike := range alikeOf(c.Writes) {
+	for _, alike := range changesAlike(c.Writes) {
 		write := alike[0]
 		text := changeText(&write.Op)
 		if more := len(alike) - 1; more > 0 && !t.Wide {
@@ -77,8 +77,8 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	}
 }
 
-// alikeOf groups changes that read the same but for the names of their objects.
-func alikeOf(writes []unstick.Write) [][]*unstick.Write {
+// changesAlike groups changes that read the same but for the names of their objects.
+func changesAlike(writes []unstick.Write) [][]*unstick.Write {
 	var groups [][]*unstick.Write
 	at := map[string]int{}
 	for i := range writes {
@@ -135,18 +135,6 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	return t.out.Flush()
-}
-
-// objectNames names the first of some objects as users of kubectl do.
-func objectNames(ids []graph.Identity) string {
-	var parts []string
-	for _, id := range ids[:min(len(ids), maxNamed)] {
-		parts = append(parts, objectName(id))
-	}
-	if more := len(ids) - maxNamed; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func (t *UnstickText) part(word string, c color, text string) {
