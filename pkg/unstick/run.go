@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -283,7 +284,7 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 	}
 	record.Write = fresh
 	op := fresh.Op
-	if before.object != nil {
+	if before.object != nil && !unversioned(&op, before.object) {
 		op = op.At(before.object.GetResourceVersion())
 	}
 	finish, err := r.Journal.begin(&fresh, before.object)
@@ -297,6 +298,17 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 		record.Err = errors.Join(record.Err, &JournalError{err})
 	}
 	return record
+}
+
+// unversioned reports whether a change cannot be for one version: when a deletion takes the garbage collector's finalizers off an
+// object and leaves none, the API server compares the version that it names with that of an object that it has not read,
+// and refuses every one (k8s.io/apiserver/pkg/registry/generic/registry, Store.Delete after errDeleteNow).
+func unversioned(op *remedy.Op, object *unstructured.Unstructured) bool {
+	finalizers := object.GetFinalizers()
+	return op.Verb == remedy.Delete && op.Options.PropagationPolicy != nil && *op.Options.PropagationPolicy == metav1.DeletePropagationBackground &&
+		len(finalizers) > 0 && !slices.ContainsFunc(finalizers, func(f string) bool {
+		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
+	})
 }
 
 // errMoot says that a change is none of those to make any more.
