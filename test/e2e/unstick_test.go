@@ -95,13 +95,16 @@ func audited(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool,
 
 // frees RISK CAUSE ARG...: what explain-stuck and unstick are asked about with the arguments is stuck because of the cause; with less
 // than the risk allowed unstick says what it needs, and writes nothing; and with it everything that was asked for is gone,
-// by exactly the writes that were approved.
+// by exactly the writes that were approved. RISK+ is for several causes of which some need less.
 func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, args []string) {
 	lesser := map[string]string{"safe": "", "disruptive": "safe", "dangerous": "disruptive"}
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: frees RISK CAUSE ARG...")
 	}
-	risk, cause, target := args[0], args[1], args[2:]
+	risk, cause, target := strings.TrimSuffix(args[0], "+"), args[1], args[2:]
+	if risk != args[0] {
+		lesser[risk] = ""
+	}
 	stuck := append([]string{"kubectl-gc", "explain-stuck"}, target...)
 	stuck = append(stuck, "-o", "jsonpath={.objects[*].causes[*].id}.")
 	eventually(ts, true, append([]string{`(^| )` + cause + `[ .]`}, stuck...))
@@ -246,8 +249,10 @@ func (w *auditedWrite) changes() string {
 				guards[strings.TrimPrefix(s.Path, "/metadata/")] = true
 				continue
 			}
-			value, _ := json.Marshal(s.Value) // it was JSON
-			fmt.Fprintf(&text, " %s %s %s", s.Op, s.Path, strings.TrimPrefix(string(value), "null"))
+			text.WriteString(" " + s.Op + " " + s.Path)
+			if value, scalar := s.Value.(string); scalar {
+				fmt.Fprintf(&text, " %q", value)
+			}
 		}
 	case json.Unmarshal(w.RequestObject, &object) == nil:
 		guards["uid"] = object.Preconditions["uid"]+object.Metadata.UID != ""
