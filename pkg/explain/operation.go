@@ -3,8 +3,10 @@
 package explain
 
 import (
+	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -61,9 +63,27 @@ func (w *walker) change(id graph.Identity, whole *unstructured.Unstructured, ste
 	return w.does(remedy.PatchOf(id, steps...).Saved(w.evidence.Version(id)).TakenBack(whole.Object))
 }
 
-// scaleUp starts a workload that is scaled to nothing. To take that back would be no way out.
+// scaleUp starts a workload that is scaled to nothing, with as many replicas as were last applied. To take that back would be
+// no way out.
 func (w *walker) scaleUp(id graph.Identity) Action {
-	return w.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: 1}))
+	wanted := int64(1)
+	if full, err := w.evidence.Get(id.Resource.GroupVersionResource, id.Namespace, id.Name); err == nil && full.GetUID() == id.UID {
+		wanted = max(wanted, appliedReplicas(full))
+	}
+	return w.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: wanted}))
+}
+
+// appliedReplicas is the number of replicas that "kubectl apply" has written last, 0 for none.
+func appliedReplicas(workload *unstructured.Unstructured) int64 {
+	var applied struct {
+		Spec struct {
+			Replicas int64 `json:"replicas"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal([]byte(workload.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
+		return 0
+	}
+	return applied.Spec.Replicas
 }
 
 // scaleToNone stops a workload, which can be taken back unless something is lost with its pods.

@@ -225,7 +225,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if more := len(alike) - 1; more > 0 && !t.Wide {
 			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
 		}
-		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")")
+		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
 		if write.Then != nil {
 			t.flow("   ", "and then, when the data is kept: "+write.Then.Effect)
 		}
@@ -390,6 +390,15 @@ func field(pointer string) string {
 		text.WriteString(part)
 	}
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(text.String())
+}
+
+// purpose says what a change is for that its operation does not show: a deletion, and one of owner references.
+func purpose(w *unstick.Write) string {
+	owners := slices.ContainsFunc(w.Op.Patch, func(s remedy.Step) bool { return strings.HasPrefix(s.Path, "/metadata/ownerReferences") })
+	if w.Op.Verb != remedy.Delete && !owners {
+		return ""
+	}
+	return ": " + w.Remedy.Effect
 }
 
 func temporary(w *unstick.Write) string {
