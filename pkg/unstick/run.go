@@ -31,6 +31,8 @@ const (
 	quiet = 30 * time.Second
 	// showing is how long the causes that are left are looked at again, although nothing was done about them.
 	showing = 5 * time.Second
+	// applying is how long the API server may take to go by a changed webhook configuration or policy.
+	applying = 15 * time.Second
 	// mostSkips is how often the same change may meet an object that was changed meanwhile.
 	mostSkips = 5
 	// settling is how long a change gets to show, before the next look.
@@ -172,7 +174,7 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 
 // take takes a look into the report, and returns what is to be done about it.
 func (r *run) take(l *Look) *Plan {
-	p := choose(l, r.options, r.done)
+	p := choose(l, r.options, r.tried())
 	r.report.Last, r.report.Plan = l, p
 	left := sets.New[types.UID]()
 	var seen strings.Builder
@@ -199,6 +201,21 @@ func (r *run) take(l *Look) *Plan {
 	slices.SortFunc(r.report.Freed, graph.Identity.Compare)
 	return p
 }
+
+// tried are the changes that are not made again, and the objects that refuse something and were changed a moment ago: it takes a while until the API
+// server goes by what was changed, and what a look finds before is no reason to change them in another way.
+func (r *run) tried() tried {
+	all := r.done.Clone()
+	for i := range r.report.Records {
+		rec := &r.report.Records[i]
+		if rec.Result == Done && rec.Write.Cause.Class == explain.Refusal && r.Now().Sub(rec.Time) < applying {
+			all.Insert(changedOf(rec.Write.Op.Object))
+		}
+	}
+	return all
+}
+
+func changedOf(id graph.Identity) string { return "changed " + string(id.UID) }
 
 // over reports whether there is nothing to wait for: nothing is left, nothing was changed, nothing of what is left is affected by it, or
 // nothing has happened for a while.
