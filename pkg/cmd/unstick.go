@@ -443,6 +443,7 @@ func (a *unstickAnswer) write(w io.Writer, text *render.UnstickText) error {
 	if a.report != nil {
 		return text.Report(w, a.report)
 	}
+	text.Server = a.server
 	return text.Plan(w, a.look, a.plan)
 }
 

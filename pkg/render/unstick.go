@@ -22,7 +22,9 @@ type UnstickText struct {
 	Style Style
 	// Wide: the commands, and all changes.
 	Wide bool
-	out  *bufio.Writer
+	// Server is what the API server says to the changes in a dry run, by their keys.
+	Server map[string]error
+	out    *bufio.Writer
 }
 
 // Plan writes a plan: the causes that something is done about first, then the others.
@@ -68,12 +70,26 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if len(write.Then) > 0 {
 			t.flow("   ", "and then, when the data is kept: "+write.Then[0].Effect)
 		}
+		t.refused(alike)
 		if !t.Wide {
 			continue
 		}
 		for _, write := range alike {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
+	}
+}
+
+// refused says what the API server said to changes that it would refuse, each answer once.
+func (t *UnstickText) refused(writes []*unstick.Write) {
+	var said []string
+	for _, w := range writes {
+		if err := t.Server[w.Op.Key()]; err != nil {
+			said = append(said, message(err))
+		}
+	}
+	for _, text := range slices.Compact(said) {
+		t.flow("   ", "the server would refuse it: "+text)
 	}
 }
 
