@@ -17,10 +17,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
@@ -42,6 +45,8 @@ type unstickOptions struct {
 	picks    []unstick.Pick
 	session  *session
 	operator *cluster.Operator
+	// cluster is the UID of the namespace kube-system, empty when it could not be read.
+	cluster types.UID
 }
 
 // unstickAnswer is a plan, or what a run did.
@@ -188,6 +193,10 @@ func (o *unstickOptions) validate() error {
 		return usageError{fmt.Errorf(`invalid --allow %q: must be "safe", "disruptive" or "dangerous"`, o.allow)}
 	case o.confirm == "" && o.flags.Changed("confirm"):
 		return usageError{errors.New("--confirm needs the digest of a dry run")}
+	case o.undo == "" && o.flags.Changed("undo"): // an empty variable of a script
+		return usageError{errors.New("--undo needs the directory of a run")}
+	case slices.Contains(o.causes, "") || len(o.causes) == 0 && o.flags.Changed("cause"):
+		return usageError{errors.New("--cause needs the identifier of a cause")}
 	case o.yes && o.confirm != "":
 		return usageError{errors.New("--yes and --confirm are two answers: one of them goes")}
 	case o.timeout < 0:
@@ -224,7 +233,7 @@ func (o *unstickOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := &unstick.Look{Report: l.report, Graph: l.graph}
+	first := o.seen(ctx, l)
 	if o.dryRun != "none" {
 		err = o.preview(ctx, first, options)
 	} else {
@@ -239,7 +248,7 @@ func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
 	if err != nil {
 		return nil, hintedError{err, o.name + " explain-stuck numbers causes and ways out"}
 	}
-	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked}
+	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked, NoBackup: o.backup == "none"}
 	for _, text := range o.causes {
 		id, object, _ := strings.Cut(text, "@")
 		options.Only = append(options.Only, unstick.Filter{ID: id, Object: object})
@@ -270,12 +279,18 @@ func (o *unstickOptions) ended(l *look, err error) error {
 
 // preview shows what would be done.
 func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *unstick.Options) error {
-	a := &unstickAnswer{look: l, plan: unstick.Choose(l, options)}
-	writes := a.plan.Writes()
-	if o.dryRun == "server" {
+	if len(o.from) == 0 {
 		if err := o.prepare(true); err != nil {
 			return err
 		}
+		o.identify(ctx)
+		if err := o.resume(ctx); err != nil {
+			return err
+		}
+	}
+	a := &unstickAnswer{look: l, plan: unstick.Choose(l, options)}
+	writes := a.plan.Writes()
+	if o.dryRun == "server" {
 		a.server = map[string]error{}
 		for i := range writes {
 			a.server[writes[i].Op.Key()] = o.operator.Do(ctx, &writes[i].Op)
@@ -300,6 +315,13 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	return nil
 }
 
+// seen is a look with the data that is at stake.
+func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
+	seen := &unstick.Look{Report: l.report, Graph: l.graph}
+	seen.FindStakes(ctx, l.session.reader)
+	return seen
+}
+
 // prepare makes what sends changes.
 func (o *unstickOptions) prepare(dryRun bool) error {
 	config, err := o.config.ToRESTConfig()
@@ -310,15 +332,24 @@ func (o *unstickOptions) prepare(dryRun bool) error {
 	return err
 }
 
+// identify finds out which cluster this is.
+func (o *unstickOptions) identify(ctx context.Context) {
+	if system, err := o.operator.Read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
+		o.cluster = system.GetUID()
+	}
+}
+
 // free carries out plan after plan.
 func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options *unstick.Options) error {
 	if err := o.prepare(false); err != nil {
 		return err
 	}
-	if err := o.resume(ctx); err != nil {
-		return err
+	o.identify(ctx)
+	err := o.resume(ctx)
+	journal := (*unstick.Journal)(nil)
+	if err == nil {
+		journal, err = o.journal()
 	}
-	journal, err := o.journal()
 	if err != nil {
 		return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another; --backup=none does without, and without what is changed for a while"}
 	}
@@ -328,7 +359,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 			if err != nil {
 				return nil, err
 			}
-			return &unstick.Look{Report: l.report, Graph: l.graph}, nil
+			return o.seen(ctx, l), nil
 		},
 		Read: o.operator.Read, Do: o.operator.Do, Asker: o, Journal: journal, Wait: wait, Now: time.Now, Log: o.tell,
 	}
@@ -393,7 +424,7 @@ func (o *unstickOptions) journal() (*unstick.Journal, error) {
 	if err != nil || base == "" {
 		return nil, err
 	}
-	return unstick.NewJournal(base, o.session.config.Host, time.Now())
+	return unstick.NewJournal(base, unstick.Header{Started: time.Now().UTC(), Server: o.session.config.Host, Cluster: o.cluster})
 }
 
 // tell says what happens on the way.
@@ -401,7 +432,7 @@ func (o *unstickOptions) tell(e unstick.Event) {
 	switch {
 	case e.Changed:
 		fmt.Fprintln(o.ErrOut, "\nThere is more to do now:")
-	case e.Wrote != nil && o.answers.isText():
+	case e.Wrote != nil && o.answers.isText() && (e.Wrote.Result == unstick.Done || e.Wrote.Result == unstick.TakenBack || e.Wrote.Result == unstick.Skipped):
 		fmt.Fprintln(o.ErrOut, render.UnstickRecord(e.Wrote))
 	}
 }

@@ -50,12 +50,18 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary)
 	if len(c.Writes) == 0 {
 		t.flow("   ", notDone(c))
+		if c.Unsure {
+			t.flow("   ", dataUnread)
+		}
 		if c.Advice != nil && c.Advice.Command != "" {
 			for _, line := range breakCommand(printable(c.Advice.Command), t.Style.Width-5) {
 				fmt.Fprintln(t.out, "     "+line)
 			}
 		}
 		return
+	}
+	if c.Unsure {
+		t.flow("   ", dataUnread)
 	}
 	if c.After > 0 {
 		t.flow("   ", fmt.Sprintf("after %d:", c.After))
@@ -128,7 +134,8 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 	t.out = bufio.NewWriter(w)
 	for i := range r.Records {
 		rec := &r.Records[i]
-		if rec.Result != unstick.Done {
+		switch rec.Result {
+		case unstick.Refused, unstick.Unanswered, unstick.NotTakenBack:
 			t.flow("", resultText(rec))
 		}
 	}
@@ -140,7 +147,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		o := &r.Last.Report.Objects[i]
 		left[o.Verdict] = append(left[o.Verdict], o.Object)
 	}
-	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending} {
+	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending, explain.NotTerminating} {
 		if len(left[v]) > 0 {
 			t.part(spoken[v], colorOf(v), objectNames(left[v]))
 		}
@@ -160,6 +167,11 @@ func (t *UnstickText) part(word string, c color, text string) {
 
 // Change says what a change does.
 func Change(op *remedy.Op) string { return printable(changeText(op)) }
+
+// Command is the command of kubectl that makes a change.
+func Command(op *remedy.Op, kubectl string) string {
+	return printable(op.Command(remedy.Programs{Kubectl: kubectl}))
+}
 
 func changeText(op *remedy.Op) string {
 	name := objectName(op.Object)
@@ -261,6 +273,8 @@ func price(risk explain.Risk, r *explain.Remedy) string {
 	return cmp.Or(text, "safe")
 }
 
+const dataUnread = "DATA might be lost: the claims in the namespace, or the volumes, could not be read"
+
 // notDone says why nothing is done about a cause.
 func notDone(c *unstick.Choice) string {
 	advice := ""
@@ -269,11 +283,15 @@ func notDone(c *unstick.Choice) string {
 	}
 	switch c.Reason {
 	case unstick.NotStuck:
-		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain"}[c.Cause.Verdict]
+		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain", explain.NotTerminating: "it is not being deleted"}[c.Cause.Verdict]
 	case unstick.NotAllowed:
 		return joined("needs --allow="+string(c.Needs), advice)
 	case unstick.NotEnough:
 		return joined("what was allowed is done, and was not enough", advice)
+	case unstick.Denied:
+		return joined("the server refused it", advice)
+	case unstick.NoBackup:
+		return joined("a temporary change needs a backup directory, to be taken back after whatever happens", advice)
 	case unstick.HasContent:
 		return joined("the namespace has content, or it is not known whether it has: never finalized", advice)
 	case unstick.Person:
@@ -294,9 +312,12 @@ func resultText(r *unstick.Record) string {
 	text := changeText(&r.Write.Op)
 	switch r.Result {
 	case unstick.TakenBack:
-		return "taken back: " + text
+		if r.Err != nil {
+			return "nothing to take back: " + text + ": " + message(r.Err)
+		}
+		return "taken back: " + changeText(r.Write.Op.Back)
 	case unstick.NotTakenBack:
-		return "NOT taken back: " + text + ": " + message(r.Err)
+		return "NOT taken back: " + changeText(r.Write.Op.Back) + ": " + message(r.Err) + ". Do it by hand: " + Command(r.Write.Op.Back, "kubectl")
 	case unstick.Skipped:
 		return "skipped: " + text + ": " + message(r.Err)
 	case unstick.Unanswered:
