@@ -299,6 +299,7 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	if err := o.answers.print(o.globals, a); err != nil {
 		return err
 	}
+	o.noneChosen(a.plan)
 	if o.answers.isText() && len(writes) > 0 {
 		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", a.plan.Digest)
 	}
@@ -320,6 +321,13 @@ func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
 	seen := &unstick.Look{Report: l.report, Graph: l.graph}
 	seen.FindStakes(ctx, l.session.reader)
 	return seen
+}
+
+// noneChosen says that no cause is one of those that were asked for.
+func (o *unstickOptions) noneChosen(p *unstick.Plan) {
+	if len(o.causes) > 0 && !slices.ContainsFunc(p.Choices, func(c unstick.Choice) bool { return c.Reason != unstick.NotChosen }) {
+		fmt.Fprintf(o.ErrOut, "No cause here matches --cause=%s.\n", render.Line(strings.Join(o.causes, ",")))
+	}
 }
 
 // prepare makes what sends changes.
@@ -369,6 +377,9 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		backup = journal.Dir
 	}
 	err = errors.Join(err, journal.Close())
+	if report.Plan != nil {
+		o.noneChosen(report.Plan)
+	}
 	if len(report.Records) > 0 || err == nil {
 		a := &unstickAnswer{look: report.Last, plan: report.Plan, report: report, backup: backup}
 		if printErr := o.answers.print(o.globals, a); printErr != nil {

@@ -72,9 +72,11 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if more := len(alike) - 1; more > 0 && !t.Wide {
 			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
 		}
-		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
 		if len(write.Then) > 0 {
-			t.flow("   ", "and then, when the data is kept: "+write.Then[0].Effect)
+			t.flow("   ", text+" (safe: keeps the data)")
+			t.flow("   ", "and then: "+write.Then[0].Effect+" ("+price(c.Risk, write.Then[0])+")")
+		} else {
+			t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
 		}
 		t.refused(alike)
 		if !t.Wide {
@@ -266,7 +268,7 @@ func temporary(w *unstick.Write) string {
 // price says what a way out costs.
 func price(risk explain.Risk, r *explain.Remedy) string {
 	priced := *r
-	if priced.Risk = risk; r.Kept != "" {
+	if priced.Risk = risk; r.Kept != "" { // the data is kept first
 		priced.Loss = nil
 	}
 	text := strings.TrimSuffix(strings.TrimPrefix((&StuckAnswer{}).cost(&priced), " ("), ")")
@@ -348,11 +350,15 @@ func UnstickQuestion(q *unstick.Question) string {
 		return fmt.Sprintf("Make %s%s? (y/N): ", plural(len(q.Writes), "change"), impact)
 	}
 	w := &q.Writes[0]
-	what := changeText(&w.Op)
+	what, remedy := changeText(&w.Op), w.Remedy
+	if len(w.Then) > 0 {
+		remedy = w.Then[0]
+		what += ", and then " + changeText(remedy.Operation)
+	}
 	if more := len(q.Writes) - 1; more > 0 {
 		what += fmt.Sprintf(", and %d more of the same", more)
 	}
-	return printable(fmt.Sprintf("%s: %s. Type %q to continue: ", what, price(q.Choice.Risk, w.Remedy), q.Name))
+	return printable(fmt.Sprintf("%s: %s. Type %q to continue: ", what, price(q.Choice.Risk, remedy), q.Name))
 }
 
 // ObjectNames prints objects as kubectl's -o name does.
