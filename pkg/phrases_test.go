@@ -25,12 +25,16 @@ var phrases = []struct{ pattern, instead string }{
 	{`(would|will) be lost`, "is destroyed, DATA LOST"},
 	{`would stay`, "is kept, would get stuck"},
 	{`(is|are|was|were) told`, "say who says it to whom"},
+	{`(holds?|held|holding) (\S+ )?up`, "blocks"},
+	{`(made|makes?|making) (\S+ )?again`, "recreates, repeats"},
+	{`anew`, "again"},
+	{`besides`, "also"},
 	{`for ever`, "forever, or how long"},
 	{`of (its|their) own`, "its own X, a separate X, by itself"},
 }
 
 // strange is how many phrases an area still has. It only goes down; an area that is not named has none.
-var strange = map[string]int{"explain": 61}
+var strange = map[string]int{"explain": 77}
 
 // TestPhrases reads the strings of the product, and the prose of the documentation without its blocks.
 func TestPhrases(t *testing.T) {

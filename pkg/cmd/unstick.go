@@ -71,7 +71,7 @@ number is allowed. What is dangerous is agreed to by typing a name, for each
 cause.
 
 Every change is proved again right before: its object is read, the explanation
-is made anew, and the change is sent for exactly the version that was read.
+is repeated, and the change is sent for exactly the version that was read.
 Temporary changes, such as that of a webhook's failurePolicy, are taken back at
 the end. Each object is kept as it was in --backup; --undo puts back what can be
 put back.
