@@ -419,7 +419,7 @@ func (o *unstickOptions) Show(p *unstick.Plan, l *unstick.Look) error {
 func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, error) {
 	if !isTerminal(o.In) {
 		hint := "--confirm=" + q.Digest + " goes ahead with exactly these changes"
-		if q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Remedy.Risk.Exceeds(explain.Safe) }) {
+		if q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
 			hint = "--yes goes ahead with what is safe; " + hint
 		}
 		return "", hintedError{errors.New("asking for consent: there is no terminal"), hint}

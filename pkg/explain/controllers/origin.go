@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -44,7 +45,7 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 			}
 			found = append(found, Emptied{
 				Name: "ClusterRole/" + role.Name, Selector: selector.String(),
-				Evidence: evidence.Fact{Source: "ClusterRole/" + role.Name, Path: "aggregationRule.clusterRoleSelectors", Value: selector.String() + ": no ClusterRole that allows it has these labels"},
+				Evidence: evidence.Fact{Source: "ClusterRole/" + role.Name, Path: "aggregationRule.clusterRoleSelectors", Value: fmt.Sprintf(noLabelledRole, selector)},
 			})
 		}
 	}

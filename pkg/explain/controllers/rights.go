@@ -297,20 +297,20 @@ func (r *rights) said(a Account, resource schema.GroupResource, namespace, name 
 		switch {
 		case g.namespace != "" && g.namespace != namespace || !g.covers(resource):
 		case len(g.ResourceNames) > 0 && !slices.Contains(g.ResourceNames, name):
-			others = append(others, fmt.Sprintf("%s allows %s only for those named %s", g.role, strings.Join(g.Verbs, ", "), strings.Join(g.ResourceNames, ", ")))
+			others = append(others, fmt.Sprintf(onlyNamed, g.role, strings.Join(g.Verbs, ", "), strings.Join(g.ResourceNames, ", ")))
 		default:
 			verbs, by = append(verbs, g.Verbs...), append(by, g.role)
 		}
 	}
-	said := "RBAC allows it nothing"
+	said := allowsNothing
 	if slices.Sort(verbs); len(verbs) > 0 {
 		slices.Sort(by)
-		said = fmt.Sprintf("RBAC allows it %s (%s), and neither update nor patch", strings.Join(slices.Compact(verbs), ", "), strings.Join(slices.Compact(by), ", "))
+		said = fmt.Sprintf(allowsOther, strings.Join(slices.Compact(verbs), ", "), strings.Join(slices.Compact(by), ", "))
 	}
 	slices.Sort(others)
 	others = slices.Compact(others)
 	if len(others) > evidence.MaxShown {
-		others = append(others[:evidence.MaxShown], fmt.Sprintf("and %d more such rules", len(others)-evidence.MaxShown))
+		others = append(others[:evidence.MaxShown], fmt.Sprintf(moreRules, len(others)-evidence.MaxShown))
 	}
 	return strings.Join(append([]string{said}, others...), "; ")
 }
@@ -364,5 +364,5 @@ func (g *grant) evidence() evidence.Fact {
 	if len(g.ResourceNames) > 0 {
 		what += " named " + strings.Join(g.ResourceNames, ",")
 	}
-	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, verbs, what)}
+	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf(roleGives, g.role, g.subject, verbs, what)}
 }
