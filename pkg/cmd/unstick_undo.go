@@ -12,6 +12,10 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -29,7 +33,7 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 	if err := o.sameServer(recorded); err != nil {
 		return err
 	}
-	reversals := recorded.Undo(ctx, o.operator.Read)
+	reversals := recorded.Undo(ctx, &unstick.Reading{Read: o.operator.Read, Resource: o.resource})
 	possible := 0
 	for i := range reversals {
 		if err := render.Reversal(o.Out, &reversals[i]); err != nil {
@@ -59,6 +63,19 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 		}
 	}
 	return o.reverse(ctx, recorded, reversals)
+}
+
+// resource finds the type of a kind.
+func (o *unstickOptions) resource(kind schema.GroupVersionKind) (graph.Resource, error) {
+	mapper, err := o.config.ToRESTMapper()
+	if err != nil {
+		return graph.Resource{}, kubeconfigError(err)
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return graph.Resource{}, err
+	}
+	return graph.Resource{GroupVersionResource: mapping.Resource, Kind: kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
 }
 
 // reverse makes the changes that take others back.

@@ -21,7 +21,7 @@ const (
 	dryRun       = "a dry-run %s of %s"
 	sentByYou    = "when you send it"
 	// whenYou ends the summary of a refusal that only the caller is known to meet.
-	whenYou = " when you send it; the answer to the controller is not known"
+	whenYou = "; this is the answer to you, and the answer to the controller is not known"
 
 	serverRejects     = "the API server rejects the write that the deletion needs"
 	addsAgain         = "a mutating webhook or policy adds the finalizer again whenever it is removed"

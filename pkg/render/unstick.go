@@ -22,7 +22,9 @@ type UnstickText struct {
 	Style Style
 	// Wide: the commands, and all changes.
 	Wide bool
-	out  *bufio.Writer
+	// Server is what the API server says to the changes in a dry run, by their keys.
+	Server map[string]error
+	out    *bufio.Writer
 }
 
 // Plan writes a plan: the causes that something is done about first, then the others.
@@ -58,7 +60,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	if c.After > 0 {
 		t.flow("   ", fmt.Sprintf("after %d:", c.After))
 	}
-	for _, alike := range alikeOf(c.Writes) {
+	for _, alike := range changesAlike(c.Writes) {
 		write := alike[0]
 		text := changeText(&write.Op)
 		if more := len(alike) - 1; more > 0 && !t.Wide {
@@ -68,6 +70,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if len(write.Then) > 0 {
 			t.flow("   ", "and then, when the data is kept: "+write.Then[0].Effect)
 		}
+		t.refused(alike)
 		if !t.Wide {
 			continue
 		}
@@ -77,8 +80,21 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	}
 }
 
-// alikeOf groups changes that read the same but for the names of their objects.
-func alikeOf(writes []unstick.Write) [][]*unstick.Write {
+// refused says what the API server said to changes that it would refuse, each answer once.
+func (t *UnstickText) refused(writes []*unstick.Write) {
+	var said []string
+	for _, w := range writes {
+		if err := t.Server[w.Op.Key()]; err != nil {
+			said = append(said, message(err))
+		}
+	}
+	for _, text := range slices.Compact(said) {
+		t.flow("   ", "the server would refuse it: "+text)
+	}
+}
+
+// changesAlike groups changes that read the same but for the names of their objects.
+func changesAlike(writes []unstick.Write) [][]*unstick.Write {
 	var groups [][]*unstick.Write
 	at := map[string]int{}
 	for i := range writes {
@@ -135,18 +151,6 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	return t.out.Flush()
-}
-
-// objectNames names the first of some objects as users of kubectl do.
-func objectNames(ids []graph.Identity) string {
-	var parts []string
-	for _, id := range ids[:min(len(ids), maxNamed)] {
-		parts = append(parts, objectName(id))
-	}
-	if more := len(ids) - maxNamed; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func (t *UnstickText) part(word string, c color, text string) {

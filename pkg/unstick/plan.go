@@ -335,7 +335,8 @@ func writesOf(l *Look, c *explain.Cause, risk explain.Risk, before *explain.Reme
 	frees := blocked(l, c)
 	var writes []Write
 	for _, r := range way {
-		if Possible(r) && !done.Has(r.Operation.Key()) {
+		settling := c.Class == explain.Refusal && Possible(r) && done.Has(changedOf(r.Operation.Object))
+		if Possible(r) && !settling && !done.Has(r.Operation.Key()) {
 			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -30,6 +31,8 @@ const (
 	quiet = 30 * time.Second
 	// showing is how long the causes that are left are looked at again, although nothing was done about them.
 	showing = 5 * time.Second
+	// applying is how long the API server may take to go by a changed webhook configuration or policy.
+	applying = 15 * time.Second
 	// mostSkips is how often the same change may meet an object that was changed meanwhile.
 	mostSkips = 5
 	// settling is how long a change gets to show, before the next look.
@@ -171,7 +174,7 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 
 // take takes a look into the report, and returns what is to be done about it.
 func (r *run) take(l *Look) *Plan {
-	p := choose(l, r.options, r.done)
+	p := choose(l, r.options, r.tried())
 	r.report.Last, r.report.Plan = l, p
 	left := sets.New[types.UID]()
 	var seen strings.Builder
@@ -198,6 +201,21 @@ func (r *run) take(l *Look) *Plan {
 	slices.SortFunc(r.report.Freed, graph.Identity.Compare)
 	return p
 }
+
+// tried are the changes that are not made again, and the objects that refuse something and were changed a moment ago: it takes a while until the API
+// server goes by what was changed, and what a look finds before is no reason to change them in another way.
+func (r *run) tried() tried {
+	all := r.done.Clone()
+	for i := range r.report.Records {
+		rec := &r.report.Records[i]
+		if rec.Result == Done && rec.Write.Cause.Class == explain.Refusal && r.Now().Sub(rec.Time) < applying {
+			all.Insert(changedOf(rec.Write.Op.Object))
+		}
+	}
+	return all
+}
+
+func changedOf(id graph.Identity) string { return "changed " + string(id.UID) }
 
 // over reports whether there is nothing to wait for: nothing is left, nothing was changed, nothing of what is left is affected by it, or
 // nothing has happened for a while.
@@ -283,7 +301,7 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 	}
 	record.Write = fresh
 	op := fresh.Op
-	if before.object != nil {
+	if before.object != nil && !unversioned(&op, before.object) {
 		op = op.At(before.object.GetResourceVersion())
 	}
 	finish, err := r.Journal.begin(&fresh, before.object)
@@ -297,6 +315,17 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 		record.Err = errors.Join(record.Err, &JournalError{err})
 	}
 	return record
+}
+
+// unversioned reports whether a change cannot be for one version: when a deletion takes the garbage collector's finalizers off an
+// object and leaves none, the API server compares the version that it names with that of an object that it has not read,
+// and refuses every one (k8s.io/apiserver/pkg/registry/generic/registry, Store.Delete after errDeleteNow).
+func unversioned(op *remedy.Op, object *unstructured.Unstructured) bool {
+	finalizers := object.GetFinalizers()
+	return op.Verb == remedy.Delete && op.Options.PropagationPolicy != nil && *op.Options.PropagationPolicy == metav1.DeletePropagationBackground &&
+		len(finalizers) > 0 && !slices.ContainsFunc(finalizers, func(f string) bool {
+		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
+	})
 }
 
 // errMoot says that a change is none of those to make any more.

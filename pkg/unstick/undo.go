@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -28,6 +30,8 @@ const (
 	Undone Obstacle = "Undone"
 	// Terminating: the API server takes no new finalizers for an object that is being deleted.
 	Terminating Obstacle = "Terminating"
+	// Ownerless: the owner of a reference does not exist any more.
+	Ownerless Obstacle = "Ownerless"
 	// Final: the change cannot be taken back.
 	Final Obstacle = "Final"
 	// Unread: the object, or its manifest, could not be read.
@@ -42,16 +46,24 @@ type Reversal struct {
 	Err      error
 }
 
-// Undo finds out what takes the recorded changes back, the last first, as their objects are now. read is Edges.Read. What
-// was never made, or was taken back, is left out.
-func (r *Recorded) Undo(ctx context.Context, read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)) []Reversal {
+// Reading is what Undo asks of the cluster.
+type Reading struct {
+	// Read is that of Edges.
+	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
+	// Resource finds the type of an owner.
+	Resource func(schema.GroupVersionKind) (graph.Resource, error)
+}
+
+// Undo finds out what takes the recorded changes back, the last first, as their objects are now. What was never made, or was
+// taken back, is left out.
+func (r *Recorded) Undo(ctx context.Context, reading *Reading) []Reversal {
 	var all []Reversal
 	for _, e := range slices.Backward(r.Changes) {
 		if e.Result == Skipped || e.Result == Refused || e.Result == TakenBack {
 			continue
 		}
 		reversal := Reversal{Entry: e}
-		current, err := read(ctx, e.Op.Object)
+		current, err := reading.Read(ctx, e.Op.Object)
 		switch absent := answer.NoSuchObject(err, e.Op.Object.Resource.GroupResource(), e.Op.Object.Name); {
 		case absent:
 			current = nil
@@ -61,9 +73,53 @@ func (r *Recorded) Undo(ctx context.Context, read func(context.Context, graph.Id
 		if reversal.Obstacle == "" {
 			r.reverse(&reversal, current)
 		}
+		if reversal.Op != nil {
+			reading.owners(ctx, &reversal)
+		}
 		all = append(all, reversal)
 	}
 	return all
+}
+
+// owners gives up putting back a reference to an owner that is gone: the garbage collector would delete the object.
+func (r *Reading) owners(ctx context.Context, v *Reversal) {
+	for _, step := range v.Op.Patch {
+		if !strings.HasPrefix(step.Path, "/metadata/ownerReferences") {
+			continue
+		}
+		values, several := step.Value.([]any)
+		if !several {
+			values = []any{step.Value}
+		}
+		for _, value := range values {
+			if obstacle, err := r.owner(ctx, v.Op.Object.Namespace, value); obstacle != "" {
+				v.Op, v.Obstacle, v.Err = nil, obstacle, err
+				return
+			}
+		}
+	}
+}
+
+// owner looks for the owner of a reference.
+func (r *Reading) owner(ctx context.Context, namespace string, reference any) (Obstacle, error) {
+	fields, _ := reference.(map[string]any)
+	text := func(key string) string { value, _ := fields[key].(string); return value }
+	resource, err := r.Resource(schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")))
+	if err != nil {
+		return Unread, err
+	}
+	id := graph.Identity{Resource: resource, Name: text("name"), UID: types.UID(text("uid"))}
+	if resource.Namespaced {
+		id.Namespace = namespace
+	}
+	owner, err := r.Read(ctx, id)
+	switch {
+	case answer.NoSuchObject(err, resource.GroupResource(), id.Name), err == nil && owner.GetUID() != id.UID:
+		return Ownerless, nil
+	case err != nil:
+		return Unread, err
+	}
+	return "", nil
 }
 
 // reverse finds out what takes one change back, of an object that is nil when there is none of its name.

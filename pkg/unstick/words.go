@@ -25,6 +25,7 @@ func Words(o Obstacle) string {
 		Exists:      "an object of this name exists again",
 		Undone:      "it is as it was before",
 		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",
+		Ownerless:   "its owner does not exist any more, and the garbage collector would delete the object",
 		Final:       "this change cannot be taken back",
 		Unread:      "it could not be read",
 	}[o]

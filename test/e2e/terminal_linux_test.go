@@ -25,7 +25,7 @@ var takenOff = regexp.MustCompile(`[^\n]*\r\x1b\[K`)
 // terminal FILE QUESTION KEYS PROGRAM [ARGUMENT...] runs the program on a
 // terminal, presses the keys once the question is there, and writes to the file
 // what the terminal shows, with the exit code as the last line. ^C in the keys is
-// that key.
+// that key, and ^M is Enter.
 func terminal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
 		ts.Fatalf("usage: terminal FILE QUESTION KEYS PROGRAM [ARGUMENT...]")
@@ -48,7 +48,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 		shown = append(shown, buffer[:n]...)
 		if !asked && bytes.Contains(shown, []byte(args[1])) {
 			asked = true
-			_, err = screen.WriteString(strings.ReplaceAll(args[2], "^C", "\x03"))
+			_, err = screen.WriteString(strings.NewReplacer("^C", "\x03", "^M", "\r").Replace(args[2]))
 		}
 		if err != nil {
 			break // the program has closed the terminal
