@@ -76,7 +76,7 @@ number is allowed. What is dangerous is agreed to by typing a name, for each
 cause.
 
 Every change is proved again right before: its object is read, the explanation
-is made anew, and the change is sent for exactly the version that was read.
+is repeated, and the change is sent for exactly the version that was read.
 Temporary changes, such as that of a webhook's failurePolicy, are taken back at
 the end. Each object is kept as it was in --backup; --undo puts back what can be
 put back.
@@ -140,7 +140,7 @@ func newUnstick(g *globals) *cobra.Command {
 	flags.DurationVar(&o.timeout, "timeout", 0, "How long to continue; 0 gives up when nothing has changed for a while")
 	flags.StringVar(&o.backup, "backup", "", `Keep each object as it was in a new directory below this one, "none" in no directory (default: kubectl-gc/unstick in $XDG_STATE_HOME)`)
 	flags.StringVar(&o.undo, "undo", "", "Put back what the run with this backup directory has changed, as far as that can be put back")
-	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be removed and objects be deleted")
+	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers can be removed and objects deleted")
 	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
 	g.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "allow": {"safe", "disruptive", "dangerous"}})
 	return cmd
