@@ -185,7 +185,7 @@ type UnstickText struct {
 	Wide bool
 	// Server is what the API server says to the changes in a dry run, by their keys.
 	Server map[string]error
-	out  *bufio.Writer
+	out    *bufio.Writer
 }
 
 // Plan writes a plan: the causes that something is done about first, then the others.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,7 +28,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
-// TestUnstick runs the sessions of unstick on a cluster without controllers, and on one where everything works. What a session
+// TestUnstick runs the sessions of unstick on a cluster without controllers, on one where everything works, and, each on a
+// cluster of its own, those that harm it. What a session
 // writes is in the audit log under a name of its own. A line "# cause: ID" says which cause of docs/explain-stuck.md is
 // ended in it (TestUnstickable).
 func TestUnstick(t *testing.T) {
@@ -42,22 +44,42 @@ func TestUnstick(t *testing.T) {
 		t.Run(world.name, func(t *testing.T) {
 			parallel(t)
 			cp := controlplane.Start(t, world.options)
-			params := scriptParams(cp)
+			params := unsticking(cp)
 			params.Dir = "testdata/unstick/" + world.name
-			params.Cmds["audited"] = func(ts *testscript.TestScript, neg bool, args []string) { audited(ts, cp, neg, args) }
-			params.Cmds["frees"] = func(ts *testscript.TestScript, neg bool, args []string) { frees(ts, cp, neg, args) }
-			params.Cmds["atonce"] = func(ts *testscript.TestScript, neg bool, args []string) { atOnce(ts, cp, neg, args) }
-			params.Cmds["interrupted"] = interrupted
-			plain := params.Setup
-			params.Setup = func(env *testscript.Env) error {
-				if err := plain(env); err != nil {
-					return err
-				}
-				return underItsName(env)
-			}
 			testscriptRun(t, params, cp)
 		})
 	}
+	scripts, err := filepath.Glob("testdata/unstick/sick/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		t.Run("sick-"+strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
+			parallel(t)
+			cp := controlplane.Start(t, controlplane.Options{AuditLog: true, Controllers: "all"})
+			params := unsticking(cp)
+			params.Files = []string{script}
+			params.Cmds["component"] = func(ts *testscript.TestScript, _ bool, args []string) { component(ts, cp, args) }
+			testscriptRun(t, params, cp)
+		})
+	}
+}
+
+// unsticking has sessions act under names of their own, and know the commands that look into the audit log.
+func unsticking(cp *controlplane.ControlPlane) testscript.Params {
+	params := scriptParams(cp)
+	for name, command := range map[string]func(*testscript.TestScript, *controlplane.ControlPlane, bool, []string){"audited": audited, "frees": frees, "atonce": atOnce} {
+		params.Cmds[name] = func(ts *testscript.TestScript, neg bool, args []string) { command(ts, cp, neg, args) }
+	}
+	params.Cmds["interrupted"] = interrupted
+	plain := params.Setup
+	params.Setup = func(env *testscript.Env) error {
+		if err := plain(env); err != nil {
+			return err
+		}
+		return underItsName(env)
+	}
+	return params
 }
 
 // underItsName has a session act under a name of its own, of a user who may do everything.
