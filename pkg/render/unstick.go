@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -211,10 +212,8 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary)
 	if len(c.Writes) == 0 {
 		t.flow("   ", notDone(c))
-		if c.Advice != nil && c.Advice.Command != "" {
-			for _, line := range breakCommand(printable(c.Advice.Command), t.Style.Width-5) {
-				fmt.Fprintln(t.out, "     "+line)
-			}
+		if c.Advice != nil {
+			t.command(c.Advice.Command)
 		}
 		return
 	}
@@ -238,6 +237,16 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		for _, write := range alike {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
+	}
+}
+
+// command writes a command, if there is one.
+func (t *UnstickText) command(text string) {
+	if text == "" {
+		return
+	}
+	for _, line := range breakCommand(printable(text), t.Style.Width-5) {
+		fmt.Fprintln(t.out, "     "+line)
 	}
 }
 
@@ -291,6 +300,9 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		rec := &r.Records[i]
 		if rec.Result != unstick.Done {
 			t.flow("", resultText(rec))
+			if apierrors.IsForbidden(rec.Err) {
+				t.command(rec.Write.Remedy.Command)
+			}
 		}
 	}
 	if len(r.Freed) > 0 {
@@ -496,6 +508,9 @@ func UnstickQuestion(q *unstick.Question) string {
 		impact := ""
 		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Remedy.Risk.Exceeds(explain.Safe) }) {
 			impact = ", which interrupt something"
+			if len(q.Writes) == 1 {
+				impact = ", which interrupts something"
+			}
 		}
 		return fmt.Sprintf("Make %s%s? (y/N): ", plural(len(q.Writes), "change"), impact)
 	}
