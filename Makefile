@@ -5,6 +5,7 @@ GO_LICENSES = github.com/google/go-licenses@v1.6.0
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GITLAB_CI_LOCAL = gitlab-ci-local@4.64.1
+FREEZE = github.com/charmbracelet/freeze@v0.2.2
 BENCHSTAT = golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 CONTROL_PLANE = CGO_ENABLED=0 go -C test/cluster run -trimpath ./cmd/control-plane
 
@@ -20,10 +21,7 @@ DATE = $(shell $(GIT) log -1 --no-show-signature --date=format-local:%Y-%m-%dT%H
 TREE = $(if $(COMMIT),$(if $(shell $(GIT) status --porcelain 2>/dev/null),dirty,clean))
 STAMP = -X $(CMD).releaseVersion=$(VERSION) -X $(CMD).releaseCommit=$(COMMIT) -X $(CMD).releaseDate=$(DATE) -X $(CMD).releaseTree=$(TREE)
 CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
-# Without inlining, the code of the API's types is smaller by a twenty-fifth of
-# the program; little of it ever runs. Functions that begin closer to one another spare an
-# eightieth, and nearly a megabyte of memory.
-BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= -funcalign=16 $(STAMP)' -gcflags='k8s.io/api/...=-l'
+BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)'
 
 .PHONY: help build install image test nightly test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-short bench-million load bench-go bench-compare profile clean
 
@@ -188,7 +186,7 @@ profile: ## Profile the reading of 1,000,000 objects into .bench
 control-plane:
 	@$(CONTROL_PLANE) build >/dev/null
 
-.PHONY: shop-snapshot uninstall docs site pictures release-files licenses vulncheck release-check release-snapshot release krew-pr test-release
+.PHONY: shop-snapshot uninstall docs site pictures session release-files licenses vulncheck release-check release-snapshot release krew-pr test-release
 
 docs: ## Write docs/commands from the commands
 	rm -rf docs/commands
@@ -203,6 +201,15 @@ pictures: control-plane ## Draw the pictures of the documentation, of the demo's
 	mkdir -p docs/pictures
 	go test ./test/e2e -run 'TestDocsRest/pictures' -count=1 -pictures=$(CURDIR)/docs/pictures
 	go test ./pkg/draw -run TestPageOfANamespace -count=1 -shots=$(CURDIR)/docs/pictures
+
+# Freeze gives the session a terminal of 80 columns, since its own output is none.
+session: build control-plane ## Run the session of README.md on a control plane of its own, and draw its terminal
+	mkdir -p docs/pictures
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin/tools go install -trimpath $(FREEZE)
+	@PATH="$(CURDIR)/bin:$$PATH" $(CONTROL_PLANE) exec --controllers=all --fake-nodes=2 --grace-cap=1s -- \
+		$(CURDIR)/bin/tools/freeze --execute='sh $(CURDIR)/examples/session.sh' --execute.timeout=5m \
+		--output=$(CURDIR)/docs/pictures/session.svg --window --padding=20,24 --border.radius=8 --font.size=14 \
+		--font.family='ui-monospace, SFMono-Regular, Menlo, Consolas, monospace' </dev/null >/dev/null
 
 # What an archive contains beside the program.
 release-files:

@@ -15,11 +15,11 @@ const module = "github.com/kubectl-gc/kubectl-gc/pkg/"
 
 // order lists the packages so that each imports only those before it. A package
 // below another stands for itself where it is listed, and otherwise for that.
-var order = []string{"answer", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "cluster", "explain/evidence", "explain/controllers", "explain/admission", "explain", "explain/explaintest", "check", "diff", "preview", "foresight", "deletion", "unstick", "render", "cmd"}
+var order = []string{"answer", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "cluster", "explain/evidence", "explain/controllers", "explain/admission", "explain", "explain/explaintest", "check", "diff", "preview", "foresight", "uninstall", "deletion", "unstick", "render", "cmd"}
 
 // pure packages may use apimachinery, and nothing that could reach a cluster
 // or a terminal.
-var pure = []string{"answer", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "explain", "check", "diff", "preview", "foresight"}
+var pure = []string{"answer", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "explain", "check", "diff", "preview", "foresight", "uninstall"}
 
 // bare packages may reach a cluster, and know no command line.
 var bare = []string{"cluster", "deletion", "unstick"}

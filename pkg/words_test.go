@@ -7,14 +7,18 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// sentences is the number of sentences that a package may have outside words.go: none where the words are in one
-// place already, and elsewhere what there was when they were counted last. It only goes down.
-var sentences = map[string]int{"foresight": 0, "preview": 0, "check": 0, "explain": 572}
+// sentences is the number of sentences that a package may have outside its words files, words.go and words_*.go: none
+// where the words are in one place already, and elsewhere what there was when they were counted last. It only goes down.
+var sentences = map[string]int{
+	"foresight": 0, "preview": 0, "check": 0, "uninstall": 0, "explain": 0,
+	"explain/evidence": 0, "explain/admission": 1, "explain/controllers": 1, // each is a pattern of what the API server says
+}
 
 // TestWordsInOnePlace: what people read is edited together, and nothing decides anything by a sentence.
 func TestWordsInOnePlace(t *testing.T) {
@@ -25,18 +29,21 @@ func TestWordsInOnePlace(t *testing.T) {
 		}
 		var found []string
 		for _, file := range files {
-			if !strings.HasSuffix(file, "_test.go") && filepath.Base(file) != "words.go" {
+			if base := filepath.Base(file); !strings.HasSuffix(base, "_test.go") && base != "words.go" && !strings.HasPrefix(base, "words_") {
 				found = append(found, sentencesIn(t, file)...)
 			}
 		}
 		switch {
 		case len(found) > most:
-			t.Errorf("%s has %d sentences outside words.go, not %d:\n%s", name, len(found), most, strings.Join(found, "\n"))
+			t.Errorf("%s has %d sentences outside its words files, not %d:\n%s", name, len(found), most, strings.Join(found, "\n"))
 		case len(found) < most:
-			t.Errorf("%s has %d sentences outside words.go, no more %d: write that down", name, len(found), most)
+			t.Errorf("%s has %d sentences outside its words files, no more %d: write that down", name, len(found), most)
 		}
 	}
 }
+
+// command is how commands of kubectl and patterns begin, which are no sentences.
+var command = regexp.MustCompile(`^(%s (get|auth|logs|-n) |\^)`)
 
 // sentencesIn returns the strings of five words and more of a file, with their places.
 func sentencesIn(t *testing.T, file string) []string {
@@ -59,7 +66,7 @@ func sentencesIn(t *testing.T, file string) []string {
 				words++
 			}
 		}
-		if err == nil && words >= 5 {
+		if err == nil && words >= 5 && !command.MatchString(text) {
 			found = append(found, set.Position(literal.Pos()).String()+": "+text)
 		}
 		return true

@@ -18,8 +18,7 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	process.CollectLate()
-	process.OneProcessor()
+	process.Tune()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return cmd.Run(ctx, os.Args, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})

@@ -178,7 +178,7 @@ func (s *subject) consequence() []string {
 	case exposed:
 		return []string{"the garbage collector removes the reference, and " + takes, "whether the object has another owner is not known"}
 	case stalled:
-		return []string{"the garbage collector would treat the owner as absent, but is held up by another reference of the object"}
+		return []string{"the garbage collector would treat the owner as absent, but another reference of the object blocks that"}
 	case undecided:
 		return []string{
 			"the garbage collector treats the owner as absent",

@@ -130,7 +130,7 @@ func (d *DryRunner) mayAsk(ctx context.Context, gv schema.GroupVersion) error {
 	case err != nil:
 		refused = NotAskedError{"whether an aggregated API serves it could not be read: " + err.Error()}
 	case !local:
-		refused = NotAskedError{"an aggregated API may not know dry runs"}
+		refused = NotAskedError{"an aggregated API might not support dry runs"}
 	}
 	d.refused[gv] = refused
 	return refused

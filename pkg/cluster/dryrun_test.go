@@ -93,7 +93,7 @@ func TestDryRunOfAggregated(t *testing.T) {
 		why  string
 	}{
 		"a definition":    {`{"group":"example.com"}`, ""},
-		"aggregated":      {`{"service":{"namespace":"a","name":"a"}}`, "an aggregated API may not know dry runs"},
+		"aggregated":      {`{"service":{"namespace":"a","name":"a"}}`, "an aggregated API might not support dry runs"},
 		"not to be known": {"", "whether an aggregated API serves it could not be read: forbidden"},
 	} {
 		s := newAPIServer(t)

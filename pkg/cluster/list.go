@@ -23,7 +23,6 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -57,9 +56,6 @@ func bulkConfig(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.Transport == nil {
 		config.NextProtos = []string{"http/1.1"}
-		if config.Dial == nil {
-			config.Dial = process.Dial
-		}
 	}
 	return config
 }
@@ -142,7 +138,7 @@ type pageReader struct {
 // newPageReader returns a pageReader of metadata that keeps the labels with the keys, or
 // all if there are none.
 func (r *Reader) newPageReader(labels []string) *pageReader {
-	p := &pageReader{reader: r, packer: graph.Packer{Slabs: &r.slabs}, decoder: wire.Decoder{Labels: labels}, accept: acceptLists}
+	p := &pageReader{reader: r, decoder: wire.Decoder{Labels: labels}, accept: acceptLists}
 	p.decode = func(l *listing, body io.Reader) (wire.List, error) {
 		add := func(o *graph.Object) error {
 			o.Resource = l.resource

@@ -71,7 +71,6 @@ type Reader struct {
 	discovery discovery.CachedDiscoveryInterface
 	catalog   *catalog
 	stats     *Stats
-	slabs     graph.Slabs
 	timeout   time.Duration // of a request, repetitions included
 	// server is what askServer has found out of it; slowCaches are the API groups of
 	// which it could not send lists from its cache in time.

@@ -59,7 +59,7 @@ each, and a patch that puts it right.
 
 Severities: error (the garbage collector deletes the object, loses its right
 owner, or can never handle it), warning (it keeps the object, but does not do
-what somebody expects) and info. Errors and warnings are findings for the exit
+what one would expect) and info. Errors and warnings are findings for the exit
 code.
 
 While objects are made and deleted, owners come and go between two lists. So

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -70,7 +69,6 @@ func (g *globals) connectWith(ctx context.Context, config *rest.Config, pageSize
 
 // connectToWrite is connect for the commands that change something.
 func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session, error) {
-	process.Spare() // a plan, and workloads, are kept beside the graph
 	s, err := g.connect(ctx, pageSize)
 	if err != nil || s.files != nil {
 		return s, err

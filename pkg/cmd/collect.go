@@ -65,7 +65,7 @@ func newCollect(g *globals) *cobra.Command {
 
 func (o *collectOptions) validate() error {
 	if o.allNamespaces && o.scope == "namespace" {
-		return usageError{errors.New("--scope=namespace goes with one namespace, and -A means all")}
+		return usageError{errors.New("--scope=namespace reads one namespace, and -A means all of them")}
 	}
 	return cmp.Or(validatePageSize(o.pageSize), o.validateDeletion(), o.validateSteps())
 }

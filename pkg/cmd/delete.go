@@ -97,7 +97,7 @@ func newDelete(g *globals) *cobra.Command {
 	flags.StringVar(&o.cascade, "cascade", "background", `What happens to dependents: "background", "foreground" (they go first) or "orphan" (they stay)`)
 	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Seconds that the named pods get to end; negative leaves it to them. Without --force 0 is 1")
 	flags.BoolVar(&o.now, "now", false, "Give the named pods a second to end, as --grace-period=1 does")
-	flags.BoolVar(&o.force, "force", false, "Remove the named pods at once, without waiting for their kubelets: their containers may go on. No finalizer is removed")
+	flags.BoolVar(&o.force, "force", false, "Remove the named pods at once, without waiting for their kubelets: their containers might keep running. No finalizer is removed")
 	flags.StringVar(&o.order, "order", "default", `In which order: "default" deletes what was named at once, "safe" first what needs a controller that goes as well, and waits until it is gone`)
 	flags.BoolVar(&o.all, "all", false, "Delete all objects of the named types in the namespace")
 	flags.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "Treat an object that does not exist as deleted")
@@ -122,7 +122,7 @@ func (o *deleteOptions) validate() error {
 	case !o.given():
 		return usageError{errors.New("nothing to delete: name objects, or a type with -l, --field-selector or --all, or files with -f")}
 	case o.all && (selected || o.named()):
-		return usageError{errors.New("--all goes with types alone")}
+		return usageError{errors.New("--all takes types only, without names")}
 	case len(o.args) > 0 && !o.named() && !o.all && !selected:
 		return usageError{errors.New("types were named, but no objects: add names, -l, --field-selector or --all")}
 	}
@@ -304,7 +304,7 @@ var errTooLateToOrphan = hintedError{
 // the lists may lack, also are others. whole is as wholeOf has it.
 func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, one bool, found []graph.Object, also ...graph.Identity) (g, whole *graph.Graph, err error) {
 	if o.scope == "namespace" && !one {
-		return nil, nil, usageError{errors.New("--scope=namespace goes with objects of one namespace")}
+		return nil, nil, usageError{errors.New("--scope=namespace takes objects of one namespace only")}
 	}
 	scope := cluster.Scope{}
 	switch {
@@ -385,7 +385,7 @@ func (o *deleteOptions) withGarbageHint(failed error, s *session, g *graph.Graph
 	if len(missing(failed)) == 0 {
 		return failed
 	}
-	hint := "nothing was changed; --ignore-not-found goes on without what does not exist"
+	hint := "nothing was changed; --ignore-not-found skips what does not exist"
 	if garbage := o.garbage(s, g); garbage != "" {
 		hint = "nothing was changed; " + garbage
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
@@ -58,7 +57,7 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask, also when the answer comes from no terminal")
 	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")
 	flags.BoolVar(&d.wait, "wait", true, "Wait for pods' grace periods and for controllers that remove finalizers")
-	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
+	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for objects to be deleted; 0 gives up when nothing has changed for a while")
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
 	flags.Var(&d.allowIncomplete, "allow-incomplete", "Go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
 	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
@@ -95,7 +94,7 @@ func (d *deletionOptions) validateDeletion() error {
 	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
 		return usageError{errors.New("--confirm needs the digest of a dry run")}
 	case len(d.from) > 0 && d.dryRun != "client":
-		return usageError{errors.New("--from goes together with --dry-run=client alone: a file cannot be changed, nor asked")}
+		return usageError{errors.New("--from requires --dry-run=client: a file cannot be changed, or asked")}
 	case d.timeout < 0:
 		return usageError{errors.New("--timeout must not be negative")}
 	case d.dryRun == "none" && (d.output.name == "dot" || d.output.name == "html"):
@@ -119,7 +118,6 @@ type telling struct {
 
 // execute previews a job, and unless it is a dry run asks and does it.
 func (t *telling) execute(ctx context.Context, j *deletion.Job) error {
-	defer process.CollectOften()() // a plan of much is kept until the end, and as much again beside it would be too much
 	p, err := deletion.Make(ctx, j, deletion.Options{
 		Safe: t.order == orderSafe, Yes: t.yes, Digest: t.confirm, Tolerance: t.allowIncomplete.Tolerance,
 		NoWait: !t.wait, Timeout: t.timeout, Concurrency: t.concurrency, Asker: t, Log: t.tell,
@@ -339,7 +337,7 @@ func (t *telling) perform(ctx context.Context, consent *deletion.Consent) error 
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		if remains(report) != nil {
-			fmt.Fprintf(t.ErrOut, "The timeout of %s is over. %s\n", t.timeout, again)
+			fmt.Fprintf(t.ErrOut, "Timed out after %s. %s\n", t.timeout, again)
 		}
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(t.ErrOut, interrupted(report, p.Managed, again))

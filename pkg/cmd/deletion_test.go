@@ -92,8 +92,8 @@ func TestOrdered(t *testing.T) {
 
 // A command that names several objects is told what it needs when one of them has gone.
 func TestAgain(t *testing.T) {
-	const plain = "The same command again goes on."
-	const named = "The same command again goes on, with --ignore-not-found when something that it names has gone by then."
+	const plain = "Run the same command again to resume."
+	const named = "Run the same command again to resume, with --ignore-not-found if something that it names is gone by then."
 	for _, test := range []struct {
 		targets   int
 		demanding bool
@@ -125,7 +125,7 @@ func TestAgainByCollect(t *testing.T) {
 	s.Add(object("a"))
 	a := object("a")
 	j := &deletion.Job{Graph: graph.New(s), Job: preview.Job{Targets: []graph.Identity{a.Identity()}}}
-	const collect, plain = "'kubectl gc collect -n shop --dry-run=client'", "The same command again goes on."
+	const collect, plain = "'kubectl gc collect -n shop --dry-run=client'", "Run the same command again to resume."
 	for name, test := range map[string]struct {
 		owner gc.Result
 		left  graph.Object

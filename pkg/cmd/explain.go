@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
@@ -59,7 +58,7 @@ explained, with -A in the cluster. One cause that blocks many deletions is shown
 once. Several causes have a line each, --cause N shows one. -o wide has the
 evidence, and all ways out with their commands and what takes them back.
 
-Verdicts: Stuck (nothing happens until somebody acts), Progressing (it ends by
+Verdicts: Stuck (nothing happens until a person acts), Progressing (it ends by
 itself), Pending (the garbage collector has to act, and nothing keeps it from
 it), NotTerminating, NotFound, and Unknown: what could be read does not tell.
 
@@ -67,7 +66,7 @@ The controller behind a finalizer is looked for by the catalogue of finalizers
 and by what the cluster shows: who set the finalizer, what was installed with
 the type, who has the rights, leases, pods. --finalizers adds what you know.
 
-Nothing is changed. Whether finalizers could be taken off, and objects deleted,
+Nothing is changed. Whether finalizers could be removed, and objects deleted,
 is asked by dry runs; --probe=false sends none. The commands that are shown
 carry a guard where the API has one, so that they do nothing to another object
 of the same name.
@@ -126,7 +125,7 @@ func newExplain(g *globals) *cobra.Command {
 		format[*look]{"html", func(w io.Writer, _ render.Style, l *look) error { return draw.HTML(w, o.picture(l)) }},
 	)
 	o.output.addFlags(g, cmd)
-	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be taken off and objects be deleted")
+	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be removed and objects be deleted")
 	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
 	flags.IntVar(&o.cause, "cause", 0, "Show only the cause with this number, and its ways out")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
@@ -158,7 +157,6 @@ func (o *explainOptions) validate() error {
 }
 
 func (o *explainOptions) run(ctx context.Context) error {
-	process.Spare() // workloads, and what is whole, are kept beside the graph
 	if err := o.readFinalizers(); err != nil {
 		return err
 	}
@@ -249,7 +247,6 @@ func (o *explainOptions) isHere(s *session, id graph.Identity) bool {
 // explain lets the engine complete what it can, with nobody else acting, and
 // explains what is left.
 func (o *explainOptions) explain(ctx context.Context, s *session, g *graph.Graph, workloads *controllers.Workloads, selected []types.UID) (*explain.Report, error) {
-	defer process.CollectOften()() // whole objects are read, and hardly anything of them is kept
 	snapshot := g.Snapshot()
 	snapshot.Facts = s.reader.Facts(ctx, deciding(g))
 	now := s.reader.Now(ctx)
@@ -315,7 +312,7 @@ func stuckReport(l *look) runtime.Object {
 }
 
 // notAsked says what the answer from a file lacks.
-const notAsked = " cannot be asked by dry runs; whether finalizers may be taken off and objects be deleted is not known"
+const notAsked = " cannot be asked by dry runs; whether finalizers may be removed and objects be deleted is not known"
 
 // unasked reports whether dry runs were wanted that a file cannot answer.
 func (o *explainOptions) unasked(l *look) bool {

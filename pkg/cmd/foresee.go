@@ -63,7 +63,7 @@ func (d *deletionOptions) recommend(s *foresight.Sight) {
 	for _, word := range ordered(withoutToken(d.argv), orderSafe) {
 		words = append(words, shell.Quote(word))
 	}
-	fmt.Fprintln(d.ErrOut, "hint: some of this needs what goes with it; this deletes that first: "+strings.Join(words, " "))
+	fmt.Fprintln(d.ErrOut, "hint: some objects need a controller that is deleted, too; this deletes them before it: "+strings.Join(words, " "))
 }
 
 // ordered returns the words of a command with a value of --order in the place of the one that

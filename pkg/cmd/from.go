@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
@@ -83,7 +82,6 @@ func (g *globals) opened() (*offline.Server, error) {
 	if len(g.from) == 0 || g.files != nil {
 		return g.files, nil
 	}
-	process.CollectOften() // of a file, much more is unpacked and thrown away than is kept
 	file, err := g.open(g.from)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ Without -o, on a terminal, the page is written to a file, whose name is printed;
 --open opens it. Elsewhere, without -o, it is dot.
 
 An edge leads from a dependent to its owner; its colour is the state of the
-reference. Terminating objects and virtual owners are told apart by theirs. The
+reference. Terminating objects and virtual owners have their own colours. The
 objects of a namespace are in a frame.
 
 A picture of more than 100 objects is a summary: equal dependents of one owner
@@ -112,7 +112,7 @@ func (o *graphOptions) validate() error {
 		return usageError{fmt.Errorf(`invalid --scope %q: must be "auto" or "cluster"`, o.scope)}
 	}
 	if o.isolated && o.given() {
-		return usageError{errors.New("--isolated goes without arguments: what is named is drawn in any case")}
+		return usageError{errors.New("--isolated takes no arguments: named objects are always drawn")}
 	}
 	if _, err := labels.Parse(o.selector); err != nil {
 		return usageError{fmt.Errorf("invalid --selector: %w", err)}

@@ -21,7 +21,7 @@ func (o *graphOptions) wantsPage() bool {
 // validatePage finds a format that is no page.
 func (o *graphOptions) validatePage() error {
 	if o.open && o.output.name != "" && o.output.name != "html" {
-		return usageError{errors.New("--open opens a page: it goes with -o html alone")}
+		return usageError{errors.New("--open opens a page: it requires -o html")}
 	}
 	return nil
 }

@@ -21,9 +21,9 @@ import (
 func (d *deletionOptions) validateInteractive() error {
 	switch {
 	case d.interactive && (d.yes || d.confirm != ""):
-		return usageError{errors.New("--interactive asks, and --yes and --confirm are answers: one of them goes")}
+		return usageError{errors.New("--interactive asks, and --yes and --confirm answer: use only one of them")}
 	case d.interactive && d.dryRun != "none":
-		return usageError{errors.New("--interactive goes without --dry-run, which asks nothing")}
+		return usageError{errors.New("--interactive cannot be used with --dry-run, which asks nothing")}
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func (t *telling) Show(p *deletion.Plan) error {
 	}
 	t.recommend(p.Sight)
 	if p.Takes >= time.Second && t.wait {
-		fmt.Fprintf(t.ErrOut, "It may take %s, for grace periods and controllers.\n", duration.HumanDuration(p.Takes))
+		fmt.Fprintf(t.ErrOut, "It might take %s, because of grace periods and controllers.\n", duration.HumanDuration(p.Takes))
 	}
 	return nil
 }

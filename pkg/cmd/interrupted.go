@@ -24,9 +24,9 @@ func interrupted(report *gc.Report, managed bool, again string) string {
 	case len(report.Remaining()) == 0:
 		return "Interrupted. " + again
 	case managed:
-		return "Interrupted, from here: the cluster's own garbage collector goes on with what depends on what was deleted. " + again
+		return "Interrupted. The cluster's garbage collector still deletes the dependents of what was deleted. " + again
 	}
-	return "Interrupted. A garbage collector that works in the cluster goes on with what depends on what was deleted; none was seen. " + again
+	return "Interrupted. A garbage collector in the cluster, if there is one, still deletes the dependents of what was deleted; none was seen. " + again
 }
 
 // again says how to go on with what a run has left. What the same command need not find
@@ -36,9 +36,9 @@ func (t *telling) again(j *deletion.Job, report *gc.Report) string {
 	lost := j.OutOfReach(report)
 	if len(lost) == 0 {
 		if t.demanding && len(j.Targets) > 1 {
-			return "The same command again goes on, with --ignore-not-found when something that it names has gone by then."
+			return "Run the same command again to resume, with --ignore-not-found if something that it names is gone by then."
 		}
-		return "The same command again goes on."
+		return "Run the same command again to resume."
 	}
 	namespace := lost[0].Object.Namespace
 	if slices.ContainsFunc(lost, func(o gc.Outcome) bool { return o.Object.Namespace != namespace }) {
@@ -47,7 +47,7 @@ func (t *telling) again(j *deletion.Job, report *gc.Report) string {
 	if len(lost) == len(report.Remaining()) {
 		return fmt.Sprintf("What is left (%d) has lost its owners: '%s --dry-run=client' shows how it is deleted.", len(lost), t.collectIn(namespace))
 	}
-	return fmt.Sprintf("The same command again goes on with what it finds then; what has lost its owners already (%d) is shown by '%s --dry-run=client'.",
+	return fmt.Sprintf("Run the same command again to resume with what it finds then; the rest (%d) has lost its owners already, and '%s --dry-run=client' shows it.",
 		len(lost), t.collectIn(namespace))
 }
 

@@ -66,7 +66,7 @@ func TestInterrupted(t *testing.T) {
 	written, lost := gc.Step{}, gc.Step{Err: io.ErrUnexpectedEOF}
 	refused := gc.Step{Err: apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", nil)}
 	left, deleted := gc.Outcome{Result: gc.Remaining}, gc.Outcome{Result: gc.Deleted}
-	const nothing, over, own, unseen = "nothing was changed", "Interrupted. Again.", "the cluster's own garbage collector goes on", "none was seen"
+	const nothing, over, own, unseen = "nothing was changed", "Interrupted. Again.", "The cluster's garbage collector still deletes", "none was seen"
 	for _, test := range []struct {
 		steps   []gc.Step
 		outcome gc.Outcome

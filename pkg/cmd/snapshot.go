@@ -41,10 +41,10 @@ annotations that say nothing of deletion. Its first line says what it has;
 zcat FILE | head -1 shows it.
 
 --redact replaces names, in messages as well, word by word and each word
-everywhere by the same other one. Types, numbers, words of finalizers that are
-publicly known and those in which failures are told stay: the answers are the
-same but for the names. --redact-key FILE keeps which word stands for which, for
-you alone.
+everywhere by the same other one. It keeps types, numbers, the words of publicly
+known finalizers, and the words of error messages: the answers are the same but
+for the names. --redact-key FILE keeps which word stands for which, for you
+alone.
 
 A file that exists is replaced with --overwrite only.
 
@@ -63,7 +63,7 @@ const snapshotExample = `  # The whole cluster, as far as you may read it; then 
   # One namespace
   NAME snapshot -n default -o default.snapshot
 
-  # For somebody outside: with other names; the key stays with you
+  # For people outside: with other names; the key stays with you
   NAME snapshot --redact --redact-key report.key -o report.snapshot
 
   # Without a file
@@ -83,7 +83,7 @@ func newSnapshot(g *globals) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "The file to write; - is standard output")
 	cmd.Flags().BoolVar(&o.overwrite, "overwrite", false, "Replace files that exist")
-	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, in messages as well, each word everywhere by the same other one")
+	cmd.Flags().BoolVar(&o.redact, "redact", false, "Replace names, also in messages, each word by the same other word everywhere")
 	cmd.Flags().StringVar(&o.redactKey, "redact-key", "", "With --redact: the file to write which word stands for which to, readable by you alone")
 	return cmd
 }
@@ -95,9 +95,9 @@ func (o *snapshotOptions) validate() error {
 	case o.output == "-" && isTerminal(o.Out):
 		return usageError{errors.New("a snapshot is compressed; -o must name a file when standard output is a terminal")}
 	case o.redactKey != "" && !o.redact:
-		return usageError{errors.New("--redact-key goes together with --redact")}
+		return usageError{errors.New("--redact-key requires --redact")}
 	case o.redactKey == "-" || o.redactKey != "" && filepath.Clean(o.redactKey) == filepath.Clean(o.output):
-		return usageError{errors.New("--redact-key must name a file of its own")}
+		return usageError{errors.New("--redact-key must name another file than -o")}
 	}
 	return nil
 }

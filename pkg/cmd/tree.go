@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/jsonpath"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -168,7 +167,7 @@ func (o *treeOptions) validateColumns() (err error) {
 	isFlat := o.output.name == "name" || len(o.columns) > 0
 	switch {
 	case o.sortBy != "" && !isFlat:
-		return usageError{errors.New("--sort-by orders a flat list: it goes with -o name and -o custom-columns")}
+		return usageError{errors.New("--sort-by orders a flat list: it requires -o name or -o custom-columns")}
 	case (o.showLabels || len(o.labelColumns) > 0) && !isText:
 		return usageError{errors.New("--show-labels and --label-columns add to the tree: they do not go with another -o than wide")}
 	case o.watch && len(o.from) > 0:
@@ -176,7 +175,7 @@ func (o *treeOptions) validateColumns() (err error) {
 	case o.watch && !isText && !isFlat:
 		return usageError{fmt.Errorf("--watch does not go together with -o %s", o.output.name)}
 	case o.watch && (o.owners || o.fromFiles() && slices.Contains(o.targets.files.Filenames, "-")):
-		return usageError{errors.New("--watch goes neither with --owners, for which nothing is listed that could be watched, nor with -f -")}
+		return usageError{errors.New("--watch cannot be used with --owners, which lists nothing that could be watched, or with -f -")}
 	}
 	if o.sortBy != "" {
 		o.sortPath, err = pathOf(o.sortBy)
@@ -301,7 +300,7 @@ func (o *treeOptions) everything(g *graph.Graph, s *session) graph.Selection {
 			count++
 		}
 	}
-	roots := process.Large[graph.Node](count)[:0]
+	roots := make([]graph.Node, 0, count)
 	for n := range g.Nodes() {
 		if o.isRoot(n) {
 			roots = append(roots, n)
@@ -361,7 +360,6 @@ type treeAnswer struct {
 
 // print writes the answer in the format asked for.
 func (o *treeOptions) print(ctx context.Context, s *session, g *graph.Graph, sel graph.Selection) error {
-	defer process.CollectOften()() // lines are made and thrown away
 	return o.output.print(o.globals, &treeAnswer{ctx, s, g, sel, sel.Forest()})
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -133,7 +132,7 @@ func newUnstick(g *globals) *cobra.Command {
 	flags.Lookup("dry-run").NoOptDefVal = "client"
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask about what is safe")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
-	flags.DurationVar(&o.timeout, "timeout", 0, "How long to go on; 0 gives up when nothing has changed for a while")
+	flags.DurationVar(&o.timeout, "timeout", 0, "How long to continue; 0 gives up when nothing has changed for a while")
 	flags.StringVar(&o.backup, "backup", "", `Keep each object as it was in a new directory below this one, "none" in no directory (default: kubectl-gc/unstick in $XDG_STATE_HOME)`)
 	flags.StringVar(&o.undo, "undo", "", "Put back what the run with this backup directory has changed, as far as that can be put back")
 	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be removed and objects be deleted")
@@ -202,7 +201,6 @@ func (o *unstickOptions) validate() error {
 }
 
 func (o *unstickOptions) run(ctx context.Context) error {
-	process.Spare()
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
@@ -421,7 +419,7 @@ func (o *unstickOptions) Show(p *unstick.Plan, l *unstick.Look) error {
 func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, error) {
 	if !isTerminal(o.In) {
 		hint := "--confirm=" + q.Digest + " goes ahead with exactly these changes"
-		if q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Remedy.Risk.Exceeds(explain.Safe) }) {
+		if q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
 			hint = "--yes goes ahead with what is safe; " + hint
 		}
 		return "", hintedError{errors.New("asking for consent: there is no terminal"), hint}

@@ -67,7 +67,7 @@ func newVersion(g *globals) *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&o.client, "client", false, "Show the plugin's version only; no server is asked")
+	cmd.Flags().BoolVar(&o.client, "client", false, "Show only the plugin's version, and ask no server")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: json, yaml")
 	g.completeValues(cmd, map[string][]string{"output": {"json", "yaml"}})
 	return cmd

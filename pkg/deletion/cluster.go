@@ -79,7 +79,7 @@ func ProveGone(ctx context.Context, r Reader, id graph.Identity) error {
 	case err == nil && now.UID != id.UID, answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name):
 		return nil
 	case err == nil:
-		return fmt.Errorf("reading %s again: it is there, and no list has it", id)
+		return fmt.Errorf("reading %s again: it exists, but no list contains it", id)
 	default:
 		return fmt.Errorf("reading %s again: %w", id, err)
 	}

@@ -223,7 +223,7 @@ func (t *Tolerance) Intolerable(unlisted []graph.Unlisted) []string {
 var ErrNotConfirmed = errors.New("not confirmed: nothing was changed")
 
 // errNoConsent is the error of a run that nobody agreed to.
-var errNoConsent = errors.New("nobody has agreed to this run: a consent is for one, and there may be nothing to do")
+var errNoConsent = errors.New("this run has no consent: a consent is for one run, and there may be nothing to do")
 
 // IncompleteError refuses a job: something that could not be read might change its outcome.
 type IncompleteError struct {

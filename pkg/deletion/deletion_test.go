@@ -249,7 +249,7 @@ func TestWaves(t *testing.T) {
 	}{
 		"nothing comes":                   {"", "", "z", ""},
 		"its dependent comes":             {other, "", "z", ""},
-		"one with a finalizer comes":      {other + " finalizers=example.com/x", "", "a c z", "it would take along what was made or changed meanwhile: Widget/shop/c"},
+		"one with a finalizer comes":      {other + " finalizers=example.com/x", "", "a c z", "it would also delete what was created or changed since the preview: Widget/shop/c"},
 		"the owner would be refused":      {"", "a", "a b z", ""},
 		"the dependent is the first wave": {"", "b", "z", ""},
 	} {

@@ -71,7 +71,7 @@ func (j *Job) plan(ctx context.Context, o *Options) (*Plan, error) {
 func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan, error) {
 	reader, safe := j.Cluster.Reader, p.options.Safe
 	some := evidence.Source{Cluster: reader, Graph: p.Graph, Events: reader.Events, Now: world.Now, Server: world.Server, Wait: evidence.Wait}
-	if !safe && !foresight.Needed(p.Plan) && !foresight.TakesOperators(ctx, some, p.Plan) {
+	if !safe && len(j.Barriers) == 0 && !foresight.Needed(p.Plan) && !foresight.TakesOperators(ctx, some, p.Plan) {
 		return p, ctx.Err()
 	}
 	whole := j.Whole
@@ -88,8 +88,13 @@ func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan,
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if safe {
+	switch {
+	case safe:
 		j.Waves = sight.Waves
+	case j.Awaits:
+		for _, barrier := range j.Barriers {
+			j.Waves = append(j.Waves, preview.Wave{Objects: barrier})
+		}
 	}
 	world.Serves = sight.Serves
 	again, err := preview.Again(ctx, p.Plan, &j.Job, world)

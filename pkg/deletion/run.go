@@ -116,7 +116,7 @@ func (r *running) lookBefore(ctx context.Context, wave int) error {
 	}
 	harmless := func(n graph.Node) bool { return !foresight.Foreign(n.Finalizers()) }
 	if object, beyond := r.approved.Beyond(p.Plan, harmless); beyond {
-		return fmt.Errorf("it would take along what was made or changed meanwhile: %s", object)
+		return fmt.Errorf("it would also delete what was created or changed since the preview: %s", object)
 	}
 	if object, is := tooEarly(p.Sight, r.job.Waves[wave:]); is {
 		return fmt.Errorf("something has to go before it by now: %s", object)

@@ -34,7 +34,7 @@ var edgeMarks = map[graph.State]string{
 var (
 	ownershipMarks = []Mark{
 		{Key: markForeground, Label: "in foreground deletion", Meaning: "It is being deleted, and waits until no dependent blocks it.", Tone: Amber},
-		{Key: markOrphaning, Label: "orphaning its dependents", Meaning: "It is being deleted, and its dependents are to stay.", Tone: Blue},
+		{Key: markOrphaning, Label: "orphaning its dependents", Meaning: "It is being deleted, and its dependents are kept.", Tone: Blue},
 		{Key: markTerminating, Label: "terminating", Meaning: "It is being deleted: it has a deletion timestamp.", Tone: Red},
 		{Key: markVirtual, Label: "virtual owner", Meaning: "It is known from owner references alone.", Tone: Faint, Dashed: true},
 	}

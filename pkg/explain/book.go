@@ -11,8 +11,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// book owns the causes. Each is made once, by who finds it first, and after that
-// changed by the methods of the book alone.
+// book owns the causes. Each is made once, by the rule that finds it first, and then changed by the methods of the book
+// alone.
 type book struct {
 	causes  map[string]*Cause
 	members map[*Cause]int // the objects of a cause that many share
@@ -41,8 +41,8 @@ func (b *book) shared(key string, k Kind, at graph.Identity, fill func(*Cause)) 
 	return c
 }
 
-// join adds an object to those that a cause holds up, and returns how many there
-// are. The facts are about that object: they are kept of the first few.
+// join adds an object to those that a cause blocks, and returns how many there are. The facts are about that object, and
+// kept for the first few.
 func (b *book) join(c *Cause, facts ...Evidence) int {
 	b.members[c]++
 	if b.members[c] <= evidence.MaxShown {
@@ -98,7 +98,7 @@ func (b *book) help(c *Cause) bool {
 func (b *book) finish(c *Cause) {
 	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
 	if more := b.members[c] - evidence.MaxShown; more > 0 {
-		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf("and %d more with the same", more)})
+		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf(andMore, more)})
 	}
 	seen := map[Evidence]bool{}
 	once := func(facts []Evidence) []Evidence {
@@ -114,9 +114,8 @@ func (b *book) finish(c *Cause) {
 	}
 }
 
-// compareCauses puts the gravest first, then those that hold up most. Whether
-// the garbage collector works at all, and whether anything can be changed, comes before
-// the rest, and what refuses every change before what waits for one.
+// compareCauses puts the gravest first, then those that block most. Whether the garbage collector works at all, and whether
+// anything can be changed, comes before the rest, and the rejection of every change before what waits for a change.
 func compareCauses(a, b *Cause) int {
 	first := func(c *Cause) int {
 		switch {

@@ -148,7 +148,7 @@ func TestTenants(t *testing.T) {
 	for _, c := range []struct{ name, cluster, want string }{
 		{"its own works, the last of many", many, "Progressing fin-working Deployment/s/widget-operator works"},
 		{"its own does not run", cluster + tenant("s", deployment(0)) + tenant("b", deployment(1), pod(ready)), "Stuck fin-dead the controller does not work"},
-		{"its own is gone, its rights are left", cluster + tenant("s") + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown ran as ServiceAccount/s/widget-operator, which has the right to change the object and as which no workload runs; Deployment/b/widget-operator (Alive)"},
+		{"its own is gone, its rights are left", cluster + tenant("s") + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown have run as ServiceAccount/s/widget-operator, which has the right to change the object, but no workload runs as that; Deployment/b/widget-operator (Alive)"},
 		{"its own is gone, another does not run", cluster + tenant("s") + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (Dead)"},
 		{"its own is gone with all", cluster + tenant("b", deployment(1), pod(ready)), "Unknown fin-unknown Deployment/b/widget-operator (Alive)"},
 		{"its own is gone with all, another does not run", cluster + tenant("b", deployment(0)), "Unknown fin-unknown Deployment/b/widget-operator (Dead)"},
@@ -342,8 +342,8 @@ func TestReleasedLease(t *testing.T) {
 		taken    bool
 		evidence string
 	}{
-		"taken":  {true, "nobody holds it, and taken since"},
-		"nobody": {false, "nobody holds it"},
+		"taken":  {true, "it has no holder, but was taken since"},
+		"nobody": {false, "it has no holder"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, waited := parse(t, released), time.Duration(0)

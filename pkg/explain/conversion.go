@@ -41,12 +41,12 @@ func Unreadable(err error) bool {
 // unreadableObject explains an object that the server cannot hand out. In
 // another version it may.
 func (w *walker) unreadableObject(f Failed) Explanation {
-	e := Explanation{Object: f.Object, Verdict: Unknown, Chain: []Link{{Object: f.Object, Because: "it cannot be read: " + f.Err.Error()}}}
+	e := Explanation{Object: f.Object, Verdict: Unknown, Chain: []Link{{Object: f.Object, Because: fmt.Sprintf(unreadable, f.Err)}}}
 	c := w.unreadableType(f.Object.Resource.GroupVersionResource, f.Err.Error())
 	if c == nil {
 		return e
 	}
-	o := w.otherVersion(f.Object)
+	o := otherVersion(w.evidence, f.Object)
 	if o != nil {
 		e.Object.UID = o.GetUID()
 		e.Chain[0].Object.UID = o.GetUID()
@@ -68,13 +68,13 @@ func (w *walker) unreadableObject(f Failed) Explanation {
 
 // otherVersion reads an object in one of the versions in which it can be read,
 // nil when there is none.
-func (w *walker) otherVersion(id graph.Identity) *unstructured.Unstructured {
-	definition, err := w.evidence.Get(crds, "", id.Resource.GroupResource().String())
+func otherVersion(facts *evidence.Reader, id graph.Identity) *unstructured.Unstructured {
+	definition, err := facts.Get(crds, "", id.Resource.GroupResource().String())
 	if err != nil {
 		return nil
 	}
 	for _, resource := range servedVersions(definition) {
-		if o, err := w.evidence.Anew(resource, id.Namespace, id.Name); err == nil {
+		if o, err := facts.Anew(resource, id.Namespace, id.Name); err == nil {
 			return o
 		}
 	}
@@ -89,19 +89,11 @@ func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []F
 	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 		return nil
 	}
-	c := w.cause(gcBlind, id, "", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "the garbage collector cannot list objects of its type, so it does not know that it has work here"
-		c.Evidence = []Evidence{
-			{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents},
-			{Source: id.String(), Path: "apiVersion", Value: o.GetAPIVersion() + ", in which it can be read"},
-		}
-		end := "it goes now"
-		if len(o.GetFinalizers()) > 1 {
-			end = "it goes when its other finalizers do"
-		}
-		c.Remedies = []Remedy{{Risk: Safe, Action: w.delete(id, background), Effect: blindly(end)}}
-	})
+	end := atOnceThen
+	if len(o.GetFinalizers()) > 1 {
+		end = onceFinalized
+	}
+	c := w.blindOwner(id, end, Evidence{Source: id.String(), Path: "apiVersion", Value: fmt.Sprintf(readableIn, o.GetAPIVersion())})
 	return []Finding{{c, e.Chain}}
 }
 
@@ -132,22 +124,22 @@ func (w *walker) unlistedCauses(unlisted []graph.Unlisted) []*Cause {
 	return causes
 }
 
-// typeGone reports whether a type could not be listed because it went away
+// typeGone reports whether a type could not be listed because it was removed
 // between discovery and the list: then nothing is left of it.
-func (w *walker) typeGone(u graph.Unlisted) bool {
+func typeGone(facts *evidence.Reader, u graph.Unlisted) bool {
 	if u.Reason != graph.ServerError || !answer.IsNoType(u.Message) || graph.BuiltinGroup(u.Group) {
 		return false
 	}
-	_, err := w.evidence.Get(crds, "", u.GroupResource().String())
+	_, err := facts.Get(crds, "", u.GroupResource().String())
 	if !apierrors.IsNotFound(err) {
 		return false
 	}
-	registered, err := w.evidence.Get(apis, "", u.Version+"."+u.Group)
+	registered, err := facts.Get(apis, "", u.Version+"."+u.Group)
 	return apierrors.IsNotFound(err) || err == nil && evidence.Nested(registered, "spec", "service", "name") == ""
 }
 
 // conversion is a definition whose conversion webhook does not convert. It
-// blinds everybody who lists objects of the type: the garbage collector, the
+// blinds all that list objects of the type: the garbage collector, the
 // namespace controller, and the API server when it deletes the instances.
 func (w *walker) conversion(resource schema.GroupResource, message string) *Cause {
 	at := evidence.Identity(crds, "", resource.String())
@@ -156,8 +148,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 		at = evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
 	}
 	return w.shared(resource.String(), valConversionDead, at, func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "its conversion webhook fails: objects that are stored in another version cannot be read, listed or written, and that stops their deletion, that of the definition, and that of every namespace"
+		c.Verdict, c.Summary = Stuck, conversionFails
 		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
 		if err != nil {
 			return
@@ -168,60 +159,51 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "spec.conversion.webhook.clientConfig.service", Value: s.Namespace + "/" + s.Name})
 			c.Evidence = append(c.Evidence, s.Evidence...)
 			c.Summary += hopeless(s)
-			c.Remedies = w.repair(s, "the objects can be read again")
+			c.Remedies = w.repair(s, readAgain)
 		} else {
 			c.Evidence = append(c.Evidence, Evidence{
 				Source: at.String(), Path: "spec.conversion.webhook.clientConfig.url", Value: evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "url"),
 			})
 		}
-		c.Evidence = append(c.Evidence, w.readableVersions(at, definition)...)
+		c.Evidence = append(c.Evidence, readableVersions(w.evidence, at, definition)...)
 		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Dangerous, Action: w.change(at, definition, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})),
-			Effect: "make the API server change nothing but the apiVersion, when everything of the type is to be deleted anyway",
-			Loss:   loses(remedy.LosesObject, "fields that the versions do not share are dropped from objects that are written"),
+			Effect: convertNothing, Loss: loses(remedy.LosesObject, fieldsDropped),
 		})
 	})
 }
 
 // readableVersions says in which of its versions the objects of a definition
 // can be listed: in the one they are stored in they need no conversion.
-func (w *walker) readableVersions(at graph.Identity, definition *unstructured.Unstructured) []Evidence {
-	var facts []Evidence
+func readableVersions(facts *evidence.Reader, at graph.Identity, definition *unstructured.Unstructured) []Evidence {
+	var versions []Evidence
 	for _, resource := range servedVersions(definition) {
-		value := "cannot be listed"
-		if items, err := w.evidence.ListAnew(resource); err == nil {
-			value = evidence.Number(len(items), "object") + " can be listed"
+		value := notListable
+		if items, err := facts.ListAnew(resource); err == nil {
+			value = fmt.Sprintf(listable, evidence.Number(len(items), "object"))
 		}
-		facts = append(facts, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
+		versions = append(versions, Evidence{Source: at.String(), Path: "spec.versions[" + resource.Version + "]", Value: value})
 	}
-	return facts
+	return versions
 }
 
 // servedVersions returns the type that a definition defines, in each version
 // that the server serves.
 func servedVersions(definition *unstructured.Unstructured) []schema.GroupVersionResource {
-	var view struct {
-		Spec struct {
-			Group string `json:"group"`
-			Names struct {
-				Plural string `json:"plural"`
-			} `json:"names"`
-			Versions []struct {
-				Name   string `json:"name"`
-				Served bool   `json:"served"`
-			} `json:"versions"`
-		} `json:"spec"`
-	}
-	if !evidence.Decode(definition, &view) {
-		return nil
-	}
 	var resources []schema.GroupVersionResource
-	for _, v := range view.Spec.Versions {
-		if v.Served {
-			resources = append(resources, schema.GroupVersionResource{Group: view.Spec.Group, Version: v.Name, Resource: view.Spec.Names.Plural})
+	gr := defines(definition)
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, version := range versions {
+		if v, ok := version.(map[string]any); ok && v["served"] == true {
+			resources = append(resources, gr.WithVersion(fmt.Sprint(v["name"])))
 		}
 	}
 	return resources
+}
+
+// defines returns the type that a definition defines.
+func defines(definition *unstructured.Unstructured) schema.GroupResource {
+	return schema.GroupResource{Group: evidence.Nested(definition, "spec", "group"), Resource: evidence.Nested(definition, "spec", "names", "plural")}
 }
 
 // undecodable is a type of which the API server cannot read what is stored.
@@ -231,35 +213,23 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 		at.Resource.Kind = kind.Kind
 	}
 	return w.shared(resource.GroupResource().String(), valUnreadable, at, func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("the API server cannot decrypt or decode what is stored of %s: nobody can list them, so neither their owners nor their namespaces can be deleted for certain", resource.GroupResource())
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf(notDecodable, resource.GroupResource())
 		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
 		c.Remedies = []Remedy{
-			{Risk: Safe, Effect: "give the API server back the encryption key that the objects were written with, or restore etcd from before they were damaged"},
+			{Risk: Safe, Effect: restoreKey},
 			{
-				Risk:   Dangerous,
-				Action: shows("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
-				Effect: "list one by one, with the continue token of each answer: the one after the last that can be read is the damaged one, which can be deleted " + w.unsafely() + ", else only in etcd, after a snapshot of it",
-				Loss:   loses(remedy.LosesObject, "the object, and what its finalizers guard"),
+				Risk: Dangerous, Action: shows("%s get --raw %s", w.Kubectl, shell.Quote(at.URLPath()+"?limit=1")),
+				Effect: fmt.Sprintf(findDamaged, unsafely(w.Server.DeletesUnreadable())), Loss: loses(remedy.LosesObject, objectAndGuarded),
 			},
 		}
 		for _, id := range w.damaged(at, message) {
 			c.Remedies = append(c.Remedies, Remedy{
 				Risk:   Dangerous,
 				Action: w.does(remedy.Op{Verb: remedy.Delete, Object: id, Options: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}}),
-				Loss:   losesObject(id, "the object, and what its finalizers guard"),
-				Effect: "remove " + id.String() + ", which cannot be read, without a look at its finalizers, owners or UID, once it is certain that nothing brings the key back; it needs the verb unsafe-delete-ignore-read-errors on " + resource.Resource + ", and works " + w.unsafely(),
+				Effect: fmt.Sprintf(deleteUnread, id, resource.Resource, unsafely(w.Server.DeletesUnreadable())), Loss: losesObject(id, objectAndGuarded),
 			})
 		}
 	})
-}
-
-// unsafely says where the API server deletes what it cannot read (KEP-3926).
-func (w *walker) unsafely() string {
-	if w.Server.DeletesUnreadable() {
-		return "unless the feature gate AllowUnsafeMalformedObjectDeletion is off, which is on by default on this server"
-	}
-	return "with the feature gate AllowUnsafeMalformedObjectDeletion, off by default below 1.37 and there since 1.32"
 }
 
 // damaged returns the objects of a type that the API server says it cannot read, by
@@ -302,9 +272,8 @@ func (w *walker) initializing(message string) []*Cause {
 		if evidence.Nested(&all[i], "spec", "conversion", "strategy") != "Webhook" {
 			continue
 		}
-		gr := schema.GroupResource{Group: evidence.Nested(&all[i], "spec", "group"), Resource: evidence.Nested(&all[i], "spec", "names", "plural")}
-		if namesKind(message, &all[i]) || !answer.IsConversionFailure(message) && w.conversionBroken(&all[i]) {
-			causes = append(causes, w.conversion(gr, message))
+		if namesKind(message, &all[i]) || !answer.IsConversionFailure(message) && conversionBroken(w.evidence, w.asker, &all[i]) {
+			causes = append(causes, w.conversion(defines(&all[i]), message))
 		}
 	}
 	return causes
@@ -324,14 +293,14 @@ func namesKind(message string, definition *unstructured.Unstructured) bool {
 
 // conversionBroken reports whether the service that converts the objects of a
 // definition does not work, and a version of them cannot be listed for that.
-func (w *walker) conversionBroken(definition *unstructured.Unstructured) bool {
+func conversionBroken(facts *evidence.Reader, asker *admission.Asker, definition *unstructured.Unstructured) bool {
 	service := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "name")
 	namespace := evidence.Nested(definition, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
-	if service == "" || !w.asker.Serving(namespace, service).Dead {
+	if service == "" || !asker.Serving(namespace, service).Dead {
 		return false
 	}
 	return slices.ContainsFunc(servedVersions(definition), func(resource schema.GroupVersionResource) bool {
-		_, err := w.evidence.ListAnew(resource)
+		_, err := facts.ListAnew(resource)
 		return err != nil && answer.IsConversionFailure(err.Error())
 	})
 }
@@ -347,10 +316,9 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 	}
 	for _, u := range w.unlisted {
 		if u.GroupResource() == instances && u.Reason == graph.ServerError {
-			const because = "the API server cannot list its instances"
 			if c := w.unreadableType(u.GroupVersionResource, u.Message); c != nil {
-				add(crdConversion, because, c)
-				add(Kind{}, because, w.definitionBlind(n, c))
+				add(crdConversion, instancesUnlisted, c)
+				add(Kind{}, instancesUnlisted, w.definitionBlind(n, c))
 			}
 		}
 	}
@@ -364,7 +332,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 		// It asks no admission, so what that says to others does not matter
 		// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
 		if r := w.asker.TryDelete(m, "instance"); r.Kind == answer.ConversionFailed || r.Kind == answer.Undecodable {
-			add(crdInstances, "the API server cannot delete its instance "+m.Identity().String(), w.refusedBy(m, r, "DELETE"))
+			add(crdInstances, fmt.Sprintf(instanceKept, m.Identity()), refusedWrite{w, m, r, "DELETE"}.cause())
 		}
 	}
 	return holds
@@ -374,46 +342,37 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 // and so cannot delete.
 func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
 	return w.cause(crdConversion, n.Identity(), "", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "the API server cannot list its instances, so it cannot delete them, and does not delete it"
+		c.Verdict, c.Summary = Stuck, definitionKept
 		c.Evidence = []Evidence{{Source: root.Object.String(), Value: root.Summary}}
 		if full, err := w.evidence.Whole(n); err == nil {
 			if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {
 				c.Evidence = append(c.Evidence, condition.Fact(n.Identity().String()))
 			}
 		}
-		c.Remedies = []Remedy{w.nudge(n, ", when its instances can be listed")}
+		c.Remedies = []Remedy{w.nudge(n, onceListable)}
 	})
 }
 
 // nudge makes the API server look at a definition again, which it does ever
 // more rarely after failures. when ends the sentence.
 func (w *walker) nudge(n graph.Node, when string) Remedy {
-	return Remedy{
-		Risk: Safe, Action: w.does(remedy.Op{Verb: remedy.Annotate, Object: n.Identity(), Value: "kubectl-gc/nudge"}),
-		Effect: "make the API server look again at once" + when,
-	}
+	return Remedy{Risk: Safe, Action: w.does(remedy.Op{Verb: remedy.Annotate, Object: n.Identity(), Value: "kubectl-gc/nudge"}), Effect: retryNow + when}
 }
 
 // collectorBlind is an owner in foreground deletion of a type that the garbage
 // collector cannot list: it does not see the owner, and never looks at it.
 func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
-	return w.cause(gcBlind, n.Identity(), "", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "the garbage collector cannot list objects of its type, so it does not know that it has work here"
-		c.Evidence = []Evidence{
-			evidence.Field(n, "metadata.finalizers", "foregroundDeletion"),
-			{Source: root.Object.String(), Value: root.Summary},
-		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, blindly(goes(n)))}
-	})
+	return w.blindOwner(n.Identity(), goes(n), Evidence{Source: root.Object.String(), Value: root.Summary})
 }
 
-// blindly is the effect of taking an owner out of foreground deletion that the
-// garbage collector does not see; end says when it goes then.
-func blindly(end string) string {
-	return "take it out of foreground deletion, in the version in which it can be read: " + end +
-		"; when the garbage collector can see again, it deletes the dependents that have no other owner"
+// blindOwner is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted
+// otherwise.
+func (w *walker) blindOwner(id graph.Identity, end string, why Evidence) *Cause {
+	return w.cause(gcBlind, id, "", func(c *Cause) {
+		c.Verdict, c.Summary = Stuck, collectorSeesNot
+		c.Evidence = []Evidence{{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents}, why}
+		c.Remedies = []Remedy{{Risk: Safe, Action: w.delete(id, background), Effect: fmt.Sprintf(blindly, end)}}
+	})
 }
 
 // blindTo returns the causes that keep the garbage collector from listing the

@@ -5,7 +5,6 @@ package explain
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,33 +20,28 @@ import (
 // CustomResourceDefinition has no instances any more.
 const crdDelay = 75 * time.Second
 
-// instances is the finalizer of a CustomResourceDefinition: its instances go
-// first. The API server deletes them.
+// instances is the finalizer of a CustomResourceDefinition: the API server deletes its instances first.
 func (w *walker) instances(n graph.Node) []hold {
-	symptom := crdInstances
-	name := n.Object().Name
-	all, untouched := slices.Collect(w.evidence.Instances(schema.ParseGroupResource(name))), 0
+	gr := schema.ParseGroupResource(n.Name())
+	all, untouched := slices.Collect(w.evidence.Instances(gr)), 0
 	var holds []hold
 	for _, m := range all {
 		if m.BeingDeleted() {
-			holds = append(holds, hold{symptom: symptom, because: "waits for its " + count(len(all), "instance"), next: &m})
+			holds = append(holds, hold{symptom: crdInstances, because: fmt.Sprintf(waitsForInstances, count(len(all), "instance")), next: &m})
 		} else {
 			untouched++
 		}
 	}
-	plural, group, _ := strings.Cut(name, ".")
-	gr := schema.GroupResource{Group: group, Resource: plural}
 	unseen := !w.evidence.Covers(gr, "", "")
 	if refused := w.instancesRefused(n, gr); len(refused) > 0 {
 		holds = append(holds, refused...)
 	} else if unseen || untouched > 0 || len(all) == 0 {
-		holds = append(holds, hold{symptom: symptom, because: "the API server deletes its instances", cause: w.instancesLeft(n, untouched, unseen)})
+		holds = append(holds, hold{symptom: crdInstances, because: toDeleteInstances, cause: w.instancesLeft(n, untouched, unseen)})
 	}
 	return holds
 }
 
-// instancesLeft is a CustomResourceDefinition at which it is the API server's
-// turn, or whose instances could not be listed.
+// instancesLeft is a CustomResourceDefinition at which it is the API server's turn, or whose instances are not known.
 func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
 	return w.cause(crdInstances, n.Identity(), "", func(c *Cause) {
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", crdCleanup)}
@@ -56,16 +50,16 @@ func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause 
 				c.Evidence = append(c.Evidence, condition.Fact(n.Identity().String()))
 			}
 		}
-		c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(crdDelay)
-		c.Summary = fmt.Sprintf("the API server has still to delete %d of its instances", untouched)
-		if untouched == 0 {
-			c.Summary = "its instances are gone; the API server notices it within a minute or so"
+		if c.Summary = fmt.Sprintf(instancesRemain, untouched); untouched == 0 {
+			c.Summary = instancesDeleted
 		}
-		if unseen {
-			c.Verdict, c.Summary, c.Until = Unknown, "its instances could not be listed", time.Time{}
-		} else if w.evidence.Now.After(c.Until) {
-			c.Verdict, c.Until = Unknown, time.Time{}
-			c.Summary += ", and has not for longer than usual"
+		switch until := evidence.Requested(n.Object()).Add(crdDelay); {
+		case unseen:
+			c.Summary = crdUnlisted
+		case w.evidence.Now.After(until):
+			c.Summary += tooLong
+		default:
+			c.Verdict, c.Until = Progressing, until
 		}
 		c.Remedies = []Remedy{w.nudge(n, "")}
 	})

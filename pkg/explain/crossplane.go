@@ -11,7 +11,6 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // Crossplane's objects that others use: crossplane-runtime
@@ -20,7 +19,7 @@ import (
 // providerConfigLabel is on the usages of a ProviderConfig, with its name.
 const providerConfigLabel = "crossplane.io/provider-config"
 
-// providerConfig is a ProviderConfig: the managed resources that use it go first. Each
+// providerConfig is a ProviderConfig: the managed resources that use it must be deleted first. Each
 // owns a ProviderConfigUsage that names it.
 func (w *walker) providerConfig(n graph.Node) ([]hold, bool) {
 	var holds []hold
@@ -39,7 +38,7 @@ func (w *walker) providerConfig(n graph.Node) ([]hold, bool) {
 	return holds, len(holds) > 0
 }
 
-// usage is a Usage: what uses the other object goes first.
+// usage is a Usage: the object that uses the other one must be deleted first.
 func (w *walker) usage(n graph.Node) ([]hold, bool) {
 	full, err := w.evidence.Whole(n)
 	if err != nil {
@@ -63,7 +62,7 @@ func (w *walker) usage(n graph.Node) ([]hold, bool) {
 	case apierrors.IsNotFound(err):
 		return nil, false
 	case err != nil:
-		return w.unread(n, "what uses the other object has to go first", mapping.Resource.GroupResource().String(), err), true
+		return w.unread(n, userFirst, mapping.Resource.GroupResource().String(), err), true
 	}
 	user, known := w.evidence.Node(mapping.Resource.GroupResource(), namespace, o.GetUID())
 	if !known {
@@ -72,20 +71,16 @@ func (w *walker) usage(n graph.Node) ([]hold, bool) {
 	return []hold{w.inUse(n, user, evidence.Field(n, "spec.by", user.Identity().String()))}, true
 }
 
-// inUse is an object that another uses, which has to go first.
+// inUse is an object that another uses, which must be deleted first.
 func (w *walker) inUse(n, user graph.Node, says Evidence) hold {
 	id := user.Identity()
-	because := "waits until " + id.String() + " is gone, which uses it"
+	because := fmt.Sprintf(waitsForUser, id)
 	if user.BeingDeleted() {
 		return hold{because: because, next: &user}
 	}
 	return hold{because: because, cause: w.cause(finFailing, id, n.Identity().String(), func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("it uses %s, whose controller waits for that to end, and nobody is deleting it", n.Identity())
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf(usedBy, n.Identity())
 		c.Evidence = []Evidence{says, evidence.Field(user, "metadata.deletionTimestamp", "not set")}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s delete %s --dry-run", shell.In(w.Plugin, id.Namespace), shell.Target(id)),
-			Effect: "see what would go with it: delete it, if nothing needs it any more, or let it use another, and the finalizer goes",
-		}}
+		c.Remedies = []Remedy{previewDelete(w.Plugin, id, deleteUser)}
 	})}
 }

@@ -33,33 +33,28 @@ var (
 // attachment is a VolumeAttachment: its driver has to detach the volume from
 // the node.
 func (w *walker) attachment(n graph.Node, index int) []hold {
-	const because = "the volume has to be detached from its node"
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, because, "the attachment", err)
+	full, unread := w.whole(n, detachVolume.because(), "the attachment")
+	if full == nil {
+		return unread
 	}
 	driver, node := evidence.Nested(full, "spec", "attacher"), evidence.Nested(full, "spec", "nodeName")
-	return []hold{{because: because, cause: w.cause(vaDetach, n.Identity(), "", func(c *Cause) {
+	return []hold{{because: detachVolume.because(), cause: w.cause(vaDetach, n.Identity(), "", func(c *Cause) {
 		attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
 		failure := evidence.Nested(full, "status", "detachError", "message")
-		c.Summary = fmt.Sprintf("the driver %s has not detached the volume from node %s", driver, node)
+		c.Summary = detachVolume.undone(fmt.Sprintf(theDriver, driver), failure != "") + fmt.Sprintf(fromNode, node)
 		c.Evidence = []Evidence{
 			evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), n.Object().Finalizers[index]),
 			evidence.Field(n, "status.attached", fmt.Sprint(attached)),
 		}
 		if failure != "" {
-			c.Summary += ": it fails"
 			c.Evidence = append(c.Evidence, evidence.Field(n, "status.detachError.message", failure), evidence.Field(n, "status.detachError.time", evidence.Nested(full, "status", "detachError", "time")))
 		}
-		c.Evidence = append(c.Evidence, w.nodeEvidence(node)...)
+		c.Evidence = append(c.Evidence, nodeEvidence(w.evidence, node)...)
 		fresh := w.driver(c, driver, "external-attacher-leader-"+dashed(driver))
-		w.driverVerdict(c, n, failure, fresh)
+		driverVerdict(w.evidence, c, n, failure, fresh)
 		c.Remedies = append(c.Remedies, []Remedy{
-			{Risk: Safe, Action: shows("%s get volumeattachments,csidrivers,csinodes", w.Kubectl), Effect: "see what is attached where: repair the controller of " + driver + ", or what its message names, and it detaches the volume"},
-			w.removeFinalizer(n, index, n.Object().Finalizers[index], loses(remedy.CorruptsData, "the volume stays attached to the node; when it is attached elsewhere its data may be damaged: only when the storage shows that it is detached")),
+			see(fmt.Sprintf(repairAttacher, driver), "%s get volumeattachments,csidrivers,csinodes", w.Kubectl),
+			w.removeFinalizer(n, index, n.Object().Finalizers[index], loses(remedy.CorruptsData, lostAttachment)),
 		}...)
 	})}}
 }
@@ -74,11 +69,12 @@ func dashed(driver string) string {
 	}, driver)
 }
 
-func (w *walker) nodeEvidence(node string) []Evidence {
-	machine, err := w.evidence.Get(nodes, "", node)
+// nodeEvidence says whether a node exists and is ready.
+func nodeEvidence(r *evidence.Reader, node string) []Evidence {
+	machine, err := r.Get(nodes, "", node)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []Evidence{{Source: "Node/" + node, Value: "does not exist"}}
+		return []Evidence{{Source: "Node/" + node, Value: doesNotExist}}
 	case err != nil:
 		return nil
 	}
@@ -86,14 +82,13 @@ func (w *walker) nodeEvidence(node string) []Evidence {
 	return []Evidence{ready.Fact("Node/" + node)}
 }
 
-// driver adds what is known of a CSI driver's controller, and returns what the
-// lease of its sidecar tells. The lease is in the namespace of the driver,
-// which nothing names: of several the one that was renewed last counts, the
-// others are left over. evidence.LeaseStale means that its holder does not run, either.
+// driver adds what is known of a CSI driver's controller, and returns the state of the lease of its sidecar. The lease is
+// in the namespace of the driver, which nothing names: of several the one that was renewed last counts, the others are
+// left over. evidence.LeaseStale means that its holder does not run, either.
 func (w *walker) driver(c *Cause, driver, leaseName string) evidence.LeaseState {
-	c.Controller = &Controller{Name: "the CSI driver " + driver, Liveness: string(Unknown)}
+	c.Controller = &Controller{Name: fmt.Sprintf(theCSIDriver, driver), Liveness: string(Unknown)}
 	if _, err := w.evidence.Get(csiDrivers, "", driver); apierrors.IsNotFound(err) {
-		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "CSIDriver/" + driver, Value: "does not exist"})
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "CSIDriver/" + driver, Value: doesNotExist})
 	}
 	all, err := w.evidence.List(leases, "")
 	if err != nil {
@@ -106,17 +101,14 @@ func (w *walker) driver(c *Cause, driver, leaseName string) evidence.LeaseState 
 		}
 	}
 	if freshest == nil {
-		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Leases named " + leaseName, Value: "there are none"})
+		c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: fmt.Sprintf(leasesNamed, leaseName), Value: noLeases})
 		return evidence.LeaseMissing
 	}
 	return w.leader(c, freshest)
 }
 
 func renewTime(lease *unstructured.Unstructured) time.Time {
-	t, err := time.Parse(time.RFC3339Nano, evidence.Nested(lease, "spec", "renewTime"))
-	if err != nil {
-		return time.Time{}
-	}
+	t, _ := time.Parse(time.RFC3339Nano, evidence.Nested(lease, "spec", "renewTime")) // zero for an error
 	return t
 }
 
@@ -134,7 +126,7 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 		holder := controllers.PodOfHolder(evidence.Nested(lease, "spec", "holderIdentity"))
 		l := w.finder.WorkloadOfPod(lease.GetNamespace(), holder)
 		if l == nil {
-			c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Pod/" + lease.GetNamespace() + "/" + holder, Value: "does not exist; whether a driver without a lease runs is not known"})
+			c.Controller.Evidence = append(c.Controller.Evidence, Evidence{Source: "Pod/" + lease.GetNamespace() + "/" + holder, Value: holderGone})
 			return evidence.LeaseUnread
 		}
 		st := w.finder.StateOf(l)
@@ -152,13 +144,14 @@ func (w *walker) leader(c *Cause, lease *unstructured.Unstructured) evidence.Lea
 // driverVerdict judges a driver that should have acted: it is stuck with a
 // failure that lasts, and when nothing of it runs; it is at work when it has a
 // lease and nothing failed.
-func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease evidence.LeaseState) {
+func driverVerdict(r *evidence.Reader, c *Cause, n graph.Node, failure string, lease evidence.LeaseState) {
+	age := r.Now.Sub(evidence.Requested(n.Object()))
 	switch {
 	case lease == evidence.LeaseStale:
-		c.Verdict, c.Summary = Stuck, c.Summary+"; it does not run"
-	case failure != "" && w.age(n) > driverDelay:
+		c.Verdict, c.Summary = Stuck, c.Summary+driverDown
+	case failure != "" && age > driverDelay:
 		c.Verdict = Stuck
-	case failure == "" && lease == evidence.LeaseFresh && w.age(n) <= driverDelay:
+	case failure == "" && lease == evidence.LeaseFresh && age <= driverDelay:
 		c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(driverDelay)
 	default:
 		c.Verdict = Unknown
@@ -168,78 +161,68 @@ func (w *walker) driverVerdict(c *Cause, n graph.Node, failure string, lease evi
 // attachedVolume is a PersistentVolume whose attacher waits until it is attached
 // nowhere. It returns false when it is attached nowhere, so far as can be told.
 func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
-	const because = "it has to be detached from its nodes"
 	list, err := w.evidence.List(attachments, "")
 	if err != nil {
-		return w.unread(n, because, "volumeattachments.storage.k8s.io", err), true
+		return w.unread(n, detachFromNodes, "volumeattachments.storage.k8s.io", err), true
 	}
 	var holds []hold
 	for i := range list {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
 			continue
 		}
-		holds = append(holds, w.objectLink(vaDetach, because, attachments, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
+		holds = append(holds, objectLink(w.evidence, vaDetach, detachFromNodes, attachments, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
 	}
 	return holds, len(holds) > 0
 }
 
-// stillAttached is an attachment that nobody has deleted: the attach/detach
-// controller does when no pod on the node uses the volume any more.
+// stillAttached is an attachment that is not being deleted: the attach/detach controller deletes it when no pod on the
+// node uses the volume any more.
 func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(attachments, "VolumeAttachment", attachment)
 	node := evidence.Nested(attachment, "spec", "nodeName")
 	return w.cause(vaDetach, at, "", func(c *Cause) {
-		c.Summary = fmt.Sprintf("the volume %s is attached to node %s, and the attachment is not being deleted: the attach/detach controller does that when no pod there uses the volume", volume.Object().Name, node)
+		c.Summary = fmt.Sprintf(stillAttachedTo, volume.Name(), node)
 		c.Evidence = append([]Evidence{
-			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
+			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 			{Source: at.String(), Path: "spec.nodeName", Value: node},
-		}, w.nodeEvidence(node)...)
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node)),
-			Effect: "see the pods on the node: when those that use the volume are gone, it is detached",
-		}}
+		}, nodeEvidence(w.evidence, node)...)
+		c.Remedies = []Remedy{see(seePods, "%s get pods -A --field-selector=%s", w.Kubectl, shell.Quote("spec.nodeName="+node))}
 	})
 }
 
-// provisioned is a PersistentVolume whose backend volume has to be deleted
-// first.
+// provisioned is a PersistentVolume whose storage has to be deleted first.
 func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
-	const because = "the volume behind it has to be deleted"
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, because, "the volume", err)
+	full, unread := w.whole(n, deleteStorage.because(), "the volume")
+	if full == nil {
+		return unread
 	}
 	phase, policy := evidence.Nested(full, "status", "phase"), evidence.Nested(full, "spec", "persistentVolumeReclaimPolicy")
 	if phase == "Bound" {
-		return []hold{{symptom: pvProvisioner, because: "it is bound, and its driver waits until it is released"}}
+		return []hold{{symptom: pvProvisioner, because: waitsForRelease}}
 	}
-	return []hold{{because: because, cause: w.cause(pvProvisioner, n.Identity(), finalizer, func(c *Cause) {
+	return []hold{{because: deleteStorage.because(), cause: w.cause(pvProvisioner, n.Identity(), finalizer, func(c *Cause) {
 		driver := evidence.Nested(full, "spec", "csi", "driver")
 		if driver == "" {
 			driver = full.GetAnnotations()["pv.kubernetes.io/provisioned-by"]
 		}
-		c.Summary = fmt.Sprintf("%s has not deleted the volume behind it", driver)
+		failure := evidence.Nested(full, "status", "message")
+		c.Summary = deleteStorage.undone(driver, failure != "")
 		c.Evidence = []Evidence{
 			evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), finalizer), evidence.Field(n, "status.phase", phase),
 			evidence.Field(n, "spec.persistentVolumeReclaimPolicy", policy),
 		}
-		failure := evidence.Nested(full, "status", "message")
 		if failure != "" {
-			c.Summary += ": it fails"
 			c.Evidence = append(c.Evidence, evidence.Field(n, "status.message", failure))
 		}
-		events := w.warnings(n)
-		c.Evidence = append(append(c.Evidence, events...), w.missingParts(full)...)
+		events := warnings(w.evidence, n)
+		c.Evidence = append(append(c.Evidence, events...), missingParts(w.evidence, full)...)
 		if handle := evidence.Nested(full, "spec", "csi", "volumeHandle"); handle != "" {
 			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.csi.volumeHandle", handle))
 		}
 		lease := w.driver(c, driver, dashed(driver))
-		w.driverVerdict(c, n, failure+w.lasting(n), lease)
+		driverVerdict(w.evidence, c, n, failure+lasting(w.evidence, n), lease)
 		if policy == "Retain" {
-			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.persistentVolumeReclaimPolicy", "Retain: nothing has to be deleted, the driver only takes the finalizer off"))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.persistentVolumeReclaimPolicy", nothingToDelete))
 		}
 		c.Remedies = append(c.Remedies, w.provisionerRemedies(n, index, finalizer, driver)...)
 	})}}
@@ -247,53 +230,44 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 
 // lasting returns what an event says that tells of the same failure again and
 // again; empty for none. One that came once may be over.
-func (w *walker) lasting(n graph.Node, reasons ...string) string {
+func lasting(r *evidence.Reader, n graph.Node, reasons ...string) string {
 	asked := evidence.Requested(n.Object())
-	for _, o := range w.evidence.Events(n.Namespace(), n.UID()) {
+	for _, o := range r.Events(n.Namespace(), n.UID()) {
 		e := evidence.NewEvent(&o)
 		about := len(reasons) == 0 || slices.Contains(reasons, e.Reason)
-		if e.Type == "Warning" && about && !e.Last.Before(asked) && e.Repeats(controllers.SameFailure) && w.evidence.Now.Sub(e.Last) <= controllers.SameFailure {
+		if e.Type == "Warning" && about && !e.Last.Before(asked) && e.Repeats(controllers.SameFailure) && r.Now.Sub(e.Last) <= controllers.SameFailure {
 			return e.Message
 		}
 	}
 	return ""
 }
 
-func (w *walker) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
-	keep := w.keepVolume(n.Identity()).Action
-	remove := w.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, "the volume behind it: note spec.csi.volumeHandle, it is the only way to find it again"))
+func (d commands) provisionerRemedies(n graph.Node, index int, finalizer, driver string) []Remedy {
 	return []Remedy{
-		{
-			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(n.Identity())),
-			Effect: "see the messages and events: repair the controller of " + driver + ", or what its message names, and it deletes the volume",
-		},
-		{Risk: Disruptive, Action: keep, Keeps: true, Effect: "keep the volume behind it, whatever becomes of the object: do that before anything else is forced"},
-		remove,
+		see(fmt.Sprintf(repairProvisioner, driver), "%s describe %s", d.programs.Kubectl, shell.Target(n.Identity())),
+		{Risk: Disruptive, Action: d.keepVolume(n.Identity()).Action, Effect: keepStorage, Keeps: true},
+		d.removeFinalizer(n, index, finalizer, loses(remedy.Leaks, lostStorage)),
 	}
 }
 
-// missingParts names objects that a driver needs to delete a volume and that
-// are gone.
-func (w *walker) missingParts(volume *unstructured.Unstructured) []Evidence {
+// missingParts names objects that a driver needs to delete a volume and that do not exist.
+func missingParts(r *evidence.Reader, volume *unstructured.Unstructured) []Evidence {
 	var facts []Evidence
 	if class := evidence.Nested(volume, "spec", "storageClassName"); class != "" {
-		if _, err := w.evidence.Get(storageClasses, "", class); apierrors.IsNotFound(err) {
-			facts = append(facts, Evidence{Source: "StorageClass/" + class, Value: "does not exist"})
+		if _, err := r.Get(storageClasses, "", class); apierrors.IsNotFound(err) {
+			facts = append(facts, Evidence{Source: "StorageClass/" + class, Value: doesNotExist})
 		}
 	}
 	annotations := volume.GetAnnotations()
 	name, namespace := annotations["volume.kubernetes.io/provisioner-deletion-secret-name"], annotations["volume.kubernetes.io/provisioner-deletion-secret-namespace"]
-	if name != "" && w.secretGone(namespace, name) {
-		facts = append(facts, Evidence{Source: "Secret/" + namespace + "/" + name, Value: "does not exist, and the driver needs it to delete the volume"})
+	if name != "" && secretGone(r, namespace, name) {
+		facts = append(facts, Evidence{Source: "Secret/" + namespace + "/" + name, Value: secretMissing})
 	}
 	return facts
 }
 
 // secretGone reports whether a Secret provably does not exist, by the lists of
 // metadata: its data is never read.
-func (w *walker) secretGone(namespace, name string) bool {
-	if len(w.evidence.Named(secrets.GroupResource(), namespace, name)) > 0 {
-		return false
-	}
-	return w.evidence.Covers(secrets.GroupResource(), namespace, name)
+func secretGone(r *evidence.Reader, namespace, name string) bool {
+	return len(r.Named(secrets.GroupResource(), namespace, name)) == 0 && r.Covers(secrets.GroupResource(), namespace, name)
 }

@@ -3,9 +3,6 @@
 package explain
 
 import (
-	"cmp"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -13,19 +10,28 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// stored is what becomes of the data of a claim when that goes.
+// stored says what happens to the data of a claim when that is deleted.
 type stored struct {
 	// lost is what is lost, nil when that is nothing.
 	lost *remedy.Loss
-	// keep has the volume stay, nil when it does so anyway, or that is not known.
+	// keep retains the volume, nil when it is kept anyway, or that is not known.
 	keep *Remedy
+}
+
+// storage finds out what is lost with claims and volumes.
+type storage struct {
+	commands
+	evidence *evidence.Reader
+	// looked counts the volumes that were looked up, and all has all, once they were many.
+	looked int
+	all    map[string]*unstructured.Unstructured
 }
 
 // dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is
 // another than Delete (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
-func (w *walker) dataOf(n graph.Node) stored {
+func (s *storage) dataOf(n graph.Node) stored {
 	unknown := stored{lost: mayLoseData()}
-	claim, err := w.evidence.Whole(n)
+	claim, err := s.evidence.Whole(n)
 	if err != nil {
 		return unknown
 	}
@@ -36,8 +42,8 @@ func (w *walker) dataOf(n graph.Node) stored {
 		}
 		return unknown
 	}
-	if volume := w.volumeNamed(name); volume != nil {
-		return w.dataOn(volume)
+	if volume := s.volumeNamed(name); volume != nil {
+		return s.dataOn(volume)
 	}
 	return unknown
 }
@@ -46,35 +52,32 @@ func (w *walker) dataOf(n graph.Node) stored {
 const manyVolumes = 20
 
 // volumeNamed reads a volume, nil when that fails.
-func (w *walker) volumeNamed(name string) *unstructured.Unstructured {
-	if w.volumesRead++; w.volumesRead <= manyVolumes {
-		volume, err := w.evidence.Get(volumesOf, "", name)
+func (s *storage) volumeNamed(name string) *unstructured.Unstructured {
+	if s.looked++; s.looked <= manyVolumes {
+		volume, err := s.evidence.Get(volumesOf, "", name)
 		if err != nil {
 			return nil
 		}
 		return volume
 	}
-	if w.volumes == nil {
-		w.volumes = map[string]*unstructured.Unstructured{}
-		all, _ := w.evidence.List(volumesOf, "") // what cannot be read is noted
+	if s.all == nil {
+		s.all = map[string]*unstructured.Unstructured{}
+		all, _ := s.evidence.List(volumesOf, "") // what cannot be read is noted
 		for i := range all {
-			w.volumes[all[i].GetName()] = &all[i]
+			s.all[all[i].GetName()] = &all[i]
 		}
 	}
-	return w.volumes[name]
+	return s.all[name]
 }
 
 // dataOn is dataOf for a volume.
-func (w *walker) dataOn(volume *unstructured.Unstructured) stored {
+func (s *storage) dataOn(volume *unstructured.Unstructured) stored {
 	at := evidence.IdentityOf(volumesOf, "PersistentVolume", volume)
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	switch policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy {
 	case "Delete":
-		keep := w.keepVolume(at)
-		keep.Effect = fmt.Sprintf("keep the data first: retain %s (%s) when its claim is deleted", at, cmp.Or(size, "of unknown size"))
-		if volume.GetDeletionTimestamp() != nil {
-			keep.Effect = fmt.Sprintf("keep the data first: retain the storage behind %s (%s) when that is deleted", at, cmp.Or(size, "of unknown size"))
-		}
+		keep := s.keepVolume(at)
+		keep.Effect = keepData(at, size, volume.GetDeletionTimestamp() != nil)
 		return stored{lost: losesVolume(at, size), keep: &keep}
 	case "":
 		return stored{lost: mayLoseData()}
@@ -83,12 +86,12 @@ func (w *walker) dataOn(volume *unstructured.Unstructured) stored {
 }
 
 // keepVolume changes the reclaim policy of a volume.
-func (w *walker) keepVolume(at graph.Identity) Remedy {
+func (d commands) keepVolume(at graph.Identity) Remedy {
 	const path = "/spec/persistentVolumeReclaimPolicy"
 	op := remedy.PatchOf(at, remedy.Test(path, "Delete"), remedy.Replace(path, "Retain"))
 	back := remedy.PatchOf(at, remedy.Test(path, "Retain"), remedy.Replace(path, "Delete"))
 	op.Back = &back
-	return Remedy{Risk: Safe, Action: w.does(op), Keeps: true}
+	return Remedy{Risk: Safe, Action: d.does(op), Keeps: true}
 }
 
 // losing has the ways to end what uses data say what is lost with it, and begins with the one that keeps

@@ -31,43 +31,47 @@ func (e edge) evidence() Evidence {
 	if e.keeper == nil {
 		return evidence.Field(e.dependent, "metadata.deletionTimestamp", "not set")
 	}
-	return evidence.Field(e.dependent, fmt.Sprintf("metadata.ownerReferences[%d]", e.keeper.Index),
-		ownerName(e.keeper)+", which is there: the garbage collector keeps it for that")
+	return evidence.Field(e.dependent, fmt.Sprintf("metadata.ownerReferences[%d]", e.keeper.Index), fmt.Sprintf(keeps, ownerName(e.keeper)))
 }
 
 // ownerName names the owner that a reference states.
 func ownerName(ref *graph.Reference) string { return ref.Kind + "/" + ref.Name }
 
-// goes says when an owner goes that is taken out of foreground deletion.
+// goes says when an owner is deleted that is taken out of foreground deletion.
 func goes(owner graph.Node) string {
 	o := owner.Object()
 	switch grace := o.DeletionGracePeriodSeconds; {
 	case slices.ContainsFunc(o.Finalizers, func(f string) bool { return f != metav1.FinalizerDeleteDependents }):
-		return "it goes when its other finalizers do"
+		return onceFinalized
 	case o.Resource.GroupResource() == namespaces.GroupResource():
-		return "it goes when it is empty"
+		return onceEmpty
 	case o.Resource.GroupResource() == pods.GroupResource() && grace != nil && *grace > 0:
-		return "it goes when its kubelet has ended it"
+		return onceStopped
 	}
-	return "it goes now"
+	return atOnceThen
 }
 
-// afterwards says what becomes of the dependent when the owner is gone.
+// afterwards says what becomes of the dependent once the owner is deleted.
 func (e edge) afterwards() string {
-	name := e.dependent.Identity().String()
+	id := e.dependent.Identity()
 	switch {
 	case e.dependent.BeingDeleted():
-		return name + " is already being deleted and goes when what holds it does"
+		return fmt.Sprintf(deletedItself, id)
 	case e.keeper != nil && e.refused == "UPDATE":
-		return name + " stays, since " + ownerName(e.keeper) + " owns it, too, and its reference to the owner dangles until it may be changed"
+		return fmt.Sprintf(keptByOther, id, ownerName(e.keeper)) + untilChangeable
 	case e.keeper != nil:
-		return name + " stays, since " + ownerName(e.keeper) + " owns it, too"
+		return fmt.Sprintf(keptByOther, id, ownerName(e.keeper))
 	case e.refused == "DELETE":
-		return name + " stays, with a reference that dangles, until nothing refuses its deletion any more"
+		return fmt.Sprintf(keptByRefusal, id)
 	case slices.ContainsFunc(e.dependent.Owners(), func(ref graph.Reference) bool { return ref.State == graph.Unknown }):
-		return "what becomes of " + name + " depends on its other owners"
+		return fmt.Sprintf(dependsOnOwners, id)
 	}
-	return "the garbage collector deletes " + name + " afterwards"
+	return fmt.Sprintf(collectedThen, id)
+}
+
+// onceChangeable begins the effect of a change that is refused now.
+func (e edge) onceChangeable() string {
+	return fmt.Sprintf(onceAllowed, fmt.Sprintf(changeOf, e.dependent.Identity()))
 }
 
 // release makes the reference one that does not block.
@@ -75,27 +79,27 @@ func (w *walker) release(e edge, ref graph.Reference) Remedy {
 	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
 	return Remedy{
 		Risk: Disruptive, Action: w.patch(e.dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false)),
-		Effect: "let the owner go without waiting for " + e.dependent.Identity().String() + "; " + e.afterwards(),
+		Effect: fmt.Sprintf(notWaitFor, e.dependent.Identity(), e.afterwards()),
 	}
 }
 
-// drop takes the reference out of the dependent.
+// drop removes the reference from the dependent.
 func (w *walker) drop(e edge, ref graph.Reference) Remedy {
-	name := e.dependent.Identity().String()
-	r := w.dropReference(e.dependent, ref.Index, ref.UID, "drop the reference to the owner, which then does not wait for "+name)
+	id := e.dependent.Identity()
+	r := w.dropReference(e.dependent, ref.Index, ref.UID, fmt.Sprintf(dropToOwner, id))
 	switch last := len(e.dependent.Object().OwnerReferences) == 1; {
 	case e.dependent.BeingDeleted() || e.keeper != nil:
 		r.Effect += "; " + e.afterwards()
 	case last:
-		r.Loss = []remedy.Loss{{Kind: remedy.Leaks, Object: e.dependent.Identity(), What: name + " has no owner then, and nothing deletes it any more"}}
+		r.Loss = []remedy.Loss{{Kind: remedy.Leaks, Object: id, What: fmt.Sprintf(leftWithoutOwner, id)}}
 	default:
-		r.Effect += "; what becomes of that depends on its other owners"
+		r.Effect += "; " + fmt.Sprintf(dependsOnOwners, "the dependent")
 	}
 	return r
 }
 
-// freeOwner returns the three classical ways to let an owner in foreground
-// deletion go: without waiting at all, without waiting for this dependent, and
+// freeOwner returns the three classical ways to delete an owner in foreground
+// deletion: without waiting at all, without waiting for this dependent, and
 // without the reference.
 func (w *walker) freeOwner(e edge) []Remedy {
 	remedies := []Remedy{w.background(e)}
@@ -107,7 +111,7 @@ func (w *walker) freeOwner(e edge) []Remedy {
 
 // background takes the owner out of foreground deletion.
 func (w *walker) background(e edge) Remedy {
-	return w.deleteAgain(e.owner, Safe, "take the owner out of foreground deletion: "+goes(e.owner)+"; "+e.afterwards())
+	return w.deleteAgain(e.owner, Safe, fmt.Sprintf(outOfForeground, goes(e.owner), e.afterwards()))
 }
 
 // reference returns the dependent's reference to the owner.
@@ -120,33 +124,27 @@ func (e edge) reference() *graph.Reference {
 	return nil
 }
 
-// unchangeable begins the effect of a change that is refused now.
-func (e edge) unchangeable() string {
-	return "once nothing refuses a change of " + e.dependent.Identity().String() + ": "
-}
-
-// freeDenied returns the ways to let an owner go whose dependent the garbage
+// freeDenied returns the ways to delete an owner whose dependent the garbage
 // collector is refused to delete. Each says what must be allowed first.
 func (w *walker) freeDenied(e edge) []Remedy {
+	id := e.dependent.Identity()
 	remedies := w.freeOwner(e)
-	remedies[0].Effect = w.ownerFirst(e) + remedies[0].Effect
-	condition := w.first("a change of "+e.dependent.Identity().String(), func() admission.Reply { return w.asker.TryRelease(e.dependent, e.owner.UID()) })
+	remedies[0].Effect = ownerFirst(w.asker, e) + remedies[0].Effect
+	condition := first(w.asker, fmt.Sprintf(changeOf, id), func() admission.Reply { return w.asker.TryRelease(e.dependent, e.owner.UID()) })
 	for i := range remedies[1:] {
 		remedies[1+i].Effect = condition + remedies[1+i].Effect
 	}
-	return append(remedies, w.deleteAgain(e.dependent, Disruptive,
-		"once nothing refuses that any more: delete "+e.dependent.Identity().String()+" without waiting for the next try of the garbage collector"))
+	return append(remedies, w.deleteAgain(e.dependent, Disruptive, fmt.Sprintf(onceAllowed, "that")+fmt.Sprintf(deleteNow, id)))
 }
 
-// freeKept returns the ways to let an owner go whose dependent the garbage
+// freeKept returns the ways to delete an owner whose dependent the garbage
 // collector is refused to release, and would keep: none deletes that.
 func (w *walker) freeKept(e edge) []Remedy {
 	remedies := []Remedy{w.background(e)}
-	remedies[0].Effect = w.ownerFirst(e) + remedies[0].Effect
+	remedies[0].Effect = ownerFirst(w.asker, e) + remedies[0].Effect
 	if ref := e.reference(); ref != nil {
-		name := e.dependent.Identity().String()
-		drop := w.dropReference(e.dependent, ref.Index, ref.UID, e.unchangeable()+"drop its reference to the owner, as the garbage collector tries to do; "+
-			name+" stays, since "+ownerName(e.keeper)+" owns it, too")
+		id := e.dependent.Identity()
+		drop := w.dropReference(e.dependent, ref.Index, ref.UID, e.onceChangeable()+fmt.Sprintf(dropAsCollector, fmt.Sprintf(keptByOther, id, ownerName(e.keeper))))
 		drop.Risk = Safe
 		remedies = append(remedies, drop)
 	}
@@ -154,19 +152,19 @@ func (w *walker) freeKept(e edge) []Remedy {
 }
 
 // ownerFirst is first for another DELETE of the owner.
-func (w *walker) ownerFirst(e edge) string {
-	return w.first("a deletion of "+e.owner.Identity().String(), func() admission.Reply { return w.asker.TryDelete(e.owner, "") })
+func ownerFirst(asker *admission.Asker, e edge) string {
+	return first(asker, fmt.Sprintf(deletionOf, e.owner.Identity()), func() admission.Reply { return asker.TryDelete(e.owner, "") })
 }
 
 // first says what must be allowed before a remedy works, empty for nothing. It
 // asks only while most probes are left: those that verdicts depend on come
 // first.
-func (w *walker) first(what string, ask func() admission.Reply) string {
+func first(asker *admission.Asker, what string, ask func() admission.Reply) string {
 	switch {
-	case !w.asker.HalfLeft():
-		return "if nothing refuses " + what + ": "
+	case !asker.HalfLeft():
+		return fmt.Sprintf(ifAllowed, what)
 	case ask().OK():
 		return ""
 	}
-	return "once nothing refuses " + what + ": "
+	return fmt.Sprintf(onceAllowed, what)
 }

@@ -22,11 +22,11 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 		want              explain.Evidence
 	}{
 		{"an account that may impersonate", alive + node + widgetCRD + account + impersonates + deployment(1) + pod(ready) + owned, "fin-unknown",
-			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "its account may impersonate others, so whose rights it uses is not known"}},
+			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "is allowed to impersonate others, so its rights are not known"}},
 		{"what could remove it", alive + node + account + everything + deployment(1) + pod(ready) + "ConfigMap/s/a deleted=60 finalizers=acme.org/x", "fin-unknown",
-			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "ClusterRoleBinding/all gives it ClusterRole/all, which lets it change the object"}},
+			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "candidate", Value: "ClusterRoleBinding/all gives it ClusterRole/all, which allows it to change the object"}},
 		{"an instance older than its definition", alive + "CustomResourceDefinition/widgets.example.com made=100\nWidget/s/w made=1000 deleted=60 finalizers=" + fin, "fin-absent",
-			explain.Evidence{Source: "CustomResourceDefinition/widgets.example.com", Path: "metadata.creationTimestamp", Value: "the definition was removed and made again"}},
+			explain.Evidence{Source: "CustomResourceDefinition/widgets.example.com", Path: "metadata.creationTimestamp", Value: "the definition was deleted and recreated"}},
 		{"a condition that waits", install + deployment(1) + pod(ready) + strings.TrimSuffix(owned, "}\n") +
 			`,"status":{"conditions":[{"type":"Drained","status":"False","reason":"Draining","message":"3 nodes to go","lastTransitionTime":"2026-01-02T03:03:00Z"}]}}`, "fin-working",
 			explain.Evidence{Source: "Widget/s/w", Path: "status.conditions[Drained]", Value: "3 nodes to go (for 65s)"}},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -19,7 +18,7 @@ import (
 )
 
 // maxByHand is the number of objects for which a cause shows how to remove the
-// finalizer by hand, unless ways out are wanted for each.
+// finalizer by hand.
 const maxByHand = 3
 
 // foreign is a finalizer of a controller outside this program. Objects that
@@ -27,9 +26,9 @@ const maxByHand = 3
 // running.
 func (w *walker) foreign(n graph.Node, index int, finalizer string, list finalizers.Field) []hold {
 	resource := n.Resource().GroupResource().String()
-	because, of := "finalizer "+finalizer, finalizer
+	because, of := fmt.Sprintf(ofFinalizer, finalizer), finalizer
 	if list == finalizers.Spec {
-		because, of = "spec finalizer "+finalizer, ""
+		because, of = fmt.Sprintf(ofSpecFinalizer, finalizer), ""
 	}
 	if h, is := w.component(n, finalizer, list); is {
 		h.because, h.finalizer = because+": "+h.because, of
@@ -40,7 +39,8 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	if len(used) > 0 && a.Is == controllers.Served {
 		return used
 	}
-	s, r := a.Search, w.judge(n, a)
+	j := judgement{w, n, a.Search}
+	r := j.judge(a)
 	if r.next != nil {
 		return []hold{{symptom: r.id, because: because + ": " + r.summary, finalizer: of, next: r.next}}
 	}
@@ -62,21 +62,21 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 		c.Verdict, c.Summary, c.Controller = r.verdict, r.summary, r.controller
 		c.Evidence, c.Remedies = r.shared, r.remedies
 	})
-	w.takeIn(c, n, index, s, r)
+	j.takeIn(c, index, r)
 	if r.kinds && !n.Resource().IsNamespace() {
 		w.nameAll(c, finalizer)
 	}
 	holds := append([]hold{{because: because, finalizer: of, cause: c, alike: alike}}, used...)
 	if a.Is == controllers.Unserved {
 		for _, root := range w.podsRefused(a.By.Workload) {
-			holds = append(holds, hold{because: because + ": the pods of its controller cannot be made", finalizer: of, cause: root})
+			holds = append(holds, hold{because: because + podsCannotBeMade, finalizer: of, cause: root})
 		}
 	}
 	return holds
 }
 
-// users are the objects that use one whose controller waits until nobody does: they have to go, however well
-// it works. One that has to do something besides, or does not work, is looked at when none is left.
+// users are the objects that use one whose controller waits until none does: they must be deleted, however well
+// it works. A controller that must do something else, or does not work, is looked at when none is left.
 func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
 	if !a.Waits() || a.Is != controllers.Served && a.Is != controllers.Unclear {
 		return nil
@@ -88,12 +88,12 @@ func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
 		holds = append(holds, w.inUse(n, u.Node, u.Evidence))
 	}
 	for _, what := range unread {
-		w.evidence.NoteUnread("what uses " + n.Identity().String() + ": " + what)
+		w.evidence.NoteUnread(fmt.Sprintf(usersOf, n.Identity(), what))
 	}
 	return holds
 }
 
-// podsRefused are the webhooks that keep the pods of a workload from being made: the one
+// podsRefused are the webhooks that keep the pods of a workload from being created: the one
 // that the API server names, if it is known which, and all others that must allow them
 // and cannot be reached.
 func (w *walker) podsRefused(l *controllers.Workload) []*Cause {
@@ -112,7 +112,7 @@ func (w *walker) podsRefused(l *controllers.Workload) []*Cause {
 		all = append(all, w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), fact, message))
 	}
 	for h, s := range w.asker.DeadForPods(n) {
-		must := Evidence{Source: id.String(), Value: "the webhook is asked about each of its pods, by its rules and selectors"}
+		must := Evidence{Source: id.String(), Value: coversPods}
 		if c := w.webhookDead(n, h, s, must, ""); !slices.Contains(all, c) {
 			all = append(all, c)
 		}
@@ -128,52 +128,48 @@ func (w *walker) nameAll(c *Cause, finalizer string) {
 	}
 	all = append(all, finalizer)
 	w.served[c] = all
-	if shown := min(len(all), evidence.MaxShown); len(all) > 1 {
-		c.Summary = "no controller in the cluster removes the finalizers " + strings.Join(all[:shown], ", ")
-		if more := len(all) - shown; more > 0 {
-			c.Summary += fmt.Sprintf(" and %d more", more)
-		}
+	if len(all) > 1 {
+		c.Summary = noController(all...)
 	}
 }
 
-// takeIn adds an object to those that a cause holds up.
-func (w *walker) takeIn(c *Cause, n graph.Node, index int, s *controllers.Search, r ruling) {
+// takeIn adds the object to those that a cause blocks.
+func (j *judgement) takeIn(c *Cause, index int, r ruling) {
 	var facts []Evidence
-	if w.members[c] < evidence.MaxShown {
-		facts = slices.Concat([]Evidence{evidence.Field(n, fmt.Sprintf("%s[%d]", s.Field, index), s.Finalizer)}, w.author(n, s.Finalizer), w.outlivedDefinition(n), r.own)
+	if j.members[c] < evidence.MaxShown {
+		facts = slices.Concat([]Evidence{evidence.Field(j.n, fmt.Sprintf("%s[%d]", j.s.Field, index), j.s.Finalizer)}, j.author(), outlivedDefinition(j.evidence, j.n), r.own)
 	}
-	members := w.join(c, facts...)
+	members := j.join(c, facts...)
 	for _, way := range r.ownRemedies {
-		w.offerOnce(c, way)
+		j.offerOnce(c, way)
 	}
-	if (members <= maxByHand || w.Each) && r.byHand {
-		w.offer(c, w.byHand(n, index, s, r))
+	if (members <= maxByHand || j.Each) && r.byHand {
+		j.offer(c, j.byHand(index, r))
 	}
 }
 
 // outlivedDefinition tells of an instance that is older than its CustomResourceDefinition: that was
-// removed and made again, and so may have been what serves it.
-func (w *walker) outlivedDefinition(n graph.Node) []Evidence {
-	for _, definition := range w.evidence.Named(crds.GroupResource(), "", n.Resource().GroupResource().String()) {
+// deleted and recreated, and so may have been its controller.
+func outlivedDefinition(facts *evidence.Reader, n graph.Node) []Evidence {
+	for _, definition := range facts.Named(crds.GroupResource(), "", n.Resource().GroupResource().String()) {
 		made, instance := definition.Object().CreationTimestamp, n.Object().CreationTimestamp
 		if !made.IsZero() && !instance.IsZero() && instance.Before(&made) {
-			return []Evidence{evidence.Field(definition, "metadata.creationTimestamp", fmt.Sprintf("%s, after the object, of %s: the definition was removed and made again",
-				made.UTC().Format(time.RFC3339), instance.UTC().Format(time.RFC3339)))}
+			return []Evidence{evidence.Field(definition, "metadata.creationTimestamp", fmt.Sprintf(outlived, made.UTC().Format(time.RFC3339), instance.UTC().Format(time.RFC3339)))}
 		}
 	}
 	return nil
 }
 
 // byHand removes the finalizer instead of its controller, the last way out.
-func (w *walker) byHand(n graph.Node, index int, s *controllers.Search, r ruling) Remedy {
+func (j *judgement) byHand(index int, r ruling) Remedy {
 	known, harmless := "", false
-	for _, m := range s.Known {
+	for _, m := range j.s.Known {
 		known, harmless = cmp.Or(m.Leaks, known), m.Harmless
 	}
-	if s.Field == finalizers.Spec {
-		return w.finalizeNamespace(n, s.Finalizer, leaves(known))
+	if j.s.Field == finalizers.Spec {
+		return j.finalizeNamespace(j.n, j.s.Finalizer, leaves(known))
 	}
-	way := w.removeFinalizer(n, index, s.Finalizer, leaves(known))
+	way := j.removeFinalizer(j.n, index, j.s.Finalizer, leaves(known))
 	if harmless && (r.id == finAbsent || r.id == finInNamespace) {
 		way.Risk = Disruptive
 	}
@@ -188,12 +184,12 @@ func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field
 		return hold{}, false
 	}
 	name := controllers.Whose(finalizer, known)
-	because := name + " has to remove it"
+	because := fmt.Sprintf(mustRemove, name)
 	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
 		return w.manager(n, because, w.late(n)), true
 	}
 	return hold{because: because, cause: w.shared(finalizer, finWorking, n.Identity(), func(c *Cause) {
-		c.Summary = fmt.Sprintf("%s: kube-controller-manager works, and what the finalizer waits for is not looked at: %s", because, known[0].WaitsFor)
+		c.Summary = fmt.Sprintf(notChecked, because, known[0].WaitsFor)
 		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(known[0])...)}
 		c.Evidence = []Evidence{evidence.Field(n, string(list), finalizer)}
 	})}, true
@@ -203,24 +199,24 @@ func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field
 const maxAuthors = 100
 
 // author says who set the finalizer, by the object's managed fields.
-func (w *walker) author(n graph.Node, finalizer string) []Evidence {
-	if w.authors++; w.authors > maxAuthors {
+func (j *judgement) author() []Evidence {
+	if j.authors++; j.authors > maxAuthors {
 		return nil
 	}
-	full, err := w.evidence.Whole(n)
+	full, err := j.evidence.Whole(j.n)
 	if err != nil {
 		return nil
 	}
 	var facts []Evidence
 	for _, entry := range full.GetManagedFields() {
-		if entry.FieldsV1 == nil || !evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), finalizer) {
+		if entry.FieldsV1 == nil || !evidence.SetsFinalizer(entry.FieldsV1.GetRawBytes(), j.s.Finalizer) {
 			continue
 		}
 		when := ""
 		if entry.Time != nil {
 			when = " at " + entry.Time.UTC().Format(time.RFC3339)
 		}
-		facts = append(facts, evidence.Field(n, "metadata.managedFields", fmt.Sprintf("the finalizer was set by %q (%s)%s", entry.Manager, entry.Operation, when)))
+		facts = append(facts, evidence.Field(j.n, "metadata.managedFields", fmt.Sprintf(setFinalizer, entry.Manager, string(entry.Operation), when)))
 	}
 	return facts
 }

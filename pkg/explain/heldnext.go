@@ -3,50 +3,45 @@
 package explain
 
 import (
-	"fmt"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// heldNext says what of a namespace's content, whose turn has not come, will hold the
-// namespace next: it has a finalizer that nobody removes. It is empty when there is
-// nothing of the kind, as far as maxContentProbes of them tell.
-func (w *walker) heldNext(namespace string) string {
+// heldNext says what of a namespace's contents, whose turn has not come, will block the namespace next: it has a finalizer
+// that no controller removes. It is empty for none, as far as maxContentProbes of them tell.
+func heldNext(r *evidence.Reader, finder *controllers.Finder, namespace string) string {
 	held, asked := 0, 0
-	first := ""
-	for _, m := range w.evidence.In(namespace) {
+	var first graph.Node
+	blocker := "" // the finalizer of the first
+	for _, m := range r.In(namespace) {
 		if m.BeingDeleted() || m.Resource().IsPod() || len(m.Finalizers()) == 0 || asked == maxContentProbes {
 			continue
 		}
 		asked++
-		if finalizer := w.unserved(m); finalizer != "" {
-			held++
-			if first == "" {
-				first = fmt.Sprintf("%s has the finalizer %s, which nothing that works removes", m.Identity(), finalizer)
-			}
+		finalizer := unserved(finder, m)
+		if finalizer == "" {
+			continue
+		}
+		if held++; held == 1 {
+			first, blocker = m, finalizer
 		}
 	}
-	switch held {
-	case 0:
+	if held == 0 {
 		return ""
-	case 1:
-		return "; after that " + first
 	}
-	return fmt.Sprintf("; after that %s will hold it: %s", evidence.Number(held, "object"), first)
+	return blocksNext(held, first, blocker)
 }
 
-// unserved returns the first finalizer of an object that certainly nobody removes as
-// things are, empty for none.
-func (w *walker) unserved(n graph.Node) string {
+// unserved returns the first finalizer of an object that certainly no controller removes as things are, empty for none.
+func unserved(finder *controllers.Finder, n graph.Node) string {
 	for _, finalizer := range n.Finalizers() {
-		known := w.finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata)
+		known := finder.Entries(finalizer, n.Resource().GroupVersionKind().GroupKind(), finalizers.Metadata)
 		if graph.IsCollectorFinalizer(finalizer) || len(known) > 0 && known[0].Builtin != "" {
 			continue
 		}
-		switch w.finder.Find(n, finalizer, finalizers.Metadata).Is {
+		switch finder.Find(n, finalizer, finalizers.Metadata).Is {
 		case controllers.Unserved, controllers.NotAllowed, controllers.Displaced, controllers.Unclaimed, controllers.Manual:
 			return finalizer
 		}

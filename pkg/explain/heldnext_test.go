@@ -15,10 +15,10 @@ Pod/s/p deleted=300 finalizers=example.com/mine
 `
 	const claim = "PersistentVolumeClaim/s/c finalizers=kubernetes.io/pvc-protection\n"
 	for name, test := range map[string]struct{ content, want string }{
-		"nothing":           {"ConfigMap/s/a\n" + claim, "before all else in it"},
-		"an object":         {claim + "ConfigMap/s/a finalizers=example.com/hold\n", "before all else in it; after that ConfigMap/s/a has the finalizer example.com/hold, which nothing that works removes"},
-		"several":           {"ConfigMap/s/a finalizers=example.com/hold\nConfigMap/s/b finalizers=example.com/hold\n", "before all else in it; after that 2 objects will hold it: ConfigMap/s/a has the finalizer example.com/hold, which nothing that works removes"},
-		"its turn has come": {"ConfigMap/s/a deleted=300 finalizers=example.com/hold\n", "before all else in it"},
+		"nothing":           {"ConfigMap/s/a\n" + claim, "before the rest of its contents"},
+		"an object":         {claim + "ConfigMap/s/a finalizers=example.com/hold\n", "before the rest of its contents; after that ConfigMap/s/a will block it: no working controller removes the finalizer example.com/hold"},
+		"several":           {"ConfigMap/s/a finalizers=example.com/hold\nConfigMap/s/b finalizers=example.com/hold\n", "before the rest of its contents; after that 2 objects will block it, such as ConfigMap/s/a: no working controller removes the finalizer example.com/hold"},
+		"its turn has come": {"ConfigMap/s/a deleted=300 finalizers=example.com/hold\n", "before the rest of its contents"},
 	} {
 		because := ""
 		for _, o := range parse(t, held+test.content).report(t).Objects {

@@ -26,57 +26,49 @@ const builtinJobController = "kubernetes.io/job-controller"
 
 // jobTracking is a pod that its Job has still to count (pkg/controller/job).
 func (w *walker) jobTracking(n graph.Node, index int) []hold {
-	symptom := podJobTracking
-	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
+	ref := controllerOf(n)
 	if ref != nil && (ref.Kind != "Job" || !strings.HasPrefix(ref.APIVersion, "batch/")) {
-		return []hold{{because: "its controller is not a Job", cause: w.trackedByOther(n, index, ref)}}
+		return []hold{{because: notOfAJob, cause: w.trackedByOther(n, index, ref)}}
 	}
 	if ref == nil {
-		return []hold{w.protection(n, symptom, "no Job controls it any more; the job controller has to take the finalizer off")}
+		return []hold{w.protection(n, podJobTracking, jobless)}
 	}
 	job, err := w.evidence.Get(jobs, n.Namespace(), ref.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && job.GetUID() != ref.UID:
-		return []hold{w.protection(n, symptom, "its Job is gone; the job controller has to take the finalizer off")}
+		return []hold{w.protection(n, podJobTracking, jobGone)}
 	case err != nil:
-		return w.unread(n, "its Job has to count it", "job "+ref.Name, err)
+		return w.unread(n, jobCounts, "job "+ref.Name, err)
 	}
 	if manager := evidence.Nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
-		return []hold{{because: "its Job has to count it", cause: w.managedJob(n, job, manager)}}
+		return []hold{{because: jobCounts, cause: w.managedJob(n, job, manager)}}
 	}
-	return []hold{w.protection(n, symptom, "the job controller has to count it in the status of "+"Job/"+n.Namespace()+"/"+ref.Name)}
+	return []hold{w.protection(n, podJobTracking, fmt.Sprintf(jobControllerCounts, n.Namespace(), ref.Name))}
 }
 
 // trackedByOther is a pod of a controller that is not a Job: the job controller
 // leaves its finalizer alone.
 func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerReference) *Cause {
 	return w.cause(podJobTracking, n.Identity(), "controller", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "it has the job controller's finalizer, and its controller is not a Job: the job controller never takes the finalizer off"
+		c.Verdict, c.Summary = Stuck, neverCounted
 		c.Evidence = []Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
 			evidence.Field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
 		way := w.removeFinalizer(n, index, "batch.kubernetes.io/job-tracking", nil)
-		way.Risk, way.Effect = Disruptive, "take the finalizer off; no Job counts the pod"
+		way.Risk, way.Effect = Disruptive, uncountable
 		c.Remedies = []Remedy{way}
 	})
 }
 
-// managedJob is a Job that says that another controller looks after it.
+// managedJob is a Job that names another controller as its manager.
 func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *Cause {
 	at := evidence.IdentityOf(jobs, "Job", job)
 	c := w.shared(string(at.UID), podJobTracking, at, func(c *Cause) {
-		c.Summary = fmt.Sprintf("it is managed by %s, which has to count its pods; the job controller does not", manager)
+		c.Summary = fmt.Sprintf(jobManagedBy, manager)
 		c.Controller = &Controller{Name: manager, Liveness: string(Unknown)}
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}
 		c.Remedies = []Remedy{
-			{
-				Risk: Safe, Action: shows("%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
-				Effect: "see the Job: make the controller that spec.managedBy names work, and it counts the pods and takes the finalizer off",
-			},
-			{
-				Risk: Disruptive, Action: w.delete(at, background),
-				Effect: "delete the Job: the job controller then takes the finalizer off its pods", Loss: losesObject(at, "the result of the Job"),
-			},
+			see(repairJobManager, "%s get %s -o yaml", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
+			{Risk: Disruptive, Action: w.delete(at, background), Effect: deleteJob, Loss: losesObject(at, lostJobResult)},
 		}
 	})
 	w.join(c, evidence.Field(n, "metadata.finalizers", "batch.kubernetes.io/job-tracking"))

@@ -24,11 +24,11 @@ import (
 var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 
 // karpenter is a Node, or the NodeClaim behind it, that Karpenter drains before
-// it ends the machine: pods that may not be evicted keep it. It returns false
+// it terminates the machine: pods that cannot be evicted keep it. It returns false
 // when no such pod is left.
 func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bool) {
 	if a := w.finder.Find(n, "karpenter.sh/termination", finalizers.Metadata); a.Is != controllers.Served && a.Is != controllers.Unclear {
-		return nil, false // nobody drains it
+		return nil, false // it is not drained
 	}
 	name := n.Object().Name
 	if resource != "nodes" {
@@ -40,39 +40,36 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 	}
 	list, err := w.evidence.List(pods, "")
 	if err != nil {
-		return w.unread(n, "may wait for pods on it", "pods", err), true
+		return w.unread(n, mightWaitForPods, "pods", err), true
 	}
 	var blockers []Evidence
 	for i := range list {
 		if evidence.Nested(&list[i], "spec", "nodeName") != name || evidence.PodEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") || toleratesDisruption(&list[i]) {
 			continue
 		}
-		if e, blocks := w.undisturbed(&list[i]); blocks {
+		if e, blocks := undisturbed(w.evidence, &list[i]); blocks {
 			blockers = append(blockers, e)
 		}
 	}
 	if len(blockers) == 0 {
 		return nil, false
 	}
-	return []hold{{because: "its pods have to be evicted", cause: w.cause(nodeKarpenter, n.Identity(), "", func(c *Cause) {
-		c.Summary = fmt.Sprintf("%s on node %s may not be evicted, and Karpenter does not end the machine before", evidence.Number(len(blockers), "pod"), name)
+	return []hold{{because: podsEvicted, cause: w.cause(nodeKarpenter, n.Identity(), "", func(c *Cause) {
+		c.Summary = fmt.Sprintf(notEvictable, evidence.Number(len(blockers), "pod"), name)
 		if w.age(n) > driverDelay {
 			c.Verdict = Stuck
 		}
 		c.Evidence = append([]Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "karpenter.sh/termination")}, blockers[:min(len(blockers), evidence.MaxShown)]...)
 		c.Controller = &Controller{Name: "Karpenter", Liveness: controllers.Unsure}
 		c.Remedies = []Remedy{
-			{
-				Risk: Safe, Action: shows("%s get poddisruptionbudgets -A", w.Kubectl),
-				Effect: "see the budgets: make the workloads of the pods above whole, or give their budgets room, and they are evicted",
-			},
-			w.removeFinalizer(n, index, "karpenter.sh/termination", loses(remedy.Leaks, "the machine, which the provider goes on billing, and the pods on it")),
+			{Risk: Safe, Action: shows("%s get poddisruptionbudgets -A", w.Kubectl), Effect: seeBudgets},
+			w.removeFinalizer(n, index, "karpenter.sh/termination", loses(remedy.Leaks, machineLeft)),
 		}
 	})}}, true
 }
 
-// toleratesDisruption reports whether a pod tolerates the taint with which Karpenter begins: it is not evicted,
-// and not waited for (sigs.k8s.io/karpenter/pkg/utils/pod, IsDrainable).
+// toleratesDisruption reports whether a pod tolerates the taint with which Karpenter begins: Karpenter does not evict
+// it, nor wait for it (sigs.k8s.io/karpenter/pkg/utils/pod, IsDrainable).
 func toleratesDisruption(pod *unstructured.Unstructured) bool {
 	var view struct {
 		Spec struct {
@@ -96,13 +93,13 @@ func controlledBy(o *unstructured.Unstructured, kinds ...string) bool {
 	return false
 }
 
-// undisturbed says why a pod may not be evicted.
-func (w *walker) undisturbed(pod *unstructured.Unstructured) (Evidence, bool) {
+// undisturbed shows why a pod cannot be evicted.
+func undisturbed(facts *evidence.Reader, pod *unstructured.Unstructured) (Evidence, bool) {
 	source := evidence.Identity(pods, pod.GetNamespace(), pod.GetName()).String()
 	if value := pod.GetAnnotations()["karpenter.sh/do-not-disrupt"]; value == "true" {
 		return Evidence{Source: source, Path: "metadata.annotations[karpenter.sh/do-not-disrupt]", Value: value}, true
 	}
-	list, err := w.evidence.List(budgets, pod.GetNamespace())
+	list, err := facts.List(budgets, pod.GetNamespace())
 	if err != nil {
 		return Evidence{}, false
 	}
@@ -116,7 +113,7 @@ func (w *walker) undisturbed(pod *unstructured.Unstructured) (Evidence, bool) {
 			} `json:"status"`
 		}
 		if evidence.Decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil && admission.Selects(view.Spec.Selector, pod.GetLabels()) {
-			return Evidence{Source: "PodDisruptionBudget/" + pod.GetNamespace() + "/" + list[i].GetName(), Path: "status.disruptionsAllowed", Value: "0, and it is about " + source}, true
+			return Evidence{Source: "PodDisruptionBudget/" + pod.GetNamespace() + "/" + list[i].GetName(), Path: "status.disruptionsAllowed", Value: fmt.Sprintf(noDisruption, source)}, true
 		}
 	}
 	return Evidence{}, false

@@ -27,7 +27,7 @@ func loses(kind remedy.LossKind, format string, args ...any) []remedy.Loss {
 
 // leaves is what a finalizer's controller would have cleaned up, in the words of the catalogue where it has any.
 func leaves(what string) []remedy.Loss {
-	return loses(remedy.Leaks, "%s", cmp.Or(what, "whatever its controller would have cleaned up, which may be outside the cluster"))
+	return loses(remedy.Leaks, "%s", cmp.Or(what, lostCleanup))
 }
 
 // losesObject is the loss of an object.
@@ -37,16 +37,15 @@ func losesObject(id graph.Identity, format string, args ...any) []remedy.Loss {
 
 // losesVolume is the loss of what is on a volume.
 func losesVolume(volume graph.Identity, size string) *remedy.Loss {
-	what := fmt.Sprintf("the data: %s on %s, which is deleted with the claim", cmp.Or(size, "all"), volume)
-	return &remedy.Loss{Kind: remedy.LosesData, Object: volume, Size: size, What: what}
+	return &remedy.Loss{Kind: remedy.LosesData, Object: volume, Size: size, What: lostData(volume, size)}
 }
 
 // mayLoseData is the loss of what a claim stores when its volume could not be read.
 func mayLoseData() *remedy.Loss {
-	return &remedy.Loss{Kind: remedy.LosesData, Unsure: true, What: "the data of the claim, unless its volume is retained"}
+	return &remedy.Loss{Kind: remedy.LosesData, Unsure: true, What: lostUnknown}
 }
 
 // unguards is the loss of what webhooks or policies do; in says where or how long.
 func unguards(what, in string) []remedy.Loss {
-	return loses(remedy.Unguards, "what the %s%s is not guarded %s", what, guards(what), in)
+	return loses(remedy.Unguards, lostGuard, what, in)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -66,7 +67,7 @@ func (w *walker) health() *health {
 		h.taken = w.evidence.LeaseTaken("kube-system", "kube-controller-manager")
 		return h
 	}
-	if h.acted = w.lastAct(); h.acted != nil {
+	if h.acted = lastAct(w.evidence, w.Graph); h.acted != nil {
 		h.evidence = *h.acted
 		return h
 	}
@@ -75,7 +76,7 @@ func (w *walker) health() *health {
 		w.evidence.Settle(secondLook)
 	}
 	for _, s := range suspects {
-		if w.unchanged(s.node) {
+		if unchanged(w.evidence, s.node) {
 			h.idle = append(h.idle, s.evidence)
 		}
 	}
@@ -89,11 +90,11 @@ const recently = time.Minute
 // lastAct returns the last thing that a controller of kube-controller-manager is seen to
 // have made, if that was a moment ago; nil otherwise. A manager that elects no leader
 // shows only by what it does that it runs.
-func (w *walker) lastAct() *Evidence {
+func lastAct(facts *evidence.Reader, g *graph.Graph) *Evidence {
 	var last graph.Node
 	var at time.Time
-	w.evidence.Needs(graph.Part{})
-	for n := range w.Graph.Nodes() {
+	facts.Needs(graph.Part{})
+	for n := range g.Nodes() {
 		if n.Virtual() {
 			continue
 		}
@@ -101,8 +102,8 @@ func (w *walker) lastAct() *Evidence {
 			last, at = n, made
 		}
 	}
-	if ago := w.evidence.Now.Sub(at); ago <= recently {
-		fact := evidence.Field(last, "metadata.creationTimestamp", fmt.Sprintf("%s ago, made by a controller of kube-controller-manager", duration.HumanDuration(max(ago, 0))))
+	if ago := facts.Now.Sub(at); ago <= recently {
+		fact := evidence.Field(last, "metadata.creationTimestamp", fmt.Sprintf(madeAgo, duration.HumanDuration(max(ago, 0))))
 		return &fact
 	}
 	return nil
@@ -111,7 +112,7 @@ func (w *walker) lastAct() *Evidence {
 // madeOf are the kinds of which controllers make objects of a kind.
 var madeOf = map[string][]string{"Pod": {"ReplicaSet", "StatefulSet", "DaemonSet", "Job"}, "ReplicaSet": {"Deployment"}, "Job": {"CronJob"}}
 
-// madeByManager reports whether nobody but a controller of kube-controller-manager makes
+// madeByManager reports whether only a controller of kube-controller-manager creates
 // such an object: one that a workload of Kubernetes controls, or the certificate in
 // every namespace.
 func madeByManager(n graph.Node) bool {
@@ -125,8 +126,8 @@ func madeByManager(n graph.Node) bool {
 	})
 }
 
-// unmadePods is what shows that no controller manager works that would make pods, nil when
-// one may.
+// unmadePods is what shows that no controller manager works that would create pods, nil when
+// one might.
 func (w *walker) unmadePods() []Evidence {
 	if h := w.health(); h.dead() && len(h.idle) > 0 {
 		return append([]Evidence{h.evidence}, h.idle...)
@@ -134,43 +135,44 @@ func (w *walker) unmadePods() []Evidence {
 	return nil
 }
 
+// unproven is a reason why nothing shows that a controller manager that renews no lease does not act.
+type unproven int
+
+const (
+	proven unproven = iota // something shows it
+	waitedShortly
+	workUnaccepted
+	contentUnaccepted
+	changedInTheMeantime
+)
+
 // actsNot reports whether objects show that no controller manager acts, which renews no
-// lease: those that its garbage collector leaves alone, or else this one, for which only
-// a controller in it is missing, when it does not change at a second look. Otherwise it
-// says why nothing shows it.
-func (w *walker) actsNot(n graph.Node, because string) (shown bool, why string) {
+// lease: those that its garbage collector ignores, or else this one, for which only
+// a controller in it is missing, when it does not change at a second look.
+func (w *walker) actsNot(n graph.Node, because string) unproven {
 	h := w.health()
 	if len(h.idle) > 0 {
-		return true, ""
+		return proven
 	}
-	// The garbage collector's own work is judged by idleObjects: it comes back to what
+	// The garbage collector's own work is judged by idleObjects: it retries what
 	// was refused ever more rarely. Pod garbage collection looks every 20 seconds.
 	periodic := n.Resource().IsPod() && len(n.Finalizers()) == 0
 	collectors := slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer)
 	refused := func(f string) bool { return !w.asker.TryRemoval(n, f).OK() }
 	switch h.looks++; {
 	case h.looks > maxSuspects || periodic || collectors:
-		return false, notWaited
+		return waitedShortly
 	case slices.ContainsFunc(n.Finalizers(), refused):
-		return false, "since what it has to do is not seen to be accepted"
+		return workUnaccepted
 	case n.Resource().IsNamespace() && !w.emptiable(n):
-		return false, "since the deletion of the content is not seen to be accepted"
+		return contentUnaccepted
 	}
 	w.evidence.Settle(secondLook)
-	if !w.unchanged(n) {
-		return false, "since " + n.Identity().String() + " has just changed"
+	if !unchanged(w.evidence, n) {
+		return changedInTheMeantime
 	}
-	h.idle = append(h.idle, w.idleFact(n, because))
-	return true, ""
-}
-
-// notWaited says why nothing shows that no controller manager works: nothing has waited
-// for it long enough.
-const notWaited = "since this has not waited for it for long"
-
-// idleFact says what a controller has not done, for how long.
-func (w *walker) idleFact(n graph.Node, what string) Evidence {
-	return evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf("%s ago: %s", duration.HumanDuration(w.age(n)), what))
+	h.idle = append(h.idle, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.age(n)), because)))
+	return proven
 }
 
 type suspect struct {
@@ -194,7 +196,7 @@ func (w *walker) idleObjects() []suspect {
 			continue
 		}
 		if what := w.idle(n); what != "" {
-			suspects = append(suspects, suspect{n, w.idleFact(n, what)})
+			suspects = append(suspects, suspect{n, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.age(n)), what))})
 		}
 	}
 	return suspects
@@ -208,41 +210,41 @@ func (w *walker) idle(n graph.Node) string {
 	case w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n):
 	case o.Resource.IsNamespace():
 		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) && w.emptiable(n) {
-			return "the namespace controller has not set any condition"
+			return noCondition
 		}
 	case w.incomplete() != "":
 	case isForeground(o) && w.pendingFinalizer(n, metav1.FinalizerDeleteDependents):
 		blocking := n.BlockingDependents()
 		for _, d := range blocking[:min(len(blocking), evidence.MaxShown)] {
-			if !d.BeingDeleted() && w.collectable(n, d) {
-				return "its dependent " + d.Identity().String() + " can be deleted and is not"
+			if !d.BeingDeleted() && collectable(w.asker, n, d) {
+				return fmt.Sprintf(dependentNotDeleted, d.Identity())
 			}
 		}
 		if len(blocking) == 0 && w.asker.TryRemoval(n, metav1.FinalizerDeleteDependents).OK() {
-			return "it has the finalizer foregroundDeletion and no blocking dependents"
+			return foregroundNotEnded
 		}
 	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.pendingFinalizer(n, metav1.FinalizerOrphanDependents):
 		if w.asker.TryRemoval(n, metav1.FinalizerOrphanDependents).OK() {
-			return "its dependents are not orphaned"
+			return notOrphaned
 		}
 	}
 	return ""
 }
 
 // collectable reports whether the API server accepts what the garbage collector
-// does with a blocking dependent. After a refusal it tries again ever more
+// does with a blocking dependent. After a refusal it retries ever more
 // rarely, and looks idle.
-func (w *walker) collectable(owner, d graph.Node) bool {
+func collectable(asker *admission.Asker, owner, d graph.Node) bool {
 	if keeper(owner, d) != nil {
-		return w.asker.TryRelease(d, owner.UID()).Kind == answer.Accepted
+		return asker.TryRelease(d, owner.UID()).Kind == answer.Accepted
 	}
-	return w.asker.TryDelete(d, "").Kind == answer.Accepted
+	return asker.TryDelete(d, "").Kind == answer.Accepted
 }
 
 // unchanged reports whether the object is still as the graph has it.
-func (w *walker) unchanged(n graph.Node) bool {
+func unchanged(facts *evidence.Reader, n graph.Node) bool {
 	id := n.Identity()
-	o, err := w.evidence.Anew(id.Resource.GroupVersionResource, id.Namespace, id.Name)
+	o, err := facts.Anew(id.Resource.GroupVersionResource, id.Namespace, id.Name)
 	return err == nil && o.GetUID() == id.UID && o.GetResourceVersion() == n.Object().ResourceVersion
 }
 
@@ -275,35 +277,38 @@ func managerLease() graph.Identity {
 func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	h := w.health()
 	at := managerLease()
-	shown, why := false, notWaited
+	why := waitedShortly
 	if h.dead() && late {
-		shown, why = w.actsNot(n, because)
+		why = w.actsNot(n, because)
 	}
 	switch {
-	case shown:
+	case why == proven:
 		c := w.shared("", gcAbsent, at, func(c *Cause) {
-			c.Verdict = Stuck
-			c.Summary = "no garbage collector works: kube-controller-manager does not renew its lease and does not act"
+			c.Verdict, c.Summary = Stuck, managerDead
 			c.Evidence = append([]Evidence{h.evidence}, h.idle...)
-			c.Remedies = w.repairManager()
+			c.Remedies = repairManager(w.Kubectl, h)
 		})
 		w.collectRemedy(c, n)
 		return hold{because: because, cause: c}
 	case h.dead():
-		c := w.shared("unproven "+why, gcAbsent, at, func(c *Cause) {
-			c.Summary = "kube-controller-manager does not renew its lease; whether it works without one is not known, " + why
+		because, key := whyUnproven[why], fmt.Sprint("unproven ", why)
+		if why == changedInTheMeantime {
+			because, key = fmt.Sprintf(because, n.Identity()), key+n.Identity().String()
+		}
+		c := w.shared(key, gcAbsent, at, func(c *Cause) {
+			c.Summary = fmt.Sprintf(managerUnproven, because)
 			c.Evidence = []Evidence{h.evidence}
-			c.Remedies = w.repairManager()
+			c.Remedies = repairManager(w.Kubectl, h)
 		})
 		w.collectRemedy(c, n)
 		return hold{because: because, cause: c}
 	case late && w.blindingType(n) != nil:
-		return hold{because: because + ": started anew, the garbage collector of this server waits for the list of a type that fails, before it does anything", cause: w.blindingType(n)}
+		return hold{because: fmt.Sprintf(blindAfterRestart, because), cause: w.blindingType(n)}
 	case late:
 		c := w.shared("late", gcAbsent, at, func(c *Cause) {
-			c.Summary = "the controller manager has not acted for a while: a controller in it may be disabled, may have missed the object, or may be waiting after an error, for up to 17 minutes"
+			c.Summary = managerLate
 			if h.lease == evidence.LeaseUnread {
-				c.Summary = "the controller manager has not acted for a while, and its lease could not be read"
+				c.Summary = managerLateUnread
 			}
 			c.Evidence = []Evidence{h.evidence}
 		})
@@ -325,17 +330,11 @@ func (w *walker) blindingType(n graph.Node) *Cause {
 	return nil
 }
 
-func (w *walker) repairManager() []Remedy {
-	if w.health().lease == evidence.LeaseMissing {
-		return []Remedy{{
-			Risk: Safe, Action: shows("%s -n kube-system get pods -l component=kube-controller-manager -o wide", w.Kubectl),
-			Effect: "see kube-controller-manager if it runs as a pod: look there, or on the machines of the control plane, why it does not run, and start it",
-		}}
+func repairManager(kubectl string, h *health) []Remedy {
+	if h.lease == evidence.LeaseMissing {
+		return []Remedy{{Risk: Safe, Action: shows("%s -n kube-system get pods -l component=kube-controller-manager -o wide", kubectl), Effect: findManager}}
 	}
-	return []Remedy{{
-		Risk: Safe, Action: shows("%s -n kube-system get lease kube-controller-manager -o yaml", w.Kubectl),
-		Effect: "see who held the lease last: look there why kube-controller-manager does not run, and start it",
-	}}
+	return []Remedy{{Risk: Safe, Action: shows("%s -n kube-system get lease kube-controller-manager -o yaml", kubectl), Effect: findHolder}}
 }
 
 // collectRemedy adds the plugin's own garbage collection for an object that
@@ -350,9 +349,6 @@ func (w *walker) collectRemedy(c *Cause, n graph.Node) {
 		where.Namespace = ""
 	}
 	if len(c.Remedies) <= evidence.MaxShown {
-		w.offerOnce(c, Remedy{
-			Risk: Safe, Action: w.does(remedy.Op{Verb: remedy.Collect, Object: where}),
-			Effect: "do the garbage collector's work there once, after showing what it will do and asking",
-		})
+		w.offerOnce(c, Remedy{Risk: Safe, Action: w.does(remedy.Op{Verb: remedy.Collect, Object: where}), Effect: collectThere})
 	}
 }

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -35,12 +33,10 @@ const (
 	contentDelay = 60 * time.Second
 )
 
-// withoutNamespace is an object whose namespace does not exist. A namespace that
-// came to its end in the ordinary way took it along: only an object that is
-// there after the namespace was missed was left behind, and one is enough to
-// know that of the namespace.
+// withoutNamespace is an object whose namespace does not exist. A namespace whose deletion finished in the ordinary way
+// was empty: only an object that still exists after the namespace was missed was left behind, and one is enough to know
+// that of the namespace.
 func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
-	const because = "its namespace does not exist"
 	id := n.Identity()
 	if !w.outlived[id.Namespace] {
 		o, err := w.evidence.Anew(id.Resource.GroupVersionResource, id.Namespace, id.Name)
@@ -48,49 +44,29 @@ func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
 		case apierrors.IsNotFound(err), err == nil && o.GetUID() != id.UID:
 			return gone(), true
 		case err != nil:
-			return w.unread(n, because, "the object", err), false
+			return w.unread(n, namespaceMissing, "the object", err), false
 		}
 		w.outlived[id.Namespace] = true
 	}
 	if w.changeable(n) {
 		return nil, false
 	}
-	return []hold{{because: because, cause: w.leftover(id.Namespace)}}, false
-}
-
-// changeable reports whether an object can be changed although its namespace does not
-// exist: the API server is asked, and where it may not be, its version tells.
-func (w *walker) changeable(n graph.Node) bool {
-	if w.Server.ChangesWithoutNamespace() {
-		return true
-	}
-	for _, finalizer := range n.Finalizers() {
-		return w.asker.TryRemoval(n, finalizer).Kind == answer.Accepted
-	}
-	return false
+	return []hold{{because: namespaceMissing, cause: w.leftover(id.Namespace)}}, false
 }
 
 // leftover is a namespace that was removed from under its content.
 func (w *walker) leftover(namespace string) *Cause {
 	at := evidence.Identity(namespaces, "", namespace)
 	return w.shared(namespace, nsForcedLeftovers, at, func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "the namespace does not exist any more, and nothing in it can be changed: it was finalized while it had content"
-		c.Evidence = []Evidence{{Source: at.String(), Value: "does not exist"}}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", namespace)),
-			Effect: "make changes possible again: let the controllers finish, then delete the namespace in the ordinary way",
-		}}
+		c.Verdict, c.Summary = Stuck, leftBehind
+		c.Evidence = []Evidence{{Source: at.String(), Value: doesNotExist}}
+		c.Remedies = []Remedy{{Risk: Safe, Action: w.create(at), Effect: recreateIt}}
 	})
 }
 
 func specFinalizers(o *unstructured.Unstructured) []string {
 	names, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "finalizers")
 	return names
-}
-
-func (w *walker) holdsKubernetes(o *unstructured.Unstructured) bool {
-	return slices.Contains(specFinalizers(o), "kubernetes")
 }
 
 // namespace returns what the finalizers in a namespace's spec wait for.
@@ -100,7 +76,7 @@ func (w *walker) namespace(n graph.Node) []hold {
 		return gone()
 	}
 	if err != nil {
-		return append(w.unread(n, "the finalizers in its spec are not known", "its spec", err), w.content(n)...)
+		return append(w.unread(n, specUnknown, "its spec", err), w.content(n)...)
 	}
 	var holds []hold
 	for i, finalizer := range specFinalizers(full) {
@@ -113,9 +89,8 @@ func (w *walker) namespace(n graph.Node) []hold {
 	return holds
 }
 
-// emptying is the namespace controller's finalizer: the content goes first. The
-// conditions are hints: they have been seen to say that all is gone while pods
-// were left.
+// emptying is the namespace controller's finalizer: the contents are deleted first. The conditions are hints: they have
+// been seen to say that the namespace is empty while pods were left.
 func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold {
 	holds := w.discovery(n, full)
 	holds = append(holds, w.content(n)...)
@@ -124,7 +99,7 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	untouched := len(w.untouchedIn(n.Object().Name))
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
-	over := failed && w.overtaken(failure, n.Object().Name)
+	over := failed && overtaken(w.evidence, failure, n.Object().Name)
 	started, hangs := len(evidence.Conditions(full)) > 0, false
 	unasked, asked := false, 0
 	if (!started || len(holds) == 0) && w.age(n) > namespaceBegins {
@@ -139,19 +114,19 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	switch h := w.health(); {
 	case !started && hangs && !h.dead():
 	case !started && h.dead():
-		holds = append(holds, w.withSymptom(nsControllerAbsent, w.manager(n, toBegin, w.age(n) > namespaceStart)))
+		holds = append(holds, w.manager(n, toBegin, w.age(n) > namespaceStart).as(nsControllerAbsent))
 	case !started && unasked && w.waited(n) > namespaceStart:
 		holds = append(holds, w.contentUnasked(n, untouched, asked))
 	case !started && w.waited(n) > namespaceStart:
 		holds = append(holds, hold{symptom: nsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
-		holds = append(holds, w.manager(n, "the namespace controller has to go on", w.age(n) > namespaceStart))
-		if failed && !over { // it may be refused when it works again
+		holds = append(holds, w.manager(n, toResume, w.age(n) > namespaceStart))
+		if failed && !over { // it might be rejected when it works again
 			refused, _ := w.contentHangs(n)
 			holds = append(holds, refused...)
 		}
 	case over && len(holds) == 0:
-		holds = append(holds, w.backOff(n, failure, "what the namespace controller failed at is gone"))
+		holds = append(holds, w.backOff(n, failure, failureGone))
 	case failed && !over && (untouched > 0 || len(holds) == 0):
 		holds = append(holds, w.contentRefused(n, full, failure, untouched)...)
 	case len(holds) == 0 || !started:
@@ -160,89 +135,49 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	return holds
 }
 
-// toBegin is what the namespace controller does first.
-const toBegin = "the namespace controller has to delete its content"
-
 // notBegun is the namespace controller of a controller manager that works as far as is known,
 // and of which a namespace shows no sign.
 func (w *walker) notBegun(h *health) *Cause {
 	return w.shared("late with namespaces", gcAbsent, managerLease(), func(c *Cause) {
-		c.Summary = "the namespace controller has not begun: it may be disabled, may be waiting for a server that does not answer about this or another namespace, of which it handles ten at a time, or may be refused what it writes to the namespace"
-		if h.lease == evidence.LeaseUnread {
-			c.Summary += "; the lease of kube-controller-manager could not be read"
+		if c.Summary = notStarted; h.lease == evidence.LeaseUnread {
+			c.Summary += leaseUnread
 		}
 		c.Evidence = []Evidence{h.evidence}
 	})
 }
 
-// writesRefused are webhooks that must allow what the namespace controller writes to the
-// namespace itself, and provably cannot be reached.
+// writesRefused are webhooks that must allow the writes of the namespace controller to the namespace itself, and are
+// provably unreachable.
 func (w *walker) writesRefused(n graph.Node) []hold {
 	var holds []hold
 	for _, part := range []string{"status", "finalize"} {
 		for h, s := range w.asker.DeadWebhooks(n, "UPDATE", part) {
-			c := w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: "the webhook is asked about updates of its " + part + ", by its rules and selectors"}, "")
+			c := w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: fmt.Sprintf(matchesUpdates, part)}, "")
 			if !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == c }) {
-				holds = append(holds, hold{because: "the namespace controller cannot update its " + part, cause: c})
+				holds = append(holds, hold{because: fmt.Sprintf(cannotUpdate, part), cause: c})
 			}
 		}
 	}
 	return holds
 }
 
-// untouchedIn returns the content of a namespace whose turn it is and that is
-// not being deleted: while there are pods, the pods, where these come first for certain.
-func (w *walker) untouchedIn(namespace string) []graph.Node {
-	nodes, known := w.undeleted[namespace]
-	if !known {
-		nodes = w.findUntouched(namespace)
-		w.undeleted[namespace] = nodes
-	}
-	return nodes
-}
-
-func (w *walker) findUntouched(namespace string) []graph.Node {
-	var untouched, untouchedPods []graph.Node
-	anyPod := false
-	for _, m := range w.evidence.In(namespace) {
-		isPod := m.Resource().GroupResource() == pods.GroupResource()
-		anyPod = anyPod || isPod
-		switch {
-		case m.BeingDeleted():
-		case isPod:
-			untouchedPods = append(untouchedPods, m)
-		default:
-			untouched = append(untouched, m)
-		}
-	}
-	switch {
-	case !anyPod:
-		return untouched
-	case w.Server.PodsFirst():
-		return untouchedPods
-	}
-	return append(untouchedPods, untouched...)
-}
-
-// content returns what must go first of a namespace's content: its pods, then
-// all else.
-func (w *walker) content(n graph.Node) []hold {
+// content returns the contents of a namespace that have to be deleted first: its pods, then the rest.
+func (f *facts) content(n graph.Node) []hold {
 	var holds []hold
-	var left int
-	for _, m := range w.evidence.In(n.Object().Name) {
+	all, left := f.evidence.In(n.Name()), 0
+	for _, m := range all {
 		if m.Resource().IsPod() {
 			left++
 		}
 	}
-	amount := evidence.Number(len(w.evidence.In(n.Object().Name)), "object")
-	next := w.heldNext(n.Object().Name)
-	for _, m := range w.evidence.In(n.Object().Name) {
+	next := heldNext(f.evidence, f.finder, n.Name())
+	for _, m := range all {
 		if !m.BeingDeleted() {
 			continue
 		}
-		h := hold{symptom: nsContent, because: "waits for its content: " + amount + next, next: &m}
-		if m.Resource().IsPod() && w.Server.PodsFirst() {
-			h.symptom, h.because = nsPodsFirst, "waits for its "+count(left, "pod")+", before all else in it"+next
+		h := hold{symptom: nsContent, because: fmt.Sprintf(waitsForContents, objects(len(all))) + next, next: &m}
+		if m.Resource().IsPod() && f.Server.PodsFirst() {
+			h.symptom, h.because = nsPodsFirst, fmt.Sprintf(waitsForPods, count(left, "pod"))+next
 		}
 		holds = append(holds, h)
 	}
@@ -252,9 +187,9 @@ func (w *walker) content(n graph.Node) []hold {
 // controllerTurn is a namespace at which nothing but its controller has to act.
 func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, untouched int) hold {
 	w.evidence.Needs(graph.Part{}) // a list that fails may keep it, and may fail for all namespaces alone
-	summary := "the namespace controller has to finish it"
+	summary := toFinish
 	if untouched > 0 {
-		summary = "the namespace controller has to delete " + evidence.Number(untouched, "object") + " in it"
+		summary = fmt.Sprintf(toDelete, objects(untouched))
 	}
 	latest := evidence.Latest(evidence.Requested(n.Object()), w.health().taken)
 	for _, c := range evidence.Conditions(full) {
@@ -262,15 +197,14 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 			latest = c.Since
 		}
 	}
-	id := nsContent
-	return hold{because: summary, cause: w.cause(id, n.Identity(), "turn", func(c *Cause) {
+	return hold{because: summary, cause: w.cause(nsContent, n.Identity(), "turn", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(namespaceRetry)
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
 		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
-			c.Summary += fmt.Sprintf(", and nothing has changed for %s", duration.HumanDuration(w.evidence.Now.Sub(latest)))
+			c.Summary += fmt.Sprintf(nothingChanged, duration.HumanDuration(w.evidence.Now.Sub(latest)))
 			if untouched == 0 {
-				c.Summary += "; the update of its finalizers may be refused, by a policy, a webhook or for lack of a right"
+				c.Summary += updateBlocked
 			}
 		}
 	})}
@@ -281,13 +215,13 @@ func (w *walker) unseen(n graph.Node, full *unstructured.Unstructured) []hold {
 	missing := w.unlistedIn(n.Object().Name)
 	var holds []hold
 	for _, c := range w.unlistedCauses(missing) {
-		holds = append(holds, hold{symptom: nsContentFailure, because: "the namespace controller cannot list all types", cause: c})
+		holds = append(holds, hold{symptom: nsContentFailure, because: cannotList, cause: c})
 	}
 	rest := slices.DeleteFunc(missing, func(u graph.Unlisted) bool {
 		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
 	})
 	if len(rest) > 0 {
-		holds = append(holds, hold{symptom: nsContent, because: "may wait for content that could not be listed", cause: w.unlistedContent(n, full, w.unlistedText(rest))})
+		holds = append(holds, hold{symptom: nsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, unlistedText(w.Graph.Snapshot(), rest))})
 	}
 	return holds
 }
@@ -299,13 +233,10 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 	if failure.Status != "True" {
 		return nil
 	}
-	return []hold{{because: "the namespace controller cannot find out all types", cause: w.cause(nsGvParse, n.Identity(), "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, "an API of the server advertises a group version that cannot be parsed: an aggregated one, since the server's own never do"
+	return []hold{{because: cannotDiscover, cause: w.cause(nsGvParse, n.Identity(), "", func(c *Cause) {
+		c.Verdict, c.Summary = Stuck, badVersion
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s get apiservices -o wide", w.Kubectl),
-			Effect: "see the aggregated APIs, those with a service: repair the one that the message names",
-		}}
+		c.Remedies = []Remedy{see(repairAPI, "%s get apiservices -o wide", w.Kubectl)}
 	})}}
 }
 
@@ -313,9 +244,9 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 // (pkg/controller/namespace/deletion, deleteAllContentForGroupVersionResource).
 var remaining = pattern.New(`^Failed to delete all resource types, \d+ remaining: |unexpected items still remain in namespace: \S+ for gvr: (\S*)/\S+, Resource=([a-z0-9]+)`)
 
-// overtaken reports whether a failure speaks of content that is gone: the condition
-// stays until the namespace controller looks again, up to a minute later.
-func (w *walker) overtaken(failure evidence.Condition, namespace string) bool {
+// overtaken reports whether a failure is about contents that do not exist any more: the condition is kept until the
+// namespace controller retries, up to a minute later.
+func overtaken(r *evidence.Reader, failure evidence.Condition, namespace string) bool {
 	said := slices.DeleteFunc(remaining().FindAllStringSubmatch(failure.Message, -1), func(words []string) bool { return words[2] == "" })
 	if len(said) == 0 || strings.Trim(remaining().ReplaceAllString(failure.Message, ""), " [],") != "" {
 		return false // it says something else as well
@@ -323,60 +254,23 @@ func (w *walker) overtaken(failure evidence.Condition, namespace string) bool {
 	for _, words := range said {
 		resource := schema.GroupResource{Group: words[1], Resource: words[2]}
 		is := func(m graph.Node) bool { return m.Resource().GroupResource() == resource }
-		if !w.evidence.Covers(resource, namespace, "") || slices.ContainsFunc(w.evidence.In(namespace), is) {
+		if !r.Covers(resource, namespace, "") || slices.ContainsFunc(r.In(namespace), is) {
 			return false
 		}
 	}
 	return true
 }
 
-// backOff is a namespace whose controller has still to see that what it failed at is
-// no more, in words.
-func (w *walker) backOff(n graph.Node, failure evidence.Condition, noMore string) hold {
-	summary := noMore + "; it looks again within a minute"
+// backOff is a namespace whose controller has still to see that the reason of its failure does not exist any more.
+func (w *walker) backOff(n graph.Node, failure evidence.Condition, summary string) hold {
 	return hold{because: summary, cause: w.cause(nsContent, n.Identity(), "back-off", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, w.evidence.Now.Add(contentDelay)
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String()), w.health().evidence}
 	})}
 }
 
-// unlistedIn returns what of the namespace's content could not be listed. Types
-// that the server itself cannot tell are another cause.
-func (w *walker) unlistedIn(namespace string) []graph.Unlisted {
-	var missing []graph.Unlisted
-	for _, u := range w.unlisted {
-		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
-			continue
-		}
-		if !w.evidence.Covers(u.GroupResource(), namespace, "") && w.mayBeNamespaced(u) {
-			missing = append(missing, u)
-		}
-	}
-	return missing
-}
-
-// mayBeNamespaced reports whether objects of the type may be in a namespace.
-func (w *walker) mayBeNamespaced(u graph.Unlisted) bool {
-	namespaced, known := w.namespaced(u.GroupVersionResource)
-	return namespaced || !known
-}
-
-// namespaced reports whether objects of a type are in namespaces, if that is known.
-func (w *walker) namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
-	kind, err := w.Graph.Snapshot().Mapper.KindFor(resource)
-	if err != nil {
-		return false, false
-	}
-	mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
-}
-
 func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, missing string) *Cause {
 	return w.cause(nsContent, n.Identity(), "unlisted", func(c *Cause) {
-		c.Summary = "whether it is empty is not known: " + missing
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes")}
 		var told []string
 		for _, kind := range []string{"NamespaceContentRemaining", "NamespaceFinalizersRemaining"} {
@@ -385,8 +279,8 @@ func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, 
 				c.Evidence = append(c.Evidence, said.Fact(n.Identity().String()))
 			}
 		}
-		if len(told) > 0 {
-			c.Summary += "; the namespace controller says: " + strings.Join(told, "; ")
+		if c.Summary = fmt.Sprintf(emptinessUnknown, missing); len(told) > 0 {
+			c.Summary += fmt.Sprintf(controllerSays, strings.Join(told, "; "))
 		}
 	})
 }
@@ -394,20 +288,14 @@ func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, 
 // discovery finds the APIs that keep the namespace controller from knowing what
 // the namespace may hold.
 func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold {
-	symptom := nsDiscovery
 	failure, _ := evidence.ConditionOf(full, "NamespaceDeletionDiscoveryFailure")
 	failing := failure.Status == "True"
-	ours := false
-	for _, u := range w.unlisted {
-		ours = ours || u.Reason == graph.DiscoveryFailed
-	}
-	if !failing && !ours {
+	if !failing && !slices.ContainsFunc(w.unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.DiscoveryFailed }) {
 		return nil
 	}
-	because := "the namespace controller cannot find out all types"
 	registered, err := w.evidence.List(apis, "")
 	if err != nil {
-		return w.unread(n, because, "apiservices.apiregistration.k8s.io", err)
+		return w.unread(n, cannotDiscover, "apiservices.apiregistration.k8s.io", err)
 	}
 	var holds []hold
 	for i := range registered {
@@ -420,12 +308,11 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 			c.Verdict = Stuck
 			w.show(c, failure.Fact(n.Identity().String()))
 		}
-		holds = append(holds, hold{symptom: symptom, because: because, cause: c})
+		holds = append(holds, hold{symptom: nsDiscovery, because: cannotDiscover, cause: c})
 	}
 	if len(holds) == 0 && failing {
-		holds = append(holds, hold{because: because, cause: w.cause(nsDiscovery, n.Identity(), "", func(c *Cause) {
-			c.Verdict, c.Until = Progressing, w.evidence.Now.Add(contentDelay)
-			c.Summary = "all APIs are available again; the namespace controller looks again within a minute"
+		holds = append(holds, hold{because: cannotDiscover, cause: w.cause(nsDiscovery, n.Identity(), "", func(c *Cause) {
+			c.Verdict, c.Summary, c.Until = Progressing, apisAnswer, w.evidence.Now.Add(contentDelay)
 			c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		})})
 	}
@@ -437,15 +324,12 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.Condition) *Cause {
 	at := evidence.IdentityOf(apis, "APIService", api)
 	return w.shared(api.GetName(), nsDiscovery, at, func(c *Cause) {
-		c.Summary = "the API that this APIService serves does not answer, so no namespace can be emptied for certain"
 		c.Evidence = []Evidence{available.Fact(at.String())}
 		s := w.asker.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
 		c.Evidence = append(c.Evidence, s.Evidence...)
-		c.Summary += hopeless(s)
-		c.Remedies = append(w.repair(s, "namespaces go on by themselves"), Remedy{
-			Risk: Dangerous, Action: w.deleteSaved(at),
-			Effect: "unregister the API, if its product was uninstalled",
-			Loss:   loses(remedy.Leaks, "what the API stored in the namespaces is left behind"),
+		c.Summary = apiSilent + hopeless(s)
+		c.Remedies = append(w.repair(s, apiRepaired), Remedy{
+			Risk: Dangerous, Action: w.deleteSaved(at), Effect: unregister, Loss: loses(remedy.Leaks, lostStoredBy),
 		})
 	})
 }

@@ -31,10 +31,23 @@ type Action struct {
 // changes.
 func shows(format string, args ...any) Action { return Action{Command: fmt.Sprintf(format, args...)} }
 
+// see is a remedy that begins with a command that changes nothing.
+func see(effect, command string, args ...any) Remedy {
+	return Remedy{Risk: Safe, Action: shows(command, args...), Effect: effect}
+}
+
+// commands makes actions of what remedies do.
+type commands struct {
+	programs remedy.Programs
+	// version names an object as it was read, for the file that keeps it.
+	version func(graph.Identity) string
+	// read returns an object whole, nil when it could not be read or is another.
+	read func(graph.Identity) *unstructured.Unstructured
+}
+
 // does is a change that a program could make.
-func (w *walker) does(op remedy.Op) Action {
-	programs := remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}
-	return Action{Command: op.Command(programs), Operation: &op, Undo: op.Undo(programs)}
+func (d commands) does(op remedy.Op) Action {
+	return Action{Command: op.Command(d.programs), Operation: &op, Undo: op.Undo(d.programs)}
 }
 
 var (
@@ -44,59 +57,55 @@ var (
 )
 
 // delete is a DELETE with a UID precondition.
-func (w *walker) delete(id graph.Identity, options metav1.DeleteOptions) Action {
-	return w.does(remedy.DeleteOf(id, options))
+func (d commands) delete(id graph.Identity, options metav1.DeleteOptions) Action {
+	return d.does(remedy.DeleteOf(id, options))
 }
 
 // deleteSaved is delete by the object's own policy, with the object kept in a file before.
-func (w *walker) deleteSaved(id graph.Identity) Action {
-	return w.does(remedy.DeleteOf(id, byPolicy).Saved(w.evidence.Version(id)))
+func (d commands) deleteSaved(id graph.Identity) Action {
+	return d.does(remedy.DeleteOf(id, byPolicy).Saved(d.version(id)))
 }
 
 // patch changes an object by JSON patch, guarded by its UID.
-func (w *walker) patch(id graph.Identity, steps ...remedy.Step) Action {
-	return w.does(remedy.PatchOf(id, steps...))
+func (d commands) patch(id graph.Identity, steps ...remedy.Step) Action {
+	return d.does(remedy.PatchOf(id, steps...))
 }
 
 // change is patch for an object that was read whole, kept in a file before.
-func (w *walker) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
-	return w.does(remedy.PatchOf(id, steps...).Saved(w.evidence.Version(id)).TakenBack(whole.Object))
+func (d commands) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
+	return d.does(remedy.PatchOf(id, steps...).Saved(d.version(id)).TakenBack(whole.Object))
 }
 
 // scaleUp starts a workload that is scaled to nothing, with as many replicas as were last applied. To take that back would be
 // no way out.
-func (w *walker) scaleUp(id graph.Identity) Action {
-	wanted := int64(1)
-	if full, err := w.evidence.Get(id.Resource.GroupVersionResource, id.Namespace, id.Name); err == nil && full.GetUID() == id.UID {
-		wanted = max(wanted, appliedReplicas(full))
-	}
-	return w.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: wanted}))
+func (d commands) scaleUp(id graph.Identity) Action {
+	return d.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: max(1, appliedReplicas(d.read(id)))}))
 }
 
-// appliedReplicas is the number of replicas that "kubectl apply" has written last, 0 for none.
+// appliedReplicas is the number of replicas that "kubectl apply" has written last, 0 for none. The workload may be nil.
 func appliedReplicas(workload *unstructured.Unstructured) int64 {
 	var applied struct {
 		Spec struct {
 			Replicas int64 `json:"replicas"`
 		} `json:"spec"`
 	}
-	if json.Unmarshal([]byte(workload.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
+	if workload == nil || json.Unmarshal([]byte(workload.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
 		return 0
 	}
 	return applied.Spec.Replicas
 }
 
 // scaleToNone stops a workload, which can be taken back unless something is lost with its pods.
-func (w *walker) scaleToNone(id graph.Identity, current int64, loses bool) Action {
+func (d commands) scaleToNone(id graph.Identity, current int64, loses bool) Action {
 	op := remedy.ScaleOf(id, remedy.Replicas{Current: current})
 	if !loses {
 		back := remedy.ScaleOf(id, remedy.Replicas{Wanted: current})
 		op.Back = &back
 	}
-	return w.does(op)
+	return d.does(op)
 }
 
 // create makes an object that has nothing but a name.
-func (w *walker) create(id graph.Identity) Action {
-	return w.does(remedy.Op{Verb: remedy.Create, Object: id})
+func (d commands) create(id graph.Identity) Action {
+	return d.does(remedy.Op{Verb: remedy.Create, Object: id})
 }

@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -11,8 +13,7 @@ import (
 
 // The finalizer orphan: garbagecollector.go, attemptToOrphanWorker.
 
-// orphan is the finalizer orphan: the references to the object are removed from
-// its dependents first.
+// orphan is the finalizer orphan: the references to the object are removed from its dependents first.
 func (w *walker) orphan(n graph.Node) []hold {
 	w.evidence.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	switch {
@@ -22,28 +23,18 @@ func (w *walker) orphan(n graph.Node) []hold {
 		if denied := w.orphanDenied(n); denied != nil {
 			return denied
 		}
-		return []hold{w.collector(n, gcOrphanPending, "the garbage collector has to orphan its dependents")}
+		return []hold{w.protection(n, gcOrphanPending, orphanDependents)}
 	}
-	return []hold{{because: "its dependents are not orphaned yet", cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
-		c.Summary = referencing(n) + "; why the references are not removed is not known"
+	return []hold{{because: notYetOrphaned, cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
+		c.Summary = fmt.Sprintf(referencesKept, referencing(n.CountDependents()))
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
 		if missing := w.incomplete(); missing != "" {
-			c.Evidence = append(c.Evidence, Evidence{Source: "the lists", Value: missing})
+			c.Evidence = append(c.Evidence, Evidence{Source: theLists, Value: missing})
 		}
 	})}}
 }
 
-// referencing says how many dependents still reference an owner.
-func referencing(n graph.Node) string {
-	dependents := len(n.Dependents())
-	if dependents == 1 {
-		return "1 dependent still references it"
-	}
-	return evidence.Number(dependents, "dependent") + " still reference it"
-}
-
-// orphanDenied is an owner whose references may not be removed from a
-// dependent, or which may not be updated itself.
+// orphanDenied is an owner whose references cannot be removed from a dependent, or which cannot be updated itself.
 func (w *walker) orphanDenied(n graph.Node) []hold {
 	if w.age(n) <= collectorDelay {
 		return nil
@@ -59,20 +50,15 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 	if root == nil {
 		return nil
 	}
-	because := "the garbage collector may not update " + refusing.Identity().String()
-	if root.Verdict != Stuck {
-		because = "the garbage collector may not be allowed to update " + refusing.Identity().String()
-	}
+	because := fmt.Sprintf(collectorCannot[root.Verdict == Stuck], "update "+refusing.Identity().String())
 	c := w.cause(gcOrphanPending, n.Identity(), "denied", func(c *Cause) {
-		c.Verdict = root.Verdict
-		c.Summary = "the finalizer orphan cannot be taken off it"
-		if n.HasDependents() {
-			c.Summary = referencing(n) + ", and the references cannot be removed: deleting it in another way now would delete what has no other owner"
+		if c.Verdict, c.Summary = root.Verdict, orphanFinalizer; n.HasDependents() {
+			c.Summary = fmt.Sprintf(orphaningDenied, referencing(n.CountDependents()))
 		}
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), asked(r)}
 		for _, ref := range refusing.Owners() {
 			if ref.UID == n.UID() {
-				way := w.dropReference(refusing, ref.Index, ref.UID, "remove the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes")
+				way := w.dropReference(refusing, ref.Index, ref.UID, removeNow)
 				way.Risk, way.Loss = Safe, nil // it is what the orphaning is for
 				c.Remedies = append(c.Remedies, way)
 			}

@@ -30,52 +30,48 @@ const (
 	podGCDelay   = 2 * time.Minute
 )
 
-// pod returns what a terminating pod waits for besides its finalizers: the
-// kubelet of its node. A grace period of zero says that the kubelet is done, or
-// that nobody waits for it.
+// pod returns what a terminating pod waits for besides its finalizers: the kubelet of its node. A grace period of zero
+// says that the kubelet is done, or that nothing waits for it.
 func (w *walker) pod(n graph.Node) []hold {
 	o := n.Object()
 	if o.DeletionGracePeriodSeconds == nil || *o.DeletionGracePeriodSeconds == 0 {
 		return nil
 	}
-	const because = "waits for its kubelet"
 	end := o.DeletionTimestamp.Time
 	full, err := w.evidence.Whole(n)
 	switch {
 	case apierrors.IsNotFound(err):
 		return gone()
 	case err != nil && w.evidence.Now.Before(end):
-		return []hold{{because: because, cause: w.grace(n, nil, "it is in its grace period", end)}}
+		return []hold{{because: waitsForKubelet, cause: w.grace(n, nil, inGracePeriod, end)}}
 	case err != nil:
-		return w.unread(n, because, "the pod", err)
+		return w.unread(n, waitsForKubelet, "the pod", err)
 	case w.evidence.Now.Before(end):
 		return w.inGrace(n, full, end)
 	}
 	if _, mirror := full.GetAnnotations()["kubernetes.io/config.mirror"]; mirror {
-		return []hold{{because: "it is the mirror of a static pod", cause: w.mirror(n, full)}}
+		return []hold{{because: mirrorsStatic, cause: w.mirror(n, full)}}
 	}
 	node := evidence.Nested(full, "spec", "nodeName")
 	if node == "" {
-		return []hold{w.withSymptom(podUnscheduled, w.manager(n, "it is on no node; the pod garbage collector has to delete it", w.evidence.Now.Sub(end) > podGCDelay))}
+		return []hold{w.manager(n, withoutNode, w.evidence.Now.Sub(end) > podGCDelay).as(podUnscheduled)}
 	}
 	machine, err := w.evidence.Get(nodes, "", node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return w.nodeGone(n, node)
 	case err != nil:
-		return w.unread(n, because, "node "+node, err)
+		return w.unread(n, waitsForKubelet, "node "+node, err)
 	}
 	if c := w.nodeDown(machine); c != nil {
-		return []hold{{because: because + " on node " + node, cause: c}}
+		return []hold{{because: fmt.Sprintf(waitsForKubeletOn, node), cause: c}}
 	}
 	return append(w.kubelet(n, full, machine), w.kubeletRefused(n)...)
 }
 
-// inGrace is a pod whose grace period is not over. That its kubelet ends it then is
-// only so when there is one: without its node the pod garbage collector does not wait
-// for the end, and on one that does not report nothing ends it.
+// inGrace is a pod whose grace period is not over. Its kubelet ends it only if there is one: without a node the pod garbage
+// collector does not wait for the end of the period, and on a node that does not report nothing ends the pod.
 func (w *walker) inGrace(n graph.Node, full *unstructured.Unstructured, end time.Time) []hold {
-	because := "waits for its kubelet"
 	name := evidence.Nested(full, "spec", "nodeName")
 	if name != "" {
 		node, err := w.evidence.Get(nodes, "", name)
@@ -84,15 +80,14 @@ func (w *walker) inGrace(n graph.Node, full *unstructured.Unstructured, end time
 		}
 		if err == nil {
 			if c := w.nodeDown(node); c != nil && c.Verdict == Stuck {
-				return []hold{{because: because + " on node " + name, cause: c}}
+				return []hold{{because: fmt.Sprintf(waitsForKubeletOn, name), cause: c}}
 			}
 		}
 	}
-	return []hold{{because: because, cause: w.grace(n, full, "it is in its grace period", end)}}
+	return []hold{{because: waitsForKubelet, cause: w.grace(n, full, inGracePeriod, end)}}
 }
 
-// kubeletRefused is a pod of which its kubelet may not write the status, or
-// which it may not delete, when it is done with it.
+// kubeletRefused is a pod whose status the kubelet cannot write, or which the kubelet cannot delete.
 func (w *walker) kubeletRefused(n graph.Node) []hold {
 	if w.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) <= kubeletDelay {
 		return nil
@@ -103,14 +98,13 @@ func (w *walker) kubeletRefused(n graph.Node) []hold {
 		operation string
 	}{{w.asker.TryStatus(n), "UPDATE"}, {w.asker.TryDelete(n, "pod"), "DELETE"}} {
 		if c := w.refusal(n, try.reply, try.operation); c != nil && !slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
-			holds = append(holds, hold{because: "its kubelet may not write what it has to", cause: c})
+			holds = append(holds, hold{because: kubeletRejected[c.Verdict == Stuck], cause: c})
 		}
 	}
 	return holds
 }
 
-// virtual names the program that plays the kubelet of a node that is no
-// machine, empty for a machine.
+// virtual names the program that acts as the kubelet of a virtual node, empty for a machine.
 func virtual(node *unstructured.Unstructured) string {
 	labels := node.GetLabels()
 	switch {
@@ -123,18 +117,13 @@ func virtual(node *unstructured.Unstructured) string {
 	for _, entry := range taints {
 		taint, _ := entry.(map[string]any)
 		if evidence.Text(taint["key"]) == "virtual-kubelet.io/provider" {
-			return "the virtual kubelet of " + evidence.Text(taint["value"])
+			return fmt.Sprintf(virtualKubeletOf, evidence.Text(taint["value"]))
 		}
 	}
 	if labels["type"] == "virtual-kubelet" {
-		return "a virtual kubelet"
+		return virtualKubelet
 	}
 	return ""
-}
-
-func (w *walker) withSymptom(symptom Kind, h hold) hold {
-	h.symptom = symptom
-	return h
 }
 
 // grace is a pod that is in time.
@@ -148,51 +137,46 @@ func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary st
 		if full != nil {
 			running, _ := containers(full)
 			for _, name := range running {
-				c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", "container "+name+" is running"))
+				c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", fmt.Sprintf(isRunning, name)))
 			}
 		}
 	})
 }
 
-// nodeGone is a pod on a node that does not exist: the pod garbage collector
-// deletes it.
+// nodeGone is a pod on a node that does not exist: the pod garbage collector deletes it.
 func (w *walker) nodeGone(n graph.Node, node string) []hold {
-	because := "its node " + node + " does not exist"
 	overdue := w.evidence.Now.Sub(evidence.Requested(n.Object())) > podGCDelay && w.evidence.Now.Sub(n.Object().DeletionTimestamp.Time) > podGCDelay
 	h := w.health()
 	idle := h.dead() && len(h.idle) > 0
-	verdict, summary := Progressing, "the node does not exist; the pod garbage collector deletes its pods within two minutes"
+	verdict := Progressing
 	switch {
 	case idle && overdue:
-		verdict, summary = Stuck, "the node does not exist, and no pod garbage collector works to delete its pods"
+		verdict = Stuck
 	case h.lease != evidence.LeaseFresh || overdue:
-		verdict, summary = Unknown, "the node does not exist; whether the pod garbage collector works, which deletes its pods, is not known"
+		verdict = Unknown
 	}
 	c := w.shared(node, podNodeGone, evidence.Identity(nodes, "", node), func(c *Cause) {
-		c.Verdict, c.Summary = verdict, summary
-		c.Evidence = []Evidence{{Source: "Node/" + node, Value: "does not exist"}, h.evidence}
+		c.Verdict, c.Summary = verdict, nodeGoneSays[verdict]
+		c.Evidence = []Evidence{{Source: "Node/" + node, Value: doesNotExist}, h.evidence}
 	})
-	w.worsen(c, verdict, summary) // the one that has waited longest tells
+	w.worsen(c, verdict, nodeGoneSays[verdict]) // the one that has waited longest tells
 	if !idle {
-		w.offerOnce(c, Remedy{Risk: Safe, Effect: "wait: two minutes after its node has gone at the latest, pod garbage collection deletes the pod, if kube-controller-manager works"})
+		w.offerOnce(c, Remedy{Risk: Safe, Effect: waitForPodGC})
 	}
 	if w.join(c, evidence.Field(n, "spec.nodeName", node)) <= evidence.MaxShown {
-		w.offer(c, w.force(n, "the containers run on if the machine does"))
+		w.offer(c, w.force(n, lostContainers))
 	}
-	holds := []hold{{because: because, cause: c}}
+	holds := []hold{{because: fmt.Sprintf(nodeIsGone, node), cause: c}}
 	if idle {
-		holds = append(holds, w.manager(n, "the pod garbage collector has to delete it", overdue))
+		holds = append(holds, w.manager(n, podGCTurn, overdue))
 	}
 	return holds
 }
 
 // force removes a pod's object without asking its kubelet.
-func (w *walker) force(n graph.Node, leaks string) Remedy {
-	return Remedy{
-		Risk: Dangerous, Loss: []remedy.Loss{{Kind: remedy.Leaks, Object: n.Identity(), What: leaks}},
-		Action: w.delete(n.Identity(), atOnce),
-		Effect: "remove the pod from the API without asking its kubelet, once it is certain that nothing of it runs any more",
-	}
+func (d commands) force(n graph.Node, leaks string) Remedy {
+	loss := []remedy.Loss{{Kind: remedy.Leaks, Object: n.Identity(), What: leaks}}
+	return Remedy{Risk: Dangerous, Loss: loss, Action: d.delete(n.Identity(), atOnce), Effect: removeFromAPI}
 }
 
 // nodeDown says that a node's kubelet does not report, nil when it does.
@@ -209,37 +193,29 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		k = podVirtualNode
 	}
 	return w.shared(name, k, at, func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "the node does not report: its pods are kept until it recovers, is deleted, or is marked out-of-service"
+		c.Verdict, c.Summary = Stuck, nodeSilent
 		switch {
 		case state == evidence.LeaseFresh:
-			c.Verdict = Unknown
-			c.Summary = "the node is not ready, but its lease has not run out: its kubelet may run"
+			c.Verdict, c.Summary = Unknown, nodeLeaseFresh
 		case state != evidence.LeaseStale && ready.Status != "Unknown":
-			c.Verdict = Unknown
-			c.Summary = "the node is not ready, and whether its kubelet reports is not known"
+			c.Verdict, c.Summary = Unknown, nodeReportUnknown
 		}
 		c.Evidence = []Evidence{ready.Fact(at.String())}
 		if !ready.Since.IsZero() {
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.Since.UTC().Format(time.RFC3339)})
 		}
 		c.Evidence = append(c.Evidence, lease)
-		if program != "" {
+		switch {
+		case program != "":
 			w.virtualDown(c, name, program)
-			return
-		}
-		if outOfService(node) {
-			w.takenOut(c)
-			return
-		}
-		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)), Effect: "see the node's state: bring the machine or its kubelet back, and its pods end"},
-			{
-				Risk: Dangerous, Temporary: true,
-				Action: w.does(remedy.TaintOf(evidence.IdentityOf(nodes, "Node", node), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")),
-				Effect: "only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards",
-				Loss:   loses(remedy.CorruptsData, "data may be written twice if the machine still runs"),
-			},
+		case outOfService(node):
+			takenOut(c, w.health())
+		default:
+			taint := w.does(remedy.TaintOf(at, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
+			c.Remedies = []Remedy{
+				see(repairNode, "%s describe node %s", w.Kubectl, shell.Quote(name)),
+				{Risk: Dangerous, Action: taint, Temporary: true, Effect: markOutOfService, Loss: loses(remedy.CorruptsData, lostWrittenTwice)},
+			}
 		}
 	})
 }
@@ -254,37 +230,29 @@ func outOfService(node *unstructured.Unstructured) bool {
 	})
 }
 
-// takenOut is a node that does not report and is marked as out of service: pod
-// garbage collection deletes its terminating pods, which it looks for every 20
-// seconds.
-func (w *walker) takenOut(c *Cause) {
-	h := w.health()
-	c.Verdict, c.Summary = Progressing, "the node does not report, and is marked as out of service: pod garbage collection deletes its terminating pods within a minute"
-	c.Evidence = append(c.Evidence, Evidence{Source: c.Object.String(), Path: "spec.taints", Value: "node.kubernetes.io/out-of-service"}, h.evidence)
-	if h.lease != evidence.LeaseFresh {
+// takenOut is a node that does not report and is marked out-of-service: the pod garbage collector deletes its
+// terminating pods, for which it looks every 20 seconds.
+func takenOut(c *Cause, h *health) {
+	if c.Verdict = Progressing; h.lease != evidence.LeaseFresh {
 		c.Verdict = Unknown
-		c.Summary = "the node does not report, and is marked as out of service; whether pod garbage collection works, which deletes its terminating pods, is not known"
 	}
+	c.Summary = outOfServiceSays[c.Verdict]
+	c.Evidence = append(c.Evidence, Evidence{Source: c.Object.String(), Path: "spec.taints", Value: "node.kubernetes.io/out-of-service"}, h.evidence)
 }
 
-// virtualDown is a node that is no machine, and of which the program that plays
-// its kubelet does not report.
-func (w *walker) virtualDown(c *Cause, name, program string) {
-	c.Summary = "the node is no machine: " + program + " plays its kubelet, and does not report"
+// virtualDown is a virtual node whose program does not report.
+func (f *facts) virtualDown(c *Cause, name, program string) {
+	c.Summary = fmt.Sprintf(virtualSilent, program)
 	c.Controller = &Controller{Name: program, Liveness: string(Unknown)}
-	if lease, err := w.evidence.Get(leases, "kube-node-lease", name); err == nil {
+	if lease, err := f.evidence.Get(leases, "kube-node-lease", name); err == nil {
 		c.Controller.Evidence = []Evidence{{Source: "Lease/kube-node-lease/" + name, Path: "spec.holderIdentity", Value: evidence.Nested(lease, "spec", "holderIdentity")}}
 	}
-	c.Remedies = []Remedy{{
-		Risk: Safe, Action: shows("%s describe node %s", w.Kubectl, shell.Quote(name)),
-		Effect: "see the node's state: make " + program + " work, and its pods end",
-	}}
+	c.Remedies = []Remedy{see(fmt.Sprintf(repairVirtual, program), "%s describe node %s", f.Kubectl, shell.Quote(name))}
 }
 
 // kubelet is a pod past its grace period on a node that reports.
 func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured) []hold {
 	end := n.Object().DeletionTimestamp.Time
-	const because = "waits for its kubelet"
 	running, ended := containers(full)
 	delay := kubeletDelay
 	if len(running) == 0 && ended > 0 {
@@ -292,64 +260,55 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 	}
 	over := w.evidence.Now.Sub(end)
 	if over <= delay {
-		return []hold{{because: because, cause: w.grace(n, full, "its grace period is over; its kubelet ends it about now", end.Add(delay))}}
+		return []hold{{because: waitsForKubelet, cause: w.grace(n, full, endsAboutNow, end.Add(delay))}}
 	}
-	failures := w.warnings(n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
-	id, summary := podKubeletKill, "its kubelet has not ended its containers"
+	failures := warnings(w.evidence, n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
+	id, state := podKubeletKill, containersRun
 	switch {
 	case len(running) == 0 && len(failures) > 0:
-		summary = "its containers have ended, and its kubelet fails to take down the rest of it"
+		state = teardownFails
 	case len(running) == 0 && ended > 0:
-		id, summary = podVolumes, "its containers have ended, and its kubelet has not cleaned up after it: volumes or cgroups"
+		id, state = podVolumes, leftovers
 	}
-	if program := virtual(machine); program != "" {
-		id, summary = podVirtualNode, "its node is no machine: "+program+" plays its kubelet, and has not ended it"
+	program := virtual(machine)
+	if program != "" {
+		id, state = podVirtualNode, byVirtual
 	}
-	return []hold{{because: because, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, fmt.Sprintf("%s, %s after the grace period", summary, duration.HumanDuration(over))
-		if len(running)+ended == 0 {
-			c.Verdict = Unknown
-			c.Summary = fmt.Sprintf("no container of it is known to run, and its kubelet has not ended it, %s after the grace period", duration.HumanDuration(over))
-		} else if w.health().lease != evidence.LeaseFresh && !w.nodeRenews(full) {
+	return []hold{{because: waitsForKubelet, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
+		renews, lease := w.evidence.Lease("kube-node-lease", evidence.Nested(full, "spec", "nodeName"))
+		if c.Verdict = Stuck; len(running)+ended == 0 {
+			c.Verdict, state = Unknown, nothingRuns
+		} else if w.health().lease != evidence.LeaseFresh && renews != evidence.LeaseFresh {
 			c.Verdict = Unknown // the node's conditions may be frozen
 		}
+		c.Summary = fmt.Sprintf(unendedSays[state], duration.HumanDuration(over), program)
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.deletionTimestamp", end.UTC().Format(time.RFC3339)), evidence.Field(n, "spec.nodeName", evidence.Nested(full, "spec", "nodeName"))}
 		for _, name := range running {
-			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", "container "+name+" is running"))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", fmt.Sprintf(isRunning, name)))
 		}
 		if len(running) == 0 {
-			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", evidence.Number(ended, "ended container")))
+			c.Evidence = append(c.Evidence, evidence.Field(n, "status.containerStatuses", endedContainers(ended)))
 		}
-		_, lease := w.evidence.Lease("kube-node-lease", evidence.Nested(full, "spec", "nodeName"))
 		c.Evidence = append(append(append(c.Evidence, failures...), kubeletEvidence(n, full, machine)...), lease)
-		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s", w.Kubectl+" -n "+shell.Quote(n.Namespace())+" describe pod "+shell.Quote(n.Object().Name)), Effect: "see the kubelet's events; what it fails at is in its log on the node"},
-			w.force(n, "containers may run on and write, and mounts stay on the node"),
-		}
+		c.Remedies = []Remedy{see(seeKubelet, "%s describe pod %s", w.kubectl(n), shell.Quote(n.Name())), w.force(n, lostOnNode)}
 	})}}
 }
 
-// kubeletEvidence says how far the kubelet has come: whether it has seen the
-// deletion, whether the sandbox is gone, and what is mounted.
+// kubeletEvidence says how far the kubelet has come: whether it has seen the deletion, whether it has removed the sandbox,
+// and what is mounted.
 func kubeletEvidence(n graph.Node, full, machine *unstructured.Unstructured) []Evidence {
 	var facts []Evidence
 	observed, known, _ := unstructured.NestedInt64(full.Object, "status", "observedGeneration")
 	if known && observed > 0 && observed < full.GetGeneration() {
-		facts = append(facts, evidence.Field(n, "status.observedGeneration", fmt.Sprintf("%d of %d: its kubelet has not seen the deletion", observed, full.GetGeneration())))
+		facts = append(facts, evidence.Field(n, "status.observedGeneration", fmt.Sprintf(deletionUnseen, observed, full.GetGeneration())))
 	}
 	if c, ok := evidence.ConditionOf(full, "PodReadyToStartContainers"); ok && c.Status == "False" {
-		facts = append(facts, evidence.Field(n, "status.conditions[PodReadyToStartContainers]", "False: its sandbox is gone"))
+		facts = append(facts, evidence.Field(n, "status.conditions[PodReadyToStartContainers]", sandboxRemoved))
 	}
 	if mounted, _, _ := unstructured.NestedStringSlice(machine.Object, "status", "volumesInUse"); len(mounted) > 0 {
 		facts = append(facts, Evidence{Source: "Node/" + machine.GetName(), Path: "status.volumesInUse", Value: fmt.Sprint(mounted)})
 	}
 	return facts
-}
-
-// nodeRenews reports whether the lease of the pod's node is fresh.
-func (w *walker) nodeRenews(pod *unstructured.Unstructured) bool {
-	state, _ := w.evidence.Lease("kube-node-lease", evidence.Nested(pod, "spec", "nodeName"))
-	return state == evidence.LeaseFresh
 }
 
 // containers returns the names of the containers that run, and how many have
@@ -386,12 +345,11 @@ func containers(pod *unstructured.Unstructured) (running []string, ended int) {
 // mirror is the image of a static pod in the API.
 func (w *walker) mirror(n graph.Node, full *unstructured.Unstructured) *Cause {
 	return w.cause(podMirror, n.Identity(), "", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = "it mirrors a static pod: deleting it never stops that, and the kubelet makes the mirror again"
+		c.Verdict, c.Summary = Stuck, mirrorIsRemade
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),
 			evidence.Field(n, "spec.nodeName", evidence.Nested(full, "spec", "nodeName")),
 		}
-		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "move the pod's manifest away on node " + evidence.Nested(full, "spec", "nodeName") + " (usually in /etc/kubernetes/manifests): the kubelet ends the pod and its mirror"}}
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: fmt.Sprintf(moveManifest, evidence.Nested(full, "spec", "nodeName"))}}
 	})
 }

@@ -63,106 +63,106 @@ var remedyCases = []struct{ name, cluster, id, want string }{
 	{"a dependent that another owner keeps, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/live
 ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/live`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector may not drop its reference to ConfigMap/s/a, and tries again ever more rarely, up to 17 minutes apart
-ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which is there: the garbage collector keeps it for that
+		`ConfigMap/s/b: the garbage collector cannot remove its reference to ConfigMap/s/a, and retries ever more rarely, up to 17 minutes apart
+ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which exists, so the garbage collector keeps the dependent
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, since ConfigMap/live owns it, too, and its reference to the owner dangles until it may be changed
-[safe] REMOVE: once nothing refuses a change of ConfigMap/s/b: drop its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b stays, since ConfigMap/live owns it, too
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, because ConfigMap/live owns it as well, and its reference to the owner dangles until it can be changed
+[safe] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b is kept, because ConfigMap/live owns it as well
 `},
 	{"a dependent that may not be deleted", alive + policy + owner + deniedDelete + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: drop the reference to the owner, which then does not wait for ConfigMap/s/b
-  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
+[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
 `},
 	{"a dependent that may neither be deleted nor changed, of an owner that may not be deleted again", alive + policy + owner + deniedDelete + deniedUpdate +
 		strings.Replace(deniedDelete, "/b ", "/a ", 1) + `
 ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: once nothing refuses a deletion of ConfigMap/s/a: take the owner out of foreground deletion: it goes now; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: once nothing refuses a change of ConfigMap/s/b: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: once nothing refuses a change of ConfigMap/s/b: drop the reference to the owner, which then does not wait for ConfigMap/s/b
-  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
+[safe] DELETE a: once a deletion of ConfigMap/s/a is no longer refused: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
+[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
 `},
 	{"two dependents that may not be deleted, of a pod in its grace period", alive + node + policy + deniedDelete + strings.Replace(deniedDelete, "/b ", "/c ", 1) + `
 Pod/s/a deleted=60 grace=600 finalizers=foregroundDeletion {"spec":{"nodeName":"n"}}
 ConfigMap/s/b owners=Pod/a!
 ConfigMap/s/c owners=Pod/a!`, "gc-fg-denied",
-		`ConfigMap/s/b: the garbage collector may not delete it, and tries again ever more rarely, up to 17 minutes apart
+		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ConfigMap/s/c metadata.deletionTimestamp: not set
-[safe] DELETE a: take the owner out of foreground deletion: it goes when its kubelet has ended it; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] PATCH: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b stays, with a reference that dangles, until nothing refuses its deletion any more
-[disruptive] REMOVE: drop the reference to the owner, which then does not wait for ConfigMap/s/b
-  loses: ConfigMap/s/b has no owner then, and nothing deletes it any more
-[disruptive] DELETE b: once nothing refuses that any more: delete ConfigMap/s/b without waiting for the next try of the garbage collector
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted once its kubelet has stopped it; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
+  loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
+[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
 `},
 	{"a dependent that is being deleted", alive + owner + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "fin-absent",
 		`ConfigMap/s/b: no controller in the cluster removes the finalizer example.com/x
 searched: SEARCHED
 ConfigMap/s/b metadata.finalizers[0]: example.com/x
-[safe] install the controller of example.com/x again: it cleans up and removes the finalizer
-[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] PATCH: ConfigMap/s/a alone: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] REMOVE: ConfigMap/s/a alone: drop the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[safe] reinstall the controller of example.com/x: it cleans up and removes the finalizer
+[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] PATCH: ConfigMap/s/a alone: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] REMOVE: ConfigMap/s/a alone: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [dangerous] REMOVE: remove this finalizer alone, once you have done its cleanup yourself
-  loses: whatever its controller would have cleaned up, which may be outside the cluster
+  loses: the resources that its controller would have cleaned up, possibly outside the cluster
 `},
 	{"a dependent that is being deleted, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap-deny",
-		`ValidatingAdmissionPolicy/p: the policy refuses the write that the deletion needs
+		`ValidatingAdmissionPolicy/p: the policy rejects the write that the deletion needs
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy asks for: change the object so that it satisfies that, and the write is allowed
-[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it goes now; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] PATCH: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: let the owner go without waiting for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
-[disruptive] REMOVE: ConfigMap/s/a alone: once nothing refuses a change of ConfigMap/s/b: drop the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted and goes when what holds it does
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed
+[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] PATCH: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] REMOVE: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 `},
-	{"an owner with a finalizer of its own, and a reference that cannot be judged", alive + `
+	{"an owner with a finalizer of its own, and a reference that cannot be resolved", alive + `
 ConfigMap/s/a deleted=60 finalizers=example.com/y,foregroundDeletion
 ConfigMap/s/live
 ConfigMap/s/b owners=ConfigMap/a!,Other/o,ConfigMap/live`, "gc-fg-owner-unresolvable",
-		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve: the garbage collector cannot judge that and leaves the dependent alone
+		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve; the garbage collector cannot resolve that owner, and ignores the dependent
 ConfigMap/s/b metadata.ownerReferences[1]: other.example.com/v1 Other/o (Unresolvable)
 ConfigMap/s/a metadata.finalizers: foregroundDeletion
-[safe] DELETE a: take the owner out of foreground deletion: it goes when its other finalizers do, and the dependent stays
+[safe] DELETE a: take the owner out of foreground deletion: it is deleted once its other finalizers are removed; the dependent is kept
 [disruptive] DELETE b: delete the dependent, which the owner waits for
-  loses: the dependent, which the garbage collector leaves alone, and which ConfigMap/live owns, too
-[disruptive] REMOVE: drop the reference that cannot be judged; at its next try, up to 17 minutes later, the garbage collector drops the one to the owner, too, and the dependent stays, since ConfigMap/live owns it
+  loses: the dependent, which the garbage collector ignores and which ConfigMap/live also owns
+[disruptive] REMOVE: remove the reference that cannot be resolved; at its next attempt, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because ConfigMap/live owns it
 `},
 	{"one dependent that may not be released", alive + policy + deniedUpdate + `
 ConfigMap/s/a deleted=60 finalizers=orphan
 ConfigMap/s/b owners=ConfigMap/a`, "gc-orphan-pending",
-		`ConfigMap/s/a: 1 dependent still references it, and the references cannot be removed: deleting it in another way now would delete what has no other owner
+		`ConfigMap/s/a: 1 dependent still references it, but the references cannot be removed: to delete it in another way now would delete the dependents that have no other owner
 ConfigMap/s/a metadata.finalizers: orphan
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] REMOVE: remove the reference at once, when nothing refuses that any more; the garbage collector tries again within 17 minutes
+[safe] REMOVE: remove the reference now, once nothing rejects that any more; the garbage collector retries within 17 minutes
 `},
 
 	{"a webhook whose namespace is being deleted", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling + `
 Namespace/x deleted=5 {"spec":{"finalizers":["kubernetes"]}}`, "adm-webhook-dead",
-		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected; it cannot be repaired where it was: the namespace x is being deleted, so nothing can be created in it
+		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected; it cannot be repaired in place: its namespace x is being deleted, and nothing can be created there
 a dry-run PATCH of ConfigMap/s/a : Internal error occurred: failed calling webhook "w.example.com": failed to call webhook: no route
 ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : is being deleted, so nothing can be created in it
-[disruptive] PATCH: let writes pass while the webhook cannot be reached
-  loses: what the webhook guards is not guarded while it cannot be reached
-[disruptive] PATCH: except the namespace s from the webhook
-  loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: remove the configuration with all its webhooks, if its product was uninstalled
-  loses: what the webhooks guard is not guarded any more
+[disruptive] PATCH: let writes pass the webhook while it is unreachable
+  loses: nothing is checked by the webhook while it is unreachable
+[disruptive] PATCH: exempt the namespace s from the webhook
+  loses: nothing is checked by the webhook any more in that namespace
+[dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
+  loses: nothing is checked by the webhooks any more
 `},
 	{"a webhook whose namespace does not exist", alive + held + validating("") + "answer PATCH ConfigMap/s/a " + calling, "adm-webhook-dead",
 		`ValidatingWebhookConfiguration/w: its webhook w.example.com is unreachable (failurePolicy: Fail), so every write that it covers is rejected
@@ -171,20 +171,20 @@ ValidatingWebhookConfiguration/w webhooks[0].clientConfig: service x/hook
 ValidatingWebhookConfiguration/w webhooks[0].failurePolicy: Fail
 Service/x/hook : does not exist
 Namespace/x : does not exist
-[safe] create namespace x: make the namespace again, which comes first: then install the service hook and its pods in it, and the writes that wait for the webhook go through
-[disruptive] PATCH: let writes pass while the webhook cannot be reached
-  loses: what the webhook guards is not guarded while it cannot be reached
-[disruptive] PATCH: except the namespace s from the webhook
-  loses: what the webhook guards in that namespace is not guarded any more
-[dangerous] DELETE w: remove the configuration with all its webhooks, if its product was uninstalled
-  loses: what the webhooks guard is not guarded any more
+[safe] create namespace x: recreate the namespace first; then install the service hook and its pods in it, and the writes that the webhook blocks then pass
+[disruptive] PATCH: let writes pass the webhook while it is unreachable
+  loses: nothing is checked by the webhook while it is unreachable
+[disruptive] PATCH: exempt the namespace s from the webhook
+  loses: nothing is checked by the webhook any more in that namespace
+[dangerous] DELETE w: delete the configuration with all its webhooks, if its product was uninstalled
+  loses: nothing is checked by the webhooks any more
 `},
 	{"an API whose namespace is being deleted, and waits for it", alive + `
 APIService/v1.m.example.com {"spec":{"service":{"name":"svc","namespace":"s"}},"status":{"conditions":[{"type":"Available","status":"False","reason":"MissingEndpoints","message":"none"}]}}
 Service/s/svc {"spec":{"selector":{"app":"svc"}}}
 Deployment/s/svc {"spec":{"replicas":0,"selector":{"matchLabels":{"app":"svc"}},"template":{"metadata":{"labels":{"app":"svc"}},"spec":{"containers":[{"name":"c"}]}}}}
 Namespace/s deleted=300 {"spec":{"finalizers":["kubernetes"]},"status":{"conditions":[{"type":"NamespaceDeletionDiscoveryFailure","status":"True","reason":"DiscoveryFailed","message":"m"}]}}`, "ns-discovery",
-		`APIService/v1.m.example.com: the API that this APIService serves does not answer, so no namespace can be emptied for certain; it cannot be repaired where it was: the namespace s is being deleted, so nothing can be created in it
+		`APIService/v1.m.example.com: the API of this APIService does not respond, so no namespace deletion can finish; it cannot be repaired in place: its namespace s is being deleted, and nothing can be created there
 APIService/v1.m.example.com status.conditions[Available]: False (MissingEndpoints): none
 Service/s/svc : exists, with 0 ready endpoints
 Namespace/s : is being deleted, so nothing can be created in it
@@ -192,7 +192,7 @@ Pods in namespace s : none matches the selector app=svc
 Deployment/s/svc spec.replicas: 0
 Namespace/s status.conditions[NamespaceDeletionDiscoveryFailure]: True (DiscoveryFailed): m
 [dangerous] DELETE v1.m.example.com: unregister the API, if its product was uninstalled
-  loses: what the API stored in the namespaces is left behind
+  loses: everything that the API stored in the namespaces
 `},
 
 	{"a claim of two pods, of which one is on a node that does not report", alive + node + `
@@ -205,7 +205,7 @@ Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/dead status.conditions[Ready]: Unknown (NodeStatusUnknown)
-[dangerous] DELETE q: delete the pod, one of 2 that block the claim, which is deleted after the last of them; the pod is kept until node dead, which does not report, recovers, is deleted, or is marked out-of-service
+[dangerous] DELETE q: delete the pod, after which 1 other pod still blocks the claim; the pod is kept until node dead, which does not report, recovers, is deleted, or is marked out-of-service
   loses: the data of the claim, unless its volume is retained
 `},
 	{"a claim with a finalizer of another's, of a pod whose node does not exist", alive + `
@@ -216,18 +216,18 @@ Pod/s/q spec.volumes: persistentVolumeClaim c
 Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/gone : does not exist
-[dangerous] DELETE q: delete the pod, after which no pod blocks the claim; its node gone does not exist, so pod garbage collection removes the pod within a few minutes
+[dangerous] DELETE q: delete the pod, after which no pod blocks the claim; its node gone does not exist, so the pod garbage collector removes the pod within a few minutes
   loses: the data of the claim, unless its volume is retained
 `},
 	{"a node without conditions", alive + `
 Node/dead
 Pod/s/p deleted=60 grace=10 {"spec":{"nodeName":"dead"}}`, "pod-node-notready",
-		`Node/dead: the node is not ready, and whether its kubelet reports is not known
+		`Node/dead: the node is not ready, and it is not known whether its kubelet reports
 Node/dead status.conditions[Ready]: not set
 Lease/kube-node-lease/dead : does not exist
-[safe] describe node dead: see the node's state: bring the machine or its kubelet back, and its pods end
-[dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only when the machine is proven to be off: its terminating pods are deleted and their volumes detached; take the taint off afterwards
-  loses: data may be written twice if the machine still runs
+[safe] describe node dead: see the node's state: repair the machine or its kubelet; its pods then end
+[dangerous] taint nodes dead node.kubernetes.io/out-of-service=nodeshutdown:NoExecute: only if the machine is proven to be off: mark the node out-of-service, so that its terminating pods are deleted and their volumes detached; remove the taint afterwards
+  loses: two pods might write the same data if the machine still runs
 `},
 
 	{"what nobody deletes and a policy guards", alive + policy + `
@@ -237,7 +237,7 @@ answer DELETE ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'x'
 		`ConfigMap/s/a: a DELETE of it would be refused, by ValidatingAdmissionPolicy/p [adm-vap-deny]
 a dry-run DELETE of ConfigMap/s/a : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
-[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy asks for: change the object so that it satisfies that, and the write is allowed; then send the DELETE again
+[safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed; then send the DELETE again
 `},
 	{"dependents outside the namespace that could be read", alive + `
 unlisted configmaps s

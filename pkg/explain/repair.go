@@ -3,6 +3,8 @@
 package explain
 
 import (
+	"fmt"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -14,34 +16,21 @@ func hopeless(s *admission.Serving) string {
 	if !s.Ending {
 		return ""
 	}
-	return "; it cannot be repaired where it was: the namespace " + s.Namespace + " is being deleted, so nothing can be created in it"
+	return fmt.Sprintf(irreparable, s.Namespace)
 }
 
-// repair are the ways to make a service answer again: none in a namespace that
-// is being deleted.
-func (w *walker) repair(s *admission.Serving, effect string) []Remedy {
+// repair is the way to make a service answer again: none in a namespace that is being deleted.
+func (d commands) repair(s *admission.Serving, effect string) []Remedy {
+	const list = "%s get service,endpointslices,pods,deployments"
 	switch {
 	case s.Ending:
 		return nil
 	case s.Homeless:
-		return []Remedy{{
-			Risk: Safe, Action: w.create(evidence.Identity(namespaces, "", s.Namespace)), Partial: true,
-			Effect: "make the namespace again, which comes first: then install the service " + s.Name + " and its pods in it, and " + effect,
-		}}
+		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf(recreateFirst, s.Name, effect), Action: d.create(evidence.Identity(namespaces, "", s.Namespace)), Partial: true}}
 	case s.Uninstalled:
-		return []Remedy{{
-			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
-			Effect: "see what is left beside it: install the service " + s.Name + " and its pods again, and " + effect,
-		}}
+		return []Remedy{see(fmt.Sprintf(installAgain, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
 	case s.Idle != nil:
-		return []Remedy{{
-			Risk: Safe, Action: w.scaleUp(s.Idle.ID()),
-			Effect: "start what serves it, which is scaled to nothing; " + effect,
-		}}
-	default:
-		return []Remedy{{
-			Risk: Safe, Action: shows("%s get service,endpointslices,pods,deployments", shell.In(w.Kubectl, s.Namespace)),
-			Effect: "see what serves it: make the service " + s.Name + " and its pods work, and " + effect,
-		}}
+		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf(scaleUpBackend, s.Idle.ID(), effect), Action: d.scaleUp(s.Idle.ID())}}
 	}
+	return []Remedy{see(fmt.Sprintf(repairBackend, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
 }

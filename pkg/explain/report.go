@@ -20,13 +20,13 @@ const (
 	// NotFound: there is no such object.
 	NotFound       Verdict = "NotFound"
 	NotTerminating Verdict = "NotTerminating"
-	// Pending: the garbage collector has to act, and nothing keeps it from it.
+	// Pending: the garbage collector has to act, and nothing prevents that.
 	Pending Verdict = "Pending"
-	// Progressing: something is under way that ends by itself.
+	// Progressing: something is in progress that ends by itself.
 	Progressing Verdict = "Progressing"
-	// Unknown: what could be read does not tell.
+	// Unknown: what could be read does not decide it.
 	Unknown Verdict = "Unknown"
-	// Stuck: nothing will happen until somebody acts.
+	// Stuck: nothing will happen until a user acts.
 	Stuck Verdict = "Stuck"
 )
 
@@ -110,14 +110,14 @@ func (c *Cause) Ways() [][]*Remedy {
 	return ways
 }
 
-// Controller is who should act.
+// Controller is what should act.
 type Controller struct {
 	Name     string
 	Liveness string
 	Evidence []Evidence
 }
 
-// Cause is something that holds objects up.
+// Cause is something that blocks objects.
 type Cause struct {
 	Kind
 	Object     graph.Identity
@@ -128,7 +128,7 @@ type Cause struct {
 	Remedies   []Remedy
 	// Until is when a Progressing cause should have ended; it may be zero.
 	Until time.Time
-	// Blocks is the number of terminating objects that the cause holds up.
+	// Blocks is the number of terminating objects that the cause blocks.
 	Blocks int
 }
 
@@ -139,7 +139,7 @@ type Link struct {
 	// that has none. A symptom is never what has to be repaired.
 	Symptom string
 	Because string
-	// Finalizer is the one of metadata.finalizers that holds the object, empty for other reasons.
+	// Finalizer is the one of metadata.finalizers that blocks the object, empty for other reasons.
 	Finalizer string
 }
 
@@ -162,8 +162,7 @@ type Explanation struct {
 	Findings []Finding
 }
 
-// Remade reports whether the object is so young that a DELETE may have been for another
-// of its name.
+// Remade reports whether the object is so young that a DELETE might have been for another of its name.
 func (e *Explanation) Remade() bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool { return f.Cause.Kind == recreated })
 }
@@ -171,8 +170,7 @@ func (e *Explanation) Remade() bool {
 // Report is the answer for all objects that were asked for.
 type Report struct {
 	Objects []Explanation
-	// Causes are the distinct causes of all objects, the gravest and those that
-	// hold up most first.
+	// Causes are the distinct causes of all objects, the gravest and those that block most first.
 	Causes []*Cause
 	// Missed are parts of the cluster on which the answer depends and that are in none of the Parts
 	// of the snapshot. When there are any, the answer counts for nothing, and with them it is to be

@@ -18,28 +18,24 @@ type mark struct {
 	finalizer string
 }
 
-// rule says who looks at a finalizer.
+// rule says what a finalizer waits for.
 type rule struct {
 	// finalizer is its name; one that ends with a star is what it begins with.
 	finalizer string
-	// on is the type, with its group, of the objects that are looked at; empty for
-	// all.
+	// on is the type, with its group, of the objects that are examined; empty for all.
 	on string
-	// look returns what the finalizer waits for. It is false when that cannot be told
-	// from the API, so that the question is who should act.
+	// look returns the blockers. It is false when the API does not show them, so that the question is who should act.
 	look func(*walker, mark) ([]hold, bool)
 }
 
 // crdCleanup is the API server's own finalizer of CustomResourceDefinitions.
 const crdCleanup = "customresourcecleanup.apiextensions.k8s.io"
 
-// rules has the finalizers of Kubernetes and of its storage, network and device
-// projects, of which it is known what they wait for. The first that fits counts; of
-// all others it is found out who removes them.
+// rules has the finalizers of Kubernetes and of its storage, network and device projects. The first rule that fits counts;
+// for all other finalizers the walker looks for the controllers that remove them.
 var rules []rule
 
-// init fills the table, which the rules themselves come back to when they follow an
-// object to the next.
+// init fills the table, because the rules refer to it when they follow an object to the next.
 func init() {
 	rules = []rule{
 		{metav1.FinalizerDeleteDependents, "", always((*walker).foreground)},
@@ -52,10 +48,10 @@ func init() {
 		{"external-provisioner.volume.kubernetes.io/finalizer", "persistentvolumes", named((*walker).provisioned)},
 		{"kubernetes.io/pv-controller", "persistentvolumes", named((*walker).provisioned)},
 		{"snapshot.storage.kubernetes.io/pvc-as-source-protection", "persistentvolumeclaims", maybe((*walker).snapshotSource)},
-		{"provisioner.storage.kubernetes.io/cloning-protection", "persistentvolumeclaims", maybe((*walker).cloneSource)},
+		{"provisioner.storage.kubernetes.io/cloning-protection", "persistentvolumeclaims", filled(pvcSnapshotSource, "PersistentVolumeClaim")},
 		{"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection", "volumesnapshots.snapshot.storage.k8s.io", maybe((*walker).snapshotContent)},
-		{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", maybe((*walker).restoreSource)},
-		{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", maybe((*walker).restoreSource)},
+		{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", filled(snapshotClone, "VolumeSnapshot")},
+		{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", filled(snapshotClone, "VolumeSnapshot")},
 		{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection", "volumesnapshotcontents.snapshot.storage.k8s.io", maybe((*walker).contentOfSnapshot)},
 		{"service.kubernetes.io/load-balancer-cleanup", "services", indexed((*walker).loadBalancer)},
 		{"networking.k8s.io/service-cidr-finalizer", "servicecidrs.networking.k8s.io", always((*walker).serviceCIDR)},
@@ -71,22 +67,22 @@ func init() {
 	}
 }
 
-// always is the rule of a finalizer of which it can always be told what it waits for.
+// always is the rule of a finalizer whose blockers the API always shows.
 func always(look func(*walker, graph.Node) []hold) func(*walker, mark) ([]hold, bool) {
 	return func(w *walker, m mark) ([]hold, bool) { return look(w, m.node), true }
 }
 
-// maybe is the rule of a finalizer of which it cannot always be told.
+// maybe is the rule of a finalizer whose blockers the API does not always show.
 func maybe(look func(*walker, graph.Node) ([]hold, bool)) func(*walker, mark) ([]hold, bool) {
 	return func(w *walker, m mark) ([]hold, bool) { return look(w, m.node) }
 }
 
-// indexed is always, for what needs to know where the finalizer stands.
+// indexed is always, for rules that need the index of the finalizer.
 func indexed(look func(*walker, graph.Node, int) []hold) func(*walker, mark) ([]hold, bool) {
 	return func(w *walker, m mark) ([]hold, bool) { return look(w, m.node, m.index), true }
 }
 
-// named is indexed, for what serves several finalizers.
+// named is indexed, for rules of several finalizers.
 func named(look func(*walker, graph.Node, int, string) []hold) func(*walker, mark) ([]hold, bool) {
 	return func(w *walker, m mark) ([]hold, bool) { return look(w, m.node, m.index, m.finalizer), true }
 }

@@ -5,6 +5,7 @@ package explain
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,41 +26,31 @@ import (
 const cidrDelay = 30 * time.Second
 
 // loadBalancer is a Service whose load balancer has to be deleted first. The
-// finalizer stays when the type of the Service is changed
+// finalizer is kept when the type of the Service is changed
 // (k8s.io/cloud-provider/controllers/service).
 func (w *walker) loadBalancer(n graph.Node, index int) []hold {
-	const because = "its load balancer has to be deleted"
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, because, "the service", err)
+	full, unread := w.whole(n, deleteLoadBalancer.because(), "the service")
+	if full == nil {
+		return unread
 	}
-	return []hold{{because: because, cause: w.cause(svcLb, n.Identity(), "", func(c *Cause) {
-		c.Controller = &Controller{Name: "the service controller of the cloud-controller-manager", Liveness: string(Unknown)}
+	return []hold{{because: deleteLoadBalancer.because(), cause: w.cause(svcLb, n.Identity(), "", func(c *Cause) {
+		c.Controller = &Controller{Name: cloudController, Liveness: string(Unknown)}
 		state := evidence.LeaseUnread
 		if class := evidence.Nested(full, "spec", "loadBalancerClass"); class != "" {
-			c.Controller.Name = "the controller of the load balancer class " + class
+			c.Controller.Name = fmt.Sprintf(classController, class)
 			c.Evidence = append(c.Evidence, evidence.Field(n, "spec.loadBalancerClass", class))
 		} else {
 			state = w.cloudManager(c)
 		}
-		c.Summary = c.Controller.Name + " has not deleted its load balancer"
+		failures := warnings(w.evidence, n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer")
+		c.Summary = deleteLoadBalancer.undone(c.Controller.Name, len(failures) > 0)
 		c.Evidence = append(c.Evidence, evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "service.kubernetes.io/load-balancer-cleanup"))
 		c.Evidence = append(c.Evidence, ingress(n, full)...)
-		failures := w.warnings(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer")
-		if len(failures) > 0 {
-			c.Summary += ": it fails"
-		}
 		c.Evidence = append(c.Evidence, failures...)
-		w.driverVerdict(c, n, w.lasting(n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
+		driverVerdict(w.evidence, c, n, lasting(w.evidence, n, "SyncLoadBalancerFailed", "DeleteLoadBalancerFailed", "FailedToDeleteLoadBalancer"), state)
 		c.Remedies = append(c.Remedies, []Remedy{
-			{
-				Risk: Safe, Action: shows("%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
-				Effect: "see its events: make the controller work, or give it the rights and the quota that its messages name, and it deletes the load balancer",
-			},
-			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", loses(remedy.Leaks, "the load balancer with its address and firewall rules, which the provider goes on billing, unless it was deleted there")),
+			see(repairCloud, "%s describe %s", w.kubectl(n), shell.Target(n.Identity())),
+			w.removeFinalizer(n, index, "service.kubernetes.io/load-balancer-cleanup", loses(remedy.Leaks, lostBalancer)),
 		}...)
 	})}}
 }
@@ -98,17 +89,15 @@ var (
 )
 
 // serviceCIDR is a range of Service addresses: addresses that are in no other
-// range go first (pkg/controller/servicecidrs).
+// range have to be released first (pkg/controller/servicecidrs).
 func (w *walker) serviceCIDR(n graph.Node) []hold {
-	symptom := servicecidrInUse
-	const because = "addresses out of it are in use"
 	all, err := w.evidence.List(serviceCIDRs, "")
 	if err != nil {
-		return w.unread(n, because, serviceCIDRs.GroupResource().String(), err)
+		return w.unread(n, addressesUsed, serviceCIDRs.GroupResource().String(), err)
 	}
 	addresses, err := w.evidence.List(ipAddresses, "")
 	if err != nil {
-		return w.unread(n, because, ipAddresses.GroupResource().String(), err)
+		return w.unread(n, addressesUsed, ipAddresses.GroupResource().String(), err)
 	}
 	var own, others []netip.Prefix
 	for i := range all {
@@ -121,20 +110,18 @@ func (w *walker) serviceCIDR(n graph.Node) []hold {
 		}
 	}
 	var holds []hold
-	var causes []*Cause
 	for i := range addresses {
 		address, err := netip.ParseAddr(addresses[i].GetName())
 		if err != nil || addresses[i].GetLabels()["ipaddress.kubernetes.io/managed-by"] != "ipallocator.k8s.io" ||
 			!within(own, address) || within(others, address) {
 			continue
 		}
-		if c := w.addressUser(n, &addresses[i]); c != nil && len(causes) < 2*evidence.MaxShown {
-			causes = append(causes, c)
-			holds = append(holds, hold{because: because, cause: c})
+		if c := w.addressUser(n, own, &addresses[i]); len(holds) < 2*evidence.MaxShown {
+			holds = append(holds, hold{because: addressesUsed, cause: c})
 		}
 	}
 	if len(holds) == 0 {
-		return []hold{w.withSymptom(symptom, w.manager(n, "no address is only in it; the controller of ServiceCIDRs has to remove the finalizer", w.age(n) > cidrDelay))}
+		return []hold{w.manager(n, rangeUnused, w.age(n) > cidrDelay).as(servicecidrInUse)}
 	}
 	return holds
 }
@@ -151,16 +138,11 @@ func prefixesOf(cidr *unstructured.Unstructured) []netip.Prefix {
 }
 
 func within(prefixes []netip.Prefix, address netip.Addr) bool {
-	for _, p := range prefixes {
-		if p.Contains(address) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(address) })
 }
 
-// addressUser is the Service that has an address.
-func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *Cause {
+// addressUser is the Service that has an address of a range.
+func (w *walker) addressUser(n graph.Node, own []netip.Prefix, address *unstructured.Unstructured) *Cause {
 	namespace, name := evidence.Nested(address, "spec", "parentRef", "namespace"), evidence.Nested(address, "spec", "parentRef", "name")
 	at := evidence.Identity(services, namespace, name)
 	service, err := w.evidence.Get(services, namespace, name)
@@ -171,31 +153,17 @@ func (w *walker) addressUser(n graph.Node, address *unstructured.Unstructured) *
 		at.UID = service.GetUID()
 	}
 	return w.cause(servicecidrInUse, at, n.Identity().String(), func(c *Cause) {
-		c.Summary = fmt.Sprintf("it has the address %s, which is in no range but %s", address.GetName(), n.Object().Name)
+		c.Summary = fmt.Sprintf(onlyIn, address.GetName(), n.Name())
 		if c.Verdict = Stuck; w.age(n) <= cidrDelay {
 			c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(cidrDelay)
 		}
 		c.Evidence = []Evidence{
 			{Source: "IPAddress/" + address.GetName(), Path: "spec.parentRef", Value: "Service " + namespace + "/" + name},
-			evidence.Field(n, "spec.cidrs", fmt.Sprint(prefixesOf(w.mustRead(n)))),
+			evidence.Field(n, "spec.cidrs", fmt.Sprint(own)),
 		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s get servicecidrs", w.Kubectl),
-			Effect: "see the ranges: add one that has the address too, and this one goes within ten seconds",
-		}}
+		c.Remedies = []Remedy{see(addRange, "%s get servicecidrs", w.Kubectl)}
 		if err == nil {
-			c.Remedies = append(c.Remedies, Remedy{
-				Risk: Disruptive, Action: w.delete(at, byPolicy),
-				Effect: "delete the Service: made again it gets an address of another range", Loss: loses(remedy.LosesObject, "the address, for everybody who uses it"),
-			})
+			c.Remedies = append(c.Remedies, Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: replaceService, Loss: loses(remedy.LosesObject, lostAddress)})
 		}
 	})
-}
-
-// mustRead returns the whole of an object, empty when it cannot be read.
-func (w *walker) mustRead(n graph.Node) *unstructured.Unstructured {
-	if full, err := w.evidence.Whole(n); err == nil {
-		return full
-	}
-	return &unstructured.Unstructured{}
 }

@@ -24,12 +24,11 @@ var (
 	snapshotContents = schema.GroupResource{Group: snapshotGroup, Resource: "volumesnapshotcontents"}
 )
 
-// snapshotting is a snapshot or a copy that is not complete. It holds what it
-// is made from, until the controller that makes it is done.
+// snapshotting is a snapshot or a copy that is not complete. It blocks its source until its controller has completed it.
 func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstructured, resource schema.GroupVersionResource, kind, summary, path string) *Cause {
 	at := evidence.IdentityOf(resource, kind, user)
 	return w.cause(id, at, n.Identity().String(), func(c *Cause) {
-		c.Summary = summary + ", and is not complete"
+		c.Summary = summary
 		c.Evidence = []Evidence{{Source: at.String(), Path: path, Value: n.Object().Name}}
 		failure := evidence.Nested(user, "status", "error", "message")
 		if failure != "" {
@@ -42,11 +41,8 @@ func (w *walker) snapshotting(id Kind, n graph.Node, user *unstructured.Unstruct
 			w.filledBy(c, n, user)
 		}
 		c.Remedies = append(c.Remedies, []Remedy{
-			{
-				Risk: Safe, Action: shows("%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
-				Effect: "see its state and events: make the controller complete it, and the finalizer goes",
-			},
-			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "give it up: when it is gone, the controller that was making it takes the finalizer off, if it runs"},
+			see(completeCopy, "%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at)),
+			{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: abandonCopy},
 		}...)
 	})
 }
@@ -60,20 +56,19 @@ func (w *walker) filledBy(c *Cause, n graph.Node, claim *unstructured.Unstructur
 	if driver == "" {
 		return
 	}
-	c.Summary += "; " + driver + " has to fill it"
-	w.driverVerdict(c, n, "", w.driver(c, driver, dashed(driver)))
+	c.Summary += fmt.Sprintf(filledByDriver, driver)
+	driverVerdict(w.evidence, c, n, "", w.driver(c, driver, dashed(driver)))
 }
 
 // snapshotSource is a claim of which snapshots are being taken.
 func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
-	symptom := pvcSnapshotSource
 	resource, served := w.evidence.Served(snapshots)
 	if !served {
 		return nil, false
 	}
 	list, err := w.evidence.List(resource, n.Namespace())
 	if err != nil {
-		return w.unread(n, "may be the source of a snapshot", snapshots.String(), err), true
+		return w.unread(n, mightBeSnapshotted, snapshots.String(), err), true
 	}
 	var holds []hold
 	for i := range list {
@@ -81,8 +76,8 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Object().Name || ready {
 			continue
 		}
-		holds = append(holds, w.objectLink(symptom, "a snapshot of it is being taken", resource, &list[i], func() *Cause {
-			return w.snapshotting(symptom, n, &list[i], resource, "VolumeSnapshot", "it is taken from the claim "+n.Object().Name, "spec.source.persistentVolumeClaimName")
+		holds = append(holds, objectLink(w.evidence, pvcSnapshotSource, isSnapshotted, resource, &list[i], func() *Cause {
+			return w.snapshotting(pvcSnapshotSource, n, &list[i], resource, "VolumeSnapshot", fmt.Sprintf(snapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
 		}))
 	}
 	return holds, len(holds) > 0
@@ -102,34 +97,27 @@ func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
 func (w *walker) consumers(n graph.Node, id Kind, kind string) ([]hold, bool) {
 	list, err := w.evidence.List(claims, n.Namespace())
 	if err != nil {
-		return w.unread(n, "may be the source of a claim", "claims in namespace "+n.Namespace(), err), true
+		return w.unread(n, mightBeCopied, fmt.Sprintf(claimsIn, n.Namespace()), err), true
 	}
 	var holds []hold
 	for i := range list {
 		if !dataSource(&list[i], kind, n.Object().Name) || evidence.Nested(&list[i], "status", "phase") == "Bound" {
 			continue
 		}
-		holds = append(holds, w.objectLink(id, "a claim is being filled from it", claims, &list[i], func() *Cause {
-			return w.snapshotting(id, n, &list[i], claims, "PersistentVolumeClaim", "it is filled from "+n.Identity().String(), "spec.dataSource.name")
+		holds = append(holds, objectLink(w.evidence, id, isCopied, claims, &list[i], func() *Cause {
+			return w.snapshotting(id, n, &list[i], claims, "PersistentVolumeClaim", fmt.Sprintf(copyIncomplete, n.Identity()), "spec.dataSource.name")
 		}))
 	}
 	return holds, len(holds) > 0
 }
 
-// cloneSource is a claim that is being copied.
-func (w *walker) cloneSource(n graph.Node) ([]hold, bool) {
-	return w.consumers(n, pvcSnapshotSource, "PersistentVolumeClaim")
+// filled is the rule of an object of a kind from which claims are being filled.
+func filled(id Kind, kind string) func(*walker, mark) ([]hold, bool) {
+	return maybe(func(w *walker, n graph.Node) ([]hold, bool) { return w.consumers(n, id, kind) })
 }
 
-// restoreSource is a snapshot that claims are being restored from.
-func (w *walker) restoreSource(n graph.Node) ([]hold, bool) {
-	return w.consumers(n, snapshotClone, "VolumeSnapshot")
-}
-
-// snapshotContent is a snapshot whose content has to go first.
+// snapshotContent is a snapshot whose content has to be deleted first.
 func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
-	symptom := snapshotClone
-	const because = "its content has to be deleted first"
 	full, err := w.evidence.Whole(n)
 	if err != nil {
 		return nil, false
@@ -144,51 +132,45 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 	case apierrors.IsNotFound(err):
 		return nil, false
 	case err != nil:
-		return w.unread(n, because, "content "+name, err), true
+		return w.unread(n, contentsFirst, "content "+name, err), true
 	case content.GetDeletionTimestamp() == nil:
 		return nil, false // the snapshot controller deletes it
 	}
-	return []hold{w.objectLink(symptom, because, resource, content, func() *Cause {
+	return []hold{objectLink(w.evidence, snapshotClone, contentsFirst, resource, content, func() *Cause {
 		return w.contentFails(evidence.IdentityOf(resource, "VolumeSnapshotContent", content), content, n)
 	})}, true
 }
 
-// contentOfSnapshot is the content of a snapshot: the driver has to delete what
-// is behind it.
+// contentOfSnapshot is the content of a snapshot: the driver has to delete the snapshot behind it.
 func (w *walker) contentOfSnapshot(n graph.Node) ([]hold, bool) {
 	full, err := w.evidence.Whole(n)
 	if err != nil || evidence.Nested(full, "status", "error", "message") == "" {
 		return nil, false
 	}
-	return []hold{{because: "the snapshot behind it has to be deleted", cause: w.contentFails(n.Identity(), full, n)}}, true
+	return []hold{{because: deleteSnapshot.because(), cause: w.contentFails(n.Identity(), full, n)}}, true
 }
 
 // contentFails is a snapshot content that its driver fails at.
 func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructured, n graph.Node) *Cause {
 	return w.cause(snapshotClone, at, "", func(c *Cause) {
 		driver, failure := evidence.Nested(content, "spec", "driver"), evidence.Nested(content, "status", "error", "message")
-		c.Summary = fmt.Sprintf("%s has not deleted the snapshot behind it", driver)
+		c.Summary = deleteSnapshot.undone(driver, failure != "")
 		c.Evidence = []Evidence{
 			{Source: at.String(), Path: "spec.deletionPolicy", Value: evidence.Nested(content, "spec", "deletionPolicy")},
 			{Source: at.String(), Path: "status.snapshotHandle", Value: evidence.Nested(content, "status", "snapshotHandle")},
 		}
 		if failure != "" {
-			c.Summary += ": it fails"
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.error.message", Value: failure})
 		}
 		lease := w.driver(c, driver, "external-snapshotter-leader-"+dashed(driver))
-		w.driverVerdict(c, n, failure, lease)
-		c.Remedies = append(c.Remedies, Remedy{
-			Risk: Safe, Action: shows("%s describe %s", w.Kubectl, shell.Target(at)),
-			Effect: "see the messages: repair the controller of " + driver + ", or what its message names, and it deletes the snapshot",
-		})
+		driverVerdict(w.evidence, c, n, failure, lease)
+		c.Remedies = append(c.Remedies, see(fmt.Sprintf(repairSnapshotter, driver), "%s describe %s", w.Kubectl, shell.Target(at)))
 	})
 }
 
-// attributesClass is a VolumeAttributesClass: claims and volumes that name it
-// go, or name another, first (pkg/controller/volume/vacprotection).
+// attributesClass is a VolumeAttributesClass: claims and volumes that name it have to be deleted, or name another, first
+// (pkg/controller/volume/vacprotection).
 func (w *walker) attributesClass(n graph.Node) []hold {
-	symptom := vacInUse
 	name := n.Object().Name
 	var holds []hold
 	for _, kind := range []struct {
@@ -201,7 +183,7 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 	} {
 		list, err := w.evidence.List(kind.resource, "")
 		if err != nil {
-			return w.unread(n, "may be in use", kind.resource.Resource, err)
+			return w.unread(n, mightBeUsed, kind.resource.Resource, err)
 		}
 		for i := range list {
 			for _, path := range kind.paths {
@@ -209,24 +191,24 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 					continue
 				}
 				at := evidence.IdentityOf(kind.resource, kind.kind, &list[i])
-				holds = append(holds, w.objectLink(symptom, "it is in use", kind.resource, &list[i], func() *Cause { return w.classUser(n, at, path, w.nextClass(&list[i], name)) }))
+				holds = append(holds, objectLink(w.evidence, vacInUse, isUsed, kind.resource, &list[i], func() *Cause { return w.classUser(n, at, path, nextClass(w.evidence, &list[i], name)) }))
 				break
 			}
 		}
 	}
 	if len(holds) == 0 {
-		return []hold{w.protection(n, symptom, "nothing uses it; the controller of vac-protection has to remove the finalizer")}
+		return []hold{w.protection(n, vacInUse, classUnused)}
 	}
 	return holds
 }
 
-// nextClass returns the class that a claim, or the claim of a volume, is to have
-// instead of the one that it has; empty when it is not to be changed.
-func (w *walker) nextClass(user *unstructured.Unstructured, class string) string {
+// nextClass returns the class that a claim, or the claim of a volume, is to have instead of its own; empty when it is not
+// to be changed.
+func nextClass(r *evidence.Reader, user *unstructured.Unstructured, class string) string {
 	claim := user
 	if name := evidence.Nested(user, "spec", "claimRef", "name"); name != "" {
 		var err error
-		if claim, err = w.evidence.Get(claims, evidence.Nested(user, "spec", "claimRef", "namespace"), name); err != nil {
+		if claim, err = r.Get(claims, evidence.Nested(user, "spec", "claimRef", "namespace"), name); err != nil {
 			return ""
 		}
 	}
@@ -240,29 +222,22 @@ func (w *walker) nextClass(user *unstructured.Unstructured, class string) string
 // next one.
 func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, next string) *Cause {
 	return w.cause(vacInUse, at, class.Identity().String(), func(c *Cause) {
-		c.Summary = fmt.Sprintf("it uses the class %s, and nobody is changing that", class.Object().Name)
+		c.Summary = fmt.Sprintf(classKept, class.Name())
 		c.Verdict = Stuck
 		field := path[0] + "." + path[len(path)-1]
-		c.Evidence = []Evidence{{Source: at.String(), Path: field, Value: class.Object().Name}, {Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"}}
+		c.Evidence = []Evidence{{Source: at.String(), Path: field, Value: class.Object().Name}, {Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet}}
 		if next != "" {
 			c.Verdict = Unknown
-			c.Summary = fmt.Sprintf("it still has the class %s, and is being changed to %s", class.Object().Name, next)
-			describe := w.Kubectl + " describe " + shell.Target(at)
-			if at.Namespace != "" {
-				describe = w.Kubectl + " -n " + shell.Quote(at.Namespace) + " describe " + shell.Target(at)
-			}
-			c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s", describe), Effect: "see how far its driver is with the change: when that is done, the class goes"}}
+			c.Summary = fmt.Sprintf(classChanging, class.Name(), next)
+			c.Remedies = []Remedy{see(awaitClass, "%s describe %s", shell.In(w.Kubectl, at.Namespace), shell.Target(at))}
 			return
 		}
-		way := Remedy{
-			Risk: Safe, Action: shows("%s get volumeattributesclasses", w.Kubectl),
-			Effect: "see the other classes: let the claim name one of them, and when its driver has changed the volume, the class goes",
-		}
+		way := see(chooseClass, "%s get volumeattributesclasses", w.Kubectl)
 		if path[0] == "spec" && at.Resource.Resource == claims.Resource {
-			end := Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: "delete the claim, once no pod uses it; the class follows"}
+			end := Remedy{Risk: Disruptive, Action: w.delete(at, byPolicy), Effect: endClassUser}
 			data := stored{lost: mayLoseData()}
 			if n, known := w.evidence.Node(claims.GroupResource(), at.Namespace, at.UID); known {
-				data = w.dataOf(n)
+				data = w.storage.dataOf(n)
 			}
 			c.Remedies = data.losing(end)
 		}

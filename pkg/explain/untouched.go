@@ -18,33 +18,32 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
-// Objects that nobody is deleting.
+// Objects of which no deletion was requested.
 
-// remade is how young an object must be for its creation to be worth a word:
-// whoever deleted one of its name a moment ago is looking at another one.
+// remade is how young an object must be for its creation to be mentioned:
+// a user who deleted one of its name a moment ago is looking at another one.
 const remade = 5 * time.Minute
 
-// notTerminating says of an object that nobody is deleting what would become of
-// a DELETE, and whether it may have taken the place of one that was deleted.
+// notTerminating says of an object that is not being deleted what would become of
+// a DELETE, and whether it might have replaced one that was deleted.
 // None of it is a stuck deletion.
 func (w *walker) notTerminating(n graph.Node) []Finding {
 	findings := w.terminatingIn(n)
 	r := w.asker.TryDelete(n, "")
 	if r.Kind == answer.Protected {
 		return append(findings, w.notStuck(n, nsProtected, func(c *Cause) {
-			c.Summary = "the API server does not let this namespace be deleted"
-			c.Evidence = []Evidence{asked(r)}
+			c.Summary, c.Evidence = namespaceProtected, []Evidence{asked(r)}
 		}))
 	}
 	if !r.OK() {
 		findings = append(findings, w.notStuck(n, notTerminating, func(c *Cause) {
-			c.Summary = "a DELETE of it would be refused"
-			c.Evidence = []Evidence{asked(r)}
-			if root := w.refusal(n, r, "DELETE"); root != nil {
-				c.Summary += ", by " + root.Object.String() + " [" + root.ID + "]"
+			root := w.refusal(n, r, "DELETE")
+			c.Summary, c.Evidence = wouldBeRefused, []Evidence{asked(r)}
+			if root != nil {
+				c.Summary = fmt.Sprintf(refusedBy, root.Object, root.ID)
 				c.Evidence, c.Remedies = root.Evidence, slices.Clone(root.Remedies)
-				for i := range c.Remedies { // nobody else tries again
-					c.Remedies[i].Effect += "; then send the DELETE again"
+				for i := range c.Remedies { // no controller retries
+					c.Remedies[i].Effect += thenDeleteAgain
 				}
 			}
 		}))
@@ -54,12 +53,12 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 		if garbage {
 			return findings
 		}
-		findings = append(findings, w.notStuck(n, recreated, func(c *Cause) { remadeBy(c, n, creator, age) }))
+		findings = append(findings, w.notStuck(n, recreated, func(c *Cause) { remadeBy(c, n, creator, duration.HumanDuration(max(age, 0))) }))
 	}
 	return findings
 }
 
-// terminatingIn leads from a namespace that nobody is deleting to what is being deleted in it.
+// terminatingIn leads from a namespace that is not being deleted to the terminating objects in it.
 func (w *walker) terminatingIn(n graph.Node) []Finding {
 	if !n.Resource().IsNamespace() {
 		return nil
@@ -75,22 +74,19 @@ func (w *walker) terminatingIn(n graph.Node) []Finding {
 	}
 	c := w.cause(notTerminating, n.Identity(), "content", func(c *Cause) {
 		c.Verdict = NotTerminating
-		c.Summary = evidence.Number(len(ending), "object") + " in it is being deleted"
-		if len(ending) > 1 {
-			c.Summary = evidence.Number(len(ending), "object") + " in it are being deleted"
+		c.Summary = fmt.Sprintf(someTerminating, evidence.Number(len(ending), "object"))
+		if len(ending) == 1 {
+			c.Summary = fmt.Sprintf(oneTerminating, evidence.Number(1, "object"))
 		}
 		for _, m := range ending[:min(len(ending), evidence.MaxShown)] {
 			c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", m.Object().DeletionTimestamp.UTC().Format(time.RFC3339)))
 		}
-		c.Remedies = []Remedy{{
-			Risk: Safe, Action: shows("%s explain-stuck", shell.In(w.Plugin, n.Name())),
-			Effect: "explain what is being deleted in it",
-		}}
+		c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s explain-stuck", shell.In(w.Plugin, n.Name())), Effect: explainContents}}
 	})
 	return []Finding{{c, []Link{{Object: n.Identity()}}}}
 }
 
-// notStuck is something to be said of an object that nobody is deleting.
+// notStuck is something to be said of an object that is not being deleted.
 func (w *walker) notStuck(n graph.Node, id Kind, fill func(*Cause)) Finding {
 	c := w.cause(id, n.Identity(), "not terminating", func(c *Cause) {
 		c.Verdict = NotTerminating
@@ -99,31 +95,29 @@ func (w *walker) notStuck(n graph.Node, id Kind, fill func(*Cause)) Finding {
 	return Finding{c, []Link{{Object: n.Identity()}}}
 }
 
-// remadeBy says who made an object that is very young; creator is empty for a person, or
-// somebody of whom nothing is known.
-func remadeBy(c *Cause, n graph.Node, creator string, age time.Duration) {
-	made := duration.HumanDuration(max(age, 0))
-	c.Summary = fmt.Sprintf("it was made %s ago: if one of its name was deleted, that one is gone, and this is another", made)
-	if creator != "" {
-		c.Summary = fmt.Sprintf("%s made it %s ago: if one of its name was deleted, that one is gone, and this is another", creator, made)
-	}
+// remadeBy says who created an object that is very young; creator is empty for a user, or where it is not known.
+func remadeBy(c *Cause, n graph.Node, creator, ago string) {
 	c.Evidence = []Evidence{
 		evidence.Field(n, "metadata.creationTimestamp", n.Object().CreationTimestamp.UTC().Format(time.RFC3339)),
 		evidence.Field(n, "metadata.uid", string(n.UID())),
 	}
+	if creator == "" {
+		c.Summary = fmt.Sprintf(wasCreated, ago)
+		return
+	}
+	c.Summary = fmt.Sprintf(createdBy, creator, ago)
 	switch {
-	case creator == "":
 	case strings.HasPrefix(creator, "kube-"):
-		c.Remedies = []Remedy{{Risk: Safe, Effect: "leave it: " + creator + " makes it, and makes it again as long as what needs it is there"}}
+		c.Remedies = []Remedy{{Risk: Safe, Effect: fmt.Sprintf(leaveIt, creator)}}
 	case strings.Contains(creator, "/"):
-		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "to be rid of objects of this name, delete " + creator + ", or scale it down: as long as it wants one it makes another"}}
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: fmt.Sprintf(deleteCreator, creator)}}
 	default:
-		c.Remedies = []Remedy{{Risk: Disruptive, Effect: "to be rid of objects of this name, stop what makes them: " + creator}}
+		c.Remedies = []Remedy{{Risk: Disruptive, Effect: fmt.Sprintf(stopCreator, creator)}}
 	}
 }
 
-// creator names the controller that made an object, empty for a person. It is garbage
-// when the controller is an owner that is there no more.
+// creator names the controller that created an object, empty for a user. It is garbage
+// when the controller is an owner that no longer exists.
 func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
 	for _, ref := range w.evidence.Owners(n) {
 		switch {
@@ -137,8 +131,8 @@ func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
 	return w.firstManager(n), false
 }
 
-// firstManager names the program that made an object, by its field managers; it is empty for a
-// person.
+// firstManager names the program that created an object, by its field managers; it is empty for a
+// user.
 func (w *walker) firstManager(n graph.Node) string {
 	full, err := w.evidence.Whole(n)
 	if err != nil {
@@ -147,7 +141,7 @@ func (w *walker) firstManager(n graph.Node) string {
 	first := ""
 	var when metav1.Time
 	for _, entry := range full.GetManagedFields() {
-		// Nobody makes an object by its status, and the times are of seconds.
+		// No object is created by its status, and the times are of seconds.
 		if entry.Subresource == "" && entry.Time != nil && (first == "" || entry.Time.Before(&when)) {
 			first, when = entry.Manager, *entry.Time
 		}
@@ -158,9 +152,9 @@ func (w *walker) firstManager(n graph.Node) string {
 	return first
 }
 
-// unasked adds the causes of objects that nobody is deleting, which hold
-// nothing up.
-func (w *walker) unasked(report *Report) {
+// unasked adds the causes of objects that are not being deleted, which block
+// nothing.
+func unasked(report *Report) {
 	for _, o := range report.Objects {
 		for _, f := range o.Findings {
 			if !slices.Contains(report.Causes, f.Cause) {
@@ -170,9 +164,9 @@ func (w *walker) unasked(report *Report) {
 	}
 }
 
-// waysOut adds to what holds an owner in foreground deletion the ways to let
-// the owner go without it: only the first owner that was asked for is helped,
-// since the cause may hold up hundreds.
+// waysOut adds to the blockers of an owner in foreground deletion the ways to delete
+// the owner without it: only the first owner that was asked for is helped,
+// since the cause may block hundreds.
 func (w *walker) waysOut(e Explanation) {
 	for _, f := range e.Findings {
 		if len(f.Chain) < 2 || f.Chain[0].Symptom != gcFgBlocking.ID || f.Cause.Class == Collector || f.Cause.Verdict == Progressing {
@@ -190,10 +184,10 @@ func (w *walker) waysOut(e Explanation) {
 		way := edge{owner: owner, dependent: dependent, keeper: keeper(owner, dependent)}
 		for i, r := range w.freeOwner(way) {
 			if i > 0 && unchangeable(e, dependent.UID()) {
-				r.Effect = way.unchangeable() + r.Effect
+				r.Effect = way.onceChangeable() + r.Effect
 			}
-			r.Effect = owner.Identity().String() + " alone: " + r.Effect
-			r.Risk = Disruptive // the cause stays
+			r.Effect = fmt.Sprintf(freesOnly, owner.Identity(), r.Effect)
+			r.Risk = Disruptive // the cause remains
 			w.offer(f.Cause, r)
 		}
 	}
@@ -209,7 +203,7 @@ func unchangeable(e Explanation, uid types.UID) bool {
 	})
 }
 
-// skew is how far clocks may differ without a word.
+// skew is how far clocks may differ without a mention.
 const skew = time.Minute
 
 // future is an object that was deleted in the future: only pods have a grace
@@ -220,11 +214,11 @@ func (w *walker) future(n graph.Node) *Cause {
 		return nil
 	}
 	return w.shared("", clockSkew, n.Identity(), func(c *Cause) {
-		c.Summary = fmt.Sprintf("its deletion was asked for %s from now: clocks in the control plane differ, and what depends on ages cannot be told", duration.HumanDuration(ahead))
+		c.Summary = fmt.Sprintf(requestedAhead, duration.HumanDuration(ahead))
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			{Source: "the API server", Path: "Date", Value: w.evidence.Now.UTC().Format(time.RFC3339)},
 		}
-		c.Remedies = []Remedy{{Risk: Safe, Effect: "synchronise the clocks of the machines of the control plane"}}
+		c.Remedies = []Remedy{{Risk: Safe, Effect: syncClocks}}
 	})
 }

@@ -16,14 +16,13 @@ import (
 
 // Claims and volumes: pkg/controller/volume/pvcprotection and pvprotection.
 
-// claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use
-// the claim go first (pkg/controller/volume/pvcprotection).
+// claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use the claim have to end first
+// (pkg/controller/volume/pvcprotection).
 func (w *walker) claim(n graph.Node) []hold {
-	symptom := pvcInUse
 	o := n.Object()
 	list, err := w.evidence.PodsWithClaims(o.Namespace)
 	if err != nil {
-		return w.unread(n, "may wait for pods that use it", "pods in namespace "+o.Namespace, err)
+		return w.unread(n, mightHaveUsers, fmt.Sprintf(podsIn, o.Namespace), err)
 	}
 	var users []*unstructured.Unstructured
 	for i := range list {
@@ -35,52 +34,51 @@ func (w *walker) claim(n graph.Node) []hold {
 	for _, pod := range users {
 		user, known := w.evidence.Node(pods.GroupResource(), o.Namespace, pod.GetUID())
 		if known && user.BeingDeleted() {
-			holds = append(holds, hold{symptom: symptom, because: "a pod that is being deleted uses it", next: &user})
+			holds = append(holds, hold{symptom: pvcInUse, because: usedByEnding, next: &user})
 		} else {
-			holds = append(holds, hold{symptom: symptom, because: "a pod uses it", cause: w.user(n, pod, users)})
+			holds = append(holds, hold{symptom: pvcInUse, because: usedByPod, cause: w.user(n, pod, users)})
 		}
 	}
 	if len(holds) > 0 {
 		return holds
 	}
-	return []hold{w.withSymptom(symptom, w.manager(n, "no pod uses it; the controller of pvc-protection has to remove the finalizer", w.late(n)))}
+	return []hold{w.protection(n, pvcInUse, claimUnused)}
 }
 
-// user is a pod that nobody has deleted and that uses a claim, one of its users.
+// user is a pod that is not being deleted and that uses a claim, one of its users.
 func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []*unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(pods, "Pod", pod)
 	return w.cause(pvcInUse, at, claim.Identity().String(), func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("the pod uses the claim %s and is not being deleted", claim.Object().Name)
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf(claimUsed, claim.Name())
 		if pod.GetDeletionTimestamp() != nil { // since the lists were made
-			c.Verdict, c.Summary = Progressing, fmt.Sprintf("the pod uses the claim %s and was deleted a moment ago", claim.Object().Name)
+			c.Verdict, c.Summary = Progressing, fmt.Sprintf(claimReleased, claim.Name())
 			return
 		}
 		c.Evidence = []Evidence{
 			{Source: at.String(), Path: "spec.volumes", Value: "persistentVolumeClaim " + claim.Object().Name},
 			{Source: at.String(), Path: "status.phase", Value: evidence.Nested(pod, "status", "phase")},
-			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
+			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 		}
 		ref := metav1.GetControllerOf(pod)
-		all := len(users)
-		maker, found := w.maker(pod)
-		data := w.dataOf(claim)
+		maker, found := w.makerOf(pod)
+		data := w.storage.dataOf(claim)
 		if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(pod, claim.Name()) {
-			scale := w.scaleDown(maker, released(claim, "among ", len(users), w.madeBy(maker, users)), nil)
-			c.Remedies = data.losing(scale, w.renew(c, pod, maker, released(claim, "one of ", len(users), 1)))
+			scale := w.scaleDown(w.evidence, maker, released(claim, len(users)-w.madeBy(maker, users)))
+			c.Remedies = data.losing(scale, w.renew(c, pod, maker, released(claim, len(users)-1)))
 			return
 		}
+		after, afterAll := released(claim, len(users)-1), released(claim, 0)
 		if found {
-			all = w.madeBy(maker, users)
+			afterAll = released(claim, len(users)-w.madeBy(maker, users))
 		}
-		c.Remedies = append(w.awaitEnd(pod, released(claim, "one of ", len(users), 1)), data.losing(w.endPod(c, pod, released(claim, "one of ", len(users), 1), released(claim, "among ", len(users), all), nil)...)...)
+		c.Remedies = append(w.awaitEnd(pod, after), data.losing(w.endPod(c, pod, after, afterAll)...)...)
 		if ref != nil && ref.Kind == "Job" && evidence.PodEnded(pod) {
 			job := evidence.Identity(jobs, pod.GetNamespace(), ref.Name)
 			job.UID = ref.UID
 			end := Remedy{
 				Risk: Disruptive, Action: w.delete(job, background),
-				Effect: "delete the finished Job/" + ref.Name + " with its pods, " + released(claim, "among ", len(users), endedOf(ref.UID, users)),
-				Loss:   losesObject(job, "the result of the Job"),
+				Effect: fmt.Sprintf(deleteFinishedJob, ref.Name, released(claim, len(users)-endedOf(ref.UID, users))),
+				Loss:   losesObject(job, lostJobResult),
 			}
 			if data.lost != nil {
 				end.Risk, end.Loss = Dangerous, append(end.Loss, *data.lost)
@@ -101,32 +99,31 @@ func ofItsTemplate(pod *unstructured.Unstructured, claim string) bool {
 	})
 }
 
-// renew ends a pod of a StatefulSet that uses a claim of its own, which is being deleted: the next
-// one is not made before that is gone (pkg/controller/statefulset/stateful_pod_control.go,
-// createPersistentVolumeClaims).
+// renew ends a pod of a StatefulSet whose own claim is being deleted: the next claim is not created before that has been
+// (pkg/controller/statefulset/stateful_pod_control.go, createPersistentVolumeClaims).
 func (w *walker) renew(c *Cause, pod *unstructured.Unstructured, set graph.Node, after string) Remedy {
 	return Remedy{
 		Risk:   Disruptive,
-		Effect: fmt.Sprintf("delete the pod alone, %s; then %s recreates both, with an empty volume", after, set.Identity()) + w.lingers(c, pod),
+		Effect: fmt.Sprintf(renewPod, after, set.Identity()) + w.lingers(c, pod),
 		Action: w.delete(evidence.IdentityOf(pods, "Pod", pod), byPolicy),
 	}
 }
 
-// released says what becomes of a claim when so many of the pods that use it
-// are gone.
-func released(claim graph.Node, which string, users, leaving int) string {
+// released says what becomes of a claim that so many pods still use.
+func released(claim graph.Node, users int) string {
 	switch {
-	case users > leaving:
-		return fmt.Sprintf("%s%d that block the claim, which is deleted after the last of them", which, users)
+	case users == 1:
+		return claimUsedByOne
+	case users > 1:
+		return fmt.Sprintf(claimUsedByMore, users)
 	case len(claim.Object().Finalizers) > 1:
-		return "after which no pod blocks the claim"
+		return claimUnprotected
 	}
-	return "after which the claim is deleted"
+	return claimDeletable
 }
 
-// lingers says that a pod stays after its deletion, since no kubelet ends it,
-// with evidence for that. A pod that has ended needs none: the API server gives
-// it no grace period.
+// lingers says that a pod is kept after its deletion because no kubelet ends it, with evidence for that. A pod that has
+// ended needs none: the API server gives it no grace period.
 func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 	name := evidence.Nested(pod, "spec", "nodeName")
 	if name == "" || evidence.PodEnded(pod) {
@@ -135,10 +132,10 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 	node, err := w.evidence.Get(nodes, "", name)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.Evidence = append(c.Evidence, Evidence{Source: "Node/" + name, Value: "does not exist"})
-		return "; its node " + name + " does not exist, so pod garbage collection removes the pod within a few minutes"
+		c.Evidence = append(c.Evidence, Evidence{Source: "Node/" + name, Value: doesNotExist})
+		return fmt.Sprintf(nodeMissing, name)
 	case err != nil:
-		return "; the pod ends when the kubelet of node " + name + " has ended it, and whether that kubelet works could not be read"
+		return fmt.Sprintf(nodeUnread, name)
 	}
 	down := w.nodeDown(node)
 	if down == nil {
@@ -146,54 +143,49 @@ func (w *walker) lingers(c *Cause, pod *unstructured.Unstructured) string {
 	}
 	c.Evidence = append(c.Evidence, down.Evidence[0])
 	if down.Verdict != Stuck {
-		return "; the pod ends when the kubelet of node " + name + " has ended it, and whether that kubelet works is not known"
+		return fmt.Sprintf(kubeletUnknown, name)
 	}
-	return "; the pod is kept until node " + name + ", which does not report, recovers, is deleted, or is marked out-of-service"
+	return fmt.Sprintf(kubeletSilent, name)
 }
 
-// volume is the finalizer kubernetes.io/pv-protection: a volume that is bound
-// stays (pkg/controller/volume/pvprotection).
+// volume is the finalizer kubernetes.io/pv-protection: a volume that is bound is kept
+// (pkg/controller/volume/pvprotection).
 func (w *walker) volume(n graph.Node) []hold {
-	symptom := pvBound
-	full, err := w.evidence.Whole(n)
-	switch {
-	case apierrors.IsNotFound(err):
-		return gone()
-	case err != nil:
-		return w.unread(n, "may be bound", "the volume", err)
+	full, unread := w.whole(n, mightBeBound, "the volume")
+	if full == nil {
+		return unread
 	}
 	if evidence.Nested(full, "status", "phase") != "Bound" {
-		return []hold{w.withSymptom(symptom, w.manager(n, "it is not bound; the controller of pv-protection has to remove the finalizer", w.late(n)))}
+		return []hold{w.protection(n, pvBound, unbound)}
 	}
 	namespace, name := evidence.Nested(full, "spec", "claimRef", "namespace"), evidence.Nested(full, "spec", "claimRef", "name")
 	claim, err := w.evidence.Get(claims, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []hold{w.withSymptom(symptom, w.manager(n, "its claim is gone; the volume controller has to release it", w.late(n)))}
+		return []hold{w.protection(n, pvBound, claimGone)}
 	case err != nil:
-		return w.unread(n, "it is bound", fmt.Sprintf("claim %s/%s", namespace, name), err)
+		return w.unread(n, isBound, fmt.Sprintf("claim %s/%s", namespace, name), err)
 	}
-	because := fmt.Sprintf("it is bound to the claim %s/%s", namespace, name)
+	because := fmt.Sprintf(boundTo, namespace, name)
 	if m, known := w.evidence.Node(claims.GroupResource(), namespace, claim.GetUID()); known && m.BeingDeleted() {
-		return []hold{{symptom: symptom, because: because, next: &m}}
+		return []hold{{symptom: pvBound, because: because, next: &m}}
 	}
 	return []hold{{because: because, cause: w.bound(n, claim)}}
 }
 
-// bound is a claim that nobody has deleted and that has a volume.
+// bound is a claim that is not being deleted and that has a volume.
 func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(claims, "PersistentVolumeClaim", claim)
 	return w.cause(pvBound, at, "", func(c *Cause) {
-		c.Verdict = Stuck
-		c.Summary = fmt.Sprintf("the claim is bound to the volume %s and is not being deleted", volume.Object().Name)
+		c.Verdict, c.Summary = Stuck, fmt.Sprintf(claimBinds, volume.Name())
 		c.Evidence = []Evidence{
 			evidence.Field(volume, "status.phase", "Bound"),
-			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: "not set"},
+			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
 		}
 		data := stored{lost: mayLoseData()}
 		if full, err := w.evidence.Whole(volume); err == nil {
-			data = w.dataOn(full)
+			data = w.storage.dataOn(full)
 		}
-		c.Remedies = data.losing(Remedy{Risk: Disruptive, Effect: "delete the claim, once no pod uses it; the volume follows", Action: w.delete(at, byPolicy)})
+		c.Remedies = data.losing(Remedy{Risk: Disruptive, Effect: deleteClaim, Action: w.delete(at, byPolicy)})
 	})
 }

@@ -5,7 +5,6 @@ package explain
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // Cluster is what the analysis asks beyond metadata. It only reads.
@@ -31,15 +31,14 @@ type Prober = admission.Prober
 // Input is what Explain works on.
 type Input struct {
 	Graph *graph.Graph
-	// Outcomes are those of the engine on a simulation in which nobody else
-	// acts, with no new delete.
+	// Outcomes are those of the engine on a simulation in which nothing else acts, with no new delete.
 	Outcomes []gc.Outcome
 	Cluster  Cluster
 	// Workloads are those of the cluster; nil stands for reading them when they are needed.
 	Workloads *controllers.Workloads
 	// Failed are objects that were asked for and could not be read.
 	Failed []Failed
-	// Prober asks what would become of a write; nil asks nothing.
+	// Prober asks what would happen to a write; nil asks nothing.
 	Prober Prober
 	// Events returns the events about an object; nil reads none.
 	Events func(ctx context.Context, namespace string, uid types.UID) ([]unstructured.Unstructured, error)
@@ -62,7 +61,7 @@ type Input struct {
 	Kubectl, Plugin string
 }
 
-// Explain says of each object why it is not gone.
+// Explain says of each object why it still exists.
 func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	w := newWalker(ctx, in)
 	report := &Report{Now: in.Now}
@@ -92,7 +91,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 			}
 		}
 	}
-	w.unasked(report)
+	unasked(report)
 	for _, c := range report.Causes {
 		w.finish(c)
 	}
@@ -115,16 +114,15 @@ func (w *walker) expect(nodes []graph.Node) (done func()) {
 	if w.Far {
 		read = w.evidence.Expect(nodes)
 	}
-	probed := w.asker.Expect(w.removals(nodes))
+	probed := w.asker.Expect(removals(w.evidence, nodes))
 	return func() {
 		probed()
 		read()
 	}
 }
 
-// sortedNodes returns the nodes in the order of their identities, in which they are
-// explained however they were asked for: which object stands for those that share a
-// cause, and which of many is asked about, must not depend on that.
+// sortedNodes returns the nodes in the order of their identities, in which they are explained however they were asked for:
+// the order of the question must not decide which object stands for those that share a cause, and which is asked about.
 func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 	var nodes []graph.Node
 	for _, uid := range objects {
@@ -136,35 +134,25 @@ func sortedNodes(g *graph.Graph, objects []types.UID) []graph.Node {
 	return nodes
 }
 
-// walker follows what holds objects. Every object is explained once.
+// walker follows the blockers of objects. Every object is explained once.
 type walker struct {
-	Input
+	*facts
 	book
-	ctx    context.Context
-	result map[types.UID]gc.Outcome
-	known  map[types.UID]*known
+	commands
+	known map[types.UID]*known
 	// path holds the objects between the one asked for and the current one.
-	path      []types.UID
-	evidence  *evidence.Reader
-	gcHealth  *health
-	deletions int // that the garbage collector has still to do
-	unlisted  []graph.Unlisted
-	// outlived are the namespaces that do not exist, and in which an object has
-	// been seen since.
+	path     []types.UID
+	gcHealth *health
+	// outlived are the namespaces that do not exist, and in which an object has been seen since.
 	outlived map[string]bool
-	finder   *controllers.Finder
-	asker    *admission.Asker
 	authors  int // the objects that were read for who set a finalizer
-	tried    map[types.UID]*tries
-	// undeleted is what untouchedIn has found, by namespace.
-	undeleted map[string][]graph.Node
-	// volumesRead counts the volumes that were looked up, and volumes has all, once they were many.
-	volumesRead int
-	volumes     map[string]*unstructured.Unstructured
+	storage  *storage
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
 	served map[*Cause][]string
+	// forAll are the summaries of refusals that only the caller is known to meet, without that.
+	forAll map[*Cause]string
 	// excepted are the remedies that except namespaces, by what they except them from.
 	excepted map[string]*exception
 }
@@ -198,14 +186,9 @@ func (s *step) chain() []Link {
 
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
-		Input: in, ctx: ctx, result: map[types.UID]gc.Outcome{}, known: map[types.UID]*known{},
-		book:      newBook(),
-		outlived:  map[string]bool{},
-		tried:     map[types.UID]*tries{},
-		undeleted: map[string][]graph.Node{},
-		excepted:  map[string]*exception{},
-		served:    map[*Cause][]string{},
-		hooks:     map[*Cause][]*admission.Webhook{},
+		facts: &facts{Input: in, result: map[types.UID]gc.Outcome{}, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
+		book:  newBook(), known: map[types.UID]*known{}, outlived: map[string]bool{},
+		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	for _, o := range in.Outcomes {
@@ -214,7 +197,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 			w.deletions++
 		}
 	}
-	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), w.typeGone)
+	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool { return typeGone(w.evidence, u) })
 	for _, u := range w.unlisted {
 		w.evidence.Needs(graph.Part{Resource: u.GroupResource()}) // it may fail there alone
 	}
@@ -228,26 +211,16 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
+	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, version: w.evidence.Version, read: w.evidence.Itself}
+	w.storage = &storage{commands: w.commands, evidence: w.evidence}
 	return w
-}
-
-// patience is Input.Wait for an answer that counts.
-func (w *walker) patience() func(context.Context, time.Duration) {
-	if w.Wait == nil {
-		return nil
-	}
-	return func(ctx context.Context, d time.Duration) {
-		if len(w.evidence.Missed()) == 0 {
-			w.Wait(ctx, d)
-		}
-	}
 }
 
 func (w *walker) explanation(n graph.Node) Explanation {
 	e := Explanation{Object: n.Identity(), Since: evidence.Requested(n.Object())}
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
-		e.Chain = []Link{{Object: e.Object, Symptom: notTerminating.ID, Because: "it is not being deleted"}}
+		e.Chain = []Link{{Object: e.Object, Symptom: notTerminating.ID, Because: notTerminated}}
 		e.Findings = w.notTerminating(n)
 		return e
 	}
@@ -259,23 +232,27 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	return e
 }
 
-// hold is one thing that keeps an object: a cause, another object that must go
-// first, or, when both are missing, only the garbage collector or the API
-// server, which will act.
+// hold is one blocker of an object: a cause, another object that must be deleted first, or, without either, only the
+// garbage collector or the API server, which will act.
 type hold struct {
 	symptom Kind // zero for a step that has none
 	because string
-	// finalizer is the one of metadata.finalizers that holds the object, empty for others.
+	// finalizer is the one of metadata.finalizers that blocks the object, empty for others.
 	finalizer string
 	cause     *Cause
 	next      *graph.Node
-	// alike: the cause is named after the first of several objects that it holds up in
-	// the same way, and none of them waits for that one.
+	// alike: the cause is named after the first of several objects that it blocks in the same way, and none of them waits
+	// for that one.
 	alike bool
 }
 
-// explain finds everything that holds a terminating object, directly or further
-// down.
+// as is the hold with a symptom.
+func (h hold) as(symptom Kind) hold {
+	h.symptom = symptom
+	return h
+}
+
+// explain finds all blockers of a terminating object, directly or further down.
 func (w *walker) explain(n graph.Node) *known {
 	uid := n.UID()
 	if a, done := w.known[uid]; done {
@@ -291,7 +268,7 @@ func (w *walker) explain(n graph.Node) *known {
 	return a
 }
 
-// add takes a hold into an answer.
+// add adds a hold to an answer.
 func (w *walker) add(a *known, n graph.Node, h hold) {
 	link := Link{Object: n.Identity(), Symptom: h.symptom.ID, Because: h.because, Finalizer: h.finalizer}
 	switch {
@@ -322,7 +299,7 @@ func (a *known) take(f found) {
 	}
 }
 
-// holds returns what keeps a terminating object.
+// holds returns the blockers of a terminating object.
 func (w *walker) holds(n graph.Node) []hold {
 	o := n.Object()
 	var holds []hold
@@ -344,7 +321,7 @@ func (w *walker) holds(n graph.Node) []hold {
 	}
 	holds = append(holds, w.refusals(n, holds)...)
 	if early := w.future(n); early != nil {
-		holds = append(holds, hold{because: "its deletion lies in the future", cause: early})
+		holds = append(holds, hold{because: inTheFuture, cause: early})
 	}
 	if len(holds) == 0 {
 		holds = append(holds, w.halfDeleted(n))
@@ -352,76 +329,16 @@ func (w *walker) holds(n graph.Node) []hold {
 	return holds
 }
 
-// mostFinalizers is the number of finalizers of one object that are looked at. Nobody needs
-// as many; who can write an object can give it tens of thousands.
-const mostFinalizers = 100
-
-// finalizers returns the finalizers of an object, the first if there are very many.
-func (w *walker) finalizers(n graph.Node) []string {
-	all := n.Object().Finalizers
-	if len(all) <= mostFinalizers {
-		return all
-	}
-	w.evidence.NoteUnread(fmt.Sprintf("who removes the finalizers of %s beyond the first %d: it has %d", n.Identity(), mostFinalizers, len(all)))
-	return all[:mostFinalizers]
-}
-
-// halfDeleted is an object that nothing holds and that is still there.
+// halfDeleted is an object that nothing blocks and that still exists.
 func (w *walker) halfDeleted(n graph.Node) hold {
-	return hold{because: "nothing holds it", cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, "it is marked as deleted and nothing holds it: a deletion broke off"
+	return hold{because: nothingBlocks, cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
+		c.Verdict, c.Summary = Stuck, deletionBroken
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
 			evidence.Field(n, "metadata.finalizers", "none"),
 		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, "complete the deletion")}
+		c.Remedies = []Remedy{w.deleteAgain(n, Safe, finishDeletion)}
 	})}
-}
-
-// age is how long ago the object's deletion was asked for.
-func (w *walker) age(n graph.Node) time.Duration {
-	return w.evidence.Now.Sub(evidence.Requested(n.Object()))
-}
-
-// pendingFinalizer reports whether the engine took the garbage collector's
-// finalizer off.
-func (w *walker) pendingFinalizer(n graph.Node, finalizer string) bool {
-	o, concerned := w.result[n.UID()]
-	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
-}
-
-// incomplete says what could not be listed of what may hold dependents of the
-// object, empty when all was.
-func (w *walker) incomplete() string {
-	if len(w.unlisted) == 0 {
-		return ""
-	}
-	return w.unlistedText(w.unlisted)
-}
-
-func (w *walker) unlistedText(unlisted []graph.Unlisted) string {
-	snapshot := w.Graph.Snapshot()
-	name, where := unlisted[0].GroupResource().String(), snapshot.Beyond(unlisted[0])
-	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
-		name, where = name+" ("+where+")", ""
-	} else if where != "" {
-		where = " " + where
-	}
-	if unlisted[0].Resource == "" {
-		name = "the types of " + unlisted[0].GroupVersion().String()
-	}
-	if more := len(unlisted) - 1; more > 0 {
-		return fmt.Sprintf("%s and %d more could not be listed%s", name, more, where)
-	}
-	return name + " could not be listed" + where
-}
-
-// count says how many there are of something, of which there is at least one.
-func count(n int, one string) string {
-	if n == 1 {
-		return one
-	}
-	return evidence.Number(n, one)
 }
 
 func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }

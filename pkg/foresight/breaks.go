@@ -30,6 +30,22 @@ type Break struct {
 // Says says what happens then.
 func (b *Break) Says() string { return b.Why.words() }
 
+// Stranded are objects that stay, and whose controller goes: their deletions will get stuck.
+type Stranded struct {
+	Kind, Finalizer string
+	Count           int
+	// Names are the first of them, as namespace/name.
+	Names []string
+}
+
+// Strands returns what will get stuck later because of it, nil if it is something else that breaks.
+func (b *Break) Strands() *Stranded {
+	if w, is := b.Why.(finalizerUnserved); is {
+		return &Stranded{w.kind, w.finalizer, w.count, w.names}
+	}
+	return nil
+}
+
 // breaks finds what stops working outside the plan.
 func (l *looker) breaks(silent []api) []Break {
 	var all []Break
@@ -169,6 +185,8 @@ func (l *looker) blinded(silent []api) (why Why, is Outlook) {
 	for _, a := range silent {
 		outlook := Stuck
 		switch {
+		case l.order.known() && l.order.gone(a.id.UID, l.order.answers(a.backend.Namespace, a.backend.Name)):
+			continue
 		case l.going[a.id.UID]:
 			outlook = Racing
 		case !a.certain:

@@ -71,6 +71,7 @@ type Sight struct {
 // has counted.
 type scene struct {
 	Input
+	ctx   context.Context // of the run
 	graph *graph.Graph
 	going map[types.UID]bool
 	// named are those of going that Kubernetes defines, by their names.
@@ -85,6 +86,8 @@ type scene struct {
 // looker foresees who serves finalizers and who does not, and what stops working. It owns what it knows of policies.
 type looker struct {
 	*scene
+	// order is that of another tool.
+	order *barriers
 	// parameters are those of policies, nil until they are asked.
 	parameters []admission.Param
 }
@@ -174,7 +177,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	if in.Workloads == nil {
 		in.Workloads = controllers.NewWorkloads(ctx, in.Source.Cluster)
 	}
-	l := &looker{scene: &scene{Input: in, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}}
+	l := &looker{scene: &scene{Input: in, ctx: ctx, graph: in.Source.Graph, going: in.Plan.Going(), named: map[string]graph.Identity{}}}
 	for uid := range l.going {
 		if n, ok := l.node(uid); ok && graph.BuiltinGroup(n.Resource().Group) { // others have kinds of the same names
 			l.named[n.Identity().String()] = n.Identity()
@@ -183,6 +186,7 @@ func Look(ctx context.Context, in Input) *Sight {
 	now := evidence.New(ctx, in.Source)
 	then := now.Without(func(uid types.UID) bool { return l.going[uid] && !l.remade(uid) })
 	l.now, l.then = newView(ctx, now, &in), newView(ctx, then, &in)
+	l.order = newBarriers(l.scene)
 	s := &Sight{of: map[types.UID][]*Service{}, stuck: map[types.UID]Why{}, safe: in.Safe}
 	s.Services = l.services()
 	for i := range s.Services {

@@ -36,6 +36,14 @@ type Loss struct {
 // Says says what goes, or stays, with it.
 func (l *Loss) Says() string { return l.Why.words() }
 
+// Claims returns the claims of a StatefulSet that stay, when it is that which stays.
+func (l *Loss) Claims() []graph.Identity {
+	if kept, is := l.Why.(claimsKept); is {
+		return kept.claims
+	}
+	return nil
+}
+
 // Losing returns the objects with which something is lost, in their order, each once.
 func (s *Sight) Losing() []types.UID {
 	var uids []types.UID

@@ -3,6 +3,7 @@
 package foresight
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +18,7 @@ import (
 
 // refusal says why an object of the plan may not be deleted.
 type refusal struct {
+	id      graph.Identity
 	outlook Outlook
 	why     Why
 	// passing: it is so when the plan has taken away what answers, and not before.
@@ -86,7 +88,9 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	at, goes := h.ClientConfig.Service, l.going[h.Config.UID]
 	service := evidence.Identity(evidence.Services, at.Namespace, at.Name)
 	outlook, passing := Expected, false
-	if l.now.asker.ServingOf(h).Dead {
+	if l.order.known() {
+		outlook, passing = l.order.refusal(h, n)
+	} else if l.now.asker.ServingOf(h).Dead {
 		switch {
 		case goes && l.Safe:
 			return refusal{} // it goes first
@@ -113,7 +117,7 @@ func (l *looker) refusal(h *admission.Webhook, n graph.Node) refusal {
 	if outlook == Stuck {
 		why = stuckBy{deletionRefused{h.Config, service.String(), passing}}
 	}
-	return refusal{outlook, why, passing}
+	return refusal{n.Identity(), outlook, why, passing}
 }
 
 // podsGo reports whether all go that answers at a service, which are pods.
@@ -129,7 +133,9 @@ func (s *Sight) tellRefused(p *preview.Plan) {
 	for i := range p.Report.Outcomes {
 		o := &p.Report.Outcomes[i]
 		r, is := s.refused[o.Object.UID]
-		if !is || o.Result != gc.Deleted {
+		// In the order of another tool a refusal comes before all that would keep the object when it is being deleted.
+		before := o.Result == gc.Remaining && r.outlook == Stuck && len(p.Job.Barriers) > 0
+		if !is || o.Result != gc.Deleted && !before {
 			continue
 		}
 		o.Reason, o.Result = r.why.words(), gc.Unknown
@@ -235,6 +241,45 @@ func (s *Sight) Sticks(safe bool) bool {
 		}
 	}
 	return slices.ContainsFunc(s.Services, func(service Service) bool { return service.outlook(safe) >= Racing })
+}
+
+// Refused returns the objects of which the API server will certainly refuse the deletion.
+func (s *Sight) Refused() []types.UID {
+	var refused []types.UID
+	for uid, r := range s.refused {
+		if r.outlook == Stuck {
+			refused = append(refused, uid)
+		}
+	}
+	return refused
+}
+
+// Unserved reports whether the controller of a finalizer of an object does not work, or is not there, whatever else goes.
+func (s *Sight) Unserved(uid types.UID) bool {
+	return slices.ContainsFunc(s.of[uid], func(service *Service) bool { return service.Outlook == Stuck && !service.Doomed })
+}
+
+// Saved returns the objects that get stuck, or may, in the order of the plan, and do not when they are deleted before all else, in the
+// order of their identities.
+func (s *Sight) Saved() []graph.Identity {
+	saved := map[types.UID]graph.Identity{}
+	for i := range s.Services {
+		service := &s.Services[i]
+		if service.outlook(false) >= Racing && service.outlook(true) == Expected {
+			saved[service.Object.UID] = service.Object
+		}
+	}
+	for uid, r := range s.refused {
+		if r.passing && r.outlook >= Racing {
+			saved[uid] = r.id
+		}
+	}
+	for i := range s.Services { // each finalizer counts
+		if service := &s.Services[i]; service.outlook(true) > Unclear {
+			delete(saved, service.Object.UID)
+		}
+	}
+	return slices.SortedFunc(maps.Values(saved), graph.Identity.Compare)
 }
 
 // CertainlyBreaks reports whether something outside the plan stops working with it, for certain.

@@ -26,6 +26,20 @@ type Return struct {
 // Says says who makes it again.
 func (r *Return) Says() string { return r.Why.words() }
 
+// Deliverer returns what delivered it from Git or as a release, and will again: its kind, "Release", "Application", "Kustomization" or
+// "HelmRelease", and where it is, as far as that is known. It is empty when something else makes it again.
+func (r *Return) Deliverer() (kind, namespace, name string) {
+	switch w := r.Why.(type) {
+	case byRelease:
+		return "Release", w.namespace, w.name
+	case byApplication:
+		return "Application", "", w.name
+	case byFluxObject:
+		return w.kind, w.namespace, w.name
+	}
+	return "", "", ""
+}
+
 // returning is what comes back. It is read from the scene, and nothing of it is kept.
 type returning struct{ *scene }
 

@@ -18,7 +18,8 @@ import (
 )
 
 // TestScenarios runs the scenarios in testdata/*.txt. The first line of a case says what
-// is deleted; with "safe" before it the order is to be safe, and with "orphan" dependents stay. Then comes a cluster, as
+// is deleted; with "safe" before it the order is to be safe, and with "orphan" dependents stay; "then" between the objects is a barrier
+// of another tool's order. Then comes a cluster, as
 // explaintest.World reads it, and after a line with -- what is foreseen: what becomes of
 // each object, and the waves.
 func TestScenarios(t *testing.T) {
@@ -45,8 +46,15 @@ func foreseen(t *testing.T, given string) string {
 	g := w.Graph()
 	g.Snapshot().Facts = w.Facts()
 	job := &preview.Job{Policy: policy}
-	for _, name := range words[1:] {
-		job.Targets = append(job.Targets, named(t, g, name))
+	for part := range strings.SplitSeq(strings.Join(words[1:], " "), " then ") {
+		var barrier []graph.Identity
+		for _, name := range strings.Fields(part) {
+			barrier = append(barrier, named(t, g, name))
+		}
+		job.Targets, job.Barriers = append(job.Targets, barrier...), append(job.Barriers, barrier)
+	}
+	if len(job.Barriers) == 1 {
+		job.Barriers = nil
 	}
 	world := preview.World{Graph: g, Now: explaintest.Now, ControllerManager: true, Server: w.Server}
 	first, err := preview.Make(t.Context(), job, world)

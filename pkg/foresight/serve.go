@@ -170,8 +170,14 @@ func (l *looker) served(s *Service, n graph.Node, a *controllers.Answer, loss de
 	if used {
 		s.whenever(Unclear, uncheckedUse{does})
 	}
+	var first deprivation
+	if loss.kind != ofNothing {
+		first = l.order.lost(n, a.By.Workload, func() []string { return l.grantsThatGo(a.By.Workload, n) })
+	}
 	switch {
 	case loss.kind == ofNothing:
+	case first.kind != ofNothing:
+		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, first, true}}
 	case l.podsFirst(n, a.By.Workload):
 		s.Doomed, s.Outlook, s.Why = true, Stuck, stuckBy{controllerLoses{s.Finalizer, s.By, loss, true}}
 	default:
@@ -238,16 +244,16 @@ func (l *scene) whole(n graph.Node) (*unstructured.Unstructured, error) {
 func (l *looker) loses(n graph.Node, w *controllers.Workload) deprivation {
 	goes := func(name string) (graph.Identity, bool) {
 		id, is := l.named[name]
-		return id, is && !l.goesAfter(id.UID, n.UID())
+		return id, is && !l.goesAfter(id.UID, n.UID()) && !l.order.spares(id.UID, n.UID())
 	}
-	if l.going[w.ID().UID] && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
+	if l.going[w.ID().UID] && !l.order.spares(w.ID().UID, n.UID()) && !l.goesAfter(w.ID().UID, n.UID()) && !l.leavesPods(w) && !l.replaced(w) {
 		return l.goesWith(deprivation{kind: ofItself}, w.ID())
 	}
 	account := w.Account().String()
 	if id, is := goes(account); is {
 		return l.goesWith(deprivation{kind: ofObject, what: account}, id)
 	}
-	if !l.now.finder.MayNotChange(w, n) && l.then.finder.MayNotChange(w, n) {
+	if !l.now.finder.MayNotChange(w, n) && l.order.afterwards(n).finder.MayNotChange(w, n) {
 		return deprivation{kind: ofRights, what: strings.Join(l.grantsThatGo(w, n), ", ")}
 	}
 	for _, need := range l.now.finder.Mounts(w) {
@@ -298,6 +304,10 @@ func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 // goesWith adds by which write of the plan an object goes, or with what if none is for it. The
 // writes of a safe order are not known yet.
 func (l *looker) goesWith(d deprivation, id graph.Identity) deprivation {
+	if own, target := l.order.of[id.UID]; target {
+		d.step = own + 1
+		return d
+	}
 	for i := range l.Plan.Report.Steps {
 		if l.Plan.Report.Steps[i].Object.UID == id.UID {
 			if !l.Safe {

@@ -313,7 +313,7 @@ func (w byFluxObject) words() string {
 const (
 	waveOfSilent     = "nothing answers their requests, and as long as they exist, they reject"
 	waveOfServed     = "the controllers that remove their finalizers, or webhooks that must allow it, are deleted, too"
-	waveOfCompanions = waveOfServed + "; these might wait for objects of their own types, which are deleted with them"
+	waveOfCompanions = waveOfServed + "; these might wait for objects of types that they handle, which are deleted with them"
 	waveOfCallers    = "their backends are deleted, too, and without them they reject"
 	waveOfTypes      = "their instances must be deleted before their controllers"
 	waveOfRest       = "no object that is left needs them"

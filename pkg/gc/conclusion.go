@@ -186,7 +186,7 @@ func (k *conclusion) failed(v view, f *fate) (why string, failed bool) {
 	case answer.Missing(f.err) && !v.object.BeingDeleted():
 		return fmt.Sprintf("no answer, and no effect seen: %v", f.err), true
 	case f.err != nil && !answer.Missing(f.err) && k.lost.has(v.number):
-		return fmt.Sprintf("refused: %v; an earlier request was not answered, and may still be carried out", f.err), true
+		return fmt.Sprintf("refused: %v; an earlier request was not answered, and might still be carried out", f.err), true
 	case f.err != nil && !answer.Missing(f.err):
 		return fmt.Sprintf("refused: %v", f.err), true
 	case f.guarded != nil:
@@ -212,7 +212,7 @@ func (k *conclusion) goesWith(o *Outcome) {
 	if id.Resource.IsNamespace() {
 		who = "the namespace controller"
 	}
-	o.Result, o.GoesWith, o.Reason = Remaining, &id, fmt.Sprintf("goes with %s, when %s gets to it", id, who)
+	o.Result, o.GoesWith, o.Reason = Remaining, &id, fmt.Sprintf("deleted with %s, once %s handles it", id, who)
 }
 
 // undecided says why it is not known what else becomes of an object: what went wrong,
@@ -283,9 +283,9 @@ func (k *conclusion) explain(o *Outcome, v view, f *fate) {
 	switch {
 	case !v.object.DeletingDependents() || f.left != "":
 	case !k.entered.has(v.number) && !k.scope.targets[v.number]:
-		reasons = append(reasons, "its foreground deletion was begun before, which only collect goes on with")
+		reasons = append(reasons, "its foreground deletion began before this run, and only collect finishes it")
 	case v.blocking == 0:
-		reasons = append(reasons, "its finalizer foregroundDeletion was not taken off")
+		reasons = append(reasons, "its finalizer foregroundDeletion was not removed")
 	}
 	if v.object.HasFinalizer(metav1.FinalizerDeleteDependents) && v.blocking > 0 {
 		for _, n := range k.state.blockingDependents(v.number) {

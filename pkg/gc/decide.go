@@ -188,7 +188,7 @@ func removeOwners(refs References) Decision {
 	for _, ref := range refs.WaitingForDependentsDeletion {
 		d.Owners = append(d.Owners, ref.UID)
 	}
-	d.Reason = fmt.Sprintf("kept by %s, whose reference goes as well: another states the same UID", ownerName(refs.Solid[0]))
+	d.Reason = fmt.Sprintf("kept by %s, whose reference is removed, too: another states the same UID", ownerName(refs.Solid[0]))
 	if i := slices.IndexFunc(refs.Solid, func(ref metav1.OwnerReference) bool { return !slices.Contains(d.Owners, ref.UID) }); i >= 0 {
 		d.Reason = "kept by " + ownerName(refs.Solid[i])
 	}

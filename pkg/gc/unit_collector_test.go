@@ -1030,7 +1030,7 @@ func TestInterrupted(t *testing.T) {
 		},
 		{
 			"during a foreground deletion", "delete a Foreground", "GET a: cancel",
-			`configmap/a Remaining: its finalizer foregroundDeletion was not taken off
+			`configmap/a Remaining: its finalizer foregroundDeletion was not removed
 			configmap/b Remaining: nothing keeps it, but it was not reached
 			configmap/c Remaining: it was not reached
 			configmap/d Untouched: its owner ConfigMap/b is still there`,

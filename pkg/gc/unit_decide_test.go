@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 		{"9: solid and dangling", "solid a, dangling b", "", some, "RemoveOwnerReferences [b]: kept by ConfigMap/a"},
 		{"9: solid and waiting", "solid a, waiting b c", "", some, "RemoveOwnerReferences [b c]: kept by ConfigMap/a"},
 		{"9: dangling first", "waiting w, solid a, dangling b", "", some, "RemoveOwnerReferences [b w]: kept by ConfigMap/a"},
-		{"9, C4: by UID, even that of the solid one", "solid a, dangling a", "", none, "RemoveOwnerReferences [a]: kept by ConfigMap/a, whose reference goes as well: another states the same UID"},
+		{"9, C4: by UID, even that of the solid one", "solid a, dangling a", "", none, "RemoveOwnerReferences [a]: kept by ConfigMap/a, whose reference is removed, too: another states the same UID"},
 
 		{"10: waiting, with dependents", "waiting a", "", some, "Delete Foreground: its owner ConfigMap/a waits for its dependents' deletion"},
 		{"10: and dangling", "dangling b, waiting a", "", some, "Delete Foreground: its owner ConfigMap/a waits for its dependents' deletion"},

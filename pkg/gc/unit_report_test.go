@@ -90,8 +90,8 @@ func TestOutcomes(t *testing.T) {
 			do: "delete widgets.example.com Background",
 			outcomes: `configmap/c Untouched: its owner Widget/w is still there
 				crd/widgets.example.com Remaining: finalizer x
-				widget/kept Remaining: goes with CustomResourceDefinition/widgets.example.com, when the API server gets to it
-				widget/w Remaining: goes with CustomResourceDefinition/widgets.example.com, when the API server gets to it`,
+				widget/kept Remaining: deleted with CustomResourceDefinition/widgets.example.com, once the API server handles it
+				widget/w Remaining: deleted with CustomResourceDefinition/widgets.example.com, once the API server handles it`,
 		},
 		{
 			name:     "very many finalizers",

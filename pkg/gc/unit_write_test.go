@@ -457,7 +457,7 @@ func TestSelected(t *testing.T) {
 			world: "configmap/a deleting finalizers=foregroundDeletion,x\nsecret/b < configmap/a", do: "select a Orphan",
 			script:   "DELETE a: deselect a",
 			requests: "DELETE configmap/a Orphan\nLIST configmap/a\nGET configmap/a",
-			outcomes: "configmap/a Remaining: finalizer x; its finalizer foregroundDeletion was not taken off\nsecret/b Remaining: nothing keeps it, but it was not reached",
+			outcomes: "configmap/a Remaining: finalizer x; its finalizer foregroundDeletion was not removed\nsecret/b Remaining: nothing keeps it, but it was not reached",
 		},
 	} {
 		t.Run(s.name, s.test)
@@ -539,7 +539,7 @@ func TestFinishingIsProvedForEachTry(t *testing.T) {
 
 // A write that was not answered may be carried out late, whatever a later one was answered.
 func TestLostAndThenRefused(t *testing.T) {
-	const late = "; an earlier request was not answered, and may still be carried out"
+	const late = "; an earlier request was not answered, and might still be carried out"
 	for _, s := range []session{
 		{
 			name: "a delete", world: "configmap/a", do: "delete a Background", script: "DELETE a: late\nDELETE a: 403",

@@ -34,7 +34,7 @@ const (
 // The reasons of the user's own deletes, and of those that have to come before one.
 const (
 	byUser    = "named by the user"
-	goesEarly = "goes before what serves it"
+	goesEarly = "deleted before its controller"
 )
 
 // writer sends writes, again where that is right, and takes what became of them into

@@ -34,8 +34,6 @@ func (b Batch) Objects() iter.Seq[Object] {
 // Packer makes Batches. The zero value is ready for use; a Packer must not be
 // used by several goroutines at once.
 type Packer struct {
-	// Slabs may be nil.
-	Slabs  *Slabs
 	blocks []*block
 	// open is the block that grows. It keeps its memory for the next one: the
 	// Batch gets a copy that is as large as needed.
@@ -54,7 +52,7 @@ func (p *Packer) Add(o *Object) {
 
 // finish ends the block that grows.
 func (p *Packer) finish() {
-	p.blocks = append(p.blocks, p.open.compact(p.Slabs))
+	p.blocks = append(p.blocks, p.open.compact())
 	p.open.empty()
 }
 

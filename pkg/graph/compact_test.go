@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -160,48 +159,6 @@ func TestBatchesAreAdds(t *testing.T) {
 			t.Fatalf("graph (-one +many):\n%s", diff)
 		}
 	})
-}
-
-// What several lists put into slabs at the same time comes out as it was, also the first of it, after all
-// the rest and a collection of garbage.
-func TestSlabs(t *testing.T) {
-	kinds := testworld.Types(servedTypes)
-	object := func(list, i int) graph.Object {
-		return graph.Object{
-			Resource: &kinds[list], Namespace: "shop", Name: fmt.Sprintf("web-%d-%s", i, strings.Repeat("x", i%7)), UID: anyUUID(list, i),
-			ResourceVersion: fmt.Sprint(i), OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: fmt.Sprint(i / 3), UID: anyUUID(100, i/3)}},
-		}
-	}
-	const lists, objects = 4, 60_000 // twice what is kept without slabs
-	var slabs graph.Slabs
-	var filling sync.WaitGroup
-	batches := make([]graph.Batch, lists)
-	for list := range lists {
-		filling.Go(func() {
-			packer := graph.Packer{Slabs: &slabs}
-			for i := range objects {
-				o := object(list, i)
-				packer.Add(&o)
-			}
-			batches[list] = packer.Batch()
-		})
-	}
-	filling.Wait()
-	runtime.GC()
-	for list, batch := range batches {
-		i := 0
-		for got := range batch.Objects() {
-			if want := object(list, i); got.UID != want.UID || i%1000 == 0 {
-				if diff := cmp.Diff(want, got, exactly); diff != "" {
-					t.Fatalf("list %d, object %d (-want +got):\n%s", list, i, diff)
-				}
-			}
-			i++
-		}
-		if i != objects {
-			t.Errorf("list %d: %d objects, want %d", list, i, objects)
-		}
-	}
 }
 
 // What another list has already counts once, also where it stands among objects that no other has, and

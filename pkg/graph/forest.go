@@ -5,8 +5,6 @@ package graph
 import (
 	"iter"
 	"slices"
-
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 // Branch is one line of a forest: a node under one of its owners.
@@ -314,7 +312,7 @@ func newPlanter(sel Selection) *planter {
 	}
 	p.graph = sel.Nodes.graph
 	size := p.graph.Len()
-	p.under, p.placed = process.Large[int32](size), make([]bool, size)
+	p.under, p.placed = make([]int32, size), make([]bool, size)
 	for i := range size {
 		p.under[i] = nobody
 	}

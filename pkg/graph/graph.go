@@ -9,8 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 // Graph is the ownership graph over a snapshot. It does not change, and may be
@@ -65,7 +63,7 @@ func (r Reference) Blocking() bool { return r.BlockOwnerDeletion != nil && *r.Bl
 func New(s *Snapshot) *Graph {
 	g := &Graph{snapshot: s, order: s.sorted(), virtualAt: map[types.UID]int32{}}
 	g.positions = make([][]int32, len(s.blocks))
-	positions := process.Large[int32](Batch{s.blocks}.Len())
+	positions := make([]int32, Batch{s.blocks}.Len())
 	for number, b := range s.blocks {
 		g.positions[number], positions = positions[:len(b.records)], positions[len(b.records):]
 	}
@@ -86,8 +84,8 @@ func (g *Graph) connect() {
 	}
 	var open []openEdge
 	c := newClassifier(g.snapshot)
-	g.edges = process.Large[edge](g.snapshot.countOwners())[:0]
-	g.firstEdge = process.Large[uint32](len(g.order) + 1)[:0]
+	g.edges = make([]edge, 0, g.snapshot.countOwners())
+	g.firstEdge = make([]uint32, 0, len(g.order)+1)
 	for _, h := range g.order {
 		g.firstEdge = append(g.firstEdge, uint32(len(g.edges)))
 		b := g.snapshot.blocks[h.block()]
@@ -168,12 +166,12 @@ func (g *Graph) virtualOwner(dependent handle, w *ownerRecord, c *classifier) in
 func (g *Graph) linkDependents() {
 	// first[i+1] counts first, then is where the dependents of i begin and go on, and in the end
 	// where those of i+1 begin.
-	first := process.Large[uint32](g.Len() + 2)
+	first := make([]uint32, g.Len()+2)
 	g.eachDependent(func(owner, _ int32) { first[owner+2]++ })
 	for i := range g.Len() {
 		first[i+2] += first[i+1]
 	}
-	g.dependents = process.Large[int32](int(first[g.Len()+1]))
+	g.dependents = make([]int32, first[g.Len()+1])
 	g.eachDependent(func(owner, dependent int32) {
 		g.dependents[first[owner+1]] = dependent
 		first[owner+1]++

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 // shelf holds the objects of a kind and group in one namespace.
@@ -43,7 +41,7 @@ func (s *Snapshot) sorted() []handle {
 		n += count[i]
 	}
 	begin := slices.Clone(next)
-	handles, mixed := process.Large[handle](n), make([]bool, len(shelves))
+	handles, mixed := make([]handle, n), make([]bool, len(shelves))
 	for _, r := range runs {
 		from := next[r.shelf]
 		next[r.shelf] = from + int(r.objects)

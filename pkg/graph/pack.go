@@ -290,11 +290,10 @@ func (b *block) repacked() *block {
 	return fresh
 }
 
-// compact returns a block with the same content and no room for more, what has no pointers in
-// the slabs.
-func (b *block) compact(s *Slabs) *block {
+// compact returns a block with the same content and no room for more.
+func (b *block) compact() *block {
 	return &block{
-		records: cloneInto(s, b.records), owners: cloneInto(s, b.owners), text: cloneInto(s, b.text),
+		records: slices.Clone(b.records), owners: slices.Clone(b.owners), text: slices.Clone(b.text),
 		resources: slices.Clone(b.resources), namespaces: slices.Clone(b.namespaces),
 		finalizers: slices.Clone(b.finalizers), kinds: slices.Clone(b.kinds),
 		extras: slices.Clone(b.extras), details: slices.Clone(b.details),

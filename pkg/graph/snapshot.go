@@ -113,7 +113,7 @@ func (s *Snapshot) Add(o Object) {
 	s.own.add(&o)
 	s.objects++
 	if s.own.full() {
-		s.blocks[len(s.blocks)-1], s.own = s.own.compact(nil), nil
+		s.blocks[len(s.blocks)-1], s.own = s.own.compact(), nil
 	}
 }
 

@@ -10,8 +10,6 @@ import (
 	"unsafe"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubectl-gc/kubectl-gc/internal/process"
 )
 
 // key is a UID. The API server's are UUIDs and kept as 16 bytes; any other is
@@ -150,7 +148,7 @@ func (x *uidIndex) reserve(s *Snapshot, more int) {
 		return
 	}
 	old := *x
-	x.tags, x.handles = process.Large[uint8](size), process.Large[handle](size)
+	x.tags, x.handles = make([]uint8, size), make([]handle, size)
 	mask := size - 1
 	for from, tag := range old.tags {
 		if tag == 0 {

@@ -79,7 +79,7 @@ func TestOutcomes(t *testing.T) {
 		"what follows an owner that may remain": {
 			"a " + foreign + "\nb < a\nc < b", metav1.DeletePropagationBackground, true,
 			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known\n" +
-				"b Unknown: goes if its owner ConfigMap/a goes\nc Unknown: goes if its owner ConfigMap/b goes",
+				"b Unknown: deleted if its owner ConfigMap/a is\nc Unknown: deleted if its owner ConfigMap/b is",
 		},
 		"which has another owner": {
 			"a " + foreign + "\nkeeper\nb < a keeper", metav1.DeletePropagationBackground, true,
@@ -146,12 +146,12 @@ func TestNamespaceIsEmptied(t *testing.T) {
 	}{
 		"nobody is known to empty it": {
 			"ConfigMap/shop/a\nConfigMap/shop/b owner=ConfigMap/a", false,
-			"ConfigMap/shop/a Unknown: goes with Namespace/shop, when the namespace controller gets to it\n" +
-				"ConfigMap/shop/b Unknown: goes with Namespace/shop, when the namespace controller gets to it",
+			"ConfigMap/shop/a Unknown: deleted with Namespace/shop, once the namespace controller handles it\n" +
+				"ConfigMap/shop/b Unknown: deleted with Namespace/shop, once the namespace controller handles it",
 		},
 		"a pod is held, before which nothing else goes": {
 			"ConfigMap/shop/a\nPod/shop/p finalizers=example.com/x", true,
-			"ConfigMap/shop/a Unknown: goes with Namespace/shop, when the namespace controller gets to it\n" +
+			"ConfigMap/shop/a Unknown: deleted with Namespace/shop, once the namespace controller handles it\n" +
 				"Pod/shop/p Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
 		},
 		"it is emptied": {"ConfigMap/shop/a", true, "ConfigMap/shop/a Deleted: "},

@@ -30,6 +30,11 @@ type Job struct {
 	// Waves are the objects that are deleted one after the other, when the order is
 	// to be safe; Targets are among them.
 	Waves []Wave
+	// Barriers are the targets in the order of another tool, nil when the job has none: the answers to all deletes of one are
+	// awaited before the next begins, and nothing else is.
+	Barriers [][]graph.Identity
+	// Awaits: a barrier begins only when all of the one before has gone.
+	Awaits bool
 	// Choose returns a target as a Collector takes it; nil stands for one that was named.
 	Choose func(graph.Identity) gc.Target
 	// GracePeriodSeconds is that of the targets, nil for their own.

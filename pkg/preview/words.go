@@ -14,7 +14,9 @@ import (
 var errOfSystem = errors.New("it belongs to the system, and the preview did not say that it would go")
 
 // ifOwnerGoes is of what goes with an owner of which it is not sure that it goes.
-func ifOwnerGoes(kind, name string) string { return "goes if its owner " + kind + "/" + name + " goes" }
+func ifOwnerGoes(kind, name string) string {
+	return "deleted if its owner " + kind + "/" + name + " is"
+}
 
 // afterEarlier is of what waits for an earlier wave.
 func afterEarlier(first graph.Identity) string {

@@ -65,7 +65,7 @@ func TestAppeared(t *testing.T) {
 // TestAnswers: no answer is told from a refusal, in every form of the report.
 func TestAnswers(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
-	const unseen, unknown = "; no effect was seen, and there may still be one", "; no effect was seen, and there may still be one"
+	const unseen, unknown = "; no effect was seen yet, but there might be one", "; no effect was seen yet, but there might be one"
 	for _, test := range []struct {
 		name   string
 		err    error

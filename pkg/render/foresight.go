@@ -109,7 +109,7 @@ var lossKinds = []struct {
 	is    func(*foresight.Loss) bool
 }{
 	{"DATA LOST", red, func(l *foresight.Loss) bool { return l.Volume != "" }},
-	{"would be lost", yellow, func(l *foresight.Loss) bool { return l.Volume == "" && !l.Stays }},
+	{"lost", yellow, func(l *foresight.Loss) bool { return l.Volume == "" && !l.Stays }},
 	{"kept", noColor, func(l *foresight.Loss) bool { return l.Stays }},
 }
 

@@ -24,12 +24,12 @@ type resultMark struct {
 }
 
 var resultMarks = []resultMark{
-	{gc.Deleted, draw.Mark{Key: "deleted", Label: "would be deleted", Meaning: "It goes with this deletion.", Tone: draw.Red}},
-	{gc.Orphaned, draw.Mark{Key: "orphaned", Label: "would be orphaned", Meaning: "It stays, and loses the reference to its owner.", Tone: draw.Blue}},
+	{gc.Deleted, draw.Mark{Key: "deleted", Label: "would be deleted", Meaning: "This deletion deletes it.", Tone: draw.Red}},
+	{gc.Orphaned, draw.Mark{Key: "orphaned", Label: "would be orphaned", Meaning: "It is kept, and loses the reference to its owner.", Tone: draw.Blue}},
 	{gc.OwnerReferenceRemoved, draw.Mark{Key: "reference-removed", Label: "would lose a reference and stay", Meaning: "Another owner keeps it.", Tone: draw.Green}},
 	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would remain", Meaning: "Its deletion begins, and something holds it.", Tone: draw.Amber}},
-	{gc.Unknown, draw.Mark{Key: "undecided", Label: "may remain", Meaning: "What could be read does not tell what becomes of it.", Tone: draw.Purple}},
-	{gc.Untouched, draw.Mark{Key: "untouched", Label: "would not be touched", Meaning: "It stays as it is.", Tone: draw.Plain}},
+	{gc.Unknown, draw.Mark{Key: "undecided", Label: "may remain", Meaning: "Not enough could be read to know what becomes of it.", Tone: draw.Purple}},
+	{gc.Untouched, draw.Mark{Key: "untouched", Label: "would not be touched", Meaning: "It is kept as it is.", Tone: draw.Plain}},
 }
 
 // OutcomePicture draws the objects of a preview with what becomes of them, and the
@@ -83,7 +83,7 @@ func lines(ids []graph.Identity) string {
 // verdicts of causes, and what was asked for.
 var (
 	stuckMarks = map[explain.Verdict]draw.Mark{
-		explain.Stuck:       {Key: "stuck", Label: "cause: somebody has to act", Meaning: "Nothing happens until somebody acts.", Tone: draw.Red},
+		explain.Stuck:       {Key: "stuck", Label: "cause: needs action", Meaning: "Nothing happens until a user or an admin acts.", Tone: draw.Red},
 		explain.Unknown:     {Key: "unclear", Label: "cause: unknown", Meaning: "What could be read does not tell.", Tone: draw.Purple},
 		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "Something is under way that ends by itself.", Tone: draw.Green},
 		explain.Pending:     {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing keeps it from it.", Tone: draw.Green},

@@ -253,7 +253,7 @@ func NewNotAsked(why error) *ServerAnswer {
 // unanswered is the error of a write that was not answered, with what is known
 // of the write: a gc.Collector has looked for its effect, as far as it could.
 func unanswered(err error) string {
-	return err.Error() + "; no effect was seen, and there may still be one"
+	return err.Error() + "; no effect was seen yet, but there might be one"
 }
 
 func references(ids []graph.Identity) []ObjectReference {

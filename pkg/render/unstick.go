@@ -12,172 +12,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
-
-// UnstickPlan is the document of a dry run of unstick.
-type UnstickPlan struct {
-	metav1.TypeMeta `json:",inline"`
-	Complete        bool       `json:"complete"`
-	Unlisted        []Unlisted `json:"unlisted"`
-	// Unread is what was looked at besides the lists and could not be read.
-	Unread []string `json:"unread"`
-	// Digest is what --confirm takes.
-	Digest string         `json:"digest"`
-	Causes []UnstickCause `json:"causes"`
-}
-
-// UnstickCause is what is to be done about a cause.
-type UnstickCause struct {
-	ID      string            `json:"id"`
-	Rank    int               `json:"rank"`
-	Object  ObjectReference   `json:"object"`
-	Verdict string            `json:"verdict"`
-	Summary string            `json:"summary"`
-	Blocks  []ObjectReference `json:"blocks"`
-	// Way is the number of the way out that is taken, 0 for none.
-	Way int `json:"way"`
-	// After is the rank of the cause that is dealt with first, 0 for none.
-	After  int            `json:"after,omitempty"`
-	Risk   string         `json:"risk,omitempty"`
-	Writes []UnstickWrite `json:"writes"`
-	// Reason says why nothing is done, and Needs what --allow would have to be.
-	Reason string `json:"reason,omitempty"`
-	Needs  string `json:"needs,omitempty"`
-	// Advice is what a person can do.
-	Advice string `json:"advice,omitempty"`
-}
-
-// UnstickWrite is one change.
-type UnstickWrite struct {
-	Operation *StuckOperation `json:"operation"`
-	Command   string          `json:"command"`
-	Undo      string          `json:"undo,omitempty"`
-	Effect    string          `json:"effect"`
-	Loss      []StuckLoss     `json:"loss,omitempty"`
-	// Temporary: it is taken back when what it frees is gone.
-	Temporary bool `json:"temporary"`
-	// Server is what the API server says to it in a server dry run.
-	Server *ServerAnswer `json:"server,omitempty"`
-}
-
-// UnstickReport is the document of a run of unstick.
-type UnstickReport struct {
-	metav1.TypeMeta `json:",inline"`
-	Complete        bool       `json:"complete"`
-	Unlisted        []Unlisted `json:"unlisted"`
-	Unread          []string   `json:"unread"`
-	// Backup is the directory with the journal of the run, empty for none.
-	Backup string            `json:"backup,omitempty"`
-	Events []UnstickEvent    `json:"events"`
-	Freed  []ObjectReference `json:"freed"`
-	// Remaining are the objects that are still being deleted.
-	Remaining []UnstickRemaining `json:"remaining"`
-	// Causes are those that are left, with what would be done about them.
-	Causes []UnstickCause `json:"causes"`
-}
-
-// UnstickEvent is a change with what became of it.
-type UnstickEvent struct {
-	Time      metav1.Time     `json:"time"`
-	Result    string          `json:"result"`
-	Operation *StuckOperation `json:"operation"`
-	Message   string          `json:"message,omitempty"`
-}
-
-// UnstickRemaining is an object that is still being deleted.
-type UnstickRemaining struct {
-	Object  ObjectReference `json:"object"`
-	Verdict string          `json:"verdict"`
-	Causes  []string        `json:"causes"`
-}
-
-// DeepCopyObject implements runtime.Object; the copy is shallow, as documents are never changed.
-func (p *UnstickPlan) DeepCopyObject() runtime.Object { return new(*p) }
-
-// DeepCopyObject implements runtime.Object; the copy is shallow, as documents are never changed.
-func (r *UnstickReport) DeepCopyObject() runtime.Object { return new(*r) }
-
-// NewUnstickPlan returns the document of a plan. answers are those of the server to its writes, nil for none.
-func NewUnstickPlan(l *unstick.Look, p *unstick.Plan, answers map[string]error) *UnstickPlan {
-	document := &UnstickPlan{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UnstickPlan"}, Digest: p.Digest,
-		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
-		Unread: append([]string{}, l.Report.Unread...), Causes: newUnstickCauses(l, p),
-	}
-	for i := range document.Causes {
-		for j := range document.Causes[i].Writes {
-			if err, asked := answers[p.Choices[i].Writes[j].Op.Key()]; asked {
-				document.Causes[i].Writes[j].Server = NewServerAnswer(err)
-			}
-		}
-	}
-	return document
-}
-
-func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
-	causes := []UnstickCause{}
-	for i := range p.Choices {
-		c := &p.Choices[i]
-		cause := UnstickCause{
-			ID: c.Cause.ID, Rank: c.Rank, Object: NewObjectReference(c.Cause.Object), Verdict: string(c.Cause.Verdict), Summary: c.Cause.Summary,
-			Blocks: []ObjectReference{}, Way: c.Way, After: c.After, Risk: string(c.Risk), Writes: []UnstickWrite{}, Reason: string(c.Reason), Needs: string(c.Needs),
-		}
-		if c.Advice != nil {
-			cause.Advice = c.Advice.Effect
-		}
-		for o := range l.Report.Blocked(c.Cause) {
-			cause.Blocks = append(cause.Blocks, NewObjectReference(o.Object))
-		}
-		for j := range c.Writes {
-			w := &c.Writes[j]
-			cause.Writes = append(cause.Writes, UnstickWrite{
-				Operation: newStuckOperation(&w.Op), Command: w.Remedy.Command, Undo: w.Remedy.Undo, Effect: w.Remedy.Effect,
-				Loss: newStuckLosses(w.Remedy.Loss), Temporary: w.Temporary(),
-			})
-		}
-		causes = append(causes, cause)
-	}
-	return causes
-}
-
-// NewUnstickReport returns the document of a run.
-func NewUnstickReport(r *unstick.Report, backup string) *UnstickReport {
-	l := r.Last
-	document := &UnstickReport{
-		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UnstickReport"}, Backup: backup,
-		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
-		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{}, Freed: append([]ObjectReference{}, references(r.Freed)...),
-		Remaining: []UnstickRemaining{}, Causes: newUnstickCauses(l, r.Plan),
-	}
-	for i := range r.Records {
-		rec := &r.Records[i]
-		event := UnstickEvent{Time: metav1.NewTime(rec.Time.UTC()), Result: string(rec.Result), Operation: newStuckOperation(&rec.Write.Op)}
-		if rec.Err != nil {
-			event.Message = rec.Err.Error()
-		}
-		document.Events = append(document.Events, event)
-	}
-	for i := range l.Report.Objects {
-		o := &l.Report.Objects[i]
-		if o.Verdict == explain.NotFound || o.Verdict == explain.NotTerminating {
-			continue
-		}
-		left := UnstickRemaining{Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Causes: []string{}}
-		for _, f := range o.Findings {
-			left.Causes = append(left.Causes, f.Cause.ID)
-		}
-		document.Remaining = append(document.Remaining, left)
-	}
-	slices.SortFunc(document.Remaining, func(a, b UnstickRemaining) int { return a.Object.identity().Compare(b.Object.identity()) })
-	return document
-}
 
 // UnstickText writes what unstick would do or has done for a person.
 type UnstickText struct {
@@ -220,15 +60,15 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	if c.After > 0 {
 		t.flow("   ", fmt.Sprintf("after %d:", c.After))
 	}
-	for _, alike := range alikeOf(c.Writes) {
+	for _, alike := range changesAlike(c.Writes) {
 		write := alike[0]
 		text := changeText(&write.Op)
 		if more := len(alike) - 1; more > 0 && !t.Wide {
 			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
 		}
 		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
-		if write.Then != nil {
-			t.flow("   ", "and then, when the data is kept: "+write.Then.Effect)
+		if len(write.Then) > 0 {
+			t.flow("   ", "and then, when the data is kept: "+write.Then[0].Effect)
 		}
 		t.refused(alike)
 		if !t.Wide {
@@ -263,8 +103,8 @@ func (t *UnstickText) refused(writes []*unstick.Write) {
 	}
 }
 
-// alikeOf groups changes that read the same but for the names of their objects.
-func alikeOf(writes []unstick.Write) [][]*unstick.Write {
+// changesAlike groups changes that read the same but for the names of their objects.
+func changesAlike(writes []unstick.Write) [][]*unstick.Write {
 	var groups [][]*unstick.Write
 	at := map[string]int{}
 	for i := range writes {
@@ -324,18 +164,6 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	return t.out.Flush()
-}
-
-// objectNames names the first of some objects as users of kubectl do.
-func objectNames(ids []graph.Identity) string {
-	var parts []string
-	for _, id := range ids[:min(len(ids), maxNamed)] {
-		parts = append(parts, objectName(id))
-	}
-	if more := len(ids) - maxNamed; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(parts, ", ")
 }
 
 func (t *UnstickText) part(word string, c color, text string) {
@@ -506,7 +334,7 @@ func message(err error) string {
 func UnstickQuestion(q *unstick.Question) string {
 	if q.Choice == nil {
 		impact := ""
-		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Remedy.Risk.Exceeds(explain.Safe) }) {
+		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
 			impact = ", which interrupt something"
 			if len(q.Writes) == 1 {
 				impact = ", which interrupts something"

@@ -184,7 +184,7 @@ func (ms *memberships) userOf(g group) string {
 	for _, uid := range ms.view.members(g) {
 		if facts, read := ms.view.snapshot.Facts.Pods[uid]; read && slices.Contains(facts.Claims, g.claim) {
 			o, _, _ := ms.view.look(uid)
-			return "it goes when Pod/" + o.Name + " has gone, which uses it"
+			return "it is deleted once Pod/" + o.Name + ", which uses it, is deleted"
 		}
 	}
 	return ""

@@ -45,7 +45,7 @@ func (x *fates) notesOfGone(o *graph.Object) []string {
 func (x *fates) notesOfTerminating(o *graph.Object) []string {
 	notes := x.notesOfLive(o)
 	if x.view.unchangeable(o) {
-		notes = append(notes, "its namespace does not exist, so that nobody can change it")
+		notes = append(notes, "its namespace does not exist, so nothing can change it")
 	}
 	if spec, read := x.view.specFinalizers(o.UID); is(o, namespaceResource) && read && len(spec)+len(o.Finalizers) == 0 {
 		notes = append(notes, "it waits for nothing, and another DELETE removes it")

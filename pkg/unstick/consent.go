@@ -63,7 +63,7 @@ type Consent struct {
 // agree finds out whether a plan may be carried out. It returns whether a person was asked, so that time has passed and a
 // fresh look is due.
 func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error) {
-	beyond := slices.DeleteFunc(p.Writes(), func(w Write) bool { return r.agreed.Has(w.Op.Key()) })
+	beyond := slices.DeleteFunc(p.Writes(), func(w Write) bool { return r.agreed.Has(w.consents()[0]) })
 	if len(beyond) == 0 {
 		return false, nil
 	}
@@ -83,7 +83,7 @@ func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error)
 		return false, nil
 	}
 	for _, q := range questions(p, beyond) {
-		if r.consent.Yes && q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w Write) bool { return w.risk(p).Exceeds(explain.Safe) }) {
+		if r.consent.Yes && q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
 			continue
 		}
 		text, err := r.Asker.Ask(ctx, q)
@@ -101,7 +101,7 @@ func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error)
 
 func (r *run) consented(writes []Write) {
 	for i := range writes {
-		r.agreed.Insert(writes[i].Op.Key())
+		r.agreed.Insert(writes[i].consents()...)
 	}
 }
 
@@ -167,17 +167,4 @@ func finalizerOf(w *Write) string {
 		}
 	}
 	return ""
-}
-
-// risk is that of the choice that a change belongs to.
-func (w *Write) risk(p *Plan) explain.Risk {
-	key := w.Op.Key()
-	for i := range p.Choices {
-		for j := range p.Choices[i].Writes {
-			if p.Choices[i].Writes[j].Op.Key() == key {
-				return p.Choices[i].Risk
-			}
-		}
-	}
-	return w.Remedy.Risk
 }

@@ -126,7 +126,7 @@ func (j *Journal) begin(w *Write, before *unstructured.Unstructured) (finish fun
 		j.files[before.GetUID()] = name
 	}
 	entry := Entry{
-		Number: number, Time: j.now().UTC(), Op: &w.Op, File: j.files[w.Op.Object.UID], Risk: w.Remedy.Risk, Why: w.Remedy.Effect, Cause: w.Cause.ID, Temporary: w.Temporary(),
+		Number: number, Time: j.now().UTC(), Op: &w.Op, File: j.files[w.Op.Object.UID], Risk: w.Risk, Why: w.Remedy.Effect, Cause: w.Cause.ID, Temporary: w.Temporary(),
 	}
 	if err := j.append(entry); err != nil {
 		return nil, err

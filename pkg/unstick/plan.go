@@ -144,10 +144,23 @@ type Write struct {
 	Remedy *explain.Remedy
 	// Cause is what it is for.
 	Cause *explain.Cause
-	// Then is the way out that the change makes less risky, nil for one that is a way out itself.
-	Then *explain.Remedy
+	// Risk is that of the way out.
+	Risk explain.Risk
+	// Then are the changes that follow at that risk when this one is made, and not without it; empty for a way out of one step.
+	Then []*explain.Remedy
 	// Frees are the objects that the cause blocks, of those that were asked for.
 	Frees []types.UID
+}
+
+// consents are what agreeing to a change agrees to: it, and what follows it, each at its risk.
+func (w *Write) consents() []string {
+	keys := []string{w.Op.Key() + string(w.Risk)}
+	for _, r := range w.Then {
+		if Possible(r) {
+			keys = append(keys, r.Operation.Key()+string(w.Risk))
+		}
+	}
+	return keys
 }
 
 // Temporary reports whether the change is to be taken back when what it frees is gone.
@@ -283,7 +296,7 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 		}
 		return
 	}
-	writes := writesOf(l, choice.Cause, before, way, done)
+	writes := writesOf(l, choice.Cause, risk, before, way, done)
 	switch {
 	case len(writes) == 0:
 		if len(choice.Writes) == 0 {
@@ -314,17 +327,17 @@ func (o *Options) risk(c *explain.Cause, r *explain.Remedy) (explain.Risk, *expl
 
 // writesOf are the changes of a way out that were not made yet. Where data is kept before, that is the only one: the next
 // look finds that it is kept.
-func writesOf(l *Look, c *explain.Cause, before *explain.Remedy, way []*explain.Remedy, done tried) []Write {
-	var then *explain.Remedy
+func writesOf(l *Look, c *explain.Cause, risk explain.Risk, before *explain.Remedy, way []*explain.Remedy, done tried) []Write {
+	var then []*explain.Remedy
 	if before != nil {
-		then, way = way[0], []*explain.Remedy{before}
+		then, way = way, []*explain.Remedy{before}
 	}
 	frees := blocked(l, c)
 	var writes []Write
 	for _, r := range way {
 		settling := c.Class == explain.Refusal && Possible(r) && done.Has(changedOf(r.Operation.Object))
 		if Possible(r) && !settling && !done.Has(r.Operation.Key()) {
-			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Then: then, Frees: frees})
+			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees})
 		}
 	}
 	return writes
@@ -369,7 +382,7 @@ func digest(g *graph.Graph, writes []Write) string {
 		if n, known := g.Node(op.Object.UID); known && !n.Virtual() {
 			version = cmp.Or(n.Object().ResourceVersion, version)
 		}
-		fmt.Fprintf(hash, "%s %s\n", op.Key(), version)
+		fmt.Fprintf(hash, "%s %s %s\n", op.Key(), version, writes[i].consents())
 	}
 	return fmt.Sprintf("sha256:%x", hash.Sum(nil))
 }

@@ -103,8 +103,8 @@ func describe(c *unstick.Choice) string {
 	for _, w := range c.Writes {
 		text += " " + w.Op.Object.Name
 	}
-	if text += " " + string(c.Risk); c.Writes[0].Then != nil {
-		text += ", then " + c.Writes[0].Then.Effect
+	if text += " " + string(c.Risk); len(c.Writes[0].Then) > 0 {
+		text += ", then " + c.Writes[0].Then[0].Effect
 	}
 	return text
 }

@@ -254,7 +254,7 @@ func (r *run) carryOut(ctx context.Context, writes []Write) error {
 		}
 		proved := map[string]Write{}
 		for _, w := range r.take(l).due() {
-			proved[w.Op.Key()] = w
+			proved[w.consents()[0]] = w // the same change at a greater risk is another
 		}
 		records := make([]Record, len(part))
 		parallel(len(part), func(i int) {
@@ -292,7 +292,7 @@ func creates(op *remedy.Op) bool { return op.Verb == remedy.Create || op.Verb ==
 // write makes one change, if it is proved and its object is what it was.
 func (r *run) write(ctx context.Context, w *Write, before *version, proved map[string]Write) Record {
 	record := Record{Time: r.Now(), Write: *w}
-	fresh, still := proved[w.Op.Key()]
+	fresh, still := proved[w.consents()[0]]
 	switch {
 	case before.err != nil:
 		record.Result, record.Err = Skipped, before.err

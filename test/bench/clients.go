@@ -106,8 +106,7 @@ func (t withoutVersion) RoundTrip(request *http.Request) (*http.Response, error)
 // graphClient reads everything, builds and classifies the graph, and checks it:
 // what every command of the plugin does with a whole cluster, and check.
 func graphClient(ctx context.Context, args []string) error {
-	process.CollectLate()
-	process.OneProcessor()
+	process.Tune()
 	f, config, err := parseClientFlags("graph", args)
 	if err != nil {
 		return err

@@ -178,12 +178,12 @@ func (r *report) String() string {
 			"Where the time of **graph** goes at 1,000,000 objects `make profile` shows: a quarter is reading from the connection, which is all that\n" +
 			"the bare download does; about half is decoding, and packing what is kept; a fifth is building the graph. A download costs a processor\n" +
 			"with fast memory very little, so there the ratios are worst. Client and server share the cores, which are both busy.", r.growth},
-		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Of 300 objects one has an owner reference that is wrong, of 700 one is in\n" +
-			"deletion for ever, and there are sixty types beside Kubernetes' own. Ratios are to the bare download. The cluster is at rest: nothing has changed\n" +
+		{"A whole cluster", "kube-apiserver and etcd run on the same machine. Of 300 objects one has an owner reference that is wrong, of 700 one\n" +
+			"is stuck in deletion, and there are sixty types beside Kubernetes' own. Ratios are to the bare download. The cluster is at rest: nothing has changed\n" +
 			"since etcd was last compacted. Then the API server has no page of a list in its cache but the first, and reads the others\n" +
 			"from etcd: those of client-go's pager, and of **graph, in pages**, which is how servers older than 1.33 are read, and lists that take\n" +
 			"longer than a request may. The server collects its garbage before each run.\n" +
-			"kube-controller-manager runs, with a controller that has nothing to do: where nobody renews its lease, **explain-stuck** takes a second look, five\n" +
+			"kube-controller-manager runs, with a controller that has nothing to do: where its lease is not renewed, **explain-stuck** takes a second look, five\n" +
 			"seconds after the first, and so does **check** without `--settle=0`, where references are wrong.\n" +
 			"Beyond what that reads the first time, **collect** reads the pods of namespaces in which a claim is in deletion, and all Deployments,\n" +
 			"StatefulSets, DaemonSets and rights, whole: among them are the controllers of finalizers.", r.whole},

@@ -45,6 +45,8 @@ var setUp = []string{
 	`go test ./pkg/graph -update`,
 	`KUBECTL_GC_COMPARE_ALL=1 go test ./test/e2e -run 'TestExplain$|TestSick' -timeout 1h`,
 	`go run ./test/bench offline`,
+	// Of a release: test/release installs from the same manifest.
+	`kubectl krew install --manifest-url=https://raw.githubusercontent.com/kubectl-gc/kubectl-gc/main/plugin.yaml`,
 	// Run by test/release, from docs/install.md.
 	`kubectl krew install --manifest=dist/krew/gc.yaml --archive=dist/kubectl-gc_v0.0.1-snapshot_linux_amd64.tar.gz`,
 	`kubectl krew index add own https://git.example.com/kubectl-plugins.git`,

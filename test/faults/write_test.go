@@ -260,7 +260,7 @@ func (c *writeCase) again(ctx context.Context, alone, faulty *live.Play, referen
 		return fmt.Errorf("again it ends with %d, without faults with %d", r.code, reference.code)
 	}
 	// Nothing leads from a name that is gone to what is left, nor from --all, which does not
-	// match any more what was deleted: that is for collect (docs/delete.md, "After an
+	// match any more what was deleted: that is for collect (docs/delete-reference.md, "After an
 	// interruption"). So is what the answer says is.
 	if gone || slices.Contains(c.args, "--all") || forCollect.MatchString(r.stdout+r.stderr) {
 		for _, play := range []*live.Play{alone, faulty} {
@@ -287,7 +287,7 @@ func (c *writeCase) again(ctx context.Context, alone, faulty *live.Play, referen
 }
 
 // forCollect is said by an answer that leaves the rest to collect.
-var forCollect = regexp.MustCompile("gc collect|only collect goes on")
+var forCollect = regexp.MustCompile("gc collect|only collect finishes")
 
 // equal compares what is left. What references say of blocking does not count: a
 // dependent that was to be deleted may have been unblocked before.

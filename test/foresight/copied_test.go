@@ -184,7 +184,7 @@ func (c *copied) settled(ctx context.Context) (bool, error) {
 		}
 		for text := range strings.SplitSeq(strings.TrimSuffix(deployments, ";"), ";") {
 			w := strings.Fields(text)
-			failing := len(w) == 5 // its pods cannot be made
+			failing := len(w) == 5 // its pods cannot be created
 			if len(w) > 0 && (len(w) < 4 || w[0] != w[1] || !failing && w[2] != or(strings.TrimPrefix(w[3], "0"), "0")) {
 				return false, fmt.Errorf("a Deployment in %s is on its way: %s", namespace, deployments)
 			}

@@ -42,7 +42,7 @@ var layouts = []layout{
 	{name: "deployment-slow", about: "the Deployment last, and the operator takes 20 seconds", operators: []operator{{args: []string{"--cleanup=20s"}}},
 		objects: own, plan: "-n $S toys.$GROUP/one toys.$GROUP/two deployment/toy-$X", possible: true},
 	{name: "deployment-and-type", about: "the Deployment and the type", plan: "-n $S deployment/toy-$X $TOYS", possible: true},
-	{name: "deployment-orphaned", about: "the Deployment and objects, orphaning: its pods go on", objects: own, plan: "-n $S deployment/toy-$X toys.$GROUP/one toys.$GROUP/two --cascade=orphan", possible: true},
+	{name: "deployment-orphaned", about: "the Deployment and objects, orphaning: its pods keep running", objects: own, plan: "-n $S deployment/toy-$X toys.$GROUP/one toys.$GROUP/two --cascade=orphan", possible: true},
 	{name: "deployment-foreground", about: "the Deployment and objects, in the foreground", objects: own, plan: "-n $S deployment/toy-$X toys.$GROUP/one toys.$GROUP/two --cascade=foreground", possible: true},
 	{name: "statefulset", about: "an operator in a StatefulSet, and objects", operators: []operator{{kind: "StatefulSet"}}, objects: own, plan: "-n $S statefulset/toy-$X toys.$GROUP/one", possible: true},
 	{name: "daemonset", about: "an operator in a DaemonSet, and objects", operators: []operator{{kind: "DaemonSet"}}, objects: own, plan: "-n $S daemonset/toy-$X toys.$GROUP/one", possible: true},
@@ -112,7 +112,7 @@ var layouts = []layout{
 	// Webhooks that fail closed.
 	{name: "webhook-stays", about: "the operator's namespace, with its objects and the webhook's backend; the webhook stays", operators: webhook, webhook: "toy", objects: own, plan: "namespace/$S", possible: true, short: true},
 	{name: "webhook-goes", about: "that namespace and the webhook", operators: webhook, webhook: "toy", objects: own, plan: "namespace/$S validatingwebhookconfiguration/toy-$X", possible: true},
-	{name: "webhook-apart", about: "the backend of a webhook in a Deployment of its own, and objects", operators: backends, webhook: "hook", objects: own, plan: "-n $S deployment/hook-$X toys.$GROUP/one", possible: true},
+	{name: "webhook-apart", about: "the backend of a webhook in its own Deployment, and objects", operators: backends, webhook: "hook", objects: own, plan: "-n $S deployment/hook-$X toys.$GROUP/one", possible: true},
 	{name: "webhook-service", about: "the Service of a webhook, and objects", operators: webhook, webhook: "toy", objects: own, plan: "-n $S service/toy-$X toys.$GROUP/one", possible: true},
 	{name: "webhook-dead", about: "objects, while the backend of a webhook is scaled to 0", operators: backends, webhook: "hook", before: []string{"scale hook 0"}, plan: "-n $A toys.$GROUP --all"},
 	{name: "webhook-dead-goes", about: "the same with the webhook in the plan", operators: backends, webhook: "hook", before: []string{"scale hook 0"},

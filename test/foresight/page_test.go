@@ -16,8 +16,8 @@ on which they work. A row has what ` + "`kubectl gc delete --dry-run`" + ` says 
 this page. [The layouts](../test/foresight/layouts_test.go) are a table, and [the operator](../test/foresight/toy) is a
 small program.
 
-Unless the row says something else, one operator for all namespaces is in one of its own, and keeps a finalizer on two
-objects in another. It takes a second to clean up, and stops when its pod is told to end. Where it depends on who is faster,
+Unless the row says something else, one operator for all namespaces runs in its own namespace, and keeps a finalizer on two
+objects in another. It takes a second to clean up, and stops when its pod gets a signal to end. Where it depends on who is faster,
 another run may leave something else.
 
 `

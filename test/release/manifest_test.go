@@ -144,7 +144,6 @@ func TestLicences(t *testing.T) {
 type releaser struct {
 	Builds []struct {
 		Flags   []string `json:"flags"`
-		GCFlags []string `json:"gcflags"`
 		LDFlags []string `json:"ldflags"`
 	} `json:"builds"`
 	Archives []struct {
@@ -201,7 +200,7 @@ func TestContainerfile(t *testing.T) {
 func TestBuildFlags(t *testing.T) {
 	command := run(t, root, "make", "--just-print", "build")
 	build := readReleaser(t).Builds[0]
-	for _, flag := range slices.Concat(build.Flags, build.GCFlags, build.LDFlags) {
+	for _, flag := range slices.Concat(build.Flags, build.LDFlags) {
 		flag = strings.ReplaceAll(flag, "{{ .ModulePath }}", "github.com/kubectl-gc/kubectl-gc")
 		if strings.HasPrefix(flag, "-X ") {
 			name, _, _ := strings.Cut(flag, "=")

@@ -160,17 +160,17 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 		if late.Kind == answer.WebhookFailed {
 			return late.Reply
 		}
-		a.noteProbe("slow "+late.by.Name, fmt.Sprintf("whether more writes would be accepted: the webhook %s takes %s each time", late.by.Name, late.Took.Round(time.Second)))
+		a.noteProbe("slow "+late.by.Name, fmt.Sprintf(slowWrites, late.by.Name, late.Took.Round(time.Second)))
 		return unsent
 	}
 	switch {
 	case a.prober == nil || len(a.evidence.Missed()) > 0 || !a.local(resource.GroupVersion()):
 		return none
 	case a.probed.sent.Load() >= maxProbes || a.probed.spent >= maxProbing || a.ctx.Err() != nil:
-		a.noteProbe("the limit", "whether more writes would be accepted: too many were asked about")
+		a.noteProbe("the limit", tooManyWrites)
 		return unsent
 	case kind.sent >= maxOfAKind:
-		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of more %s would be accepted: %d were asked about", what, resource.GroupResource(), maxOfAKind))
+		a.noteProbe(what+" of many "+resource.GroupResource().String(), fmt.Sprintf(tooManyOfAKind, what, resource.GroupResource(), maxOfAKind))
 		return unsent
 	}
 	a.probed.sent.Add(1)
@@ -180,7 +180,7 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 	a.probed.spent += time.Since(start)
 	a.noteSlow(r, n)
 	if r.tellsNothing {
-		a.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf("whether a %s of %s would be accepted: %s", what, resource.GroupResource(), r.Message))
+		a.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf(unansweredWrite, what, resource.GroupResource(), r.Message))
 	}
 	if kind.sent++; r.NoRight || r.Kind == answer.NamespaceMissing || r.Kind == answer.WebhookFailed {
 		kind.common = append(kind.common, r)

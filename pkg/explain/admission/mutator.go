@@ -44,7 +44,7 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 		}
 		found = append(found, Mutator{
 			At: h.Config, Webhook: h, Whole: h.Whole,
-			Evidence: evidence.Fact{Source: h.Config.String(), Path: h.Path(), Value: h.Name + " is asked about updates of it"},
+			Evidence: evidence.Fact{Source: h.Config.String(), Path: h.Path(), Value: fmt.Sprintf(webhookCovers, h.Name)},
 		})
 	}
 	resource, served := a.evidence.Served(schema.GroupResource{Group: admissionGroup, Resource: mutatingPolicies.Resource})
@@ -59,7 +59,7 @@ func (a *Asker) Mutators(n graph.Node) []Mutator {
 		at := evidence.IdentityOf(resource, "MutatingAdmissionPolicy", &policies[i])
 		found = append(found, Mutator{
 			At: at, Whole: &policies[i],
-			Evidence: evidence.Fact{Source: at.String(), Path: "spec.matchConstraints", Value: "it applies to updates of it"},
+			Evidence: evidence.Fact{Source: at.String(), Path: "spec.matchConstraints", Value: policyCovers},
 		})
 	}
 	return found
@@ -94,7 +94,7 @@ func (a *Asker) Mutation(n graph.Node, r Reply) *Mutation {
 			case m.Webhook != nil:
 				webhooks = append(webhooks, m)
 			case mutates(m.Whole, cause.Field):
-				m.Evidence.Path, m.Evidence.Value = "spec.mutations", "it writes "+cause.Field
+				m.Evidence.Path, m.Evidence.Value = "spec.mutations", fmt.Sprintf(writesField, cause.Field)
 				policies = append(policies, m)
 			}
 		}

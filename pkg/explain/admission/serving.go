@@ -66,7 +66,7 @@ func (a *Asker) follow(namespace, name string) *Serving {
 	list, err := a.evidence.List(evidence.EndpointSlices, namespace)
 	if err != nil {
 		s.Unread = true
-		s.Evidence = []evidence.Fact{{Source: source, Value: "exists; its EndpointSlices could not be read: " + err.Error()}}
+		s.Evidence = []evidence.Fact{{Source: source, Value: fmt.Sprintf(endpointsUnread, err)}}
 		return s
 	}
 	ready := a.readyEndpoints(list, name)
@@ -87,7 +87,7 @@ func (a *Asker) missingNamespace(s *Serving) {
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: "does not exist"})
 	case err == nil && namespace.GetDeletionTimestamp() != nil:
 		s.Ending = true
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: "is being deleted, so nothing can be created in it"})
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: "Namespace/" + s.Namespace, Value: namespaceDeleted})
 	}
 }
 
@@ -162,7 +162,7 @@ func (a *Asker) silentPods(s *Serving, service *unstructured.Unstructured) {
 	if found > 0 {
 		return
 	}
-	s.Evidence = append(s.Evidence, evidence.Fact{Source: "Pods in namespace " + s.Namespace, Value: "none matches the selector " + selected.String()})
+	s.Evidence = append(s.Evidence, evidence.Fact{Source: "Pods in namespace " + s.Namespace, Value: fmt.Sprintf(noneMatchSelector, selected)})
 	for _, l := range a.finder.Behind(s.Namespace, s.Name) {
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "spec.replicas", Value: fmt.Sprint(l.Replicas)})
 		if l.Replicas == 0 {

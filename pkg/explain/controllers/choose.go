@@ -275,19 +275,19 @@ func (ch *Choice) undecided() string {
 	}
 	switch {
 	case ch.best != nil && ch.best.misplaced:
-		return fmt.Sprintf("its controller is not where the catalogue of finalizers has it, and whether %s (%s), which may change the object, is the one is not certain", ch.best.ID(), ch.best.State.Liveness)
+		return fmt.Sprintf(misplacedCandidate, ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.unnamed:
-		return fmt.Sprintf("the object names the implementation that has to remove it, and nothing tells that %s (%s), which may change the object, is that", ch.best.ID(), ch.best.State.Liveness)
+		return fmt.Sprintf(unnamedCandidate, ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.besides:
-		return fmt.Sprintf("a person set it, and whether %s (%s), which sets its own finalizers itself, removes it is not certain", ch.best.ID(), ch.best.State.Liveness)
+		return fmt.Sprintf(besidesCandidate, ch.best.ID(), ch.best.State.Liveness)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure && ch.Among[0].mayDo():
-		return fmt.Sprintf("whether %s, which probably has to remove it, works is not certain: %s", ch.Among[0].ID(), ch.Among[0].State.Because)
+		return fmt.Sprintf(doubtfulCandidate, ch.Among[0].ID(), ch.Among[0].State.Because)
 	case len(names) == 1:
-		return "whether its controller is " + names[0] + " is not certain"
+		return fmt.Sprintf(oneCandidate, names[0])
 	case len(names) > 1 && ch.Among[0].beats(&ch.Among[1]) && ch.Among[0].how != works && ch.Among[0].mayDo():
-		return fmt.Sprintf("its controller is probably %s, but it may be another: %s", names[0], strings.Join(names[1:], ", "))
+		return fmt.Sprintf(probableCandidate, names[0], strings.Join(names[1:], ", "))
 	}
-	return "nothing decides which of these is its controller: " + strings.Join(names, ", ")
+	return fmt.Sprintf(undecidedAmong, strings.Join(names, ", "))
 }
 
 // otherwise reports whether the candidate may have other rights than those of its account.
@@ -300,16 +300,16 @@ func (k *Contender) mayDo() bool { return k.may || k.otherwise() }
 func (k *Contender) Describe() evidence.Fact {
 	said := []string{k.State.Liveness + ": " + k.State.Because}
 	if !k.mayDo() {
-		said = append(said, "RBAC does not let it change the object")
+		said = append(said, notAllowedToChange)
 	} else if !k.may {
 		said = append(said, k.because)
 	}
 	said = append(said, k.Signs[0].Value)
 	if k.near {
-		said = append(said, "it is in the object's namespace")
+		said = append(said, inObjectsNamespace)
 	}
 	if k.alike {
-		said = append(said, "its name has a word of the finalizer or the type")
+		said = append(said, sharesWordWith)
 	}
 	return evidence.Fact{Source: k.ID().String(), Path: "candidate", Value: strings.Join(said, "; ")}
 }

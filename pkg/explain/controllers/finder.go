@@ -207,11 +207,11 @@ func (f *Finder) weigh(n graph.Node, a *Answer) (Situation, string) {
 func (f *Finder) weighDown(n graph.Node, a *Answer) (Situation, string) {
 	s, c := a.Search, a.By
 	if s.OrphanLease != nil && !c.strong {
-		return Unclear, a.undecided() + "; somebody who is no workload here renews a lease for it"
+		return Unclear, a.undecided() + andStrangersLease
 	}
 	if !c.Named && !c.similar(s) {
 		if a.might = f.possible(n, s); len(a.might) > 0 {
-			return Unclear, fmt.Sprintf("its controller may be %s (%s), or another that runs and could remove it: %s", c.ID(), Dead, namesOf(a.might))
+			return Unclear, fmt.Sprintf(deadOrPossible, c.ID(), Dead, namesOf(a.might))
 		}
 	}
 	if f.evidence.Ending(c.namespace) {
@@ -232,9 +232,9 @@ func (f *Finder) withoutCandidates(n graph.Node, a *Answer) (Situation, string) 
 	a.might = f.possible(n, s)
 	switch {
 	case len(a.might) > 0 && len(s.Known) > 0:
-		return Unclear, fmt.Sprintf("no workload is known to be %s; what runs and could remove it: %s", s.Whose(), namesOf(a.might))
+		return Unclear, fmt.Sprintf(noKnownWorkload, s.Whose(), namesOf(a.might))
 	case len(a.might) > 0:
-		return Unclear, "nothing says whose it is; what runs and could remove it: " + namesOf(a.might)
+		return Unclear, fmt.Sprintf(ownerUnknown, namesOf(a.might))
 	case s.byPerson():
 		return Manual, ""
 	}
@@ -249,7 +249,7 @@ func (f *Finder) helper(n graph.Node, s *Search) *Candidate {
 			for _, l := range f.inventory().workloads {
 				if usual.Is(l.resource.Kind, l.namespace, l.name, n.Namespace()) && f.StateOf(l).Liveness == Dead && len(f.inventory().unread) == 0 {
 					return &Candidate{Workload: l, score: strongSign, Named: true, identified: true, Signs: []evidence.Fact{{
-						Source: l.ID().String(), Path: "metadata.name", Value: "has to run beside " + s.Whose() + ", by the catalogue of finalizers",
+						Source: l.ID().String(), Path: "metadata.name", Value: fmt.Sprintf(mustRunBeside, s.Whose()),
 					}}}
 				}
 			}
@@ -330,21 +330,21 @@ func (f *Finder) Elsewhere(s *Search) string {
 // it does.
 func (f *Finder) doubt(n graph.Node, s *Search) string {
 	if elsewhere := f.Elsewhere(s); elsewhere != "" {
-		return "its controller may run where it cannot be seen from here: " + elsewhere
+		return fmt.Sprintf(outsideCluster, elsewhere)
 	}
 	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool {
 		return slices.Contains(components, m) || f.calledSo(m)
 	})
 	switch {
 	case len(s.unread) > 0:
-		return "whether its controller is there is not known: " + strings.Join(s.unread, ", ") + " could not be read"
+		return fmt.Sprintf(existenceUnread, strings.Join(s.unread, ", "))
 	case len(working) > 0:
-		return fmt.Sprintf("%q has changed %s since its deletion, and where that runs is not known", working[0], s.workedOn[working[0]])
+		return fmt.Sprintf(strangerWrites, working[0], s.workedOn[working[0]])
 	case s.leaseAbove != "":
-		return fmt.Sprintf("somebody who is no workload here renews %s, and it may be its controller", s.leaseAbove)
+		return fmt.Sprintf(strangersLease, s.leaseAbove)
 	case len(s.outside) > 0:
 		who := s.outside[max(0, slices.IndexFunc(s.outside, func(g *grant) bool { return g.namespace == "" || g.namespace == n.Namespace() }))]
-		return fmt.Sprintf("%s may change such objects by a rule of its own (%s), and where it runs is not known", who.subject, who.role)
+		return fmt.Sprintf(strangersRule, who.subject, who.role)
 	}
 	return ""
 }
@@ -412,7 +412,7 @@ func (f *Finder) Possible(n graph.Node, a *Answer) []evidence.Fact {
 		st := f.StateOf(l)
 		value := st.Liveness + ": " + st.Because
 		if by := f.GrantedBy(l, n); len(by) > 1 {
-			value += "; " + by[0] + " gives it " + by[1] + ", which lets it change the object"
+			value += fmt.Sprintf(givesRight, by[0], by[1])
 		}
 		facts = append(facts, evidence.Fact{Source: l.ID().String(), Path: "candidate", Value: value})
 	}

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -137,23 +138,23 @@ func (h *held) led(l *Workload, s State) State {
 	switch {
 	case h.by == ownPod && h.state == evidence.LeaseFresh && h.runs:
 		if s.Liveness != Alive && s.Trouble != Leaving {
-			s = State{Liveness: Alive, Because: "it renews its lease"}
+			s = State{Liveness: Alive, Because: renewsLease}
 		}
 		s.leads = true
 	case h.by == ownPod && h.state == evidence.LeaseStale && s.Liveness == Alive:
-		s.Liveness, s.Trouble, s.Because = Dead, Hung, "a pod of it is ready, and does not renew its lease"
+		s.Liveness, s.Trouble, s.Because = Dead, Hung, leaseHung
 		if l.resource.Kind == "StatefulSet" { // a pod of an older version had the same name
 			s.Liveness, s.Trouble = Unsure, noTrouble
 		}
 	case h.state == evidence.LeaseFresh && (h.by == stranger || h.by == anybody && s.Liveness == Dead):
-		s.Liveness, s.Trouble, s.Because = Unsure, NotLeading, "its lease is renewed by "+h.holder+", which is no pod of it"
+		s.Liveness, s.Trouble, s.Because = Unsure, NotLeading, fmt.Sprintf(leaseOfStranger, h.holder)
 		if h.by == anybody {
-			s.Because = "its lease is renewed by " + h.holder
+			s.Because = fmt.Sprintf(leaseOfAnybody, h.holder)
 		}
 		s.Lease = h.id
 	case h.state == evidence.LeaseStale && s.Liveness == Alive:
 		// It may be left over, since leader election can be switched off.
-		s.Liveness, s.Trouble, s.Because = Unsure, Leaderless, "a pod of it is ready, and its lease is not renewed"
+		s.Liveness, s.Trouble, s.Because = Unsure, Leaderless, leaseNotRenewed
 		s.Lease = h.id
 	case h.by != ownPod:
 		return s

@@ -111,7 +111,7 @@ func (f *liveness) look(l *Workload) State {
 	}
 	own, err := f.podsOf(l)
 	if err != nil {
-		return State{Liveness: Unsure, Because: "its pods could not be read", Evidence: []evidence.Fact{{Source: "pods in namespace " + l.namespace, Value: err.Error()}}}
+		return State{Liveness: Unsure, Because: podsUnread, Evidence: []evidence.Fact{{Source: "pods in namespace " + l.namespace, Value: err.Error()}}}
 	}
 	if len(own) == 0 {
 		s := f.withoutPods(l)
@@ -121,7 +121,7 @@ func (f *liveness) look(l *Workload) State {
 	best = f.heldLease(l, own, best.Liveness == Dead).led(l, best)
 	best = f.leavingState(l, best, own)
 	if best.Liveness == Dead && l.Replicas == 0 && l.deleted == nil && best.Trouble != Hung {
-		best.Trouble, best.Because = ScaledDown, "it is scaled to 0"
+		best.Trouble, best.Because = ScaledDown, scaledToZero
 	}
 	best = f.accountState(l, best, own)
 	best.Evidence = append([]evidence.Fact{f.replicasOf(l, own)}, best.Evidence...)
@@ -130,16 +130,16 @@ func (f *liveness) look(l *Workload) State {
 
 // scheduled is a CronJob, which works at its times, or a Job that is suspended.
 func (l *Workload) scheduled() State {
-	suspended, _, _ := unstructured.NestedBool(l.whole.Object, "spec", "suspend")
+	stops, _, _ := unstructured.NestedBool(l.whole.Object, "spec", "suspend")
 	at := func(path, value string) []evidence.Fact {
 		return []evidence.Fact{{Source: l.ID().String(), Path: path, Value: value}}
 	}
-	if suspended {
-		return State{Liveness: Dead, Trouble: Suspended, Because: "it is suspended", Evidence: at("spec.suspend", "true")}
+	if stops {
+		return State{Liveness: Dead, Trouble: Suspended, Because: suspended, Evidence: at("spec.suspend", "true")}
 	}
 	last := cmp.Or(evidence.Nested(l.whole, "status", "lastScheduleTime"), "never")
 	return State{
-		Liveness: Alive, Because: "it runs by the schedule " + evidence.Nested(l.whole, "spec", "schedule"),
+		Liveness: Alive, Because: fmt.Sprintf(runsBySchedule, evidence.Nested(l.whole, "spec", "schedule")),
 		Evidence: at("status.lastScheduleTime", last),
 	}
 }
@@ -158,9 +158,9 @@ func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstru
 	}
 	switch {
 	case s.Trouble == Leaving && last:
-		s.Because += ", and no other comes"
+		s.Because += notReplaced
 		if deleted != nil && !l.IsPod() {
-			s.Because = "it is being deleted: " + s.Because
+			s.Because = fmt.Sprintf(leavingBecause, s.Because)
 		}
 		if !s.ready && !s.leads {
 			s.Liveness = Dead
@@ -168,9 +168,9 @@ func (f *liveness) leavingState(l *Workload, s State, own []*unstructured.Unstru
 	case s.Trouble == Leaving:
 		return f.after(s, own)
 	case s.Liveness == Dead && last && deleted != nil: // whatever is wrong with it
-		s.Trouble, s.Because = Leaving, "it is being deleted, "+s.Because+", and no other comes"
+		s.Trouble, s.Because = Leaving, fmt.Sprintf(leavingForGood, s.Because)
 	case s.Liveness == Alive && deleted != nil:
-		s.Liveness, s.Trouble, s.Because = Unsure, Leaving, "it is being deleted, while "+s.Because
+		s.Liveness, s.Trouble, s.Because = Unsure, Leaving, fmt.Sprintf(leavingWhile, s.Because)
 	}
 	return s
 }
@@ -184,26 +184,26 @@ func (f *liveness) accountState(l *Workload, s State, own []*unstructured.Unstru
 	case s.Liveness == Dead || l.elsewhere:
 		return s
 	case f.accountLeft(l.Account()):
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.deletionTimestamp", Value: "more than a minute ago: the API server refuses the tokens of an account that is being deleted"})
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.deletionTimestamp", Value: tokensOfLeaving})
 		if s.leads {
-			s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, "it has renewed its lease, but its account "+at+" is being deleted"
+			s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, fmt.Sprintf(accountLeavingLeads, at)
 			return s
 		}
-		s.Liveness, s.Trouble, s.Because = Dead, LeavingAccount, "its account "+at+" is being deleted, so the API server refuses it"
+		s.Liveness, s.Trouble, s.Because = Dead, LeavingAccount, fmt.Sprintf(accountLeaving, at)
 		return s
 	case f.accountAfter(l.Account(), s.Pod, own) && !s.leads:
-		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.creationTimestamp", Value: "later than that of pod " + s.Pod})
-		s.Liveness, s.Trouble, s.Because = Unsure, NewAccount, "its account "+at+" was deleted and made again after its pod, whose token the API server refuses until the kubelet gets a new one"
+		s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Path: "metadata.creationTimestamp", Value: fmt.Sprintf(laterThanPod, s.Pod)})
+		s.Liveness, s.Trouble, s.Because = Unsure, NewAccount, fmt.Sprintf(accountRecreated, at)
 		return s
 	case l.Account().Name == "default" || !f.accountMissing(l.Account()):
 		return s
 	}
-	s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Value: "does not exist; the API server refuses the tokens of an account that is gone"})
+	s.Evidence = append(s.Evidence, evidence.Fact{Source: at, Value: tokensOfGone})
 	if s.leads {
-		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, "it has renewed its lease, but its account "+at+" does not exist any more"
+		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, fmt.Sprintf(accountGoneLeads, at)
 		return s
 	}
-	s.Liveness, s.Trouble, s.Because = Dead, NoAccount, "its account "+at+" does not exist, so the API server refuses it"
+	s.Liveness, s.Trouble, s.Because = Dead, NoAccount, fmt.Sprintf(accountGone, at)
 	return s
 }
 
@@ -265,7 +265,7 @@ func (f *liveness) bestOf(own []*unstructured.Unstructured) State {
 		}
 	}
 	if len(own) > maxPods && best.Liveness == Dead {
-		best.Liveness, best.Because = Unsure, fmt.Sprintf("%d of its %d pods do not work", maxPods, len(own))
+		best.Liveness, best.Because = Unsure, fmt.Sprintf(somePodsFail, maxPods, len(own))
 	}
 	return best
 }
@@ -283,7 +283,7 @@ func (f *liveness) after(leaving State, own []*unstructured.Unstructured) State 
 			return next
 		default:
 			leaving.Next = &next
-			leaving.Because += ", and the next, " + next.Pod + ", does not work: " + next.Because
+			leaving.Because += fmt.Sprintf(nextPodFails, next.Pod, next.Because)
 			leaving.Evidence = append(leaving.Evidence, next.Evidence...)
 			return leaving
 		}
@@ -307,28 +307,28 @@ func (f *liveness) replicasOf(l *Workload, own []*unstructured.Unstructured) evi
 // withoutPods is a workload that has none. Unless something says why, its pods
 // may be just about to be made.
 func (f *liveness) withoutPods(l *Workload) State {
-	s := State{Liveness: Dead, Trouble: NoPods, Because: "it has no pods", Unstarted: true, Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
+	s := State{Liveness: Dead, Trouble: NoPods, Because: noPods, Unstarted: true, Evidence: []evidence.Fact{f.replicasOf(l, nil)}}
 	switch failure := l.failure; {
 	case l.deleted != nil:
-		s.Trouble, s.Because = Leaving, "it is being deleted, and has no pods any more"
+		s.Trouble, s.Because = Leaving, leavingNoPods
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: l.ID().String(), Path: "metadata.deletionTimestamp", Value: l.deleted.UTC().Format(time.RFC3339)})
 	case l.Replicas == 0:
-		s.Trouble, s.Because = ScaledDown, "it is scaled to 0"
+		s.Trouble, s.Because = ScaledDown, scaledToZero
 	case failure != nil && failure.Status == "True":
-		s.Because = "its pods cannot be made: " + failure.Message
+		s.Because = fmt.Sprintf(podsNotCreated, failure.Message)
 		s.Obstacle = failure.Message
 		s.Evidence = append(s.Evidence, failure.Fact(l.ID().String()))
 	case f.evidence.Ending(l.namespace):
-		s.Because = "its namespace is being deleted, in which no pods can be made"
+		s.Because = namespaceLeaving
 	case len(f.unmade()) > 0:
-		s.Because = "it has no pods, and no controller manager works that would make them"
+		s.Because = noPodsNoManager
 		s.Evidence = append(s.Evidence, f.unmade()...)
 	case f.evidence.Now.Sub(time.Unix(l.made, 0)) < startDelay:
-		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, "it is new and has no pods yet"
+		s.Liveness, s.Trouble, s.Because = Unsure, noTrouble, newWithoutPods
 	case l.nowhere: // its controller has found no node for it
-		s.Because = "no node matches it"
+		s.Because = noNode
 	case l.Paused:
-		s.Because = "it is paused and has no pods"
+		s.Because = pausedNoPods
 	default:
 		s.Liveness, s.Trouble = Unsure, noTrouble
 	}

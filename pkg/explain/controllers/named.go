@@ -34,7 +34,7 @@ func (f *searcher) byCatalogue(s *Search, namespace string, add adder) {
 			}
 			for _, l := range f.loosePods(where, usual.Name) {
 				s.placed = true
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.name", Value: "is called after the controller of " + m.Product})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.name", Value: fmt.Sprintf(podCalledAfter, m.Product)})
 			}
 		}
 	}
@@ -53,14 +53,14 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 		}
 		s.placed = true
 		if !strings.Contains(usual.Name, "*") {
-			add(l, strongSign, true, says("is where the catalogue of finalizers has the controller of "+m.Product))
+			add(l, strongSign, true, says(fmt.Sprintf(whereCatalogueSays, m.Product)))
 			return
 		}
 		weight := weakSign
 		if f.rights().states(l.Account(), s.resource.GroupResource()) {
 			weight = goodSign
 		}
-		add(l, weight, false, says("is called as the catalogue of finalizers has it for controllers of "+m.Product+", of which there may be several"))
+		add(l, weight, false, says(fmt.Sprintf(calledAsInTable, m.Product)))
 		return
 	}
 	for _, usual := range m.Workloads {
@@ -71,12 +71,12 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 		}
 		if anywhere.Is(kind, l.namespace, name, namespace) {
 			s.placed = true
-			add(l, goodSign, false, says("has the name that the catalogue of finalizers has for the controller of "+m.Product))
+			add(l, goodSign, false, says(fmt.Sprintf(nameInCatalogue, m.Product)))
 			return
 		}
 		if slices.Contains(l.programs, usual.Name) {
 			s.placed = true
-			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: "spec.template.spec.containers", Value: "runs " + usual.Name + ", which is the name that the catalogue of finalizers has for the controller of " + m.Product})
+			add(l, goodSign, false, evidence.Fact{Source: l.ID().String(), Path: "spec.template.spec.containers", Value: fmt.Sprintf(programInCatalogue, usual.Name, m.Product)})
 			return
 		}
 	}
@@ -90,21 +90,21 @@ func (f *searcher) byManagers(s *Search, add adder) {
 			continue
 		}
 		for _, l := range f.cronJobs(s, manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
 		}
 		for _, l := range f.loosePods("", manager) {
-			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, after which the pod is called", s.setOn[manager], manager)})
+			add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(setByPodName, s.setOn[manager], manager)})
 		}
 	}
 	for _, l := range f.inventory().workloads {
 		for _, manager := range s.Setters {
 			if l.calledBy(manager) {
-				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("the finalizer was set on %s by %q, which is a name of it", s.setOn[manager], manager)})
+				add(l, strongSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(setByName, s.setOn[manager], manager)})
 			}
 		}
 		for _, manager := range s.workers {
 			if l.calledBy(manager) && !slices.Contains(s.Setters, manager) {
-				add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf("%q, which is a name of it, has changed %s since its deletion", manager, s.workedOn[manager])})
+				add(l, weakSign, true, evidence.Fact{Source: l.ID().String(), Path: "metadata.managedFields", Value: fmt.Sprintf(changedByName, manager, s.workedOn[manager])})
 			}
 		}
 	}

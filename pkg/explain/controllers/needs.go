@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,14 +77,14 @@ func (f *Finder) Doubts(l *Workload, n graph.Node) []string {
 	var doubts []string
 	id, rights := n.Identity(), f.rights()
 	if !f.otherwise(l) && len(rights.unread) > 0 && !rights.mayChange(l.Account(), id.Resource.GroupResource(), id.Namespace, id.Name) {
-		doubts = append(doubts, "whether that may change it could not be read")
+		doubts = append(doubts, rightsUnread)
 	}
 	accounts, a := evidence.ServiceAccounts.GroupResource(), l.Account()
 	known := a.Name == "default" || len(f.evidence.Named(accounts, a.Namespace, a.Name)) > 0 || f.evidence.Covers(accounts, a.Namespace, a.Name)
 	if !known && !l.elsewhere && !f.StateOf(l).leads {
 		account := evidence.Identity(evidence.ServiceAccounts, a.Namespace, a.Name).String()
-		f.evidence.NoteUnread(account + ": the type could not be listed")
-		doubts = append(doubts, "whether its account "+account+" is there could not be read")
+		f.evidence.NoteUnread(fmt.Sprintf(accountUnlisted, account))
+		doubts = append(doubts, fmt.Sprintf(accountUnread, account))
 	}
 	return doubts
 }

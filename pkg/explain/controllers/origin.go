@@ -3,8 +3,10 @@
 package controllers
 
 import (
+	"fmt"
 	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -28,21 +30,22 @@ type Emptied struct {
 func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 	r := f.rights()
 	var found []Emptied
-	for _, b := range r.bound {
-		ours := b.kind == "ClusterRole" && (b.namespace == "" || b.namespace == n.Namespace()) && slices.ContainsFunc(b.subjects, func(s subject) bool {
-			return s.Kind == "ServiceAccount" && s.Name == l.Account().Name && (s.Namespace == l.Account().Namespace || s.Namespace == "" && b.namespace == l.Account().Namespace)
+	for _, b := range r.bindings {
+		role := r.clusterRoles[b.RoleRef.Name]
+		ours := b.RoleRef.Kind == "ClusterRole" && (b.Namespace == "" || b.Namespace == n.Namespace()) && slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
+			return s.Kind == rbacv1.ServiceAccountKind && s.Name == l.Account().Name && (s.Namespace == l.Account().Namespace || s.Namespace == "" && b.Namespace == l.Account().Namespace)
 		})
-		if !ours {
+		if !ours || role == nil || role.AggregationRule == nil {
 			continue
 		}
-		for i := range r.aggregated[b.role] {
-			selector, err := metav1.LabelSelectorAsSelector(&r.aggregated[b.role][i])
+		for i := range role.AggregationRule.ClusterRoleSelectors {
+			selector, err := metav1.LabelSelectorAsSelector(&role.AggregationRule.ClusterRoleSelectors[i])
 			if err != nil || r.selects(selector, n) {
 				continue
 			}
 			found = append(found, Emptied{
-				Name: "ClusterRole/" + b.role, Selector: selector.String(),
-				Evidence: evidence.Fact{Source: "ClusterRole/" + b.role, Path: "aggregationRule.clusterRoleSelectors", Value: selector.String() + ": no ClusterRole that allows it has these labels"},
+				Name: "ClusterRole/" + role.Name, Selector: selector.String(),
+				Evidence: evidence.Fact{Source: "ClusterRole/" + role.Name, Path: "aggregationRule.clusterRoleSelectors", Value: fmt.Sprintf(noLabelledRole, selector)},
 			})
 		}
 	}
@@ -51,30 +54,29 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 
 // selects reports whether a selected ClusterRole allows to change the object.
 func (r *rights) selects(selector labels.Selector, n graph.Node) bool {
-	for name, set := range r.labels {
-		if selector.Matches(set) && r.allowsChange(name, n) {
+	for _, role := range r.clusterRoles {
+		if selector.Matches(labels.Set(role.Labels)) && allowsChange(role, n) {
 			return true
 		}
 	}
 	return false
 }
 
-func (r *rights) allowsChange(role string, n graph.Node) bool {
-	return slices.ContainsFunc(r.rules[role], func(rule policyRule) bool {
-		return len(rule.ResourceNames) == 0 && rule.covers(n.Resource().GroupResource()) && rule.allows(changing...)
+func allowsChange(role *rbacv1.ClusterRole, n graph.Node) bool {
+	return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+		return len(rule.ResourceNames) == 0 && policyRule(rule).covers(n.Resource().GroupResource()) && policyRule(rule).allows(changing...)
 	})
 }
 
 // RoleFor returns the ClusterRole that allows to change the object and the least beside
 // that, by the number of its rules; empty when there is none but for people.
 func (f *Finder) RoleFor(n graph.Node) string {
-	r := f.rights()
-	best := ""
-	for name, rules := range r.rules {
-		states := slices.ContainsFunc(rules, func(rule policyRule) bool { return rule.names(n.Resource().GroupResource()) })
-		if states && r.allowsChange(name, n) && (best == "" || len(rules) < len(r.rules[best]) || len(rules) == len(r.rules[best]) && name < best) {
-			best = name
+	best := &rbacv1.ClusterRole{}
+	for name, role := range f.rights().clusterRoles {
+		states := slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return policyRule(rule).names(n.Resource().GroupResource()) })
+		if states && allowsChange(role, n) && (best.Name == "" || len(role.Rules) < len(best.Rules) || len(role.Rules) == len(best.Rules) && name < best.Name) {
+			best = role
 		}
 	}
-	return best
+	return best.Name
 }

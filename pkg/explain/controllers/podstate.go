@@ -54,7 +54,7 @@ func (f *liveness) podState(p *unstructured.Unstructured) State {
 	var view podView
 	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
 	if !evidence.Decode(p, &view) {
-		return State{Liveness: Unsure, Because: "its pod has an unknown form", Pod: p.GetName()}
+		return State{Liveness: Unsure, Because: podUnknownForm, Pod: p.GetName()}
 	}
 	s := view.state(name, f.evidence.Now)
 	s.Pod = p.GetName()
@@ -62,9 +62,9 @@ func (f *liveness) podState(p *unstructured.Unstructured) State {
 		s = f.readyState(p, view, ready.Fact(name))
 	}
 	if scheduled, ok := evidence.ConditionOf(p, "PodScheduled"); ok && scheduled.Status == "False" && view.Spec.NodeName == "" {
-		s = State{Liveness: Dead, Trouble: unscheduled, Because: "its pod is on no node", Pod: p.GetName(), Evidence: []evidence.Fact{scheduled.Fact(name)}}
+		s = State{Liveness: Dead, Trouble: unscheduled, Because: podOnNoNode, Pod: p.GetName(), Evidence: []evidence.Fact{scheduled.Fact(name)}}
 		if f.evidence.Now.Sub(evidence.Latest(scheduled.Since, p.GetCreationTimestamp().Time)) < placeDelay {
-			s.Liveness, s.Because = Unsure, "its pod waits for a node, and has not for long"
+			s.Liveness, s.Because = Unsure, podWaitsForNode
 		}
 	}
 	if s.Liveness == Unsure && s.Because == "" && p.GetDeletionTimestamp() == nil {
@@ -74,7 +74,7 @@ func (f *liveness) podState(p *unstructured.Unstructured) State {
 		s = f.endingPod(p, d.Time)
 	}
 	if s.Because == "" {
-		s.Because = "its pod is not ready"
+		s.Because = podNotReady
 		s.Evidence = append(s.Evidence, evidence.Fact{Source: name, Path: "status.phase", Value: view.Status.Phase})
 	}
 	s.Unstarted = !view.started()
@@ -97,7 +97,7 @@ func (f *liveness) startState(p *unstructured.Unstructured, s State) State {
 	for _, e := range merged(f.evidence.Events(p.GetNamespace(), p.GetUID())) {
 		if e.Type == "Warning" && startFailures[e.Reason] && e.Repeats(startDelay) && f.evidence.Now.Sub(e.Last) <= SameFailure {
 			return State{
-				Liveness: Dead, Trouble: NotStarted, Pod: p.GetName(), Because: "its pod does not start: " + e.Message, Evidence: []evidence.Fact{e.Fact()},
+				Liveness: Dead, Trouble: NotStarted, Pod: p.GetName(), Because: fmt.Sprintf(podNotStarting, e.Message), Evidence: []evidence.Fact{e.Fact()},
 			}
 		}
 	}
@@ -113,10 +113,10 @@ var startFailures = map[string]bool{"FailedMount": true, "FailedAttachVolume": t
 func (f *liveness) endingPod(p *unstructured.Unstructured, by time.Time) State {
 	name := "Pod/" + p.GetNamespace() + "/" + p.GetName()
 	ready, _ := evidence.ConditionOf(p, "Ready")
-	s := State{Liveness: Unsure, Trouble: Leaving, Pod: p.GetName(), Because: "its pod " + p.GetName() + " is being deleted"}
+	s := State{Liveness: Unsure, Trouble: Leaving, Pod: p.GetName(), Because: fmt.Sprintf(podDeleted, p.GetName())}
 	s.ready = ready.Status == "True"
 	if s.late = f.evidence.Now.After(by); s.late {
-		s.Because = "its pod " + p.GetName() + " should have ended"
+		s.Because = fmt.Sprintf(podOverdue, p.GetName())
 	}
 	s.Evidence = []evidence.Fact{{Source: name, Path: "metadata.deletionTimestamp", Value: by.UTC().Format(time.RFC3339)}}
 	return s
@@ -126,16 +126,16 @@ func (f *liveness) endingPod(p *unstructured.Unstructured, by time.Time) State {
 // that is an old word.
 func (f *liveness) readyState(p *unstructured.Unstructured, view podView, ready evidence.Fact) State {
 	if view.Spec.NodeName == "" {
-		return State{Liveness: Unsure, Because: "its pod says that it is ready, and is on no node", Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
+		return State{Liveness: Unsure, Because: podReadyNoNode, Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
 	}
 	node, lease := f.evidence.Lease("kube-node-lease", view.Spec.NodeName)
-	s := State{Liveness: Alive, Because: "its pod " + p.GetName() + " is ready", Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
+	s := State{Liveness: Alive, Because: fmt.Sprintf(podReady, p.GetName()), Pod: p.GetName(), Evidence: []evidence.Fact{ready}}
 	if node == evidence.LeaseFresh || node != evidence.LeaseStale && f.managerLease() == evidence.LeaseFresh {
 		return s
 	}
-	s.Liveness, s.Because = Unsure, "its pod says that it is ready, and whether its node reports is not known"
+	s.Liveness, s.Because = Unsure, podReadyUnsure
 	if node == evidence.LeaseStale {
-		s.Because = "its pod says that it is ready, but its node does not report"
+		s.Because = podReadyNodeDown
 	}
 	s.Evidence = append(s.Evidence, lease)
 	return s
@@ -155,10 +155,10 @@ func (v *podView) state(name string, now time.Time) State {
 	}
 	switch {
 	case v.Status.Phase == "Failed" || v.Status.Phase == "Succeeded":
-		return State{Liveness: Dead, Trouble: ended, Because: "its pod has ended",
+		return State{Liveness: Dead, Trouble: ended, Because: podEnded,
 			Evidence: at("status.phase", strings.TrimSpace(v.Status.Phase+" "+v.Status.Reason+" "+v.Status.Message))}
 	case len(v.Spec.SchedulingGates) > 0:
-		return State{Liveness: Dead, Trouble: unscheduled, Because: "its pod is held by scheduling gates", Evidence: at("spec.schedulingGates", "not empty")}
+		return State{Liveness: Dead, Trouble: unscheduled, Because: podGated, Evidence: at("spec.schedulingGates", "not empty")}
 	}
 	runs := false
 	for _, c := range v.Status.ContainerStatuses {
@@ -166,7 +166,7 @@ func (v *podView) state(name string, now time.Time) State {
 	}
 	for _, c := range slices.Concat(v.Status.InitContainerStatuses, v.Status.ContainerStatuses) {
 		if c.State.Waiting != nil && waitingFor[c.State.Waiting.Reason] != noTrouble {
-			s := State{Liveness: Dead, Trouble: waitingFor[c.State.Waiting.Reason], Because: "its container " + c.Name + " is in " + c.State.Waiting.Reason,
+			s := State{Liveness: Dead, Trouble: waitingFor[c.State.Waiting.Reason], Because: fmt.Sprintf(containerWaits, c.Name, c.State.Waiting.Reason),
 				Evidence: at("status.containerStatuses["+c.Name+"].state.waiting", c.describe())}
 			if s.Trouble == NotStarted && c.State.Waiting.Message != "" {
 				s.Because += ": " + c.State.Waiting.Message
@@ -177,7 +177,7 @@ func (v *podView) state(name string, now time.Time) State {
 			return s
 		}
 		if c.RestartCount >= manyCrashes && c.failed() && c.startedAfter(now.Add(-startDelay)) {
-			return State{Liveness: Unsure, Because: "its container " + c.Name + " has just been restarted after crashes",
+			return State{Liveness: Unsure, Because: fmt.Sprintf(justRestarted, c.Name),
 				Evidence: at("status.containerStatuses["+c.Name+"]", c.describe())}
 		}
 	}
@@ -204,7 +204,7 @@ func (c *containerStatus) describe() string {
 	}
 	text += fmt.Sprintf("%d restarts", c.RestartCount)
 	if t := c.LastState.Terminated; t != nil {
-		text += fmt.Sprintf("; ended with code %d (%s) %s", t.ExitCode, cmp.Or(t.Reason, "no reason"), t.Message)
+		text += fmt.Sprintf(endedWithCode, t.ExitCode, cmp.Or(t.Reason, "no reason"), t.Message)
 	}
 	return strings.TrimSpace(text)
 }

@@ -89,7 +89,7 @@ func (f *Finder) written(n graph.Node, full *unstructured.Unstructured, p *Progr
 			continue
 		}
 		p.Written = entry.Time.Time
-		p.Evidence = evidence.Field(n, "metadata.managedFields", fmt.Sprintf("%q changed it at %s", entry.Manager, entry.Time.UTC().Format(time.RFC3339)))
+		p.Evidence = evidence.Field(n, "metadata.managedFields", fmt.Sprintf(changedAt, entry.Manager, entry.Time.UTC().Format(time.RFC3339)))
 	}
 }
 

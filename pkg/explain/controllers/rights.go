@@ -7,21 +7,18 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 )
 
-const rbacGroup = "rbac.authorization.k8s.io"
-
 var (
-	clusterRoles = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "clusterroles"}
-	roles        = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "roles"}
-	roleBindings = schema.GroupVersionResource{Group: rbacGroup, Version: "v1", Resource: "rolebindings"}
+	clusterRoles = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
+	roles        = rbacv1.SchemeGroupVersion.WithResource("roles")
+	roleBindings = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
 )
 
 // Account is a ServiceAccount.
@@ -43,29 +40,12 @@ func accountNamed(user string) (a Account, ok bool) {
 func (a Account) String() string { return "ServiceAccount/" + a.Namespace + "/" + a.Name }
 
 // policyRule is a rule of a Role or ClusterRole.
-type policyRule struct {
-	Verbs         []string `json:"verbs"`
-	APIGroups     []string `json:"apiGroups"`
-	Resources     []string `json:"resources"`
-	ResourceNames []string `json:"resourceNames"`
-}
+type policyRule rbacv1.PolicyRule
 
-type binding struct {
-	Subjects []subject `json:"subjects"`
-	RoleRef  struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"roleRef"`
-}
-
-type subject struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-}
+type subject rbacv1.Subject
 
 func (s subject) String() string {
-	if s.Kind == "ServiceAccount" {
+	if s.Kind == rbacv1.ServiceAccountKind {
 		return s.Kind + "/" + s.Namespace + "/" + s.Name
 	}
 	return s.Kind + " " + s.Name
@@ -83,19 +63,12 @@ type grant struct {
 	everyday bool
 }
 
-// bound is who has a role, where.
-type bound struct {
-	subjects   []subject
-	namespace  string
-	kind, role string
-}
-
 // rights are what RBAC allows. Another authorizer may allow more; rules for
 // service accounts outside RBAC are rare.
 type rights struct {
 	grants []*grant
-	// bound are the bindings, whatever their roles allow.
-	bound []bound
+	// bindings are those of Roles and ClusterRoles, whatever these allow.
+	bindings []rbacv1.RoleBinding
 	// of has the grants of a subject, by its name for the API server.
 	of map[string][]*grant
 	// unread says what could not be read, empty when everything was.
@@ -106,13 +79,8 @@ type rights struct {
 	namespaces map[question]map[string]bool
 	// holding has the holders of a type.
 	holding map[schema.GroupResource][]*grant
-	// aggregated has the selectors of the ClusterRoles that are put together from
-	// others, by their names.
-	aggregated map[string][]metav1.LabelSelector
-	// labels are those of the ClusterRoles.
-	labels map[string]labels.Set
-	// rules are those of the ClusterRoles.
-	rules map[string][]policyRule
+	// clusterRoles are by their names.
+	clusterRoles map[string]*rbacv1.ClusterRole
 }
 
 // question is which objects of a type an account may change.
@@ -139,42 +107,36 @@ func (f *roster) rights() *rights {
 	}
 	r := &rights{
 		of: map[string][]*grant{}, known: map[question][]allowance{}, namespaces: map[question]map[string]bool{}, holding: map[schema.GroupResource][]*grant{},
-		aggregated: map[string][]metav1.LabelSelector{}, labels: map[string]labels.Set{}, rules: map[string][]policyRule{},
+		clusterRoles: map[string]*rbacv1.ClusterRole{},
 	}
 	f.allowed = r
-	rules, everyday := map[string][]policyRule{}, map[string]bool{}
+	rules, everyday := map[string][]rbacv1.PolicyRule{}, map[string]bool{}
 	for _, resource := range []schema.GroupVersionResource{clusterRoles, roles} {
 		items := f.listFor(resource, &r.unread)
 		for i := range items {
-			var role struct {
-				Rules           []policyRule `json:"rules"`
-				AggregationRule struct {
-					ClusterRoleSelectors []metav1.LabelSelector `json:"clusterRoleSelectors"`
-				} `json:"aggregationRule"`
-			}
-			if evidence.Decode(&items[i], &role) {
+			role := new(rbacv1.ClusterRole) // a Role has the same fields
+			if evidence.Decode(&items[i], role) {
 				if resource == clusterRoles {
-					name := items[i].GetName()
-					r.aggregated[name], r.labels[name], r.rules[name] = role.AggregationRule.ClusterRoleSelectors, items[i].GetLabels(), role.Rules
+					r.clusterRoles[role.Name] = role
 				}
-				key := items[i].GetNamespace() + "/" + items[i].GetName()
-				rules[key], everyday[key] = role.Rules, isEveryday(&items[i])
+				key := role.Namespace + "/" + role.Name
+				rules[key], everyday[key] = role.Rules, isEveryday(role)
 			}
 		}
 	}
 	for _, resource := range []schema.GroupVersionResource{evidence.ClusterRoleBindings, roleBindings} {
 		items := f.listFor(resource, &r.unread)
 		for i := range items {
-			var b binding
+			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
 			if !evidence.Decode(&items[i], &b) {
 				continue
 			}
 			key, role := "/"+b.RoleRef.Name, "ClusterRole/"+b.RoleRef.Name
 			if b.RoleRef.Kind == "Role" {
-				key, role = items[i].GetNamespace()+"/"+b.RoleRef.Name, "Role/"+items[i].GetNamespace()+"/"+b.RoleRef.Name
+				key, role = b.Namespace+"/"+b.RoleRef.Name, "Role/"+b.Namespace+"/"+b.RoleRef.Name
 			}
-			r.bind(&items[i], b.Subjects, rules[key], role, everyday[key])
-			r.bound = append(r.bound, bound{b.Subjects, items[i].GetNamespace(), b.RoleRef.Kind, b.RoleRef.Name})
+			r.bind(&b, rules[key], role, everyday[key])
+			r.bindings = append(r.bindings, b)
 		}
 	}
 	return r
@@ -191,34 +153,34 @@ func (f *roster) listFor(resource schema.GroupVersionResource, unread *[]string)
 
 // isEveryday reports whether a role is one for people, as the default ones and
 // those that are aggregated to them are.
-func isEveryday(role *unstructured.Unstructured) bool {
-	for label := range role.GetLabels() {
-		if strings.HasPrefix(label, rbacGroup+"/aggregate-to-") {
+func isEveryday(role *rbacv1.ClusterRole) bool {
+	for label := range role.Labels {
+		if strings.HasPrefix(label, rbacv1.GroupName+"/aggregate-to-") {
 			return true
 		}
 	}
-	return role.GetNamespace() == "" && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, role.GetName())
+	return role.Namespace == "" && slices.Contains([]string{"cluster-admin", "admin", "edit", "view"}, role.Name)
 }
 
 // bind adds what a binding gives.
-func (r *rights) bind(b *unstructured.Unstructured, subjects []subject, rules []policyRule, role string, everyday bool) {
-	name := "ClusterRoleBinding/" + b.GetName()
-	if b.GetNamespace() != "" {
-		name = "RoleBinding/" + b.GetNamespace() + "/" + b.GetName()
+func (r *rights) bind(b *rbacv1.RoleBinding, rules []rbacv1.PolicyRule, role string, everyday bool) {
+	name := "ClusterRoleBinding/" + b.Name
+	if b.Namespace != "" {
+		name = "RoleBinding/" + b.Namespace + "/" + b.Name
 	}
-	for _, s := range subjects {
-		if a, ok := accountNamed(s.Name); ok && s.Kind == "User" {
-			s = subject{Kind: "ServiceAccount", Namespace: a.Namespace, Name: a.Name}
+	for _, s := range b.Subjects {
+		if a, ok := accountNamed(s.Name); ok && s.Kind == rbacv1.UserKind {
+			s = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: a.Namespace, Name: a.Name}
 		}
 		user := s.Name
-		if s.Kind == "ServiceAccount" {
+		if s.Kind == rbacv1.ServiceAccountKind {
 			if s.Namespace == "" {
-				s.Namespace = b.GetNamespace()
+				s.Namespace = b.Namespace
 			}
 			user = Account{s.Namespace, s.Name}.User()
 		}
 		for _, rule := range rules {
-			g := &grant{policyRule: rule, subject: s, namespace: b.GetNamespace(), role: role, binding: name, everyday: everyday}
+			g := &grant{policyRule: policyRule(rule), subject: subject(s), namespace: b.Namespace, role: role, binding: name, everyday: everyday}
 			r.grants = append(r.grants, g)
 			r.of[s.Kind+" "+user] = append(r.of[s.Kind+" "+user], g)
 		}
@@ -335,20 +297,20 @@ func (r *rights) said(a Account, resource schema.GroupResource, namespace, name 
 		switch {
 		case g.namespace != "" && g.namespace != namespace || !g.covers(resource):
 		case len(g.ResourceNames) > 0 && !slices.Contains(g.ResourceNames, name):
-			others = append(others, fmt.Sprintf("%s allows %s only for those named %s", g.role, strings.Join(g.Verbs, ", "), strings.Join(g.ResourceNames, ", ")))
+			others = append(others, fmt.Sprintf(onlyNamed, g.role, strings.Join(g.Verbs, ", "), strings.Join(g.ResourceNames, ", ")))
 		default:
 			verbs, by = append(verbs, g.Verbs...), append(by, g.role)
 		}
 	}
-	said := "RBAC allows it nothing"
+	said := allowsNothing
 	if slices.Sort(verbs); len(verbs) > 0 {
 		slices.Sort(by)
-		said = fmt.Sprintf("RBAC allows it %s (%s), and neither update nor patch", strings.Join(slices.Compact(verbs), ", "), strings.Join(slices.Compact(by), ", "))
+		said = fmt.Sprintf(allowsOther, strings.Join(slices.Compact(verbs), ", "), strings.Join(slices.Compact(by), ", "))
 	}
 	slices.Sort(others)
 	others = slices.Compact(others)
 	if len(others) > evidence.MaxShown {
-		others = append(others[:evidence.MaxShown], fmt.Sprintf("and %d more such rules", len(others)-evidence.MaxShown))
+		others = append(others[:evidence.MaxShown], fmt.Sprintf(moreRules, len(others)-evidence.MaxShown))
 	}
 	return strings.Join(append([]string{said}, others...), "; ")
 }
@@ -402,5 +364,5 @@ func (g *grant) evidence() evidence.Fact {
 	if len(g.ResourceNames) > 0 {
 		what += " named " + strings.Join(g.ResourceNames, ",")
 	}
-	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf("%s gives %s %s of %s", g.role, g.subject, verbs, what)}
+	return evidence.Fact{Source: g.binding, Path: "roleRef", Value: fmt.Sprintf(roleGives, g.role, g.subject, verbs, what)}
 }

@@ -325,7 +325,7 @@ func (f *searcher) groupsLooked(s *Search) string {
 	case len(unread) > 0:
 		return "API groups unknown (" + unread[0] + " could not be read)"
 	}
-	return "no API group of its domain"
+	return noAPIGroup
 }
 
 // notListed names a type if not all objects of it could be listed.

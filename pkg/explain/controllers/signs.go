@@ -124,7 +124,7 @@ func (f *searcher) byService(s *Search, config map[string]any, e evidence.Fact, 
 		add(l, weakSign, false, e)
 	}
 	if len(found) == 0 && f.evidence.Ending(namespace) {
-		e.Value += ", in a namespace that is being deleted or gone"
+		e.Value += inLeavingNamespace
 		s.lostServices = append(s.lostServices, e)
 	}
 }

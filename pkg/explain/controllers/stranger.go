@@ -113,10 +113,10 @@ func (f *Finder) ofAnother(n graph.Node, a *Answer) string {
 	name := fmt.Sprintf("%s (%s)", a.best.ID(), a.best.State.Liveness)
 	idle := slices.Concat(a.outside, a.lost)
 	if i := slices.IndexFunc(idle, func(g *grant) bool { return g.namespace == n.Namespace() }); i >= 0 {
-		return fmt.Sprintf("its controller may be one that ran as %s, which has the right to change the object and as which no workload runs; %s has rights to such objects in other namespaces only",
+		return fmt.Sprintf(ofOtherNamespaces,
 			idle[i].subject, name)
 	}
-	return fmt.Sprintf("%s has no right to such objects in %s, and whether it lost that, or another controller of its name was there, is not certain", name, n.Namespace())
+	return fmt.Sprintf(withoutRightThere, name, n.Namespace())
 }
 
 // implementations has, for the types whose objects name who implements them, the field that does.

@@ -91,9 +91,9 @@ func (f *roster) otherwise(l *Workload) bool { return f.otherRights(l) != "" }
 func (f *roster) otherRights(l *Workload) string {
 	switch {
 	case l.elsewhere:
-		return "it is given a kubeconfig, so whose rights it has is not known"
+		return ownKubeconfig
 	case f.rights().mayImpersonate(l.Account()):
-		return "its account may impersonate others, so whose rights it uses is not known"
+		return impersonates
 	}
 	return ""
 }

@@ -4,7 +4,6 @@ package evidence
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,7 +42,7 @@ func NewEvent(o *unstructured.Unstructured) Event {
 
 // Fact is the event as it was read.
 func (e Event) Fact() Fact {
-	return Fact{Source: "Event about " + e.About, Path: "message", Value: fmt.Sprintf("%s: %s (%d times, last at %s)", e.Reason, e.Message, e.Count, e.Last.UTC().Format(time.RFC3339))}
+	return Fact{Source: "Event about " + e.About, Path: "message", Value: e.words()}
 }
 
 // Repeats reports whether the event came more than once, or for that long.

@@ -4,13 +4,11 @@ package evidence
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
@@ -72,17 +70,16 @@ func (s *leases) LeaseTaken(namespace, name string) time.Time {
 }
 
 // LeaseState compares a lease with the API server's time. The time in it is its
-// holder's, whose clock may lag, and a leader that ends in order leaves it to the
-// next. So one that looks expired, or is nobody's, is read again: when it was
+// holder's, whose clock might lag, and a leader that ends in order leaves it to the
+// next. So one that looks expired, or has no holder, is read again: when it was
 // renewed meanwhile it is fresh.
 func (s *leases) LeaseState(object *unstructured.Unstructured) (LeaseState, Fact) {
 	id := Identity(Leases, object.GetNamespace(), object.GetName())
 	l := lease.Of(object.Object)
-	f := Fact{Source: id.String(), Path: "spec.holderIdentity", Value: "nobody holds it"}
-	renewed, since := "taken since", "whether somebody takes it"
-	if l.Holder != "" && !l.Renewed.IsZero() {
-		f.Path, f.Value = "spec.renewTime", fmt.Sprintf("%s ago by %s", duration.HumanDuration(max(l.Age(s.Now), 0)), l.Holder)
-		renewed, since = "renewed since: its holder's clock lags", "whether it is renewed by a clock that lags"
+	f := Fact{Source: id.String(), Path: "spec.holderIdentity", Value: noHolder}
+	held := l.Holder != "" && !l.Renewed.IsZero()
+	if held {
+		f.Path, f.Value = "spec.renewTime", renewedBy(max(l.Age(s.Now), 0), l.Holder)
 	}
 	switch l.Judge(s.Now) {
 	case lease.Held:
@@ -91,12 +88,7 @@ func (s *leases) LeaseState(object *unstructured.Unstructured) (LeaseState, Fact
 		return LeaseStale, f
 	}
 	again := s.leaseAgain(object, l)
-	switch again {
-	case LeaseFresh:
-		f.Value += ", and " + renewed
-	case LeaseUnread:
-		f.Value += ", and " + since + " could not be found out"
-	}
+	f.Value += readAgain[held][again]
 	return again, f
 }
 

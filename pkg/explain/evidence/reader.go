@@ -278,6 +278,15 @@ func (u *unread) NoteList(resource schema.GroupVersionResource, err error) {
 // IsGone reports whether an object of the graph counts as gone.
 func (m *metadata) IsGone(uid types.UID) bool { return uid != "" && m.gone(uid) }
 
+// Itself returns an object whole, nil when it could not be read, or another has its name.
+func (r *Reader) Itself(id graph.Identity) *unstructured.Unstructured {
+	object, err := r.Get(id.Resource.GroupVersionResource, id.Namespace, id.Name)
+	if err != nil || object.GetUID() != id.UID {
+		return nil
+	}
+	return object
+}
+
 // Version returns the resourceVersion of an object as it was read, or its UID when
 // it was not.
 func (r *Reader) Version(id graph.Identity) string {

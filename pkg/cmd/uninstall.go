@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
+leaves hanging. Nothing is changed without --prepare.
+
+The tool's deletes are played in its own order and with its own propagation on a
+copy of the cluster's metadata, as the preview of delete is. The answer says
+what gets stuck and why, what breaks, what will hang when it is deleted later,
+which data is lost, what is kept and for which reason, and what is left behind
+although it belongs to what is removed. What cannot be known, as what a hook
+does, is called not known.
+
+With --prepare the custom resources that would get stuck are deleted first, as
+delete --order=safe does it, after their own preview and with your consent, and
+waited for. Then the answer is given again, and the tool's command is printed;
+it is not run.
+
+Exit codes:
+  0    nothing is foreseen to get stuck or break
+  1    error
+  2    something would get stuck or break, or might, or the tool would delete
+       nothing; with --prepare also that something remains
+  3    with --strict: incomplete, because something could not be read; with
+       --prepare: refused for that reason
+  130  interrupted`
+
+func newUninstall(g *globals) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Show what helm, Flux, Argo CD or a prune leaves hanging",
+		Long:  uninstallLong,
+		Example: g.example(`  # Before an operator is removed
+  NAME uninstall helm web -n shop
+
+  # What Flux deletes with a Kustomization
+  NAME uninstall flux kustomization/app -n flux-system
+
+  # What the new manifests do not have any more
+  NAME uninstall prune old/ new/`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return suggested(fmt.Errorf("unknown command %q", args[0]), args[0], commandNames(cmd))
+			}
+			return cmd.Help()
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Args:              cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(newUninstallHelm(g), newUninstallFlux(g), newUninstallArgoCD(g), newUninstallApplySet(g), newUninstallPrune(g))
+	return cmd
+}
+
+// uninstallOptions are what the command lines of all tools share.
+type uninstallOptions struct {
+	*globals
+	args     []string
+	pageSize int64
+	prepare  bool
+	// deletion is how what --prepare deletes is agreed to and done.
+	deletion deletionOptions
+	output   output[*render.Uninstall]
+	// plans says what the tool does.
+	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
+}
+
+func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
+	addPageSize(cmd.Flags(), &o.pageSize)
+	o.output = newOutput(
+		func(u *render.Uninstall) runtime.Object { return u.Document() },
+		format[*render.Uninstall]{"", func(w io.Writer, style render.Style, u *render.Uninstall) error {
+			return render.UninstallText(w, style, u, false, o.next(u))
+		}},
+		format[*render.Uninstall]{"wide", func(w io.Writer, style render.Style, u *render.Uninstall) error {
+			return render.UninstallText(w, style, u, true, o.next(u))
+		}},
+		format[*render.Uninstall]{"name", func(w io.Writer, _ render.Style, u *render.Uninstall) error {
+			return render.UninstallNames(w, u)
+		}},
+	)
+	o.output.addFlags(o.globals, cmd)
+	o.addPrepareFlags(cmd)
+}
+
+// next is what the user had better do next: what gets stuck first, or else what the tool does.
+func (o *uninstallOptions) next(u *render.Uninstall) string {
+	switch {
+	case u.Halt != nil, slices.ContainsFunc(u.Open, func(q uninstall.Open) bool { return q.Cause == uninstall.NoController }):
+		return ""
+	case len(uninstall.First(u.Sight)) > 0 && o.files == nil:
+		words := []string{o.name}
+		for _, word := range append(withoutToken(o.argv), "--prepare") {
+			words = append(words, shell.Quote(word))
+		}
+		return strings.Join(words, " ")
+	}
+	var words []string
+	for _, word := range u.Command {
+		words = append(words, shell.Quote(word))
+	}
+	command := strings.Join(words, " ")
+	if u.Strands() && command != "" {
+		return "delete first what hangs later, if it is not needed any more; then: " + command
+	}
+	return command
+}
+
+func (o *uninstallOptions) validateArgs(n int, what string) error {
+	if len(o.args) != n {
+		return usageError{errors.New("needs " + what)}
+	}
+	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validatePrepare())
+}
+
+func (o *uninstallOptions) run(ctx context.Context) error {
+	if o.prepare {
+		return o.deletion.unlessInterrupted(ctx, o.prepares(ctx))
+	}
+	return o.show(ctx)
+}
+
+func (o *uninstallOptions) show(ctx context.Context) error {
+
+	s, err := o.connect(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	u, sticks, err := o.foretell(ctx, s)
+	if err != nil {
+		return err
+	}
+	return o.answer(s, u, sticks)
+}
+
+// answer prints what was found out.
+func (o *uninstallOptions) answer(s *session, u *render.Uninstall, sticks bool) error {
+	if err := o.output.print(o.globals, u); err != nil {
+		return err
+	}
+	snapshot := u.Preview.Graph.Snapshot()
+	if err := o.finish(s, snapshot); err != nil {
+		return err
+	}
+	switch {
+	case sticks || u.Halt != nil:
+		return errRemaining
+	case o.strict && len(u.Unread) > 0:
+		return errIncomplete
+	}
+	return nil
+}
+
+// foretell says what becomes of what the tool does, and whether something gets stuck or breaks.
+func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.Uninstall, sticks bool, err error) {
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	if err != nil {
+		return nil, false, err
+	}
+	g := graph.New(snapshot)
+	w := &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}
+	p, err := o.plans(ctx, s, w)
+	if err != nil {
+		return nil, false, err
+	}
+	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g)}
+	made, err := play(ctx, s, g, p)
+	if err == nil && made != nil && made.Sight.Unserved(p.Own.UID) {
+		p.Stop()
+		made, err = play(ctx, s, g, p)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if made != nil {
+		p.Doubt(made.Report.Outcomes)
+		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
+		if targets, _ := p.Targets(); p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
+			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
+		}
+		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return l.Object.UID == p.Own.UID }) // which is what this is about
+		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
+		u.Left = w.Left(p, made.Plan, claimsKept(u))
+	}
+	u.Unread = w.Evidence.Unread()
+	if u.Sight != nil {
+		u.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(u.Unread, u.Sight.Unread))))
+	}
+	return u, sticks, ctx.Err()
+}
+
+// play makes the plan of the tool's deletes, nil when there are none. It can carry nothing out: it is given nothing that makes clients that write.
+func play(ctx context.Context, s *session, g *graph.Graph, p *uninstall.Plan) (*deletion.Plan, error) {
+	targets, barriers := p.Targets()
+	if len(targets) == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Awaits: p.Awaits}}
+	return deletion.Make(ctx, j, deletion.Options{})
+}
+
+// delivers reports whether an object comes back with what is removed, and so does not.
+func delivers(p *uninstall.Plan, r *foresight.Return) bool {
+	kind, namespace, name := r.Deliverer()
+	return p.Deliverer != "" && kind == p.Deliverer && name == p.Name && (namespace == p.Namespace || namespace == "")
+}
+
+// claimsKept are the claims of StatefulSets that stay, by the set.
+func claimsKept(u *render.Uninstall) map[string][]graph.Identity {
+	claims := map[string][]graph.Identity{}
+	if u.Sight != nil {
+		for i := range u.Sight.Lost {
+			if l := &u.Sight.Lost[i]; l.Claims() != nil {
+				claims[l.Object.String()] = l.Claims()
+			}
+		}
+	}
+	return claims
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
+	flags, d := cmd.Flags(), &o.deletion
+	*d = deletionOptions{globals: o.globals, dryRun: "none", wait: true, concurrency: 16, order: orderSafe, flags: flags}
+	d.output = newOutput(
+		(*deletionAnswer).document,
+		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error { return d.writeText(w, style, a, false) }},
+	)
+	flags.BoolVar(&o.prepare, "prepare", false, "Delete first what would get stuck, after a preview and with your consent, and wait for it. The tool is not run")
+	flags.BoolVarP(&d.yes, "yes", "y", false, "With --prepare: do not ask")
+	flags.BoolVarP(&d.interactive, "interactive", "i", false, "With --prepare: ask, also when the answer comes from no terminal")
+	flags.StringVar(&d.confirm, "confirm", "", "With --prepare: go ahead only if the writes are those with this digest, which the preview printed")
+	flags.DurationVar(&d.timeout, "timeout", 0, "With --prepare: how long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
+	flags.Var(&d.allowIncomplete, "allow-incomplete", "With --prepare: go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
+	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
+}
+
+func (o *uninstallOptions) validatePrepare() error {
+	d := &o.deletion
+	switch {
+	case o.prepare && len(o.from) > 0:
+		return usageError{errors.New("--prepare needs a cluster: a file cannot be changed")}
+	case o.prepare && !o.output.isText():
+		return usageError{fmt.Errorf("-o %s goes without --prepare", o.output.name)}
+	case !o.prepare && (d.yes || d.interactive || d.confirm != ""):
+		return usageError{errors.New("--yes, --interactive and --confirm go with --prepare: nothing else is changed")}
+	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
+		return usageError{errors.New("--confirm needs a digest")}
+	case d.timeout < 0:
+		return usageError{errors.New("--timeout must not be negative")}
+	}
+	return d.validateInteractive()
+}
+
+// prepares deletes what had better go before the tool begins, and says then what the tool does.
+func (o *uninstallOptions) prepares(ctx context.Context) error {
+	s, err := o.connectToWrite(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	u, sticks, err := o.foretell(ctx, s)
+	if err != nil {
+		return err
+	}
+	first := uninstall.First(u.Sight)
+	if u.Halt != nil || len(first) == 0 {
+		fmt.Fprintln(o.ErrOut, "Nothing can be prepared.")
+		return o.answer(s, u, sticks)
+	}
+	t := &telling{deletionOptions: &o.deletion, session: s, sentence: fmt.Sprintf("Deleting first what would get stuck: %s", describe(first))}
+	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.ErrOut, "Prepared. What the tool does now:")
+	if s, err = o.connect(ctx, o.pageSize); err != nil {
+		return err
+	}
+	if u, sticks, err = o.foretell(ctx, s); err != nil {
+		return err
+	}
+	return o.answer(s, u, sticks)
+}
+
+// job is the deletion of what goes first.
+func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identity) *deletion.Job {
+	j := &deletion.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first}}
+	j.Again = func(ctx context.Context) (*deletion.Job, error) {
+		s, err := o.connectToWrite(ctx, o.pageSize)
+		if err != nil {
+			return nil, err
+		}
+		snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+		if err != nil {
+			return nil, err
+		}
+		g := graph.New(snapshot)
+		var left []graph.Identity
+		for _, id := range j.Targets {
+			n, known := g.Node(id.UID)
+			if !known || n.Virtual() {
+				if err := deletion.ProveGone(ctx, s.reader, id); err != nil {
+					return nil, err
+				}
+			}
+			if known {
+				left = append(left, id)
+			}
+		}
+		return o.job(s, g, left), nil
+	}
+	return j
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+// pruneOptions are what the command line of uninstall prune says.
+type pruneOptions struct {
+	uninstallOptions
+	recursive bool
+	// sets are the objects of the files, which are read once.
+	sets *[2][]uninstall.Item
+}
+
+const uninstallPruneLong = `Show what a prune takes away when manifests are replaced by others: the objects
+of OLD that NEW does not have, with what goes with them and what is left
+hanging.
+
+OLD and NEW are files or directories of manifests; - is standard input. Objects
+that state no namespace are in that of -n. In which order a prune deletes
+differs from tool to tool, so that none is assumed.
+
+Exit codes: as those of uninstall.`
+
+func newUninstallPrune(g *globals) *cobra.Command {
+	o := &pruneOptions{uninstallOptions: uninstallOptions{globals: g}}
+	cmd := &cobra.Command{
+		Use:   "prune OLD NEW",
+		Short: "Show what a prune deletes and leaves hanging",
+		Long:  uninstallPruneLong,
+		Example: g.example(`  # What the new manifests do not have any more
+  NAME uninstall prune old/ new/
+
+  # What a commit takes away
+  git show HEAD~:deploy.yaml | NAME uninstall prune - deploy.yaml`),
+		RunE: runs(o, &o.args),
+	}
+	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "Follow the directories into their subdirectories")
+	o.addFlags(cmd)
+	o.plans = func(_ context.Context, _ *session, w *uninstall.World) (*uninstall.Plan, error) { return o.plan(w) }
+	return cmd
+}
+
+func (o *pruneOptions) validate() error {
+	if err := o.validateArgs(2, "the old manifests and the new ones"); err != nil {
+		return err
+	}
+	if o.args[0] == o.args[1] {
+		return usageError{errors.New("the old manifests and the new ones are the same")}
+	}
+	if slices.Contains(o.args, "-") && slices.Contains(o.from, "-") {
+		return usageError{errors.New("standard input can be read once")}
+	}
+	return nil
+}
+
+func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
+	if o.sets != nil {
+		return uninstall.Prune(w, o.sets[0], o.sets[1]), nil
+	}
+	var sets [2][]uninstall.Item
+	for i, name := range o.args {
+		files := []string{name}
+		if info, err := os.Stat(name); err == nil && info.IsDir() {
+			if files, err = manifestsIn(name, o.recursive); err != nil {
+				return nil, err
+			}
+		}
+		for _, file := range files {
+			items, err := o.manifest(file)
+			if err != nil {
+				return nil, err
+			}
+			sets[i] = append(sets[i], items...)
+		}
+	}
+	o.sets = &sets
+	return uninstall.Prune(w, sets[0], sets[1]), nil
+}
+
+// manifestsIn returns the manifests of a directory, by the ends of their names, as kubectl does.
+func manifestsIn(directory string, recursive bool) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(directory, func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", path, reason(err))
+		case entry.IsDir() && path != directory && !recursive:
+			return filepath.SkipDir
+		case !entry.IsDir() && slices.Contains([]string{".json", ".yaml", ".yml"}, strings.ToLower(filepath.Ext(path))):
+			files = append(files, path)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// manifest reads the objects of a file.
+func (g *globals) manifest(name string) ([]uninstall.Item, error) {
+	in, size, err := g.random(name)
+	if err != nil {
+		return nil, err
+	}
+	if in == nil {
+		return nil, fmt.Errorf("reading %s: it is a directory", name)
+	}
+	text, err := io.ReadAll(io.NewSectionReader(in, 0, size))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", calledFile(name), reason(err))
+	}
+	items, err := uninstall.ReadManifest(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", calledFile(name), err)
+	}
+	return items, nil
+}

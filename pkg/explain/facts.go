@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// facts are what can be known of objects without following them to their blockers.
+type facts struct {
+	Input
+	evidence *evidence.Reader
+	finder   *controllers.Finder
+	asker    *admission.Asker
+	// result has the outcomes by the UIDs, and deletions counts those that the garbage collector has still to make.
+	result    map[types.UID]gc.Outcome
+	deletions int
+	unlisted  []graph.Unlisted
+	// undeleted is what untouchedIn has found, by namespace, and tried what tryContent has asked.
+	undeleted map[string][]graph.Node
+	tried     map[types.UID]*tries
+}
+
+// patience is Input.Wait for an answer that counts.
+func (f *facts) patience() func(context.Context, time.Duration) {
+	if f.Wait == nil {
+		return nil
+	}
+	return func(ctx context.Context, d time.Duration) {
+		if len(f.evidence.Missed()) == 0 {
+			f.Wait(ctx, d)
+		}
+	}
+}
+
+// mostFinalizers is the number of finalizers of one object that are examined. No object needs as many, but a user who
+// can write an object can give it tens of thousands.
+const mostFinalizers = 100
+
+// finalizers returns the finalizers of an object, the first if there are very many.
+func (f *facts) finalizers(n graph.Node) []string {
+	all := n.Object().Finalizers
+	if len(all) <= mostFinalizers {
+		return all
+	}
+	f.evidence.NoteUnread(fmt.Sprintf(unexamined, n.Identity(), mostFinalizers, len(all)))
+	return all[:mostFinalizers]
+}
+
+// age is how long ago the object's deletion was asked for.
+func (f *facts) age(n graph.Node) time.Duration {
+	return f.evidence.Now.Sub(evidence.Requested(n.Object()))
+}
+
+// pendingFinalizer reports whether the engine removed the garbage collector's finalizer.
+func (f *facts) pendingFinalizer(n graph.Node, finalizer string) bool {
+	o, concerned := f.result[n.UID()]
+	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
+}
+
+// incomplete says which lists, which might have dependents of the object, could not be read; it is empty for none.
+func (f *facts) incomplete() string {
+	if len(f.unlisted) == 0 {
+		return ""
+	}
+	return unlistedText(f.Graph.Snapshot(), f.unlisted)
+}
+
+// unlistedText says of some of what a snapshot lacks that it could not be listed.
+func unlistedText(snapshot *graph.Snapshot, unlisted []graph.Unlisted) string {
+	name, where := unlisted[0].GroupResource().String(), snapshot.Beyond(unlisted[0])
+	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
+		name, where = name+" ("+where+")", ""
+	} else if where != "" {
+		where = " " + where
+	}
+	if unlisted[0].Resource == "" {
+		name = fmt.Sprintf(typesOf, unlisted[0].GroupVersion())
+	}
+	if more := len(unlisted) - 1; more > 0 {
+		return fmt.Sprintf(moreUnlisted, name, more, where)
+	}
+	return fmt.Sprintf(notListed, name, where)
+}
+
+// changeable reports whether an object can be changed although its namespace does not exist, by the version of the API
+// server or a dry run.
+func (f *facts) changeable(n graph.Node) bool {
+	if f.Server.ChangesWithoutNamespace() {
+		return true
+	}
+	for _, finalizer := range n.Finalizers() {
+		return f.asker.TryRemoval(n, finalizer).Kind == answer.Accepted
+	}
+	return false
+}
+
+// holdsKubernetes reports whether a namespace has the finalizer of the namespace controller.
+func (f *facts) holdsKubernetes(o *unstructured.Unstructured) bool {
+	return slices.Contains(specFinalizers(o), "kubernetes")
+}
+
+// untouchedIn returns the contents of a namespace whose turn it is and that are not being deleted: as long as it has pods,
+// the pods, on a server that is certain to delete these first.
+func (f *facts) untouchedIn(namespace string) []graph.Node {
+	nodes, known := f.undeleted[namespace]
+	if !known {
+		nodes = findUntouched(f.evidence, namespace)
+		f.undeleted[namespace] = nodes
+	}
+	return nodes
+}
+
+// findUntouched is untouchedIn, for the first time.
+func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
+	var untouched, untouchedPods []graph.Node
+	anyPod := false
+	for _, m := range r.In(namespace) {
+		isPod := m.Resource().GroupResource() == pods.GroupResource()
+		anyPod = anyPod || isPod
+		switch {
+		case m.BeingDeleted():
+		case isPod:
+			untouchedPods = append(untouchedPods, m)
+		default:
+			untouched = append(untouched, m)
+		}
+	}
+	switch {
+	case !anyPod:
+		return untouched
+	case r.Server().PodsFirst():
+		return untouchedPods
+	}
+	return append(untouchedPods, untouched...)
+}
+
+// unlistedIn returns which contents of a namespace could not be listed. Types that the server itself does not know are
+// another cause.
+func (f *facts) unlistedIn(namespace string) []graph.Unlisted {
+	var missing []graph.Unlisted
+	for _, u := range f.unlisted {
+		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
+			continue
+		}
+		if namespaced, known := f.namespaced(u.GroupVersionResource); !f.evidence.Covers(u.GroupResource(), namespace, "") && (namespaced || !known) {
+			missing = append(missing, u)
+		}
+	}
+	return missing
+}
+
+// namespaced reports whether objects of a type are in namespaces, if that is known.
+func (f *facts) namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
+	kind, err := f.Graph.Snapshot().Mapper.KindFor(resource)
+	if err != nil {
+		return false, false
+	}
+	mapping, err := f.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// tryContent yields the API server's answers to the deletion of those contents of a namespace whose turn it is: of one
+// object of each type first, because the objects of a type mostly get one answer. Each is asked about once.
+func (f *facts) tryContent(n graph.Node, most int) iter.Seq2[graph.Node, admission.Reply] {
+	t := f.tried[n.UID()]
+	if t == nil {
+		t = &tries{content: graph.FirstOfEach(f.untouchedIn(n.Object().Name), func(m graph.Node) schema.GroupVersionResource { return m.Resource().GroupVersionResource })}
+		f.tried[n.UID()] = t
+	}
+	asked := t.content[:min(len(t.content), most)]
+	return func(yield func(graph.Node, admission.Reply) bool) {
+		defer f.asker.ExpectDelete(asked[min(len(t.replies), len(asked)):])()
+		for i, m := range asked {
+			if i == len(t.replies) {
+				t.replies = append(t.replies, f.asker.TryDelete(m, ""))
+			}
+			if !yield(m, t.replies[i]) {
+				return
+			}
+		}
+	}
+}
+
+// emptiable reports whether the API server accepts the deletion of a namespace's contents by its controller, as far as a
+// few objects tell. A request for all objects of a type can take a minute when a webhook does not answer, and until all
+// have been sent nothing shows that the controller works.
+func (f *facts) emptiable(n graph.Node) bool {
+	for _, r := range f.tryContent(n, firstProbes) {
+		if r.Kind != answer.Accepted || r.Slow() {
+			return false
+		}
+	}
+	return true
+}
+
+// failsLong reports whether the namespace controller has failed for so long that it counts.
+func (f *facts) failsLong(failure evidence.Condition) bool {
+	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > contentDelay
+}
+
+// makerOf returns the workload that recreates such a pod as long as it is to have any, the highest that is known: the
+// Deployment of a ReplicaSet.
+func (f *facts) makerOf(pod *unstructured.Unstructured) (graph.Node, bool) {
+	var top graph.Node
+	n, known := f.evidence.Node(pods.GroupResource(), pod.GetNamespace(), pod.GetUID())
+	found := false
+	for known {
+		ref := controllerOf(n)
+		if ref == nil {
+			break
+		}
+		f.evidence.Owners(n)
+		n, known = f.Graph.Node(ref.UID)
+		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"}, n.Resource().Kind) && n.Resource().Group == "apps" {
+			top, found = n, true
+		}
+	}
+	return top, found
+}
+
+// madeBy counts the pods that a workload makes.
+func (f *facts) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int {
+	count := 0
+	for _, pod := range pods {
+		if m, found := f.makerOf(pod); found && m.UID() == maker.UID() {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+)
+
+// All that explain says of writes: webhooks and policies that reject them, types that cannot be converted, dependents
+// that cannot be released, and objects of which no deletion was requested.
+
+// Writes that the API server rejects.
+
+const (
+	coversWrites = "the webhook covers writes to it, by its rules and selectors"
+	coversPods   = "the webhook covers each of its pods, by its rules and selectors"
+	notRemovable = "its finalizer %s cannot be removed"
+	dryRun       = "a dry-run %s of %s"
+	sentByYou    = "when you send it"
+	// whenYou ends the summary of a refusal that only the caller is known to meet.
+	whenYou = "; this is the answer to you, and the answer to the controller is not known"
+
+	serverRejects     = "the API server rejects the write that the deletion needs"
+	addsAgain         = "a mutating webhook or policy adds the finalizer again whenever it is removed"
+	addsAnother       = "a mutating webhook or policy adds a finalizer whenever the object is changed; a terminating object cannot get new ones, so every change is rejected"
+	changesField      = "%s changes %s whenever the object is updated, and the API server rejects that, so no finalizer can be removed"
+	someMutator       = "a mutating webhook or policy"
+	noneMatches       = "none that could be read matches"
+	ignoreTerminating = "make it ignore objects that are being deleted"
+	invalidNow        = "it is no longer valid as it is, so no update of it is accepted, and no finalizer can be removed"
+	correctFields     = "open it in an editor and correct the invalid fields: it can then be updated again"
+	relaxSchema       = "open its definition in an editor and relax the schema, so that the object is valid as it is"
+	// fromFile is what to do about admission that is configured by a file (KEP-5793).
+	fromFile = "look on the machines of the control plane, in the directory staticManifestsDir of the file that kube-apiserver gets with --admission-control-config-file: it cannot be changed through the API"
+	inFile   = "; it is configured by a file on the machines of the control plane, and is not in the API"
+)
+
+// Webhooks.
+
+const (
+	unreachable       = "its webhook %s is unreachable (failurePolicy: Fail), so every write that it covers is rejected"
+	allUnreachable    = "its webhooks %s are unreachable (failurePolicy: Fail), so every write that one of them covers is rejected"
+	asksWho           = "; its conditions depend on who sends the write, so the controller's writes might pass"
+	backendIs         = "; its backend is %s"
+	someUnreachable   = "the unreachable admission webhook %s must allow every write to it"
+	someRejects       = "the admission webhook %s rejects the write that the deletion needs"
+	configUnread      = "; its configuration could not be read"
+	notInAPI          = "; no configuration in the API has a webhook of that name: it is configured by a file on the machines of the control plane, or was removed a moment ago"
+	oneOfSeveral      = "; several configurations have a webhook of that name"
+	webhookRejects    = "its webhook %s rejects the write that the deletion needs"
+	mightDelay        = "its webhook %s might be what delays a %s, which took %s"
+	answersLate       = "its webhook %s does not answer in time: every write that it covers passes without it, after %s"
+	seemsToAnswerLate = "its webhook %s seems not to answer in time: every write that it covers passes, after %s"
+	answeredAfter     = "answered after %s: %s"
+
+	findWebhook         = "see one of the configurations, and find out which of them is the blocker"
+	makeURLAnswer       = "see how the webhook is called, at a URL and not through a Service: make that URL answer, and " + blockedPass
+	deleteConfiguration = "delete the configuration with all its webhooks, if its product was uninstalled"
+	changeForWebhook    = "see the object: change it so that the webhook allows the write"
+	letPass             = "let writes pass the %s %s"
+	fromNowOn           = "any more"
+	// blockedPass and noLongerWait end what to do about a webhook.
+	blockedPass  = "the writes that the webhook blocks then pass"
+	noLongerWait = "writes no longer wait for the webhook"
+)
+
+// correction says how the call of a webhook is corrected; the result follows.
+var correction = map[admission.WrongCall]string{
+	admission.WrongCertificate: "see the webhook's clientConfig: its caBundle must be the CA that signed the webhook's certificate, and the certificate must be valid for the name of the Service; recreate both, with the product's chart or its certificate manager, and ",
+	admission.WrongPort:        "see the ports of the Service: clientConfig.service.port must be one of them; correct it in the configuration or in the Service, and ",
+	admission.NotListening:     "see the ports of the Service and its endpoints: nothing listens at the port that is called; correct the port, or make the pods listen there, and ",
+	admission.WrongPath:        "see the webhook's clientConfig: something else answers at its path; correct the path, and ",
+	admission.Late:             "see the webhook's clientConfig and timeoutSeconds: the call gets no answer in time; check the pods, and network policies between the API server and the pods, and ",
+}
+
+// webhooks names one webhook or several, and says for how long they are passed over.
+func webhooks(count int) (what, in string) {
+	if count > 1 {
+		return "webhooks", "while they are unreachable"
+	}
+	return "webhook", "while it is unreachable"
+}
+
+// guards is the verb of what webhooks, a webhook or a policy does.
+func guards(what string) string {
+	if what == "webhooks" {
+		return " guard"
+	}
+	return " guards"
+}
+
+// exempt says from what namespaces are exempted, and where that is not guarded then.
+func exempt(namespaces []string, from string) (effect, in string) {
+	if len(namespaces) == 1 {
+		return fmt.Sprintf("exempt the namespace %s from the %s", namespaces[0], from), "any more in that namespace"
+	}
+	return fmt.Sprintf("exempt the namespaces %s from the %s", strings.Join(namespaces, ", "), from), "any more in those namespaces"
+}
+
+// Policies.
+
+const (
+	policyRejects     = "the policy rejects the write that the deletion needs"
+	expressionFails   = "an expression of the policy fails, so the policy rejects the write that the deletion needs"
+	bindingUnusable   = "its binding %s cannot be used" + rejectsAll
+	parametersMissing = "%s, with the parameters of its binding %s, does not exist" + rejectsAll
+	rejectsAll        = ", so the policy rejects every write that it covers, from any sender"
+	paramPlace        = "name %s namespace %s"
+	bySelector        = "by a selector"
+	ofObject          = "of the object, if it has one"
+	onlyAudit         = "make the binding audit what it would reject, and let it pass"
+	seePolicy         = "see what the policy requires: "
+	changeObject      = seePolicy + "change the object so that it complies, and the write is allowed"
+	changePolicy      = seePolicy + "it does not look at the object, so no change of the object helps; change the policy so that it allows the write"
+	objectIsNull      = "; a DELETE has an oldObject, but its object is null"
+	correctExpression = seePolicy + "correct the expression that fails, with has() for a field that might be missing"
+	seeBinding        = "see the binding with its paramRef: "
+	recreateParams    = seeBinding + "recreate the object that it names, or correct the reference, and the policy works again"
+	paramsExist       = seeBinding + "%s, which it names, exists by now, but the API server has not noticed that; if this persists, change the reference"
+	paramsImpossible  = seeBinding + "%s, which it names, cannot be created in a namespace that is being deleted: change the reference, and the policy works again"
+)
+
+// What rejects the namespace controller.
+
+const (
+	// namespaceControllers are the users that the namespace controller may be, without and with
+	// --use-service-account-credentials.
+	namespaceControllers = "system:kube-controller-manager or system:serviceaccount:kube-system:namespace-controller"
+
+	controllerRejected    = "the requests of the namespace controller are rejected"
+	controllerLacksRights = "the namespace controller lacks rights that it needs"
+	haveAllowed           = seePolicy + "make it allow the namespace controller, which is " + namespaceControllers + ", and the deletion resumes within a minute"
+	haveWebhookAllow      = "see the webhook and its backend: make it allow the namespace controller, which is " + namespaceControllers
+	restoreControllerRole = "check this with the API server, then restore ClusterRole/system:controller:namespace-controller and its binding: kube-apiserver recreates both when it starts"
+
+	policyRejectsController  = "the policy rejects the deletions of the namespace controller"
+	butNotDryRun             = ", but accepts a dry run by you: it depends on who sends a request, or on the kind of request"
+	policyRejectedController = "the policy rejected the deletions of the namespace controller at its last attempt"
+	policyUnread             = "; the policy or its binding could not be read"
+	changedSinceThen         = "; whether it still does is not known: the policy, its binding, the namespace or its contents have changed since, or might have"
+	lastChanged              = "last changed %s ago"
+
+	webhookRejectsController  = "its webhook %s rejects the deletions of the namespace controller"
+	webhookRejectedController = "its webhook %s rejected the deletions of the namespace controller at its last attempt"
+	webhookDidNotAnswer       = "its webhook %s did not answer at the last attempt of the namespace controller"
+	dryRunPasses              = ", but a dry run by you passes now: the deletion resumes within a minute if the webhook was fixed since, but not if only the controller's requests fail"
+	notCheckedNow             = "; whether that is still so was not checked"
+
+	lacksRight    = "the namespace controller is not allowed to %s %s: %s lacks that right"
+	atLastAttempt = " as of its last attempt"
+	noBinding     = "no binding allows %s to %s %s"
+)
+
+// Types that cannot be converted or decoded.
+
+const (
+	unreadable        = "it cannot be read: %s"
+	readableIn        = "%s, in which it can be read"
+	collectorSeesNot  = "the garbage collector cannot list objects of its type, so it does not see that it has to act"
+	blindly           = "take it out of foreground deletion, in the version in which it can be read: %s; once the garbage collector can list its type again, it deletes the dependents that have no other owner"
+	conversionFails   = "its conversion webhook fails: objects stored in another version cannot be read, listed or written, which blocks their deletion, and the deletion of the definition and of every namespace"
+	readAgain         = "the objects can be read again"
+	convertNothing    = "make the API server change only the apiVersion, if all objects of the type are to be deleted anyway"
+	fieldsDropped     = "fields that the versions do not share are dropped from objects that are written"
+	notListable       = "cannot be listed"
+	listable          = "%s can be listed"
+	instancesUnlisted = "the API server cannot list its instances"
+	definitionKept    = "the API server cannot list its instances, so it deletes neither them nor the definition"
+	instanceKept      = "the API server cannot delete its instance %s"
+	retryNow          = "make the API server retry at once"
+	onceListable      = ", when its instances can be listed"
+
+	notDecodable     = "the API server cannot decrypt or decode the stored %s: they cannot be listed, so the deletion of their owners and of their namespaces might not finish"
+	restoreKey       = "restore the encryption key with which the objects were written, or restore etcd from before they were damaged"
+	findDamaged      = "list the objects one by one, with the continue token of each answer: the one after the last that can be read is damaged; it can be deleted %s, otherwise only in etcd, after a snapshot of it"
+	deleteUnread     = "delete %s, which cannot be read, regardless of its finalizers, owners and UID, once it is certain that the key cannot be restored; this needs the verb unsafe-delete-ignore-read-errors on %s, and works %s"
+	objectAndGuarded = "the object, and what its finalizers guard"
+)
+
+// unsafely says where the API server deletes what it cannot read (KEP-3926).
+func unsafely(byDefault bool) string {
+	if byDefault {
+		return "unless the feature gate AllowUnsafeMalformedObjectDeletion is off, which is on by default on this server"
+	}
+	return "with the feature gate AllowUnsafeMalformedObjectDeletion, which exists since 1.32 and is off by default before 1.37"
+}
+
+// Dependents, and owners in foreground deletion that wait for them.
+
+const (
+	keeps            = "%s, which exists, so the garbage collector keeps the dependent"
+	outOfForeground  = "take the owner out of foreground deletion: %s; %s"
+	notWaitFor       = "make the owner not wait for %s; %s"
+	dropToOwner      = "remove the reference to the owner, which then does not wait for %s"
+	dropAsCollector  = "remove its reference to the owner, as the garbage collector tries to do; %s"
+	leftWithoutOwner = "%s, which has no owner then, so the garbage collector does not delete it"
+	deleteNow        = "delete %s without waiting for the garbage collector's next attempt"
+
+	// When an owner is deleted.
+	atOnceThen    = "it is deleted at once"
+	onceFinalized = "it is deleted once its other finalizers are removed"
+	onceEmpty     = "it is deleted once it is empty"
+	onceStopped   = "it is deleted once its kubelet has stopped it"
+
+	// What becomes of the dependent then.
+	collectedThen   = "the garbage collector then deletes %s"
+	deletedItself   = "%s is already being deleted, and is gone once its own blocker is"
+	keptByOther     = "%s is kept, because %s owns it as well"
+	untilChangeable = ", and its reference to the owner dangles until it can be changed"
+	keptByRefusal   = "%s is kept, with a dangling reference, until its deletion is no longer refused"
+	dependsOnOwners = "what becomes of %s depends on its other owners"
+
+	// ifAllowed and onceAllowed begin a remedy that works only if something is not refused.
+	ifAllowed   = "if %s is not refused: "
+	onceAllowed = "once %s is no longer refused: "
+	changeOf    = "a change of %s"
+	deletionOf  = "a deletion of %s"
+)
+
+// An object of which no deletion was requested.
+
+const (
+	namespaceProtected = "the API server does not allow the deletion of this namespace"
+	explainContents    = "explain the terminating objects in it"
+	oneTerminating     = "%s in it is being deleted"
+	someTerminating    = "%s in it are being deleted"
+	wouldBeRefused     = "a DELETE of it would be refused"
+	refusedBy          = wouldBeRefused + ", by %s [%s]"
+	thenDeleteAgain    = "; then send the DELETE again"
+	wasCreated         = "it was created %s ago: if an object of its name was deleted, that one is gone, and this is another one"
+	createdBy          = "%s created it %s ago: if an object of its name was deleted, that one is gone, and this is another one"
+	leaveIt            = "leave it: %s creates it, and recreates it as long as it is needed"
+	deleteCreator      = "to get rid of objects of this name, delete %s, or scale it down: as long as it needs one, it creates another"
+	stopCreator        = "to get rid of objects of this name, stop their creator, %s"
+	freesOnly          = "%s alone: %s"
+	inTheFuture        = "its deletion lies in the future"
+	requestedAhead     = "its deletion was requested %s from now: clocks in the control plane differ, so nothing can be concluded from ages"
+	syncClocks         = "synchronise the clocks of the control plane machines"
+)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pkg_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// phrases are wordings that a reader has to decode, each with what to write instead. CONTRIBUTING.md has the glossary.
+var phrases = []struct{ pattern, instead string }{
+	{`(goes|go|going|went) on`, "resumes, continues"},
+	{`nobody|somebody|anybody|whoever|whomever`, "a user, a controller, no controller, the admin"},
+	{`what serves|who serves|nobody serves`, "its controller, no controller handles"},
+	{`(takes?|took|taken|taking) (\S+ ){0,6}off`, "removes"},
+	{`(comes?|came|coming) back`, "is recreated, restarts, is reachable again"},
+	{`(would|will) be lost`, "is destroyed, DATA LOST"},
+	{`would stay`, "is kept, would get stuck"},
+	{`(is|are|was|were) told`, "say who says it to whom"},
+	{`for ever`, "forever, or how long"},
+	{`of (its|their) own`, "its own X, a separate X, by itself"},
+}
+
+// strange is how many phrases an area still has. It only goes down; an area that is not named has none.
+var strange = map[string]int{}
+
+// TestPhrases reads the strings of the product, and the prose of the documentation without its blocks.
+func TestPhrases(t *testing.T) {
+	found := map[string][]string{}
+	note := func(area, place, text string) {
+		text = strings.Join(strings.Fields(text), " ")
+		for _, p := range phrases {
+			for _, at := range regexp.MustCompile(`(?i)\b(`+p.pattern+`)\b`).FindAllStringIndex(text, -1) {
+				around := text[max(0, at[0]-40):min(len(text), at[1]+40)]
+				found[area] = append(found[area], place+": ..."+around+"...: instead of "+strconv.Quote(text[at[0]:at[1]])+" write: "+p.instead)
+			}
+		}
+	}
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "gctest") {
+			area, file, _ := strings.Cut(filepath.ToSlash(path), "/")
+			if area == "cmd" && strings.HasPrefix(file, "explain") {
+				area = "explain"
+			}
+			literals(t, path, func(place, text string) { note(area, place, text) })
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, _ := filepath.Glob("../docs/*.md")
+	for _, page := range append(pages, "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md", "../SECURITY.md") {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		note("docs", filepath.Base(page), prose(string(content)))
+	}
+	for area, places := range found {
+		if len(places) > strange[area] {
+			t.Errorf("%s has %d phrases that a reader must decode, not %d:\n%s", area, len(places), strange[area], strings.Join(places, "\n"))
+		}
+	}
+	for area, most := range strange {
+		if len(found[area]) < most {
+			t.Errorf("%s has %d phrases that a reader must decode, no more %d: write that down", area, len(found[area]), most)
+		}
+	}
+}
+
+// literals calls f with the strings of a file.
+func literals(t *testing.T, file string, f func(place, text string)) {
+	t.Helper()
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if literal, is := n.(*ast.BasicLit); is && literal.Kind == token.STRING {
+			if text, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(text, " ") {
+				f(set.Position(literal.Pos()).String(), text)
+			}
+		}
+		return true
+	})
+}
+
+// prose returns a page without its blocks, code and the targets of its links.
+func prose(page string) string {
+	var b strings.Builder
+	block := false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "```") || strings.HasPrefix(line, "<!--") {
+			block = block != strings.HasPrefix(line, "```")
+		} else if !block {
+			b.WriteString(line)
+		}
+	}
+	return regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)").ReplaceAllString(b.String(), "")
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+// Uninstall is what a tool does, and what becomes of that.
+type Uninstall struct {
+	*uninstall.Plan
+	// Preview is of the tool's deletes, in its order, and Sight what is foreseen of them, nil when there is nothing to foresee.
+	Preview *preview.Plan
+	Sight   *foresight.Sight
+	// Left is what stays behind.
+	Left []uninstall.Left
+	// Unread is what could not be read for that.
+	Unread []string
+}
+
+// UninstallPlan is the document of an uninstall.
+type UninstallPlan struct {
+	metav1.TypeMeta   `json:",inline"`
+	Complete          bool                       `json:"complete"`
+	Unlisted          []Unlisted                 `json:"unlisted"`
+	Tool              string                     `json:"tool"`
+	Order             string                     `json:"order"`
+	Namespace         string                     `json:"namespace,omitempty"`
+	Name              string                     `json:"name,omitempty"`
+	Command           []string                   `json:"command,omitempty"`
+	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy"`
+	// Halted is why the tool deletes nothing at all.
+	Halted   *OpenQuestion      `json:"halted,omitempty"`
+	Barriers []UninstallBarrier `json:"barriers"`
+	Outcome  []Outcome          `json:"outcome"`
+	Kept     []KeptObject       `json:"kept"`
+	Absent   []NamedObject      `json:"absent"`
+	NotKnown []OpenQuestion     `json:"notKnown"`
+	Left     []LeftObject       `json:"left"`
+	// Stranded are objects that stay, and whose deletion will get stuck later.
+	Stranded   []Stranded  `json:"stranded,omitempty"`
+	WouldBreak []Broken    `json:"wouldBreak,omitempty"`
+	Lost       []Lost      `json:"lost,omitempty"`
+	Returns    []Returning `json:"returns,omitempty"`
+	Unread     []string    `json:"unread,omitempty"`
+}
+
+// NamedObject is an object that need not exist.
+type NamedObject struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Namespace  string    `json:"namespace,omitempty"`
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid,omitempty"`
+}
+
+func newNamedObject(id graph.Identity) NamedObject {
+	apiVersion, kind := id.Resource.GroupVersionKind().ToAPIVersionAndKind()
+	return NamedObject{apiVersion, kind, id.Namespace, id.Name, id.UID}
+}
+
+// UninstallBarrier are objects that the tool deletes at the same time.
+type UninstallBarrier struct {
+	Barrier int               `json:"barrier"`
+	Kind    string            `json:"kind,omitempty"`
+	Objects []ObjectReference `json:"objects"`
+}
+
+// KeptObject is an object that the tool keeps.
+type KeptObject struct {
+	Object    NamedObject      `json:"object"`
+	Reason    uninstall.Reason `json:"reason"`
+	Message   string           `json:"message"`
+	Instances int              `json:"instances,omitempty"`
+}
+
+// LeftObject is an object that stays behind.
+type LeftObject struct {
+	Object    ObjectReference     `json:"object"`
+	Belongs   uninstall.Belonging `json:"belongs"`
+	Message   string              `json:"message"`
+	Instances int                 `json:"instances,omitempty"`
+}
+
+// OpenQuestion is something that cannot be known beforehand.
+type OpenQuestion struct {
+	Object  *NamedObject    `json:"object,omitempty"`
+	Cause   uninstall.Cause `json:"cause"`
+	Message string          `json:"message"`
+}
+
+func newOpenQuestion(o *uninstall.Open) OpenQuestion {
+	q := OpenQuestion{Cause: o.Cause, Message: o.Says()}
+	if o.Item.Kind != "" {
+		named := newNamedObject(o.Item.Identity())
+		q.Object = &named
+	}
+	return q
+}
+
+// Stranded are objects of which a controller that goes removes a finalizer.
+type Stranded struct {
+	Kind       string          `json:"kind"`
+	Finalizer  string          `json:"finalizer"`
+	Count      int             `json:"count"`
+	Names      []string        `json:"names"`
+	Controller ObjectReference `json:"controller"`
+	Message    string          `json:"message"`
+	Certain    bool            `json:"certain"`
+}
+
+// Document describes it for programs.
+func (u *Uninstall) Document() *UninstallPlan {
+	s := u.Preview.Graph.Snapshot()
+	d := &UninstallPlan{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UninstallPlan"},
+		Complete: s.Complete(), Unlisted: NewUnlisted(s),
+		Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, PropagationPolicy: u.Policy,
+		Barriers: []UninstallBarrier{}, Outcome: outcomes(u.Preview.Report), Kept: []KeptObject{}, Absent: []NamedObject{},
+		NotKnown: []OpenQuestion{}, Left: []LeftObject{}, Unread: u.Unread,
+	}
+	if u.Halt != nil {
+		halted := newOpenQuestion(u.Halt)
+		d.Halted = &halted
+	}
+	for i, b := range u.Barriers {
+		d.Barriers = append(d.Barriers, UninstallBarrier{i + 1, b.Kind, references(b.Objects)})
+	}
+	for i := range d.Outcome {
+		d.Outcome[i].Expected = u.Preview.Expected[d.Outcome[i].Object.UID]
+		if o := &d.Outcome[i]; o.Result == gc.Remaining && u.RunsPrograms() {
+			o.Result, o.Reason = gc.Unknown, unlessHook(u.hook(), o.Reason)
+		}
+	}
+	for i := range u.Kept {
+		k := &u.Kept[i]
+		d.Kept = append(d.Kept, KeptObject{newNamedObject(k.Object), k.Reason, k.Says(), k.Instances})
+	}
+	for i := range u.Absent {
+		d.Absent = append(d.Absent, newNamedObject(u.Absent[i].Identity()))
+	}
+	for i := range u.Open {
+		d.NotKnown = append(d.NotKnown, newOpenQuestion(&u.Open[i]))
+	}
+	for i := range u.Left {
+		l := &u.Left[i]
+		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Says(), l.Instances})
+	}
+	d.foresee(u.Sight)
+	return d
+}
+
+// foresee adds what is foreseen.
+func (d *UninstallPlan) foresee(s *foresight.Sight) {
+	var p DeletionPlan
+	p.Foresee(s, false)
+	d.Lost, d.Returns = p.Lost, p.Returns
+	if s == nil {
+		return
+	}
+	for i := range s.Breaks {
+		b := &s.Breaks[i]
+		if hung := b.Strands(); hung != nil {
+			d.Stranded = append(d.Stranded, Stranded{hung.Kind, hung.Finalizer, hung.Count, hung.Names, NewObjectReference(b.Object), b.Says(), b.Certain})
+			continue
+		}
+		d.WouldBreak = append(d.WouldBreak, Broken{NewObjectReference(b.Object), b.Says(), b.Certain})
+	}
+}
+
+// Strands reports whether objects stay whose deletion will get stuck later.
+func (u *Uninstall) Strands() bool {
+	return u.Sight != nil && slices.ContainsFunc(u.Sight.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
+}
+
+// hook names the first hook that runs a program before the deletion.
+func (u *Uninstall) hook() string {
+	for i := range u.Open {
+		if u.Open[i].Cause == uninstall.HookRuns {
+			return objectName(u.Open[i].Item.Identity())
+		}
+	}
+	return ""
+}
+
+func unlessHook(hook, reason string) string {
+	return fmt.Sprintf("whether the pre-delete hook %s prevents it is not known: %s", hook, reason)
+}
+
+// DeepCopyObject implements runtime.Object; the copy is shallow.
+func (d *UninstallPlan) DeepCopyObject() runtime.Object {
+	document := *d
+	return &document
+}
+
+// UninstallNames prints the objects that the tool deletes, and those that go with them, as kubectl's -o name does.
+func UninstallNames(w io.Writer, u *Uninstall) error {
+	return DeletedNames(w, u.Preview.Report.Outcomes)
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// The types of Flux and Argo CD that are followed.
+var (
+	Kustomizations = schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"}
+	HelmReleases   = schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
+	Applications   = schema.GroupResource{Group: "argoproj.io", Resource: "applications"}
+)
+
+// fluxFirst and fluxLast are the kinds that Flux applies first and last, and so deletes in the opposite order; others are between, by group and
+// kind (github.com/fluxcd/pkg/ssa/sort.go, ReconcileOrder).
+var (
+	fluxFirst = []string{
+		"CustomResourceDefinition", "Namespace", "ClusterRole", "ClusterClass", "RuntimeClass", "PriorityClass", "StorageClass", "VolumeSnapshotClass",
+		"IngressClass", "GatewayClass", "ClusterRoleBinding", "ResourceQuota", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Secret", "Service",
+		"LimitRange", "Deployment", "StatefulSet", "CronJob", "PodDisruptionBudget",
+	}
+	fluxLast = []string{"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
+)
+
+// Kustomization is what kustomize-controller does when a Kustomization is deleted
+// (github.com/fluxcd/kustomize-controller/internal/controller/kustomization_controller.go, finalize): unless it is suspended or says otherwise, it deletes its
+// inventory one object after the other, in the background, but for objects that do not bear its labels or are marked to be left alone
+// (deleteObjects, and github.com/fluxcd/pkg/ssa/manager_delete.go).
+func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
+	p := fluxPlan(n, "kustomization", "Kustomization")
+	p.Marks = map[string]string{"kustomize.toolkit.fluxcd.io/name": n.Name()}
+	if p.elsewhere(o) {
+		return p
+	}
+	all := w.find(inventory(o))
+	for i := range all {
+		p.Items = append(p.Items, all[i].Item)
+	}
+	if why := keepsInventory(o); why != "" {
+		for i := range all {
+			if all[i].state != absent {
+				p.keep(&all[i], why, evidence.Nested(o, "spec", "deletionPolicy"))
+			}
+		}
+		return p
+	}
+	var deleted []found
+	for i, live := range w.whole(all) {
+		f := &all[i]
+		switch {
+		case f.state == present && live == nil:
+			p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
+			deleted = append(deleted, *f)
+		case f.state != present:
+			deleted = append(deleted, *f)
+		case live.GetLabels()["kustomize.toolkit.fluxcd.io/name"] != n.Name() || live.GetLabels()["kustomize.toolkit.fluxcd.io/namespace"] != n.Namespace():
+			p.keep(f, NotLabelled, "")
+		case markedOff(live) != "":
+			p.keep(f, MarkedOff, markedOff(live))
+		default:
+			deleted = append(deleted, *f)
+		}
+	}
+	slices.SortStableFunc(deleted, func(a, b found) int { return -byFlux(&a, &b) })
+	p.byKind(deleted)
+	p.nested(p.Barriers[1:])
+	return p
+}
+
+// fluxPlan is of a deletion of an object of Flux, which begins with that.
+func fluxPlan(n graph.Node, word, kind string) *Plan {
+	return &Plan{
+		Tool: "flux", Order: "Flux", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Deliverer: kind,
+		Command: []string{"flux", "delete", word, n.Name(), "-n", n.Namespace()}, Barriers: []Barrier{{Kind: kind, Objects: []graph.Identity{n.Identity()}}}, Own: n.Identity(),
+	}
+}
+
+// elsewhere reports whether what an object of Flux has deployed is in another cluster, and notes it.
+func (p *Plan) elsewhere(o *unstructured.Unstructured) bool {
+	_, remote, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig")
+	if remote {
+		p.Open = append(p.Open, Open{Cause: Elsewhere})
+	}
+	return remote
+}
+
+// inventory are the objects of status.inventory, each NAMESPACE_NAME_GROUP_KIND, where a colon of a name is two underscores
+// (github.com/fluxcd/cli-utils/pkg/object/objmetadata.go, ParseObjMetadata).
+func inventory(o *unstructured.Unstructured) []Item {
+	var items []Item
+	entries, _, _ := unstructured.NestedSlice(o.Object, "status", "inventory", "entries")
+	for _, each := range entries {
+		entry, _ := each.(map[string]any)
+		namespace, rest, _ := strings.Cut(evidence.Text(entry["id"]), "_")
+		rest, kind := cutLast(rest)
+		name, group := cutLast(rest)
+		items = append(items, kindOf(group, evidence.Text(entry["v"]), kind, namespace, strings.ReplaceAll(name, "__", ":")))
+	}
+	return items
+}
+
+// cutLast cuts a text at its last underscore.
+func cutLast(text string) (before, after string) {
+	at := max(strings.LastIndex(text, "_"), 0)
+	return text[:at], strings.TrimPrefix(text[at:], "_")
+}
+
+// keepsInventory is why a Kustomization deletes nothing of its inventory, empty when it does (finalizerShouldDeleteResources).
+func keepsInventory(o *unstructured.Unstructured) Reason {
+	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
+	prunes, _, _ := unstructured.NestedBool(o.Object, "spec", "prune")
+	if !slices.Contains(o.GetFinalizers(), "finalizers.fluxcd.io") {
+		return NoFinalizer
+	}
+	switch policy := cmp.Or(evidence.Nested(o, "spec", "deletionPolicy"), "MirrorPrune"); {
+	case suspended:
+		return Suspended
+	case policy == "MirrorPrune" && !prunes:
+		return NoPrune
+	case policy == "MirrorPrune", policy == "Delete", policy == "WaitForTermination":
+		return ""
+	}
+	return DeletionPolicy
+}
+
+// markedOff is the mark by which Flux leaves an object alone, a label or an annotation (github.com/fluxcd/pkg/ssa/utils/meta.go, AnyInMetadata).
+func markedOff(o *unstructured.Unstructured) string {
+	for _, mark := range []struct{ key, value string }{{"prune", "disabled"}, {"reconcile", "disabled"}, {"ssa", "ignore"}} {
+		key := "kustomize.toolkit.fluxcd.io/" + mark.key
+		if strings.EqualFold(o.GetLabels()[key], mark.value) || strings.EqualFold(o.GetAnnotations()[key], mark.value) {
+			return key + ": " + mark.value
+		}
+	}
+	return ""
+}
+
+// byFlux compares objects in the order in which Flux applies them (github.com/fluxcd/pkg/ssa/sort.go, less).
+func byFlux(a, b *found) int {
+	rank := func(f *found) int {
+		if at := slices.Index(fluxFirst, f.Kind); at >= 0 {
+			return at - len(fluxFirst)
+		}
+		return slices.Index(fluxLast, f.Kind) + 1
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// nested notes the objects of Flux and Argo CD among those that are deleted: their controllers delete what these have deployed.
+func (p *Plan) nested(barriers []Barrier) {
+	for _, b := range barriers {
+		for _, id := range b.Objects {
+			switch r := id.Resource.GroupResource(); {
+			case r == Kustomizations, r == HelmReleases, r == Applications, r.Group == "argoproj.io" && r.Resource == "applicationsets":
+				p.Open = append(p.Open, Open{Cause: Nested, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}})
+			}
+		}
+	}
+}
+
+// HelmReleaseOf returns where the release of a HelmRelease is, by its status or else by its spec
+// (github.com/fluxcd/helm-controller/api/v2/helmrelease_types.go, GetReleaseName): its name, its namespace, and that of its record.
+func HelmReleaseOf(o *unstructured.Unstructured) (name, namespace, storage string) {
+	target := evidence.Nested(o, "spec", "targetNamespace")
+	name, namespace = o.GetName(), cmp.Or(target, o.GetNamespace())
+	if target != "" {
+		name = target + "-" + name
+	}
+	name = cmp.Or(evidence.Nested(o, "spec", "releaseName"), name)
+	history, _, _ := unstructured.NestedSlice(o.Object, "status", "history")
+	if len(history) > 0 {
+		latest, _ := history[0].(map[string]any)
+		name, namespace = cmp.Or(evidence.Text(latest["name"]), name), cmp.Or(evidence.Text(latest["namespace"]), namespace)
+	}
+	return name, namespace, cmp.Or(evidence.Nested(o, "status", "storageNamespace"), evidence.Nested(o, "spec", "storageNamespace"), o.GetNamespace())
+}
+
+// HelmRelease is what helm-controller does when a HelmRelease is deleted (github.com/fluxcd/helm-controller/internal/controller/helmrelease_controller.go,
+// reconcileDelete): it uninstalls the release as Helm does, unless it is suspended. release is nil when that is not read.
+func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *Release, version int) *Plan {
+	p := fluxPlan(n, "helmrelease", "HelmRelease")
+	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
+	switch {
+	case p.elsewhere(o), release == nil && !suspended:
+		return p
+	case suspended:
+		p.Open = append(p.Open, Open{Cause: ReleaseStays})
+		return p
+	}
+	if off, _, _ := unstructured.NestedBool(o.Object, "spec", "uninstall", "disableHooks"); off {
+		release.Hooks = nil
+	}
+	helm := Helm(w, release, version)
+	switch evidence.Nested(o, "spec", "uninstall", "deletionPropagation") {
+	case "foreground":
+		p.Policy = metav1.DeletePropagationForeground
+	case "orphan":
+		p.Policy = metav1.DeletePropagationOrphan
+	}
+	p.Order, p.Marks, p.Items = "Flux with "+helm.Order, helm.Marks, helm.Items
+	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
+	p.Barriers = append(p.Barriers, helm.Barriers...)
+	p.nested(p.Barriers[1:])
+	return p
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+)
+
+// Belonging says how it is known that an object belongs to what is removed.
+type Belonging string
+
+// How that is known.
+const (
+	// ByLabel: it bears a label of the tool. Detail is that label.
+	ByLabel Belonging = "Label"
+	// ByService: it calls a service that is deleted, which is Detail.
+	ByService Belonging = "Service"
+	// ByGroup: its API group, which is Detail, is that of definitions of the same release.
+	ByGroup Belonging = "Group"
+	// ByClaimTemplate: it is a claim of a StatefulSet that is deleted, which is Detail.
+	ByClaimTemplate Belonging = "ClaimTemplate"
+	// ByHolder: it is a lease that a pod holds which is deleted, which is Detail.
+	ByHolder Belonging = "Holder"
+	// ByManager: a program of a workload that is deleted, which is Detail, has made it.
+	ByManager Belonging = "Manager"
+	// ByNamespace: it is the release's namespace, in which nothing is left but Kubernetes' own, and what this list has.
+	ByNamespace Belonging = "Namespace"
+)
+
+// Left is an object that stays although it belongs to what is removed.
+type Left struct {
+	Object graph.Identity
+	By     Belonging
+	Detail string
+	// Instances is how many there are of a definition.
+	Instances int
+}
+
+// leftovers looks for what is left.
+type leftovers struct {
+	*World
+	plan *Plan
+	// preview is of the tool's deletes, and going what they take away, whatever holds it.
+	preview *preview.Plan
+	going   map[types.UID]bool
+	// services and pods are those that go, as namespace/name; namespaces are those of what goes that has one.
+	services, pods, namespaces sets.Set[string]
+	found                      map[types.UID]*Left
+}
+
+// mostRead is the number of objects of the namespaces that are read to find out who made them.
+const mostRead = 200
+
+// Left returns what is left behind by the tool's deletes, of which there is a preview, in the order of its identities, and completes what
+// the plan says of the definitions that it keeps. claims are those of StatefulSets that go, by the name of the set.
+func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Identity) []Left {
+	l := &leftovers{
+		World: w, plan: p, preview: made, going: made.Going(), services: sets.New[string](), pods: sets.New[string](), namespaces: sets.New(p.Namespace),
+		found: map[types.UID]*Left{},
+	}
+	for i := range p.Kept {
+		if k := &p.Kept[i]; k.Object.Resource.Kind == "CustomResourceDefinition" {
+			k.Instances = l.instances(k.Object.Name)
+		}
+	}
+	l.look()
+	l.configurations()
+	l.definitions()
+	for set, ids := range claims {
+		for _, id := range ids {
+			l.add(id, ByClaimTemplate, set)
+		}
+	}
+	l.leases()
+	l.labelled()
+	l.made()
+	l.emptied()
+	left := make([]Left, 0, len(l.found))
+	for _, each := range l.found {
+		left = append(left, *each)
+	}
+	slices.SortFunc(left, func(a, b Left) int { return a.Object.Compare(b.Object) })
+	return left
+}
+
+// look takes what the others need of the objects that go.
+func (l *leftovers) look() {
+	for n := range l.Graph.Nodes() {
+		if !l.going[n.UID()] || n.Virtual() {
+			continue
+		}
+		if n.Namespace() != "" {
+			l.namespaces.Insert(n.Namespace())
+		}
+		switch at := n.Namespace() + "/" + n.Name(); {
+		case n.Resource().GroupResource() == evidence.Services.GroupResource():
+			l.services.Insert(at)
+		case n.Resource().IsPod():
+			l.pods.Insert(at)
+		}
+	}
+	l.namespaces.Delete("")
+}
+
+// add notes an object, unless it goes, or is kept, or is known already.
+func (l *leftovers) add(id graph.Identity, by Belonging, detail string) {
+	kept := slices.ContainsFunc(l.plan.Kept, func(k Kept) bool { return k.Object.UID == id.UID })
+	if !l.going[id.UID] && !kept && l.found[id.UID] == nil && id.UID != "" {
+		l.found[id.UID] = &Left{Object: id, By: by, Detail: detail}
+	}
+}
+
+// configurations are those of webhooks and aggregated APIs that call a service which goes.
+func (l *leftovers) configurations() {
+	for resource, kind := range map[schema.GroupVersionResource]string{
+		evidence.ValidatingWebhooks: "ValidatingWebhookConfiguration", evidence.MutatingWebhooks: "MutatingWebhookConfiguration", evidence.APIServices: "APIService",
+	} {
+		items, err := l.Evidence.List(resource, "")
+		if err != nil {
+			continue // it is noted as unread
+		}
+		for i := range items {
+			o := &items[i]
+			called := []string{evidence.Nested(o, "spec", "service", "namespace") + "/" + evidence.Nested(o, "spec", "service", "name")}
+			hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+			for _, each := range hooks {
+				hook, _ := each.(map[string]any)
+				service, _, _ := unstructured.NestedMap(hook, "clientConfig", "service")
+				called = append(called, evidence.Text(service["namespace"])+"/"+evidence.Text(service["name"]))
+			}
+			for _, at := range called {
+				if l.services.Has(at) {
+					l.add(evidence.IdentityOf(resource, kind, o), ByService, "Service/"+at)
+				}
+			}
+		}
+	}
+}
+
+// definitions are those that a service converts which goes, and those of the API groups of the release's own definitions.
+func (l *leftovers) definitions() {
+	names := []string{}
+	for i := range l.plan.Items {
+		if l.plan.Items[i].Kind == "CustomResourceDefinition" {
+			names = append(names, l.plan.Items[i].Name)
+		}
+	}
+	for _, k := range l.plan.Kept {
+		if k.Object.Resource.Kind == "CustomResourceDefinition" {
+			names = append(names, k.Object.Name)
+		}
+	}
+	groups := sets.New[string]()
+	for _, name := range names {
+		groups.Insert(schema.ParseGroupResource(name).Group)
+	}
+	items, err := l.Evidence.List(evidence.CRDs, "")
+	if err != nil {
+		return // it is noted as unread
+	}
+	for i := range items {
+		d := &items[i]
+		id := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d)
+		at := evidence.Nested(d, "spec", "conversion", "webhook", "clientConfig", "service", "namespace") + "/" +
+			evidence.Nested(d, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+		group := evidence.Nested(d, "spec", "group")
+		switch {
+		case l.services.Has(at):
+			l.add(id, ByService, "Service/"+at)
+		case groups.Has(group):
+			l.add(id, ByGroup, group)
+		}
+	}
+	for _, left := range l.found {
+		if left.Object.Resource.IsCRD() {
+			left.Instances = l.instances(left.Object.Name)
+		}
+	}
+}
+
+// instances counts those of a definition that do not go.
+func (l *leftovers) instances(definition string) int {
+	count := 0
+	for n := range l.Evidence.Instances(schema.ParseGroupResource(definition)) {
+		if !l.going[n.UID()] {
+			count++
+		}
+	}
+	return count
+}
+
+// leases are those that pods hold which go.
+func (l *leftovers) leases() {
+	for _, namespace := range sets.List(l.namespaces) {
+		items, err := l.Evidence.List(evidence.Leases, namespace)
+		if err != nil {
+			continue // it is noted as unread
+		}
+		for i := range items {
+			pod := namespace + "/" + controllers.PodOfHolder(evidence.Nested(&items[i], "spec", "holderIdentity"))
+			if l.pods.Has(pod) {
+				l.add(evidence.IdentityOf(evidence.Leases, "Lease", &items[i]), ByHolder, "Pod/"+pod)
+			}
+		}
+	}
+}
+
+// labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing. An object
+// that says that it is of another release of Helm is not meant.
+func (l *leftovers) labelled() {
+	for n := range l.Graph.Nodes() {
+		if n.Virtual() || n.HasOwners() || n.Namespace() != "" && !l.namespaces.Has(n.Namespace()) {
+			continue
+		}
+		labels := n.Object().Labels
+		for _, key := range slices.Sorted(maps.Keys(l.plan.Marks)) {
+			if labels[key] != l.plan.Marks[key] || labels[key] == "" || l.going[n.UID()] || l.ofAnother(n) {
+				continue
+			}
+			l.add(n.Identity(), ByLabel, key+"="+labels[key])
+		}
+	}
+}
+
+func (l *leftovers) ofAnother(n graph.Node) bool {
+	o, err := l.Evidence.Whole(n)
+	return err == nil && releaseOf(o) != "/" && releaseOf(o) != l.plan.Namespace+"/"+l.plan.Name
+}
+
+// made are Secrets, ConfigMaps and Leases in the namespaces that programs of workloads have made which go.
+func (l *leftovers) made() {
+	programs := l.programs()
+	if len(programs) == 0 {
+		return
+	}
+	var nodes []graph.Node
+	for _, resource := range []schema.GroupResource{{Resource: "secrets"}, {Resource: "configmaps"}, evidence.Leases.GroupResource()} {
+		for _, namespace := range sets.List(l.namespaces) {
+			for _, n := range l.Evidence.Within(resource, namespace) {
+				if !l.going[n.UID()] && !n.HasOwners() && l.found[n.UID()] == nil {
+					nodes = append(nodes, n)
+				}
+			}
+		}
+	}
+	if len(nodes) > mostRead {
+		l.Evidence.NoteUnread(madeUnread(len(nodes), mostRead))
+		nodes = nodes[:mostRead]
+	}
+	l.Evidence.Together(nodes)
+	for _, n := range nodes {
+		o, err := l.Evidence.Whole(n)
+		if err != nil {
+			continue // it is noted as unread, or gone
+		}
+		for _, entry := range o.GetManagedFields() {
+			if workload := programs[n.Namespace()+"/"+entry.Manager]; workload != "" {
+				l.add(n.Identity(), ByManager, workload)
+			}
+		}
+	}
+}
+
+// workloads are the types whose pods are operators.
+var workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"}, {Group: "apps", Resource: "daemonsets"}}
+
+// programs are the names by which the programs of workloads that go call themselves, as namespace/name: those of the workloads and
+// of the images of their containers.
+func (l *leftovers) programs() map[string]string {
+	programs := map[string]string{}
+	for _, resource := range workloads {
+		for n := range l.Evidence.Instances(resource) {
+			if !l.going[n.UID()] {
+				continue
+			}
+			id := n.Identity().String()
+			programs[n.Namespace()+"/"+n.Name()] = id
+			o, err := l.Evidence.Whole(n)
+			if err != nil {
+				continue
+			}
+			containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+			for _, each := range containers {
+				container, _ := each.(map[string]any)
+				image, _, _ := strings.Cut(path.Base(evidence.Text(container["image"])), ":")
+				image, _, _ = strings.Cut(image, "@")
+				programs[n.Namespace()+"/"+image] = id
+			}
+		}
+	}
+	return programs
+}
+
+// emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing is
+// left in it but what Kubernetes puts into every namespace and what is left behind itself.
+func (l *leftovers) emptied() {
+	name := l.plan.Namespace
+	if l.plan.Tool != "helm" || name == "default" || strings.HasPrefix(name, "kube-") || l.Graph.Snapshot().BlindSpot(name) != "" {
+		return
+	}
+	gone := map[types.UID]bool{}
+	for i := range l.preview.Report.Outcomes {
+		gone[l.preview.Report.Outcomes[i].Object.UID] = l.preview.Report.Outcomes[i].Result == gc.Deleted
+	}
+	for _, k := range l.plan.Kept {
+		gone[k.Object.UID] = true
+	}
+	if slices.ContainsFunc(l.Evidence.In(name), func(m graph.Node) bool {
+		return !gone[m.UID()] && l.found[m.UID()] == nil && !m.HasOwners() && !l.everywhere(m)
+	}) {
+		return
+	}
+	for _, n := range l.Evidence.Named(evidence.Namespaces.GroupResource(), "", name) {
+		if !n.BeingDeleted() {
+			l.add(n.Identity(), ByNamespace, "")
+		}
+	}
+}
+
+// everywhere reports whether an object is one that Kubernetes puts into every namespace, or a record of the release itself.
+func (l *leftovers) everywhere(n graph.Node) bool {
+	switch id := n.Identity(); id.Resource.GroupResource() {
+	case schema.GroupResource{Resource: "configmaps"}:
+		return id.Name == "kube-root-ca.crt"
+	case evidence.ServiceAccounts.GroupResource():
+		return id.Name == "default"
+	case schema.GroupResource{Resource: "secrets"}:
+		return strings.HasPrefix(id.Name, "sh.helm.release.v1."+l.plan.Name+".v")
+	case schema.GroupResource{Resource: "endpoints"}, schema.GroupResource{Resource: "events"}:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Item is an object as a manifest or an inventory has it.
+type Item struct {
+	schema.GroupVersionKind
+	Namespace, Name     string
+	Labels, Annotations map[string]string
+	// Document is the kind of the document that has the object: its own, or that of a list.
+	Document string
+}
+
+// Identity names the object, which need not exist.
+func (i *Item) Identity() graph.Identity {
+	r := graph.Resource{Kind: i.Kind, Namespaced: i.Namespace != ""}
+	r.Group, r.Version = i.Group, i.Version
+	return graph.Identity{Resource: r, Namespace: i.Namespace, Name: i.Name}
+}
+
+// document is what is needed of a document of a manifest. Nothing else of it is kept: what a manifest has of Secrets is in no Item.
+type document struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Items []document `json:"items"`
+}
+
+// ReadManifest returns the objects of a text of YAML or JSON documents, in their order. Lists count as what is in them. The error
+// says which document is none, and shows nothing of it.
+func ReadManifest(text []byte) ([]Item, error) {
+	var items []Item
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for number := 1; ; number++ {
+		part, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return items, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		var d document
+		if yaml.Unmarshal(part, &d) != nil {
+			return nil, errNoObject(number)
+		}
+		switch {
+		case d.APIVersion == "" && d.Kind == "" && d.Metadata.Name == "":
+			continue // comments, or nothing
+		case d.APIVersion == "" || d.Kind == "":
+			return nil, errNoKind(number)
+		}
+		items = append(items, d.items(d.Kind)...)
+	}
+}
+
+func (d *document) items(of string) []Item {
+	if strings.HasSuffix(d.Kind, "List") && d.Metadata.Name == "" {
+		var items []Item
+		for i := range d.Items {
+			items = append(items, d.Items[i].items(of)...)
+		}
+		return items
+	}
+	return []Item{{
+		GroupVersionKind: schema.FromAPIVersionAndKind(d.APIVersion, d.Kind), Document: of,
+		Namespace: d.Metadata.Namespace, Name: d.Metadata.Name, Labels: d.Metadata.Labels, Annotations: d.Metadata.Annotations,
+	}}
+}

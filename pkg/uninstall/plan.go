@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Plan is what a tool does about the objects that it has deployed.
+type Plan struct {
+	// Tool is who does it, and Order by which rules: "helm" and "Helm 3".
+	Tool, Order string
+	// Namespace and Name are those of the release, or of the tool's own object.
+	Namespace, Name string
+	// Deliverer is the kind of what delivered the objects, as foresight.Return has it: with that they do not come back.
+	Deliverer string
+	// Command is the tool's own, empty where there is none.
+	Command []string
+	// Marks are labels that the tool gives to what it deploys: what has one of them belongs to it. Items are what it has deployed.
+	Marks map[string]string
+	Items []Item
+	// Policy is with which the tool deletes.
+	Policy metav1.DeletionPropagation
+	// Barriers are the objects that it deletes, in its order: the answers to all deletes of one are awaited before the next begins, but
+	// nobody waits for an object to be gone.
+	Barriers []Barrier
+	// Awaits: a barrier begins only when all of the one before is gone.
+	Awaits bool
+	// Own is the tool's own object, among the barriers, when the tool is a controller that acts on its deletion.
+	Own graph.Identity
+	// Kept are objects that the tool has deployed and does not delete.
+	Kept []Kept
+	// Absent are objects that are gone already.
+	Absent []Item
+	// Open is what cannot be known beforehand.
+	Open []Open
+	// Halt is why the tool deletes nothing at all, nil when it does.
+	Halt *Open
+}
+
+// Barrier are objects that are deleted at the same time.
+type Barrier struct {
+	// Kind is that of all of them, empty where the tool has no order.
+	Kind    string
+	Objects []graph.Identity
+}
+
+// Reason says why a tool keeps an object.
+type Reason string
+
+// The reasons.
+const (
+	// ResourcePolicy: helm.sh/resource-policy is keep, and Helm says that it keeps the object. UnknownPolicy: it has another value, and
+	// Helm neither deletes the object nor says so.
+	ResourcePolicy Reason = "ResourcePolicy"
+	UnknownPolicy  Reason = "UnknownPolicy"
+	// ChartCRD: it is in the chart's directory crds/, of which Helm deletes nothing.
+	ChartCRD Reason = "ChartCRD"
+	// Hook: hooks are no part of the release.
+	Hook Reason = "Hook"
+	// NotOwned: the live object is not marked as the release's. Detail says as whose it is, if it is anyone's.
+	NotOwned Reason = "NotOwned"
+	// OutOfScope: the parent of the apply set does not name its type or its namespace.
+	OutOfScope Reason = "OutOfScope"
+	// NotLabelled: it does not bear the labels of the Kustomization. MarkedOff: it bears a mark, which is Detail, by which the tool leaves it alone.
+	NotLabelled Reason = "NotLabelled"
+	MarkedOff   Reason = "MarkedOff"
+	// Suspended, NoPrune, NoFinalizer, DeletionPolicy: the tool's own object is suspended, does not prune, has no finalizer by which it would, or has a
+	// policy, which is Detail, to keep all.
+	Suspended      Reason = "Suspended"
+	NoPrune        Reason = "NoPrune"
+	NoFinalizer    Reason = "NoFinalizer"
+	DeletionPolicy Reason = "DeletionPolicy"
+	// Definition: Argo CD deletes no CustomResourceDefinition.
+	Definition Reason = "Definition"
+)
+
+// Kept is an object that a tool keeps.
+type Kept struct {
+	// Object has no UID when nothing shows that it exists.
+	Object graph.Identity
+	Reason Reason
+	Detail string
+	// Instances is how many there are of a definition.
+	Instances int
+}
+
+func (p *Plan) keep(f *found, why Reason, detail string) {
+	p.Kept = append(p.Kept, Kept{Object: f.id(), Reason: why, Detail: detail})
+}
+
+// byKind adds the objects that the tool reaches, one barrier for all of a kind that follow each other.
+func (p *Plan) byKind(all []found) {
+	first := len(p.Barriers)
+	for i := range all {
+		if f := &all[i]; p.reaches(f) {
+			if last := len(p.Barriers) - 1; last < first || p.Barriers[last].Kind != f.Kind {
+				p.Barriers = append(p.Barriers, Barrier{Kind: f.Kind})
+			}
+			b := &p.Barriers[len(p.Barriers)-1]
+			b.Objects = append(b.Objects, f.id())
+		}
+	}
+}
+
+// reaches reports whether the tool deletes an object that it wants to delete, and notes what is gone already or could not be read.
+func (p *Plan) reaches(f *found) bool {
+	switch f.state {
+	case present:
+		return true
+	case absent:
+		p.Absent = append(p.Absent, f.Item)
+	case unserved:
+		p.Open = append(p.Open, Open{Cause: NoSuchKind, Item: f.Item})
+	case unread:
+		p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
+	}
+	return false
+}
+
+// Cause says why something cannot be known.
+type Cause string
+
+// The causes.
+const (
+	// HookRuns: a program runs before the deletion, HookRunsAfter after it.
+	HookRuns      Cause = "HookRuns"
+	HookRunsAfter Cause = "HookRunsAfter"
+	// Unread: whether the object exists, or what it says of itself, could not be read.
+	Unread Cause = "Unread"
+	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.
+	NoSuchKind Cause = "NoSuchKind"
+	// Refused: the API server refuses deletes, so that the tool fails at last.
+	Refused Cause = "Refused"
+	// NoParent: the object is not the parent of an apply set.
+	NoParent Cause = "NoParent"
+	// Elsewhere: the objects are in another cluster.
+	Elsewhere Cause = "Elsewhere"
+	// Nested: a controller deletes what the object has deployed in turn.
+	Nested Cause = "Nested"
+	// NoController: the tool is a controller, and does not work.
+	NoController Cause = "NoController"
+	// Untracked: the live object does not bear the Application's name in the usual label or annotation. Unconfirmed: Argo CD deletes nothing until
+	// somebody confirms it.
+	Untracked   Cause = "Untracked"
+	Unconfirmed Cause = "Unconfirmed"
+	// ReleaseStays: the HelmRelease is suspended, so that its release stays installed.
+	ReleaseStays Cause = "ReleaseStays"
+	// Uninstalled: it has been done before.
+	Uninstalled Cause = "Uninstalled"
+)
+
+// Open is something that cannot be known beforehand, or keeps the tool from its work.
+type Open struct {
+	Cause  Cause
+	Item   Item
+	Detail string
+}
+
+// Targets returns what the tool deletes, in its order.
+func (p *Plan) Targets() (all []graph.Identity, barriers [][]graph.Identity) {
+	for _, b := range p.Barriers {
+		all, barriers = append(all, b.Objects...), append(barriers, b.Objects)
+	}
+	return all, barriers
+}
+
+// First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck, or
+// may, in its order, and would not while all of it is there. Objects of Kubernetes' own types are none: their controllers may let them go
+// only after the object for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and accounts
+// (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
+func First(s *foresight.Sight) []graph.Identity {
+	if s == nil {
+		return nil
+	}
+	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) })
+}
+
+// Doubt has what the tool may or may not delete, by what is open, be Unknown among the outcomes that say that it is deleted.
+func (p *Plan) Doubt(outcomes []gc.Outcome) {
+	for i := range p.Open {
+		open := &p.Open[i]
+		for j := range outcomes {
+			id := outcomes[j].Object.Identity()
+			if outcomes[j].Result == gc.Deleted && open.Cause != Nested && id.Resource.Kind == open.Item.Kind && id.Resource.Group == open.Item.Group &&
+				id.Namespace == open.Item.Namespace && id.Name == open.Item.Name && id.UID != p.Own.UID {
+				outcomes[j].Result, outcomes[j].Reason = gc.Unknown, open.Says()
+			}
+		}
+	}
+}
+
+// Stop has the tool delete nothing but its own object, because it does not work.
+func (p *Plan) Stop() {
+	p.Barriers, p.Absent = []Barrier{{Kind: p.Own.Resource.Kind, Objects: []graph.Identity{p.Own}}}, nil
+	p.Open = []Open{{Cause: NoController}}
+}
+
+// RunsPrograms reports whether programs run before the deletion: they may bring about what else would not happen.
+func (p *Plan) RunsPrograms() bool {
+	for i := range p.Open {
+		if p.Open[i].Cause == HookRuns {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Prune is what a prune does with the objects of one set of manifests that another does not have any more: it deletes them in the background.
+// In which order differs from tool to tool, and with kubectl from run to run (k8s.io/kubectl/pkg/cmd/apply/prune.go and
+// applyset_pruner.go go over maps), so that none is assumed.
+func Prune(w *World, before, after []Item) *Plan {
+	p := &Plan{Tool: "prune", Order: "any order", Namespace: w.Namespace, Policy: metav1.DeletePropagationBackground}
+	type key struct {
+		schema.GroupKind
+		namespace, name string
+	}
+	wanted := map[key]bool{}
+	for _, f := range w.find(after) {
+		wanted[key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}] = true
+	}
+	all, removed := w.find(before), []found(nil)
+	for i := range all {
+		f := &all[i]
+		if k := (key{f.GroupVersionKind.GroupKind(), f.Namespace, f.Name}); !wanted[k] {
+			wanted[k] = true // once
+			removed = append(removed, *f)
+		}
+	}
+	p.atOnce(removed)
+	return p
+}
+
+// atOnce deletes the objects in no order that one could rely on.
+func (p *Plan) atOnce(all []found) {
+	var b Barrier
+	for i := range all {
+		p.Items = append(p.Items, all[i].Item)
+		if p.reaches(&all[i]) {
+			b.Objects = append(b.Objects, all[i].id())
+		}
+	}
+	if len(b.Objects) > 0 {
+		p.Barriers = []Barrier{b}
+	}
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+// TestScenarios runs the scenarios in testdata/*.txt. The first line of a case says which tool removes what: "helm 3 web shop" is the
+// release web in the namespace shop, "flux Kustomization/shop/web shop" and "applyset Secret/shop/web shop" are of that object, "prune shop" is a prune of objects that are in the namespace shop if they state none. Then comes a
+// cluster, as explaintest.World reads it; after a line with -- the manifest, of a prune two of them; and after the last such line what
+// the tool does, and what is left.
+func TestScenarios(t *testing.T) {
+	scenarios.Run(t, func(t *testing.T, body string) string {
+		end := strings.LastIndex(body, "\n--\n")
+		if end < 0 {
+			t.Fatal("no line --")
+		}
+		given := body[:end]
+		return given + "\n--\n" + told(t, given) + body[len(strings.TrimRight(body, "\n")):]
+	})
+}
+
+func told(t *testing.T, given string) string {
+	parts := strings.Split(given, "\n--\n")
+	order, text, _ := strings.Cut(parts[0], "\n")
+	cluster := explaintest.Parse(t, text)
+	g := cluster.Graph()
+	g.Snapshot().Facts = cluster.Facts()
+	words := strings.Fields(order)
+	source := evidence.Source{Cluster: cluster, Graph: g, Events: cluster.Events, Now: explaintest.Now}
+	w := &uninstall.World{Graph: g, Evidence: evidence.New(t.Context(), source), Namespace: words[len(words)-1]}
+	p := planned(t, w, words, parts[1:])
+	lines := saidOf(p)
+	if targets, _ := p.Targets(); len(targets) > 0 {
+		made, sight := foreseen(t, cluster, source, p)
+		p.Doubt(made.Report.Outcomes)
+		for _, o := range made.Report.Outcomes {
+			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", o.Object.Identity(), o.Result, o.Reason), ": "))
+		}
+		for _, b := range sight.Breaks {
+			word := "breaks"
+			if b.Strands() != nil {
+				word = "hangs later"
+			}
+			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Says()))
+		}
+		for _, l := range w.Left(p, made, nil) {
+			lines = append(lines, fmt.Sprintf("left: %s: %s", l.Object, l.Says())+instances(l.Instances))
+		}
+	}
+	for _, k := range p.Kept {
+		lines = append(lines, fmt.Sprintf("kept: %s: %s", k.Object, k.Says())+instances(k.Instances))
+	}
+	for _, unread := range w.Evidence.Unread() {
+		lines = append(lines, "unread: "+unread)
+	}
+	if len(lines) == 0 {
+		return "nothing"
+	}
+	return strings.Join(lines, "\n")
+}
+
+func instances(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d instances)", n)
+}
+
+func planned(t *testing.T, w *uninstall.World, words, texts []string) *uninstall.Plan {
+	t.Helper()
+	var sets [][]uninstall.Item
+	for _, text := range texts {
+		items, err := uninstall.ReadManifest([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, items)
+	}
+	switch words[0] {
+	case "helm":
+		version, err := strconv.Atoi(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return uninstall.Helm(w, uninstall.NewRelease(words[3], words[2], sets[0]), version)
+	case "prune":
+		return uninstall.Prune(w, sets[0], sets[1])
+	}
+	for n := range w.Graph.Nodes() {
+		if n.Identity().String() != words[1] {
+			continue
+		}
+		whole, err := w.Evidence.Whole(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case words[0] == "applyset":
+			return uninstall.ApplySet(w, whole)
+		case words[0] == "argocd":
+			return uninstall.Application(w, n, whole)
+		case n.Resource().Kind == "Kustomization":
+			return uninstall.Kustomization(w, n, whole)
+		case len(sets) > 0:
+			name, namespace, _ := uninstall.HelmReleaseOf(whole)
+			return uninstall.HelmRelease(w, n, whole, uninstall.NewRelease(namespace, name, sets[0]), uninstall.Helm3)
+		}
+		return uninstall.HelmRelease(w, n, whole, nil, 0)
+	}
+	t.Fatalf("no such tool: %s", words[0])
+	return nil
+}
+
+// saidOf is what the plan itself says.
+func saidOf(p *uninstall.Plan) []string {
+	var lines []string
+	if p.Halt != nil {
+		lines = append(lines, "nothing is deleted: "+p.Halt.Says())
+	}
+	for i, b := range p.Barriers {
+		var names []string
+		for _, id := range b.Objects {
+			names = append(names, id.String())
+		}
+		lines = append(lines, fmt.Sprintf("%d. %s", i+1, strings.Join(names, ", ")))
+	}
+	for i := range p.Absent {
+		lines = append(lines, "gone already: "+p.Absent[i].Identity().String())
+	}
+	for i := range p.Open {
+		lines = append(lines, fmt.Sprintf("not known: %s: %s", p.Open[i].Item.Identity(), p.Open[i].Says()))
+	}
+	return lines
+}
+
+func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, p *uninstall.Plan) (*preview.Plan, *foresight.Sight) {
+	t.Helper()
+	targets, barriers := p.Targets()
+	job := &preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Awaits: p.Awaits}
+	world := preview.World{Graph: source.Graph, Now: explaintest.Now, ControllerManager: true, Server: cluster.Server}
+	first, err := preview.Make(t.Context(), job, world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: cluster.Server})
+	if p.Awaits {
+		for _, barrier := range barriers {
+			job.Waves = append(job.Waves, preview.Wave{Objects: barrier})
+		}
+	}
+	world.Serves = sight.Serves
+	made, err := preview.Again(t.Context(), first, job, world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sight.Tell(made)
+	return made, sight
+}

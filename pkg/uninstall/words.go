@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"errors"
+	"fmt"
+)
+
+// All that the package says.
+
+// Says says why the object is kept.
+func (k *Kept) Says() string {
+	switch k.Reason {
+	case ResourcePolicy:
+		return "helm.sh/resource-policy: keep"
+	case UnknownPolicy:
+		return fmt.Sprintf("helm.sh/resource-policy: %q; Helm does not delete it, and does not list it as kept", k.Detail)
+	case ChartCRD:
+		return "in the chart's crds/, which Helm never deletes"
+	case Hook:
+		return "a hook, which is not part of the release"
+	case NotOwned:
+		if k.Detail == "" {
+			return "its labels and annotations name no Helm release, so Helm 4 skips it"
+		}
+		return "its annotations name the Helm release " + k.Detail + ", so Helm 4 skips it"
+	case OutOfScope:
+		return "labelled as a member, but the parent does not name its type or its namespace"
+	case NotLabelled:
+		return "does not have the labels of the Kustomization"
+	case MarkedOff:
+		return k.Detail
+	case Suspended:
+		return "the Kustomization is suspended"
+	case NoPrune:
+		return "the Kustomization does not prune"
+	case NoFinalizer:
+		return "the tool's own object has no finalizer for it, so its deletion deletes nothing else"
+	case Definition:
+		return "Argo CD deletes no definitions"
+	case DeletionPolicy:
+		return "deletionPolicy: " + k.Detail
+	}
+	return string(k.Reason)
+}
+
+// Says says what cannot be known, or why nothing is deleted.
+func (o *Open) Says() string {
+	switch o.Cause {
+	case HookRuns:
+		return "pre-delete hook: what it does is not known; if it fails, nothing is deleted"
+	case HookRunsAfter:
+		return "post-delete hook: what it does is not known"
+	case Unread:
+		return "could not be read, so whether it exists and what becomes of it is not known"
+	case NoSuchKind:
+		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, o.Item.GroupVersion())
+	case NoParent:
+		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
+	case Elsewhere:
+		return "what it has deployed is in another cluster"
+	case Nested:
+		return "its controller deletes what it has deployed in turn, which is not in this answer"
+	case NoController:
+		return "the controller that would delete what it has deployed does not work, so all of that stays"
+	case Untracked:
+		return "does not have the usual label or annotation of the Application, so whether Argo CD deletes it depends on its settings"
+	case Unconfirmed:
+		return "Delete=confirm: Argo CD deletes nothing until a user confirms it"
+	case ReleaseStays:
+		return "the HelmRelease is suspended, so its release stays installed"
+	case Refused:
+		return "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling"
+	case Uninstalled:
+		return "it is uninstalled already, and only its history is kept"
+	}
+	return string(o.Cause)
+}
+
+// Says says how it is known that the object belongs to what is removed.
+func (l *Left) Says() string {
+	switch l.By {
+	case ByLabel:
+		return "label " + l.Detail
+	case ByService:
+		return "calls " + l.Detail + ", which is deleted"
+	case ByGroup:
+		return "the release has definitions of its API group " + l.Detail
+	case ByClaimTemplate:
+		return "claim of " + l.Detail
+	case ByHolder:
+		return "held by " + l.Detail
+	case ByManager:
+		return "written by " + l.Detail
+	case ByNamespace:
+		return "nothing else is left in it"
+	}
+	return string(l.By)
+}
+
+func madeUnread(n, most int) string {
+	return fmt.Sprintf("who made %d Secrets, ConfigMaps and Leases: only the first %d were looked at", n, most)
+}
+
+func errNoObject(document int) error {
+	return fmt.Errorf("document %d is not an object in YAML or JSON", document)
+}
+
+func errNoKind(document int) error {
+	return fmt.Errorf("document %d has no apiVersion or no kind", document)
+}
+
+func errInChart(file string, err error) error { return fmt.Errorf("%s of its chart: %w", file, err) }
+
+var errNoRecord = errors.New("it is not the record of a Helm release")

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
+)
+
+var (
+	chartsPage = flag.String("charts-page", "", "the file to write the table of charts to")
+	charts     = flag.String("charts", "", "a regular expression for the names of charts")
+	helmsIn    = flag.String("helms", "", "a directory with the programs helm3 and helm4, which are built otherwise")
+)
+
+// TestUninstall installs charts with the real helms, says what their uninstallation takes away, keeps and leaves, uninstalls them with
+// the real helms, and compares.
+func TestUninstall(t *testing.T) {
+	if *charts == "" {
+		nightly.Only(t, "two helms are compiled, and each chart is looked at for a minute")
+	}
+	a, err := newArena(t.Context(), func(line string) { t.Log(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.close()
+	programs := map[int]string{3: *helmsIn + "/helm3", 4: *helmsIn + "/helm4"}
+	if *helmsIn == "" {
+		if programs, err = helms(t.Context(), a.cp.Dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	issuer, err := newAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	only := regexp.MustCompile(*charts)
+	rows := map[string]string{}
+	for at, c := range withPrepared(chartList) {
+		for _, version := range []int{3, 4} {
+			name := fmt.Sprintf("%s-helm-%d", c.name, version)
+			if c.helm != 0 && c.helm != version || !only.MatchString(name) {
+				continue
+			}
+			t.Run(name, func(t *testing.T) {
+				i := &installed{copied: copied{arena: a, layout: c.layout.defaults(), id: fmt.Sprintf("c%d-%d", at, version), authority: issuer}, chart: c, helm: programs[version], version: version}
+				rows[name] = i.compare(t)
+				i.remove(t.Context())
+			})
+		}
+	}
+	if *chartsPage != "" {
+		text := ""
+		for _, name := range slices.Sorted(maps.Keys(rows)) {
+			text += rows[name]
+		}
+		if err := os.WriteFile(*chartsPage, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// withPrepared adds the charts of which something gets stuck once more, with --prepare before.
+func withPrepared(all []chart) []chart {
+	charts := slices.Clone(all)
+	for _, c := range all {
+		if c.objects && !c.nothing && !strings.HasPrefix(c.name, "hook") {
+			c.name, c.about, c.prepared, c.fails, c.want = c.name+"-prepared", c.about+"; prepared", true, false, nil
+			charts = append(charts, c)
+		}
+	}
+	return charts
+}
+
+// compare plays a chart, and returns the row of the table about it.
+func (i *installed) compare(t *testing.T) string {
+	ctx := t.Context()
+	first, err := i.objectsNow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := i.install(ctx); err != nil {
+		t.Fatal(err)
+	}
+	before, err := i.objectsNow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"uninstall", "helm", i.id, "-n", i.expand("$S"), fmt.Sprintf("--helm-version=%d", i.version)}
+	if i.chart.prepared {
+		text, stderr, code, err := i.plugin(ctx, append(args, "--prepare", "--yes")...)
+		t.Logf("%s%s", stderr, text)
+		if err != nil || code != 0 {
+			t.Errorf("--prepare: exit code %d: %v", code, err)
+		}
+	}
+	text, stderr, _, err := i.plugin(ctx, append(args, "-o", "wide")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s%s", text, stderr)
+	for _, line := range i.chart.want {
+		if !strings.Contains(text, i.expand(line)) {
+			t.Errorf("the preview does not say: %s", i.expand(line))
+		}
+	}
+	stdout, stderr, code, err := i.plugin(ctx, append(args, "-o", "json")...)
+	if i.chart.prepared && code != 0 {
+		t.Errorf("after --prepare: exit code %d", code)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plan uninstallPlan
+	if err := json.Unmarshal([]byte(stdout), &plan); err != nil {
+		t.Fatalf("%v: %s", err, stderr)
+	}
+	out, err := i.run(ctx, "uninstall", i.id, "-n", i.expand("$S"), "--timeout=10s")
+	t.Logf("%s%v", out, err)
+	if (err != nil) != i.chart.fails {
+		t.Errorf("helm: %v", err)
+	}
+	after, err := i.settle(ctx, &plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i.judge(t, first, before, after, &plan, code)
+}
+
+// settle waits until what is said to go is gone, and nothing goes any more.
+func (i *installed) settle(ctx context.Context, plan *uninstallPlan) (map[string]node, error) {
+	start, unchanged, last := time.Now(), time.Now(), 0
+	for {
+		now, err := i.objectsNow(ctx)
+		if err != nil {
+			return nil, err
+		}
+		promised := slices.ContainsFunc(plan.Outcome, func(s saying) bool { _, is := now[s.Object.UID]; return is && s.Result == "Deleted" })
+		if len(now) != last {
+			last, unchanged = len(now), time.Now()
+		}
+		if !promised && time.Since(unchanged) > 8*time.Second || time.Since(start) > lastWord {
+			return now, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// judge compares what was said with what is there.
+func (i *installed) judge(t *testing.T, first, before, after map[string]node, plan *uninstallPlan, code int) string {
+	if i.chart.nothing {
+		for uid, n := range before {
+			if _, is := after[uid]; !is && n.Namespace == i.expand("$S") && n.Kind != "Pod" {
+				t.Errorf("was to stay, and is gone: %s", n)
+			}
+		}
+		return fmt.Sprintf("| %s | %s | %d | 0 | | | | | %d |\n", i.chart.name, i.chart.about, i.version, code)
+	}
+	said, counts := map[string]string{}, map[string]int{}
+	for _, s := range plan.Outcome {
+		said[s.Object.UID] = s.Result
+		_, is := after[s.Object.UID]
+		switch {
+		case s.Result == "Deleted" && is:
+			t.Errorf("said to go, and is there: %s", s.Object)
+		case s.Result == "Remaining" && !is:
+			t.Errorf("said to be stuck, and is gone: %s: %s", s.Object, s.Reason)
+		case s.Result == "Deleted":
+			counts["gone"]++
+		case s.Result == "Remaining":
+			counts["stuck"]++
+		case s.Result == "Unknown":
+			counts["open"]++
+		}
+	}
+	for kind, listed := range map[string][]struct{ Object ref }{"kept": plan.Kept, "left": plan.Left} {
+		counts[kind] = len(listed)
+		for _, each := range listed {
+			said[each.Object.UID] = kind
+			if n, is := after[each.Object.UID]; !is || n.DeletionTimestamp != "" {
+				t.Errorf("said to be %s, and is gone or going: %s", kind, each.Object)
+			}
+		}
+	}
+	for uid, n := range after {
+		_, old := first[uid]
+		was, known := before[uid]
+		owned := slices.ContainsFunc(n.Owners, func(o struct{ UID string }) bool { _, is := after[o.UID]; return is })
+		if old || !known || owned || said[uid] != "" || i.mine(was) {
+			continue
+		}
+		t.Errorf("is there, and nothing was said of it: %s", was)
+	}
+	return fmt.Sprintf("| %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", i.chart.name, i.chart.about, i.version, counts["gone"], counts["stuck"], counts["open"], counts["kept"], counts["left"], code)
+}
+
+// mine reports whether an object is the user's, or Kubernetes' own.
+func (i *installed) mine(n node) bool {
+	users := !i.chart.objects && (n.Kind == "Toy" || n.Kind == "Gadget")
+	system := n.Kind == "APIService" || n.Name == "kube-root-ca.crt" || n.Kind == "ServiceAccount" && n.Name == "default" || strings.HasPrefix(n.Name, "sh.helm.release.v1.")
+	return users || system || strings.HasSuffix(n.Name, "-admin") || n.Kind == "Namespace" || i.chart.types == "outside" && n.Kind == "CustomResourceDefinition"
+}
