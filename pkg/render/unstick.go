@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -53,10 +55,8 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if c.Unsure {
 			t.flow("   ", dataUnread)
 		}
-		if c.Advice != nil && c.Advice.Command != "" {
-			for _, line := range breakCommand(printable(c.Advice.Command), t.Style.Width-5) {
-				fmt.Fprintln(t.out, "     "+line)
-			}
+		if c.Advice != nil {
+			t.command(c.Advice.Command)
 		}
 		return
 	}
@@ -85,6 +85,16 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		for _, write := range alike {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
+	}
+}
+
+// command writes a command, if there is one.
+func (t *UnstickText) command(text string) {
+	if text == "" {
+		return
+	}
+	for _, line := range breakCommand(printable(text), t.Style.Width-5) {
+		fmt.Fprintln(t.out, "     "+line)
 	}
 }
 
@@ -139,6 +149,9 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		switch rec.Result {
 		case unstick.Refused, unstick.Unanswered, unstick.NotTakenBack:
 			t.flow("", resultText(rec))
+			if apierrors.IsForbidden(rec.Err) {
+				t.command(rec.Write.Remedy.Command)
+			}
 		}
 	}
 	if len(r.Freed) > 0 {
@@ -346,6 +359,9 @@ func UnstickQuestion(q *unstick.Question) string {
 		impact := ""
 		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
 			impact = ", which interrupt something"
+			if len(q.Writes) == 1 {
+				impact = ", which interrupts something"
+			}
 		}
 		return fmt.Sprintf("Make %s%s? (y/N): ", plural(len(q.Writes), "change"), impact)
 	}

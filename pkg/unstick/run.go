@@ -224,14 +224,19 @@ func (r *run) over(l *Look) bool {
 		return o.Verdict != explain.NotFound && o.Verdict != explain.NotTerminating
 	})
 	still := r.Now().Sub(r.changed)
-	return !left || len(r.done) == 0 || still > quiet || still > showing && !r.hopeful(l)
+	return !left || !slices.ContainsFunc(r.report.Records, acted) || still > quiet || still > showing && !r.hopeful(l)
+}
+
+// acted reports whether a change was made, or may have been.
+func acted(rec Record) bool {
+	return rec.Result != Refused && rec.Result != Skipped
 }
 
 // hopeful reports whether something that is left may go because of what was done: it is not stuck, or something was done about its cause.
 func (r *run) hopeful(l *Look) bool {
 	return slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool {
 		return c.Verdict != explain.Stuck || slices.ContainsFunc(r.report.Records, func(rec Record) bool {
-			return rec.Result != Refused && rec.Write.Cause.ID == c.ID && rec.Write.Cause.Object == c.Object
+			return acted(rec) && rec.Write.Cause.ID == c.ID && rec.Write.Cause.Object == c.Object
 		})
 	}) || slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
 		return o.Verdict == explain.Progressing || o.Verdict == explain.Pending
