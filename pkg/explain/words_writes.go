@@ -84,14 +84,6 @@ func webhooks(count int) (what, in string) {
 	return "webhook", "while it is unreachable"
 }
 
-// guards is the verb of what webhooks, a webhook or a policy does.
-func guards(what string) string {
-	if what == "webhooks" {
-		return " guard"
-	}
-	return " guards"
-}
-
 // exempt says from what namespaces are exempted, and where that is not guarded then.
 func exempt(namespaces []string, from string) (effect, in string) {
 	if len(namespaces) == 1 {

@@ -229,7 +229,7 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	if err := d.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
@@ -251,7 +251,7 @@ func ReadJournal(dir string) (*Recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // only read
 	r := &Recorded{Dir: dir}
 	lines := bufio.NewReader(file)
 	for n := 1; ; n++ {

@@ -321,7 +321,7 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 		if choice.Needs == "" || choice.Needs.Exceeds(risk) {
 			choice.Needs, choice.Unsure = risk, unsure
 		}
-		if len(choice.Writes) == 0 && choice.Reason != NotEnough && choice.Reason != Denied {
+		if len(choice.Writes) == 0 && choice.Reason == Person {
 			choice.Reason = NotAllowed
 		}
 		return

@@ -160,7 +160,7 @@ func TestNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld("a=x/y,x/z", "b=x/y")
 		calls := 0
-		w.before = func(change string) error {
+		w.before = func(string) error {
 			switch calls++; calls {
 			case 1:
 				return lostAnswer{}
@@ -281,7 +281,9 @@ func TestJournal(t *testing.T) {
 	if _, err := file.WriteString(`{"number":3,"op":{"Ver`); err != nil {
 		t.Fatal(err)
 	}
-	file.Close()
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
 	recorded, err := unstick.ReadJournal(dir)
 	if err != nil || len(recorded.Changes) != 2 || recorded.Changes[0].Result != unstick.Done {
 		t.Fatalf("%v: %+v", err, recorded)

@@ -4,6 +4,7 @@ package unstick_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -157,7 +158,7 @@ func (w *world) do(ctx context.Context, op *remedy.Op) error {
 	lost := error(nil)
 	if w.before != nil {
 		if err := w.before(text); err != nil {
-			if _, is := err.(lostAnswer); !is {
+			if !errors.As(err, new(lostAnswer)) {
 				return err
 			}
 			lost = err
