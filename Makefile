@@ -23,7 +23,7 @@ STAMP = -X $(CMD).releaseVersion=$(VERSION) -X $(CMD).releaseCommit=$(COMMIT) -X
 CMD = github.com/kubectl-gc/kubectl-gc/pkg/cmd
 BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid= $(STAMP)'
 
-.PHONY: help build install image test nightly test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight lint demo cluster-up cluster-down bench bench-short bench-million load bench-go bench-compare profile clean
+.PHONY: help build install image test nightly test-unit test-e2e test-versions test-integrations test-race soak faults fuzz foresight charts lint demo cluster-up cluster-down bench bench-short bench-million load bench-go bench-compare profile clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,11 +68,12 @@ test: control-plane ## Run the short form of every test, on real control planes
 	go -C test/cluster test ./...
 
 # Each part is what make test leaves out of some tests. .ci/run has one of the first four, by the commit.
-NIGHTLY = sessions faults worlds layouts kubelet versions bench
+NIGHTLY = sessions faults worlds layouts charts kubelet versions bench
 NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestImage'
 NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
 NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./test/differential
-NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight
+NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight -skip TestUninstall
+NIGHTLY_charts = go test -timeout 1h ./test/foresight -run TestUninstall
 NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'
 NIGHTLY_bench = go run ./test/bench compare
 NIGHTLY_versions = sh -c 'for v in 1.30.14 1.37.0; do \
@@ -118,6 +119,9 @@ test-race: control-plane ## Run the tests of the packages, and those that compar
 
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md
+
+charts: control-plane ## Compare uninstall with what the real helms do, in charts of all shapes; compiles two helms once
+	go test -count=1 -timeout 1h ./test/foresight -run TestUninstall -charts=. -parallel=4 -v
 
 # In a module of its own: it compiles k9s and Helm. gitlab-ci-local runs GitLab's
 # jobs where it is called, and here only says what it reads.

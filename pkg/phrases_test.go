@@ -25,6 +25,10 @@ var phrases = []struct{ pattern, instead string }{
 	{`(would|will) be lost`, "is destroyed, DATA LOST"},
 	{`would stay`, "is kept, would get stuck"},
 	{`(is|are|was|were) told`, "say who says it to whom"},
+	{`(holds?|held|holding) (\S+ )?up`, "blocks"},
+	{`(made|makes?|making) (\S+ )?again`, "recreates, repeats"},
+	{`anew`, "again"},
+	{`besides`, "also"},
 	{`for ever`, "forever, or how long"},
 	{`of (its|their) own`, "its own X, a separate X, by itself"},
 }

@@ -50,24 +50,24 @@ type explainOptions struct {
 	watch bool
 }
 
-const explainLong = `Explain why an object that is being deleted is still there: from the object
-down to what holds everything up, with evidence, and the safest way out.
+const explainLong = `Explain why an object that is being deleted still exists: the root cause, the
+next step, and the way from the object to the cause.
 
 Without arguments everything that is being deleted in the namespace is
 explained, with -A in the cluster. One cause that blocks many deletions is shown
 once. Several causes have a line each, --cause N shows one. -o wide has the
 evidence, and all ways out with their commands and what takes them back.
 
-Verdicts: Stuck (nothing happens until a person acts), Progressing (it ends by
-itself), Pending (the garbage collector has to act, and nothing keeps it from
-it), NotTerminating, NotFound, and Unknown: what could be read does not tell.
+Verdicts: Stuck (nothing happens until a user or an admin acts), Progressing (it
+ends by itself), Pending (the garbage collector has to act, and nothing prevents
+that), NotTerminating, NotFound, and Unknown (not enough could be read).
 
 The controller behind a finalizer is looked for by the catalogue of finalizers
 and by what the cluster shows: who set the finalizer, what was installed with
 the type, who has the rights, leases, pods. --finalizers adds what you know.
 
-Nothing is changed. Whether finalizers could be removed, and objects deleted,
-is asked by dry runs; --probe=false sends none. The commands that are shown
+Nothing is changed. Dry runs ask the server whether finalizers can be removed
+and objects deleted; --probe=false sends none. The commands that are shown
 carry a guard where the API has one, so that they do nothing to another object
 of the same name.
 
@@ -125,7 +125,7 @@ func newExplain(g *globals) *cobra.Command {
 		format[*look]{"html", func(w io.Writer, _ render.Style, l *look) error { return draw.HTML(w, o.picture(l)) }},
 	)
 	o.output.addFlags(g, cmd)
-	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be removed and objects be deleted")
+	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers can be removed and objects deleted")
 	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
 	flags.IntVar(&o.cause, "cause", 0, "Show only the cause with this number, and its ways out")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
@@ -312,7 +312,7 @@ func stuckReport(l *look) runtime.Object {
 }
 
 // notAsked says what the answer from a file lacks.
-const notAsked = " cannot be asked by dry runs; whether finalizers may be removed and objects be deleted is not known"
+const notAsked = " cannot be asked by dry runs; whether finalizers can be removed and objects deleted is not known"
 
 // unasked reports whether dry runs were wanted that a file cannot answer.
 func (o *explainOptions) unasked(l *look) bool {

@@ -41,7 +41,7 @@ func newUninstallFlux(g *globals) *cobra.Command {
 		Short: "Show what Flux deletes and leaves hanging",
 		Long:  uninstallFluxLong,
 		Example: g.example(`  # What goes with a Kustomization
-  NAME uninstall flux kustomization/shop -n flux-system
+  NAME uninstall flux kustomization/app -n flux-system
 
   # What goes with a HelmRelease
   NAME uninstall flux helmrelease/web -n shop`),

@@ -41,8 +41,7 @@ const uninstallHelmExample = `  # What Helm takes away and leaves hanging
   NAME uninstall helm web -n shop -o wide
 
   # Without the right to read the release's Secret
-  { helm get manifest web -n shop; helm get hooks web -n shop; } |
-    NAME uninstall helm web -n shop -f -`
+  { helm get manifest web; helm get hooks web; } | NAME uninstall helm web -f -`
 
 func newUninstallHelm(g *globals) *cobra.Command {
 	o := &helmOptions{uninstallOptions{globals: g}, releases{globals: g}}
@@ -108,6 +107,9 @@ func (r *releases) read(ctx context.Context, s *session, w *uninstall.World, nam
 			items, err := r.manifest(r.filename)
 			if err != nil {
 				return nil, err
+			}
+			if len(items) == 0 { // as when helm has failed
+				return nil, fmt.Errorf("reading %s: there are no objects in it", calledFile(r.filename))
 			}
 			r.items = items
 		}

@@ -42,10 +42,7 @@ func newUninstallPrune(g *globals) *cobra.Command {
 		Short: "Show what a prune deletes and leaves hanging",
 		Long:  uninstallPruneLong,
 		Example: g.example(`  # What the new manifests do not have any more
-  NAME uninstall prune old/ new/
-
-  # What a commit takes away
-  git show HEAD~:deploy.yaml | NAME uninstall prune - deploy.yaml`),
+  NAME uninstall prune old/ new/`),
 		RunE: runs(o, &o.args),
 	}
 	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "Follow the directories into their subdirectories")
@@ -86,6 +83,9 @@ func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
 			}
 			sets[i] = append(sets[i], items...)
 		}
+	}
+	if len(sets[0]) == 0 {
+		return nil, fmt.Errorf("reading %s: there are no objects in it", calledFile(o.args[0]))
 	}
 	o.sets = &sets
 	return uninstall.Prune(w, sets[0], sets[1]), nil

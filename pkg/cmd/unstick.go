@@ -17,10 +17,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
@@ -42,6 +45,8 @@ type unstickOptions struct {
 	picks    []unstick.Pick
 	session  *session
 	operator *cluster.Operator
+	// cluster is the UID of the namespace kube-system, empty when it could not be read.
+	cluster types.UID
 }
 
 // unstickAnswer is a plan, or what a run did.
@@ -71,7 +76,7 @@ number is allowed. What is dangerous is agreed to by typing a name, for each
 cause.
 
 Every change is proved again right before: its object is read, the explanation
-is made anew, and the change is sent for exactly the version that was read.
+is repeated, and the change is sent for exactly the version that was read.
 Temporary changes, such as that of a webhook's failurePolicy, are taken back at
 the end. Each object is kept as it was in --backup; --undo puts back what can be
 put back.
@@ -135,7 +140,7 @@ func newUnstick(g *globals) *cobra.Command {
 	flags.DurationVar(&o.timeout, "timeout", 0, "How long to continue; 0 gives up when nothing has changed for a while")
 	flags.StringVar(&o.backup, "backup", "", `Keep each object as it was in a new directory below this one, "none" in no directory (default: kubectl-gc/unstick in $XDG_STATE_HOME)`)
 	flags.StringVar(&o.undo, "undo", "", "Put back what the run with this backup directory has changed, as far as that can be put back")
-	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers may be removed and objects be deleted")
+	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers can be removed and objects deleted")
 	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
 	g.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "allow": {"safe", "disruptive", "dangerous"}})
 	return cmd
@@ -188,6 +193,10 @@ func (o *unstickOptions) validate() error {
 		return usageError{fmt.Errorf(`invalid --allow %q: must be "safe", "disruptive" or "dangerous"`, o.allow)}
 	case o.confirm == "" && o.flags.Changed("confirm"):
 		return usageError{errors.New("--confirm needs the digest of a dry run")}
+	case o.undo == "" && o.flags.Changed("undo"): // an empty variable of a script
+		return usageError{errors.New("--undo needs the directory of a run")}
+	case slices.Contains(o.causes, "") || len(o.causes) == 0 && o.flags.Changed("cause"):
+		return usageError{errors.New("--cause needs the identifier of a cause")}
 	case o.yes && o.confirm != "":
 		return usageError{errors.New("--yes and --confirm are two answers: one of them goes")}
 	case o.timeout < 0:
@@ -224,7 +233,7 @@ func (o *unstickOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := &unstick.Look{Report: l.report, Graph: l.graph}
+	first := o.seen(ctx, l)
 	if o.dryRun != "none" {
 		err = o.preview(ctx, first, options)
 	} else {
@@ -239,7 +248,7 @@ func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
 	if err != nil {
 		return nil, hintedError{err, o.name + " explain-stuck numbers causes and ways out"}
 	}
-	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked}
+	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked, NoBackup: o.backup == "none"}
 	for _, text := range o.causes {
 		id, object, _ := strings.Cut(text, "@")
 		options.Only = append(options.Only, unstick.Filter{ID: id, Object: object})
@@ -270,12 +279,18 @@ func (o *unstickOptions) ended(l *look, err error) error {
 
 // preview shows what would be done.
 func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *unstick.Options) error {
-	a := &unstickAnswer{look: l, plan: unstick.Choose(l, options)}
-	writes := a.plan.Writes()
-	if o.dryRun == "server" {
+	if len(o.from) == 0 {
 		if err := o.prepare(true); err != nil {
 			return err
 		}
+		o.identify(ctx)
+		if err := o.resume(ctx); err != nil {
+			return err
+		}
+	}
+	a := &unstickAnswer{look: l, plan: unstick.Choose(l, options)}
+	writes := a.plan.Writes()
+	if o.dryRun == "server" {
 		a.server = map[string]error{}
 		for i := range writes {
 			a.server[writes[i].Op.Key()] = o.operator.Do(ctx, &writes[i].Op)
@@ -284,6 +299,7 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	if err := o.answers.print(o.globals, a); err != nil {
 		return err
 	}
+	o.noneChosen(a.plan)
 	if o.answers.isText() && len(writes) > 0 {
 		fmt.Fprintf(o.Out, "Approve exactly this: --confirm=%s\n", a.plan.Digest)
 	}
@@ -300,6 +316,20 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	return nil
 }
 
+// seen is a look with the data that is at stake.
+func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
+	seen := &unstick.Look{Report: l.report, Graph: l.graph}
+	seen.FindStakes(ctx, l.session.reader)
+	return seen
+}
+
+// noneChosen says that no cause is one of those that were asked for.
+func (o *unstickOptions) noneChosen(p *unstick.Plan) {
+	if len(o.causes) > 0 && !slices.ContainsFunc(p.Choices, func(c unstick.Choice) bool { return c.Reason != unstick.NotChosen }) {
+		fmt.Fprintf(o.ErrOut, "No cause here matches --cause=%s.\n", render.Line(strings.Join(o.causes, ",")))
+	}
+}
+
 // prepare makes what sends changes.
 func (o *unstickOptions) prepare(dryRun bool) error {
 	config, err := o.config.ToRESTConfig()
@@ -310,15 +340,24 @@ func (o *unstickOptions) prepare(dryRun bool) error {
 	return err
 }
 
+// identify finds out which cluster this is.
+func (o *unstickOptions) identify(ctx context.Context) {
+	if system, err := o.operator.Read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
+		o.cluster = system.GetUID()
+	}
+}
+
 // free carries out plan after plan.
 func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options *unstick.Options) error {
 	if err := o.prepare(false); err != nil {
 		return err
 	}
-	if err := o.resume(ctx); err != nil {
-		return err
+	o.identify(ctx)
+	err := o.resume(ctx)
+	journal := (*unstick.Journal)(nil)
+	if err == nil {
+		journal, err = o.journal()
 	}
-	journal, err := o.journal()
 	if err != nil {
 		return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another; --backup=none does without, and without what is changed for a while"}
 	}
@@ -328,7 +367,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 			if err != nil {
 				return nil, err
 			}
-			return &unstick.Look{Report: l.report, Graph: l.graph}, nil
+			return o.seen(ctx, l), nil
 		},
 		Read: o.operator.Read, Do: o.operator.Do, Asker: o, Journal: journal, Wait: wait, Now: time.Now, Log: o.tell,
 	}
@@ -338,6 +377,9 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		backup = journal.Dir
 	}
 	err = errors.Join(err, journal.Close())
+	if report.Plan != nil {
+		o.noneChosen(report.Plan)
+	}
 	if len(report.Records) > 0 || err == nil {
 		a := &unstickAnswer{look: report.Last, plan: report.Plan, report: report, backup: backup}
 		if printErr := o.answers.print(o.globals, a); printErr != nil {
@@ -393,7 +435,7 @@ func (o *unstickOptions) journal() (*unstick.Journal, error) {
 	if err != nil || base == "" {
 		return nil, err
 	}
-	return unstick.NewJournal(base, o.session.config.Host, time.Now())
+	return unstick.NewJournal(base, unstick.Header{Started: time.Now().UTC(), Server: o.session.config.Host, Cluster: o.cluster})
 }
 
 // tell says what happens on the way.
@@ -401,7 +443,7 @@ func (o *unstickOptions) tell(e unstick.Event) {
 	switch {
 	case e.Changed:
 		fmt.Fprintln(o.ErrOut, "\nThere is more to do now:")
-	case e.Wrote != nil && o.answers.isText():
+	case e.Wrote != nil && o.answers.isText() && (e.Wrote.Result == unstick.Done || e.Wrote.Result == unstick.TakenBack || e.Wrote.Result == unstick.Skipped):
 		fmt.Fprintln(o.ErrOut, render.UnstickRecord(e.Wrote))
 	}
 }

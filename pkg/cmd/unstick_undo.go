@@ -6,10 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,9 +28,15 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 	if err := o.prepare(o.dryRun == "server"); err != nil {
 		return err
 	}
-	if err := o.sameServer(recorded); err != nil {
+	o.identify(ctx)
+	if err := o.sameCluster(recorded); err != nil {
 		return err
 	}
+	release, over := recorded.Claim()
+	if !over {
+		return hintedError{errors.New("the run of this directory is still going"), "wait until it has ended, or interrupt it: it takes back what is temporary"}
+	}
+	defer release()
 	reversals := recorded.Undo(ctx, &unstick.Reading{Read: o.operator.Read, Resource: o.resource})
 	possible := 0
 	for i := range reversals {
@@ -101,14 +105,14 @@ func (o *unstickOptions) reverse(ctx context.Context, recorded *unstick.Recorded
 	return errors.Join(failed...)
 }
 
-// sameServer refuses to put back on another cluster what was changed on one: UIDs guard most changes, names the others.
-func (o *unstickOptions) sameServer(recorded *unstick.Recorded) error {
+// sameCluster refuses to put back on another cluster what was changed on one: UIDs guard most changes, names the others.
+func (o *unstickOptions) sameCluster(recorded *unstick.Recorded) error {
 	config, err := o.config.ToRESTConfig()
 	if err != nil {
 		return kubeconfigError(err)
 	}
-	if config.Host != recorded.Server {
-		return hintedError{fmt.Errorf("the run was on %s, and this is %s", recorded.Server, config.Host), "--context and --kubeconfig choose the cluster"}
+	if !recorded.Same(config.Host, o.cluster) {
+		return hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", recorded.Server, config.Host), "--context and --kubeconfig choose the cluster"}
 	}
 	return nil
 }
@@ -125,44 +129,51 @@ func (o *unstickOptions) resume(ctx context.Context) error {
 	}
 	for _, file := range dirs {
 		recorded, err := unstick.ReadJournal(filepath.Dir(file))
-		if err != nil || recorded.Server != o.session.config.Host || len(recorded.Open()) == 0 || runsStill(recorded) {
+		if err != nil {
+			fmt.Fprintf(o.ErrOut, "warning: reading the journal of an earlier run, which may have left a temporary change: %s\n", render.Line(err.Error()))
 			continue
 		}
-		fmt.Fprintf(o.ErrOut, "The run of %s was interrupted before it took back what it had changed for a while:\n", recorded.Started.Format(time.RFC3339))
-		for _, e := range recorded.Open() {
-			o.takeBack(ctx, recorded, &e)
+		if len(recorded.Open()) == 0 || !recorded.Same(o.session.config.Host, o.cluster) {
+			continue
 		}
+		o.finishRun(ctx, recorded)
 	}
 	return nil
 }
 
-// takeBack takes one change of an interrupted run back.
+// finishRun takes back what an earlier run has left open, unless that is still going; a dry run only says so.
+func (o *unstickOptions) finishRun(ctx context.Context, recorded *unstick.Recorded) {
+	release, over := recorded.Claim()
+	if !over {
+		return
+	}
+	defer release()
+	fmt.Fprintf(o.ErrOut, "The run of %s has not taken back what it changed temporarily (%s):\n", recorded.Started.Format(time.RFC3339), recorded.Dir)
+	for _, e := range recorded.Open() {
+		if o.dryRun != "none" {
+			fmt.Fprintln(o.ErrOut, "  open: "+render.Change(e.Op))
+			continue
+		}
+		o.takeBack(ctx, recorded, &e)
+	}
+}
+
+// takeBack takes one change of an earlier run back.
 func (o *unstickOptions) takeBack(ctx context.Context, recorded *unstick.Recorded, e *unstick.Entry) {
-	err := o.operator.Do(ctx, e.Op.Back)
-	text := render.Change(e.Op)
+	err := unstick.TakeBack(ctx, o.operator.Read, o.operator.Do, e.Op)
+	text := render.Change(e.Op.Back)
 	switch {
-	case errors.Is(err, remedy.ErrChanged):
-		fmt.Fprintf(o.ErrOut, "not taken back, as it was changed since or never made: %s\n", text)
+	case unstick.IsGone(err):
+		fmt.Fprintf(o.ErrOut, "  nothing to take back: %s: %s\n", render.Change(e.Op), err)
+	case errors.Is(err, remedy.ErrChanged) && e.Result != unstick.Done:
+		fmt.Fprintf(o.ErrOut, "  nothing to take back: it is not certain that it was made, and it is not there: %s\n", render.Change(e.Op))
 	case err != nil:
-		fmt.Fprintf(o.ErrOut, "NOT taken back: %s: %s\n", text, render.Line(err.Error()))
+		fmt.Fprintf(o.ErrOut, "  NOT taken back: %s: %s\n  Do it by hand: %s\n", text, render.Line(err.Error()), render.Command(e.Op.Back, "kubectl"+o.connection()))
 		return
 	default:
-		fmt.Fprintf(o.ErrOut, "taken back: %s\n", text)
+		fmt.Fprintf(o.ErrOut, "  taken back: %s\n", text)
 	}
 	if err := recorded.MarkTakenBack(e.Number, time.Now()); err != nil {
 		fmt.Fprintf(o.ErrOut, "warning: writing the journal: %s\n", render.Line(err.Error()))
 	}
-}
-
-// runsStill reports whether the process of a run may still be there: it is on this machine and takes signals, or is on another one.
-func runsStill(recorded *unstick.Recorded) bool {
-	if host, err := os.Hostname(); err != nil || host != recorded.Host {
-		return err == nil && host != recorded.Host && time.Since(recorded.Started) < time.Hour
-	}
-	p, err := os.FindProcess(recorded.Process)
-	if err != nil {
-		return false
-	}
-	err = p.Signal(syscall.Signal(0))
-	return recorded.Process != os.Getpid() && (err == nil || errors.Is(err, syscall.EPERM))
 }

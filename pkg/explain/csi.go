@@ -27,7 +27,7 @@ var (
 	csiDrivers     = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "csidrivers"}
 	storageClasses = schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}
 	secrets        = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
-	volumesOf      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
+	volumesOf      = evidence.Volumes
 )
 
 // attachment is a VolumeAttachment: its driver has to detach the volume from

@@ -96,7 +96,8 @@ func (r *Remedy) Reads(other *Remedy) bool {
 }
 
 // Ways returns the remedies of a cause, those that read the same together: each of these is for another object. What they do is
-// one way out, and their order is that of the remedies.
+// one way out. Their order is that of the remedies, with what only keeps data last: it is gone when that is kept, and the numbers
+// of the others stay.
 func (c *Cause) Ways() [][]*Remedy {
 	var ways [][]*Remedy
 	for i := range c.Remedies {
@@ -107,7 +108,15 @@ func (c *Cause) Ways() [][]*Remedy {
 		}
 		ways[at] = append(ways[at], r)
 	}
+	slices.SortStableFunc(ways, func(a, b []*Remedy) int { return keepsLast(a[0]) - keepsLast(b[0]) })
 	return ways
+}
+
+func keepsLast(r *Remedy) int {
+	if r.Keeps {
+		return 1
+	}
+	return 0
 }
 
 // Controller is what should act.

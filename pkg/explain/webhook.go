@@ -129,6 +129,7 @@ func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Servin
 
 // passOver makes writes pass while webhooks of one configuration are unreachable.
 func (w *walker) passOver(hooks []*admission.Webhook) Remedy {
+	hooks = slices.SortedFunc(slices.Values(hooks), func(a, b *admission.Webhook) int { return a.Index - b.Index })
 	var operations []remedy.Step
 	for _, h := range hooks {
 		at := fmt.Sprintf("/webhooks/%d", h.Index)

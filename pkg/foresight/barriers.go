@@ -101,8 +101,11 @@ func (b *barriers) at(barrier int) view {
 
 // lost returns what of a controller has certainly gone before the deletion of an object begins.
 func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []string) deprivation {
+	if !b.known() || n.BeingDeleted() {
+		return deprivation{}
+	}
 	barrier := b.begins(n.UID())
-	if !b.known() || barrier == never || n.BeingDeleted() {
+	if barrier == never {
 		return deprivation{}
 	}
 	if b.Plan.Job.Awaits && b.going[w.ID().UID] && b.gone(w.ID().UID, barrier) {

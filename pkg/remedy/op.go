@@ -7,6 +7,7 @@ package remedy
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,15 +135,22 @@ func (o Op) At(version string) Op {
 	return o
 }
 
-// Key tells changes apart: it is the same for the same change of the same object, in whatever version.
+// Key tells changes apart: it is the same for the same change of the same object, in whatever version, and for the removal of the
+// same finalizer or owner reference, wherever it is in its list.
 func (o *Op) Key() string {
+	patch := slices.Clone(o.Patch)
+	for i := range patch {
+		patch[i].Path = listed.ReplaceAllString(patch[i].Path, "$1/*")
+	}
 	options := o.Options
 	if options != nil {
 		options = options.DeepCopy()
 		options.Preconditions = nil
 	}
-	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, o.Object.UID, options, o.Patch, o.Value, o.Replicas, o.Grant})
+	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, o.Object.UID, options, patch, o.Value, o.Replicas, o.Grant})
 }
+
+var listed = regexp.MustCompile(`^(/metadata/(?:finalizers|ownerReferences))/\d+`)
 
 // Saved is the same with the object, of the version that was looked at, kept in a file before. A deletion is
 // taken back by what was kept.

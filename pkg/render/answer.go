@@ -278,6 +278,15 @@ func (a *StuckAnswer) offer(number string) {
 	}
 }
 
+// allowing is the flag that the least risky way out of a cause needs.
+func allowing(c *explain.Cause) string {
+	ways := c.Ways()
+	if i := slices.IndexFunc(ways, doable); ways[i][0].Risk != explain.Safe {
+		return " --allow=" + string(ways[i][0].Risk)
+	}
+	return ""
+}
+
 // doable reports whether a program can carry out a way out, and nothing dangerous comes of it.
 func doable(way []*explain.Remedy) bool {
 	r := way[0]
@@ -358,7 +367,7 @@ func (a *StuckAnswer) overview(report *explain.Report) {
 		if i := slices.IndexFunc(shown, func(c *explain.Cause) bool {
 			return c.Verdict == explain.Stuck && slices.ContainsFunc(c.Ways(), doable)
 		}); i >= 0 {
-			a.offer(fmt.Sprint(number[shown[i]]))
+			a.offer(fmt.Sprint(number[shown[i]]) + allowing(shown[i]))
 		}
 		a.more("one cause: --cause N; evidence and all ways out: -o wide")
 	}

@@ -183,7 +183,7 @@ func (s *stuckPicture) cause(c *explain.Cause) {
 	n.Attributes = append(n.Attributes, draw.Attribute{Name: "cause", Value: c.ID}, draw.Attribute{Name: "verdict", Value: string(c.Verdict)})
 	details := []draw.Detail{{Label: fmt.Sprintf("cause (%s): %s", c.Verdict, c.ID), Value: c.Summary}}
 	if c.Blocks > 1 {
-		details = append(details, draw.Detail{Label: "holds up", Value: fmt.Sprintf("%d terminating objects", c.Blocks)})
+		details = append(details, draw.Detail{Label: "blocks", Value: fmt.Sprintf("%d deletions", c.Blocks)})
 	}
 	if !c.Until.IsZero() {
 		details = append(details, draw.Detail{Label: "until", Value: c.Until.UTC().Format(time.RFC3339)})

@@ -118,7 +118,7 @@ func TestStuckPicture(t *testing.T) {
 	for label, want := range map[string]string{
 		"cause (Stuck): fin-absent": "nothing serves it", "evidence": "ConfigMap/shop/invoice metadata.finalizers[0]: x\nsearched: leases",
 		"who should act": "nobody; whether it works: absent", "what to do (dangerous)": "takes it off\nleaves behind or loses: a bill",
-		"command": "kubectl patch", "puts it back later": "kubectl undo", "holds up": "2 terminating objects", "until": "2026-01-02T03:04:05Z",
+		"command": "kubectl patch", "puts it back later": "kubectl undo", "blocks": "2 deletions", "until": "2026-01-02T03:04:05Z",
 	} {
 		if got := detail(n, label); got != want {
 			t.Errorf("%s: got %q, want %q", label, got, want)

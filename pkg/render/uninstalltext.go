@@ -23,7 +23,7 @@ func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next stri
 	going, _ := u.Targets()
 	t.flow(t.out, fmt.Sprintf("%s  %s (%s), %s", t.paint("PREVIEW", bold), cmp.Or(strings.Join(u.Command, " "), u.Tool), u.Order, plural(len(going), "object")), 0, "         ")
 	if u.Halt != nil {
-		t.row(cross, "DELETES NOTHING", red, openSays(u.Halt))
+		t.row(cross, "NO DELETES", red, openSays(u.Halt))
 	}
 	t.outcomes()
 	t.foresight(steps)
@@ -54,7 +54,7 @@ const (
 )
 
 // labelWidth is the width of the first column.
-const labelWidth = 12
+const labelWidth = 14
 
 type uninstallText struct {
 	Style

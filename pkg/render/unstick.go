@@ -52,10 +52,16 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary)
 	if len(c.Writes) == 0 {
 		t.flow("   ", notDone(c))
+		if c.Unsure {
+			t.flow("   ", dataUnread)
+		}
 		if c.Advice != nil {
 			t.command(c.Advice.Command)
 		}
 		return
+	}
+	if c.Unsure {
+		t.flow("   ", dataUnread)
 	}
 	if c.After > 0 {
 		t.flow("   ", fmt.Sprintf("after %d:", c.After))
@@ -66,9 +72,11 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if more := len(alike) - 1; more > 0 && !t.Wide {
 			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
 		}
-		t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
 		if len(write.Then) > 0 {
-			t.flow("   ", "and then, when the data is kept: "+write.Then[0].Effect)
+			t.flow("   ", text+" (safe: keeps the data)")
+			t.flow("   ", "and then: "+write.Then[0].Effect+" ("+price(c.Risk, write.Then[0])+")")
+		} else {
+			t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
 		}
 		t.refused(alike)
 		if !t.Wide {
@@ -138,7 +146,8 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 	t.out = bufio.NewWriter(w)
 	for i := range r.Records {
 		rec := &r.Records[i]
-		if rec.Result != unstick.Done {
+		switch rec.Result {
+		case unstick.Refused, unstick.Unanswered, unstick.NotTakenBack:
 			t.flow("", resultText(rec))
 			if apierrors.IsForbidden(rec.Err) {
 				t.command(rec.Write.Remedy.Command)
@@ -153,7 +162,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		o := &r.Last.Report.Objects[i]
 		left[o.Verdict] = append(left[o.Verdict], o.Object)
 	}
-	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending} {
+	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending, explain.NotTerminating} {
 		if len(left[v]) > 0 {
 			t.part(spoken[v], colorOf(v), objectNames(left[v]))
 		}
@@ -173,6 +182,11 @@ func (t *UnstickText) part(word string, c color, text string) {
 
 // Change says what a change does.
 func Change(op *remedy.Op) string { return printable(changeText(op)) }
+
+// Command is the command of kubectl that makes a change.
+func Command(op *remedy.Op, kubectl string) string {
+	return printable(op.Command(remedy.Programs{Kubectl: kubectl}))
+}
 
 func changeText(op *remedy.Op) string {
 	name := objectName(op.Object)
@@ -267,12 +281,14 @@ func temporary(w *unstick.Write) string {
 // price says what a way out costs.
 func price(risk explain.Risk, r *explain.Remedy) string {
 	priced := *r
-	if priced.Risk = risk; r.Kept != "" {
+	if priced.Risk = risk; r.Kept != "" { // the data is kept first
 		priced.Loss = nil
 	}
 	text := strings.TrimSuffix(strings.TrimPrefix((&StuckAnswer{}).cost(&priced), " ("), ")")
 	return cmp.Or(text, "safe")
 }
+
+const dataUnread = "DATA might be lost: the claims in the namespace, or the volumes, could not be read"
 
 // notDone says why nothing is done about a cause.
 func notDone(c *unstick.Choice) string {
@@ -282,11 +298,15 @@ func notDone(c *unstick.Choice) string {
 	}
 	switch c.Reason {
 	case unstick.NotStuck:
-		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain"}[c.Cause.Verdict]
+		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain", explain.NotTerminating: "it is not being deleted"}[c.Cause.Verdict]
 	case unstick.NotAllowed:
 		return joined("needs --allow="+string(c.Needs), advice)
 	case unstick.NotEnough:
 		return joined("what was allowed is done, and was not enough", advice)
+	case unstick.Denied:
+		return joined("the server refused it", advice)
+	case unstick.NoBackup:
+		return joined("a temporary change needs a backup directory, to be taken back after whatever happens", advice)
 	case unstick.HasContent:
 		return joined("the namespace has content, or it is not known whether it has: never finalized", advice)
 	case unstick.Person:
@@ -307,9 +327,12 @@ func resultText(r *unstick.Record) string {
 	text := changeText(&r.Write.Op)
 	switch r.Result {
 	case unstick.TakenBack:
-		return "taken back: " + text
+		if r.Err != nil {
+			return "nothing to take back: " + text + ": " + message(r.Err)
+		}
+		return "taken back: " + changeText(r.Write.Op.Back)
 	case unstick.NotTakenBack:
-		return "NOT taken back: " + text + ": " + message(r.Err)
+		return "NOT taken back: " + changeText(r.Write.Op.Back) + ": " + message(r.Err) + ". Do it by hand: " + Command(r.Write.Op.Back, "kubectl")
 	case unstick.Skipped:
 		return "skipped: " + text + ": " + message(r.Err)
 	case unstick.Unanswered:
@@ -343,11 +366,15 @@ func UnstickQuestion(q *unstick.Question) string {
 		return fmt.Sprintf("Make %s%s? (y/N): ", plural(len(q.Writes), "change"), impact)
 	}
 	w := &q.Writes[0]
-	what := changeText(&w.Op)
+	what, remedy := changeText(&w.Op), w.Remedy
+	if len(w.Then) > 0 {
+		remedy = w.Then[0]
+		what += ", and then " + changeText(remedy.Operation)
+	}
 	if more := len(q.Writes) - 1; more > 0 {
 		what += fmt.Sprintf(", and %d more of the same", more)
 	}
-	return printable(fmt.Sprintf("%s: %s. Type %q to continue: ", what, price(q.Choice.Risk, w.Remedy), q.Name))
+	return printable(fmt.Sprintf("%s: %s. Type %q to continue: ", what, price(q.Choice.Risk, remedy), q.Name))
 }
 
 // ObjectNames prints objects as kubectl's -o name does.

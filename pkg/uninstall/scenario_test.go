@@ -48,6 +48,9 @@ func told(t *testing.T, given string) string {
 		for _, o := range made.Report.Outcomes {
 			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", o.Object.Identity(), o.Result, o.Reason), ": "))
 		}
+		for _, id := range uninstall.First(sight) {
+			lines = append(lines, "first: "+id.String())
+		}
 		for _, b := range sight.Breaks {
 			word := "breaks"
 			if b.Strands() != nil {

@@ -137,7 +137,7 @@ func questions(p *Plan, beyond []Write) []Question {
 func dangerous(c *Choice, writes []Write, digest string) []Question {
 	var all []Question
 	for _, w := range writes {
-		name := finalizerOf(&w)
+		name := finalizerOf(w.dangerous())
 		at := slices.IndexFunc(all, func(q Question) bool { return q.Name == name })
 		if at < 0 {
 			at, all = len(all), append(all, Question{Choice: c, Name: name, Digest: digest})
@@ -148,20 +148,28 @@ func dangerous(c *Choice, writes []Write, digest string) []Question {
 		switch q := &all[i]; {
 		case q.Name != "":
 		case len(q.Writes) == 1:
-			q.Name = q.Writes[0].Op.Object.Name
+			q.Name = q.Writes[0].dangerous().Object.Name
 		default:
-			q.Name = cmp.Or(c.Cause.Object.Name, q.Writes[0].Op.Object.Name)
+			q.Name = cmp.Or(c.Cause.Object.Name, q.Writes[0].dangerous().Object.Name)
 		}
 	}
 	return all
 }
 
-// finalizerOf is the finalizer that a change removes, empty for other changes.
-func finalizerOf(w *Write) string {
-	if w.Op.Verb == remedy.Finalize {
-		return w.Op.Value
+// dangerous is the change that a question is about: what follows, where data is kept before.
+func (w *Write) dangerous() *remedy.Op {
+	if len(w.Then) > 0 && w.Then[0].Operation != nil {
+		return w.Then[0].Operation
 	}
-	for _, step := range w.Op.Patch {
+	return &w.Op
+}
+
+// finalizerOf is the finalizer that a change removes, empty for other changes.
+func finalizerOf(op *remedy.Op) string {
+	if op.Verb == remedy.Finalize {
+		return op.Value
+	}
+	for _, step := range op.Patch {
 		if value, is := step.Value.(string); is && step.Op == "test" && strings.HasPrefix(step.Path, "/metadata/finalizers/") {
 			return value
 		}

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gofrs/flock"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
@@ -37,9 +38,16 @@ type Header struct {
 	Started time.Time `json:"started"`
 	// Server is the address of the API server.
 	Server string `json:"server"`
-	// Host and Process are where the run is.
-	Host    string `json:"host"`
-	Process int    `json:"process"`
+	// Cluster is the UID of its namespace kube-system, empty when that could not be read.
+	Cluster types.UID `json:"cluster,omitempty"`
+}
+
+// Same reports whether a journal is of a cluster: by the UID of that where both are known, otherwise by its address.
+func (h *Header) Same(server string, cluster types.UID) bool {
+	if h.Cluster != "" && cluster != "" {
+		return h.Cluster == cluster
+	}
+	return h.Server == server
 }
 
 // Entry is a change before it is sent, or what became of it.
@@ -68,28 +76,37 @@ type Journal struct {
 
 	mu      sync.Mutex
 	file    *os.File
+	lock    *flock.Flock // as long as the run is there
 	number  int
 	files   map[types.UID]string
 	numbers map[string]int
 	now     func() time.Time
 }
 
-// NewJournal makes a directory below another for a run against a server, readable by its user alone.
-func NewJournal(base, server string, now time.Time) (*Journal, error) {
+// NewJournal makes a directory below another for a run against the cluster of the header, readable by its user alone.
+func NewJournal(base string, header Header) (*Journal, error) {
 	if err := os.MkdirAll(base, 0o700); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(base, now.UTC().Format("20060102-150405-")) // 0700
+	dir, err := os.MkdirTemp(base, header.Started.UTC().Format("20060102-150405-")) // 0700
 	if err != nil {
+		return nil, err
+	}
+	lock := lockOf(dir)
+	if _, err := lock.TryLock(); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(filepath.Join(dir, journalFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	host, _ := os.Hostname() // only said
-	j := &Journal{Dir: dir, file: file, files: map[types.UID]string{}, numbers: map[string]int{}, now: time.Now}
-	return j, errors.Join(j.append(Header{Started: now.UTC(), Server: server, Host: host, Process: os.Getpid()}), syncDir(dir), syncDir(base))
+	j := &Journal{Dir: dir, file: file, lock: lock, files: map[types.UID]string{}, numbers: map[string]int{}, now: time.Now}
+	return j, errors.Join(j.append(header), syncDir(dir), syncDir(base))
+}
+
+// lockOf is held by the run of a journal; the system releases it when that ends, however.
+func lockOf(dir string) *flock.Flock {
+	return flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
 }
 
 // Close ends the journal. One without changes is removed.
@@ -97,7 +114,7 @@ func (j *Journal) Close() error {
 	if j == nil {
 		return nil
 	}
-	err := j.file.Close()
+	err := errors.Join(j.file.Close(), j.lock.Unlock())
 	if j.number == 0 {
 		err = errors.Join(err, os.RemoveAll(j.Dir))
 	}
@@ -263,6 +280,16 @@ func ReadJournal(dir string) (*Recorded, error) {
 		}
 	}
 	return r, nil
+}
+
+// Claim reports whether the run of the journal is over, and holds the journal from then on, so that no other process takes the
+// same change back: release ends that.
+func (r *Recorded) Claim() (release func(), over bool) {
+	lock := lockOf(r.Dir)
+	if held, err := lock.TryLock(); err != nil || !held {
+		return nil, false
+	}
+	return func() { _ = lock.Unlock() }, true
 }
 
 // Open returns the temporary changes that were not taken back, the last first.

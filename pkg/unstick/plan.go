@@ -25,12 +25,26 @@ import (
 type Look struct {
 	Report *explain.Report
 	Graph  *graph.Graph
+	// Stakes are the volumes of which the data would be destroyed when what is being deleted in a namespace goes.
+	Stakes []Stake
+	// Unsure are the namespaces of which that could not be found out, "" for all.
+	Unsure []string
+}
+
+// Stake is a volume with the reclaim policy Delete, of a claim that is being deleted, or is in a namespace that is.
+type Stake struct {
+	Volume graph.Identity
+	Size   string
+	// Namespace is that of the claim.
+	Namespace string
 }
 
 // Options say what may be done.
 type Options struct {
 	// Allow is the highest risk of what is chosen.
 	Allow explain.Risk
+	// NoBackup: nothing is chosen that would have to be taken back.
+	NoBackup bool
 	// Picked are the causes that are dealt with, and ways out of them; empty for all causes.
 	Picked []Picked
 	// Only are the causes that are dealt with; empty for all.
@@ -109,6 +123,10 @@ const (
 	NotAllowed Reason = "NotAllowed"
 	// NotEnough: all that is allowed was done, and the cause is still there.
 	NotEnough Reason = "NotEnough"
+	// Denied: the server refused what is allowed.
+	Denied Reason = "Refused"
+	// NoBackup: what is allowed would have to be taken back, which needs a journal.
+	NoBackup Reason = "NoBackup"
 	// HasContent: a namespace is not finalized while it has content, or while that is not known.
 	HasContent Reason = "HasContent"
 )
@@ -130,6 +148,8 @@ type Choice struct {
 	Risk   explain.Risk
 	Writes []Write
 	Reason Reason
+	// Unsure: it is not known whether data would be lost, because claims or volumes could not be read.
+	Unsure bool
 	// Needs is the least risk that would have to be allowed, of NotAllowed.
 	Needs explain.Risk
 	// After is the rank of a cause that refuses the changes as long as it is there, and is dealt with first; 0 for none.
@@ -162,6 +182,9 @@ func (w *Write) consents() []string {
 	}
 	return keys
 }
+
+// refusedOf marks a change that the server has refused, among those that were tried.
+func refusedOf(op *remedy.Op) string { return "refused " + op.Key() }
 
 // Temporary reports whether the change is to be taken back when what it frees is gone.
 func (w *Write) Temporary() bool { return w.Remedy.Temporary && w.Op.Back != nil }
@@ -250,7 +273,7 @@ func (o *Options) choice(l *Look, c *explain.Cause, rank int, done tried) Choice
 	case !chosen || !o.includes(c):
 		choice.Reason = NotChosen
 		return choice
-	case c.Verdict != explain.Stuck && (c.Verdict != explain.Unknown || pick.Changes == nil):
+	case c.Verdict != explain.Stuck:
 		choice.Reason = NotStuck
 		return choice
 	}
@@ -282,16 +305,23 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 		}
 		return
 	}
-	risk, before := o.risk(choice.Cause, first)
-	if choice.Cause.Verdict != explain.Stuck && risk == explain.Dangerous {
-		choice.Reason = NotStuck
+	if o.NoBackup && first.Temporary && first.Operation.Back != nil {
+		choice.Reason = NoBackup
 		return
+	}
+	unsure := false
+	risk, before := o.risk(choice.Cause, first)
+	if before == nil && !first.Keeps {
+		before = l.keeps(choice.Cause, way)
+		if len(before) == 0 && l.unsure(choice.Cause, way) {
+			risk, unsure = explain.Dangerous, true // data may be lost with it
+		}
 	}
 	if !picked && risk.Exceeds(o.Allow) {
 		if choice.Needs == "" || choice.Needs.Exceeds(risk) {
-			choice.Needs = risk
+			choice.Needs, choice.Unsure = risk, unsure
 		}
-		if len(choice.Writes) == 0 && choice.Reason != NotEnough {
+		if len(choice.Writes) == 0 && choice.Reason != NotEnough && choice.Reason != Denied {
 			choice.Reason = NotAllowed
 		}
 		return
@@ -301,9 +331,12 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 	case len(writes) == 0:
 		if len(choice.Writes) == 0 {
 			choice.Reason = NotEnough
+			if slices.ContainsFunc(way, func(r *explain.Remedy) bool { return Possible(r) && done.Has(refusedOf(r.Operation)) }) {
+				choice.Reason = Denied
+			}
 		}
 	case len(choice.Writes) == 0 || choice.Risk.Exceeds(risk):
-		choice.Writes, choice.Way, choice.Risk, choice.Reason = writes, number, risk, ""
+		choice.Writes, choice.Way, choice.Risk, choice.Reason, choice.Unsure = writes, number, risk, "", unsure
 	}
 }
 
@@ -313,24 +346,24 @@ func Possible(r *explain.Remedy) bool {
 }
 
 // risk is that of a way out of a cause, and what keeps the data before that it would lose.
-func (o *Options) risk(c *explain.Cause, r *explain.Remedy) (explain.Risk, *explain.Remedy) {
+func (o *Options) risk(c *explain.Cause, r *explain.Remedy) (explain.Risk, []*explain.Remedy) {
 	if r.Kept == "" {
 		return r.Risk, nil
 	}
 	for i := range c.Remedies {
 		if c.Remedies[i].Keeps && c.Remedies[i].Operation != nil {
-			return r.Kept, &c.Remedies[i]
+			return r.Kept, []*explain.Remedy{&c.Remedies[i]}
 		}
 	}
 	return r.Risk, nil
 }
 
-// writesOf are the changes of a way out that were not made yet. Where data is kept before, that is the only one: the next
+// writesOf are the changes of a way out that were not made yet. Where data is kept before, these are the only ones: the next
 // look finds that it is kept.
-func writesOf(l *Look, c *explain.Cause, risk explain.Risk, before *explain.Remedy, way []*explain.Remedy, done tried) []Write {
+func writesOf(l *Look, c *explain.Cause, risk explain.Risk, before []*explain.Remedy, way []*explain.Remedy, done tried) []Write {
 	var then []*explain.Remedy
-	if before != nil {
-		then, way = way, []*explain.Remedy{before}
+	if len(before) > 0 {
+		then, way = way, before
 	}
 	frees := blocked(l, c)
 	var writes []Write

@@ -247,7 +247,7 @@ func (r *run) hopeful(l *Look) bool {
 // carryOut makes changes that were agreed to, in batches: what a batch changes is read, a look proves that each change is still the one to
 // make, and then it is sent for exactly the version that was read.
 func (r *run) carryOut(ctx context.Context, writes []Write) error {
-	for part := range slices.Chunk(writes, batch) {
+	for part := range slices.Chunk(oncePerObject(writes), batch) {
 		before := r.read(ctx, part)
 		l, err := r.Look(ctx)
 		if err != nil {
@@ -269,6 +269,17 @@ func (r *run) carryOut(ctx context.Context, writes []Write) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// oncePerObject leaves out all but the first change of each object: the others would meet another version than the one that was
+// proved. They follow in the next round.
+func oncePerObject(writes []Write) []Write {
+	seen := sets.New[graph.Identity]()
+	return slices.DeleteFunc(slices.Clone(writes), func(w Write) bool {
+		again := seen.Has(w.Op.Object)
+		seen.Insert(w.Op.Object)
+		return again
+	})
 }
 
 // version is an object as it was read before it is changed.
@@ -375,8 +386,10 @@ func resultOf(err error) Result {
 func (r *run) record(rec Record) {
 	key := rec.Write.Op.Key()
 	switch rec.Result {
-	case Done, Refused:
+	case Done:
 		r.done.Insert(key)
+	case Refused:
+		r.done.Insert(key, refusedOf(&rec.Write.Op))
 	case Unanswered, Skipped:
 		if r.skips[key]++; r.skips[key] >= mostSkips {
 			r.done.Insert(key)

@@ -32,7 +32,7 @@ func webhook() lock {
 
 func journal(t *testing.T) *unstick.Journal {
 	t.Helper()
-	j, err := unstick.NewJournal(t.TempDir(), "https://example.com", time.Now())
+	j, err := unstick.NewJournal(t.TempDir(), unstick.Header{Started: time.Now(), Server: "https://example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestRefused(t *testing.T) {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("no right"))
 		}
 		report, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{})
-		if err != nil || calls != 1 || report.Plan.Choices[0].Reason != unstick.NotEnough {
+		if err != nil || calls != 1 || report.Plan.Choices[0].Reason != unstick.Denied {
 			t.Errorf("%v after %d calls: %+v", err, calls, report.Plan)
 		}
 	})
@@ -277,7 +277,7 @@ func TestJournal(t *testing.T) {
 	}
 	dir := e.Journal.Dir
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 3 {
 		t.Fatalf("%v: %v", err, files)
 	}
 	for _, file := range files {

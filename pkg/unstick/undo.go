@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -32,6 +33,8 @@ const (
 	Terminating Obstacle = "Terminating"
 	// Ownerless: the owner of a reference does not exist any more.
 	Ownerless Obstacle = "Ownerless"
+	// Destroys: the data of a volume would be destroyed, because its claim is gone or being deleted.
+	Destroys Obstacle = "Destroys"
 	// Final: the change cannot be taken back.
 	Final Obstacle = "Final"
 	// Unread: the object, or its manifest, could not be read.
@@ -75,6 +78,7 @@ func (r *Recorded) Undo(ctx context.Context, reading *Reading) []Reversal {
 		}
 		if reversal.Op != nil {
 			reading.owners(ctx, &reversal)
+			reading.reclaimed(ctx, &reversal, current)
 		}
 		all = append(all, reversal)
 	}
@@ -99,6 +103,30 @@ func (r *Reading) owners(ctx context.Context, v *Reversal) {
 		}
 	}
 }
+
+// reclaimed gives up putting a volume's reclaim policy back to Delete unless its claim uses it on: a volume without one is deleted at
+// once, with its data (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
+func (r *Reading) reclaimed(ctx context.Context, v *Reversal, volume *unstructured.Unstructured) {
+	if v.Op == nil || !slices.ContainsFunc(v.Op.Patch, func(s remedy.Step) bool {
+		return s.Op == "replace" && s.Path == reclaimPolicy && s.Value != "Retain"
+	}) {
+		return
+	}
+	field := func(path ...string) string {
+		text, _, _ := unstructured.NestedString(volume.Object, path...)
+		return text
+	}
+	claim, err := r.Read(ctx, graph.Identity{
+		Resource:  graph.Resource{GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true},
+		Namespace: field("spec", "claimRef", "namespace"), Name: field("spec", "claimRef", "name"),
+	})
+	if err != nil || volume.GetDeletionTimestamp() != nil || field("status", "phase") != "Bound" ||
+		claim.GetDeletionTimestamp() != nil || string(claim.GetUID()) != field("spec", "claimRef", "uid") {
+		v.Op, v.Obstacle = nil, Destroys
+	}
+}
+
+const reclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
 
 // owner looks for the owner of a reference.
 func (r *Reading) owner(ctx context.Context, namespace string, reference any) (Obstacle, error) {
@@ -139,7 +167,11 @@ func (r *Recorded) reverse(v *Reversal, current *unstructured.Unstructured) {
 	case op.Verb == remedy.Resume:
 		v.Op = new(remedy.PatchOf(op.Object, remedy.Add("/spec/paused", true)))
 	case op.Back != nil && op.Verb != remedy.Create:
-		v.Op = op.Back
+		v.Op = byName(op.Back, current)
+		if asBefore(v.Op, current) {
+			v.Op, v.Obstacle = nil, Undone
+			return
+		}
 	case op.Verb == remedy.Patch:
 		r.putBack(v, current)
 	default:

@@ -2,7 +2,10 @@
 
 package unstick
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 func noPick(e *NoPickError) string {
 	switch {
@@ -18,6 +21,10 @@ func noPick(e *NoPickError) string {
 	return fmt.Sprintf("there is no cause %d: there are %d", e.Cause, e.Of)
 }
 
+func keepData(s *Stake) string {
+	return fmt.Sprintf("keep the data: retain the volume %s (%s) when its claim is deleted", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
+}
+
 // Words says in a few words why a change was skipped, refused or not taken back.
 func Words(o Obstacle) string {
 	return map[Obstacle]string{
@@ -26,6 +33,7 @@ func Words(o Obstacle) string {
 		Undone:      "it is as it was before",
 		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",
 		Ownerless:   "its owner does not exist any more, and the garbage collector would delete the object",
+		Destroys:    "to put it back would destroy the data of the volume: its claim does not exist any more, or is being deleted",
 		Final:       "this change cannot be taken back",
 		Unread:      "it could not be read",
 	}[o]

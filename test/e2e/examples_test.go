@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,47 @@ metadata: {name: web-0, namespace: default}
 spec: {containers: [{name: web, image: registry.example.com/web}]}
 `
 
+// exampleTypes are those of Flux and Argo CD in the examples.
+var exampleTypes = definitionOf("kustomize.toolkit.fluxcd.io", "v1", "kustomization", "Kustomization") + definitionOf("helm.toolkit.fluxcd.io", "v2", "helmrelease", "HelmRelease") +
+	definitionOf("argoproj.io", "v1alpha1", "application", "Application")
+
+func definitionOf(group, version, singular, kind string) string {
+	return strings.NewReplacer("GROUP", group, "VERSION", version, "SINGULAR", singular, "KIND", kind).Replace(`---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: SINGULARs.GROUP}
+spec:
+  group: GROUP
+  names: {plural: SINGULARs, singular: SINGULAR, kind: KIND}
+  scope: Namespaced
+  versions:
+  - {name: VERSION, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`)
+}
+
+// exampleTools are what uninstall is about in the examples.
+const exampleTools = `
+{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: argocd}}
+---
+{apiVersion: kustomize.toolkit.fluxcd.io/v1, kind: Kustomization, metadata: {name: app, namespace: flux-system}}
+---
+{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, metadata: {name: web, namespace: shop}}
+---
+{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: shop, namespace: argocd}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: web, namespace: shop, labels: {applyset.kubernetes.io/id: x}}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop, labels: {applyset.kubernetes.io/id: x}}}
+`
+
+// exampleFiles are in the directory of the examples. helm stands in for what is not installed.
+var exampleFiles = map[string]string{
+	"old/web.yaml": "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: default}}", "new/README": "",
+	"bin/helm": "#!/bin/sh\necho '{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}'\n",
+}
+
 // TestExamples runs the examples in the help of every command, which are those
 // of docs/commands. Each must do what it says: exit with 0, or 2 where it
 // reports findings.
@@ -49,7 +91,12 @@ func TestExamples(t *testing.T) {
 	parallel(t)
 	cp := controlplane.Start(t, controlplane.Options{Controllers: "serviceaccount-controller"})
 	cp.Kubectl(t, "wait", "serviceaccount/default", "--for=create", "--timeout=60s") // pods need it
-	inPlace := false
+	cp.Apply(t, exampleTypes)
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+	cp.Apply(t, exampleObjects)
+	cp.Apply(t, exampleTools)
+	cp.Apply(t, record(t, "web", 1, exampleFiles["old/web.yaml"]))
+	inPlace := true
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, line := range strings.Split(cmd.Example, "\n") {
@@ -89,8 +136,14 @@ func runExample(t *testing.T, cp *controlplane.ControlPlane, line string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = t.TempDir()
+	for name, text := range exampleFiles {
+		path := filepath.Join(cmd.Dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cmd.Env = append(cp.Environ(), "HOME="+cmd.Dir,
-		"PATH="+strings.Join([]string{cp.Bin, os.Getenv("PATH")}, string(filepath.ListSeparator)))
+		"PATH="+strings.Join([]string{filepath.Join(cmd.Dir, "bin"), cp.Bin, os.Getenv("PATH")}, string(filepath.ListSeparator)))
 	out, err := cmd.CombinedOutput()
 	if code := cmd.ProcessState.ExitCode(); code != 0 && code != exitFindings {
 		t.Errorf("%s: %v\n%s", line, err, out)

@@ -169,7 +169,7 @@ type node struct {
 	Virtual           bool                   `json:"virtual"`
 }
 
-// objectsNow returns all objects of the cluster by their UIDs.
+// objectsNow returns the objects of the cluster by their UIDs, but for those of other charts: all have its id in their names or namespaces.
 func (i *installed) objectsNow(ctx context.Context) (map[string]node, error) {
 	stdout, stderr, code, err := i.plugin(ctx, "graph", "-A", "--isolated", "-o", "json")
 	if err != nil || code != 0 {
@@ -181,7 +181,7 @@ func (i *installed) objectsNow(ctx context.Context) (map[string]node, error) {
 	}
 	nodes := map[string]node{}
 	for _, n := range graph.Nodes {
-		if !n.Virtual {
+		if !n.Virtual && strings.Contains(n.Namespace+"/"+n.Name, i.id) {
 			nodes[n.UID] = n
 		}
 	}

@@ -22,7 +22,7 @@ var chartList = []chart{
 	{name: "types-in-crds", about: "the definition is in crds/, and the objects are in the chart", types: "crds", objects: true, want: []string{"in the chart's crds/"}},
 	{name: "user-objects", about: "the definition is in crds/, and a user has made the objects", types: "crds", want: []string{"HANGS LATER"}},
 	{name: "types-kept", about: "the definition is kept by its annotation, and a user has made the objects", types: "kept", want: []string{"HANGS LATER", "helm.sh/resource-policy: keep"}},
-	{name: "rights-elsewhere", about: "the operator's rights are not of the chart: who is faster is not known", layout: layout{operators: []operator{{grants: "shared", watch: "$A"}}},
+	{name: "rights-elsewhere", about: "the operator's rights are not of the chart, but its account is", layout: layout{operators: []operator{{grants: "shared", watch: "$A"}}},
 		before: "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: toy-$X-admin}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, " +
 			"subjects: [{kind: ServiceAccount, name: toy-$X, namespace: $S}]}\n---\n", types: "crds", objects: true},
 	{name: "policies", about: "resource policies: keep, and a value that Helm does not know", layout: layout{noOperator: true, objects: []objects{}}, types: "outside",

@@ -47,9 +47,9 @@ var layouts = []layout{
 	{name: "statefulset", about: "an operator in a StatefulSet, and objects", operators: []operator{{kind: "StatefulSet"}}, objects: own, plan: "-n $S statefulset/toy-$X toys.$GROUP/one", possible: true},
 	{name: "daemonset", about: "an operator in a DaemonSet, and objects", operators: []operator{{kind: "DaemonSet"}}, objects: own, plan: "-n $S daemonset/toy-$X toys.$GROUP/one", possible: true},
 	{name: "bare-pod", about: "an operator in a pod without owner, and objects", operators: []operator{{kind: "Pod"}}, objects: own, plan: "-n $S pod/toy-$X toys.$GROUP/one", possible: true},
-	{name: "pods", about: "the operator's pods, which are made again, and objects", objects: own, plan: "-f pods/$S/app=toy-$X toy/$S/one toy/$S/two", possible: true},
+	{name: "pods", about: "the operator's pods, which are recreated, and objects", objects: own, plan: "-f pods/$S/app=toy-$X toy/$S/one toy/$S/two", possible: true},
 	{name: "two-replicas", about: "one of two pods of the operator, and objects", operators: []operator{{replicas: 2}}, objects: own, plan: "-f leader/$S/toy-$X toy/$S/one toy/$S/two", possible: true},
-	{name: "replicaset", about: "the operator's ReplicaSet, which is made again, and objects", objects: own, plan: "-f replicasets/$S/app=toy-$X toy/$S/one", possible: true},
+	{name: "replicaset", about: "the operator's ReplicaSet, which is recreated, and objects", objects: own, plan: "-f replicasets/$S/app=toy-$X toy/$S/one", possible: true},
 
 	// What the operator needs is in the plan.
 	{name: "account", about: "its service account, then objects", objects: own, plan: "-n $S serviceaccount/toy-$X toys.$GROUP/one toys.$GROUP/two", possible: true, short: true},
@@ -62,7 +62,7 @@ var layouts = []layout{
 		plan: "-f clusterrole/shared-$X toy/$A/one toy/$A/two toy/$B/one toy/$B/two", possible: true},
 	{name: "shared-role-one-binding", about: "one of two bindings to a shared ClusterRole, and the objects of the other", operators: shared, objects: both,
 		plan: "-f rolebinding/$B/toy-$X toy/$A/one toy/$A/two", possible: true},
-	{name: "lease", about: "its Lease, which it makes again, and objects", objects: own, plan: "-n $S lease/toy-$X toys.$GROUP/one", possible: true},
+	{name: "lease", about: "its Lease, which it recreates, and objects", objects: own, plan: "-n $S lease/toy-$X toys.$GROUP/one", possible: true},
 	{name: "config", about: "a ConfigMap that it mounts, and objects", operators: []operator{{mounts: []string{"config"}}}, objects: own, plan: "-n $S configmap/toy-$X toys.$GROUP/one", possible: true},
 	{name: "secret", about: "a Secret that it mounts, and objects", operators: []operator{{mounts: []string{"cert"}}}, objects: own, plan: "-n $S secret/toy-$X toys.$GROUP/one", possible: true},
 	{name: "secret-and-pods", about: "that Secret and the operator's pods, so that the next cannot start, and objects", operators: []operator{{mounts: []string{"cert"}}}, objects: own,

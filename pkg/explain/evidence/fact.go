@@ -23,6 +23,7 @@ var (
 	Nodes               = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	Services            = schema.GroupVersionResource{Version: "v1", Resource: "services"}
 	Namespaces          = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	Volumes             = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}
 	Claims              = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	Leases              = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 	APIServices         = graph.APIServices
