@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -317,6 +318,9 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 	}
 	record.Write = fresh
 	op := fresh.Op
+	if before.object != nil && r.skips[op.Key()] > 0 {
+		before = r.restless(ctx, &op, before)
+	}
 	if before.object != nil && !unversioned(&op, before.object) {
 		op = op.At(before.object.GetResourceVersion())
 	}
@@ -331,6 +335,25 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 		record.Err = errors.Join(record.Err, &JournalError{err})
 	}
 	return record
+}
+
+// restless reads an object again for which a change was refused before because it had another version. Where a look takes long, and a
+// controller writes into the status all the time, no version that was read before the look is ever the one that is there: a change of the
+// status alone is let pass then.
+func (r *run) restless(ctx context.Context, op *remedy.Op, before *version) *version {
+	now, err := r.Read(ctx, op.Object)
+	if err != nil || !reflect.DeepEqual(withoutStatus(before.object), withoutStatus(now)) {
+		return before
+	}
+	return &version{object: now}
+}
+
+func withoutStatus(object *unstructured.Unstructured) map[string]any {
+	copied := object.DeepCopy()
+	delete(copied.Object, "status")
+	copied.SetResourceVersion("")
+	copied.SetManagedFields(nil)
+	return copied.Object
 }
 
 // unversioned reports whether a change cannot be for one version: when a deletion takes the garbage collector's finalizers off an

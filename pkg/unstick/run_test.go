@@ -5,6 +5,7 @@ package unstick_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,6 +122,16 @@ func TestChanged(t *testing.T) {
 				w.objects["a"].SetResourceVersion("2")
 			}
 		}, "patch a", "Skipped patch a, Done patch a"},
+		"its status at each look": {func(w *world, n int) {
+			if o := w.objects["a"]; o != nil {
+				o.SetResourceVersion(fmt.Sprint("2", n))
+				o.Object["status"] = int64(n)
+			}
+		}, "patch a", "Skipped patch a, Done patch a"},
+		"its labels at each look": {func(w *world, n int) {
+			w.objects["a"].SetResourceVersion(fmt.Sprint("2", n))
+			w.objects["a"].SetLabels(map[string]string{"n": fmt.Sprint(n)})
+		}, "", "Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a"},
 		"another object of the name": {func(w *world, n int) {
 			if n == 3 {
 				w.objects["a"].SetUID("other")
