@@ -3,9 +3,11 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -152,10 +154,31 @@ func NewDeletionPlan(p *preview.Plan) *DeletionPlan {
 	if plan.Targets == nil {
 		plan.Targets = []ObjectReference{}
 	}
+	deleted := map[types.UID]int{} // by which step
+	for _, id := range p.Job.Targets {
+		deleted[id.UID] = 0 // whatever becomes of its owners
+	}
 	for i := range p.Report.Steps {
-		plan.Steps = append(plan.Steps, newPlanStep(p, i))
+		step := newPlanStep(p, i)
+		if _, target := deleted[step.Object.UID]; step.Action == gc.ActionDelete && !target {
+			step.Reason = cmp.Or(ownedBy(&p.Report.Steps[i], deleted), step.Reason)
+		}
+		if policy := step.PropagationPolicy; step.Action == gc.ActionDelete && (policy == nil || *policy != metav1.DeletePropagationForeground) {
+			deleted[step.Object.UID] = step.Step
+		}
+		plan.Steps = append(plan.Steps, step)
 	}
 	return plan
+}
+
+// ownedBy names the owner of an object that a step before deletes, empty when there is none: the object is deleted because of that.
+func ownedBy(step *gc.Step, deleted map[types.UID]int) string {
+	for _, ref := range step.Object.OwnerReferences {
+		if number := deleted[ref.UID]; number > 0 {
+			return fmt.Sprintf("owned by %s/%s (deleted in step %d)", strings.ToLower(ref.Kind), ref.Name, number)
+		}
+	}
+	return ""
 }
 
 // WithOutcome completes the document.
