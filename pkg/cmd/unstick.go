@@ -259,24 +259,6 @@ func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
 	return options, nil
 }
 
-// ended says what could not be read, and what was named and does not exist.
-func (o *unstickOptions) ended(l *look, err error) error {
-	if finish := o.finish(l.session, l.snapshot); finish != nil {
-		return errors.Join(err, finish)
-	}
-	if unread := render.Unread(o.ErrOut, l.report); unread != nil {
-		return errors.Join(err, unread)
-	}
-	switch {
-	case l.failed != nil && errors.Is(err, errRemaining):
-		printError(o.ErrOut, l.failed, o.name+" unstick")
-		return err
-	case o.strict && err == nil && len(l.report.Unread)+len(l.unresolved) > 0:
-		return errIncomplete
-	}
-	return errors.Join(l.failed, err)
-}
-
 // preview shows what would be done.
 func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *unstick.Options) error {
 	if len(o.from) == 0 {
@@ -314,20 +296,6 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 		}
 	}
 	return nil
-}
-
-// seen is a look with the data that is at stake.
-func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
-	seen := &unstick.Look{Report: l.report, Graph: l.graph}
-	seen.FindStakes(ctx, l.session.reader)
-	return seen
-}
-
-// noneChosen says that no cause is one of those that were asked for.
-func (o *unstickOptions) noneChosen(p *unstick.Plan) {
-	if len(o.causes) > 0 && !slices.ContainsFunc(p.Choices, func(c unstick.Choice) bool { return c.Reason != unstick.NotChosen }) {
-		fmt.Fprintf(o.ErrOut, "No cause here matches --cause=%s.\n", render.Line(strings.Join(o.causes, ",")))
-	}
 }
 
 // prepare makes what sends changes.
@@ -399,15 +367,6 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		return errRemaining
 	}
 	return nil
-}
-
-// explained adds what to try to the errors of a run.
-func (o *unstickOptions) explained(err error) error {
-	var digest *unstick.DigestError
-	if errors.As(err, &digest) {
-		return hintedError{err, "look at them with --dry-run, and approve them with --confirm=" + digest.Now}
-	}
-	return err
 }
 
 // state is where backups are kept without --backup (the XDG base directory specification).

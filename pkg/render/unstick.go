@@ -72,11 +72,14 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		if more := len(alike) - 1; more > 0 && !t.Wide {
 			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
 		}
-		if len(write.Then) > 0 {
+		if len(write.Then) > 0 && write.Remedy.Keeps {
 			t.flow("   ", text+" (safe: keeps the data)")
 			t.flow("   ", "and then: "+write.Then[0].Effect+" ("+price(c.Risk, write.Then[0])+")")
 		} else {
 			t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
+		}
+		if len(write.Then) > 0 && !write.Remedy.Keeps {
+			t.flow("   ", "and then, as the garbage collector would: "+thenText(write.Then))
 		}
 		t.refused(alike)
 		if !t.Wide {
@@ -109,6 +112,18 @@ func (t *UnstickText) refused(writes []*unstick.Write) {
 	for _, text := range slices.Compact(said) {
 		t.flow("   ", "the server would refuse it: "+text)
 	}
+}
+
+// thenText names the first of the changes that follow.
+func thenText(then []*explain.Remedy) string {
+	var parts []string
+	for _, r := range then[:min(len(then), maxNamed)] {
+		parts = append(parts, changeText(r.Operation))
+	}
+	if more := len(then) - maxNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // changesAlike groups changes that read the same but for the names of their objects.

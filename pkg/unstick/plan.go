@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -25,6 +26,8 @@ import (
 type Look struct {
 	Report *explain.Report
 	Graph  *graph.Graph
+	// Pending are the writes that a garbage collector that sees what was read would make.
+	Pending []gc.Step
 	// Stakes are the volumes of which the data would be destroyed when what is being deleted in a namespace goes.
 	Stakes []Stake
 	// Unsure are the namespaces of which that could not be found out, "" for all.
@@ -296,6 +299,12 @@ func (o *Options) choice(l *Look, c *explain.Cause, rank int, done tried) Choice
 // consider takes a way out into a choice if it is less risky than what that has.
 func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, number int, picked bool, done tried) {
 	first := way[0]
+	var later []*explain.Remedy
+	if collects(first) {
+		if way, later = l.pending(choice.Cause); len(way) == 0 {
+			return
+		}
+	}
 	switch {
 	case !Possible(first) || !picked && (first.Partial || first.Keeps):
 		return
@@ -327,6 +336,9 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 		return
 	}
 	writes := writesOf(l, choice.Cause, risk, before, way, done)
+	if len(writes) > 0 {
+		writes[0].Then = append(writes[0].Then, later...)
+	}
 	switch {
 	case len(writes) == 0:
 		if len(choice.Writes) == 0 {
@@ -342,7 +354,7 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 
 // Possible reports whether this program can carry out a way out.
 func Possible(r *explain.Remedy) bool {
-	return r.Operation != nil && r.Operation.Verb != remedy.Collect && r.Operation.Verb != remedy.Restore
+	return r.Operation != nil && r.Operation.Verb != remedy.Restore
 }
 
 // risk is that of a way out of a cause, and what keeps the data before that it would lose.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -25,6 +26,12 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	if len(lists) > mostLists {
 		lists = []string{""}
 	}
+	deleted := sets.New[types.UID]() // what the garbage collector would delete
+	for i := range l.Pending {
+		if l.Pending[i].Action == gc.ActionDelete {
+			deleted.Insert(l.Pending[i].Object.UID)
+		}
+	}
 	claimed, ending := map[types.UID]string{}, l.ending() // by the UIDs of claims, their namespaces
 	for _, namespace := range lists {
 		claims, err := cluster.List(ctx, evidence.Claims, namespace)
@@ -34,7 +41,7 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 		}
 		for i := range claims {
 			c := &claims[i]
-			if at := c.GetNamespace(); namespaces.Has(at) && (ending(at) || c.GetDeletionTimestamp() != nil) {
+			if at := c.GetNamespace(); namespaces.Has(at) && (ending(at) || c.GetDeletionTimestamp() != nil || deleted.Has(c.GetUID())) {
 				claimed[c.GetUID()] = at
 			}
 		}
@@ -77,6 +84,11 @@ func (l *Look) namespaces() sets.Set[string] {
 	for _, c := range l.Report.Causes {
 		if c.Verdict == explain.Stuck {
 			all = all.Union(l.touched(c, nil))
+		}
+	}
+	for i := range l.Pending {
+		if namespace := l.Pending[i].Object.Namespace; namespace != "" {
+			all.Insert(namespace)
 		}
 	}
 	return all

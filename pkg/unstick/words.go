@@ -21,6 +21,14 @@ func noPick(e *NoPickError) string {
 	return fmt.Sprintf("there is no cause %d: there are %d", e.Cause, e.Of)
 }
 
+// collected says what a write of the garbage collector is for.
+func collected(reason string) string {
+	if reason == "" {
+		return "the garbage collector would do this"
+	}
+	return "the garbage collector would do this: " + reason
+}
+
 func keepData(s *Stake) string {
 	return fmt.Sprintf("keep the data: retain the volume %s (%s) when its claim is deleted", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
 }

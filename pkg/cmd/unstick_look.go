@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
+)
+
+// seen is a look with the data that is at stake.
+func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
+	seen := &unstick.Look{Report: l.report, Graph: l.graph}
+	if slices.ContainsFunc(l.report.Causes, unstick.NeedsCollection) {
+		server := simulator.New(l.snapshot, simulator.Options{Now: l.report.Now, Server: l.session.reader.Server(ctx)})
+		if pending, err := gc.New(server, l.graph, gc.Options{}).Collect(ctx, ""); err == nil {
+			seen.Pending = pending.Steps
+		}
+	}
+	seen.FindStakes(ctx, l.session.reader)
+	return seen
+}
+
+// noneChosen says that no cause is one of those that were asked for.
+func (o *unstickOptions) noneChosen(p *unstick.Plan) {
+	if len(o.causes) > 0 && !slices.ContainsFunc(p.Choices, func(c unstick.Choice) bool { return c.Reason != unstick.NotChosen }) {
+		fmt.Fprintf(o.ErrOut, "No cause here matches --cause=%s.\n", render.Line(strings.Join(o.causes, ",")))
+	}
+}
+
+// ended says what could not be read, and what was named and does not exist.
+func (o *unstickOptions) ended(l *look, err error) error {
+	if finish := o.finish(l.session, l.snapshot); finish != nil {
+		return errors.Join(err, finish)
+	}
+	if unread := render.Unread(o.ErrOut, l.report); unread != nil {
+		return errors.Join(err, unread)
+	}
+	switch {
+	case l.failed != nil && errors.Is(err, errRemaining):
+		printError(o.ErrOut, l.failed, o.name+" unstick")
+		return err
+	case o.strict && err == nil && len(l.report.Unread)+len(l.unresolved) > 0:
+		return errIncomplete
+	}
+	return errors.Join(l.failed, err)
+}
+
+// explained adds what to try to the errors of a run.
+func (o *unstickOptions) explained(err error) error {
+	var digest *unstick.DigestError
+	if errors.As(err, &digest) {
+		return hintedError{err, "look at them with --dry-run, and approve them with --confirm=" + digest.Now}
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// collects reports whether a way out is to do the garbage collector's work.
+func collects(r *explain.Remedy) bool {
+	return r.Operation != nil && r.Operation.Verb == remedy.Collect
+}
+
+// NeedsCollection reports whether a way out of a cause is to do the garbage collector's work, for which a Look needs what is Pending.
+func NeedsCollection(c *explain.Cause) bool {
+	return slices.ContainsFunc(c.Remedies, func(r explain.Remedy) bool { return collects(&r) })
+}
+
+// pending are the writes that the garbage collector has left undone for what a cause blocks: those that can be made now, and those
+// that follow when the next looks have found what came of these.
+func (l *Look) pending(c *explain.Cause) (now, later []*explain.Remedy) {
+	concerned, touched := l.concerned(c), sets.New[types.UID]()
+	for i := range l.Pending {
+		step := &l.Pending[i]
+		n, known := l.Graph.Node(step.Object.UID)
+		if !known || !concerned.Has(n) {
+			continue
+		}
+		op := opOf(step)
+		r := &explain.Remedy{
+			Risk: explain.Safe, Effect: collected(step.Reason),
+			Action: explain.Action{Operation: op, Command: op.Command(remedy.Programs{Kubectl: "kubectl"})},
+		}
+		if l.follows(n, touched) {
+			later = append(later, r)
+		} else {
+			now = append(now, r)
+		}
+		touched.Insert(n.UID())
+	}
+	return now, later
+}
+
+// concerned are the objects that a cause blocks, those on the way to it, and their dependents.
+func (l *Look) concerned(c *explain.Cause) graph.Set {
+	var nodes []graph.Node
+	add := func(uid types.UID) {
+		if n, known := l.Graph.Node(uid); known {
+			nodes = append(nodes, n)
+		}
+	}
+	for o := range l.Report.Blocked(c) {
+		add(o.Object.UID)
+		for _, f := range o.Findings {
+			for _, link := range f.Chain {
+				if f.Cause == c && slices.ContainsFunc(nodeFinalizers(l.Graph, link.Object.UID), graph.IsCollectorFinalizer) {
+					add(link.Object.UID)
+				}
+			}
+		}
+	}
+	set := graph.Descendants(nodes...)
+	for _, n := range nodes {
+		set.Add(n)
+	}
+	return set
+}
+
+func nodeFinalizers(g *graph.Graph, uid types.UID) []string {
+	if n, known := g.Node(uid); known {
+		return n.Finalizers()
+	}
+	return nil
+}
+
+// follows reports whether a write before it is to the object, one of its owners or one of its dependents: what comes of that decides.
+func (l *Look) follows(n graph.Node, touched sets.Set[types.UID]) bool {
+	if touched.Has(n.UID()) {
+		return true
+	}
+	for _, ref := range n.Owners() {
+		if touched.Has(ref.UID) {
+			return true
+		}
+	}
+	for _, d := range n.Dependents() {
+		if touched.Has(d.UID()) {
+			return true
+		}
+	}
+	return false
+}
+
+// opOf is a write of the garbage collector as a change with its guards.
+func opOf(step *gc.Step) *remedy.Op {
+	id := step.Object.Identity()
+	if step.Action == gc.ActionDelete {
+		return new(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: step.Options.PropagationPolicy}))
+	}
+	var steps []remedy.Step
+	for i, finalizer := range slices.Backward(step.Object.Finalizers) {
+		if finalizer == step.Patch.RemoveFinalizer {
+			at := fmt.Sprintf("/metadata/finalizers/%d", i)
+			steps = append(steps, remedy.Test(at, finalizer), remedy.Remove(at))
+		}
+	}
+	for i, ref := range slices.Backward(step.Object.OwnerReferences) {
+		at := fmt.Sprintf("/metadata/ownerReferences/%d", i)
+		switch {
+		case slices.Contains(step.Patch.RemoveOwners, ref.UID):
+			steps = append(steps, remedy.Test(at+"/uid", ref.UID), remedy.Remove(at))
+		case step.Patch.Unblock && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion:
+			steps = append(steps, remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false))
+		}
+	}
+	return new(remedy.PatchOf(id, steps...))
+}
