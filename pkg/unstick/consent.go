@@ -126,7 +126,7 @@ func questions(p *Plan, beyond []Write) []Question {
 			plain.Writes = append(plain.Writes, writes...)
 		}
 	}
-	if len(plain.Writes) > 0 {
+	if plain.Writes = unique(plain.Writes); len(plain.Writes) > 0 {
 		all = append([]Question{plain}, all...)
 	}
 	return all

@@ -198,6 +198,22 @@ func (p *Plan) Writes() []Write {
 	for i := range p.Choices {
 		all = append(all, p.Choices[i].Writes...)
 	}
+	return unique(all)
+}
+
+// unique joins the same changes for several causes: what follows any of them follows.
+func unique(writes []Write) []Write {
+	at := map[string]int{}
+	var all []Write
+	for _, w := range writes {
+		key := w.consents()[0]
+		if i, again := at[key]; again {
+			all[i].Then = slices.Concat(all[i].Then, w.Then)
+			all[i].Frees = slices.Concat(all[i].Frees, w.Frees)
+			continue
+		}
+		at[key], all = len(all), append(all, w)
+	}
 	return all
 }
 
@@ -208,18 +224,13 @@ type tried = sets.Set[string]
 func Choose(l *Look, o *Options) *Plan { return choose(l, o, nil) }
 
 func choose(l *Look, o *Options, done tried) *Plan {
-	p, planned := &Plan{}, sets.New[string]()
+	p := &Plan{}
 	content := map[string]bool{} // the namespaces with content that is dealt with
 	for i, c := range l.Report.Causes {
 		choice := o.choice(l, c, i+1, done)
 		for _, w := range choice.Writes {
 			content[w.Op.Object.Namespace] = true
 		}
-		choice.Writes = slices.DeleteFunc(choice.Writes, func(w Write) bool {
-			again := planned.Has(w.Op.Key())
-			planned.Insert(w.Op.Key())
-			return again
-		})
 		p.Choices = append(p.Choices, choice)
 	}
 	for i := range p.Choices { // content goes before its namespace
@@ -265,7 +276,7 @@ func (p *Plan) due() []Write {
 			all = append(all, p.Choices[i].Writes...)
 		}
 	}
-	return all
+	return unique(all)
 }
 
 // choice finds out what is to be done about one cause.
@@ -385,7 +396,7 @@ func writesOf(l *Look, c *explain.Cause, risk explain.Risk, before []*explain.Re
 			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees})
 		}
 	}
-	return writes
+	return unique(writes)
 }
 
 // emptied reports whether a namespace is known to have no content: every type was listed, and has nothing in it.

@@ -213,3 +213,24 @@ func undone(v *unstick.Reversal) string {
 		return string(op.Verb) + " " + op.Manifest["metadata"].(map[string]any)["name"].(string)
 	}
 }
+
+// The same change for two causes is made once, and what follows either of them is agreed to with it.
+func TestShared(t *testing.T) {
+	causes := []*explain.Cause{}
+	for _, name := range []string{"a", "b"} {
+		causes = append(causes, &explain.Cause{
+			Kind: explain.Kind{ID: name}, Object: identity(name), Verdict: explain.Stuck,
+			Remedies: []explain.Remedy{way(explain.Safe, "v", keeps), way(explain.Dangerous, name, kept)},
+		})
+	}
+	p := unstick.Choose(&unstick.Look{Report: &explain.Report{Causes: causes}, Graph: graph.New(&graph.Snapshot{})}, &unstick.Options{Allow: explain.Disruptive})
+	writes := p.Writes()
+	if len(writes) != 1 || len(writes[0].Then) != 2 {
+		t.Errorf("%+v", writes)
+	}
+	for i := range p.Choices {
+		if len(p.Choices[i].Writes) != 1 || p.Choices[i].Reason != "" {
+			t.Errorf("%s: %+v", p.Choices[i].Cause.ID, p.Choices[i])
+		}
+	}
+}
