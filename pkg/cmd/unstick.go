@@ -105,7 +105,7 @@ const unstickExample = `  # What would be done
   NAME unstick deployment/web 2
 
   # Put back what an earlier run has changed
-  NAME unstick --undo ~/.local/state/kubectl-gc/unstick/20260102-030405-123`
+  NAME unstick --undo DIR`
 
 func newUnstick(g *globals) *cobra.Command {
 	o := &unstickOptions{explainOptions: explainOptions{globals: g, each: true}}

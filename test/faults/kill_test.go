@@ -29,7 +29,7 @@ var signals = []struct {
 	syscall.Signal
 	code int
 }{
-	{syscall.SIGKILL, -1}, {syscall.SIGTERM, 130}, {syscall.SIGINT, 130}, {syscall.SIGHUP, -1},
+	{syscall.SIGKILL, -1}, {syscall.SIGTERM, 130}, {syscall.SIGINT, 130}, {syscall.SIGHUP, 130},
 }
 
 var writes = regexp.MustCompile(`^(DELETE|PATCH) `)
