@@ -204,6 +204,7 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 	for _, list := range [][]string{planned, taken, made, logged} {
 		slices.Sort(list)
 	}
+	planned = slices.Compact(planned) // one change for several causes is made once
 	some := risk != args[0] && !slices.ContainsFunc(taken, func(request string) bool { return !slices.Contains(planned, request) })
 	if diff := cmp.Diff(planned, taken); diff != "" && !some {
 		ts.Fatalf("it made other changes than were approved (-approved +made):\n%s", diff)
