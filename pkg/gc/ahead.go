@@ -125,16 +125,25 @@ func (a *ahead) classify(ctx context.Context, o *graph.Object, seen map[number]b
 	refs = Classify(o.OwnerReferences, o.Namespace, absent, func(ref metav1.OwnerReference) graph.OwnerLookup {
 		return &ownerLookup{r: a.reader, ctx: ctx, ref: ref}
 	})
-	if a.policy == metav1.DeletePropagationForeground { // they will wait for their dependents
-		there := func(ref metav1.OwnerReference) bool { return !a.state.isAbsent(ref, o.Namespace) }
-		for _, ref := range refs.Dangling {
-			if there(ref) {
-				refs.WaitingForDependentsDeletion = append(refs.WaitingForDependentsDeletion, ref)
-			}
+	waits := func(ref metav1.OwnerReference) bool { return !a.state.isAbsent(ref, o.Namespace) && a.waits(ref) }
+	for _, ref := range refs.Dangling {
+		if waits(ref) {
+			refs.WaitingForDependentsDeletion = append(refs.WaitingForDependentsDeletion, ref)
 		}
-		refs.Dangling = slices.DeleteFunc(slices.Clone(refs.Dangling), there)
 	}
+	refs.Dangling = slices.DeleteFunc(slices.Clone(refs.Dangling), waits)
 	return refs, goes, failure
+}
+
+// waits reports whether an owner that goes will wait for its dependents: all of them, if the targets are deleted in the foreground, and
+// otherwise one that goes with a target by its own policy.
+func (a *ahead) waits(ref metav1.OwnerReference) bool {
+	if a.policy == metav1.DeletePropagationForeground {
+		return true
+	}
+	n := a.state.of(ref.UID)
+	v, known := a.state.view(n)
+	return known && a.targets[n] == nil && policyOf(&v.object) == metav1.DeletePropagationForeground
 }
 
 // isForeign reports whether a finalizer is not the garbage collector's own.
