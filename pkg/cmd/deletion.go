@@ -10,10 +10,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,18 +28,14 @@ import (
 // deletionOptions are what the command lines of delete and collect share.
 type deletionOptions struct {
 	*globals
-	dryRun          string
+	consenting
 	steps           bool
-	yes             bool
 	interactive     bool
-	confirm         string
 	wait            bool
-	timeout         time.Duration
 	concurrency     int
 	allowIncomplete tolerance
 	scope           string
 	order           string
-	flags           *pflag.FlagSet
 	output          output[*deletionAnswer]
 	// ran: there is a report, of which the user has been told.
 	ran bool
@@ -50,8 +44,7 @@ type deletionOptions struct {
 func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	d.flags = flags
-	flags.StringVar(&d.dryRun, "dry-run", "none", `"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
-	flags.Lookup("dry-run").NoOptDefVal = "client"
+	d.addDryRun(`"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	flags.BoolVar(&d.steps, "steps", false, "With --dry-run: show each write, in order, as -o wide does")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
 	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask, also when the answer comes from no terminal")
@@ -75,28 +68,23 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 		format[*deletionAnswer]{"html", func(w io.Writer, _ render.Style, a *deletionAnswer) error { return draw.HTML(w, a.picture()) }},
 	)
 	d.output.addFlags(d.globals, cmd)
-	d.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "scope": scopes})
+	d.completeValues(cmd, map[string][]string{"dry-run": dryRuns, "scope": scopes})
 }
 
 // scopes are the values of --scope.
 var scopes = []string{"auto", "namespace", "cluster"}
 
 func (d *deletionOptions) validateDeletion() error {
+	if err := d.validateConsent(d.globals); err != nil {
+		return err
+	}
 	switch {
-	case !slices.Contains([]string{"none", "client", "server"}, d.dryRun):
-		return usageError{fmt.Errorf(`invalid --dry-run %q: must be "none", "client" or "server"`, d.dryRun)}
 	case !slices.Contains(scopes, d.scope):
 		return usageError{fmt.Errorf(`invalid --scope %q: must be "auto", "namespace" or "cluster"`, d.scope)}
 	case d.order != "" && !slices.Contains(orders, d.order):
 		return usageError{fmt.Errorf(`invalid --order %q: must be "default" or "safe"`, d.order)}
 	case d.concurrency < 1:
 		return usageError{errors.New("--concurrency must be at least 1")}
-	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
-		return usageError{errors.New("--confirm needs the digest of a dry run")}
-	case len(d.from) > 0 && d.dryRun != "client":
-		return usageError{errors.New("--from requires --dry-run=client: a file cannot be changed, or asked")}
-	case d.timeout < 0:
-		return usageError{errors.New("--timeout must not be negative")}
 	case d.dryRun == "none" && (d.output.name == "dot" || d.output.name == "html"):
 		return usageError{fmt.Errorf("-o %s draws a preview: it needs --dry-run", d.output.name)}
 	}

@@ -59,8 +59,8 @@ func TestAnswer(t *testing.T) {
 		"Ctrl-C":        {interrupted, silent, "", "Go on? \n", context.Canceled},
 	} {
 		var shown bytes.Buffer
-		d := &deletionOptions{globals: &globals{IOStreams: genericiooptions.IOStreams{In: test.in, ErrOut: &shown}}}
-		answer, err := d.answer(test.ctx, "Go on? ")
+		g := &globals{IOStreams: genericiooptions.IOStreams{In: test.in, ErrOut: &shown}}
+		answer, err := g.ask(test.ctx, "Go on? ", false)
 		if answer != test.answer || !errors.Is(err, test.err) || shown.String() != test.shown {
 			t.Errorf("%s: got %q, %v, and shown was %q", name, answer, err, shown.String())
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -108,7 +109,7 @@ func newExplain(g *globals) *cobra.Command {
 		RunE:              runs(o, &o.args),
 	}
 	flags := cmd.Flags()
-	o.addTargetFlags(flags)
+	o.addStuckFlags(flags)
 	o.output = newOutput(
 		stuckReport,
 		format[*look]{"", func(w io.Writer, style render.Style, l *look) error {
@@ -125,19 +126,30 @@ func newExplain(g *globals) *cobra.Command {
 		format[*look]{"html", func(w io.Writer, _ render.Style, l *look) error { return draw.HTML(w, o.picture(l)) }},
 	)
 	o.output.addFlags(g, cmd)
-	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers can be removed and objects deleted")
-	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
 	flags.IntVar(&o.cause, "cause", 0, "Show only the cause with this number, and its ways out")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "Explain again when something changes, until what was asked for is gone")
 	return cmd
 }
 
-func (o *explainOptions) validate() error {
-	if err := o.validateTargets(); err != nil {
-		return err
-	}
-	if !o.given() && (o.selector != "" || o.fieldSelector != "") {
+// addStuckFlags adds what says which objects are explained, and by what.
+func (o *explainOptions) addStuckFlags(flags *pflag.FlagSet) {
+	o.addTargetFlags(flags)
+	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers can be removed and objects deleted")
+	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
+}
+
+// validateStuck finds objects that make no sense.
+func (o *explainOptions) validateStuck() error {
+	err := o.validateTargets()
+	if err == nil && !o.given() && (o.selector != "" || o.fieldSelector != "") {
 		return usageError{errors.New("a selector needs a type")}
+	}
+	return err
+}
+
+func (o *explainOptions) validate() error {
+	if err := o.validateStuck(); err != nil {
+		return err
 	}
 	switch name := o.output.name; {
 	case o.cause < 0:
@@ -354,8 +366,8 @@ func (o *explainOptions) answer(style render.Style, l *look) *render.StuckAnswer
 	case l.session.enforced:
 		answer.Of = " -n " + shell.Quote(l.session.namespace)
 	}
-	for _, arg := range o.args {
-		answer.Of += " " + shell.Quote(arg)
+	if len(o.args) > 0 {
+		answer.Of += " " + shell.Command(o.args)
 	}
 	return answer
 }

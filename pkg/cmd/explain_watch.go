@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,12 +71,7 @@ func (o *explainOptions) follow(ctx context.Context) error {
 
 // ends reports whether anything in the report is being deleted.
 func ends(report *explain.Report) bool {
-	for _, object := range report.Objects {
-		if object.Verdict != explain.NotFound && object.Verdict != explain.NotTerminating {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() })
 }
 
 // show prints a look: on a screen over the one before, elsewhere after it and

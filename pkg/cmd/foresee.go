@@ -59,11 +59,8 @@ func (d *deletionOptions) recommend(s *foresight.Sight) {
 	if s == nil || d.order == orderSafe || !s.Helps() {
 		return
 	}
-	words := []string{d.name}
-	for _, word := range ordered(withoutToken(d.argv), orderSafe) {
-		words = append(words, shell.Quote(word))
-	}
-	fmt.Fprintln(d.ErrOut, "hint: some objects need a controller that is deleted, too; this deletes them before it: "+strings.Join(words, " "))
+	fmt.Fprintln(d.ErrOut, "hint: some objects need a controller that is deleted, too; this deletes them before it: "+
+		d.name+" "+shell.Command(ordered(withoutToken(d.argv), orderSafe)))
 }
 
 // ordered returns the words of a command with a value of --order in the place of the one that

@@ -70,7 +70,7 @@ func (t *telling) tell(e deletion.Event) {
 func (t *telling) Ask(ctx context.Context, q deletion.Question) (string, error) {
 	switch digest := q.Plan.Digest; {
 	case t.mayAsk(&q):
-		return t.answer(ctx, questionText(&q))
+		return t.ask(ctx, questionText(&q), !isTerminal(t.In))
 	case q.System:
 		return "", hintedError{
 			fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", q.Name),
@@ -107,15 +107,4 @@ func questionText(q *deletion.Question) string {
 		lost = append(lost, cmp.Or(l.Size, "all")+" on pv/"+l.Volume)
 	}
 	return fmt.Sprintf("This DESTROYS DATA: %s. Type %q to continue: ", render.Line(strings.Join(lost, ", ")), q.Name)
-}
-
-// answer asks a question and returns the line that is the answer. What is written
-// after it begins a line, also when the user gave none.
-func (d *deletionOptions) answer(ctx context.Context, question string) (string, error) {
-	fmt.Fprint(d.ErrOut, question)
-	answer, err := readLine(ctx, d.In)
-	if !strings.HasSuffix(answer, "\n") || d.interactive && !isTerminal(d.In) { // which shows no answer
-		fmt.Fprintln(d.ErrOut)
-	}
-	return answer, err
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -112,17 +111,9 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	case u.Halt != nil, slices.ContainsFunc(u.Open, func(q uninstall.Open) bool { return q.Cause == uninstall.NoController }):
 		return ""
 	case len(uninstall.First(u.Sight)) > 0 && o.files == nil:
-		words := []string{o.name}
-		for _, word := range append(withoutToken(o.argv), "--prepare") {
-			words = append(words, shell.Quote(word))
-		}
-		return strings.Join(words, " ")
+		return o.name + " " + shell.Command(append(withoutToken(o.argv), "--prepare"))
 	}
-	var words []string
-	for _, word := range u.Command {
-		words = append(words, shell.Quote(word))
-	}
-	command := strings.Join(words, " ")
+	command := shell.Command(u.Command)
 	if u.Strands() && command != "" {
 		return "delete first what hangs later, if it is not needed any more; then: " + command
 	}
@@ -144,7 +135,6 @@ func (o *uninstallOptions) run(ctx context.Context) error {
 }
 
 func (o *uninstallOptions) show(ctx context.Context) error {
-
 	s, err := o.connect(ctx, o.pageSize)
 	if err != nil {
 		return err

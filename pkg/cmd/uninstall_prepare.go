@@ -21,7 +21,7 @@ import (
 
 func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
 	flags, d := cmd.Flags(), &o.deletion
-	*d = deletionOptions{globals: o.globals, dryRun: "none", wait: true, concurrency: 16, order: orderSafe, flags: flags}
+	*d = deletionOptions{globals: o.globals, consenting: consenting{dryRun: "none", flags: flags}, wait: true, concurrency: 16, order: orderSafe}
 	d.output = newOutput(
 		(*deletionAnswer).document,
 		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error { return d.writeText(w, style, a, false) }},
@@ -72,13 +72,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintln(o.ErrOut, "Prepared. What the tool does now:")
-	if s, err = o.connect(ctx, o.pageSize); err != nil {
-		return err
-	}
-	if u, sticks, err = o.foretell(ctx, s); err != nil {
-		return err
-	}
-	return o.answer(s, u, sticks)
+	return o.show(ctx)
 }
 
 // job is the deletion of what goes first.

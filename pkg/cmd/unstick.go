@@ -3,24 +3,24 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -31,21 +31,17 @@ import (
 // unstickOptions are what the command line of unstick says.
 type unstickOptions struct {
 	explainOptions
-	dryRun  string
+	consenting
 	allow   string
 	causes  []string
-	yes     bool
-	confirm string
-	timeout time.Duration
 	backup  string
 	undo    string
 	answers output[*unstickAnswer]
-	flags   *pflag.FlagSet
 
 	picks    []unstick.Pick
-	session  *session
 	operator *cluster.Operator
-	// cluster is the UID of the namespace kube-system, empty when it could not be read.
+	// server is the address of the API server, and cluster the UID of its namespace kube-system, empty when that could not be read.
+	server  string
 	cluster types.UID
 }
 
@@ -119,7 +115,7 @@ func newUnstick(g *globals) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	o.flags = flags
-	o.addTargetFlags(flags)
+	o.addStuckFlags(flags)
 	o.answers = newOutput(
 		(*unstickAnswer).document,
 		format[*unstickAnswer]{"", func(w io.Writer, style render.Style, a *unstickAnswer) error {
@@ -133,26 +129,23 @@ func newUnstick(g *globals) *cobra.Command {
 	o.answers.addFlags(g, cmd)
 	flags.StringVar(&o.allow, "allow", string(explain.Safe), `The highest risk of what is done: "safe", "disruptive" or "dangerous"`)
 	flags.StringSliceVar(&o.causes, "cause", nil, "Deal with the causes of this identifier only, or of ID@OBJECT; may be repeated")
-	flags.StringVar(&o.dryRun, "dry-run", "none", `"client" shows what would be done, "server" also asks the server about the changes, "none" does it`)
-	flags.Lookup("dry-run").NoOptDefVal = "client"
+	o.addDryRun(`"client" shows what would be done, "server" also asks the server about the changes, "none" does it`)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask about what is safe")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
 	flags.DurationVar(&o.timeout, "timeout", 0, "How long to continue; 0 gives up when nothing has changed for a while")
 	flags.StringVar(&o.backup, "backup", "", `Keep each object as it was in a new directory below this one, "none" in no directory (default: kubectl-gc/unstick in $XDG_STATE_HOME)`)
 	flags.StringVar(&o.undo, "undo", "", "Put back what the run with this backup directory has changed, as far as that can be put back")
-	flags.BoolVar(&o.probe, "probe", true, "Ask the server by dry-run writes whether finalizers can be removed and objects deleted")
-	flags.StringVar(&o.finalizers, "finalizers", "", "Take what is known of finalizers from this file first (YAML or JSON), before the built-in catalogue; - reads standard input")
-	g.completeValues(cmd, map[string][]string{"dry-run": {"none", "client", "server"}, "allow": {"safe", "disruptive", "dangerous"}})
+	g.completeValues(cmd, map[string][]string{"dry-run": dryRuns, "allow": {"safe", "disruptive", "dangerous"}})
 	return cmd
 }
 
 // number is a cause, or a cause and a way out.
-var number = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`)
+var number = pattern.New(`^[0-9]{1,6}(\.[0-9]{1,6})?$`)
 
 // takePicks takes the numbers at the end of the arguments: after TYPE NAME they are names.
 func (o *unstickOptions) takePicks() error {
 	end := len(o.args)
-	for end > 0 && number.MatchString(o.args[end-1]) {
+	for end > 0 && number().MatchString(o.args[end-1]) {
 		end--
 	}
 	objects := o.args[:end]
@@ -180,29 +173,19 @@ func (o *unstickOptions) validate() error {
 	if err := o.takePicks(); err != nil {
 		return err
 	}
-	if err := o.validateTargets(); err != nil {
+	if err := cmp.Or(o.validateStuck(), o.validateConsent(o.globals)); err != nil {
 		return err
 	}
 	risky := explain.Risk(o.allow)
 	switch {
-	case !o.given() && (o.selector != "" || o.fieldSelector != ""):
-		return usageError{errors.New("a selector needs a type")}
-	case !slices.Contains([]string{"none", "client", "server"}, o.dryRun):
-		return usageError{fmt.Errorf(`invalid --dry-run %q: must be "none", "client" or "server"`, o.dryRun)}
 	case risky != explain.Safe && risky != explain.Disruptive && risky != explain.Dangerous:
 		return usageError{fmt.Errorf(`invalid --allow %q: must be "safe", "disruptive" or "dangerous"`, o.allow)}
-	case o.confirm == "" && o.flags.Changed("confirm"):
-		return usageError{errors.New("--confirm needs the digest of a dry run")}
 	case o.undo == "" && o.flags.Changed("undo"): // an empty variable of a script
 		return usageError{errors.New("--undo needs the directory of a run")}
 	case slices.Contains(o.causes, "") || len(o.causes) == 0 && o.flags.Changed("cause"):
 		return usageError{errors.New("--cause needs the identifier of a cause")}
 	case o.yes && o.confirm != "":
 		return usageError{errors.New("--yes and --confirm are two answers: one of them goes")}
-	case o.timeout < 0:
-		return usageError{errors.New("--timeout must not be negative")}
-	case len(o.from) > 0 && o.dryRun != "client":
-		return usageError{errors.New("--from goes together with --dry-run=client alone: a file cannot be changed, nor asked")}
 	case o.undo != "" && (o.given() || o.allNamespaces || len(o.picks) > 0 || len(o.from) > 0):
 		return usageError{errors.New("--undo takes no objects: what it puts back is in its directory")}
 	}
@@ -221,11 +204,18 @@ func (o *unstickOptions) run(ctx context.Context) error {
 	if err := o.readFinalizers(); err != nil {
 		return err
 	}
+	if len(o.from) == 0 {
+		if err := o.prepare(ctx, o.dryRun != "none"); err != nil {
+			return err
+		}
+		if err := o.resume(ctx); err != nil {
+			return withoutBackup(err)
+		}
+	}
 	l, err := o.look(ctx)
 	if err != nil {
 		return err
 	}
-	o.session = l.session
 	if err := o.nothingToExplain(ctx, l); err != nil {
 		return errors.Join(err, o.finish(l.session, l.snapshot))
 	}
@@ -261,15 +251,6 @@ func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
 
 // preview shows what would be done.
 func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *unstick.Options) error {
-	if len(o.from) == 0 {
-		if err := o.prepare(true); err != nil {
-			return err
-		}
-		o.identify(ctx)
-		if err := o.resume(ctx); err != nil {
-			return err
-		}
-	}
 	a := &unstickAnswer{look: l, plan: unstick.Choose(l, options)}
 	writes := a.plan.Writes()
 	if o.dryRun == "server" {
@@ -298,36 +279,27 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	return nil
 }
 
-// prepare makes what sends changes.
-func (o *unstickOptions) prepare(dryRun bool) error {
+// prepare makes what sends changes, and finds out which cluster this is.
+func (o *unstickOptions) prepare(ctx context.Context, dryRun bool) error {
 	config, err := o.config.ToRESTConfig()
 	if err != nil {
 		return kubeconfigError(err)
 	}
-	o.operator, err = cluster.NewOperator(config, o.stats, fieldManager, dryRun)
-	return err
-}
-
-// identify finds out which cluster this is.
-func (o *unstickOptions) identify(ctx context.Context) {
+	if o.operator, err = cluster.NewOperator(config, o.stats, fieldManager, dryRun); err != nil {
+		return err
+	}
+	o.server = config.Host
 	if system, err := o.operator.Read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
 		o.cluster = system.GetUID()
 	}
+	return nil
 }
 
 // free carries out plan after plan.
 func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options *unstick.Options) error {
-	if err := o.prepare(false); err != nil {
-		return err
-	}
-	o.identify(ctx)
-	err := o.resume(ctx)
-	journal := (*unstick.Journal)(nil)
-	if err == nil {
-		journal, err = o.journal()
-	}
+	journal, err := o.journal()
 	if err != nil {
-		return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another; --backup=none does without, and without what is changed for a while"}
+		return withoutBackup(err)
 	}
 	edges := &unstick.Edges{
 		Look: func(ctx context.Context) (*unstick.Look, error) {
@@ -369,6 +341,11 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 	return nil
 }
 
+// withoutBackup adds what to do where there can be no backup directory.
+func withoutBackup(err error) error {
+	return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another; --backup=none does without, and without what is changed for a while"}
+}
+
 // state is where backups are kept without --backup (the XDG base directory specification).
 func state() (string, error) {
 	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
@@ -394,7 +371,7 @@ func (o *unstickOptions) journal() (*unstick.Journal, error) {
 	if err != nil || base == "" {
 		return nil, err
 	}
-	return unstick.NewJournal(base, unstick.Header{Started: time.Now().UTC(), Server: o.session.config.Host, Cluster: o.cluster})
+	return unstick.NewJournal(base, unstick.Header{Started: time.Now().UTC(), Server: o.server, Cluster: o.cluster})
 }
 
 // tell says what happens on the way.
@@ -425,12 +402,7 @@ func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, e
 		}
 		return "", hintedError{errors.New("asking for consent: there is no terminal"), hint}
 	}
-	fmt.Fprint(o.ErrOut, render.UnstickQuestion(&q))
-	answer, err := readLine(ctx, o.In)
-	if !strings.HasSuffix(answer, "\n") {
-		fmt.Fprintln(o.ErrOut)
-	}
-	return answer, err
+	return o.ask(ctx, render.UnstickQuestion(&q), false)
 }
 
 func (a *unstickAnswer) document() runtime.Object {
@@ -451,7 +423,7 @@ func (a *unstickAnswer) write(w io.Writer, text *render.UnstickText) error {
 // names prints what is freed, or would be changed, as kubectl's -o name does.
 func (a *unstickAnswer) names(w io.Writer) error {
 	if a.report != nil {
-		return render.ObjectNames(w, a.report.Freed)
+		return render.ObjectNames(w, slices.Values(a.report.Freed))
 	}
 	return render.ChangedNames(w, a.plan)
 }

@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -25,12 +23,11 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the journal: %w", err)
 	}
-	if err := o.prepare(o.dryRun == "server"); err != nil {
+	if err := o.prepare(ctx, o.dryRun == "server"); err != nil {
 		return err
 	}
-	o.identify(ctx)
-	if err := o.sameCluster(recorded); err != nil {
-		return err
+	if !recorded.Same(o.server, o.cluster) { // UIDs guard most changes, names the others
+		return hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", recorded.Server, o.server), "--context and --kubeconfig choose the cluster"}
 	}
 	release, over := recorded.Claim()
 	if !over {
@@ -57,12 +54,11 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 		if !isTerminal(o.In) {
 			return hintedError{errors.New("asking for consent: there is no terminal"), "--yes goes ahead"}
 		}
-		fmt.Fprintf(o.ErrOut, "Put back %s? (y/N): ", counted(possible, "change"))
-		answer, err := readLine(ctx, o.In)
+		answer, err := o.ask(ctx, fmt.Sprintf("Put back %s? (y/N): ", counted(possible, "change")), false)
 		if err != nil {
 			return err
 		}
-		if answer = strings.TrimSpace(answer); !strings.EqualFold(answer, "y") && !strings.EqualFold(answer, "yes") {
+		if !deletion.Agrees(answer, "") {
 			return unstick.ErrNotConfirmed
 		}
 	}
@@ -79,7 +75,7 @@ func (o *unstickOptions) resource(kind schema.GroupVersionKind) (graph.Resource,
 	if err != nil {
 		return graph.Resource{}, err
 	}
-	return graph.Resource{GroupVersionResource: mapping.Resource, Kind: kind.Kind, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}, nil
+	return graph.ResourceOf(mapping), nil
 }
 
 // reverse makes the changes that take others back.
@@ -105,35 +101,26 @@ func (o *unstickOptions) reverse(ctx context.Context, recorded *unstick.Recorded
 	return errors.Join(failed...)
 }
 
-// sameCluster refuses to put back on another cluster what was changed on one: UIDs guard most changes, names the others.
-func (o *unstickOptions) sameCluster(recorded *unstick.Recorded) error {
-	config, err := o.config.ToRESTConfig()
-	if err != nil {
-		return kubeconfigError(err)
-	}
-	if !recorded.Same(config.Host, o.cluster) {
-		return hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", recorded.Server, config.Host), "--context and --kubeconfig choose the cluster"}
-	}
-	return nil
-}
-
 // resume takes back what an interrupted run on this cluster has changed for a while, and could not take back.
 func (o *unstickOptions) resume(ctx context.Context) error {
 	base, err := o.base()
-	if err != nil || base == "" {
-		return err
+	if base == "" || o.dryRun != "none" && err != nil { // a dry run keeps nothing
+		return nil
 	}
-	dirs, err := filepath.Glob(filepath.Join(base, "*", "journal.jsonl"))
 	if err != nil {
 		return err
 	}
-	for _, file := range dirs {
-		recorded, err := unstick.ReadJournal(filepath.Dir(file))
+	dirs, err := unstick.Journals(base)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		recorded, err := unstick.ReadJournal(dir)
 		if err != nil {
 			fmt.Fprintf(o.ErrOut, "warning: reading the journal of an earlier run, which may have left a temporary change: %s\n", render.Line(err.Error()))
 			continue
 		}
-		if len(recorded.Open()) == 0 || !recorded.Same(o.session.config.Host, o.cluster) {
+		if len(recorded.Open()) == 0 || !recorded.Same(o.server, o.cluster) {
 			continue
 		}
 		o.finishRun(ctx, recorded)

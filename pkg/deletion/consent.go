@@ -50,9 +50,13 @@ func (p *Plan) Question() Question {
 }
 
 // Agreed reports whether an answer is the one that was asked for.
-func (q *Question) Agreed(answer string) bool {
-	if q.Name != "" {
-		return answer == q.Name
+func (q *Question) Agreed(answer string) bool { return Agrees(answer, q.Name) }
+
+// Agrees reports whether an answer is the name that was asked for, or without one "y" or "yes".
+func Agrees(answer, name string) bool {
+	answer = strings.TrimSpace(answer)
+	if name != "" {
+		return answer == name
 	}
 	return strings.EqualFold(answer, "y") || strings.EqualFold(answer, "yes")
 }
@@ -138,7 +142,7 @@ func (p *Plan) agree(ctx context.Context) (asked bool, _ error) {
 	if err != nil {
 		return false, err
 	}
-	if !q.Agreed(strings.TrimSpace(answer)) {
+	if !q.Agreed(answer) {
 		return false, ErrNotConfirmed
 	}
 	return true, nil

@@ -87,11 +87,7 @@ func (s *storage) dataOn(volume *unstructured.Unstructured) stored {
 
 // keepVolume changes the reclaim policy of a volume.
 func (d commands) keepVolume(at graph.Identity) Remedy {
-	const path = "/spec/persistentVolumeReclaimPolicy"
-	op := remedy.PatchOf(at, remedy.Test(path, "Delete"), remedy.Replace(path, "Retain"))
-	back := remedy.PatchOf(at, remedy.Test(path, "Retain"), remedy.Replace(path, "Delete"))
-	op.Back = &back
-	return Remedy{Risk: Safe, Action: d.does(op), Keeps: true}
+	return Remedy{Risk: Safe, Action: d.does(remedy.RetainOf(at)), Keeps: true}
 }
 
 // losing has the ways to end what uses data say what is lost with it, and begins with the one that keeps

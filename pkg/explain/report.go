@@ -171,6 +171,11 @@ type Explanation struct {
 	Findings []Finding
 }
 
+// BeingDeleted reports whether the object exists and is being deleted.
+func (e *Explanation) BeingDeleted() bool {
+	return e.Verdict != NotFound && e.Verdict != NotTerminating
+}
+
 // Remade reports whether the object is so young that a DELETE might have been for another of its name.
 func (e *Explanation) Remade() bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool { return f.Cause.Kind == recreated })

@@ -7,11 +7,11 @@ package remedy
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -108,6 +108,17 @@ func ScaleOf(id graph.Identity, r Replicas) Op {
 	return Op{Verb: Scale, Object: id, Replicas: &r}
 }
 
+// ReclaimPolicy is where a volume has its reclaim policy.
+const ReclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
+
+// RetainOf has a volume stay, with what is stored on it, that would be deleted with its claim.
+func RetainOf(volume graph.Identity) Op {
+	op := PatchOf(volume, Test(ReclaimPolicy, "Delete"), Replace(ReclaimPolicy, "Retain"))
+	back := PatchOf(volume, Test(ReclaimPolicy, "Retain"), Replace(ReclaimPolicy, "Delete"))
+	op.Back = &back
+	return op
+}
+
 // TaintOf puts a taint, as kubectl writes it, on a node.
 func TaintOf(id graph.Identity, taint string) Op {
 	return Op{Verb: Taint, Object: id, Value: taint, Back: &Op{Verb: Untaint, Object: id, Value: taint}}
@@ -140,7 +151,7 @@ func (o Op) At(version string) Op {
 func (o *Op) Key() string {
 	patch := slices.Clone(o.Patch)
 	for i := range patch {
-		patch[i].Path = listed.ReplaceAllString(patch[i].Path, "$1/*")
+		patch[i].Path = listed().ReplaceAllString(patch[i].Path, "$1/*")
 	}
 	options := o.Options
 	if options != nil {
@@ -150,7 +161,7 @@ func (o *Op) Key() string {
 	return marshal([]any{o.Verb, o.Object.Resource.GroupVersionResource, o.Object.Namespace, o.Object.Name, o.Object.UID, options, patch, o.Value, o.Replicas, o.Grant})
 }
 
-var listed = regexp.MustCompile(`^(/metadata/(?:finalizers|ownerReferences))/\d+`)
+var listed = pattern.New(`^(/metadata/(?:finalizers|ownerReferences))/\d+`)
 
 // Saved is the same with the object, of the version that was looked at, kept in a file before. A deletion is
 // taken back by what was kept.

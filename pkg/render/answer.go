@@ -163,10 +163,16 @@ func (a *StuckAnswer) next(word string, r *explain.Remedy, number string) {
 		return
 	}
 	a.part(word, bold, number+r.Effect+a.cost(r))
-	if r.Command != "" {
-		for _, line := range breakCommand(printable(r.Command), a.Style.Width-margin-2) {
-			fmt.Fprintln(a.out, strings.Repeat(" ", margin+2)+line)
-		}
+	a.command(r.Command, margin+2)
+}
+
+// command writes a command, if there is one, behind so many spaces.
+func (a *StuckAnswer) command(text string, indent int) {
+	if text == "" {
+		return
+	}
+	for _, line := range breakCommand(printable(text), a.Style.Width-indent) {
+		fmt.Fprintln(a.out, strings.Repeat(" ", indent)+line)
 	}
 }
 
@@ -414,15 +420,13 @@ func (a *StuckAnswer) counts(report *explain.Report) {
 
 // StuckNames prints the objects that are stuck as kubectl's -o name does.
 func StuckNames(w io.Writer, report *explain.Report) error {
-	for _, o := range report.Objects {
-		if o.Verdict != explain.Stuck {
-			continue
+	return ObjectNames(w, func(yield func(graph.Identity) bool) {
+		for i := range report.Objects {
+			if o := &report.Objects[i]; o.Verdict == explain.Stuck && !yield(o.Object) {
+				return
+			}
 		}
-		if _, err := fmt.Fprintln(w, kubectlName(o.Object)); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // objectName names an object as users of kubectl do.

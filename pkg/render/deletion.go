@@ -204,13 +204,11 @@ func kubectlKind(r *graph.Resource) string {
 
 // DeletedNames prints the objects that are deleted as kubectl's -o name does.
 func DeletedNames(w io.Writer, all []gc.Outcome) error {
-	for _, o := range all {
-		if o.Result != gc.Deleted {
-			continue
+	return ObjectNames(w, func(yield func(graph.Identity) bool) {
+		for i := range all {
+			if all[i].Result == gc.Deleted && !yield(all[i].Object.Identity()) {
+				return
+			}
 		}
-		if _, err := fmt.Fprintln(w, kubectlName(o.Object.Identity())); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }

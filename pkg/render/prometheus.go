@@ -129,7 +129,7 @@ func StuckMetrics(w io.Writer, g *graph.Graph, report *explain.Report, managerHe
 	counts, ages := map[key]int{}, map[key]time.Duration{}
 	for i := range report.Objects {
 		o := &report.Objects[i]
-		if o.Verdict == explain.NotFound || o.Verdict == explain.NotTerminating {
+		if !o.BeingDeleted() {
 			continue
 		}
 		k := key{verdict: string(o.Verdict), namespace: o.Object.Namespace}

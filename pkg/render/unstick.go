@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -26,17 +28,23 @@ type UnstickText struct {
 	Wide bool
 	// Server is what the API server says to the changes in a dry run, by their keys.
 	Server map[string]error
+	answer *StuckAnswer // which explain-stuck gives
 	out    *bufio.Writer
+}
+
+// begin has everything written to w until that is flushed.
+func (t *UnstickText) begin(w io.Writer, now time.Time) {
+	t.out = bufio.NewWriter(w)
+	t.answer = &StuckAnswer{Style: t.Style, Now: now, out: t.out}
 }
 
 // Plan writes a plan: the causes that something is done about first, then the others.
 func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error {
-	t.out = bufio.NewWriter(w)
-	lead := &StuckAnswer{Style: t.Style, Now: l.Report.Now, out: t.out}
+	t.begin(w, l.Report.Now)
 	if len(l.Report.Objects) == 1 {
-		lead.object(&l.Report.Objects[0])
+		t.answer.object(&l.Report.Objects[0])
 	} else {
-		lead.counts(l.Report)
+		t.answer.counts(l.Report)
 	}
 	for _, done := range []bool{true, false} {
 		for i := range p.Choices {
@@ -56,7 +64,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			t.flow("   ", dataUnread)
 		}
 		if c.Advice != nil {
-			t.command(c.Advice.Command)
+			t.answer.command(c.Advice.Command, 5)
 		}
 		return
 	}
@@ -88,16 +96,6 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		for _, write := range alike {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
-	}
-}
-
-// command writes a command, if there is one.
-func (t *UnstickText) command(text string) {
-	if text == "" {
-		return
-	}
-	for _, line := range breakCommand(printable(text), t.Style.Width-5) {
-		fmt.Fprintln(t.out, "     "+line)
 	}
 }
 
@@ -158,19 +156,19 @@ func (t *UnstickText) flow(lead, text string) {
 
 // Report writes what a run has done, and what is left.
 func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
-	t.out = bufio.NewWriter(w)
+	t.begin(w, r.Last.Report.Now)
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch rec.Result {
 		case unstick.Refused, unstick.Unanswered, unstick.NotTakenBack:
 			t.flow("", resultText(rec))
 			if apierrors.IsForbidden(rec.Err) {
-				t.command(rec.Write.Remedy.Command)
+				t.answer.command(rec.Write.Remedy.Command, 5)
 			}
 		}
 	}
 	if len(r.Freed) > 0 {
-		t.part("FREED", green, objectNames(r.Freed))
+		t.answer.part("FREED", green, objectNames(r.Freed))
 	}
 	left := map[explain.Verdict][]graph.Identity{}
 	for i := range r.Last.Report.Objects {
@@ -179,7 +177,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 	}
 	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending, explain.NotTerminating} {
 		if len(left[v]) > 0 {
-			t.part(spoken[v], colorOf(v), objectNames(left[v]))
+			t.answer.part(spoken[v], colorOf(v), objectNames(left[v]))
 		}
 	}
 	for i := range r.Plan.Choices {
@@ -188,11 +186,6 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	return t.out.Flush()
-}
-
-func (t *UnstickText) part(word string, c color, text string) {
-	fmt.Fprint(t.out, t.Style.paint(word, c), strings.Repeat(" ", max(margin-len(word), 1)))
-	t.Style.flow(t.out, printable(text), max(margin, len(word)+1), strings.Repeat(" ", margin))
 }
 
 // Change says what a change does.
@@ -393,8 +386,8 @@ func UnstickQuestion(q *unstick.Question) string {
 }
 
 // ObjectNames prints objects as kubectl's -o name does.
-func ObjectNames(w io.Writer, ids []graph.Identity) error {
-	for _, id := range ids {
+func ObjectNames(w io.Writer, ids iter.Seq[graph.Identity]) error {
+	for id := range ids {
 		if _, err := fmt.Fprintln(w, kubectlName(id)); err != nil {
 			return err
 		}
@@ -410,7 +403,7 @@ func ChangedNames(w io.Writer, p *unstick.Plan) error {
 			ids = append(ids, write.Op.Object)
 		}
 	}
-	return ObjectNames(w, ids)
+	return ObjectNames(w, slices.Values(ids))
 }
 
 // Reversal writes what takes a change back, or why nothing does.

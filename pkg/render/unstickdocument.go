@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
@@ -163,7 +162,7 @@ func NewUnstickReport(r *unstick.Report, backup string) *UnstickReport {
 	}
 	for i := range l.Report.Objects {
 		o := &l.Report.Objects[i]
-		if o.Verdict == explain.NotFound || o.Verdict == explain.NotTerminating {
+		if !o.BeingDeleted() {
 			continue
 		}
 		left := UnstickRemaining{Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Causes: []string{}}

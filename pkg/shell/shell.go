@@ -19,6 +19,15 @@ func Quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
+// Command makes a command of words.
+func Command(words []string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = Quote(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Target names an object for kubectl without room for misunderstanding. The
 // namespace is not part of it.
 func Target(id graph.Identity) string {

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,7 +81,6 @@ type Journal struct {
 	number  int
 	files   map[types.UID]string
 	numbers map[string]int
-	now     func() time.Time
 }
 
 // NewJournal makes a directory below another for a run against the cluster of the header, readable by its user alone.
@@ -100,7 +100,7 @@ func NewJournal(base string, header Header) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{Dir: dir, file: file, lock: lock, files: map[types.UID]string{}, numbers: map[string]int{}, now: time.Now}
+	j := &Journal{Dir: dir, file: file, lock: lock, files: map[types.UID]string{}, numbers: map[string]int{}}
 	return j, errors.Join(j.append(header), syncDir(dir), syncDir(base))
 }
 
@@ -143,7 +143,7 @@ func (j *Journal) begin(w *Write, before *unstructured.Unstructured) (finish fun
 		j.files[before.GetUID()] = name
 	}
 	entry := Entry{
-		Number: number, Time: j.now().UTC(), Op: &w.Op, File: j.files[w.Op.Object.UID], Risk: w.Risk, Why: w.Remedy.Effect, Cause: w.Cause.ID, Temporary: w.Temporary(),
+		Number: number, Time: time.Now().UTC(), Op: &w.Op, File: j.files[w.Op.Object.UID], Risk: w.Risk, Why: w.Remedy.Effect, Cause: w.Cause.ID, Temporary: w.Temporary(),
 	}
 	if err := j.append(entry); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (j *Journal) begin(w *Write, before *unstructured.Unstructured) (finish fun
 	return func(result Result) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
-		return j.append(Entry{Number: number, Time: j.now().UTC(), Result: result})
+		return j.append(Entry{Number: number, Time: time.Now().UTC(), Result: result})
 	}, nil
 }
 
@@ -163,7 +163,7 @@ func (j *Journal) takenBack(w *Write) error {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.append(Entry{Number: j.numbers[w.Op.Key()], Time: j.now().UTC(), Result: TakenBack})
+	return j.append(Entry{Number: j.numbers[w.Op.Key()], Time: time.Now().UTC(), Result: TakenBack})
 }
 
 // append writes a line to the disk.
@@ -185,7 +185,7 @@ func (j *Journal) save(number int, object *unstructured.Unstructured, w *Write) 
 	if err != nil {
 		return "", err
 	}
-	name := fmt.Sprintf("%03d-%s.yaml", number, strings.Join(nonEmpty(id.Resource.Resource, id.Namespace, fileName(id.Name)), "-"))
+	name := fmt.Sprintf("%03d-%s.yaml", number, strings.Join(slices.DeleteFunc([]string{id.Resource.Resource, id.Namespace, fileName(id.Name)}, func(part string) bool { return part == "" }), "-"))
 	file, err := os.OpenFile(filepath.Join(j.Dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return "", err
@@ -213,16 +213,6 @@ func fileName(name string) string {
 	}, name[:min(len(name), 100)])
 }
 
-func nonEmpty(texts ...string) []string {
-	var all []string
-	for _, text := range texts {
-		if text != "" {
-			all = append(all, text)
-		}
-	}
-	return all
-}
-
 // syncDir has the entries of a directory on the disk.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -243,6 +233,22 @@ type Recorded struct {
 	size int64 // of its whole lines
 	// Changes are those that were sent or about to be, in their order, each with the last that is known of it.
 	Changes []Entry
+}
+
+// Journals returns the directories of journals below another, which need not exist, the oldest first.
+func Journals(base string) ([]string, error) {
+	entries, err := os.ReadDir(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var dirs []string
+	for _, entry := range entries {
+		dir := filepath.Join(base, entry.Name())
+		if _, err := os.Stat(filepath.Join(dir, journalFile)); err == nil {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, err
 }
 
 // ReadJournal reads the journal in a directory. Half a line at its end is one that was not written: its change was not sent.
@@ -295,8 +301,8 @@ func (r *Recorded) Claim() (release func(), over bool) {
 // Open returns the temporary changes that were not taken back, the last first.
 func (r *Recorded) Open() []Entry {
 	var open []Entry
-	for i := len(r.Changes) - 1; i >= 0; i-- {
-		if c := r.Changes[i]; c.Temporary && (c.Result == Done || c.Result == Unanswered || c.Result == "") {
+	for _, c := range slices.Backward(r.Changes) {
+		if c.Temporary && (c.Result == Done || c.Result == Unanswered || c.Result == "") {
 			open = append(open, c)
 		}
 	}

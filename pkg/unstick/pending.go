@@ -36,11 +36,7 @@ func (l *Look) pending(c *explain.Cause) (now, later []*explain.Remedy) {
 		if !known || !concerned.Has(n) {
 			continue
 		}
-		op := opOf(step)
-		r := &explain.Remedy{
-			Risk: explain.Safe, Effect: collected(step.Reason),
-			Action: explain.Action{Operation: op, Command: op.Command(remedy.Programs{Kubectl: "kubectl"})},
-		}
+		r := &explain.Remedy{Risk: explain.Safe, Effect: collected(step.Reason), Action: actionOf(opOf(step))}
 		if l.follows(n, touched) {
 			later = append(later, r)
 		} else {
@@ -54,33 +50,25 @@ func (l *Look) pending(c *explain.Cause) (now, later []*explain.Remedy) {
 // concerned are the objects that a cause blocks, those on the way to it, and their dependents.
 func (l *Look) concerned(c *explain.Cause) graph.Set {
 	var nodes []graph.Node
-	add := func(uid types.UID) {
-		if n, known := l.Graph.Node(uid); known {
+	add := func(uid types.UID, wanted func(graph.Node) bool) {
+		if n, known := l.Graph.Node(uid); known && wanted(n) {
 			nodes = append(nodes, n)
 		}
 	}
+	every := func(graph.Node) bool { return true }
+	marked := func(n graph.Node) bool { return slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer) }
 	for o := range l.Report.Blocked(c) {
-		add(o.Object.UID)
+		add(o.Object.UID, every)
 		for _, f := range o.Findings {
+			if f.Cause != c {
+				continue
+			}
 			for _, link := range f.Chain {
-				if f.Cause == c && slices.ContainsFunc(nodeFinalizers(l.Graph, link.Object.UID), graph.IsCollectorFinalizer) {
-					add(link.Object.UID)
-				}
+				add(link.Object.UID, marked)
 			}
 		}
 	}
-	set := graph.Descendants(nodes...)
-	for _, n := range nodes {
-		set.Add(n)
-	}
-	return set
-}
-
-func nodeFinalizers(g *graph.Graph, uid types.UID) []string {
-	if n, known := g.Node(uid); known {
-		return n.Finalizers()
-	}
-	return nil
+	return graph.Descendants(nodes...)
 }
 
 // follows reports whether a write before it is to the object, one of its owners or one of its dependents: what comes of that decides.
@@ -102,10 +90,10 @@ func (l *Look) follows(n graph.Node, touched sets.Set[types.UID]) bool {
 }
 
 // opOf is a write of the garbage collector as a change with its guards.
-func opOf(step *gc.Step) *remedy.Op {
+func opOf(step *gc.Step) remedy.Op {
 	id := step.Object.Identity()
 	if step.Action == gc.ActionDelete {
-		return new(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: step.Options.PropagationPolicy}))
+		return remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: step.Options.PropagationPolicy})
 	}
 	var steps []remedy.Step
 	for i, finalizer := range slices.Backward(step.Object.Finalizers) {
@@ -123,5 +111,5 @@ func opOf(step *gc.Step) *remedy.Op {
 			steps = append(steps, remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false))
 		}
 	}
-	return new(remedy.PatchOf(id, steps...))
+	return remedy.PatchOf(id, steps...)
 }

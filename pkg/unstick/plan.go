@@ -2,7 +2,7 @@
 
 // Package unstick carries out ways out that explanations offer: Choose takes the least risky one of each cause
 // that a program can carry out, Run asks for consent, makes the changes, each proved again right before, looks
-// again, and goes on until nothing is stuck that it may free. It reaches the cluster and people through the functions and interfaces
+// again, and continues until nothing is stuck that it may free. It reaches the cluster and people through the functions and interfaces
 // of Edges, keeps what it changes in a Journal before, and prints nothing.
 package unstick
 
@@ -30,7 +30,7 @@ type Look struct {
 	Pending []gc.Step
 	// Stakes are the volumes of which the data would be destroyed when what is being deleted in a namespace goes.
 	Stakes []Stake
-	// Unsure are the namespaces of which that could not be found out, "" for all.
+	// Unsure are the namespaces of which that could not be found out.
 	Unsure []string
 }
 
@@ -186,9 +186,6 @@ func (w *Write) consents() []string {
 	return keys
 }
 
-// refusedOf marks a change that the server has refused, among those that were tried.
-func refusedOf(op *remedy.Op) string { return "refused " + op.Key() }
-
 // Temporary reports whether the change is to be taken back when what it frees is gone.
 func (w *Write) Temporary() bool { return w.Remedy.Temporary && w.Op.Back != nil }
 
@@ -217,17 +214,30 @@ func unique(writes []Write) []Write {
 	return all
 }
 
-// tried are the changes that a run has made, by their keys.
-type tried = sets.Set[string]
+// tried is what a run has tried. Its zero value is nothing.
+type tried struct {
+	// done are the changes that are not made again, and refused those of them that the server has refused, by their keys.
+	done, refused sets.Set[string]
+	// settling are the objects that refuse something and were changed a moment ago: it takes a while until the API server goes by what
+	// was changed, and what a look finds before is no reason to change them in another way.
+	settling sets.Set[types.UID]
+}
+
+// chooser finds out what is to be done about what a look has found.
+type chooser struct {
+	*Look
+	*Options
+	tried
+}
 
 // Choose finds out what is to be done about what a look has found. It is pure.
-func Choose(l *Look, o *Options) *Plan { return choose(l, o, nil) }
+func Choose(l *Look, o *Options) *Plan { return choose(l, o, tried{}) }
 
-func choose(l *Look, o *Options, done tried) *Plan {
-	p := &Plan{}
+func choose(l *Look, o *Options, t tried) *Plan {
+	p, chooser := &Plan{}, chooser{l, o, t}
 	content := map[string]bool{} // the namespaces with content that is dealt with
 	for i, c := range l.Report.Causes {
-		choice := o.choice(l, c, i+1, done)
+		choice := chooser.choice(c, i+1)
 		for _, w := range choice.Writes {
 			content[w.Op.Object.Namespace] = true
 		}
@@ -280,7 +290,7 @@ func (p *Plan) due() []Write {
 }
 
 // choice finds out what is to be done about one cause.
-func (o *Options) choice(l *Look, c *explain.Cause, rank int, done tried) Choice {
+func (o *chooser) choice(c *explain.Cause, rank int) Choice {
 	choice := Choice{Cause: c, Rank: rank}
 	pick, chosen := o.picked(c)
 	switch {
@@ -301,39 +311,39 @@ func (o *Options) choice(l *Look, c *explain.Cause, rank int, done tried) Choice
 		}
 		named := way[0].Operation != nil && pick.Changes.Has(way[0].Operation.Key())
 		if pick.Changes == nil || named {
-			o.consider(&choice, l, way, number+1, named, done)
+			o.consider(&choice, way, number+1, named)
 		}
 	}
 	return choice
 }
 
 // consider takes a way out into a choice if it is less risky than what that has.
-func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, number int, picked bool, done tried) {
+func (o *chooser) consider(choice *Choice, way []*explain.Remedy, number int, picked bool) {
 	first := way[0]
 	var later []*explain.Remedy
 	if collects(first) {
-		if way, later = l.pending(choice.Cause); len(way) == 0 {
+		if way, later = o.pending(choice.Cause); len(way) == 0 {
 			return
 		}
 	}
 	switch {
 	case !Possible(first) || !picked && (first.Partial || first.Keeps):
 		return
-	case first.Operation.Verb == remedy.Finalize && !emptied(l.Graph, first.Operation.Object.Name):
+	case first.Operation.Verb == remedy.Finalize && !emptied(o.Graph, first.Operation.Object.Name):
 		if choice.Reason == Person {
 			choice.Reason = HasContent
 		}
 		return
 	}
-	if o.NoBackup && first.Temporary && first.Operation.Back != nil {
+	if o.Options.NoBackup && first.Temporary && first.Operation.Back != nil {
 		choice.Reason = NoBackup
 		return
 	}
 	unsure := false
-	risk, before := o.risk(choice.Cause, first)
+	risk, before := riskOf(choice.Cause, first)
 	if before == nil && !first.Keeps {
-		before = l.keeps(choice.Cause, way)
-		if len(before) == 0 && l.unsure(choice.Cause, way) {
+		before = o.keeps(choice.Cause, way)
+		if len(before) == 0 && o.unsure(choice.Cause, way) {
 			risk, unsure = explain.Dangerous, true // data may be lost with it
 		}
 	}
@@ -346,7 +356,7 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 		}
 		return
 	}
-	writes := writesOf(l, choice.Cause, risk, before, way, done)
+	writes := o.writes(choice.Cause, risk, before, way)
 	if len(writes) > 0 {
 		writes[0].Then = append(writes[0].Then, later...)
 	}
@@ -354,7 +364,7 @@ func (o *Options) consider(choice *Choice, l *Look, way []*explain.Remedy, numbe
 	case len(writes) == 0:
 		if len(choice.Writes) == 0 {
 			choice.Reason = NotEnough
-			if slices.ContainsFunc(way, func(r *explain.Remedy) bool { return Possible(r) && done.Has(refusedOf(r.Operation)) }) {
+			if slices.ContainsFunc(way, func(r *explain.Remedy) bool { return Possible(r) && o.refused.Has(r.Operation.Key()) }) {
 				choice.Reason = Denied
 			}
 		}
@@ -368,8 +378,8 @@ func Possible(r *explain.Remedy) bool {
 	return r.Operation != nil && r.Operation.Verb != remedy.Restore
 }
 
-// risk is that of a way out of a cause, and what keeps the data before that it would lose.
-func (o *Options) risk(c *explain.Cause, r *explain.Remedy) (explain.Risk, []*explain.Remedy) {
+// riskOf is that of a way out of a cause, and what keeps the data before that it would lose.
+func riskOf(c *explain.Cause, r *explain.Remedy) (explain.Risk, []*explain.Remedy) {
 	if r.Kept == "" {
 		return r.Risk, nil
 	}
@@ -381,18 +391,20 @@ func (o *Options) risk(c *explain.Cause, r *explain.Remedy) (explain.Risk, []*ex
 	return r.Risk, nil
 }
 
-// writesOf are the changes of a way out that were not made yet. Where data is kept before, these are the only ones: the next
+// writes are the changes of a way out that were not made yet. Where data is kept before, these are the only ones: the next
 // look finds that it is kept.
-func writesOf(l *Look, c *explain.Cause, risk explain.Risk, before []*explain.Remedy, way []*explain.Remedy, done tried) []Write {
+func (o *chooser) writes(c *explain.Cause, risk explain.Risk, before, way []*explain.Remedy) []Write {
 	var then []*explain.Remedy
 	if len(before) > 0 {
 		then, way = way, before
 	}
-	frees := blocked(l, c)
+	frees := blocked(o.Look, c)
 	var writes []Write
 	for _, r := range way {
-		settling := c.Class == explain.Refusal && Possible(r) && done.Has(changedOf(r.Operation.Object))
-		if Possible(r) && !settling && !done.Has(r.Operation.Key()) {
+		if !Possible(r) || c.Class == explain.Refusal && o.settling.Has(r.Operation.Object.UID) {
+			continue
+		}
+		if !o.done.Has(r.Operation.Key()) {
 			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees})
 		}
 	}

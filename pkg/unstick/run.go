@@ -86,8 +86,6 @@ type Event struct {
 	Wrote *Record
 	// Changed: the changes go beyond what was agreed to. Asker is shown them next.
 	Changed bool
-	// Waiting is what is waited for.
-	Waiting *Look
 }
 
 // Record is a change with what became of it.
@@ -114,7 +112,8 @@ type run struct {
 	options *Options
 	consent Consent
 	report  Report
-	done    tried
+	done    sets.Set[string] // the changes that are not made again, by their keys
+	refused sets.Set[string] // those of them that the server has refused
 	agreed  sets.Set[string]
 	skips   map[string]int
 	open    []Write // temporary changes that are not taken back yet
@@ -128,7 +127,7 @@ type run struct {
 // was made a moment ago, nil for none. Temporary changes are taken back before it returns, also when the context has ended. The report is never
 // nil; the error says why it ended early.
 func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c Consent) (*Report, error) {
-	r := &run{Edges: e, options: o, consent: c, done: tried{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, changed: e.Now()}
+	r := &run{Edges: e, options: o, consent: c, done: sets.Set[string]{}, refused: sets.Set[string]{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, changed: e.Now()}
 	err := r.rounds(ctx, first)
 	if back := r.takeBack(ctx, func(*Write) bool { return true }); err == nil {
 		err = back
@@ -155,7 +154,6 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 		case len(writes) == 0 && r.over(l):
 			return nil
 		case len(writes) == 0:
-			r.tell(Event{Waiting: l})
 			r.Wait(ctx, min(time.Duration(1+round)*500*time.Millisecond, 3*time.Second))
 		default:
 			asked, err := r.agree(ctx, p, l)
@@ -181,7 +179,7 @@ func (r *run) take(l *Look) *Plan {
 	var seen strings.Builder
 	for i := range l.Report.Objects {
 		o := &l.Report.Objects[i]
-		if o.Verdict != explain.NotFound && o.Verdict != explain.NotTerminating {
+		if o.BeingDeleted() {
 			left.Insert(o.Object.UID)
 			r.objects[o.Object.UID] = o.Object
 		}
@@ -203,27 +201,22 @@ func (r *run) take(l *Look) *Plan {
 	return p
 }
 
-// tried are the changes that are not made again, and the objects that refuse something and were changed a moment ago: it takes a while until the API
-// server goes by what was changed, and what a look finds before is no reason to change them in another way.
+// tried is what this run has tried.
 func (r *run) tried() tried {
-	all := r.done.Clone()
+	t := tried{done: r.done, refused: r.refused, settling: sets.Set[types.UID]{}}
 	for i := range r.report.Records {
 		rec := &r.report.Records[i]
 		if rec.Result == Done && rec.Write.Cause.Class == explain.Refusal && r.Now().Sub(rec.Time) < applying {
-			all.Insert(changedOf(rec.Write.Op.Object))
+			t.settling.Insert(rec.Write.Op.Object.UID)
 		}
 	}
-	return all
+	return t
 }
-
-func changedOf(id graph.Identity) string { return "changed " + string(id.UID) }
 
 // over reports whether there is nothing to wait for: nothing is left, nothing was changed, nothing of what is left is affected by it, or
 // nothing has happened for a while.
 func (r *run) over(l *Look) bool {
-	left := slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool {
-		return o.Verdict != explain.NotFound && o.Verdict != explain.NotTerminating
-	})
+	left := slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() })
 	still := r.Now().Sub(r.changed)
 	return !left || !slices.ContainsFunc(r.report.Records, acted) || still > quiet || still > showing && !r.hopeful(l)
 }
@@ -362,9 +355,7 @@ func withoutStatus(object *unstructured.Unstructured) map[string]any {
 func unversioned(op *remedy.Op, object *unstructured.Unstructured) bool {
 	finalizers := object.GetFinalizers()
 	return op.Verb == remedy.Delete && op.Options.PropagationPolicy != nil && *op.Options.PropagationPolicy == metav1.DeletePropagationBackground &&
-		len(finalizers) > 0 && !slices.ContainsFunc(finalizers, func(f string) bool {
-		return f != metav1.FinalizerDeleteDependents && f != metav1.FinalizerOrphanDependents
-	})
+		len(finalizers) > 0 && !slices.ContainsFunc(finalizers, func(f string) bool { return !graph.IsCollectorFinalizer(f) })
 }
 
 // errMoot says that a change is none of those to make any more.
@@ -389,7 +380,8 @@ func (r *run) record(rec Record) {
 	case Done:
 		r.done.Insert(key)
 	case Refused:
-		r.done.Insert(key, refusedOf(&rec.Write.Op))
+		r.done.Insert(key)
+		r.refused.Insert(key)
 	case Unanswered, Skipped:
 		if r.skips[key]++; r.skips[key] >= mostSkips {
 			r.done.Insert(key)

@@ -4,9 +4,9 @@ package unstick
 
 import (
 	"context"
+	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -51,31 +51,16 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	}
 	volumes, err := cluster.List(ctx, evidence.Volumes, "")
 	if err != nil {
-		l.Unsure = append(l.Unsure, sets.List(sets.New(slices.Collect(values(claimed))...))...)
+		l.Unsure = append(l.Unsure, sets.List(sets.New(slices.Collect(maps.Values(claimed))...))...)
 		return
 	}
 	for i := range volumes {
 		v := &volumes[i]
-		if namespace, at := claimed[types.UID(text(v, "spec", "claimRef", "uid"))]; at && text(v, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
-			l.Stakes = append(l.Stakes, Stake{Volume: evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), Size: text(v, "spec", "capacity", "storage"), Namespace: namespace})
+		if namespace, at := claimed[types.UID(evidence.Nested(v, "spec", "claimRef", "uid"))]; at && evidence.Nested(v, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
+			l.Stakes = append(l.Stakes, Stake{Volume: evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), Size: evidence.Nested(v, "spec", "capacity", "storage"), Namespace: namespace})
 		}
 	}
 	slices.SortFunc(l.Stakes, func(a, b Stake) int { return a.Volume.Compare(b.Volume) })
-}
-
-func values(m map[types.UID]string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, v := range m {
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
-
-func text(o *unstructured.Unstructured, path ...string) string {
-	value, _, _ := unstructured.NestedString(o.Object, path...)
-	return value
 }
 
 // namespaces are those in which something is stuck, or which are themselves.
@@ -143,13 +128,15 @@ func (l *Look) keeps(c *explain.Cause, way []*explain.Remedy) []*explain.Remedy 
 	var keep []*explain.Remedy
 	for _, s := range l.Stakes {
 		if namespaces.Has(s.Namespace) {
-			op := remedy.PatchOf(s.Volume, remedy.Test(reclaimPolicy, "Delete"), remedy.Replace(reclaimPolicy, "Retain"))
-			back := remedy.PatchOf(s.Volume, remedy.Test(reclaimPolicy, "Retain"), remedy.Replace(reclaimPolicy, "Delete"))
-			op.Back = &back
-			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(&s), Action: explain.Action{Operation: &op, Command: op.Command(remedy.Programs{Kubectl: "kubectl"})}})
+			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(&s), Action: actionOf(remedy.RetainOf(s.Volume))})
 		}
 	}
 	return keep
+}
+
+// actionOf is a change with its command.
+func actionOf(op remedy.Op) explain.Action {
+	return explain.Action{Operation: &op, Command: op.Command(remedy.Programs{Kubectl: "kubectl"})}
 }
 
 // unsure reports whether data may go with what a way out frees of which that could not be found out.

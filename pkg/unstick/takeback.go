@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -109,14 +109,14 @@ func asBefore(back *remedy.Op, current *unstructured.Unstructured) bool {
 	return sets > 0
 }
 
-var webhookAt = regexp.MustCompile(`^/webhooks/(\d+)(/.*)?$`)
+var webhookAt = pattern.New(`^/webhooks/(\d+)(/.*)?$`)
 
 // byName returns a patch of a webhook configuration for the webhooks of the names that it tests, wherever they are by now: others may
 // have been put before them.
 func byName(back *remedy.Op, current *unstructured.Unstructured) *remedy.Op {
 	names := map[string]string{} // by the numbers in the patch
 	for _, step := range back.Patch {
-		if m := webhookAt.FindStringSubmatch(step.Path); m != nil && m[2] == "/name" && step.Op == "test" {
+		if m := webhookAt().FindStringSubmatch(step.Path); m != nil && m[2] == "/name" && step.Op == "test" {
 			names[m[1]] = fmt.Sprint(step.Value)
 		}
 	}
@@ -124,7 +124,7 @@ func byName(back *remedy.Op, current *unstructured.Unstructured) *remedy.Op {
 	moved := *back
 	moved.Patch = slices.Clone(back.Patch)
 	for i, step := range moved.Patch {
-		m := webhookAt.FindStringSubmatch(step.Path)
+		m := webhookAt().FindStringSubmatch(step.Path)
 		if m == nil || names[m[1]] == "" {
 			continue
 		}

@@ -108,14 +108,11 @@ func (r *Reading) owners(ctx context.Context, v *Reversal) {
 // once, with its data (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
 func (r *Reading) reclaimed(ctx context.Context, v *Reversal, volume *unstructured.Unstructured) {
 	if v.Op == nil || !slices.ContainsFunc(v.Op.Patch, func(s remedy.Step) bool {
-		return s.Op == "replace" && s.Path == reclaimPolicy && s.Value != "Retain"
+		return s.Op == "replace" && s.Path == remedy.ReclaimPolicy && s.Value != "Retain"
 	}) {
 		return
 	}
-	field := func(path ...string) string {
-		text, _, _ := unstructured.NestedString(volume.Object, path...)
-		return text
-	}
+	field := func(path ...string) string { return evidence.Nested(volume, path...) }
 	claim, err := r.Read(ctx, graph.Identity{
 		Resource:  graph.Resource{GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true},
 		Namespace: field("spec", "claimRef", "namespace"), Name: field("spec", "claimRef", "name"),
@@ -125,8 +122,6 @@ func (r *Reading) reclaimed(ctx context.Context, v *Reversal, volume *unstructur
 		v.Op, v.Obstacle = nil, Destroys
 	}
 }
-
-const reclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
 
 // owner looks for the owner of a reference.
 func (r *Reading) owner(ctx context.Context, namespace string, reference any) (Obstacle, error) {
