@@ -30,7 +30,7 @@ func newUninstallArgoCD(g *globals) *cobra.Command {
 		Use:   "argocd APPLICATION",
 		Short: "Show what Argo CD deletes and leaves hanging",
 		Long:  uninstallArgoCDLong,
-		Example: g.example(`  # What goes with an Application
+		Example: g.example(`  # What is deleted with an Application
   NAME uninstall argocd shop -n argocd`),
 		RunE: runs(o, &o.args),
 	}

@@ -40,10 +40,10 @@ func newUninstallFlux(g *globals) *cobra.Command {
 		Use:   "flux kustomization/NAME | helmrelease/NAME",
 		Short: "Show what Flux deletes and leaves hanging",
 		Long:  uninstallFluxLong,
-		Example: g.example(`  # What goes with a Kustomization
+		Example: g.example(`  # What is deleted with a Kustomization
   NAME uninstall flux kustomization/app -n flux-system
 
-  # What goes with a HelmRelease
+  # What is deleted with a HelmRelease
   NAME uninstall flux helmrelease/web -n shop`),
 		RunE: runs(o, &o.args),
 	}

@@ -26,8 +26,8 @@ type pruneOptions struct {
 }
 
 const uninstallPruneLong = `Show what a prune takes away when manifests are replaced by others: the objects
-of OLD that NEW does not have, with what goes with them and what is left
-hanging.
+of OLD that NEW does not have, everything that is deleted with them, and what is
+left hanging.
 
 OLD and NEW are files or directories of manifests; - is standard input. Objects
 that state no namespace are in that of -n. In which order a prune deletes
