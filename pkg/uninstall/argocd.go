@@ -3,7 +3,7 @@
 package uninstall
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,12 +104,7 @@ func (p *Plan) waves(w *World, all []found) {
 			waves[wave] = append(waves[wave], *f)
 		}
 	}
-	numbers := make([]int, 0, len(waves))
-	for number := range waves {
-		numbers = append(numbers, number)
-	}
-	slices.SortFunc(numbers, func(a, b int) int { return cmp.Compare(b, a) })
-	for _, number := range numbers {
+	for _, number := range slices.Backward(slices.Sorted(maps.Keys(waves))) {
 		b := Barrier{Kind: "wave " + strconv.Itoa(number)}
 		for i := range waves[number] {
 			if f := &waves[number][i]; p.reaches(f) {
