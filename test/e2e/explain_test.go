@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,35 +14,51 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
-// TestExplain runs the sessions of explain-stuck on a cluster without
-// controllers, on one where everything works, and, each on a cluster of its
-// own, those that harm it.
+// TestExplain runs the sessions of explain-stuck.
 func TestExplain(t *testing.T) {
 	t.Parallel()
-	for _, world := range []struct {
-		name    string
-		options controlplane.Options
-	}{
-		{"bare", controlplane.Options{Users: []controlplane.User{{Name: "reader"}}}},
-		{"controllers", controlplane.Options{Controllers: "all", FakeNodes: 2, Users: []controlplane.User{{Name: "reader"}}}},
-	} {
-		t.Run(world.name, func(t *testing.T) {
-			t.Parallel() // the sessions take long, and mostly sleep: they start at once
-			cp := controlplane.Start(t, world.options)
-			params := comparedAll(scriptParams(cp))
-			params.Dir = "testdata/explain/" + world.name
+	worlds{
+		dir: "testdata/explain",
+		named: map[string]controlplane.Options{
+			"bare":        {Users: []controlplane.User{{Name: "reader"}}},
+			"controllers": {Controllers: "all", FakeNodes: 2, Users: []controlplane.User{{Name: "reader"}}},
+		},
+		sick:   controlplane.Options{Controllers: "all"},
+		wait:   (*testing.T).Parallel, // the sessions take long, and mostly sleep: they start at once
+		params: func(cp *controlplane.ControlPlane) testscript.Params { return comparedAll(scriptParams(cp)) },
+	}.run(t)
+}
+
+// worlds are the clusters that the sessions of a directory run on: named ones, which the sessions of the directory of that
+// name share, and a sick one for each session of the directory "sick", which harms it.
+type worlds struct {
+	dir   string
+	named map[string]controlplane.Options
+	sick  controlplane.Options
+
+	wait   func(*testing.T) // until a named one may start
+	params func(*controlplane.ControlPlane) testscript.Params
+}
+
+func (w worlds) run(t *testing.T) {
+	for _, name := range slices.Sorted(maps.Keys(w.named)) {
+		t.Run(name, func(t *testing.T) {
+			w.wait(t)
+			cp := controlplane.Start(t, w.named[name])
+			params := w.params(cp)
+			params.Dir = filepath.Join(w.dir, name)
 			testscriptRun(t, params, cp)
 		})
 	}
-	scripts, err := filepath.Glob("testdata/explain/sick/*.txt")
+	scripts, err := filepath.Glob(filepath.Join(w.dir, "sick", "*.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, script := range scripts {
 		t.Run("sick-"+strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
 			parallel(t)
-			cp := controlplane.Start(t, controlplane.Options{Controllers: "all"})
-			params := comparedAll(scriptParams(cp))
+			cp := controlplane.Start(t, w.sick)
+			params := w.params(cp)
 			params.Files = []string{script}
 			params.Cmds["component"] = func(ts *testscript.TestScript, _ bool, args []string) { component(ts, cp, args) }
 			testscriptRun(t, params, cp)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,41 +27,20 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
-// TestUnstick runs the sessions of unstick on a cluster without controllers, on one where everything works, and, each on a
-// cluster of its own, those that harm it. What a session
-// writes is in the audit log under a name of its own. A line "# cause: ID" says which cause of docs/explain-stuck.md is
-// ended in it (TestUnstickable).
+// TestUnstick runs the sessions of unstick. What a session writes is in the audit log under a name of its own. A line
+// "# cause: ID" says which cause of docs/explain-stuck.md is ended in it (TestUnstickable).
 func TestUnstick(t *testing.T) {
 	t.Parallel()
-	for _, world := range []struct {
-		name    string
-		options controlplane.Options
-	}{
-		{"bare", controlplane.Options{AuditLog: true, Users: []controlplane.User{{Name: "reader"}}}},
-		{"controllers", controlplane.Options{AuditLog: true, Controllers: "all", FakeNodes: 2, GraceCap: time.Second, Users: []controlplane.User{{Name: "reader"}}}},
-	} {
-		t.Run(world.name, func(t *testing.T) {
-			parallel(t)
-			cp := controlplane.Start(t, world.options)
-			params := unsticking(cp)
-			params.Dir = "testdata/unstick/" + world.name
-			testscriptRun(t, params, cp)
-		})
-	}
-	scripts, err := filepath.Glob("testdata/unstick/sick/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, script := range scripts {
-		t.Run("sick-"+strings.TrimSuffix(filepath.Base(script), ".txt"), func(t *testing.T) {
-			parallel(t)
-			cp := controlplane.Start(t, controlplane.Options{AuditLog: true, Controllers: "all"})
-			params := unsticking(cp)
-			params.Files = []string{script}
-			params.Cmds["component"] = func(ts *testscript.TestScript, _ bool, args []string) { component(ts, cp, args) }
-			testscriptRun(t, params, cp)
-		})
-	}
+	worlds{
+		dir: "testdata/unstick",
+		named: map[string]controlplane.Options{
+			"bare":        {AuditLog: true, Users: []controlplane.User{{Name: "reader"}}},
+			"controllers": {AuditLog: true, Controllers: "all", FakeNodes: 2, GraceCap: time.Second, Users: []controlplane.User{{Name: "reader"}}},
+		},
+		sick:   controlplane.Options{AuditLog: true, Controllers: "all"},
+		wait:   parallel,
+		params: unsticking,
+	}.run(t)
 }
 
 // unsticking has sessions act under names of their own, and know the commands that look into the audit log.
