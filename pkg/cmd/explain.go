@@ -381,16 +381,21 @@ func (o *explainOptions) writeText(w io.Writer, l *look, text answering) error {
 	if len(l.report.Objects) > 0 {
 		return text.Write(w, l.report)
 	}
+	return o.writeNothing(w, l)
+}
+
+// writeNothing says, of a look that found no object, where it looked.
+func (o *explainOptions) writeNothing(w io.Writer, l *look) error {
 	where := "in namespace " + l.session.namespace
 	if o.allNamespaces {
 		where = "in the cluster"
 	}
-	if l.snapshot.Complete() {
-		fmt.Fprintf(w, "Nothing is being deleted %s.\n", where)
-	} else {
-		fmt.Fprintf(w, "Nothing that could be read is being deleted %s.\n", where)
+	what := "Nothing"
+	if !l.snapshot.Complete() {
+		what = "Nothing that could be read"
 	}
-	return nil
+	_, err := fmt.Fprintf(w, "%s is being deleted %s.\n", what, where)
+	return err
 }
 
 // conclude says what could not be read and finds the exit code.

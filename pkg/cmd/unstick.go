@@ -223,6 +223,9 @@ func (o *unstickOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(l.report.Objects) == 0 && o.answers.isText() {
+		return o.ended(l, o.writeNothing(o.Out, l))
+	}
 	first := o.seen(ctx, l)
 	if o.dryRun != "none" {
 		err = o.preview(ctx, first, options)
