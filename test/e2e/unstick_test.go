@@ -169,11 +169,21 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 			planned = append(planned, requestOf(w.Operation, false))
 		}
 	}
-	var taken []string
+	var taken, skipped []string // skipped: the object had changed since the look, and nothing was written
 	for _, e := range report.Events {
 		back := e.Result == string(unstick.TakenBack)
-		if made = append(made, requestOf(e.Operation, back)); !back {
+		request := requestOf(e.Operation, back)
+		made = append(made, request)
+		switch {
+		case e.Result == string(unstick.Skipped):
+			skipped = append(skipped, request)
+		case !back:
 			taken = append(taken, requestOf(e.Operation, false))
+		}
+	}
+	for _, request := range skipped { // after the next look it is made, once
+		if !slices.Contains(taken, request) {
+			taken = append(taken, request)
 		}
 	}
 	for _, w := range newWrites(ts, cp) {
