@@ -5,7 +5,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -22,19 +21,27 @@ const shortListTimeout = 10 * time.Second
 // each of a hundred types would be waited for as long as a request may take. It may be
 // used by several goroutines.
 type silence struct {
-	// answers asks the server for a list that is short and always there.
+	// answers asks the server for a list that is short and always there. Meanwhile no other list
+	// begins.
 	answers func() bool
 
-	mu sync.Mutex
+	// turn is full while somebody reads or changes what follows. It is a channel and no mutex, for
+	// a request may be made meanwhile: the clock of a test's bubble stands still while a mutex is
+	// waited for.
+	turn chan struct{}
 	// inRow counts the lists that were not answered since one was.
 	inRow int
 	over  bool
 }
 
+func newSilence(answers func() bool) *silence {
+	return &silence{answers: answers, turn: make(chan struct{}, 1)}
+}
+
 // broken returns an error when no list is worth asking for any more.
 func (s *silence) broken() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	if s.over {
 		return errSilent
 	}
@@ -44,8 +51,8 @@ func (s *silence) broken() error {
 // took notes how a list came out. An aggregated API server may be silent alone: while
 // others answer, none is given up.
 func (s *silence) took(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.turn <- struct{}{}
+	defer func() { <-s.turn }()
 	if unlistedReason(err) != graph.Timeout {
 		s.inRow = 0
 		return

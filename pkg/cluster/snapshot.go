@@ -158,7 +158,7 @@ func (r *Reader) list(ctx context.Context, work []*listing, scope Scope) {
 	var group sync.WaitGroup
 	inFlight := r.inFlight(work)
 	s := newSchedule(work, inFlight, scope.Whole, func(l *listing) bool { return scope.Taker(l.resource.GroupVersionResource) != nil })
-	quiet := &silence{answers: func() bool { return ctx.Err() != nil || r.listsAnything(ctx) }}
+	quiet := newSilence(func() bool { return ctx.Err() != nil || r.listsAnything(ctx) })
 	for range min(inFlight, len(work)) {
 		group.Go(func() {
 			p := r.newPageReader(scope.Labels)
