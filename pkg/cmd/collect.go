@@ -35,7 +35,7 @@ Exit codes:
   0    done
   1    error, or not confirmed
   2    something remains; the report says what it waits for. With --dry-run:
-       something would remain, might because its controller is deleted, too,
+       something would get stuck, might because its controller is deleted, too,
        or would break
   3    refused: something that could not be read might change the outcome
   130  interrupted`
@@ -86,7 +86,7 @@ func (o *collectOptions) collect(ctx context.Context) error {
 	if o.allNamespaces {
 		where = "the cluster"
 	}
-	t := &telling{deletionOptions: &o.deletionOptions, session: s, sentence: "Collecting garbage in " + where}
+	t := &telling{deletionOptions: &o.deletionOptions, session: s, what: "collect garbage in " + where}
 	return t.execute(ctx, j)
 }
 

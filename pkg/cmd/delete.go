@@ -22,6 +22,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 )
 
@@ -47,12 +48,12 @@ const deleteLong = `Delete objects with everything that follows: show first what
 happen, ask, then do it, running the whole garbage collection from here.
 
 The preview is a run of the same algorithm on a copy of the cluster's metadata.
-It says what would be deleted, orphaned, kept by another owner, and what would
-remain and why. Every write carries the UID and the resourceVersion of what was
-previewed; what has changed meanwhile is read and decided again. What -l,
---field-selector or --all chose is deleted only in a version that still matches,
-and otherwise left alone. Only an object that you named, and that others keep
-changing, is at last deleted by its UID.
+It says what would get stuck and why, what would break, which data is
+destroyed, and what would be deleted, orphaned and kept. Every write carries the
+UID and the resourceVersion of what was previewed; what has changed meanwhile is
+read and decided again. What -l, --field-selector or --all chose is deleted only
+in a version that still matches, and otherwise left alone. Only an object that
+you named, and that others keep changing, is at last deleted by its UID.
 
 Whether a garbage collector works in the cluster does not matter. A run that was
 interrupted is completed by running it again.
@@ -64,7 +65,7 @@ Exit codes:
   0    done
   1    error, or not confirmed
   2    something remains; the report says what it waits for. With --dry-run:
-       something would remain, might because its controller is deleted, too,
+       something would get stuck, might because its controller is deleted, too,
        or would break
   3    refused: something that could not be read might change the outcome
   130  interrupted`
@@ -175,7 +176,7 @@ func (o *deleteOptions) delete(ctx context.Context) error {
 	j.Again = func(ctx context.Context) (*deletion.Job, error) { return o.lookAgain(ctx, j, namespace, one) }
 	t := &telling{
 		deletionOptions: &o.deletionOptions, session: s, dangers: o.dangers(g, ids),
-		sentence:  fmt.Sprintf("Deleting %s with --cascade=%s", describe(ids), o.cascade),
+		what:      fmt.Sprintf("delete %s (%s)", render.NamesOf(ids), o.cascade),
 		demanding: (o.named() || o.fromFiles()) && !o.ignoreNotFound,
 	}
 	return t.execute(ctx, j)

@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
-	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -58,9 +57,11 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	d.output = newOutput(
 		(*deletionAnswer).document,
 		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error {
-			return d.writeText(w, style, a, d.steps || d.dryRun == "server")
+			return writeDeletion(w, style, a, d.steps || d.dryRun == "server")
 		}},
-		format[*deletionAnswer]{"wide", func(w io.Writer, style render.Style, a *deletionAnswer) error { return d.writeText(w, style, a, true) }},
+		format[*deletionAnswer]{"wide", func(w io.Writer, style render.Style, a *deletionAnswer) error {
+			return writeDeletion(w, style, a, true)
+		}},
 		format[*deletionAnswer]{"name", func(w io.Writer, _ render.Style, a *deletionAnswer) error {
 			return render.DeletedNames(w, a.report.Outcomes)
 		}},
@@ -95,8 +96,8 @@ func (d *deletionOptions) validateDeletion() error {
 type telling struct {
 	*deletionOptions
 	session *session
-	// sentence opens the preview.
-	sentence string
+	// what is done, as a command says it.
+	what string
 	// dangers are said before the preview, and so before the question.
 	dangers []string
 	// demanding: it is an error when something that the command names is not there.
@@ -146,10 +147,14 @@ func (t *telling) show(ctx context.Context, p *deletion.Plan) error {
 		}
 		note(plan, answers)
 	}
-	if err := t.printAnswer(&deletionAnswer{graph: p.Graph, sentence: t.sentence, report: p.Report, plan: plan, sight: p.Sight}); err != nil {
+	shown := t.preview(p)
+	shown.Plan = plan
+	if t.dryRun == "server" {
+		shown.What += ", asked of the server"
+	}
+	if err := t.printAnswer(&deletionAnswer{graph: p.Graph, report: p.Report, preview: shown}); err != nil {
 		return err
 	}
-	t.recommend(p.Sight)
 	if err := t.finish(t.session, p.Graph.Snapshot()); err != nil {
 		return err
 	}
@@ -205,7 +210,7 @@ func remains(report *gc.Report) error {
 	return nil
 }
 
-// wouldStick is the exit code of a dry run: something would remain, or may
+// wouldStick is the exit code of a dry run: something would get stuck, or might
 // because its controller goes as well, or something else would break; with --strict also that not all could be read that tells.
 func (t *telling) wouldStick(p *deletion.Plan) error {
 	switch {
@@ -219,19 +224,16 @@ func (t *telling) wouldStick(p *deletion.Plan) error {
 
 // deletionAnswer is the preview of a job, or what a run of it did.
 type deletionAnswer struct {
-	graph    *graph.Graph
-	sentence string
-	report   *gc.Report
-	// plan is that of a preview, nil for a run. events are the writes of a run.
-	plan   *render.DeletionPlan
-	events []render.Event
-	// sight is what is foreseen of a preview, nil when there is nothing to foresee.
-	sight *foresight.Sight
+	graph  *graph.Graph
+	report *gc.Report
+	// preview is that of a dry run, nil for a run. events are the writes of a run.
+	preview *render.Preview
+	events  []render.Event
 }
 
 func (a *deletionAnswer) document() runtime.Object {
-	if a.plan != nil {
-		return a.plan.WithOutcome()
+	if a.preview != nil {
+		return a.preview.Plan.WithOutcome()
 	}
 	return render.NewDeletionReport(a.graph.Snapshot(), a.events, a.report)
 }
@@ -239,32 +241,20 @@ func (a *deletionAnswer) document() runtime.Object {
 // picture draws a preview.
 func (a *deletionAnswer) picture() *draw.Picture {
 	p := render.OutcomePicture(a.graph, a.report.Outcomes)
-	p.Title = cmp.Or(a.sentence, "Nothing to delete") + " (dry run)"
-	if steps := len(a.plan.Steps); steps > 0 {
-		p.Subtitle = counted(len(p.Nodes), "object") + ", " + counted(steps, "write") + ", " + a.plan.Digest
+	p.Title = "Preview: " + cmp.Or(a.preview.What, "nothing to delete")
+	if steps := len(a.preview.Plan.Steps); steps > 0 {
+		p.Subtitle = counted(len(p.Nodes), "object") + ", " + counted(steps, "write") + ", " + a.preview.Plan.Digest
 	}
-	var foreseen strings.Builder // which cannot fail
-	_ = render.Foresight(&foreseen, render.Style{}, a.sight, len(a.plan.Waves) > 0)
-	p.Notes = slices.Concat(incomplete(a.graph.Snapshot()), strings.FieldsFunc(foreseen.String(), func(r rune) bool { return r == '\n' }))
+	p.Notes = slices.Concat(incomplete(a.graph.Snapshot()), a.preview.Lines())
 	return p
 }
 
-// writeText writes an answer for a person, that of a preview with its steps or their number.
-func (d *deletionOptions) writeText(w io.Writer, style render.Style, a *deletionAnswer, steps bool) error {
-	if a.plan == nil {
-		return render.Summary(w, style, render.Past, a.report.Outcomes)
+// writeDeletion writes an answer for a person, that of a preview with its steps or their number.
+func writeDeletion(w io.Writer, style render.Style, a *deletionAnswer, steps bool) error {
+	if a.preview == nil {
+		return render.Summary(w, style, a.report.Outcomes)
 	}
-	fmt.Fprintf(w, "%s (%s):\n", render.Line(a.sentence), d.dryRunWords())
-	return render.Plan(w, style, a.plan, a.report, steps, func(w io.Writer) error {
-		return render.Foresight(w, style, a.sight, d.order == orderSafe)
-	})
-}
-
-func (d *deletionOptions) dryRunWords() string {
-	if d.dryRun == "server" {
-		return "server dry run"
-	}
-	return "dry run"
+	return a.preview.Text(w, style, steps)
 }
 
 // refusals reports what the server said no to in a dry run, and to what it said
@@ -367,7 +357,7 @@ func (d *deletionOptions) printNothing(g *graph.Graph) error {
 	case d.output.isText():
 		return nil
 	case d.dryRun != "none":
-		return d.printAnswer(&deletionAnswer{graph: g, report: report, plan: render.NewDeletionPlan(preview.Nothing(g))})
+		return d.printAnswer(&deletionAnswer{graph: g, report: report, preview: &render.Preview{Report: report, Plan: render.NewDeletionPlan(preview.Nothing(g))}})
 	}
 	return d.printReport(g, []render.Event{}, report)
 }

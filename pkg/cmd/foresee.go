@@ -3,17 +3,18 @@
 package cmd
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -53,14 +54,18 @@ func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
 	return nil
 }
 
-// recommend names the command with which nothing of a plan gets stuck that would not have
+// preview is a plan as it is shown.
+func (t *telling) preview(p *deletion.Plan) *render.Preview {
+	return &render.Preview{What: t.what, Report: p.Report, Sight: p.Sight, Safe: t.order == orderSafe, Instead: t.instead(p.Sight)}
+}
+
+// instead is the command with which nothing of a plan gets stuck that would not have
 // to, if there is one.
-func (d *deletionOptions) recommend(s *foresight.Sight) {
+func (d *deletionOptions) instead(s *foresight.Sight) string {
 	if s == nil || d.order == orderSafe || !s.Helps() {
-		return
+		return ""
 	}
-	fmt.Fprintln(d.ErrOut, "hint: some objects need a controller that is deleted, too; this deletes them before it: "+
-		d.name+" "+shell.Command(ordered(withoutToken(d.argv), orderSafe)))
+	return d.name + " " + shell.Command(ordered(withoutToken(d.argv), orderSafe))
 }
 
 // ordered returns the words of a command with a value of --order in the place of the one that

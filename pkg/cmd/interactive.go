@@ -34,14 +34,9 @@ func (t *telling) Show(p *deletion.Plan) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(t.ErrOut, render.Line(t.sentence)+":")
-	if err := render.Summary(t.ErrOut, style, render.Future, p.Report.Outcomes); err != nil {
+	if err := t.preview(p).Text(t.ErrOut, style, false); err != nil {
 		return err
 	}
-	if err := render.Foresight(t.ErrOut, style, p.Sight, t.order == orderSafe); err != nil {
-		return err
-	}
-	t.recommend(p.Sight)
 	if p.Takes >= time.Second && t.wait {
 		fmt.Fprintf(t.ErrOut, "It might take %s, because of grace periods and controllers.\n", duration.HumanDuration(p.Takes))
 	}

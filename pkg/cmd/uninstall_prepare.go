@@ -24,7 +24,9 @@ func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
 	*d = deletionOptions{globals: o.globals, consenting: consenting{dryRun: "none", flags: flags}, wait: true, concurrency: 16, order: orderSafe}
 	d.output = newOutput(
 		(*deletionAnswer).document,
-		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error { return d.writeText(w, style, a, false) }},
+		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error {
+			return writeDeletion(w, style, a, false)
+		}},
 	)
 	flags.BoolVar(&o.prepare, "prepare", false, "Delete first what would get stuck, after a preview and with your consent, and wait for it. The tool is not run")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "With --prepare: do not ask")
@@ -67,7 +69,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 		fmt.Fprintln(o.ErrOut, "Nothing can be prepared.")
 		return o.answer(s, u, sticks)
 	}
-	t := &telling{deletionOptions: &o.deletion, session: s, sentence: fmt.Sprintf("Deleting first what would get stuck: %s", describe(first))}
+	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first what would get stuck: " + render.NamesOf(first)}
 	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ package render
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -20,35 +19,26 @@ import (
 // are counted.
 const maxNamed = 5
 
-// Tense says whether a summary is about what would happen or what did.
-type Tense int
-
-// The tenses.
-const (
-	Future Tense = iota
-	Past
-)
-
 // phrases are what a summary says of each result, the worst first.
 var phrases = []struct {
 	result gc.Result
-	words  [2]string
+	words  string
 	color  color
 	// explained results are listed with their reasons; of the others only those
 	// objects are that there is something to say about.
 	explained bool
 }{
-	{gc.Remaining, [2]string{"would remain", "remains"}, red, true},
-	{gc.Unknown, [2]string{"may remain", "could not be decided about"}, yellow, true},
-	{gc.Deleted, [2]string{"would be deleted", "deleted"}, noColor, false},
-	{gc.Orphaned, [2]string{"would be orphaned", "orphaned"}, noColor, false},
-	{gc.OwnerReferenceRemoved, [2]string{"would lose an owner reference and stay", "lost an owner reference and stays"}, noColor, true},
-	{gc.Untouched, [2]string{"would not be touched", "not touched"}, noColor, true},
+	{gc.Remaining, "not deleted yet", red, true},
+	{gc.Unknown, "not known", yellow, true},
+	{gc.Deleted, "deleted", noColor, false},
+	{gc.Orphaned, "orphaned", noColor, false},
+	{gc.OwnerReferenceRemoved, "kept, without an owner reference", noColor, true},
+	{gc.Untouched, "kept", noColor, true},
 }
 
-// Summary writes what becomes of the objects: counts by kind for each result,
+// Summary writes what a deletion did to the objects: counts by kind for each result,
 // and reasons where there is something to explain.
-func Summary(w io.Writer, style Style, tense Tense, all []gc.Outcome) error {
+func Summary(w io.Writer, style Style, all []gc.Outcome) error {
 	out := bufio.NewWriter(w)
 	for _, phrase := range phrases {
 		var matching []*gc.Outcome
@@ -60,7 +50,7 @@ func Summary(w io.Writer, style Style, tense Tense, all []gc.Outcome) error {
 		if len(matching) == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s\n", style.paint(phrase.words[tense], phrase.color), counts(matching))
+		fmt.Fprintf(out, "%s: %s\n", style.paint(phrase.words, phrase.color), counts(matching))
 		writeAppeared(out, matching)
 		if !phrase.explained {
 			matching = slices.DeleteFunc(matching, func(o *gc.Outcome) bool { return o.Reason == "" })
@@ -130,35 +120,9 @@ func firstNames(n int, id func(i int) graph.Identity) string {
 // do, or nothing can be done.
 func NoSteps(report *gc.Report) string {
 	if len(report.Remaining()) > 0 {
-		return "Nothing can be done from here about what remains."
+		return "Nothing can be done from here about what is stuck."
 	}
 	return "Nothing to do."
-}
-
-// Plan writes a preview: what becomes of the objects, what else is foreseen, then the
-// steps in order or their number, then the digest that confirms them. Without steps it says that there are none.
-func Plan(w io.Writer, style Style, plan *DeletionPlan, report *gc.Report, steps bool, foreseen func(io.Writer) error) error {
-	if err := cmp.Or(Summary(w, style, Future, report.Outcomes), foreseen(w)); err != nil {
-		return err
-	}
-	if len(report.Outcomes) > 0 || len(plan.Steps) > 0 {
-		fmt.Fprintln(w)
-	}
-	if len(plan.Steps) == 0 {
-		_, err := fmt.Fprintln(w, NoSteps(report))
-		return err
-	}
-	gap := ""
-	if !steps {
-		fmt.Fprintf(w, "%s: --steps shows them\n", plural(len(plan.Steps), "write"))
-	} else if err := plan.writeSteps(w, style); err != nil {
-		return err
-	} else {
-		gap = "\n"
-	}
-	plan.Afterwards.write(w, style) // an error shows below
-	_, err := fmt.Fprintf(w, "%sdigest: %s\n", gap, plan.Digest)
-	return err
 }
 
 // EventLine is a write as one line of text, as kubectl delete says it.

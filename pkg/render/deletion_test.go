@@ -31,7 +31,11 @@ func TestDeletionTextEscapes(t *testing.T) {
 		{Object: object, Result: gc.Remaining, Reason: evil, WaitingFor: []graph.Identity{id}},
 		{Object: object, Result: gc.Remaining},
 	}
-	if err := Summary(&out, Style{}, Future, outcomes); err != nil {
+	if err := Summary(&out, Style{}, outcomes); err != nil {
+		t.Fatal(err)
+	}
+	preview := Preview{What: evil, Report: &gc.Report{Outcomes: outcomes}, Instead: evil, Plan: &DeletionPlan{}}
+	if err := preview.Text(&out, Style{}, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{errors.New(evil), apierrors.NewForbidden(schema.GroupResource{}, evil, nil)} {
@@ -52,7 +56,7 @@ func TestAppeared(t *testing.T) {
 		return gc.Outcome{Object: o, Result: gc.Deleted, Appeared: appeared}
 	}
 	var out strings.Builder
-	err := Summary(&out, Style{}, Past, []gc.Outcome{revision("a", false, true), revision("b", true, true), revision("c", true, true), revision("d", true, false)})
+	err := Summary(&out, Style{}, []gc.Outcome{revision("a", false, true), revision("b", true, true), revision("c", true, true), revision("d", true, false)})
 	const want = `deleted: 4 ControllerRevisions
   2 ControllerRevisions since the preview: made by the controller of StatefulSet/db, which had not seen yet that it is being deleted
   1 ControllerRevision since the preview: nothing says who made them, or they were there and not seen

@@ -26,10 +26,10 @@ type resultMark struct {
 var resultMarks = []resultMark{
 	{gc.Deleted, draw.Mark{Key: "deleted", Label: "would be deleted", Meaning: "This deletion deletes it.", Tone: draw.Red}},
 	{gc.Orphaned, draw.Mark{Key: "orphaned", Label: "would be orphaned", Meaning: "It is kept, and loses the reference to its owner.", Tone: draw.Blue}},
-	{gc.OwnerReferenceRemoved, draw.Mark{Key: "reference-removed", Label: "would lose a reference and stay", Meaning: "Another owner keeps it.", Tone: draw.Green}},
-	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would remain", Meaning: "Its deletion begins, and something holds it.", Tone: draw.Amber}},
-	{gc.Unknown, draw.Mark{Key: "undecided", Label: "may remain", Meaning: "Not enough could be read to know what becomes of it.", Tone: draw.Purple}},
-	{gc.Untouched, draw.Mark{Key: "untouched", Label: "would not be touched", Meaning: "It is kept as it is.", Tone: draw.Plain}},
+	{gc.OwnerReferenceRemoved, draw.Mark{Key: "reference-removed", Label: "would be kept, without a reference", Meaning: "Another owner keeps it.", Tone: draw.Green}},
+	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would get stuck", Meaning: "Its deletion begins, and something holds it.", Tone: draw.Amber}},
+	{gc.Unknown, draw.Mark{Key: "undecided", Label: "not known", Meaning: "Not enough could be read to know what becomes of it.", Tone: draw.Purple}},
+	{gc.Untouched, draw.Mark{Key: "untouched", Label: "would be kept", Meaning: "It is kept as it is.", Tone: draw.Plain}},
 }
 
 // OutcomePicture draws the objects of a preview with what becomes of them, and the

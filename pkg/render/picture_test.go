@@ -61,7 +61,7 @@ func TestOutcomePicture(t *testing.T) {
 	})
 	want := []string{
 		`Deployment/web [deleted] "would be deleted" under -`,
-		`Pod/p [remaining terminating] "would remain" under web`,
+		`Pod/p [remaining terminating] "would get stuck" under web`,
 		`p -> web solid ""`,
 	}
 	if diff := cmp.Diff(want, outline(p)); diff != "" {

@@ -78,7 +78,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 		write := alike[0]
 		text := changeText(&write.Op)
 		if more := len(alike) - 1; more > 0 && !t.Wide {
-			text += fmt.Sprintf(", and the same of %d more: %s", more, objectNames(objectsOf(alike[1:])))
+			text += fmt.Sprintf(", and the same of %d more: %s", more, NamesOf(objectsOf(alike[1:])))
 		}
 		if len(write.Then) > 0 && write.Remedy.Keeps {
 			t.flow("   ", text+" (safe: keeps the data)")
@@ -168,7 +168,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	if len(r.Freed) > 0 {
-		t.answer.part("FREED", green, objectNames(r.Freed))
+		t.answer.part("FREED", green, NamesOf(r.Freed))
 	}
 	left := map[explain.Verdict][]graph.Identity{}
 	for i := range r.Last.Report.Objects {
@@ -177,7 +177,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 	}
 	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending, explain.NotTerminating} {
 		if len(left[v]) > 0 {
-			t.answer.part(spoken[v], colorOf(v), objectNames(left[v]))
+			t.answer.part(spoken[v], colorOf(v), NamesOf(left[v]))
 		}
 	}
 	for i := range r.Plan.Choices {

@@ -77,7 +77,7 @@ func TestInCluster(t *testing.T) {
 			func(t *testing.T) {
 				cp.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: price-list, namespace: shop, labels: {app.kubernetes.io/part-of: shop}}}")
 			},
-			0, `would be deleted: 1 ConfigMap`,
+			0, `deletes       1 ConfigMap`,
 		},
 		{
 			"predelete", "shop", "predelete",
@@ -85,7 +85,7 @@ func TestInCluster(t *testing.T) {
 				cp.Apply(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: invoice, namespace: shop, finalizers: [shop.example.com/archive],"+
 					" labels: {app.kubernetes.io/part-of: shop}}}")
 			},
-			2, `would remain: 1 ConfigMap`,
+			2, `STUCK         configmap/`,
 		},
 	} {
 		t.Run(test.manifest+" "+test.output, func(t *testing.T) {

@@ -76,7 +76,7 @@ func checkK9s(t *testing.T, cp *controlplane.ControlPlane) {
 	for name, want := range map[string][2]string{
 		"gc-tree":           {"ConfigMap/coupon", "ClusterRole/" + ugly},
 		"gc-explain-stuck":  {"NOT BEING DELETED  configmap/coupon -n default", "NOT BEING DELETED  clusterrole/" + ugly},
-		"gc-delete-preview": {"would be deleted: 1 ConfigMap", "would be deleted: 1 ClusterRole"},
+		"gc-delete-preview": {"deletes       1 ConfigMap", "deletes       1 ClusterRole"},
 	} {
 		plugin := file.Plugins[name]
 		for i, object := range []*strings.Replacer{coupon, role} {

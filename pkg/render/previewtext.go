@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Preview is what a deletion would do, for a person.
+type Preview struct {
+	// What is done, as a command says it.
+	What   string
+	Report *gc.Report
+	// Sight is what is foreseen, nil when there is nothing to foresee.
+	Sight *foresight.Sight
+	// Safe: the waves of Sight are those in which it would be done.
+	Safe bool
+	// Instead is a command with which nothing gets stuck that would not have to, empty for none.
+	Instead string
+	// Plan has the writes, nil where a question follows.
+	Plan *DeletionPlan
+}
+
+// Text writes it: the worst first, then what is deleted and what is kept, then what to do next. Steps are the writes in
+// their order, and why what is deleted is.
+func (p *Preview) Text(w io.Writer, style Style, steps bool) error {
+	t := &rows{style, bufio.NewWriter(w), steps}
+	t.heading(printable(p.What), len(p.Report.Outcomes)-p.kept())
+	for _, k := range unended {
+		t.each(k.mark, k.label, k.color, alikeOf(of(p.Report.Outcomes, k.is), func(o *gc.Outcome) (graph.Identity, string) {
+			return o.Object.Identity(), whyHeld(o)
+		}))
+	}
+	t.foreseen(p.Sight, nil)
+	p.sets(t)
+	if p.Safe && p.Sight != nil {
+		for i, wave := range p.Sight.Waves {
+			t.row("", fmt.Sprintf("wave %d", i+1), noColor, NamesOf(wave.Objects)+": "+wave.Why)
+		}
+	}
+	if p.Instead != "" {
+		t.command("Instead:", p.Instead)
+	}
+	if p.Plan == nil {
+		return t.out.Flush()
+	}
+	if len(p.Plan.Steps) == 0 {
+		fmt.Fprintln(t.out, NoSteps(p.Report))
+		return t.out.Flush()
+	}
+	return p.writes(t, steps)
+}
+
+// kept counts the objects that are not to be deleted.
+func (p *Preview) kept() int {
+	n := 0
+	for i := range p.Report.Outcomes {
+		switch p.Report.Outcomes[i].Result {
+		case gc.Orphaned, gc.OwnerReferenceRemoved, gc.Untouched:
+			n++
+		}
+	}
+	return n
+}
+
+// sets are what is deleted and what is kept.
+func (p *Preview) sets(t *rows) {
+	t.deletes(p.Report.Outcomes)
+	said := func(o *gc.Outcome) (graph.Identity, string) { return o.Object.Identity(), o.Reason }
+	if t.all {
+		t.each("", "", noColor, alikeOf(of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.Deleted && o.Reason != "" }), said))
+	}
+	orphaned := of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.Orphaned })
+	if len(orphaned) > 0 {
+		t.row("", "orphans", noColor, counts(pointers(orphaned)))
+	}
+	t.each("", "", noColor, alikeOf(slices.DeleteFunc(orphaned, func(o gc.Outcome) bool { return o.Reason == "" }), said))
+	t.each("", "keeps", noColor, alikeOf(of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.OwnerReferenceRemoved }), func(o *gc.Outcome) (graph.Identity, string) {
+		return o.Object.Identity(), o.Reason + "; loses its other owner references"
+	}))
+	t.each("", "keeps", noColor, alikeOf(of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.Untouched }), said))
+	t.stays(p.Sight, func(*foresight.Loss) bool { return true })
+}
+
+func pointers(all []gc.Outcome) []*gc.Outcome {
+	var p []*gc.Outcome
+	for i := range all {
+		p = append(p, &all[i])
+	}
+	return p
+}
+
+// writes are the steps in order or their number, what the server said to the deletions that follow, and the digest that
+// confirms all of it.
+func (p *Preview) writes(t *rows, steps bool) error {
+	gap := ""
+	if steps {
+		gap = "\n"
+		fmt.Fprintln(t.out)
+		if err := p.Plan.writeSteps(t.out, t.Style); err != nil {
+			return err
+		}
+	}
+	p.Plan.Afterwards.write(t.out, t.Style) // an error shows below
+	fmt.Fprint(t.out, gap)
+	if !steps {
+		t.row("", "Writes:", bold, fmt.Sprintf("%d; --steps shows them", len(p.Plan.Steps)))
+	}
+	fmt.Fprintf(t.out, "Approve exactly this: --confirm=%s\n", p.Plan.Digest)
+	return t.out.Flush()
+}
+
+// Lines are what the preview says before its writes, each without colour, for a picture.
+func (p *Preview) Lines() []string {
+	var text strings.Builder // which cannot fail
+	t := &rows{Style{}, bufio.NewWriter(&text), true}
+	t.foreseen(p.Sight, nil)
+	t.stays(p.Sight, func(*foresight.Loss) bool { return true })
+	_ = t.out.Flush()
+	return strings.FieldsFunc(text.String(), func(r rune) bool { return r == '\n' })
+}
