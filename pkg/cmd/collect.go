@@ -67,7 +67,7 @@ func (o *collectOptions) validate() error {
 	if o.allNamespaces && o.scope == "namespace" {
 		return usageError{errors.New("--scope=namespace reads one namespace, and -A means all of them")}
 	}
-	return cmp.Or(validatePageSize(o.pageSize), o.validateDeletion(), o.validateSteps())
+	return cmp.Or(validatePageSize(o.pageSize), o.validateDeletion())
 }
 
 func (o *collectOptions) run(ctx context.Context) error {

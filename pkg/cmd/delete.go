@@ -113,7 +113,7 @@ func (o *deleteOptions) validate() error {
 	if err := o.validateDeletion(); err != nil {
 		return err
 	}
-	if err := cmp.Or(o.validateGrace(), o.validateSteps()); err != nil {
+	if err := o.validateGrace(); err != nil {
 		return err
 	}
 	selected := o.selector != "" || o.fieldSelector != ""

@@ -44,7 +44,7 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	d.flags = flags
 	d.addDryRun(`"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
-	flags.BoolVar(&d.steps, "steps", false, "With --dry-run: show each write, in order, as -o wide does")
+	flags.BoolVar(&d.steps, "steps", false, "Show each write, in order; with --dry-run as -o wide does")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
 	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask, also when the answer comes from no terminal")
 	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")

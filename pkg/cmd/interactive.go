@@ -34,7 +34,11 @@ func (t *telling) Show(p *deletion.Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := t.preview(p).Text(t.ErrOut, style, false); err != nil {
+	shown := t.preview(p)
+	if t.steps {
+		shown.Plan, shown.Asking = render.NewDeletionPlan(p.Plan), true
+	}
+	if err := shown.Text(t.ErrOut, style, t.steps); err != nil {
 		return err
 	}
 	if p.Takes >= time.Second && t.wait {

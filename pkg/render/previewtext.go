@@ -25,8 +25,9 @@ type Preview struct {
 	Safe bool
 	// Instead is a command with which nothing gets stuck that would not have to, empty for none.
 	Instead string
-	// Plan has the writes, nil where a question follows.
-	Plan *DeletionPlan
+	// Plan has the writes, nil where they are not to be shown. Asking: a question follows, so that no digest has to approve them.
+	Plan   *DeletionPlan
+	Asking bool
 }
 
 // Text writes it: the worst first, then what is deleted and what is kept, then what to do next. Steps are the writes in
@@ -114,7 +115,9 @@ func (p *Preview) writes(t *rows, steps bool) error {
 	if !steps {
 		t.row("", "Writes:", bold, fmt.Sprintf("%d; --steps shows them", len(p.Plan.Steps)))
 	}
-	fmt.Fprintf(t.out, "Approve exactly this: --confirm=%s\n", p.Plan.Digest)
+	if !p.Asking {
+		fmt.Fprintf(t.out, "Approve exactly this: --confirm=%s\n", p.Plan.Digest)
+	}
 	return t.out.Flush()
 }
 
