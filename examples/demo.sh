@@ -104,14 +104,14 @@ quiet kubectl -n payments rollout status deployment/api --timeout=120s
 quiet kubectl delete namespace payments --wait=false
 quiet kubectl wait namespace/payments --for=condition=NamespaceDeletionContentFailure --timeout=60s
 run kubectl gc explain-stuck namespace/payments
-say "What would the command that it names change?"
-run kubectl gc unstick namespace/payments 2 --dry-run
-say "Exactly that, by the digest; without one it would ask:"
+say "The policy engine is gone for good. What would the last of these ways out change?"
+run kubectl gc unstick namespace/payments 4 --dry-run
+say "Exactly that, by its digest; without one it would ask:"
 backup=$(mktemp -d)
-run kubectl gc unstick namespace/payments 2 --backup="$backup" \
-	--confirm="$(kubectl gc unstick namespace/payments 2 --dry-run -o 'jsonpath={.digest}')"
-say "What can be put back? The webhook was, at the end of the run:"
-run kubectl gc unstick --undo "$backup"/*
+run kubectl gc unstick namespace/payments 4 --backup="$backup" \
+	--confirm="$(kubectl gc unstick namespace/payments 4 --dry-run -o 'jsonpath={.digest}')"
+say "Not for good after all? It kept what it deleted:"
+run kubectl gc unstick --undo "$backup"/* --yes
 quiet kubectl delete validatingwebhookconfiguration policy-engine
 rm -rf "$backup"
 
