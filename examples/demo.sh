@@ -98,6 +98,23 @@ run kubectl gc tree -n shop --exclude-types=pods,replicasets.apps,jobs.batch
 say "Why is the cart still there, and what can be done?"
 run kubectl gc explain-stuck -n shop cart/basket
 
+say "A namespace that is stuck behind the webhook of a policy engine that was uninstalled:"
+quiet kubectl apply -f "$dir/payments.yaml"
+quiet kubectl -n payments rollout status deployment/api --timeout=120s
+quiet kubectl delete namespace payments --wait=false
+quiet kubectl wait namespace/payments --for=condition=NamespaceDeletionContentFailure --timeout=60s
+run kubectl gc explain-stuck namespace/payments
+say "The policy engine is gone for good. What would the last of these ways out change?"
+run kubectl gc unstick namespace/payments 4 --dry-run
+say "Exactly that, by its digest; without one it would ask:"
+backup=$(mktemp -d)
+run kubectl gc unstick namespace/payments 4 --backup="$backup" \
+	--confirm="$(kubectl gc unstick namespace/payments 4 --dry-run -o 'jsonpath={.digest}')"
+say "Not for good after all? It kept what it deleted:"
+run kubectl gc unstick --undo "$backup"/* --yes
+quiet kubectl delete validatingwebhookconfiguration policy-engine
+rm -rf "$backup"
+
 say "Which owner references are wrong, and what does the garbage collector do about them?"
 run kubectl gc check -n shop
 

@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The terminal session in README.md: a namespace that cannot be deleted, the answer, the fix. It runs on the
-# cluster of $KUBECONFIG. "make session" draws what it prints.
+# The terminal session in README.md: a namespace that cannot be deleted, the answer, the preview of the way out, the way out.
+# It runs on the cluster of $KUBECONFIG. "make session" draws what it prints.
 set -eu
 dir=$(dirname "$0")
+export XDG_STATE_HOME=/tmp # for a path that is the same everywhere
 
-run() { printf '\033[32m$\033[0m %s\n' "$*"; "$@" || true; }
+show() { printf '\033[32m$\033[0m %s\n' "$*"; }
+run() { show "$*"; "$@" || true; }
 
 kubectl apply -f "$dir/payments.yaml" >/dev/null
 kubectl -n payments rollout status deployment/api --timeout=60s >/dev/null
@@ -16,6 +18,9 @@ run kubectl get namespace payments
 echo
 run kubectl gc explain-stuck ns/payments
 echo
-printf '# The policy engine was uninstalled last week, so its webhook configuration can go:\n'
-run kubectl delete validatingwebhookconfiguration policy-engine
-run kubectl wait --for=delete namespace/payments --timeout=60s
+run kubectl gc unstick ns/payments 2 --dry-run
+echo
+digest=$(kubectl gc unstick ns/payments 2 --dry-run -o 'jsonpath={.digest}')
+show "kubectl gc unstick ns/payments 2 2>/dev/null \\
+    --confirm=$digest"
+kubectl gc unstick ns/payments 2 2>/dev/null --confirm="$digest"

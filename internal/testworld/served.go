@@ -30,6 +30,8 @@ rbac.authorization.k8s.io/v1            Role                             roles  
 rbac.authorization.k8s.io/v1            RoleBinding                      rolebindings                      namespaced
 batch/v1                                Job                              jobs                              namespaced
 batch/v1                                CronJob                          cronjobs                          namespaced
+autoscaling/v2                          HorizontalPodAutoscaler          horizontalpodautoscalers          namespaced
+keda.sh/v1alpha1                        ScaledObject                     scaledobjects                     namespaced
 storage.k8s.io/v1                       VolumeAttachment                 volumeattachments                 cluster
 storage.k8s.io/v1                       VolumeAttributesClass            volumeattributesclasses           cluster
 storage.k8s.io/v1                       CSIDriver                        csidrivers                        cluster

@@ -97,6 +97,9 @@ func (b *book) help(c *Cause) bool {
 // finish completes a cause when all its objects are known.
 func (b *book) finish(c *Cause) {
 	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
+	for i := range c.Remedies {
+		c.Evidence = append(c.Evidence, c.Remedies[i].facts...)
+	}
 	if more := b.members[c] - evidence.MaxShown; more > 0 {
 		c.Evidence = append(c.Evidence, Evidence{Source: c.Object.Resource.Resource, Value: fmt.Sprintf(andMore, more)})
 	}

@@ -10,6 +10,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 )
 
+const autoscaler = `HorizontalPodAutoscaler/op/hpa {"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"widget-operator"},"minReplicas":3}}
+`
+
+var downscaled = strings.Replace(deployment(0), `"metadata":{`, `"metadata":{"annotations":{"downscaler/original-replicas":"2"},`, 1)
+
 // TestEvidence holds what is shown beside the verdicts: why nothing can be told, and what the
 // controller says that decides nothing.
 func TestEvidence(t *testing.T) {
@@ -38,6 +43,14 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 		{"an event of a quarter of an hour ago", install + deployment(1) + pod(ready) + owned +
 			`Event/s/e {"type":"Normal","reason":"Waiting","message":"for the volume","involvedObject":{"uid":"w"},"firstTimestamp":"2026-01-02T02:50:00Z","lastTimestamp":"2026-01-02T02:50:00Z"}`, "fin-working",
 			explain.Evidence{Source: "Event about /", Path: "message", Value: "for the volume"}},
+		{"the replicas of an autoscaler", install + deployment(0) + autoscaler + owned, "fin-dead",
+			explain.Evidence{Source: "HorizontalPodAutoscaler/op/hpa", Path: "spec.minReplicas", Value: "3; it scales Deployment/op/widget-operator"}},
+		{"autoscalers that cannot be read", install + deployment(0) + autoscaler + owned + "unreadable horizontalpodautoscalers", "fin-dead",
+			explain.Evidence{Source: "horizontalpodautoscalers.autoscaling in namespace op", Value: "refused by the test"}},
+		{"replicas of which nothing tells", install + deployment(0) + owned, "fin-dead",
+			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "spec.replicas", Value: "1 is assumed"}},
+		{"the replicas that a tool has kept", install + downscaled + owned, "fin-dead",
+			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "metadata.annotations[downscaler/original-replicas]", Value: "2, kept by kube-downscaler"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var all []explain.Evidence
@@ -56,5 +69,30 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 				t.Errorf("no %v among %v", c.want, all)
 			}
 		})
+	}
+}
+
+// TestAutoscalersRead: autoscalers are listed once for the controllers of a namespace that are scaled to 0, and not where there are none.
+func TestAutoscalersRead(t *testing.T) {
+	requests := func(cluster string, want int) int {
+		s := parse(t, cluster)
+		dead := 0
+		for _, c := range s.report(t).Causes {
+			if c.ID == "fin-dead" {
+				dead++
+			}
+		}
+		if dead != want {
+			t.Errorf("%d controllers do not work, want %d", dead, want)
+		}
+		return s.Requests
+	}
+	none := install + deployment(0) + owned
+	two := none + strings.ReplaceAll(deployment(0), "widget-operator", "gizmo-operator") +
+		`ConfigMap/s/c deleted=60 finalizers=gizmos.example.com/cleanup {"metadata":{"managedFields":[{"manager":"gizmo-operator","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:metadata":{"f:finalizers":{"v:\"gizmos.example.com/cleanup\"":{}}}}}]}}` + "\n"
+	for i, cluster := range []string{none, two} {
+		if without, with := requests(cluster, i+1), requests(cluster+autoscaler, i+1); with != without+1 {
+			t.Errorf("%d controllers: %d requests with an autoscaler, %d without", i+1, with, without)
+		}
 	}
 }

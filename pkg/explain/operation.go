@@ -3,13 +3,12 @@
 package explain
 
 import (
-	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -39,10 +38,8 @@ func see(effect, command string, args ...any) Remedy {
 // commands makes actions of what remedies do.
 type commands struct {
 	programs remedy.Programs
-	// version names an object as it was read, for the file that keeps it.
-	version func(graph.Identity) string
-	// read returns an object whole, nil when it could not be read or is another.
-	read func(graph.Identity) *unstructured.Unstructured
+	// reader has the objects as they were read.
+	reader *evidence.Reader
 }
 
 // does is a change that a program could make.
@@ -63,7 +60,7 @@ func (d commands) delete(id graph.Identity, options metav1.DeleteOptions) Action
 
 // deleteSaved is delete by the object's own policy, with the object kept in a file before.
 func (d commands) deleteSaved(id graph.Identity) Action {
-	return d.does(remedy.DeleteOf(id, byPolicy).Saved(d.version(id)))
+	return d.does(remedy.DeleteOf(id, byPolicy).Saved(d.reader.Version(id)))
 }
 
 // patch changes an object by JSON patch, guarded by its UID.
@@ -73,26 +70,7 @@ func (d commands) patch(id graph.Identity, steps ...remedy.Step) Action {
 
 // change is patch for an object that was read whole, kept in a file before.
 func (d commands) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
-	return d.does(remedy.PatchOf(id, steps...).Saved(d.version(id)).TakenBack(whole.Object))
-}
-
-// scaleUp starts a workload that is scaled to nothing, with as many replicas as were last applied. To take that back would be
-// no way out.
-func (d commands) scaleUp(id graph.Identity) Action {
-	return d.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: max(1, appliedReplicas(d.read(id)))}))
-}
-
-// appliedReplicas is the number of replicas that "kubectl apply" has written last, 0 for none. The workload may be nil.
-func appliedReplicas(workload *unstructured.Unstructured) int64 {
-	var applied struct {
-		Spec struct {
-			Replicas int64 `json:"replicas"`
-		} `json:"spec"`
-	}
-	if workload == nil || json.Unmarshal([]byte(workload.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
-		return 0
-	}
-	return applied.Spec.Replicas
+	return d.does(remedy.PatchOf(id, steps...).Saved(d.reader.Version(id)).TakenBack(whole.Object))
 }
 
 // scaleToNone stops a workload, which can be taken back unless something is lost with its pods.

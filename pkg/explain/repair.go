@@ -30,7 +30,7 @@ func (d commands) repair(s *admission.Serving, effect string) []Remedy {
 	case s.Uninstalled:
 		return []Remedy{see(fmt.Sprintf(installAgain, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
 	case s.Idle != nil:
-		return []Remedy{{Risk: Safe, Effect: fmt.Sprintf(scaleUpBackend, s.Idle.ID(), effect), Action: d.scaleUp(s.Idle.ID())}}
+		return []Remedy{d.scaleUp(s.Idle.ID(), fmt.Sprintf(scaleUpBackend, s.Idle.ID(), effect))}
 	}
 	return []Remedy{see(fmt.Sprintf(repairBackend, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
 }

@@ -73,6 +73,8 @@ type Remedy struct {
 	Kept Risk
 	// Temporary: the operation is to be taken back when the objects are gone.
 	Temporary bool
+	// facts are what the action rests on beyond the cause. They are shown with its evidence.
+	facts []Evidence
 	// way tells ways out of one cause apart where a later one takes the place of an earlier; empty for others.
 	way way
 }

@@ -73,10 +73,9 @@ func (w *walker) succeed(l *controllers.Workload, st controllers.State) []Remedy
 // with it.
 func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy {
 	account := l.Account()
-	scaled := []Remedy{{Risk: Safe, Action: w.scaleUp(l.ID()), Effect: scaleUp}}
 	switch st.Trouble {
 	case controllers.ScaledDown:
-		return scaled
+		return []Remedy{w.scaleUp(l.ID(), scaleUp)}
 	case controllers.Crashing:
 		previous := shows("%s logs %s --all-containers --previous", shell.In(w.Kubectl, l.ID().Namespace), shell.Quote("pod/"+st.Pod))
 		return []Remedy{{Risk: Safe, Action: previous, Effect: readCrash}, describe(w.Kubectl, l, st.Pod)}
@@ -84,7 +83,7 @@ func (w *walker) revive(l *controllers.Workload, st controllers.State) []Remedy 
 		return []Remedy{readLogs(w.Kubectl, l, ""), w.restart(l, restartHung)}
 	case controllers.Leaving:
 		if st.Next == nil && l.Replicas == 0 && !l.Leaves() { // its last pods go
-			return scaled
+			return []Remedy{w.scaleUp(l.ID(), scaleUp)}
 		}
 		return w.succeed(l, st)
 	case controllers.NoAccount:

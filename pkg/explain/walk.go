@@ -211,7 +211,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
-	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, version: w.evidence.Version, read: w.evidence.Itself}
+	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
 	w.storage = &storage{commands: w.commands, evidence: w.evidence}
 	return w
 }

@@ -138,6 +138,7 @@ func runsAs(l finalizers.Workload) string {
 
 const (
 	scaleUp         = "scale the controller up: it cleans up and removes the finalizer. Nothing happens if it was scaled up meanwhile"
+	scalesDownAgain = ". But %s might scale it to 0 again"
 	readLog         = "see what %s logs about it"
 	readCrash       = "see what the controller logged before it crashed: fix that, and it cleans up and removes the finalizer"
 	readEvents      = "read the events, and fix what they report: the controller then starts, cleans up and removes the finalizer"
@@ -150,6 +151,16 @@ const (
 	endSuspension   = "end the suspension: it runs (a CronJob at its next scheduled time), cleans up and removes the finalizer"
 	raiseQuota      = "see the quotas: raise the one that the message names, or free some of it; the pods are then created within a few minutes"
 	resumeRollout   = "resume the rollout, if the pause is why its pods are not created"
+)
+
+// How many replicas a workload that is scaled to 0 had.
+
+const (
+	replicasUnknown = "1 is assumed: nothing that could be read says how many replicas it had"
+	autoscalersIn   = "%s in namespace %s"
+	minimumOf       = "%d; it scales %s"
+	savedBy         = "%d, kept by %s, which scaled it to 0"
+	lastApplied     = "%d replicas were applied last"
 )
 
 // kube-controller-manager.

@@ -38,11 +38,13 @@ var partsGroups = []string{"snapshot.storage.k8s.io", "cluster.x-k8s.io", "karpe
 // namingFields are the fields of the spec in which objects of further types name what they do not
 // work without: those and what a summary has are held.
 var namingFields = map[string][]string{
-	"ingresses.networking.k8s.io":         {"ingressClassName"},
-	"gateways.gateway.networking.k8s.io":  {"gatewayClassName"},
-	"externalsecrets.external-secrets.io": {"secretStoreRef"},
-	"pushsecrets.external-secrets.io":     {"secretStoreRefs"},
-	"certificates.cert-manager.io":        {"issuerRef"},
+	"ingresses.networking.k8s.io":          {"ingressClassName"},
+	"gateways.gateway.networking.k8s.io":   {"gatewayClassName"},
+	"externalsecrets.external-secrets.io":  {"secretStoreRef"},
+	"pushsecrets.external-secrets.io":      {"secretStoreRefs"},
+	"certificates.cert-manager.io":         {"issuerRef"},
+	"horizontalpodautoscalers.autoscaling": {"scaleTargetRef", "minReplicas"},
+	"scaledobjects.keda.sh":                {"scaleTargetRef", "minReplicaCount", "idleReplicaCount"},
 }
 
 // HoldsOf returns what a snapshot has of the objects of a type.
@@ -90,9 +92,10 @@ var keptMetadata = []string{
 }
 
 // keptAnnotation matches the annotations that say something of deletion: who installed
-// an object, whether its controller is paused, whose volume it is, what protects it.
+// an object, whether its controller is paused, or how many replicas it had, whose volume it is, what protects it.
 var keptAnnotation = pattern.New(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$` +
 	`|^volume\.(beta\.)?kubernetes\.io/(storage-provisioner|provisioner-deletion-secret-name(space)?)$|^pv\.kubernetes\.io/provisioned-by$` +
+	`|^(downscaler/original|kubecost\.kubernetes\.io/turn-down|autoscaling\.keda\.sh/paused|loft\.sh/paused)-replicas$|^idling\.alpha\.openshift\.io/previous-scale$` +
 	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$)`)
 
 // reduceMetadata drops annotations but those that matter, and of managed fields all but

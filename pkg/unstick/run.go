@@ -30,6 +30,9 @@ const (
 	batch = 128
 	// quiet is how long nothing may change before a run gives up waiting.
 	quiet = 30 * time.Second
+	// retrying is the same while a namespace is left: its controller tries again after up to a minute
+	// (pkg/controller/namespace/namespace_controller.go, nsControllerRateLimiter).
+	retrying = 75 * time.Second
 	// showing is how long the causes that are left are looked at again, although nothing was done about them.
 	showing = 5 * time.Second
 	// applying is how long the API server may take to go by a changed webhook configuration or policy.
@@ -217,8 +220,11 @@ func (r *run) tried() tried {
 // nothing has happened for a while.
 func (r *run) over(l *Look) bool {
 	left := slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() })
-	still := r.Now().Sub(r.changed)
-	return !left || !slices.ContainsFunc(r.report.Records, acted) || still > quiet || still > showing && !r.hopeful(l)
+	still, patience := r.Now().Sub(r.changed), quiet
+	if slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() && o.Object.Resource.IsNamespace() }) {
+		patience = retrying
+	}
+	return !left || !slices.ContainsFunc(r.report.Records, acted) || still > patience || still > showing && !r.hopeful(l)
 }
 
 // acted reports whether a change was made, or may have been.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
@@ -240,6 +241,44 @@ func TestTemporary(t *testing.T) {
 			recorded, err := unstick.ReadJournal(e.Journal.Dir)
 			if err != nil || len(recorded.Open()) > 0 {
 				t.Errorf("%v: open in the journal: %+v", err, recorded)
+			}
+		})
+	}
+}
+
+// A namespace whose content may be deleted again is waited for until its controller has tried, for up to a minute; an object for half of one.
+func TestPatience(t *testing.T) {
+	for _, kind := range []graph.Resource{
+		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"},
+		identity("a").Resource,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld("a=x/y")
+			w.locks = []lock{webhook()}
+			e := w.edges(t)
+			e.Journal = journal(t)
+			var passed time.Time
+			e.Look = func(ctx context.Context) (*unstick.Look, error) {
+				if w.locks[0].open && passed.IsZero() {
+					passed = time.Now()
+				}
+				if !passed.IsZero() && time.Since(passed) > time.Minute {
+					clear(w.objects)
+				}
+				l, err := w.look(ctx)
+				for i := range l.Report.Objects {
+					l.Report.Objects[i].Object.Resource = kind
+				}
+				for _, c := range l.Report.Causes {
+					if !passed.IsZero() {
+						c.Verdict = explain.Unknown
+					}
+				}
+				return l, err
+			}
+			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive}, unstick.Consent{})
+			if freed := len(report.Freed) > 0; err != nil || freed != kind.IsNamespace() {
+				t.Errorf("%s: freed is %t: %v", kind.Kind, freed, err)
 			}
 		})
 	}
