@@ -132,7 +132,7 @@ func newUnstick(g *globals) *cobra.Command {
 	o.addDryRun(`"client" shows what would be done, "server" also asks the server about the changes, "none" does it`)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask about what is safe")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
-	flags.DurationVar(&o.timeout, "timeout", 0, "How long to continue; 0 gives up when nothing has changed for a while")
+	flags.DurationVar(&o.timeout, "timeout", 0, "How long to wait for what may still be freed; 0 gives up when nothing has changed for a while")
 	flags.StringVar(&o.backup, "backup", "", `Keep each object as it was in a new directory below this one, "none" in no directory (default: kubectl-gc/unstick in $XDG_STATE_HOME)`)
 	flags.StringVar(&o.undo, "undo", "", "Put back what the run with this backup directory has changed, as far as that can be put back")
 	g.completeValues(cmd, map[string][]string{"dry-run": dryRuns, "allow": {"safe", "disruptive", "dangerous"}})
@@ -241,7 +241,7 @@ func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
 	if err != nil {
 		return nil, hintedError{err, o.name + " explain-stuck numbers causes and ways out"}
 	}
-	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked, NoBackup: o.backup == "none"}
+	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked, NoBackup: o.backup == "none", Patient: o.timeout > 0}
 	for _, text := range o.causes {
 		id, object, _ := strings.Cut(text, "@")
 		options.Only = append(options.Only, unstick.Filter{ID: id, Object: object})

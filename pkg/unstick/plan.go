@@ -48,6 +48,8 @@ type Options struct {
 	Allow explain.Risk
 	// NoBackup: nothing is chosen that would have to be taken back.
 	NoBackup bool
+	// Patient: what may still go is waited for as long as the context lasts, however long nothing changes.
+	Patient bool
 	// Picked are the causes that are dealt with, and ways out of them; empty for all causes.
 	Picked []Picked
 	// Only are the causes that are dealt with; empty for all.

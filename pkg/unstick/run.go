@@ -224,7 +224,7 @@ func (r *run) over(l *Look) bool {
 	if slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() && o.Object.Resource.IsNamespace() }) {
 		patience = retrying
 	}
-	return !left || !slices.ContainsFunc(r.report.Records, acted) || still > patience || still > showing && !r.hopeful(l)
+	return !left || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient || still > showing && !r.hopeful(l)
 }
 
 // acted reports whether a change was made, or may have been.

@@ -248,10 +248,11 @@ func TestTemporary(t *testing.T) {
 
 // A namespace whose content may be deleted again is waited for until its controller has tried, for up to a minute; an object for half of one.
 func TestPatience(t *testing.T) {
-	for _, kind := range []graph.Resource{
-		{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"},
-		identity("a").Resource,
-	} {
+	namespaces := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
+	for _, test := range []struct {
+		kind          graph.Resource
+		patient, want bool
+	}{{namespaces, false, true}, {identity("a").Resource, false, false}, {identity("a").Resource, true, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld("a=x/y")
 			w.locks = []lock{webhook()}
@@ -267,7 +268,7 @@ func TestPatience(t *testing.T) {
 				}
 				l, err := w.look(ctx)
 				for i := range l.Report.Objects {
-					l.Report.Objects[i].Object.Resource = kind
+					l.Report.Objects[i].Object.Resource = test.kind
 				}
 				for _, c := range l.Report.Causes {
 					if !passed.IsZero() {
@@ -276,9 +277,9 @@ func TestPatience(t *testing.T) {
 				}
 				return l, err
 			}
-			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive}, unstick.Consent{})
-			if freed := len(report.Freed) > 0; err != nil || freed != kind.IsNamespace() {
-				t.Errorf("%s: freed is %t: %v", kind.Kind, freed, err)
+			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive, Patient: test.patient}, unstick.Consent{})
+			if freed := len(report.Freed) > 0; err != nil || freed != test.want {
+				t.Errorf("%s, patient %t: freed is %t: %v", test.kind.Kind, test.patient, freed, err)
 			}
 		})
 	}
