@@ -81,8 +81,11 @@ type uninstallOptions struct {
 	pageSize int64
 	prepare  bool
 	// deletion is how what --prepare deletes is agreed to and done.
-	deletion deletionOptions
-	output   output[*render.Uninstall]
+	deletion  deletionOptions
+	leftovers leftoversOptions
+	output    output[*render.Uninstall]
+	// tool is as documents call it.
+	tool string
 	// plans says what the tool does.
 	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
 }
@@ -92,10 +95,10 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 	o.output = newOutput(
 		func(u *render.Uninstall) runtime.Object { return u.Document() },
 		format[*render.Uninstall]{"", func(w io.Writer, style render.Style, u *render.Uninstall) error {
-			return render.UninstallText(w, style, u, false, o.next(u))
+			return render.UninstallText(w, style, u, false, o.next(u), o.afterwards(u))
 		}},
 		format[*render.Uninstall]{"wide", func(w io.Writer, style render.Style, u *render.Uninstall) error {
-			return render.UninstallText(w, style, u, true, o.next(u))
+			return render.UninstallText(w, style, u, true, o.next(u), o.afterwards(u))
 		}},
 		format[*render.Uninstall]{"name", func(w io.Writer, _ render.Style, u *render.Uninstall) error {
 			return render.UninstallNames(w, u)
@@ -103,6 +106,8 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 	)
 	o.output.addFlags(o.globals, cmd)
 	o.addPrepareFlags(cmd)
+	o.addLeftoversFlags(cmd)
+	o.tool = cmd.Name()
 }
 
 // next is what the user had better do next: what gets stuck first, or else what the tool does.
@@ -124,11 +129,14 @@ func (o *uninstallOptions) validateArgs(n int, what string) error {
 	if len(o.args) != n {
 		return usageError{errors.New("needs " + what)}
 	}
-	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validatePrepare())
+	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validatePrepare(), o.validateLeftovers())
 }
 
 func (o *uninstallOptions) run(ctx context.Context) error {
-	if o.prepare {
+	switch {
+	case o.leftovers.plan != "":
+		return o.deletion.unlessInterrupted(ctx, o.removes(ctx))
+	case o.prepare:
 		return o.deletion.unlessInterrupted(ctx, o.prepares(ctx))
 	}
 	return o.show(ctx)
@@ -176,7 +184,7 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 	if err != nil {
 		return nil, false, err
 	}
-	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g)}
+	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g), Cluster: w.ClusterUID()}
 	made, err := play(ctx, s, g, p)
 	if err == nil && made != nil && made.Sight.Unserved(p.Own.UID) {
 		p.Stop()
