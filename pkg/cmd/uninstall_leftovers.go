@@ -93,12 +93,13 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	if o.deletion.dryRun != "none" {
 		out = o.Out
 	}
-	if err := o.list(out, l.all); err != nil {
+	kept := slices.DeleteFunc(slices.Clone(l.all), func(l uninstall.Leftover) bool { return !l.Gone && l.Held == nil })
+	if err := o.list(out, kept); err != nil {
 		return err
 	}
 	targets := l.targets()
 	if len(targets) == 0 {
-		fmt.Fprintf(o.ErrOut, "Nothing of %s can be deleted.\n", saved.Title())
+		fmt.Fprintf(o.ErrOut, "Nothing that %s left behind can be deleted.\n", saved.Title())
 		return o.finish(s, l.graph.Snapshot())
 	}
 	o.leftovers.held = map[types.UID]bool{}
@@ -108,7 +109,7 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 		return err
 	}
 	if l, again := o.lookForLeftovers(context.WithoutCancel(ctx), s, saved); again == nil {
-		fmt.Fprintf(o.Out, "Of %s:\n", saved.Title())
+		fmt.Fprintf(o.Out, "Of what %s left behind:\n", saved.Title())
 		return errors.Join(err, o.list(o.Out, l.all))
 	}
 	return err
@@ -179,6 +180,9 @@ func (o *uninstallOptions) lookForLeftovers(ctx context.Context, s *session, sav
 	if err := w.Over(saved); err != nil {
 		var not uninstall.NotOverError
 		if errors.As(err, &not) {
+			if not.Unread {
+				err = incompleteError{err}
+			}
 			return nil, hintedError{fmt.Errorf("removing what %s left behind: %w", saved.Title(), err), not.Hint(shell.Command(saved.Command))}
 		}
 		return nil, err

@@ -24,7 +24,9 @@ func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
 	*d = deletionOptions{globals: o.globals, consenting: consenting{dryRun: "none", flags: flags}, wait: true, concurrency: 16, order: orderSafe}
 	d.output = newOutput(
 		(*deletionAnswer).document,
-		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error { return d.writeText(w, style, a, false) }},
+		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error {
+			return d.writeText(w, style, a, d.dryRun != "none")
+		}},
 	)
 	flags.BoolVar(&o.prepare, "prepare", false, "Delete first what would get stuck, after a preview and with your consent, and wait for it. The tool is not run")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "With --prepare or --remove-leftovers: do not ask")

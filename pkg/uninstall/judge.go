@@ -40,7 +40,7 @@ func (j *judging) judge(c *candidate) {
 	}
 }
 
-// belongs holds what has lost its label, or what belongs to something that exists again.
+// belongs holds what has lost its label, or belongs to one object, which exists again.
 func (j *judging) belongs(c *candidate) {
 	switch c.left.By {
 	case ByLabel:
@@ -50,10 +50,17 @@ func (j *judging) belongs(c *candidate) {
 		}
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
 		j.back(c)
-		return
 	}
-	for _, id := range j.again[:min(len(j.again), 1)] {
-		c.hold(Back, id.String(), "")
+}
+
+// unnamed holds what is deleted only when it is named: what is delicate, and when something that was deleted exists again also what belongs to all of it.
+func (j *judging) unnamed(c *candidate) {
+	wide := c.left.By == ByLabel || c.left.By == ByGroup || c.left.By == ByNamespace
+	switch {
+	case j.delicate(c):
+		c.hold(Unnamed, "", "")
+	case wide && len(j.again) > 0:
+		c.hold(Returned, j.again[0].String(), "")
 	}
 }
 
@@ -70,7 +77,7 @@ func (j *judging) back(c *candidate) {
 	resource, known := belonged[kind]
 	switch found := j.Evidence.Named(resource, namespace, name); {
 	case !known || name == "": // the document was changed by hand
-		c.hold(NotRead, c.left.Detail, "")
+		c.hold(NotRead, string(c.left.By), "")
 	case len(found) > 0:
 		c.hold(Back, c.left.Detail, found[0].UID())
 	case !j.Graph.Snapshot().Covers(resource, namespace, name):

@@ -4,7 +4,6 @@ package uninstall
 
 import (
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,8 +41,9 @@ const (
 	// Replaced: another object has its name. NotRead: what has to be known is not, which is Detail.
 	Replaced Holding = iota
 	NotRead
-	// Unnamed: an object like that is deleted only when it is named.
+	// Unnamed: an object like that is deleted only when it is named. Returned: so is this one, since something that was uninstalled exists again.
 	Unnamed
+	Returned
 	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged.
 	OwnedBy
 	OwnerOf
@@ -112,8 +112,8 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	}
 	j.mentioned()
 	for i := range j.all {
-		if c := &j.all[i]; c.whole != nil && !q.Named(c.Object) && j.delicate(c) {
-			c.hold(Unnamed, "", "")
+		if c := &j.all[i]; c.whole != nil && !q.Named(c.Object) {
+			j.unnamed(c)
 		}
 	}
 	j.settle()
@@ -214,11 +214,14 @@ func (j *judging) settle() {
 // the tool or a mark keeps it on purpose.
 func (j *judging) delicate(c *candidate) bool {
 	r := c.Object.Resource
-	builtIn := !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io")
 	stores := r.Group == "" && (r.Kind == "PersistentVolumeClaim" || r.Kind == "PersistentVolume")
-	runs := r.IsPod() || r.Group == "apps" || r.Group == "batch" || r.Group == "" && r.Kind == "ReplicationController"
-	return c.kept || r.IsCRD() || !builtIn || stores || runs || keptOnPurpose(c.whole)
+	runs := r.Group == "" && (r.Kind == "Pod" || r.Kind == "ReplicationController")
+	return c.kept || !settings.Has(r.Group) || stores || runs || keptOnPurpose(c.whole)
 }
+
+// settings are the groups of Kubernetes' own types that run and store nothing, but for what delicate names.
+var settings = sets.New("", "autoscaling", "policy", "rbac.authorization.k8s.io", "networking.k8s.io", "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io",
+	"admissionregistration.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
 
 // keptOnPurpose reports whether an object has a mark by which a tool would leave it.
 func keptOnPurpose(o *unstructured.Unstructured) bool {

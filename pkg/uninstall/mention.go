@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -95,6 +96,15 @@ func (w *World) usersOf(ids []graph.Identity) users {
 				w.naming(&found, n.Resource(), namespace, ids)
 			}
 		}
+	}
+	owned := func(id graph.Identity) int { // what owns them says more
+		if n, known := w.Graph.Node(id.UID); known && n.HasOwners() {
+			return 1
+		}
+		return 0
+	}
+	for _, all := range found.of {
+		slices.SortFunc(all, func(a, b graph.Identity) int { return cmp.Or(cmp.Compare(owned(a), owned(b)), a.Compare(b)) })
 	}
 	return found
 }

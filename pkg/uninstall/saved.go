@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -70,7 +71,7 @@ func (w *World) Over(s *Saved) error {
 	if latest := Latest(s.Name, names); latest != "" {
 		n := records[latest]
 		if status := n.Object().Labels["status"]; status != "uninstalled" { // pkg/storage/driver/secrets.go, newSecretsObject
-			return NotOverError{Object: n.Identity(), Status: status}
+			return NotOverError{Object: n.Identity(), Status: cmp.Or(status, "unknown")}
 		}
 	}
 	return nil
