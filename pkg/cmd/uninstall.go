@@ -25,7 +25,7 @@ import (
 )
 
 const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
-leaves hanging. Nothing is changed without --prepare.
+leaves hanging. Nothing is changed without --prepare or --remove-leftovers.
 
 The tool's deletes are played in its own order and with its own propagation on a
 copy of the cluster's metadata, as the preview of delete is. The answer says
@@ -39,13 +39,20 @@ delete --order=safe does it, after their own preview and with your consent, and
 waited for. Then the answer is given again, and the tool's command is printed;
 it is not run.
 
+With --remove-leftovers=PLAN, after the tool has run, what it has left behind is
+deleted, as delete --order=safe does it. PLAN is what the same command printed
+before with -o json: it says which objects are meant, by UID. What has come to be
+used, adopted or recreated is kept, and so is that of which this could not be
+read. Definitions, claims, custom resources, workloads and what the tool keeps on
+purpose are deleted only when --include names them.
+
 Exit codes:
   0    nothing is foreseen to get stuck or break
   1    error
   2    something would get stuck or break, or might, or the tool would delete
-       nothing; with --prepare also that something remains
+       nothing; with --prepare or --remove-leftovers also that something remains
   3    with --strict: incomplete, because something could not be read; with
-       --prepare: refused for that reason
+       --prepare or --remove-leftovers: refused for that reason
   130  interrupted`
 
 func newUninstall(g *globals) *cobra.Command {

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,11 +109,17 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	if !o.deletion.ran {
 		return err
 	}
-	if l, again := o.lookForLeftovers(context.WithoutCancel(ctx), s, saved); again == nil {
-		fmt.Fprintf(o.Out, "Of what %s left behind:\n", saved.Title())
-		return errors.Join(err, o.list(o.Out, l.all))
+	now, failed := o.lookForLeftovers(context.WithoutCancel(ctx), s, saved)
+	if failed != nil {
+		return cmp.Or(err, failed)
 	}
-	return err
+	stays := slices.DeleteFunc(now.all, func(l uninstall.Leftover) bool { return l.Gone })
+	if len(stays) == 0 {
+		fmt.Fprintf(o.Out, "Nothing is left of what %s left behind.\n", saved.Title())
+		return err
+	}
+	fmt.Fprintf(o.Out, "Of what %s left behind:\n", saved.Title())
+	return cmp.Or(err, o.list(o.Out, stays))
 }
 
 // list prints what became of leftovers.

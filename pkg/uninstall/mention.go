@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -123,16 +124,31 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 		return
 	}
 	items, err := w.Evidence.Mentioning(r.GroupVersionResource, namespace, names...)
-	for _, id := range ids {
-		if err != nil {
-			found.unread[id] = r.GroupResource().String()
+	for i := range items {
+		o := &items[i]
+		if r.IsPod() && evidence.PodEnded(o) {
+			continue
 		}
-		for i := range items {
-			o := &items[i]
-			user := evidence.IdentityOf(r.GroupVersionResource, r.Kind, o)
-			if ended := r.IsPod() && evidence.PodEnded(o); !ended && user.UID != id.UID && mentions(o, id) {
+		if r.IsPod() || r.Group == "apps" { // lists do not have what containers are given (pkg/cluster/reduce.go)
+			whole, failed := w.Evidence.Anew(r.GroupVersionResource, o.GetNamespace(), o.GetName())
+			if apierrors.IsNotFound(failed) {
+				continue
+			}
+			if o = whole; failed != nil {
+				err = failed
+				continue
+			}
+		}
+		user := evidence.IdentityOf(r.GroupVersionResource, r.Kind, o)
+		for _, id := range ids {
+			if user.UID != id.UID && mentions(o, id) {
 				found.of[id] = append(found.of[id], user)
 			}
+		}
+	}
+	if err != nil {
+		for _, id := range ids {
+			found.unread[id] = r.GroupResource().String()
 		}
 	}
 }

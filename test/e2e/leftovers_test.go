@@ -57,6 +57,19 @@ spec:
   selector: {matchLabels: {app: other}}
   template: {metadata: {labels: {app: other}}, spec: {containers: [{name: other, image: registry.example.com/other, envFrom: [{configMapRef: {name: used}}]}]}}
 ---
+apiVersion: v1
+kind: Pod
+metadata: {name: alone, namespace: shop}
+spec: {containers: [{name: alone, image: registry.example.com/other, env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: token, key: token, optional: true}}}]}], imagePullSecrets: [{name: pull}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: token, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: pull, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: hook}
@@ -153,11 +166,11 @@ func TestLeftovers(t *testing.T) {
 
 	l.spoil()
 	kept := []string{
-		"configmap/adopted -n shop: belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other",
+		"configmap/adopted -n shop: belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other", "secret/pull, secret/token -n shop: used by Pod/shop/alone",
 		"configmap/unlabelled -n shop: does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
-		"configmap/kept", "customresourcedefinition/widgets.example.com", "is deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
+		"configmap/kept", "customresourcedefinition/widgets.example.com", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
 	}
-	back := "Service/shop/hook was uninstalled, and exists again: is deleted only when --include names it"
+	back := "Service/shop/hook was uninstalled, and exists again, so this is deleted only when --include names it"
 	l.run(0, remove+"--dry-run", "", append(kept, "validatingwebhookconfiguration/hook: Service/shop/hook, to which it belongs, exists again", "configmap/notes -n shop: "+back, "can be deleted")...)
 	l.cp.Kubectl(t, "-n", "shop", "delete", "service/hook")
 	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
@@ -166,7 +179,7 @@ func TestLeftovers(t *testing.T) {
 	l.run(0, remove+"--dry-run", "", append(kept, "(dry run):", "ConfigMap/shop/notes", "!left  ", "ValidatingWebhookConfiguration/hook")...)
 	l.run(1, remove, "", "there is no terminal", "--confirm=sha256:")
 	l.run(1, remove+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
-	l.run(0, remove+"--yes", "", append(kept, "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "gone already  configmap/notes")...)
+	l.run(0, remove+"--yes", "", append(kept, "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
 	l.run(0, remove+"--yes", "", "can be deleted")
 
 	l.run(0, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: belongs to Release/shop/blog", "role/bound -n shop: used by")
