@@ -51,7 +51,7 @@ var errIncomplete = errors.New("the answer is incomplete (--strict)")
 type incompleteError struct{ error }
 
 // Is implements errors.Is.
-func (e incompleteError) Is(target error) bool { return target == errIncomplete } //nolint:errorlint // it is that itself
+func (e incompleteError) Is(target error) bool { return target == errIncomplete }
 
 // errRemaining ends a command with exitFindings. The report has said what
 // remains.

@@ -40,7 +40,7 @@ type leftoversOptions struct {
 func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: delete what it has left behind by this plan, which -o json printed before; - is standard input. With a preview, and your consent")
-	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object as well, TYPE/NAME or TYPE/NAMESPACE/NAME: a definition with its instances, a claim with its data, or what the tool keeps")
+	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object as well, TYPE/NAME or TYPE/NAMESPACE/NAME: a definition with its instances, a namespace, a claim with its data, or what the tool keeps")
 	o.deletion.flags = flags
 	o.deletion.addDryRun(`With --remove-leftovers: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})

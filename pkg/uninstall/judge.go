@@ -55,7 +55,7 @@ func (j *judging) belongs(c *candidate) {
 
 // unnamed holds what is deleted only when it is named: what is delicate, and when something that was deleted exists again also what belongs to all of it.
 func (j *judging) unnamed(c *candidate) {
-	wide := c.left.By == ByLabel || c.left.By == ByGroup || c.left.By == ByNamespace
+	wide := c.left.By == ByLabel || c.left.By == ByGroup
 	switch {
 	case j.delicate(c):
 		c.hold(Unnamed, "", "")

@@ -62,7 +62,7 @@ const (
 // Question is what to find out of leftovers.
 type Question struct {
 	*Saved
-	// Named reports whether the user has named an object: definitions, claims, volumes, custom resources, what runs, and what the tool keeps are deleted only then.
+	// Named reports whether the user has named an object: what is delicate is deleted only then.
 	Named func(graph.Identity) bool
 	// Tolerated reports whether the user has agreed to do without something that could not be read.
 	Tolerated func(graph.Unlisted) bool
@@ -210,11 +210,11 @@ func (j *judging) settle() {
 	}
 }
 
-// delicate reports whether an object is deleted only when it is named: with it go instances or data, it runs, its controller may do more than one sees, or
-// the tool or a mark keeps it on purpose.
+// delicate reports whether an object is deleted only when it is named: with it go instances, contents that somebody makes
+// meanwhile, or data; it runs; its controller may do more than one sees; or the tool or a mark keeps it on purpose.
 func (j *judging) delicate(c *candidate) bool {
 	r := c.Object.Resource
-	stores := r.Group == "" && (r.Kind == "PersistentVolumeClaim" || r.Kind == "PersistentVolume")
+	stores := r.IsNamespace() || r.Group == "" && (r.Kind == "PersistentVolumeClaim" || r.Kind == "PersistentVolume")
 	runs := r.Group == "" && (r.Kind == "Pod" || r.Kind == "ReplicationController")
 	return c.kept || !settings.Has(r.Group) || stores || runs || keptOnPurpose(c.whole)
 }

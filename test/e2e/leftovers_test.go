@@ -149,7 +149,7 @@ func TestLeftovers(t *testing.T) {
 	remove := web + "--remove-leftovers=" + l.plan + " "
 
 	l.run(1, remove+"--yes", "", "error: removing what helm uninstall web -n shop left behind: ", " still exists", "hint: uninstall first, then remove the leftovers: helm uninstall web -n shop")
-	l.uninstall(released)
+	l.uninstall()
 	l.run(1, remove+"--yes", "", "a release of the name has the status unknown in Secret/shop/sh.helm.release.v1.web.v1")
 	l.cp.Kubectl(t, "-n", "shop", "label", "secret/sh.helm.release.v1.web.v1", "status=uninstalling")
 	l.run(1, remove+"--yes", "", "the uninstallation failed or is not finished")
@@ -234,7 +234,7 @@ func (l *leavings) deploy(released string) {
 }
 
 // uninstall deletes what Helm would delete, but the record.
-func (l *leavings) uninstall(released string) {
+func (l *leavings) uninstall() {
 	l.cp.Kubectl(l.T, "-n", "shop", "delete", "--wait", "deployment/web", "statefulset/db", "service/hook", "secret/login")
 	l.cp.Kubectl(l.T, "-n", "shop", "wait", "--for=delete", "pods,replicasets,controllerrevisions,endpointslices,endpoints", "-l", "app in (web,db)", "--timeout=60s")
 }
