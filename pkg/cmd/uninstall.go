@@ -41,8 +41,8 @@ it is not run.
 
 With --remove-leftovers=PLAN, after the tool has run, what it has left behind is
 deleted, as delete --order=safe does it. PLAN is what the same command printed
-before with -o json: it says which objects are meant, by UID. What has come to be
-used, adopted or recreated is kept, and so is that of which this could not be
+before with -o json: it says which objects are meant, by UID. What has come to
+be used, adopted or recreated is kept, and so is that of which this could not be
 read. Definitions, namespaces, claims, custom resources, workloads and what the
 tool keeps on purpose are deleted only when --include names them.
 
