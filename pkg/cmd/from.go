@@ -54,7 +54,7 @@ func (g *globals) validateFiles(cmd *cobra.Command) error {
 }
 
 // inputFlags are the flags that name files to read, of which - is standard input.
-var inputFlags = []string{"from", "filename", "baseline", "finalizers"}
+var inputFlags = []string{"from", "filename", "baseline", "finalizers", "remove-leftovers"}
 
 // readingStdin returns the flags that name standard input, as often as they do.
 func readingStdin(flags *pflag.FlagSet) []string {

@@ -47,6 +47,12 @@ const exitCodeHelp = `Exit codes:
 // stderr what could not be read.
 var errIncomplete = errors.New("the answer is incomplete (--strict)")
 
+// incompleteError is an error that ends a command with exitIncomplete.
+type incompleteError struct{ error }
+
+// Is implements errors.Is.
+func (e incompleteError) Is(target error) bool { return target == errIncomplete }
+
 // errRemaining ends a command with exitFindings. The report has said what
 // remains.
 var errRemaining = errors.New("something remains")

@@ -25,7 +25,7 @@ import (
 )
 
 const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
-leaves hanging. Nothing is changed without --prepare.
+leaves hanging. Nothing is changed without --prepare or --remove-leftovers.
 
 The tool's deletes are played in its own order and with its own propagation on a
 copy of the cluster's metadata, as the preview of delete is. The answer says
@@ -39,13 +39,20 @@ delete --order=safe does it, after their own preview and with your consent, and
 waited for. Then the answer is given again, and the tool's command is printed;
 it is not run.
 
+With --remove-leftovers=PLAN, after the tool has run, what it has left behind is
+deleted, as delete --order=safe does it. PLAN is what the same command printed
+before with -o json: it says which objects are meant, by UID. What has come to
+be used, adopted or recreated is kept, and so is that of which this could not be
+read. Definitions, namespaces, claims, custom resources, workloads and what the
+tool keeps on purpose are deleted only when --include names them.
+
 Exit codes:
   0    nothing is foreseen to get stuck or break
   1    error
   2    something would get stuck or break, or might, or the tool would delete
-       nothing; with --prepare also that something remains
+       nothing; with --prepare or --remove-leftovers also that something remains
   3    with --strict: incomplete, because something could not be read; with
-       --prepare: refused for that reason
+       --prepare or --remove-leftovers: refused for that reason
   130  interrupted`
 
 func newUninstall(g *globals) *cobra.Command {
@@ -81,8 +88,11 @@ type uninstallOptions struct {
 	pageSize int64
 	prepare  bool
 	// deletion is how what --prepare deletes is agreed to and done.
-	deletion deletionOptions
-	output   output[*render.Uninstall]
+	deletion  deletionOptions
+	leftovers leftoversOptions
+	output    output[*render.Uninstall]
+	// tool is as documents call it.
+	tool string
 	// plans says what the tool does.
 	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
 }
@@ -92,10 +102,10 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 	o.output = newOutput(
 		func(u *render.Uninstall) runtime.Object { return u.Document() },
 		format[*render.Uninstall]{"", func(w io.Writer, style render.Style, u *render.Uninstall) error {
-			return render.UninstallText(w, style, u, false, o.next(u))
+			return render.UninstallText(w, style, u, false, o.next(u), o.afterwards(u))
 		}},
 		format[*render.Uninstall]{"wide", func(w io.Writer, style render.Style, u *render.Uninstall) error {
-			return render.UninstallText(w, style, u, true, o.next(u))
+			return render.UninstallText(w, style, u, true, o.next(u), o.afterwards(u))
 		}},
 		format[*render.Uninstall]{"name", func(w io.Writer, _ render.Style, u *render.Uninstall) error {
 			return render.UninstallNames(w, u)
@@ -103,6 +113,8 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 	)
 	o.output.addFlags(o.globals, cmd)
 	o.addPrepareFlags(cmd)
+	o.addLeftoversFlags(cmd)
+	o.tool = cmd.Name()
 }
 
 // next is what the user had better do next: what gets stuck first, or else what the tool does.
@@ -124,11 +136,14 @@ func (o *uninstallOptions) validateArgs(n int, what string) error {
 	if len(o.args) != n {
 		return usageError{errors.New("needs " + what)}
 	}
-	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validatePrepare())
+	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validateLeftovers(), o.validatePrepare())
 }
 
 func (o *uninstallOptions) run(ctx context.Context) error {
-	if o.prepare {
+	switch {
+	case o.leftovers.plan != "":
+		return o.deletion.unlessInterrupted(ctx, o.removes(ctx))
+	case o.prepare:
 		return o.deletion.unlessInterrupted(ctx, o.prepares(ctx))
 	}
 	return o.show(ctx)
@@ -176,7 +191,7 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 	if err != nil {
 		return nil, false, err
 	}
-	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g)}
+	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g), Cluster: w.ClusterUID()}
 	made, err := play(ctx, s, g, p)
 	if err == nil && made != nil && made.Sight.Unserved(p.Own.UID) {
 		p.Stop()

@@ -40,6 +40,9 @@ const uninstallHelmExample = `  # What Helm takes away and leaves hanging
   # With its order, step by step
   NAME uninstall helm web -n shop -o wide
 
+  # Afterwards, what it has left behind; plan.json is what -o json printed before
+  NAME uninstall helm web -n shop --remove-leftovers=plan.json
+
   # Without the right to read the release's Secret
   { helm get manifest web; helm get hooks web; } | NAME uninstall helm web -f -`
 

@@ -110,6 +110,19 @@ func manifestsIn(directory string, recursive bool) ([]string, error) {
 
 // manifest reads the objects of a file.
 func (g *globals) manifest(name string) ([]uninstall.Item, error) {
+	text, err := g.content(name)
+	if err != nil {
+		return nil, err
+	}
+	items, err := uninstall.ReadManifest(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", calledFile(name), err)
+	}
+	return items, nil
+}
+
+// content reads a file.
+func (g *globals) content(name string) ([]byte, error) {
 	in, size, err := g.random(name)
 	if err != nil {
 		return nil, err
@@ -121,9 +134,5 @@ func (g *globals) manifest(name string) ([]uninstall.Item, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", calledFile(name), reason(err))
 	}
-	items, err := uninstall.ReadManifest(text)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", calledFile(name), err)
-	}
-	return items, nil
+	return text, nil
 }

@@ -28,6 +28,8 @@ type Uninstall struct {
 	Left []uninstall.Left
 	// Unread is what could not be read for that.
 	Unread []string
+	// Cluster is the UID of the namespace kube-system, empty when that could not be read.
+	Cluster types.UID
 }
 
 // UninstallPlan is the document of an uninstall.
@@ -35,6 +37,7 @@ type UninstallPlan struct {
 	metav1.TypeMeta   `json:",inline"`
 	Complete          bool                       `json:"complete"`
 	Unlisted          []Unlisted                 `json:"unlisted"`
+	Cluster           types.UID                  `json:"cluster,omitempty"`
 	Tool              string                     `json:"tool"`
 	Order             string                     `json:"order"`
 	Namespace         string                     `json:"namespace,omitempty"`
@@ -90,6 +93,7 @@ type KeptObject struct {
 type LeftObject struct {
 	Object    ObjectReference     `json:"object"`
 	Belongs   uninstall.Belonging `json:"belongs"`
+	Detail    string              `json:"detail,omitempty"`
 	Message   string              `json:"message"`
 	Instances int                 `json:"instances,omitempty"`
 }
@@ -127,7 +131,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 	d := &UninstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UninstallPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, PropagationPolicy: u.Policy,
+		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, PropagationPolicy: u.Policy,
 		Barriers: []UninstallBarrier{}, Outcome: outcomes(u.Preview.Report), Kept: []KeptObject{}, Absent: []NamedObject{},
 		NotKnown: []OpenQuestion{}, Left: []LeftObject{}, Unread: u.Unread,
 	}
@@ -156,7 +160,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 	}
 	for i := range u.Left {
 		l := &u.Left[i]
-		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Says(), l.Instances})
+		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says(), l.Instances})
 	}
 	d.foresee(u.Sight)
 	return d

@@ -17,8 +17,8 @@ import (
 )
 
 // UninstallText writes what a tool does for a person: the worst first, then what it deletes, what it keeps and what is left behind,
-// and at last what to do next. With steps it has the tool's order, too.
-func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next string) error {
+// and at last what to do next, and afterwards. With steps it has the tool's order, too.
+func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next, afterwards string) error {
 	t := &uninstallText{rows{style, bufio.NewWriter(w), steps}, u}
 	going, _ := u.Targets()
 	t.heading(fmt.Sprintf("%s (%s)", cmp.Or(strings.Join(u.Command, " "), u.Tool), u.Order), len(going))
@@ -40,6 +40,9 @@ func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next stri
 	}
 	if next != "" {
 		t.row("", "Next:", bold, next)
+	}
+	if afterwards != "" {
+		t.row("", "Leftovers:", bold, afterwards)
 	}
 	return t.out.Flush()
 }

@@ -134,21 +134,41 @@ func (l *leftovers) configurations() {
 			continue // it is noted as unread
 		}
 		for i := range items {
-			o := &items[i]
-			called := []string{evidence.Nested(o, "spec", "service", "namespace") + "/" + evidence.Nested(o, "spec", "service", "name")}
-			hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
-			for _, each := range hooks {
-				hook, _ := each.(map[string]any)
-				service, _, _ := unstructured.NestedMap(hook, "clientConfig", "service")
-				called = append(called, evidence.Text(service["namespace"])+"/"+evidence.Text(service["name"]))
-			}
-			for _, at := range called {
+			services, _ := servicesOf(&items[i])
+			for _, at := range services {
 				if l.services.Has(at) {
-					l.add(evidence.IdentityOf(resource, kind, o), ByService, "Service/"+at)
+					l.add(evidence.IdentityOf(resource, kind, &items[i]), ByService, "Service/"+at)
 				}
 			}
 		}
 	}
+}
+
+// servicesOf are the services, as namespace/name, that the API server calls for a configuration of webhooks, an APIService or a definition, and whether it
+// calls something else.
+func servicesOf(o *unstructured.Unstructured) (services []string, outside bool) {
+	clients := []map[string]any{}
+	if spec, _, _ := unstructured.NestedMap(o.Object, "spec"); spec["groupPriorityMinimum"] != nil {
+		clients = append(clients, spec)
+	}
+	if client, is, _ := unstructured.NestedMap(o.Object, "spec", "conversion", "webhook", "clientConfig"); is {
+		clients = append(clients, client)
+	}
+	hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+	for _, each := range hooks {
+		hook, _ := each.(map[string]any)
+		client, _, _ := unstructured.NestedMap(hook, "clientConfig")
+		clients = append(clients, client)
+	}
+	for _, client := range clients {
+		service, is := client["service"].(map[string]any)
+		if !is { // a URL, or an API of the API server itself
+			outside = true
+			continue
+		}
+		services = append(services, evidence.Text(service["namespace"])+"/"+evidence.Text(service["name"]))
+	}
+	return services, outside
 }
 
 // definitions are those that a service converts which goes, and those of the API groups of the release's own definitions.
@@ -175,12 +195,11 @@ func (l *leftovers) definitions() {
 	for i := range items {
 		d := &items[i]
 		id := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", d)
-		at := evidence.Nested(d, "spec", "conversion", "webhook", "clientConfig", "service", "namespace") + "/" +
-			evidence.Nested(d, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+		services, _ := servicesOf(d)
 		group := evidence.Nested(d, "spec", "group")
 		switch {
-		case l.services.Has(at):
-			l.add(id, ByService, "Service/"+at)
+		case l.services.HasAny(services...):
+			l.add(id, ByService, "Service/"+services[0])
 		case groups.Has(group):
 			l.add(id, ByGroup, group)
 		}
@@ -333,14 +352,18 @@ func (l *leftovers) emptied() {
 
 // everywhere reports whether an object is one that Kubernetes puts into every namespace, or a record of the release itself.
 func (l *leftovers) everywhere(n graph.Node) bool {
+	record := n.Resource().GroupResource() == schema.GroupResource{Resource: "secrets"} && strings.HasPrefix(n.Name(), "sh.helm.release.v1."+l.plan.Name+".v")
+	return record || everywhere(n)
+}
+
+// everywhere reports whether an object is one that Kubernetes puts into every namespace.
+func everywhere(n graph.Node) bool {
 	switch id := n.Identity(); id.Resource.GroupResource() {
 	case schema.GroupResource{Resource: "configmaps"}:
 		return id.Name == "kube-root-ca.crt"
 	case evidence.ServiceAccounts.GroupResource():
 		return id.Name == "default"
-	case schema.GroupResource{Resource: "secrets"}:
-		return strings.HasPrefix(id.Name, "sh.helm.release.v1."+l.plan.Name+".v")
-	case schema.GroupResource{Resource: "endpoints"}, schema.GroupResource{Resource: "events"}:
+	case schema.GroupResource{Resource: "endpoints"}, schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"}:
 		return true
 	}
 	return false

@@ -27,6 +27,9 @@ func TestScenarios(t *testing.T) {
 			t.Fatal("no line --")
 		}
 		given := body[:end]
+		if strings.HasPrefix(given, "leftovers ") {
+			return given + "\n--\n" + judged(t, given) + body[len(strings.TrimRight(body, "\n")):]
+		}
 		return given + "\n--\n" + told(t, given) + body[len(strings.TrimRight(body, "\n")):]
 	})
 }

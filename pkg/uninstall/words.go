@@ -99,6 +99,76 @@ func (l *Left) Says() string {
 	return string(l.By)
 }
 
+// Says says why the object is not deleted.
+func (h *Hold) Says() string {
+	switch h.Why {
+	case Replaced:
+		return "created again since the plan: it is another object"
+	case NotRead:
+		return h.Detail + " could not be read, so whether it is in use is not known"
+	case Unnamed:
+		return "deleted only when --include names it"
+	case Returned:
+		return h.Detail + " was uninstalled, and exists again, so this is deleted only when --include names it"
+	case OwnedBy:
+		return "owned by " + h.Detail
+	case OwnerOf:
+		return "owns " + h.Detail
+	case DeliveredBy:
+		return "belongs to " + h.Detail
+	case Unlabelled:
+		return "does not have the label " + h.Detail + " any more"
+	case Back:
+		return h.Detail + ", to which it belongs, exists again"
+	case Calls:
+		if h.Detail == "" {
+			return "calls a server that is not a Service of the cluster"
+		}
+		return "calls " + h.Detail + ", which exists"
+	case UsedBy:
+		return "used by " + h.Detail
+	case ClaimedBy:
+		return "a claim of " + h.Detail
+	case Leased:
+		return "held by " + h.Detail
+	case Holds:
+		return "contains " + h.Detail
+	}
+	return ""
+}
+
+// Error implements error.
+func (e NotOverError) Error() string {
+	switch {
+	case e.Another:
+		return "the plan is of another cluster"
+	case e.Status != "":
+		return fmt.Sprintf("a release of the name has the status %s in %s", e.Status, e.Object)
+	case e.Unread:
+		return fmt.Sprintf("%s was to be deleted, and whether it exists could not be read", e.Object)
+	case e.Ending:
+		return fmt.Sprintf("%s is still being deleted", e.Object)
+	}
+	return fmt.Sprintf("%s still exists", e.Object)
+}
+
+// Hint says what to do.
+func (e NotOverError) Hint(command string) string {
+	switch {
+	case e.Another:
+		return "--context and --kubeconfig choose the cluster"
+	case e.Status == "uninstalling":
+		return "the uninstallation failed or is not finished: repeat it: " + command
+	case e.Status != "":
+		return "nothing is left behind of a release that is installed; save a plan of it, and uninstall it first"
+	case e.Unread:
+		return "ask a user who is allowed to list objects of this type"
+	case e.Ending:
+		return "wait until it is deleted; explain-stuck says what keeps it"
+	}
+	return "uninstall first, then remove the leftovers: " + command
+}
+
 func madeUnread(n, most int) string {
 	return fmt.Sprintf("who made %d Secrets, ConfigMaps and Leases: only the first %d were looked at", n, most)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -145,7 +146,56 @@ func (i *installed) compare(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return i.judge(t, first, before, after, &plan, code)
+	row := i.judge(t, first, before, after, &plan, code)
+	if !i.chart.nothing && !i.chart.fails && !slices.ContainsFunc(plan.Outcome, func(s saying) bool { return s.Result != "Deleted" }) {
+		i.removeLeftovers(t, stdout, &plan)
+	}
+	return row
+}
+
+// removeLeftovers removes what is left of an uninstallation that has ended, first without and then with what has to be named: nothing is left but what
+// is kept on purpose.
+func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninstallPlan) {
+	ctx := t.Context()
+	file := filepath.Join(i.cp.Dir, "charts", i.id+".json")
+	if err := write(file, document); err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{"CustomResourceDefinition": true, "PersistentVolumeClaim": true, "Namespace": true}
+	var include []string
+	for _, each := range plan.Left {
+		if named[each.Object.Kind] {
+			include = append(include, strings.ToLower(each.Object.Kind)+"/"+each.Object.Namespace+"/"+each.Object.Name)
+		}
+	}
+	args := []string{"uninstall", "helm", i.id, "-n", i.expand("$S"), "--remove-leftovers=" + file, "--yes"}
+	for _, more := range [][]string{nil, {"--include=" + strings.ReplaceAll(strings.Join(include, ","), "//", "/")}} {
+		if more != nil && len(include) == 0 {
+			break
+		}
+		text, stderr, code, err := i.plugin(ctx, append(args, more...)...)
+		t.Logf("%s%s", stderr, text)
+		if err != nil || code != 0 {
+			t.Errorf("--remove-leftovers %v: exit code %d: %v", more, code, err)
+		}
+		now, err := i.objectsNow(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, each := range plan.Left {
+			n, is := now[each.Object.UID]
+			holds := func(k struct{ Object ref }) bool { return k.Object.Namespace == n.Name }
+			spared := more == nil && named[n.Kind] || n.Kind == "Namespace" && slices.ContainsFunc(plan.Kept, holds)
+			if is && n.DeletionTimestamp == "" && !spared {
+				t.Errorf("left after --remove-leftovers %v: %s", more, n)
+			}
+		}
+		for _, each := range plan.Kept {
+			if n, is := now[each.Object.UID]; !is || n.DeletionTimestamp != "" {
+				t.Errorf("kept on purpose, and gone after --remove-leftovers: %s", each.Object)
+			}
+		}
+	}
 }
 
 // settle waits until what is said to go is gone, and nothing goes any more.

@@ -143,11 +143,11 @@ func (r *lists) readList(p place) listing {
 	return l
 }
 
-// Mentioning lists the objects of a resource in a namespace, empty for all, that have a text
-// somewhere, whole.
-func (r *lists) Mentioning(resource schema.GroupVersionResource, namespace, text string) ([]unstructured.Unstructured, error) {
+// Mentioning lists the objects of a resource in a namespace, empty for all, that have one of
+// the texts somewhere, whole.
+func (r *lists) Mentioning(resource schema.GroupVersionResource, namespace string, texts ...string) ([]unstructured.Unstructured, error) {
 	var l listing
-	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, []string{text}, func() { l.items = nil }, func(o *unstructured.Unstructured) error {
+	l.err = r.source.Cluster.EachMentioning(r.ctx, resource, namespace, texts, func() { l.items = nil }, func(o *unstructured.Unstructured) error {
 		if !r.gone(o.GetUID()) {
 			l.items = append(l.items, *o)
 		}

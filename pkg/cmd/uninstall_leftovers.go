@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+// leftoversOptions say which leftovers are deleted.
+type leftoversOptions struct {
+	// plan is the file of the plan that was made before the tool ran, and include names objects that are deleted only when they are named.
+	plan    string
+	include []string
+	// held are targets of the run that must not be deleted any more, by what a later look has found.
+	held map[types.UID]bool
+}
+
+func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: delete what it has left behind by this plan, which -o json printed before; - is standard input. With a preview, and your consent")
+	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object as well, TYPE/NAME or TYPE/NAMESPACE/NAME: a definition with its instances, a namespace, a claim with its data, or what the tool keeps")
+	o.deletion.flags = flags
+	o.deletion.addDryRun(`With --remove-leftovers: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
+	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
+}
+
+func (o *uninstallOptions) validateLeftovers() error {
+	d, given := &o.deletion, o.deletion.flags.Changed("remove-leftovers")
+	switch {
+	case given && o.leftovers.plan == "":
+		return usageError{errors.New("--remove-leftovers needs the file of a plan")}
+	case given && o.prepare:
+		return usageError{errors.New("--prepare is for the time before the tool runs, and --remove-leftovers for the time after it")}
+	case given && len(o.from) > 0:
+		return usageError{errors.New("--remove-leftovers needs a cluster: a file cannot be changed")}
+	case given && !o.output.isText():
+		return usageError{fmt.Errorf("-o %s cannot be used with --remove-leftovers", o.output.name)}
+	case !given && (len(o.leftovers.include) > 0 || d.dryRun != "none"):
+		return usageError{errors.New("--include and --dry-run need --remove-leftovers")}
+	case !given:
+		return nil
+	}
+	return d.validateConsent(o.globals)
+}
+
+// afterwards is how what the tool leaves behind is deleted, empty when that is nothing, or something else comes first.
+func (o *uninstallOptions) afterwards(u *render.Uninstall) string {
+	if u.Halt != nil || len(u.Left) == 0 || o.files != nil || len(uninstall.First(u.Sight)) > 0 {
+		return ""
+	}
+	return "save this plan now, with -o json > plan.json; after that: " + o.name + " " + shell.Command(append(withoutToken(o.argv), "--remove-leftovers=plan.json"))
+}
+
+// removes deletes what the tool has left behind.
+func (o *uninstallOptions) removes(ctx context.Context) error {
+	saved, err := o.savedPlan()
+	if err != nil {
+		return err
+	}
+	s, err := o.connectToWrite(ctx, o.pageSize)
+	if err != nil {
+		return err
+	}
+	if err := o.isOf(saved, s.namespace); err != nil {
+		return err
+	}
+	l, err := o.lookForLeftovers(ctx, s, saved)
+	if err != nil {
+		return err
+	}
+	out := o.ErrOut
+	if o.deletion.dryRun != "none" {
+		out = o.Out
+	}
+	kept := slices.DeleteFunc(slices.Clone(l.all), func(l uninstall.Leftover) bool { return !l.Gone && l.Held == nil })
+	if err := o.list(out, kept); err != nil {
+		return err
+	}
+	targets := l.targets()
+	if len(targets) == 0 {
+		fmt.Fprintf(o.ErrOut, "Nothing that %s left behind can be deleted.\n", saved.Title())
+		return o.finish(s, l.graph.Snapshot())
+	}
+	o.leftovers.held = map[types.UID]bool{}
+	t := &telling{deletionOptions: &o.deletion, session: s, what: fmt.Sprintf("delete what %s left behind: %s", saved.Title(), render.NamesOf(targets))}
+	err = t.execute(ctx, o.removal(s, l, saved, targets))
+	if !o.deletion.ran {
+		return err
+	}
+	now, failed := o.lookForLeftovers(context.WithoutCancel(ctx), s, saved)
+	if failed != nil {
+		return cmp.Or(err, failed)
+	}
+	stays := slices.DeleteFunc(now.all, func(l uninstall.Leftover) bool { return l.Gone })
+	if len(stays) == 0 {
+		fmt.Fprintf(o.Out, "Nothing is left of what %s left behind.\n", saved.Title())
+		return err
+	}
+	fmt.Fprintf(o.Out, "Of what %s left behind:\n", saved.Title())
+	return cmp.Or(err, o.list(o.Out, stays))
+}
+
+// list prints what became of leftovers.
+func (o *uninstallOptions) list(w io.Writer, all []uninstall.Leftover) error {
+	style, err := o.style(w)
+	if err != nil {
+		return err
+	}
+	return render.Leftovers(w, style, all)
+}
+
+// savedPlan reads the plan.
+func (o *uninstallOptions) savedPlan() (*uninstall.Saved, error) {
+	text, err := o.content(o.leftovers.plan)
+	if err != nil {
+		return nil, err
+	}
+	saved, err := render.ReadUninstallPlan(text)
+	if err != nil {
+		return nil, hintedError{fmt.Errorf("reading %s: %w", calledFile(o.leftovers.plan), err), "before the tool runs, save the plan: the same command with -o json > plan.json"}
+	}
+	return saved, nil
+}
+
+// isOf returns an error when the plan is of something else than the command line.
+func (o *uninstallOptions) isOf(saved *uninstall.Saved, namespace string) error {
+	_, name, typed := strings.Cut(o.args[0], "/")
+	if !typed {
+		name = o.args[0]
+	}
+	if saved.Tool == o.tool && saved.Namespace == namespace && (saved.Name == name || saved.Name == "") {
+		return nil
+	}
+	return hintedError{
+		fmt.Errorf("%s is the plan of %s in namespace %s", calledFile(o.leftovers.plan), saved.Title(), saved.Namespace),
+		fmt.Sprintf("this command is about %s %s in namespace %s; -n names another", o.tool, name, namespace),
+	}
+}
+
+// leftoversNow are the leftovers as a look has found them.
+type leftoversNow struct {
+	graph *graph.Graph
+	all   []uninstall.Leftover
+}
+
+// targets are those that may be deleted.
+func (l *leftoversNow) targets() []graph.Identity {
+	var ids []graph.Identity
+	for i := range l.all {
+		if !l.all[i].Gone && l.all[i].Held == nil {
+			ids = append(ids, l.all[i].Object)
+		}
+	}
+	return ids
+}
+
+// lookForLeftovers reads the whole cluster.
+func (o *uninstallOptions) lookForLeftovers(ctx context.Context, s *session, saved *uninstall.Saved) (*leftoversNow, error) {
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	g := graph.New(snapshot)
+	w := &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}
+	if err := w.Over(saved); err != nil {
+		var not uninstall.NotOverError
+		if errors.As(err, &not) {
+			if not.Unread {
+				err = incompleteError{err}
+			}
+			return nil, hintedError{fmt.Errorf("removing what %s left behind: %w", saved.Title(), err), not.Hint(shell.Command(saved.Command))}
+		}
+		return nil, err
+	}
+	named, err := o.included(s, saved)
+	if err != nil {
+		return nil, err
+	}
+	all := w.Leftovers(&uninstall.Question{
+		Saved: saved,
+		Named: func(id graph.Identity) bool { return named[id.UID] },
+		Tolerated: func(u graph.Unlisted) bool {
+			tolerance := deletion.Tolerance{Names: o.deletion.allowIncomplete.Names}
+			return len(tolerance.Intolerable([]graph.Unlisted{u})) == 0
+		},
+	})
+	return &leftoversNow{g, all}, ctx.Err()
+}
+
+// included returns the objects of the plan that --include names.
+func (o *uninstallOptions) included(s *session, saved *uninstall.Saved) (map[types.UID]bool, error) {
+	mapper, err := s.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	var ids []graph.Identity
+	for i := range saved.Left {
+		ids = append(ids, saved.Left[i].Object)
+	}
+	for i := range saved.Kept {
+		ids = append(ids, saved.Kept[i].Object)
+	}
+	named := map[types.UID]bool{}
+	for _, word := range o.leftovers.include {
+		kind, name, _ := strings.Cut(word, "/")
+		gvk, err := mapper.KindFor(schema.ParseGroupResource(kind).WithVersion(""))
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--include=%s: %w", word, err)}
+		}
+		found := slices.DeleteFunc(slices.Clone(ids), func(id graph.Identity) bool {
+			of := id.Resource.GroupVersionKind().GroupKind() == gvk.GroupKind() && id.UID != ""
+			return !of || name != id.Name && name != path.Join(id.Namespace, id.Name)
+		})
+		switch len(found) {
+		case 0:
+			return nil, usageError{fmt.Errorf("--include=%s: the plan has no such object that is kept or left", word)}
+		case 1:
+			named[found[0].UID] = true
+		default:
+			return nil, usageError{fmt.Errorf("--include=%s: the plan has several; write TYPE/NAMESPACE/NAME", word)}
+		}
+	}
+	return named, nil
+}
+
+// removal is the deletion of leftovers, each in the version that was judged. What a later look finds in use is left alone.
+func (o *uninstallOptions) removal(s *session, l *leftoversNow, saved *uninstall.Saved, targets []graph.Identity) *deletion.Job {
+	versions := map[types.UID]string{}
+	for i := range l.all {
+		versions[l.all[i].Object.UID] = l.all[i].Version
+	}
+	j := &deletion.Job{Cluster: s.cluster(), Graph: l.graph, Whole: l.graph, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: targets}}
+	j.Choose = func(id graph.Identity) gc.Target {
+		return gc.Target{Identity: id, Reselect: o.stillJudged(id, versions[id.UID])} // Matched is none: each is asked about
+	}
+	j.Again = func(ctx context.Context) (*deletion.Job, error) {
+		s, err := o.connectToWrite(ctx, o.pageSize)
+		if err != nil {
+			return nil, err
+		}
+		now, err := o.lookForLeftovers(ctx, s, saved)
+		if err != nil {
+			return nil, err
+		}
+		var left []graph.Identity
+		for i := range now.all {
+			was := slices.ContainsFunc(targets, func(id graph.Identity) bool { return id.UID == now.all[i].Object.UID })
+			switch {
+			case was && now.all[i].Held != nil:
+				o.leftovers.held[now.all[i].Object.UID] = true
+			case was && !now.all[i].Gone:
+				left = append(left, now.all[i].Object)
+			case was:
+				if err := deletion.ProveGone(ctx, s.reader, now.all[i].Object); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return o.removal(s, now, saved, left), nil
+	}
+	return j
+}
+
+// stillJudged returns what asks a server whether an object is as it was judged. In a preview nobody changes it.
+func (o *uninstallOptions) stillJudged(id graph.Identity, version string) func(context.Context, gc.Server) (graph.Object, bool, error) {
+	return func(ctx context.Context, server gc.Server) (graph.Object, bool, error) {
+		now, err := server.Get(ctx, id.Resource, id.Namespace, id.Name)
+		_, live := server.(selector)
+		return now, err == nil && (!live || now.ResourceVersion == version && !o.leftovers.held[id.UID]), err
+	}
+}

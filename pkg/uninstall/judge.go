@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/lease"
+)
+
+// judge finds what keeps an object, but for those that name it.
+func (j *judging) judge(c *candidate) {
+	for _, ref := range c.node.Owners() {
+		c.hold(OwnedBy, ref.Owner.Identity().String(), ref.UID)
+	}
+	for _, n := range c.node.Dependents() {
+		c.hold(OwnerOf, n.Identity().String(), n.UID())
+	}
+	if by := j.deliveredBy(c.whole); by != "" {
+		c.hold(DeliveredBy, by, "")
+	}
+	j.belongs(c)
+	switch r := c.Object.Resource; {
+	case r.GroupResource() == evidence.Leases.GroupResource():
+		j.leased(c)
+	case r.GroupResource() == evidence.Claims.GroupResource():
+		j.claimed(c)
+	case r.IsNamespace():
+		j.holds(c)
+	default:
+		j.calls(c)
+	}
+}
+
+// belongs holds what has lost its label, or belongs to one object, which exists again.
+func (j *judging) belongs(c *candidate) {
+	switch c.left.By {
+	case ByLabel:
+		key, value, _ := strings.Cut(c.left.Detail, "=")
+		if value == "" || c.whole.GetLabels()[key] != value {
+			c.hold(Unlabelled, c.left.Detail, "")
+		}
+	case ByService, ByClaimTemplate, ByHolder, ByManager:
+		j.back(c)
+	}
+}
+
+// unnamed holds what is deleted only when it is named: what is delicate, and when something that was deleted exists again also what belongs to all of it.
+func (j *judging) unnamed(c *candidate) {
+	wide := c.left.By == ByLabel || c.left.By == ByGroup
+	switch {
+	case j.delicate(c):
+		c.hold(Unnamed, "", "")
+	case wide && len(j.again) > 0:
+		c.hold(Returned, j.again[0].String(), "")
+	}
+}
+
+// belonged are the types of what something else belongs to.
+var belonged = map[string]schema.GroupResource{
+	"Service": evidence.Services.GroupResource(), "Pod": evidence.Pods.GroupResource(),
+	"Deployment": workloads[0], "StatefulSet": workloads[1], "DaemonSet": workloads[2],
+}
+
+// back holds what belongs to an object of which the name exists: that which was to be deleted is gone.
+func (j *judging) back(c *candidate) {
+	kind, at, _ := strings.Cut(c.left.Detail, "/")
+	namespace, name, _ := strings.Cut(at, "/")
+	resource, known := belonged[kind]
+	switch found := j.Evidence.Named(resource, namespace, name); {
+	case !known || name == "": // the document was changed by hand
+		c.hold(NotRead, string(c.left.By), "")
+	case len(found) > 0:
+		c.hold(Back, c.left.Detail, found[0].UID())
+	case !j.Graph.Snapshot().Covers(resource, namespace, name):
+		c.hold(NotRead, c.left.Detail, "")
+	}
+}
+
+// deliveredBy is the release or the tool's object that an object says it is of, empty when that is what was uninstalled, or nothing.
+func (s *Saved) deliveredBy(o *unstructured.Unstructured) string {
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	for group, kind := range map[string]string{"kustomize": "Kustomization", "helm": "HelmRelease"} {
+		name, namespace := labels[group+".toolkit.fluxcd.io/name"], labels[group+".toolkit.fluxcd.io/namespace"]
+		switch {
+		case name != "" && s.Tool == "flux" && name == s.Name && namespace == s.Namespace:
+			return ""
+		case name != "":
+			return kind + "/" + namespace + "/" + name
+		}
+	}
+	app, _, _ := strings.Cut(annotations["argocd.argoproj.io/tracking-id"], ":")
+	if app == "" {
+		app = labels["argocd.argoproj.io/instance"]
+	}
+	release := strings.Trim(releaseOf(o), "/")
+	switch {
+	case app != "" && s.Tool == "argocd" && (app == s.Name || app == s.Namespace+"_"+s.Name):
+		return ""
+	case app != "":
+		return "Application/" + app
+	case release != "" && (s.Tool != "helm" || release != s.Namespace+"/"+s.Name):
+		return "Release/" + release
+	case labels["applyset.kubernetes.io/part-of"] != "" && s.Tool != "applyset":
+		return "ApplySet/" + labels["applyset.kubernetes.io/part-of"]
+	}
+	return ""
+}
+
+// leased holds a lease whose holder works, or may: it is none of the pods that are gone.
+func (j *judging) leased(c *candidate) {
+	l := lease.Of(c.whole.Object)
+	pod := controllers.PodOfHolder(l.Holder)
+	if l.Holder == "" {
+		return
+	}
+	if pods := j.Evidence.Named(evidence.Pods.GroupResource(), c.Object.Namespace, pod); len(pods) > 0 {
+		c.hold(Leased, pods[0].Identity().String(), pods[0].UID())
+		return
+	}
+	gone := slices.ContainsFunc(j.Goes, func(id graph.Identity) bool {
+		return id.Resource.IsPod() && id.Namespace == c.Object.Namespace && id.Name == pod
+	})
+	if !gone && l.Judge(j.Evidence.Now) == lease.Held {
+		c.hold(Leased, l.Holder, "")
+	}
+}
+
+// claimed holds the claim of a StatefulSet, which may have no pods just now (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
+func (j *judging) claimed(c *candidate) {
+	sets, err := j.Evidence.List(workloads[1].WithVersion("v1"), c.Object.Namespace)
+	if err != nil {
+		c.hold(NotRead, "statefulsets.apps", "")
+		return
+	}
+	for i := range sets {
+		templates, _, _ := unstructured.NestedSlice(sets[i].Object, "spec", "volumeClaimTemplates")
+		for _, each := range templates {
+			template, _ := each.(map[string]any)
+			name, _, _ := unstructured.NestedString(template, "metadata", "name")
+			if regexp.MustCompile("^" + regexp.QuoteMeta(name+"-"+sets[i].GetName()) + "-[0-9]+$").MatchString(c.Object.Name) {
+				c.hold(ClaimedBy, "StatefulSet/"+c.Object.Namespace+"/"+sets[i].GetName(), sets[i].GetUID())
+			}
+		}
+	}
+}
+
+// holds holds a namespace with contents, or with some that were not listed. The history of a release is contents.
+func (j *judging) holds(c *candidate) {
+	if blind := j.blind(c.Object.Name); blind != "" {
+		c.hold(NotRead, blind, "")
+	}
+	for _, n := range j.Evidence.In(c.Object.Name) {
+		if everywhere(n) {
+			continue
+		}
+		c.hold(Holds, n.Identity().String(), n.UID())
+		if len(c.holds) > 2*len(j.all)+1 { // not all of them go
+			return
+		}
+	}
+}
+
+// calls holds the configuration of webhooks, an APIService or a definition of which a service exists.
+func (j *judging) calls(c *candidate) {
+	services, outside := servicesOf(c.whole)
+	if outside {
+		c.hold(Calls, "", "")
+	}
+	for _, at := range services {
+		namespace, name, _ := strings.Cut(at, "/")
+		switch found := j.Evidence.Named(evidence.Services.GroupResource(), namespace, name); {
+		case len(found) > 0:
+			c.hold(Calls, "Service/"+at, found[0].UID())
+		case !j.Graph.Snapshot().Covers(evidence.Services.GroupResource(), namespace, name):
+			c.hold(NotRead, "Service/"+at, "")
+		}
+	}
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Leftover is an object that was to stay, and what became of it.
+type Leftover struct {
+	// Object is as it is, or as the plan has it when it is not there.
+	Object graph.Identity
+	// Gone: it provably does not exist.
+	Gone bool
+	// Held is why it is not deleted, nil when it may be.
+	Held *Hold
+	// Version is the resourceVersion of which that is said.
+	Version string
+}
+
+// Hold is why a leftover is not deleted.
+type Hold struct {
+	Why    Holding
+	Detail string
+	// by is the object that keeps it unless that is deleted, too; empty when nothing changes it.
+	by types.UID
+}
+
+// Holding says why a leftover is not deleted.
+type Holding int
+
+// The reasons.
+const (
+	// Replaced: another object has its name. NotRead: what has to be known is not, which is Detail.
+	Replaced Holding = iota
+	NotRead
+	// Unnamed: an object like that is deleted only when it is named. Returned: so is this one, since something that was uninstalled exists again.
+	Unnamed
+	Returned
+	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged.
+	OwnedBy
+	OwnerOf
+	DeliveredBy
+	Unlabelled
+	// Back: what it belonged to exists, which is Detail. Calls a service that exists, or what is outside the cluster.
+	Back
+	Calls
+	// UsedBy an object that names it. ClaimedBy a StatefulSet. Leased by the holder of a lease. Holds something, as a namespace.
+	UsedBy
+	ClaimedBy
+	Leased
+	Holds
+)
+
+// Question is what to find out of leftovers.
+type Question struct {
+	*Saved
+	// Named reports whether the user has named an object: what is delicate is deleted only then.
+	Named func(graph.Identity) bool
+	// Tolerated reports whether the user has agreed to do without something that could not be read.
+	Tolerated func(graph.Unlisted) bool
+}
+
+// judging is how they are judged. What is judged is the cluster as it is: of the plan only count which objects are meant, and how they belonged.
+type judging struct {
+	*World
+	*Question
+	all []candidate
+	// again are the objects that were to be deleted and whose names exist again, in order.
+	again []graph.Identity
+}
+
+// candidate is a leftover with everything that keeps it.
+type candidate struct {
+	Leftover
+	left  Left
+	kept  bool
+	node  graph.Node
+	whole *unstructured.Unstructured
+	holds []Hold
+}
+
+func (c *candidate) hold(why Holding, detail string, by types.UID) {
+	c.holds = append(c.holds, Hold{why, detail, by})
+}
+
+// Leftovers says what became of the objects that were to stay, in the order of their identities. Who asks has asked Over before: what was to be
+// deleted is gone, so that anything of its name is another object.
+func (w *World) Leftovers(q *Question) []Leftover {
+	j := &judging{World: w, Question: q}
+	for _, l := range q.Left {
+		j.find(l, false)
+	}
+	for _, k := range q.Kept {
+		if k.Object.UID != "" { // otherwise nothing shows that it existed
+			j.find(Left{Object: k.Object}, true)
+		}
+	}
+	j.returned()
+	j.read()
+	for i := range j.all {
+		if c := &j.all[i]; c.whole != nil {
+			j.judge(c)
+		}
+	}
+	j.mentioned()
+	for i := range j.all {
+		if c := &j.all[i]; c.whole != nil && !q.Named(c.Object) {
+			j.unnamed(c)
+		}
+	}
+	j.settle()
+	var found []Leftover
+	for i := range j.all {
+		found = append(found, j.all[i].Leftover)
+	}
+	slices.SortFunc(found, func(a, b Leftover) int { return a.Object.Compare(b.Object) })
+	return found
+}
+
+// find looks for an object by its UID: what has its name now is another one.
+func (j *judging) find(l Left, kept bool) {
+	if slices.ContainsFunc(j.all, func(c candidate) bool { return c.left.Object.UID == l.Object.UID }) {
+		return
+	}
+	c := candidate{Leftover: Leftover{Object: l.Object}, left: l, kept: kept}
+	n, known := j.Graph.Node(l.Object.UID)
+	gvk := l.Object.Resource.GroupVersionKind()
+	resource := l.Object.Resource.GroupResource()
+	if mapping, err := j.Graph.Snapshot().Mapper.RESTMapping(gvk.GroupKind()); err == nil {
+		resource = mapping.Resource.GroupResource()
+	}
+	switch {
+	case known && !n.Virtual() && n.Name() == l.Object.Name && n.Namespace() == l.Object.Namespace && n.Resource().Kind == gvk.Kind:
+		c.node, c.Object = n, n.Identity()
+	case known && !n.Virtual(), len(j.Evidence.Named(resource, l.Object.Namespace, l.Object.Name)) > 0:
+		c.hold(Replaced, "", "")
+	case j.Graph.Snapshot().Covers(resource, l.Object.Namespace, l.Object.Name), !j.served(l.Object):
+		c.Gone = true
+	default:
+		c.hold(NotRead, resource.String(), "")
+	}
+	j.all = append(j.all, c)
+}
+
+// returned finds objects with the names of those that were deleted.
+func (j *judging) returned() {
+	gone := sets.New[string]()
+	for _, id := range j.Goes {
+		gone.Insert(id.Resource.Group + "/" + id.String())
+	}
+	for n := range j.Graph.Nodes() {
+		if n.Virtual() {
+			break // they follow all others
+		}
+		if id := n.Identity(); gone.Has(id.Resource.Group + "/" + id.String()) {
+			j.again = append(j.again, id)
+		}
+	}
+}
+
+// read reads the candidates whole.
+func (j *judging) read() {
+	var nodes []graph.Node
+	for i := range j.all {
+		if c := &j.all[i]; !c.Gone && len(c.holds) == 0 {
+			nodes = append(nodes, c.node)
+		}
+	}
+	j.Evidence.Together(nodes)
+	for i := range j.all {
+		c := &j.all[i]
+		if c.Gone || len(c.holds) > 0 {
+			continue
+		}
+		o, err := j.Evidence.Whole(c.node)
+		if err != nil {
+			c.hold(NotRead, c.node.Resource().GroupResource().String(), "")
+			continue
+		}
+		c.whole, c.Version = o, o.GetResourceVersion()
+	}
+}
+
+// settle decides: who keeps something that goes as well keeps it no more.
+func (j *judging) settle() {
+	goes := map[types.UID]bool{}
+	for i := range j.all {
+		if c := &j.all[i]; c.whole != nil {
+			goes[c.Object.UID] = true
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for i := range j.all {
+			c := &j.all[i]
+			at := slices.IndexFunc(c.holds, func(h Hold) bool { return h.by == "" || !goes[h.by] })
+			if at >= 0 && c.Held == nil {
+				c.Held, changed = &c.holds[at], true
+				delete(goes, c.Object.UID)
+			}
+		}
+	}
+}
+
+// delicate reports whether an object is deleted only when it is named: with it go instances, contents that somebody makes
+// meanwhile, or data; it runs; its controller may do more than one sees; or the tool or a mark keeps it on purpose.
+func (j *judging) delicate(c *candidate) bool {
+	r := c.Object.Resource
+	stores := r.IsNamespace() || r.Group == "" && (r.Kind == "PersistentVolumeClaim" || r.Kind == "PersistentVolume")
+	runs := r.Group == "" && (r.Kind == "Pod" || r.Kind == "ReplicationController")
+	return c.kept || !settings.Has(r.Group) || stores || runs || keptOnPurpose(c.whole)
+}
+
+// settings are the groups of Kubernetes' own types that run and store nothing, but for what delicate names.
+var settings = sets.New("", "autoscaling", "policy", "rbac.authorization.k8s.io", "networking.k8s.io", "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io",
+	"admissionregistration.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
+
+// keptOnPurpose reports whether an object has a mark by which a tool would leave it.
+func keptOnPurpose(o *unstructured.Unstructured) bool {
+	_, policy := o.GetAnnotations()[policyAnnotation]
+	const options = "argocd.argoproj.io/sync-options"
+	return policy || markedOff(o) != "" || hasOption(o, options, "Delete=false") || hasOption(o, options, "Prune=false")
+}
+
+// blind is something of a namespace, or with an empty one of the cluster, that could not be listed, and that the user has not agreed to do without.
+func (j *judging) blind(namespace string) string {
+	snapshot := j.Graph.Snapshot()
+	for _, u := range snapshot.Unlisted() {
+		elsewhere := namespace != "" && u.Namespace != "" && u.Namespace != namespace
+		if elsewhere || j.Tolerated(u) || u.Resource != "" && snapshot.ListedIn(u.GroupResource(), namespace) {
+			continue
+		}
+		if u.Resource == "" {
+			return u.GroupVersion().String()
+		}
+		return u.GroupResource().String()
+	}
+	return ""
+}
+
+// mentioned holds what other objects name, or may name.
+func (j *judging) mentioned() {
+	var ids []graph.Identity
+	for i := range j.all {
+		if c := &j.all[i]; c.whole != nil && nameable(c.Object) {
+			ids = append(ids, c.Object)
+		}
+	}
+	found := j.usersOf(ids)
+	for i := range j.all {
+		c := &j.all[i]
+		if c.whole == nil || !nameable(c.Object) {
+			continue
+		}
+		for _, user := range found.of[c.Object] {
+			if volume := user.Resource.GroupResource() == evidence.Volumes.GroupResource(); !volume { // which names its claim
+				c.hold(UsedBy, user.String(), user.UID)
+			}
+		}
+		if unread := found.unread[c.Object]; unread != "" {
+			c.hold(NotRead, unread, "")
+		} else if blind := j.blind(c.Object.Namespace); blind != "" {
+			c.hold(NotRead, blind, "")
+		}
+	}
+}
+
+// nameable reports whether other objects may name one like it, other than as services are called.
+func nameable(id graph.Identity) bool {
+	r := id.Resource
+	calls := r.Group == evidence.ValidatingWebhooks.Group || r.Group == evidence.APIServices.Group
+	return !calls && !r.IsCRD() && !r.IsNamespace() && r.GroupResource() != evidence.Leases.GroupResource()
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
+)
+
+// judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool has run. After a
+// line with -- comes what was said before, "goes Kind/namespace/name", "left Belonging Kind/name detail" and "kept Kind/name", where a + stands before what the
+// user names, and "tolerates widgets". A UID is the name, or what stands after @.
+func judged(t *testing.T, given string) string {
+	t.Helper()
+	world, plan, _ := strings.Cut(given, "\n--\n")
+	order, text, _ := strings.Cut(world, "\n")
+	words := strings.Fields(order)[1:]
+	cluster := explaintest.Parse(t, text)
+	g := cluster.Graph()
+	w := &uninstall.World{Graph: g, Evidence: evidence.New(t.Context(), evidence.Source{Cluster: cluster, Graph: g, Now: explaintest.Now})}
+	saved, named := &uninstall.Saved{Tool: words[0], Name: words[1], Namespace: words[2]}, map[types.UID]bool{}
+	tolerated := ""
+	for line := range strings.Lines(plan) {
+		f := strings.Fields(line)
+		name := strings.TrimPrefix(f[0], "+")
+		switch name {
+		case "tolerates":
+			tolerated = f[1]
+		case "goes":
+			saved.Goes = append(saved.Goes, identified(t, g, f[1]))
+		case "left":
+			id := identified(t, g, f[2])
+			saved.Left = append(saved.Left, uninstall.Left{By: uninstall.Belonging(f[1]), Object: id, Detail: strings.Join(f[3:], "")})
+			named[id.UID] = name != f[0]
+		case "kept":
+			id := identified(t, g, f[1])
+			saved.Kept = append(saved.Kept, uninstall.Kept{Object: id})
+			named[id.UID] = name != f[0]
+		}
+	}
+	if err := w.Over(saved); err != nil {
+		var not uninstall.NotOverError
+		if !errors.As(err, &not) {
+			t.Fatal(err)
+		}
+		return "not over: " + err.Error() + "; " + not.Hint("TOOL")
+	}
+	var lines []string
+	for _, l := range w.Leftovers(&uninstall.Question{
+		Saved: saved, Named: func(id graph.Identity) bool { return named[id.UID] }, Tolerated: func(u graph.Unlisted) bool { return u.Resource == tolerated },
+	}) {
+		becomes := "deleted"
+		switch {
+		case l.Gone:
+			becomes = "gone"
+		case l.Held != nil:
+			becomes = "kept: " + l.Held.Says()
+		}
+		lines = append(lines, fmt.Sprintf("%s: %s", l.Object, becomes))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// identified reads Kind/namespace/name, Kind/name, either with @UID.
+func identified(t *testing.T, g *graph.Graph, text string) graph.Identity {
+	t.Helper()
+	at, uid, other := strings.Cut(text, "@")
+	parts := strings.Split(at, "/")
+	id := graph.Identity{Name: parts[len(parts)-1]}
+	for _, r := range g.Snapshot().Types {
+		if r.Kind == parts[0] {
+			id.Resource = *r
+		}
+	}
+	if id.Resource.Kind == "" {
+		t.Fatalf("no such kind: %s", text)
+	}
+	if len(parts) == 3 {
+		id.Namespace = parts[1]
+	}
+	id.UID = types.UID(id.Name)
+	if other {
+		id.UID = types.UID(uid)
+	}
+	return id
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Saved is what was said of an uninstallation before the tool ran. It says which objects are meant, by UID; what they are like now, the cluster
+// alone says.
+type Saved struct {
+	Tool, Namespace, Name string
+	Command               []string
+	// Cluster is the UID of the cluster's namespace kube-system, empty when that could not be read.
+	Cluster types.UID
+	// Goes is all that was to be deleted, Left what was to be left behind, and Kept what the tool keeps.
+	Goes []graph.Identity
+	Left []Left
+	Kept []Kept
+}
+
+// Title names what was uninstalled.
+func (s *Saved) Title() string {
+	if len(s.Command) > 0 {
+		return strings.Join(s.Command, " ")
+	}
+	return strings.TrimSpace(s.Tool + " " + s.Name)
+}
+
+// ClusterUID is the UID of the cluster's namespace kube-system, empty when that was not read.
+func (w *World) ClusterUID() types.UID {
+	for _, n := range w.Evidence.Named(evidence.Namespaces.GroupResource(), "", metav1.NamespaceSystem) {
+		return n.UID()
+	}
+	return ""
+}
+
+// Over returns an error unless the tool has done its work in this cluster: what it was to delete is gone, by UID, as far as lists
+// prove that, and no release of the name is installed. The error is a NotOverError, or says what was not read.
+func (w *World) Over(s *Saved) error {
+	if here := w.ClusterUID(); here != "" && s.Cluster != "" && here != s.Cluster {
+		return NotOverError{Another: true}
+	}
+	snapshot := w.Graph.Snapshot()
+	for _, id := range s.Goes {
+		switch n, known := w.Graph.Node(id.UID); {
+		case known && !n.Virtual():
+			return NotOverError{Object: n.Identity(), Ending: n.BeingDeleted()}
+		case !snapshot.Covers(id.Resource.GroupResource(), id.Namespace, id.Name) && w.served(id):
+			return NotOverError{Object: id, Unread: true}
+		}
+	}
+	if s.Tool != "helm" {
+		return nil
+	}
+	secrets := schema.GroupResource{Resource: "secrets"}
+	records := map[string]graph.Node{}
+	var names []string
+	for _, n := range w.Evidence.Within(secrets, s.Namespace) {
+		records[n.Name()], names = n, append(names, n.Name())
+	}
+	if latest := Latest(s.Name, names); latest != "" {
+		n := records[latest]
+		if status := n.Object().Labels["status"]; status != "uninstalled" { // pkg/storage/driver/secrets.go, newSecretsObject
+			return NotOverError{Object: n.Identity(), Status: cmp.Or(status, "unknown")}
+		}
+	}
+	return nil
+}
+
+// served reports whether the server may have objects of a type.
+func (w *World) served(id graph.Identity) bool {
+	snapshot, kind := w.Graph.Snapshot(), id.Resource.GroupVersionKind()
+	if _, err := snapshot.Mapper.RESTMapping(kind.GroupKind()); err == nil {
+		return true
+	}
+	_, err := snapshot.Resolve(kind.GroupVersion().String(), kind.Kind)
+	return errors.Is(err, graph.ErrUnlisted)
+}
+
+// NotOverError says why nothing is left behind yet.
+type NotOverError struct {
+	// Another: the plan is of another cluster.
+	Another bool
+	// Object was to be deleted, and exists, or is the record of a release. Ending: it is being deleted. Unread: whether it exists is not known.
+	Object graph.Identity
+	Ending bool
+	Unread bool
+	// Status is what Helm says of the release.
+	Status string
+}

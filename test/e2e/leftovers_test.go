@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+)
+
+// stays is what a release of Helm leaves behind, and what others have beside it.
+const stays = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: notes, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: used, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: adopted, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: again, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: unlabelled, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: bound, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: users, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: bound}
+subjects: [{kind: User, name: anna, apiGroup: rbac.authorization.k8s.io}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: other, namespace: shop}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: other}}
+  template: {metadata: {labels: {app: other}}, spec: {containers: [{name: other, image: registry.example.com/other, envFrom: [{configMapRef: {name: used}}]}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: alone, namespace: shop}
+spec: {containers: [{name: alone, image: registry.example.com/other, env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: token, key: token, optional: true}}}]}], imagePullSecrets: [{name: pull}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: token, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: pull, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: hook}
+webhooks:
+- name: hook.example.com
+  failurePolicy: Ignore
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  rules: [{apiGroups: [example.com], apiVersions: ['*'], operations: [CREATE], resources: ['*']}]
+  clientConfig: {service: {namespace: shop, name: hook}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: shop-db}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Delete
+  claimRef: {namespace: shop, name: data-db-0}
+  hostPath: {path: /nowhere}
+`
+
+const calledService = `---
+apiVersion: v1
+kind: Service
+metadata: {name: hook}
+spec: {ports: [{port: 443}], selector: {app: web}}
+`
+
+const widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {name: one, namespace: shop}}"
+
+// leavings is a cluster in which a release was planned, and what runs the plugin on it.
+type leavings struct {
+	*testing.T
+	cp   *controlplane.ControlPlane
+	plan string
+}
+
+func (l *leavings) file(name, text string) string {
+	l.Helper()
+	path := filepath.Join(filepath.Dir(l.plan), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.Fatal(err)
+	}
+	return path
+}
+
+// run runs uninstall with arguments and an input, in which it expects an exit code and words; words after ! must not be there.
+func (l *leavings) run(code int, args, in string, wants ...string) string {
+	l.Helper()
+	var stdout, stderr bytes.Buffer
+	argv := append([]string{"kubectl-gc", "uninstall"}, strings.Fields(args)...)
+	got := gccmd.Run(l.Context(), append(argv, "--kubeconfig="+l.cp.Kubeconfig), genericiooptions.IOStreams{In: strings.NewReader(in), Out: &stdout, ErrOut: &stderr})
+	text := stdout.String() + stderr.String()
+	if got != code {
+		l.Errorf("uninstall %s: exit code %d, want %d:\n%s", args, got, code, text)
+	}
+	for _, want := range wants {
+		not := strings.HasPrefix(want, "!")
+		if strings.Contains(text, strings.TrimPrefix(want, "!")) == not {
+			l.Errorf("uninstall %s: want %q:\n%s", args, want, text)
+		}
+	}
+	return stdout.String()
+}
+
+// TestLeftovers removes what a release leaves behind, and nothing of which anything has come to depend.
+func TestLeftovers(t *testing.T) {
+	parallel(t)
+	l := &leavings{t, controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second}), filepath.Join(t.TempDir(), "plan.json")}
+	released := l.file("released.yaml", released+calledService)
+	l.deploy(released)
+	const web = "helm web -n shop "
+	l.run(0, web, "", "Leftovers:    save this plan now, with -o json > plan.json", "--remove-leftovers=plan.json")
+	document := l.run(0, web+"-o json", "")
+	l.file("plan.json", document)
+	remove := web + "--remove-leftovers=" + l.plan + " "
+
+	l.run(1, remove+"--yes", "", "error: removing what helm uninstall web -n shop left behind: ", " still exists", "hint: uninstall first, then remove the leftovers: helm uninstall web -n shop")
+	l.uninstall()
+	l.run(1, remove+"--yes", "", "a release of the name has the status unknown in Secret/shop/sh.helm.release.v1.web.v1")
+	l.cp.Kubectl(t, "-n", "shop", "label", "secret/sh.helm.release.v1.web.v1", "status=uninstalling")
+	l.run(1, remove+"--yes", "", "the uninstallation failed or is not finished")
+	l.cp.Kubectl(t, "-n", "shop", "label", "--overwrite", "secret/sh.helm.release.v1.web.v1", "status=uninstalled")
+
+	other := l.file("other.json", regexp.MustCompile(`"cluster": "[^"]*"`).ReplaceAllString(document, `"cluster": "x"`))
+	l.run(1, web+"--yes --remove-leftovers="+other, "", "the plan is of another cluster")
+	l.run(1, "helm other -n shop --yes --remove-leftovers="+l.plan, "", "is the plan of helm uninstall web -n shop in namespace shop")
+	l.run(1, web+"--yes --remove-leftovers="+released, "", "it is not an UninstallPlan")
+	l.run(1, web+"--yes --remove-leftovers=", "", "needs the file of a plan")
+	l.run(1, remove+"--prepare", "", "--prepare is for the time before")
+	l.run(1, web+"--include=crd/x", "", "need --remove-leftovers")
+	l.run(1, remove+"--include=crd/x", "", "the plan has no such object")
+
+	l.spoil()
+	kept := []string{
+		"configmap/adopted -n shop: belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other", "secret/pull, secret/token -n shop: used by Pod/shop/alone",
+		"configmap/unlabelled -n shop: does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
+		"configmap/kept", "customresourcedefinition/widgets.example.com", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
+	}
+	back := "Service/shop/hook was uninstalled, and exists again, so this is deleted only when --include names it"
+	l.run(0, remove+"--dry-run", "", append(kept, "validatingwebhookconfiguration/hook: Service/shop/hook, to which it belongs, exists again", "configmap/notes -n shop: "+back, "can be deleted")...)
+	l.cp.Kubectl(t, "-n", "shop", "delete", "service/hook")
+	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
+
+	l.run(3, remove+"--yes --as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
+	l.run(0, remove+"--dry-run", "", append(kept, "(dry run):", "ConfigMap/shop/notes", "!left  ", "ValidatingWebhookConfiguration/hook")...)
+	l.run(1, remove, "", "there is no terminal", "--confirm=sha256:")
+	l.run(1, remove+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
+	l.run(0, remove+"--yes", "", append(kept, "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
+	l.run(0, remove+"--yes", "", "can be deleted")
+
+	l.run(0, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: belongs to Release/shop/blog", "role/bound -n shop: used by")
+	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "1 CustomResourceDefinition, 1 Widget")
+
+	claim := remove + "-i --include=pvc/shop/data-db-0 "
+	l.cp.Kubectl(t, "-n", "shop", "apply", "-f", l.file("stateful.yaml", stateful))
+	l.run(0, claim, "", "persistentvolumeclaim/data-db-0 -n shop: StatefulSet/shop/db, to which it belongs, exists again")
+	l.cp.Kubectl(t, "-n", "shop", "delete", "statefulset/db")
+	l.run(1, claim, "y\n", "This DESTROYS DATA: 1Gi on pv/shop-db", "not confirmed")
+	l.run(0, claim, "data-db-0\n", "1 PersistentVolumeClaim")
+
+	l.cp.Kubectl(t, "-n", "shop", "label", "--overwrite", "secret/sh.helm.release.v1.web.v1", "status=deployed")
+	l.run(1, remove+"--yes", "", "nothing is left behind of a release that is installed")
+	want := "configmap/adopted configmap/again configmap/kept configmap/kube-root-ca.crt configmap/odd configmap/unlabelled configmap/used"
+	if got := strings.Join(strings.Fields(l.cp.Kubectl(t, "-n", "shop", "get", "configmaps", "-o", "name")), " "); got != want {
+		t.Errorf("left: %s, want %s", got, want)
+	}
+}
+
+// stateful is the StatefulSet again, without a pod.
+const stateful = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 0
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: db, image: registry.example.com/db}]}}
+  volumeClaimTemplates:
+  - {metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
+`
+
+// deploy makes the release and what is beside it.
+func (l *leavings) deploy(released string) {
+	l.cp.Kubectl(l.T, "create", "namespace", "shop")
+	l.cp.Kubectl(l.T, "apply", "-f", l.file("crd.yaml", sealed))
+	l.cp.Kubectl(l.T, "-n", "shop", "apply", "-f", released)
+	l.cp.Kubectl(l.T, "apply", "-f", l.file("stays.yaml", stays))
+	text, err := os.ReadFile(released)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.cp.Kubectl(l.T, "-n", "shop", "apply", "-f", l.file("record.yaml", record(l.T, "web", 1, string(text))))
+	l.cp.Kubectl(l.T, "wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s")
+	l.cp.Kubectl(l.T, "apply", "-f", l.file("widget.yaml", widget))
+	l.cp.Kubectl(l.T, "-n", "shop", "rollout", "status", "deployment/web", "--timeout=120s")
+	l.cp.Kubectl(l.T, "-n", "shop", "rollout", "status", "statefulset/db", "--timeout=120s")
+	l.cp.Kubectl(l.T, "-n", "shop", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/data-db-0", "--timeout=60s")
+	l.cp.Kubectl(l.T, "create", "clusterrolebinding", "viewer", "--clusterrole=view", "--user=viewer")
+}
+
+// uninstall deletes what Helm would delete, but the record.
+func (l *leavings) uninstall() {
+	l.cp.Kubectl(l.T, "-n", "shop", "delete", "--wait", "deployment/web", "statefulset/db", "service/hook", "secret/login")
+	l.cp.Kubectl(l.T, "-n", "shop", "wait", "--for=delete", "pods,replicasets,controllerrevisions,endpointslices,endpoints", "-l", "app in (web,db)", "--timeout=60s")
+}
+
+// spoil changes the cluster after the uninstallation.
+func (l *leavings) spoil() {
+	l.cp.Kubectl(l.T, "-n", "shop", "delete", "configmap/again")
+	l.cp.Kubectl(l.T, "-n", "shop", "create", "configmap", "again")
+	l.cp.Kubectl(l.T, "-n", "shop", "annotate", "configmap/adopted", "meta.helm.sh/release-name=blog", "meta.helm.sh/release-namespace=shop")
+	l.cp.Kubectl(l.T, "-n", "shop", "label", "configmap/unlabelled", "app.kubernetes.io/instance-")
+	l.cp.Kubectl(l.T, "-n", "shop", "apply", "-f", l.file("service.yaml", strings.TrimPrefix(calledService, "---\n")))
+}
