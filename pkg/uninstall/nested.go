@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -53,10 +54,13 @@ func (w *World) Follow(p *Plan) {
 	p.keepNoTargets()
 }
 
-// inTurn has each barrier come after the one before, with Awaits only when that has gone.
+// inTurn has each barrier come after the one before, with Awaits only when that has gone. The tool's own object is in the first of its barriers alone.
 func (p *Plan) inTurn() {
 	for i := range p.Barriers {
 		b := &p.Barriers[i]
+		if own := p.in(p.Own.UID); len(own) > 0 && own[0] < i {
+			b.Objects = slices.DeleteFunc(slices.Clone(b.Objects), func(id graph.Identity) bool { return id.UID == p.Own.UID })
+		}
 		b.Awaited = p.Awaits
 		if i > 0 {
 			b.After = []int{i - 1}
@@ -65,6 +69,7 @@ func (p *Plan) inTurn() {
 			b.Wave = i
 		}
 	}
+	p.removeEmpty()
 }
 
 // delegates returns the tools' objects that go with a barrier and were not looked at before, in the order of their identities.
@@ -149,7 +154,8 @@ func (f *following) follow(at, next int, n graph.Node) int {
 		}
 		return 0
 	}
-	p.insert(at, next, chain)
+	_, target := slices.BinarySearch(p.in(n.UID()), at)
+	p.insert(at, next, chain, p.Barriers[at].Awaited && (target || p.Policy == metav1.DeletePropagationForeground))
 	return len(chain)
 }
 
@@ -185,8 +191,7 @@ func (w *World) release(namespace, name string) (*Release, error) {
 	return w.Release(namespace, name)
 }
 
-// chain are the barriers of what a controller deletes in turn. Other barriers come after the last one when they await the object that goes with
-// the barrier at: its finalizer is there until all the deletes have been answered.
+// chain are the barriers of what a controller deletes in turn, but for what the deletion of has begun by then.
 func (f *following) chain(at, next int, n graph.Node, inner *Plan) []Barrier {
 	from, gone := f.plan.Barriers[at], map[types.UID]bool{inner.Own.UID: true, f.plan.Own.UID: true}
 	for i := range f.plan.Barriers {
@@ -211,8 +216,9 @@ func (f *following) chain(at, next int, n graph.Node, inner *Plan) []Barrier {
 	return chain
 }
 
-// insert adds barriers before the one with the number next, of which the first begins with the barrier at.
-func (p *Plan) insert(at, next int, chain []Barrier) {
+// insert adds barriers before the one with the number next, of which the first begins with the barrier at. What comes after that comes after all of
+// them when it awaits the object by whose deletion they are: its finalizer is there until all deletes have been answered.
+func (p *Plan) insert(at, next int, chain []Barrier, awaited bool) {
 	if len(chain) == 0 {
 		return
 	}
@@ -223,7 +229,7 @@ func (p *Plan) insert(at, next int, chain []Barrier) {
 				b.After[j] += len(chain)
 			}
 		}
-		if p.Barriers[at].Awaited && slices.Contains(b.After, at) {
+		if awaited && slices.Contains(b.After, at) {
 			b.After = append(b.After, next+len(chain)-1)
 		}
 	}

@@ -41,6 +41,12 @@ func told(t *testing.T, given string) string {
 	source := evidence.Source{Cluster: cluster, Graph: g, Events: cluster.Events, Now: explaintest.Now}
 	w := &uninstall.World{Graph: g, Evidence: evidence.New(t.Context(), source), Namespace: words[len(words)-1]}
 	p := planned(t, w, words, parts[1:])
+	if items := parts[1:]; len(items) > 0 && words[0] == "flux" {
+		w.Release = func(namespace, name string) (*uninstall.Release, error) {
+			items, err := uninstall.ReadManifest([]byte(items[0]))
+			return uninstall.NewRelease(namespace, name, items), err
+		}
+	}
 	w.Follow(p)
 	var made *preview.Plan
 	var sight *foresight.Sight
