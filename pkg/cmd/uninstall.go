@@ -199,7 +199,7 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 		if targets, _ := p.Targets(); p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
 			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
 		}
-		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return l.Object.UID == p.Own.UID }) // which is what this is about
+		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
 		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
 		u.Left = w.Left(p, made.Plan, claimsKept(u))
 	}

@@ -36,7 +36,8 @@ func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured
 		return id.String()
 	}
 	for _, account := range found {
-		gone := func(barrier int) bool { return f.plan.precedes(barrier, at) }
+		before := f.plan.before(at)
+		gone := func(barrier int) bool { return before[barrier] }
 		if len(account.Finalizers()) == 0 && slices.ContainsFunc(f.plan.in(account.UID()), gone) {
 			return id.String()
 		}
@@ -68,11 +69,53 @@ func (f *following) needs(d *delegate) {
 	if name == "" {
 		return
 	}
+	grants := f.grants(n.Namespace(), name)
+	f.deprivesItself(n.UID(), n.UID(), evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name), grants)
 	for _, account := range f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name) {
 		if !f.mayKeep(d, account) { // with the account its deletion would end, sooner or later
-			f.need(n, f.grants(n.Namespace(), name))
+			f.need(n, slices.DeleteFunc(grants, func(need preview.Need) bool { return f.plan.deletes(n.UID(), need.Object.UID) }))
 		}
 	}
+}
+
+// ownAccount looks at the account as which Flux deletes what the tool's own object has deployed.
+func (f *following) ownAccount() {
+	own, known := f.Graph.Node(f.plan.Own.UID)
+	if !known || f.plan.Tool != "flux" {
+		return
+	}
+	o, err := f.Evidence.Whole(own)
+	if err != nil || accountOf(o) == "" {
+		return
+	}
+	f.deprivesItself("", own.UID(), evidence.Identity(evidence.ServiceAccounts, own.Namespace(), accountOf(o)), f.grants(own.Namespace(), accountOf(o)))
+}
+
+// deprivesItself looks for what a controller deletes itself of the rights by which it does: whether what comes after it is deleted depends on how
+// soon RBAC forgets. by is as in Barrier.
+func (f *following) deprivesItself(by, own types.UID, account graph.Identity, grants []preview.Need) {
+	p := f.plan
+	for _, grant := range grants {
+		for _, i := range p.in(grant.Object.UID) {
+			if p.Barriers[i].By.UID != by {
+				continue
+			}
+			for j := i + 1; j < len(p.Barriers); j++ {
+				if p.Barriers[j].By.UID != by || !p.before(j)[i] {
+					continue
+				}
+				p.doubt(own, deprivedItself(account, grant.Object, i+1))
+				for _, id := range p.Barriers[j].Objects {
+					p.doubt(id.UID, deprivedItself(account, grant.Object, i+1))
+				}
+			}
+		}
+	}
+}
+
+// deletes reports whether an object is deleted by a delegate's controller.
+func (p *Plan) deletes(by, uid types.UID) bool {
+	return slices.ContainsFunc(p.in(uid), func(i int) bool { return p.Barriers[i].By.UID == by })
 }
 
 func (f *following) need(n graph.Node, needs []preview.Need) {
@@ -95,7 +138,8 @@ func (f *following) mayKeep(d *delegate, needed graph.Node) bool {
 	}
 	own := p.in(d.node.UID())
 	in = slices.DeleteFunc(in, func(i int) bool {
-		return slices.ContainsFunc(own, func(barrier int) bool { return p.Barriers[barrier].Awaited && p.precedes(barrier, i) })
+		before := p.before(i)
+		return p.Barriers[i].By.UID == d.node.UID() || slices.ContainsFunc(own, func(barrier int) bool { return p.Barriers[barrier].Awaited && before[barrier] })
 	})
 	if len(in) == 0 {
 		return false
@@ -234,20 +278,17 @@ func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
 			}
 		}
 	}
-	for i := range p.Barriers {
-		b := &p.Barriers[i]
-		if !b.Awaited {
-			continue
-		}
-		if b.By.UID != "" {
-			wait(b.By, b)
-		}
-		for j := i + 1; j < len(p.Barriers); j++ {
-			if p.precedes(i, j) {
-				for _, id := range p.Barriers[j].Objects {
-					wait(id, b)
+	for j := range p.Barriers {
+		b := &p.Barriers[j]
+		for i, before := range p.before(j) {
+			if before && p.Barriers[i].Awaited {
+				for _, id := range b.Objects {
+					wait(id, &p.Barriers[i])
 				}
 			}
+		}
+		if b.Awaited && b.By.UID != "" {
+			wait(b.By, b)
 		}
 	}
 	return changed

@@ -51,6 +51,7 @@ func (w *World) Follow(p *Plan) {
 	for _, d := range p.delegates {
 		f.needs(d)
 	}
+	f.ownAccount()
 	p.keepNoTargets()
 }
 
@@ -134,6 +135,9 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	}
 	if inner.Halt != nil {
 		inner.Open = append(inner.Open, *inner.Halt)
+		if inner.Halt.Cause == NoSuchKind { // helm-controller tries again for ever (internal/reconcile/uninstall.go)
+			p.doubt(n.UID(), inner.Halt.Says())
+		}
 	}
 	for _, open := range inner.Open {
 		if open.Item.Kind == "" {
@@ -194,8 +198,9 @@ func (w *World) release(namespace, name string) (*Release, error) {
 // chain are the barriers of what a controller deletes in turn, but for what the deletion of has begun by then.
 func (f *following) chain(at, next int, n graph.Node, inner *Plan) []Barrier {
 	from, gone := f.plan.Barriers[at], map[types.UID]bool{inner.Own.UID: true, f.plan.Own.UID: true}
+	before := f.plan.before(at)
 	for i := range f.plan.Barriers {
-		if i == at || f.plan.precedes(i, at) {
+		if i == at || before[i] {
 			for _, id := range f.plan.Barriers[i].Objects {
 				gone[id.UID] = true
 			}
@@ -236,9 +241,18 @@ func (p *Plan) insert(at, next int, chain []Barrier, awaited bool) {
 	p.Barriers = slices.Insert(p.Barriers, next, chain...)
 }
 
-// precedes reports whether all deletes of a barrier have certainly been answered when another begins.
-func (p *Plan) precedes(barrier, other int) bool {
-	return barrier < other && slices.ContainsFunc(p.Barriers[other].After, func(after int) bool { return after == barrier || p.precedes(barrier, after) })
+// before has, of the barriers before one, whether all their deletes have certainly been answered when it begins.
+func (p *Plan) before(barrier int) []bool {
+	before := make([]bool, len(p.Barriers))
+	for _, after := range p.Barriers[barrier].After {
+		before[after] = true
+	}
+	for i := barrier - 1; i >= 0; i-- {
+		for _, after := range p.Barriers[i].After {
+			before[after] = before[after] || before[i]
+		}
+	}
+	return before
 }
 
 // in returns the barriers in which an object is deleted.

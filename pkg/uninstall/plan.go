@@ -200,6 +200,11 @@ func (p *Plan) Targets() (all []graph.Identity, barriers []preview.Barrier) {
 	return all, barriers
 }
 
+// Follows reports whether the plan has what a tool's object has deployed: its own, or one that goes by it.
+func (p *Plan) Follows(uid types.UID) bool {
+	return uid == p.Own.UID || slices.ContainsFunc(p.delegates, func(d *delegate) bool { return d.node.UID() == uid })
+}
+
 // Job is the deletion by which the plan is played.
 func (p *Plan) Job() preview.Job {
 	targets, barriers := p.Targets()

@@ -126,6 +126,11 @@ func keptBySet(set graph.Identity, policy string) string {
 	return fmt.Sprintf("kept with all that it has deployed if the controller of %s obeys its policy %s", set, policy)
 }
 
+// deprivedItself is of what Flux may not delete any more when it has deleted a binding or a role of the account as which it does.
+func deprivedItself(account, grant graph.Identity, step int) string {
+	return fmt.Sprintf("might get stuck: Flux deletes as %s, and deletes %s itself before the end (step %d)", account, grant, step)
+}
+
 func onlyWithDelegate(by graph.Identity) string {
 	return fmt.Sprintf("deleted only if %s does not get stuck before", by)
 }
