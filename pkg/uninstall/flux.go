@@ -175,6 +175,12 @@ func HelmReleaseOf(o *unstructured.Unstructured) (name, namespace, storage strin
 	return name, namespace, cmp.Or(evidence.Nested(o, "status", "storageNamespace"), evidence.Nested(o, "spec", "storageNamespace"), o.GetNamespace())
 }
 
+// installed reports whether a HelmRelease has a release by its status (reconcileReleaseDeletion; internal/reconcile/uninstall.go, Reconcile).
+func installed(o *unstructured.Unstructured) bool {
+	history, _, _ := unstructured.NestedSlice(o.Object, "status", "history")
+	return len(history) > 0 && evidence.Nested(o, "status", "storageNamespace") != ""
+}
+
 // HelmRelease is what helm-controller does when a HelmRelease is deleted (github.com/fluxcd/helm-controller/internal/controller/helmrelease_controller.go,
 // reconcileDelete): it uninstalls the release as Helm does, unless it is suspended. release is nil when that is not read.
 func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *Release, version int) *Plan {
@@ -188,6 +194,9 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 		return p
 	case !slices.Contains(o.GetFinalizers(), fluxFinalizer):
 		p.Open = append(p.Open, Open{Cause: Unfinalized})
+		return p
+	case !installed(o):
+		p.Open = append(p.Open, Open{Cause: NotInstalled})
 		return p
 	case release == nil:
 		return p

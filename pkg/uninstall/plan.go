@@ -175,6 +175,8 @@ const (
 	ReleaseStays Cause = "ReleaseStays"
 	// Unfinalized: the HelmRelease has no finalizer, so that its release stays installed.
 	Unfinalized Cause = "Unfinalized"
+	// NotInstalled: the HelmRelease has no release by its status, so that none is uninstalled.
+	NotInstalled Cause = "NotInstalled"
 	// Uninstalled: it has been done before.
 	Uninstalled Cause = "Uninstalled"
 )

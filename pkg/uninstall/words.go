@@ -87,6 +87,8 @@ func (o *Open) Says() string {
 		return "the HelmRelease is suspended, so its release stays installed"
 	case Unfinalized:
 		return "the HelmRelease has no finalizer, so its release stays installed"
+	case NotInstalled:
+		return "the HelmRelease has no release by its status, so nothing is uninstalled"
 	case Refused:
 		return "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling"
 	case Uninstalled:

@@ -4,11 +4,13 @@ package foresight
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +75,46 @@ const (
 	asOther   = prunes + `,"serviceAccountName":"deployer"`
 )
 
+// helmReleaseOf is a HelmRelease with its release, which has the ConfigMap a, and the record of that.
+func helmReleaseOf(name, by, spec string) []string {
+	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	record := fmt.Sprintf(`{"name":%q,"namespace":"$N","version":1,"info":{"status":"deployed"},"chart":{"metadata":{"name":"c","version":"0.1.0","apiVersion":"v2"}},"manifest":%q}`, name, manifest)
+	release := fmt.Sprintf(`{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease",%s,
+		"spec":{"interval":"1h","chartRef":{"kind":"OCIRepository","name":"none"}%s},"status":{"storageNamespace":"$N","history":[{"name":%q,"namespace":"$N","version":1,"chartName":"c",
+		"chartVersion":"0.1.0","configDigest":"sha256:0","digest":"sha256:0","status":"deployed","firstDeployed":"2026-01-01T00:00:00Z","lastDeployed":"2026-01-01T00:00:00Z"}]}}`,
+		labelled(name, by, `,"finalizers":["finalizers.fluxcd.io"]`), spec, name)
+	return []string{fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","type":"helm.sh/release.v1","metadata":{"name":"sh.helm.release.v1.%[1]s.v1","namespace":"$N",
+		"labels":{"name":%[1]q,"owner":"helm","status":"deployed","version":"1"}},"stringData":{"release":"$RECORD%[2]s$END"}}`, name, base64.StdEncoding.EncodeToString([]byte(record))), release, settings("a", "")}
+}
+
+// recorded is an object of a case in its namespace. What helmReleaseOf has of a record is in it, too.
+func recorded(text, namespace string) string {
+	before, rest, is := strings.Cut(strings.ReplaceAll(text, "$N", namespace), "$RECORD")
+	encoded, after, _ := strings.Cut(rest, "$END")
+	record, err := base64.StdEncoding.DecodeString(encoded)
+	if !is || err != nil {
+		return before
+	}
+	return before + base64.StdEncoding.EncodeToString([]byte(strings.ReplaceAll(string(record), "$N", namespace))) + after
+}
+
+const inRelease = "$N_rel_helm.toolkit.fluxcd.io_HelmRelease"
+
+// releases are cases with a HelmRelease in the inventory of the Kustomization apps, or in that of another in it.
+func releases() []fluxCase {
+	with := func(spec string, more ...string) []string { return append(helmReleaseOf("rel", "apps", spec), more...) }
+	account, binding, as := account("apps"), binding("apps"), `,"serviceAccountName":"deployer"`
+	return []fluxCase{
+		{name: "release", objects: with("", ks("apps", "", prunes, inRelease, "$N_own__ConfigMap"), settings("own", "apps"))},
+		{name: "release-deep", objects: append(helmReleaseOf("rel", "web", ""), ks("apps", "", prunes, inWeb), ks("web", "apps", prunes, inRelease))},
+		{name: "release-suspended", objects: with(`,"suspend":true`, ks("apps", "", prunes, inRelease)), want: []string{"the HelmRelease is suspended"}},
+		{name: "release-no-account", objects: with(as, ks("apps", "", prunes, inRelease)), want: []string{"keeps         configmap/a -n $N: Flux would delete it as"}},
+		{name: "release-account-goes", objects: with(as, ks("apps", "", prunes, inRelease, inAccount, inBinding), account, binding), want: []string{"MIGHT STICK   configmap/a -n $N: kept if"}},
+		{name: "release-rights-go", objects: with(as, ks("apps", "", prunes, inRelease, inBinding), strings.ReplaceAll(account, `"apps"`, `"none"`), binding),
+			want: []string{"MIGHT STICK   helmrelease/rel -n $N: unless this object is deleted first"}},
+	}
+}
+
 var fluxCases = []fluxCase{
 	{name: "deep", objects: []string{
 		ks("apps", "", prunes, inWeb, "$N_own__ConfigMap"), ks("web", "apps", prunes, "$N_a__ConfigMap", "$N_c_kustomize.toolkit.fluxcd.io_Kustomization"), ks("c", "web", prunes, "$N_b__ConfigMap"),
@@ -106,62 +148,71 @@ var fluxCases = []fluxCase{
 		want: []string{"keeps         configmap/a -n $N: Flux would delete it as"}},
 }
 
-// sources are the types that kustomize-controller watches beside its own, as far as it needs them.
+// sources are the types that the controllers watch beside their own, as far as they need them.
 const sources = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]ss.source.toolkit.fluxcd.io}, spec: {
   group: source.toolkit.fluxcd.io, scope: Namespaced, names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]ss, singular: %[1]s},
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}
 ---
 `
 
-// aboutController is by what the plugin sees that kustomize-controller works.
+// aboutController is by what the plugin sees that the controller $C works.
 const aboutController = `{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}
 ---
-{apiVersion: v1, kind: ServiceAccount, metadata: {name: kustomize-controller, namespace: flux-system}}
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: $C, namespace: flux-system}}
 ---
-{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: kustomize-controller}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
-  subjects: [{kind: ServiceAccount, name: kustomize-controller, namespace: flux-system}]}
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $C}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
+  subjects: [{kind: ServiceAccount, name: $C, namespace: flux-system}]}
 ---
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: kustomize-controller, namespace: flux-system}, spec: {selector: {matchLabels: {app: kc}}, template: {metadata: {labels: {app: kc}},
-  spec: {serviceAccountName: kustomize-controller, containers: [{name: manager, image: registry.example.com/fluxcd/kustomize-controller:v1}]}}}}
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: $C, namespace: flux-system}, spec: {selector: {matchLabels: {app: $C}}, template: {metadata: {labels: {app: $C}},
+  spec: {serviceAccountName: $C, containers: [{name: manager, image: "registry.example.com/fluxcd/$C:v1"}]}}}}
 `
 
-// TestFlux deletes Kustomizations with others in their inventories while the real kustomize-controller works, and compares what becomes of all with
-// what was said before.
+// TestFlux deletes Kustomizations with others and HelmReleases in their inventories while the real kustomize-controller and helm-controller work, and
+// compares what becomes of all with what was said before.
 func TestFlux(t *testing.T) {
 	if *charts == "" {
-		nightly.Only(t, "kustomize-controller is compiled")
+		nightly.Only(t, "two controllers of Flux are compiled")
 	}
 	a, err := newArena(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.close)
-	runKustomizeController(t, a)
-	for _, c := range fluxCases {
-		t.Run(c.name, func(t *testing.T) { c.compare(t, a) })
+	types := ""
+	for kind, plural := range map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts", "HelmChart": "helmcharts"} {
+		types += fmt.Sprintf(sources, strings.TrimSuffix(plural, "s"), kind)
+	}
+	if _, err := a.kubectl(t.Context(), types, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	for controller, cases := range map[string][]fluxCase{"kustomize-controller": fluxCases, "helm-controller": releases()} {
+		t.Run(controller, func(t *testing.T) {
+			for _, needed := range slices.Compact([]string{"kustomize-controller", controller}) {
+				runController(t, a, needed)
+			}
+			for _, c := range cases {
+				t.Run(c.name, func(t *testing.T) { c.compare(t, a) })
+			}
+		})
 	}
 }
 
-// runKustomizeController compiles kustomize-controller, and runs it until the test ends.
-func runKustomizeController(t *testing.T, a *arena) {
+// runController compiles a controller of Flux, and runs it until the test ends.
+func runController(t *testing.T, a *arena, name string) {
 	t.Helper()
-	ctx, program := t.Context(), filepath.Join(a.cp.Dir, "kustomize-controller")
-	build := exec.CommandContext(ctx, "go", "-C", "../flux", "build", "-o", program, "github.com/fluxcd/kustomize-controller")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Skipf("kustomize-controller cannot be compiled here: %v: %s", err, out)
+	ctx, program, module, in := t.Context(), filepath.Join(a.cp.Dir, name), "github.com/fluxcd/"+name, "../flux/"+name
+	if out, err := exec.CommandContext(ctx, "go", "-C", in, "build", "-o", program, module).CombinedOutput(); err != nil {
+		t.Skipf("%s cannot be compiled here: %v: %s", name, err, out)
 	}
-	out, err := exec.CommandContext(ctx, "go", "-C", "../flux", "list", "-m", "-f", "{{.Dir}}", "github.com/fluxcd/kustomize-controller").Output()
+	out, err := exec.CommandContext(ctx, "go", "-C", in, "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	definitions := filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases")
-	types := ""
-	for _, kind := range []string{"GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"} {
-		plural := strings.TrimSuffix(strings.ToLower(kind), "y") + map[bool]string{true: "ie", false: ""}[strings.HasSuffix(kind, "y")]
-		types += fmt.Sprintf(sources, plural, kind)
-	}
-	for _, args := range [][]string{{"apply", "-f", definitions}, {"apply", "-f", "-"}, {"wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"}, {"rollout", "status", "-n", "flux-system", "deployment/kustomize-controller", "--timeout=60s"}} {
-		if _, err := a.kubectl(ctx, types+aboutController, args...); err != nil {
+	for _, args := range [][]string{
+		{"apply", "-f", filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases")}, {"apply", "-f", "-"},
+		{"wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"}, {"rollout", "status", "-n", "flux-system", "deployment/" + name, "--timeout=60s"},
+	} {
+		if _, err := a.kubectl(ctx, strings.ReplaceAll(aboutController, "$C", name), args...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,8 +236,8 @@ func runKustomizeController(t *testing.T, a *arena) {
 
 // compare makes the objects of a case, asks, does what was asked about, and compares.
 func (c *fluxCase) compare(t *testing.T, a *arena) {
-	ctx, namespace := t.Context(), "flux-"+c.name
-	expand := func(text string) string { return strings.ReplaceAll(text, "$N", namespace) }
+	ctx, namespace := t.Context(), "flux-case-"+c.name
+	expand := func(text string) string { return recorded(text, namespace) }
 	kubectl := func(stdin string, args ...string) {
 		t.Helper()
 		if out, err := a.kubectl(ctx, expand(stdin), append(args, "-n", namespace)...); err != nil {
@@ -194,8 +245,8 @@ func (c *fluxCase) compare(t *testing.T, a *arena) {
 		}
 	}
 	kubectl("", "create", "namespace", namespace)
-	kubectl(strings.Join(c.objects, "\n---\n"), "create", "-f", "-")
 	for _, o := range c.objects { // status is a subresource
+		kubectl(o, "create", "-f", "-")
 		if strings.Contains(o, `"status":`) {
 			kubectl(o, "replace", "--subresource=status", "-f", "-")
 		}

@@ -1,6 +1,6 @@
 // Has kustomize-controller for test/foresight, in a version that compiles with the Go of this repository. A module of its own so that the
 // plugin does not depend on its modules.
-module github.com/kubectl-gc/kubectl-gc/test/flux
+module github.com/kubectl-gc/kubectl-gc/test/flux/kustomize-controller
 
 go 1.26.0
 
