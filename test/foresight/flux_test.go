@@ -247,7 +247,7 @@ func (c *fluxCase) compare(t *testing.T, a *arena) {
 	kubectl("", "create", "namespace", namespace)
 	for _, o := range c.objects { // status is a subresource
 		kubectl(o, "create", "-f", "-")
-		if strings.Contains(o, `"status":`) {
+		if strings.Contains(o, `"status":{`) {
 			kubectl(o, "replace", "--subresource=status", "-f", "-")
 		}
 	}
