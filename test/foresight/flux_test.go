@@ -4,13 +4,11 @@ package foresight
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,46 +73,6 @@ const (
 	asOther   = prunes + `,"serviceAccountName":"deployer"`
 )
 
-// helmReleaseOf is a HelmRelease with its release, which has the ConfigMap a, and the record of that.
-func helmReleaseOf(name, by, spec string) []string {
-	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-	record := fmt.Sprintf(`{"name":%q,"namespace":"$N","version":1,"info":{"status":"deployed"},"chart":{"metadata":{"name":"c","version":"0.1.0","apiVersion":"v2"}},"manifest":%q}`, name, manifest)
-	release := fmt.Sprintf(`{"apiVersion":"helm.toolkit.fluxcd.io/v2","kind":"HelmRelease",%s,
-		"spec":{"interval":"1h","chartRef":{"kind":"OCIRepository","name":"none"}%s},"status":{"storageNamespace":"$N","history":[{"name":%q,"namespace":"$N","version":1,"chartName":"c",
-		"chartVersion":"0.1.0","configDigest":"sha256:0","digest":"sha256:0","status":"deployed","firstDeployed":"2026-01-01T00:00:00Z","lastDeployed":"2026-01-01T00:00:00Z"}]}}`,
-		labelled(name, by, `,"finalizers":["finalizers.fluxcd.io"]`), spec, name)
-	return []string{fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","type":"helm.sh/release.v1","metadata":{"name":"sh.helm.release.v1.%[1]s.v1","namespace":"$N",
-		"labels":{"name":%[1]q,"owner":"helm","status":"deployed","version":"1"}},"stringData":{"release":"$RECORD%[2]s$END"}}`, name, base64.StdEncoding.EncodeToString([]byte(record))), release, settings("a", "")}
-}
-
-// recorded is an object of a case in its namespace. What helmReleaseOf has of a record is in it, too.
-func recorded(text, namespace string) string {
-	before, rest, is := strings.Cut(strings.ReplaceAll(text, "$N", namespace), "$RECORD")
-	encoded, after, _ := strings.Cut(rest, "$END")
-	record, err := base64.StdEncoding.DecodeString(encoded)
-	if !is || err != nil {
-		return before
-	}
-	return before + base64.StdEncoding.EncodeToString([]byte(strings.ReplaceAll(string(record), "$N", namespace))) + after
-}
-
-const inRelease = "$N_rel_helm.toolkit.fluxcd.io_HelmRelease"
-
-// releases are cases with a HelmRelease in the inventory of the Kustomization apps, or in that of another in it.
-func releases() []fluxCase {
-	with := func(spec string, more ...string) []string { return append(helmReleaseOf("rel", "apps", spec), more...) }
-	account, binding, as := account("apps"), binding("apps"), `,"serviceAccountName":"deployer"`
-	return []fluxCase{
-		{name: "release", objects: with("", ks("apps", "", prunes, inRelease, "$N_own__ConfigMap"), settings("own", "apps"))},
-		{name: "release-deep", objects: append(helmReleaseOf("rel", "web", ""), ks("apps", "", prunes, inWeb), ks("web", "apps", prunes, inRelease))},
-		{name: "release-suspended", objects: with(`,"suspend":true`, ks("apps", "", prunes, inRelease)), want: []string{"the HelmRelease is suspended"}},
-		{name: "release-no-account", objects: with(as, ks("apps", "", prunes, inRelease)), want: []string{"keeps         configmap/a -n $N: Flux would delete it as"}},
-		{name: "release-account-goes", objects: with(as, ks("apps", "", prunes, inRelease, inAccount, inBinding), account, binding), want: []string{"MIGHT STICK   configmap/a -n $N: kept if"}},
-		{name: "release-rights-go", objects: with(as, ks("apps", "", prunes, inRelease, inBinding), strings.ReplaceAll(account, `"apps"`, `"none"`), binding),
-			want: []string{"MIGHT STICK   helmrelease/rel -n $N: unless this object is deleted first"}},
-	}
-}
-
 var fluxCases = []fluxCase{
 	{name: "deep", objects: []string{
 		ks("apps", "", prunes, inWeb, "$N_own__ConfigMap"), ks("web", "apps", prunes, "$N_a__ConfigMap", "$N_c_kustomize.toolkit.fluxcd.io_Kustomization"), ks("c", "web", prunes, "$N_b__ConfigMap"),
@@ -167,11 +125,11 @@ const aboutController = `{apiVersion: v1, kind: Namespace, metadata: {name: flux
   spec: {serviceAccountName: $C, containers: [{name: manager, image: "registry.example.com/fluxcd/$C:v1"}]}}}}
 `
 
-// TestFlux deletes Kustomizations with others and HelmReleases in their inventories while the real kustomize-controller and helm-controller work, and
-// compares what becomes of all with what was said before.
+// TestFlux deletes Kustomizations with others in their inventories while the real kustomize-controller works, and compares what becomes of all with
+// what was said before.
 func TestFlux(t *testing.T) {
 	if *charts == "" {
-		nightly.Only(t, "two controllers of Flux are compiled")
+		nightly.Only(t, "kustomize-controller is compiled")
 	}
 	a, err := newArena(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
@@ -179,21 +137,15 @@ func TestFlux(t *testing.T) {
 	}
 	t.Cleanup(a.close)
 	types := ""
-	for kind, plural := range map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts", "HelmChart": "helmcharts"} {
+	for kind, plural := range map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts"} {
 		types += fmt.Sprintf(sources, strings.TrimSuffix(plural, "s"), kind)
 	}
 	if _, err := a.kubectl(t.Context(), types, "apply", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
-	for controller, cases := range map[string][]fluxCase{"kustomize-controller": fluxCases, "helm-controller": releases()} {
-		t.Run(controller, func(t *testing.T) {
-			for _, needed := range slices.Compact([]string{"kustomize-controller", controller}) {
-				runController(t, a, needed)
-			}
-			for _, c := range cases {
-				t.Run(c.name, func(t *testing.T) { c.compare(t, a) })
-			}
-		})
+	runController(t, a, "kustomize-controller")
+	for _, c := range fluxCases {
+		t.Run(c.name, func(t *testing.T) { c.compare(t, a) })
 	}
 }
 
@@ -237,7 +189,7 @@ func runController(t *testing.T, a *arena, name string) {
 // compare makes the objects of a case, asks, does what was asked about, and compares.
 func (c *fluxCase) compare(t *testing.T, a *arena) {
 	ctx, namespace := t.Context(), "flux-case-"+c.name
-	expand := func(text string) string { return recorded(text, namespace) }
+	expand := func(text string) string { return strings.ReplaceAll(text, "$N", namespace) }
 	kubectl := func(stdin string, args ...string) {
 		t.Helper()
 		if out, err := a.kubectl(ctx, expand(stdin), append(args, "-n", namespace)...); err != nil {
