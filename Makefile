@@ -73,7 +73,7 @@ NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestIm
 NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
 NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./test/differential
 NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight -skip TestUninstall
-NIGHTLY_charts = go test -timeout 1h ./test/foresight -run TestUninstall
+NIGHTLY_charts = go test -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux'
 NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'
 NIGHTLY_bench = go run ./test/bench compare
 NIGHTLY_versions = sh -c 'for v in 1.30.14 1.37.0; do \
@@ -120,8 +120,8 @@ test-race: control-plane ## Run the tests of the packages, and those that compar
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md
 
-charts: control-plane ## Compare uninstall with what the real helms do, in charts of all shapes; compiles two helms once
-	go test -count=1 -timeout 1h ./test/foresight -run TestUninstall -charts=. -parallel=4 -v
+charts: control-plane ## Compare uninstall with what the real helms do, in charts of all shapes, and with what kustomize-controller does; compiles these once
+	go test -count=1 -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux' -charts=. -parallel=4 -v
 
 # In a module of its own: it compiles k9s and Helm. gitlab-ci-local runs GitLab's
 # jobs where it is called, and here only says what it reads.

@@ -60,6 +60,8 @@ example.com/v1                          Gizmo                            gizmos 
 kafka.strimzi.io/v1                     KafkaTopic                       kafkatopics                       namespaced
 acme.cert-manager.io/v1                 Challenge                        challenges                        namespaced
 argoproj.io/v1alpha1                    Application                      applications                      namespaced
+argoproj.io/v1alpha1                    ApplicationSet                   applicationsets                   namespaced
+argoproj.io/v1alpha1                    AppProject                       appprojects                       namespaced
 kustomize.toolkit.fluxcd.io/v1          Kustomization                    kustomizations                    namespaced
 helm.toolkit.fluxcd.io/v2               HelmRelease                      helmreleases                      namespaced
 aws.crossplane.io/v1beta1               ProviderConfig                   providerconfigs                   cluster

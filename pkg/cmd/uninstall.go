@@ -187,26 +187,34 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 	}
 	g := graph.New(snapshot)
 	w := &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}
+	nested := releases{globals: o.globals}
+	w.Release = func(namespace, name string) (*uninstall.Release, error) {
+		return nested.read(ctx, s, w, namespace, name)
+	}
 	p, err := o.plans(ctx, s, w)
 	if err != nil {
 		return nil, false, err
 	}
+	w.Follow(p)
 	u = &render.Uninstall{Plan: p, Preview: preview.Nothing(g), Cluster: w.ClusterUID()}
 	made, err := play(ctx, s, g, p)
 	if err == nil && made != nil && made.Sight.Unserved(p.Own.UID) {
 		p.Stop()
 		made, err = play(ctx, s, g, p)
 	}
+	for err == nil && made != nil && p.Settle(made.Report.Outcomes, made.Sight) {
+		made, err = play(ctx, s, g, p)
+	}
 	if err != nil {
 		return nil, false, err
 	}
 	if made != nil {
-		p.Doubt(made.Report.Outcomes)
+		p.Doubt(made.Report.Outcomes, made.Sight)
 		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
 		if targets, _ := p.Targets(); p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
 			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
 		}
-		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return l.Object.UID == p.Own.UID }) // which is what this is about
+		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about
 		u.Sight.Returns = slices.DeleteFunc(u.Sight.Returns, func(r foresight.Return) bool { return delivers(p, &r) })
 		u.Left = w.Left(p, made.Plan, claimsKept(u))
 	}
@@ -219,11 +227,11 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 
 // play makes the plan of the tool's deletes, nil when there are none. It can carry nothing out: it is given nothing that makes clients that write.
 func play(ctx context.Context, s *session, g *graph.Graph, p *uninstall.Plan) (*deletion.Plan, error) {
-	targets, barriers := p.Targets()
-	if len(targets) == 0 {
+	job := p.Job()
+	if len(job.Targets) == 0 {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Awaits: p.Awaits}}
+	j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: job}
 	return deletion.Make(ctx, j, deletion.Options{})
 }
 

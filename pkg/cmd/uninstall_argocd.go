@@ -16,9 +16,9 @@ deleted with kubectl.
 With a finalizer of Argo CD that is what the Application tracks, by its status,
 the last sync wave first, each awaited; but for definitions, and for what is
 marked with Delete=false or helm.sh/resource-policy: keep. Without one it is
-nothing. "argocd app delete" sets the finalizer itself. Applications,
-ApplicationSets and objects of Flux among the objects delete more in turn, which
-is not followed.
+nothing. "argocd app delete" sets the finalizer itself. What Applications,
+ApplicationSets and objects of Flux among the objects delete in turn is among
+it.
 
 Exit codes: as those of uninstall.`
 

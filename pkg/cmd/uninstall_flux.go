@@ -29,8 +29,8 @@ Of a Kustomization that is the inventory in its status, but for what does not
 bear its labels or is marked with kustomize.toolkit.fluxcd.io/prune: disabled;
 nothing when it is suspended, does not prune, or its deletionPolicy says so. Of
 a HelmRelease it is its release of Helm, as uninstall helm has it.
-Kustomizations, HelmReleases and Applications among the objects delete more in
-turn, which is not followed.
+What Kustomizations, HelmReleases and Applications among the objects delete in
+turn is among it.
 
 Exit codes: as those of uninstall.`
 

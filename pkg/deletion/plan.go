@@ -88,13 +88,8 @@ func (j *Job) foresee(ctx context.Context, p *Plan, world preview.World) (*Plan,
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	switch {
-	case safe:
+	if j.Waves = j.InWaves(); safe {
 		j.Waves = sight.Waves
-	case j.Awaits:
-		for _, barrier := range j.Barriers {
-			j.Waves = append(j.Waves, preview.Wave{Objects: barrier})
-		}
 	}
 	world.Serves = sight.Serves
 	again, err := preview.Again(ctx, p.Plan, &j.Job, world)

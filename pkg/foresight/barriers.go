@@ -3,7 +3,8 @@
 package foresight
 
 import (
-	"math"
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,22 +17,46 @@ import (
 // barriers are in which order another tool sends its deletes, as preview.Job has it. They are counted from 0.
 type barriers struct {
 	*scene
-	// of has the barrier in which each target is deleted.
-	of map[types.UID]int
+	// of has the barriers in which each target is deleted.
+	of map[types.UID][]int
+	// sooner has of each barrier those that it certainly comes after.
+	sooner []moment
 	// begun are the barriers in which deletions begin, as far as that was asked.
-	begun map[types.UID]int
-	// before has the cluster as it is when a barrier begins.
-	before map[int]view
+	begun map[types.UID][]int
+	// views are the cluster at moments, and when what an object does not await has gone, as far as that was asked.
+	views map[string]view
 }
 
-// never is the barrier of what is not deleted.
-const never = math.MaxInt
+// moment are the barriers of which all deletes have certainly been answered: a + for each that is among them.
+type moment string
+
+func (m moment) has(barrier int) bool { return m[barrier] == '+' }
+
+// with is the moment when other barriers are among them, too.
+func (m moment) with(others ...moment) moment {
+	all := []byte(m)
+	for _, o := range others {
+		for i := range all {
+			if o.has(i) {
+				all[i] = '+'
+			}
+		}
+	}
+	return moment(all)
+}
 
 func newBarriers(l *scene) *barriers {
-	b := &barriers{scene: l, of: map[types.UID]int{}, begun: map[types.UID]int{}, before: map[int]view{}}
-	for i, ids := range l.Plan.Job.Barriers {
-		for _, id := range ids {
-			b.of[id.UID] = i
+	b := &barriers{scene: l, of: map[types.UID][]int{}, begun: map[types.UID][]int{}, views: map[string]view{}}
+	all := l.Plan.Job.Barriers
+	for i := range all {
+		sooner := moment(strings.Repeat("-", len(all)))
+		for _, after := range all[i].After {
+			itself := sooner[:after] + "+" + sooner[after+1:]
+			sooner = sooner.with(itself, b.sooner[after])
+		}
+		b.sooner = append(b.sooner, sooner)
+		for _, id := range all[i].Objects {
+			b.of[id.UID] = append(b.of[id.UID], i)
 		}
 	}
 	return b
@@ -40,87 +65,118 @@ func newBarriers(l *scene) *barriers {
 // known reports whether there is an order.
 func (b *barriers) known() bool { return len(b.of) > 0 }
 
-// begins returns the first barrier in which the deletion of an object may begin: its own, that of the namespace in which or the
-// definition of which it is, or that of an owner.
-func (b *barriers) begins(uid types.UID) int {
+// beginsIn returns the barriers in one of which the deletion of an object begins: its own, those of the namespace in which or the
+// definition of which it is, and those of its owners.
+func (b *barriers) beginsIn(uid types.UID) []int {
 	if known, asked := b.begun[uid]; asked {
 		return known
 	}
-	b.begun[uid] = never // owners may be in a cycle
-	first, own := b.of[uid]
-	if !own {
-		first = never
-	}
+	b.begun[uid] = nil // owners may be in a cycle
+	all := slices.Clone(b.of[uid])
 	if n, ok := b.node(uid); ok && b.going[uid] {
 		for _, name := range []string{"Namespace/" + n.Namespace(), "CustomResourceDefinition/" + n.Resource().GroupResource().String()} {
 			if id, goes := b.named[name]; goes {
-				first = min(first, b.begins(id.UID))
+				all = append(all, b.beginsIn(id.UID)...)
 			}
 		}
 		for _, ref := range n.Unlabelled().OwnerReferences {
-			first = min(first, b.begins(ref.UID))
+			all = append(all, b.beginsIn(ref.UID)...)
 		}
 	}
-	b.begun[uid] = first
-	return first
+	slices.Sort(all)
+	b.begun[uid] = slices.Compact(all)
+	return b.begun[uid]
 }
 
-// gone reports whether a target has certainly gone when a barrier begins: the API server removes it while it answers.
-func (b *barriers) gone(uid types.UID, barrier int) bool {
-	own, target := b.of[uid]
-	n, ok := b.node(uid)
-	if b.Plan.Job.Awaits {
-		return b.begins(uid) < barrier
+// first is the first moment at which one of some barriers may begin, the last one of all if there is none.
+func (b *barriers) first(in []int) moment {
+	first := []byte(strings.Repeat("+", len(b.sooner)))
+	for _, barrier := range in {
+		for i := range first {
+			if !b.sooner[barrier].has(i) {
+				first[i] = '-'
+			}
+		}
 	}
-	return target && own < barrier && ok && len(n.Finalizers()) == 0 && !n.Resource().IsPod() && !n.Resource().IsNamespace() && !n.Resource().IsCRD()
+	return moment(first)
+}
+
+// begins returns the first moment at which the deletion of an object may begin.
+func (b *barriers) begins(uid types.UID) (m moment, begins bool) {
+	in := b.beginsIn(uid)
+	return b.first(in), len(in) > 0
+}
+
+// awaited reports whether a barrier in which an object's deletion begins has been awaited at a moment.
+func (b *barriers) awaited(uid types.UID, m moment) bool {
+	return slices.ContainsFunc(b.beginsIn(uid), func(barrier int) bool { return m.has(barrier) && b.Plan.Job.Barriers[barrier].Awaited })
+}
+
+// gone reports whether something has certainly gone at a moment: a target that the API server removes while it answers, and what was awaited.
+func (b *barriers) gone(uid types.UID, m moment) bool {
+	n, ok := b.node(uid)
+	answered := ok && slices.ContainsFunc(b.of[uid], m.has)
+	return b.awaited(uid, m) || answered && len(n.Finalizers()) == 0 && !n.Resource().IsPod() && !n.Resource().IsNamespace() && !n.Resource().IsCRD()
 }
 
 // spares reports whether something that goes is there as long as an object is: its barrier awaits that the object has gone.
 func (b *barriers) spares(uid, object types.UID) bool {
-	return b.Plan.Job.Awaits && b.begins(uid) > b.begins(object)
+	m, begins := b.begins(uid)
+	return begins && b.awaited(object, m)
+}
+
+// step is the number, counted from 1, of the first barrier in which a target is deleted, 0 if there is none.
+func (b *barriers) step(uid types.UID) int {
+	if in := b.of[uid]; len(in) > 0 {
+		return in[0] + 1
+	}
+	return 0
 }
 
 // afterwards is the cluster without what goes and may do so before an object has gone.
 func (b *barriers) afterwards(n graph.Node) view {
-	if !b.Plan.Job.Awaits || b.begins(n.UID()) == never {
+	in := b.beginsIn(n.UID())
+	if !slices.ContainsFunc(in, func(barrier int) bool { return b.Plan.Job.Barriers[barrier].Awaited }) {
 		return b.then
 	}
-	return b.at(b.begins(n.UID()) + 1)
+	return b.without(fmt.Sprint(in), func(uid types.UID) bool {
+		return b.going[uid] && len(b.beginsIn(uid)) > 0 && !b.spares(uid, n.UID())
+	})
 }
 
-// at is the cluster as it certainly is at least when a barrier begins.
-func (b *barriers) at(barrier int) view {
-	v, made := b.before[barrier]
+// at is the cluster as it certainly is at least at a moment.
+func (b *barriers) at(m moment) view {
+	return b.without(string(m), func(uid types.UID) bool { return b.gone(uid, m) })
+}
+
+func (b *barriers) without(key string, gone func(types.UID) bool) view {
+	v, made := b.views[key]
 	if !made {
-		gone := func(uid types.UID) bool { return b.gone(uid, barrier) }
 		v = newView(b.ctx, b.now.evidence.Without(gone), &b.Input)
-		b.before[barrier] = v
+		b.views[key] = v
 	}
 	return v
 }
 
 // lost returns what of a controller has certainly gone before the deletion of an object begins.
 func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []string) deprivation {
-	if !b.known() || n.BeingDeleted() {
+	m, begins := b.begins(n.UID())
+	if !begins || n.BeingDeleted() {
 		return deprivation{}
 	}
-	barrier := b.begins(n.UID())
-	if barrier == never {
-		return deprivation{}
-	}
-	if b.Plan.Job.Awaits && b.going[w.ID().UID] && b.gone(w.ID().UID, barrier) {
-		return deprivation{kind: ofItself, step: b.begins(w.ID().UID) + 1}
+	if b.going[w.ID().UID] && b.awaited(w.ID().UID, m) {
+		return deprivation{kind: ofItself, step: b.beginsIn(w.ID().UID)[0] + 1}
 	}
 	account := w.Account().String()
-	if id, goes := b.named[account]; goes && b.gone(id.UID, barrier) {
-		return deprivation{kind: ofObject, what: account, step: b.of[id.UID] + 1}
+	if id, goes := b.named[account]; goes && b.gone(id.UID, m) {
+		return deprivation{kind: ofObject, what: account, step: b.step(id.UID)}
 	}
-	if b.now.finder.MayNotChange(w, n) || !b.at(barrier).finder.MayNotChange(w, n) {
+	if b.now.finder.MayNotChange(w, n) || !b.at(m).finder.MayNotChange(w, n) {
 		return deprivation{}
 	}
 	var names []string
 	for _, name := range grants() {
-		if id, goes := b.named[name]; goes && b.gone(id.UID, barrier) {
+		if id, goes := b.named[name]; goes && b.gone(id.UID, m) {
 			names = append(names, name)
 		}
 	}
@@ -129,18 +185,19 @@ func (b *barriers) lost(n graph.Node, w *controllers.Workload, grants func() []s
 
 // refusal is what one webhook means for the deletion of an object in this order; passing as in refusal.
 func (b *barriers) refusal(h *admission.Webhook, n graph.Node) (is Outlook, passing bool) {
-	barrier, at := b.begins(n.UID()), h.ClientConfig.Service
+	m, _ := b.begins(n.UID())
+	at := h.ClientConfig.Service
 	switch {
-	case b.gone(h.Config.UID, barrier):
+	case b.gone(h.Config.UID, m):
 		return Expected, false
 	case b.now.asker.ServingOf(h).Dead:
 		return Stuck, false
-	case b.at(barrier).asker.Serving(at.Namespace, at.Name).Dead:
+	case b.at(m).asker.Serving(at.Namespace, at.Name).Dead:
 		return Stuck, true
 	}
 	silenced, sure := b.silenced(at.Namespace, at.Name)
 	switch {
-	case !silenced || b.answers(at.Namespace, at.Name) > barrier:
+	case !silenced || slices.ContainsFunc(b.beginsIn(n.UID()), b.answers(at.Namespace, at.Name).has):
 		return Expected, false
 	case !sure:
 		return Unclear, true
@@ -148,14 +205,14 @@ func (b *barriers) refusal(h *admission.Webhook, n graph.Node) (is Outlook, pass
 	return Racing, true
 }
 
-// answers returns the first barrier in which something goes that answers at a service.
-func (b *barriers) answers(namespace, name string) int {
-	first := never
+// answers returns the first moment at which something may go that answers at a service.
+func (b *barriers) answers(namespace, name string) moment {
+	var in []int
 	if id, goes := b.named["Service/"+namespace+"/"+name]; goes {
-		first = b.begins(id.UID)
+		in = slices.Clone(b.beginsIn(id.UID))
 	}
 	for _, pod := range b.now.asker.Behind(namespace, name) {
-		first = min(first, b.begins(pod))
+		in = append(in, b.beginsIn(pod)...)
 	}
-	return first
+	return b.first(in)
 }

@@ -259,6 +259,15 @@ func (s *Sight) Unserved(uid types.UID) bool {
 	return slices.ContainsFunc(s.of[uid], func(service *Service) bool { return service.Outlook == Stuck && !service.Doomed })
 }
 
+// Outlook is the worst one of an object's finalizers.
+func (s *Sight) Outlook(uid types.UID) Outlook {
+	worst := Expected
+	for _, service := range s.of[uid] {
+		worst = max(worst, service.outlook(s.safe))
+	}
+	return worst
+}
+
 // Saved returns the objects that get stuck, or may, in the order of the plan, and do not when they are deleted before all else, in the
 // order of their identities.
 func (s *Sight) Saved() []graph.Identity {

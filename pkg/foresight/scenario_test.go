@@ -51,7 +51,11 @@ func foreseen(t *testing.T, given string) string {
 		for _, name := range strings.Fields(part) {
 			barrier = append(barrier, named(t, g, name))
 		}
-		job.Targets, job.Barriers = append(job.Targets, barrier...), append(job.Barriers, barrier)
+		b := preview.Barrier{Objects: barrier}
+		if before := len(job.Barriers); before > 0 {
+			b.After = []int{before - 1}
+		}
+		job.Targets, job.Barriers = append(job.Targets, barrier...), append(job.Barriers, b)
 	}
 	if len(job.Barriers) == 1 {
 		job.Barriers = nil

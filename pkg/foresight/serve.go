@@ -123,6 +123,7 @@ func (l *looker) service(n graph.Node, finalizer string) Service {
 		l.served(&s, n, a, loss)
 		l.doubted(&s, n, a)
 		l.paused(&s, n)
+		l.needed(&s, n)
 		l.admitted(&s, n)
 		l.judged(&s, n)
 	case controllers.Unserved:
@@ -267,6 +268,25 @@ func (l *looker) loses(n graph.Node, w *controllers.Workload) deprivation {
 	return deprivation{}
 }
 
+// needed looks at what the plan says that the controller needs for the object beside what is its own.
+func (l *looker) needed(s *Service, n graph.Node) {
+	m, _ := l.order.begins(n.UID())
+	for _, need := range l.Plan.Job.Needs[n.UID()] {
+		id := need.Object
+		if !l.going[id.UID] || l.order.spares(id.UID, n.UID()) {
+			continue
+		}
+		s.Doomed, s.Early, s.needs = true, true, append(s.needs, id.UID)
+		loses := controllerLoses{s.Finalizer, s.By, l.goesWith(deprivation{kind: ofNeed, what: id.String()}, id), false}
+		if need.Certain && l.order.gone(id.UID, m) {
+			loses.before = true
+			s.worsen(Stuck, stuckBy{loses})
+		} else {
+			s.worsen(Racing, unlessFirst{loses})
+		}
+	}
+}
+
 // leavesPods reports whether the pods of a workload that goes are orphaned, and work on.
 func (l *looker) leavesPods(w *controllers.Workload) bool {
 	_, namespace := l.named["Namespace/"+w.ID().Namespace]
@@ -304,8 +324,7 @@ func (l *looker) needs(n graph.Node, w *controllers.Workload) []types.UID {
 // goesWith adds by which write of the plan an object goes, or with what if none is for it. The
 // writes of a safe order are not known yet.
 func (l *looker) goesWith(d deprivation, id graph.Identity) deprivation {
-	if own, target := l.order.of[id.UID]; target {
-		d.step = own + 1
+	if d.step = l.order.step(id.UID); d.step > 0 {
 		return d
 	}
 	for i := range l.Plan.Report.Steps {

@@ -102,6 +102,7 @@ const (
 	ofObject // its account, or what its pods mount
 	ofRights
 	ofNodes
+	ofNeed // what it needs for the object, as an account in whose name it acts
 )
 
 // Of webhooks and policies that have to allow a change or a deletion.

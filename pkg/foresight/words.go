@@ -90,6 +90,8 @@ func (d deprivation) clause() string {
 		return "loses its rights with " + d.what
 	case ofNodes:
 		return "loses its last pod with " + d.what
+	case ofNeed:
+		return "needs " + d.what + " for it, which is deleted" + d.when()
 	}
 	return ""
 }

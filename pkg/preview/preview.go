@@ -30,15 +30,52 @@ type Job struct {
 	// Waves are the objects that are deleted one after the other, when the order is
 	// to be safe; Targets are among them.
 	Waves []Wave
-	// Barriers are the targets in the order of another tool, nil when the job has none: the answers to all deletes of one are
-	// awaited before the next begins, and nothing else is.
-	Barriers [][]graph.Identity
-	// Awaits: a barrier begins only when all of the one before has gone.
-	Awaits bool
+	// Barriers are the targets in the order of another tool, nil when the job has none.
+	Barriers []Barrier
+	// Needs are what the controllers of targets' finalizers need beside what is theirs, by the target.
+	Needs map[types.UID][]Need
 	// Choose returns a target as a Collector takes it; nil stands for one that was named.
 	Choose func(graph.Identity) gc.Target
 	// GracePeriodSeconds is that of the targets, nil for their own.
 	GracePeriodSeconds *int64
+}
+
+// Barrier are targets that another tool deletes at the same time.
+type Barrier struct {
+	Objects []graph.Identity
+	// After are barriers, counted from 0 and before this one: the answers to all their deletes have come when it begins. It is in no order with
+	// those before it that it does not come after, itself or by another.
+	After []int
+	// Awaited: what comes after it begins only when all of it has gone.
+	Awaited bool
+	// Wave is with which others it is played, counted from 0.
+	Wave int
+}
+
+// Need is an object without which a controller cannot do what a finalizer is there for. It is not certain of one of several that may do.
+type Need struct {
+	Object  graph.Identity
+	Certain bool
+}
+
+// InWaves returns the barriers as waves, nil when they are one.
+func (j *Job) InWaves() []Wave {
+	var waves []Wave
+	known := map[types.UID]bool{} // the first deletion of an object counts
+	for _, b := range j.Barriers {
+		for len(waves) <= b.Wave {
+			waves = append(waves, Wave{})
+		}
+		for _, id := range b.Objects {
+			if !known[id.UID] {
+				known[id.UID], waves[b.Wave].Objects = true, append(waves[b.Wave].Objects, id)
+			}
+		}
+	}
+	if len(waves) == 1 {
+		return nil
+	}
+	return waves
 }
 
 // Wave is deleted when all before it have gone.

@@ -74,11 +74,25 @@ func newNamedObject(id graph.Identity) NamedObject {
 	return NamedObject{apiVersion, kind, id.Namespace, id.Name, id.UID}
 }
 
-// UninstallBarrier are objects that the tool deletes at the same time.
+// UninstallBarrier are objects that the tool deletes at the same time, or the controller of an object that it deletes, which is By.
 type UninstallBarrier struct {
 	Barrier int               `json:"barrier"`
 	Kind    string            `json:"kind,omitempty"`
+	By      *ObjectReference  `json:"by,omitempty"`
+	After   []int             `json:"after"`
 	Objects []ObjectReference `json:"objects"`
+}
+
+func newUninstallBarrier(number int, b *uninstall.Barrier) UninstallBarrier {
+	u := UninstallBarrier{Barrier: number, Kind: b.Kind, After: []int{}, Objects: references(b.Objects)}
+	if b.By.Name != "" {
+		by := NewObjectReference(b.By)
+		u.By = &by
+	}
+	for _, after := range b.After {
+		u.After = append(u.After, after+1)
+	}
+	return u
 }
 
 // KeptObject is an object that the tool keeps.
@@ -87,6 +101,16 @@ type KeptObject struct {
 	Reason    uninstall.Reason `json:"reason"`
 	Message   string           `json:"message"`
 	Instances int              `json:"instances,omitempty"`
+	By        *ObjectReference `json:"by,omitempty"`
+}
+
+func newKeptObject(k *uninstall.Kept) KeptObject {
+	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says(), Instances: k.Instances}
+	if k.By.Name != "" {
+		by := NewObjectReference(k.By)
+		o.By = &by
+	}
+	return o
 }
 
 // LeftObject is an object that stays behind.
@@ -139,8 +163,8 @@ func (u *Uninstall) Document() *UninstallPlan {
 		halted := newOpenQuestion(u.Halt)
 		d.Halted = &halted
 	}
-	for i, b := range u.Barriers {
-		d.Barriers = append(d.Barriers, UninstallBarrier{i + 1, b.Kind, references(b.Objects)})
+	for i := range u.Barriers {
+		d.Barriers = append(d.Barriers, newUninstallBarrier(i+1, &u.Barriers[i]))
 	}
 	for i := range d.Outcome {
 		d.Outcome[i].Expected = u.Preview.Expected[d.Outcome[i].Object.UID]
@@ -149,8 +173,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 		}
 	}
 	for i := range u.Kept {
-		k := &u.Kept[i]
-		d.Kept = append(d.Kept, KeptObject{newNamedObject(k.Object), k.Reason, k.Says(), k.Instances})
+		d.Kept = append(d.Kept, newKeptObject(&u.Kept[i]))
 	}
 	for i := range u.Absent {
 		d.Absent = append(d.Absent, newNamedObject(u.Absent[i].Identity()))

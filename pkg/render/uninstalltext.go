@@ -102,10 +102,14 @@ func withInstances(text string, n int) string {
 func (t *uninstallText) order() {
 	for i, b := range t.Barriers {
 		step := fmt.Sprintf("step %d", i+1)
-		if b.Kind == "" {
+		if b.Kind == "" && b.By.Name == "" {
 			step = "at once"
 		}
-		t.row("", step, noColor, allNames(b.Objects))
+		names := allNames(b.Objects)
+		if b.By.Name != "" {
+			names += fmt.Sprintf(" (by the controller of %s)", objectName(b.By))
+		}
+		t.row("", step, noColor, names)
 	}
 }
 

@@ -53,7 +53,6 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 		p.Open = append(p.Open, Open{Cause: HookRunsAfter, Item: itemOf(n)})
 	}
 	p.waves(w, all)
-	p.nested(p.Barriers)
 	p.Barriers = append(p.Barriers, own)
 	return p
 }

@@ -22,6 +22,9 @@ var (
 	Applications   = schema.GroupResource{Group: "argoproj.io", Resource: "applications"}
 )
 
+// fluxFinalizer is that by which a controller of Flux deletes what an object has deployed (api/v1/kustomization_types.go, api/v2/helmrelease_types.go).
+const fluxFinalizer = "finalizers.fluxcd.io"
+
 // fluxFirst and fluxLast are the kinds that Flux applies first and last, and so deletes in the opposite order; others are between, by group and
 // kind (github.com/fluxcd/pkg/ssa/sort.go, ReconcileOrder).
 var (
@@ -74,7 +77,6 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	}
 	slices.SortStableFunc(deleted, func(a, b found) int { return -byFlux(&a, &b) })
 	p.byKind(deleted)
-	p.nested(p.Barriers[1:])
 	return p
 }
 
@@ -120,7 +122,7 @@ func cutLast(text string) (before, after string) {
 func keepsInventory(o *unstructured.Unstructured) Reason {
 	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
 	prunes, _, _ := unstructured.NestedBool(o.Object, "spec", "prune")
-	if !slices.Contains(o.GetFinalizers(), "finalizers.fluxcd.io") {
+	if !slices.Contains(o.GetFinalizers(), fluxFinalizer) {
 		return NoFinalizer
 	}
 	switch policy := cmp.Or(evidence.Nested(o, "spec", "deletionPolicy"), "MirrorPrune"); {
@@ -156,18 +158,6 @@ func byFlux(a, b *found) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// nested notes the objects of Flux and Argo CD among those that are deleted: their controllers delete what these have deployed.
-func (p *Plan) nested(barriers []Barrier) {
-	for _, b := range barriers {
-		for _, id := range b.Objects {
-			switch r := id.Resource.GroupResource(); {
-			case r == Kustomizations, r == HelmReleases, r == Applications, r.Group == "argoproj.io" && r.Resource == "applicationsets":
-				p.Open = append(p.Open, Open{Cause: Nested, Item: Item{GroupVersionKind: id.Resource.GroupVersionKind(), Namespace: id.Namespace, Name: id.Name}})
-			}
-		}
-	}
-}
-
 // HelmReleaseOf returns where the release of a HelmRelease is, by its status or else by its spec
 // (github.com/fluxcd/helm-controller/api/v2/helmrelease_types.go, GetReleaseName): its name, its namespace, and that of its record.
 func HelmReleaseOf(o *unstructured.Unstructured) (name, namespace, storage string) {
@@ -185,16 +175,30 @@ func HelmReleaseOf(o *unstructured.Unstructured) (name, namespace, storage strin
 	return name, namespace, cmp.Or(evidence.Nested(o, "status", "storageNamespace"), evidence.Nested(o, "spec", "storageNamespace"), o.GetNamespace())
 }
 
+// installed reports whether a HelmRelease has a release by its status (reconcileReleaseDeletion; internal/reconcile/uninstall.go, Reconcile).
+func installed(o *unstructured.Unstructured) bool {
+	history, _, _ := unstructured.NestedSlice(o.Object, "status", "history")
+	return len(history) > 0 && evidence.Nested(o, "status", "storageNamespace") != ""
+}
+
 // HelmRelease is what helm-controller does when a HelmRelease is deleted (github.com/fluxcd/helm-controller/internal/controller/helmrelease_controller.go,
 // reconcileDelete): it uninstalls the release as Helm does, unless it is suspended. release is nil when that is not read.
 func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *Release, version int) *Plan {
 	p := fluxPlan(n, "helmrelease", "HelmRelease")
 	suspended, _, _ := unstructured.NestedBool(o.Object, "spec", "suspend")
 	switch {
-	case p.elsewhere(o), release == nil && !suspended:
+	case p.elsewhere(o):
 		return p
 	case suspended:
 		p.Open = append(p.Open, Open{Cause: ReleaseStays})
+		return p
+	case !slices.Contains(o.GetFinalizers(), fluxFinalizer):
+		p.Open = append(p.Open, Open{Cause: Unfinalized})
+		return p
+	case !installed(o):
+		p.Open = append(p.Open, Open{Cause: NotInstalled})
+		return p
+	case release == nil:
 		return p
 	}
 	if off, _, _ := unstructured.NestedBool(o.Object, "spec", "uninstall", "disableHooks"); off {
@@ -210,6 +214,5 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	p.Order, p.Marks, p.Items = "Flux with "+helm.Order, helm.Marks, helm.Items
 	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
 	p.Barriers = append(p.Barriers, helm.Barriers...)
-	p.nested(p.Barriers[1:])
 	return p
 }

@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 // Plan is what a tool does about the objects that it has deployed.
@@ -42,6 +44,11 @@ type Plan struct {
 	Open []Open
 	// Halt is why the tool deletes nothing at all, nil when it does.
 	Halt *Open
+
+	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they do.
+	delegates []*delegate
+	needs     map[types.UID][]preview.Need
+	doubts    map[types.UID]string
 }
 
 // Barrier are objects that are deleted at the same time.
@@ -49,6 +56,12 @@ type Barrier struct {
 	// Kind is that of all of them, empty where the tool has no order.
 	Kind    string
 	Objects []graph.Identity
+	// By is the tool's object whose controller deletes them in turn, without a name for what the tool itself deletes.
+	By graph.Identity
+	// After, Awaited and Wave are as in preview.Barrier. Follow says them.
+	After   []int
+	Awaited bool
+	Wave    int
 }
 
 // Reason says why a tool keeps an object.
@@ -79,6 +92,10 @@ const (
 	DeletionPolicy Reason = "DeletionPolicy"
 	// Definition: Argo CD deletes no CustomResourceDefinition.
 	Definition Reason = "Definition"
+	// NoAccount: the ServiceAccount as which it would be deleted, which is Detail, has gone. Undone: the tool's object by which it would be is not
+	// deleted, or stuck before.
+	NoAccount Reason = "NoAccount"
+	Undone    Reason = "Undone"
 )
 
 // Kept is an object that a tool keeps.
@@ -87,6 +104,8 @@ type Kept struct {
 	Object graph.Identity
 	Reason Reason
 	Detail string
+	// By is the tool's object that has deployed it, when it is another than that of the plan.
+	By graph.Identity
 	// Instances is how many there are of a definition.
 	Instances int
 }
@@ -132,6 +151,8 @@ const (
 	// HookRuns: a program runs before the deletion, HookRunsAfter after it.
 	HookRuns      Cause = "HookRuns"
 	HookRunsAfter Cause = "HookRunsAfter"
+	// HookRunsNested: it is a hook of a release that is uninstalled in turn.
+	HookRunsNested Cause = "HookRunsNested"
 	// Unread: whether the object exists, or what it says of itself, could not be read.
 	Unread Cause = "Unread"
 	// NoSuchKind: the server has no such type, so that the tool cannot tell where the object is.
@@ -142,7 +163,7 @@ const (
 	NoParent Cause = "NoParent"
 	// Elsewhere: the objects are in another cluster.
 	Elsewhere Cause = "Elsewhere"
-	// Nested: a controller deletes what the object has deployed in turn.
+	// Nested: a controller deletes what the object has deployed in turn, and what that is could not be read.
 	Nested Cause = "Nested"
 	// NoController: the tool is a controller, and does not work.
 	NoController Cause = "NoController"
@@ -152,6 +173,10 @@ const (
 	Unconfirmed Cause = "Unconfirmed"
 	// ReleaseStays: the HelmRelease is suspended, so that its release stays installed.
 	ReleaseStays Cause = "ReleaseStays"
+	// Unfinalized: the HelmRelease has no finalizer, so that its release stays installed.
+	Unfinalized Cause = "Unfinalized"
+	// NotInstalled: the HelmRelease has no release by its status, so that none is uninstalled.
+	NotInstalled Cause = "NotInstalled"
 	// Uninstalled: it has been done before.
 	Uninstalled Cause = "Uninstalled"
 )
@@ -163,12 +188,29 @@ type Open struct {
 	Detail string
 }
 
-// Targets returns what the tool deletes, in its order.
-func (p *Plan) Targets() (all []graph.Identity, barriers [][]graph.Identity) {
+// Targets returns what the tool deletes, each once, and in which order.
+func (p *Plan) Targets() (all []graph.Identity, barriers []preview.Barrier) {
+	known := map[graph.Identity]bool{}
 	for _, b := range p.Barriers {
-		all, barriers = append(all, b.Objects...), append(barriers, b.Objects)
+		for _, id := range b.Objects {
+			if !known[id] {
+				known[id], all = true, append(all, id)
+			}
+		}
+		barriers = append(barriers, preview.Barrier{Objects: b.Objects, After: b.After, Awaited: b.Awaited, Wave: b.Wave})
 	}
 	return all, barriers
+}
+
+// Follows reports whether the plan has what a tool's object has deployed: its own, or one that goes by it.
+func (p *Plan) Follows(uid types.UID) bool {
+	return uid == p.Own.UID || slices.ContainsFunc(p.delegates, func(d *delegate) bool { return d.node.UID() == uid })
+}
+
+// Job is the deletion by which the plan is played.
+func (p *Plan) Job() preview.Job {
+	targets, barriers := p.Targets()
+	return preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Needs: p.needs}
 }
 
 // First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck, or
@@ -182,24 +224,28 @@ func First(s *foresight.Sight) []graph.Identity {
 	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) })
 }
 
-// Doubt has what the tool may or may not delete, by what is open, be Unknown among the outcomes that say that it is deleted.
-func (p *Plan) Doubt(outcomes []gc.Outcome) {
+// Doubt has what the tool may or may not delete, by what is open and by what is foreseen, be Unknown among the outcomes that say that it is deleted.
+func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
 	for i := range p.Open {
 		open := &p.Open[i]
+		if open.Cause != Unread && open.Cause != Untracked && open.Cause != Unconfirmed {
+			continue
+		}
 		for j := range outcomes {
 			id := outcomes[j].Object.Identity()
-			if outcomes[j].Result == gc.Deleted && open.Cause != Nested && id.Resource.Kind == open.Item.Kind && id.Resource.Group == open.Item.Group &&
+			if outcomes[j].Result == gc.Deleted && id.Resource.Kind == open.Item.Kind && id.Resource.Group == open.Item.Group &&
 				id.Namespace == open.Item.Namespace && id.Name == open.Item.Name && id.UID != p.Own.UID {
 				outcomes[j].Result, outcomes[j].Reason = gc.Unknown, open.Says()
 			}
 		}
 	}
+	p.doubtNested(outcomes, s)
 }
 
 // Stop has the tool delete nothing but its own object, because it does not work.
 func (p *Plan) Stop() {
 	p.Barriers, p.Absent = []Barrier{{Kind: p.Own.Resource.Kind, Objects: []graph.Identity{p.Own}}}, nil
-	p.Open = []Open{{Cause: NoController}}
+	p.Open, p.delegates, p.needs, p.doubts = []Open{{Cause: NoController}}, nil, nil, nil
 }
 
 // RunsPrograms reports whether programs run before the deletion: they may bring about what else would not happen.

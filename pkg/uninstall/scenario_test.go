@@ -44,10 +44,23 @@ func told(t *testing.T, given string) string {
 	source := evidence.Source{Cluster: cluster, Graph: g, Events: cluster.Events, Now: explaintest.Now}
 	w := &uninstall.World{Graph: g, Evidence: evidence.New(t.Context(), source), Namespace: words[len(words)-1]}
 	p := planned(t, w, words, parts[1:])
+	if items := parts[1:]; len(items) > 0 && words[0] == "flux" {
+		w.Release = func(namespace, name string) (*uninstall.Release, error) {
+			items, err := uninstall.ReadManifest([]byte(items[0]))
+			return uninstall.NewRelease(namespace, name, items), err
+		}
+	}
+	w.Follow(p)
+	var made *preview.Plan
+	var sight *foresight.Sight
+	targets, _ := p.Targets()
+	for again := len(targets) > 0; again; {
+		made, sight = foreseen(t, cluster, source, p)
+		again = p.Settle(made.Report.Outcomes, sight)
+	}
 	lines := saidOf(p)
-	if targets, _ := p.Targets(); len(targets) > 0 {
-		made, sight := foreseen(t, cluster, source, p)
-		p.Doubt(made.Report.Outcomes)
+	if made != nil {
+		p.Doubt(made.Report.Outcomes, sight)
 		for _, o := range made.Report.Outcomes {
 			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", o.Object.Identity(), o.Result, o.Reason), ": "))
 		}
@@ -140,7 +153,11 @@ func saidOf(p *uninstall.Plan) []string {
 		for _, id := range b.Objects {
 			names = append(names, id.String())
 		}
-		lines = append(lines, fmt.Sprintf("%d. %s", i+1, strings.Join(names, ", ")))
+		line := fmt.Sprintf("%d. %s", i+1, strings.Join(names, ", "))
+		if b.By.Name != "" {
+			line += fmt.Sprintf(" (by %s, after %d)", b.By, b.After)
+		}
+		lines = append(lines, line)
 	}
 	for i := range p.Absent {
 		lines = append(lines, "gone already: "+p.Absent[i].Identity().String())
@@ -153,19 +170,15 @@ func saidOf(p *uninstall.Plan) []string {
 
 func foreseen(t *testing.T, cluster *explaintest.World, source evidence.Source, p *uninstall.Plan) (*preview.Plan, *foresight.Sight) {
 	t.Helper()
-	targets, barriers := p.Targets()
-	job := &preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Awaits: p.Awaits}
+	j := p.Job()
+	job := &j
 	world := preview.World{Graph: source.Graph, Now: explaintest.Now, ControllerManager: true, Server: cluster.Server}
 	first, err := preview.Make(t.Context(), job, world)
 	if err != nil {
 		t.Fatal(err)
 	}
 	sight := foresight.Look(t.Context(), foresight.Input{Plan: first, Source: source, Server: cluster.Server})
-	if p.Awaits {
-		for _, barrier := range barriers {
-			job.Waves = append(job.Waves, preview.Wave{Objects: barrier})
-		}
-	}
+	job.Waves = job.InWaves()
 	world.Serves = sight.Serves
 	made, err := preview.Again(t.Context(), first, job, world)
 	if err != nil {

@@ -5,12 +5,21 @@ package uninstall
 import (
 	"errors"
 	"fmt"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // All that the package says.
 
 // Says says why the object is kept.
 func (k *Kept) Says() string {
+	if k.By.Name != "" {
+		return k.says() + " (" + k.By.String() + ")"
+	}
+	return k.says()
+}
+
+func (k *Kept) says() string {
 	switch k.Reason {
 	case ResourcePolicy:
 		return "helm.sh/resource-policy: keep"
@@ -41,6 +50,10 @@ func (k *Kept) Says() string {
 		return "Argo CD deletes no definitions"
 	case DeletionPolicy:
 		return "deletionPolicy: " + k.Detail
+	case NoAccount:
+		return "Flux would delete it as " + k.Detail + ", which does not exist by then, and so deletes nothing"
+	case Undone:
+		return "the tool's object that would delete it gets stuck before, or is not deleted"
 	}
 	return string(k.Reason)
 }
@@ -52,6 +65,8 @@ func (o *Open) Says() string {
 		return "pre-delete hook: what it does is not known; if it fails, nothing is deleted"
 	case HookRunsAfter:
 		return "post-delete hook: what it does is not known"
+	case HookRunsNested:
+		return "pre-delete hook of a release that is uninstalled in turn: what it does is not known; if it fails, nothing of the release is deleted"
 	case Unread:
 		return "could not be read, so whether it exists and what becomes of it is not known"
 	case NoSuchKind:
@@ -61,7 +76,7 @@ func (o *Open) Says() string {
 	case Elsewhere:
 		return "what it has deployed is in another cluster"
 	case Nested:
-		return "its controller deletes what it has deployed in turn, which is not in this answer"
+		return "its controller deletes what it has deployed in turn, which could not be read: " + o.Detail
 	case NoController:
 		return "the controller that would delete what it has deployed does not work, so all of that stays"
 	case Untracked:
@@ -70,6 +85,10 @@ func (o *Open) Says() string {
 		return "Delete=confirm: Argo CD deletes nothing until a user confirms it"
 	case ReleaseStays:
 		return "the HelmRelease is suspended, so its release stays installed"
+	case Unfinalized:
+		return "the HelmRelease has no finalizer, so its release stays installed"
+	case NotInstalled:
+		return "the HelmRelease has no release by its status, so nothing is uninstalled"
 	case Refused:
 		return "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling"
 	case Uninstalled:
@@ -168,6 +187,27 @@ func (e NotOverError) Hint(command string) string {
 	}
 	return "uninstall first, then remove the leftovers: " + command
 }
+
+// keptWithout is of what the controller of a tool's object keeps if something goes first that it needs.
+func keptWithout(by, needed graph.Identity, step int) string {
+	return fmt.Sprintf("kept if %s is gone (step %d) before the controller of %s deletes this", needed, step, by)
+}
+
+// keptBySet is of an Application of an ApplicationSet with a policy.
+func keptBySet(set graph.Identity, policy string) string {
+	return fmt.Sprintf("kept with all that it has deployed if the controller of %s obeys its policy %s", set, policy)
+}
+
+// deprivedItself is of what Flux may not delete any more when it has deleted a binding or a role of the account as which it does.
+func deprivedItself(account, grant graph.Identity, step int) string {
+	return fmt.Sprintf("might get stuck: Flux deletes as %s, and deletes %s itself before the end (step %d)", account, grant, step)
+}
+
+func onlyWithDelegate(by graph.Identity) string {
+	return fmt.Sprintf("deleted only if %s does not get stuck before", by)
+}
+
+func waitsFor(id graph.Identity) string { return fmt.Sprintf("not deleted before %s is gone", id) }
 
 func madeUnread(n, most int) string {
 	return fmt.Sprintf("who made %d Secrets, ConfigMaps and Leases: only the first %d were looked at", n, most)

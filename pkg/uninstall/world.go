@@ -20,6 +20,8 @@ type World struct {
 	Evidence *evidence.Reader
 	// Namespace is that of objects that state none, and whose type has namespaces.
 	Namespace string
+	// Release reads the release of a HelmRelease, by the namespace of its record. nil stands for not being able to.
+	Release func(namespace, name string) (*Release, error)
 }
 
 // state says what is known of an object of a manifest.

@@ -49,12 +49,21 @@ func (f *Finder) PauseOf(n graph.Node, full *unstructured.Unstructured) (p *Paus
 	if p := f.pauseOf(n, full); p != nil {
 		return p, p.certain
 	}
+	if spared(n.Resource().GroupResource()) {
+		return nil, false
+	}
 	for _, field := range []string{"suspend", "suspended", "paused", "pause"} {
 		if is, _, _ := unstructured.NestedBool(full.Object, "spec", field); is {
 			return &Pause{Object: n.Identity(), Field: "spec." + field, value: "true"}, false
 		}
 	}
 	return nil, false
+}
+
+// spared reports whether a type is of Flux: kustomize-controller and helm-controller remove the finalizer of what is suspended, and leave alone what it
+// has deployed (kustomization_controller.go, Reconcile; helmrelease_controller.go, reconcileDelete).
+func spared(r schema.GroupResource) bool {
+	return r == schema.GroupResource{Group: "kustomize.toolkit.fluxcd.io", Resource: "kustomizations"} || r == schema.GroupResource{Group: "helm.toolkit.fluxcd.io", Resource: "helmreleases"}
 }
 
 // pauseOf returns the word to leave an object alone, nil when there is none.

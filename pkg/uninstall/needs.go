@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package uninstall
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+)
+
+// accountOf names the ServiceAccount as which Flux deletes what an object has deployed, empty when it is the controller's own
+// (github.com/fluxcd/pkg/runtime/client/impersonator.go, CanImpersonate).
+func accountOf(o *unstructured.Unstructured) string {
+	return evidence.Nested(o, "spec", "serviceAccountName")
+}
+
+// noAccount returns the account as which an object's controller would delete, when that has certainly gone by then: both controllers then delete
+// nothing, and remove their finalizer (kustomization_controller.go, finalize; helmrelease_controller.go, reconcileReleaseDeletion).
+func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured) string {
+	name := accountOf(o)
+	if name == "" || n.Resource().GroupResource() == Applications {
+		return ""
+	}
+	id := evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name)
+	found := f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name)
+	if len(found) == 0 && f.Graph.Snapshot().Covers(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name) {
+		return id.String()
+	}
+	for _, account := range found {
+		before := f.plan.before(at)
+		gone := func(barrier int) bool { return before[barrier] }
+		if len(account.Finalizers()) == 0 && slices.ContainsFunc(f.plan.in(account.UID()), gone) {
+			return id.String()
+		}
+	}
+	return ""
+}
+
+// needs finds out what goes by the plan that the controller of a delegate needs, and what that means.
+func (f *following) needs(d *delegate) {
+	n := d.node
+	if n.Resource().GroupResource() == Applications {
+		f.need(n, f.projects(d))
+		return
+	}
+	if n.Resource().GroupResource() == HelmReleases {
+		_, _, storage := HelmReleaseOf(d.object)
+		for _, namespace := range f.Evidence.Named(evidence.Namespaces.GroupResource(), "", storage) {
+			f.mayKeep(d, namespace)
+		}
+	} else if secret := evidence.Nested(d.object, "spec", "kubeConfig", "secretRef", "name"); secret != "" {
+		// Without it kustomize-controller fails (finalize), and helm-controller uninstalls nothing (reconcileReleaseDeletion).
+		var needs []preview.Need
+		for _, s := range f.Evidence.Named(schema.GroupResource{Resource: "secrets"}, n.Namespace(), secret) {
+			needs = append(needs, preview.Need{Object: s.Identity(), Certain: true})
+		}
+		f.need(n, needs)
+	}
+	name := accountOf(d.object)
+	if name == "" {
+		return
+	}
+	grants := f.grants(n.Namespace(), name)
+	f.deprivesItself(n.UID(), n.UID(), evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name), grants)
+	for _, account := range f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name) {
+		if !f.mayKeep(d, account) { // with the account its deletion would end, sooner or later
+			f.need(n, slices.DeleteFunc(grants, func(need preview.Need) bool { return f.plan.deletes(n.UID(), need.Object.UID) }))
+		}
+	}
+}
+
+// ownAccount looks at the account as which Flux deletes what the tool's own object has deployed.
+func (f *following) ownAccount() {
+	own, known := f.Graph.Node(f.plan.Own.UID)
+	if !known || f.plan.Tool != "flux" {
+		return
+	}
+	o, err := f.Evidence.Whole(own)
+	if err != nil || accountOf(o) == "" {
+		return
+	}
+	f.deprivesItself("", own.UID(), evidence.Identity(evidence.ServiceAccounts, own.Namespace(), accountOf(o)), f.grants(own.Namespace(), accountOf(o)))
+}
+
+// deprivesItself looks for what a controller deletes itself of the rights by which it does: whether what comes after it is deleted depends on how
+// soon RBAC forgets. by is as in Barrier.
+func (f *following) deprivesItself(by, own types.UID, account graph.Identity, grants []preview.Need) {
+	p := f.plan
+	for _, grant := range grants {
+		for _, i := range p.in(grant.Object.UID) {
+			if p.Barriers[i].By.UID != by {
+				continue
+			}
+			for j := i + 1; j < len(p.Barriers); j++ {
+				if p.Barriers[j].By.UID != by || !p.before(j)[i] {
+					continue
+				}
+				p.doubt(own, deprivedItself(account, grant.Object, i+1))
+				for _, id := range p.Barriers[j].Objects {
+					p.doubt(id.UID, deprivedItself(account, grant.Object, i+1))
+				}
+			}
+		}
+	}
+}
+
+// deletes reports whether an object is deleted by a delegate's controller.
+func (p *Plan) deletes(by, uid types.UID) bool {
+	return slices.ContainsFunc(p.in(uid), func(i int) bool { return p.Barriers[i].By.UID == by })
+}
+
+func (f *following) need(n graph.Node, needs []preview.Need) {
+	if len(needs) == 0 {
+		return
+	}
+	if f.plan.needs == nil {
+		f.plan.needs = map[types.UID][]preview.Need{}
+	}
+	f.plan.needs[n.UID()] = append(f.plan.needs[n.UID()], needs...)
+}
+
+// mayKeep reports whether something goes without which a delegate's controller deletes nothing, and ends: if it goes first, what the
+// controller would have deleted is kept.
+func (f *following) mayKeep(d *delegate, needed graph.Node) bool {
+	p := f.plan
+	in := p.in(needed.UID())
+	for _, namespace := range f.Evidence.Named(evidence.Namespaces.GroupResource(), "", needed.Namespace()) {
+		in = append(in, p.in(namespace.UID())...)
+	}
+	own := p.in(d.node.UID())
+	in = slices.DeleteFunc(in, func(i int) bool {
+		before := p.before(i)
+		return p.Barriers[i].By.UID == d.node.UID() || slices.ContainsFunc(own, func(barrier int) bool { return p.Barriers[barrier].Awaited && before[barrier] })
+	})
+	if len(in) == 0 {
+		return false
+	}
+	for _, b := range p.Barriers {
+		if b.By.UID != d.node.UID() {
+			continue
+		}
+		for _, id := range b.Objects {
+			if !f.emptied(id.Namespace) {
+				p.doubt(id.UID, keptWithout(d.node.Identity(), needed.Identity(), in[0]+1))
+			}
+		}
+	}
+	return true
+}
+
+// emptied reports whether a namespace goes by the plan, with all that is in it.
+func (f *following) emptied(name string) bool {
+	return name != "" && slices.ContainsFunc(f.Evidence.Named(evidence.Namespaces.GroupResource(), "", name), func(n graph.Node) bool { return len(f.plan.in(n.UID())) > 0 })
+}
+
+// projects is the AppProject of an Application, without which Argo CD does not delete it (github.com/argoproj/argo-cd/v3/controller/appcontroller.go,
+// finalizeApplicationDeletion: getAppProj). One with a finalizer is there until no Application names it (finalizeProjectDeletion).
+func (f *following) projects(d *delegate) []preview.Need {
+	var needs []preview.Need
+	if len(d.node.Finalizers()) == 0 {
+		return nil
+	}
+	project := evidence.Nested(d.object, "spec", "project")
+	for _, n := range f.Evidence.Named(schema.GroupResource{Group: "argoproj.io", Resource: "appprojects"}, d.node.Namespace(), project) {
+		if len(n.Finalizers()) == 0 {
+			needs = append(needs, preview.Need{Object: n.Identity(), Certain: true})
+		}
+	}
+	return needs
+}
+
+// grants are the bindings that give a service account rights, and their roles. While the account is there, kustomize-controller and helm-controller
+// try again for ever when they may not delete. It is certain of the only binding alone.
+func (f *following) grants(namespace, name string) []preview.Need {
+	var needs []preview.Need
+	bindings := 0
+	for resource, kind := range map[schema.GroupVersionResource]string{evidence.ClusterRoleBindings: "ClusterRoleBinding", rbacv1.SchemeGroupVersion.WithResource("rolebindings"): "RoleBinding"} {
+		items, err := f.Evidence.List(resource, "")
+		if err != nil {
+			continue // it is noted as unread
+		}
+		for i := range items {
+			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
+			if !evidence.Decode(&items[i], &b) || !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return isAccount(&s, b.Namespace, namespace, name) }) {
+				continue
+			}
+			bindings++
+			needs = append(needs, preview.Need{Object: evidence.IdentityOf(resource, kind, &items[i]), Certain: true})
+			of, role := "", schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}
+			if b.RoleRef.Kind == "Role" {
+				of, role.Resource = b.Namespace, "roles"
+			}
+			for _, n := range f.Evidence.Named(role, of, b.RoleRef.Name) {
+				needs = append(needs, preview.Need{Object: n.Identity(), Certain: true})
+			}
+		}
+	}
+	for i := range needs {
+		needs[i].Certain = bindings == 1
+	}
+	return needs
+}
+
+// isAccount reports whether a subject of a binding is a service account.
+func isAccount(s *rbacv1.Subject, in, namespace, name string) bool {
+	if s.Kind == rbacv1.UserKind {
+		return s.Name == "system:serviceaccount:"+namespace+":"+name
+	}
+	return s.Kind == rbacv1.ServiceAccountKind && s.Name == name && (s.Namespace == namespace || s.Namespace == "" && in == namespace)
+}
+
+// Settle takes out of the plan what the controllers of tools' objects would have deleted that certainly do not get that far, by what is foreseen, and
+// reports whether there was any: then it is to be played again.
+func (p *Plan) Settle(outcomes []gc.Outcome, s *foresight.Sight) bool {
+	if s == nil {
+		return false
+	}
+	results := map[types.UID]gc.Result{}
+	for i := range outcomes {
+		results[outcomes[i].Object.UID] = outcomes[i].Result
+	}
+	before := len(p.Barriers)
+	for _, d := range slices.Clone(p.delegates) {
+		uid := d.node.UID()
+		result, is := results[uid]
+		if !is || result == gc.Untouched || s.Outlook(uid) == foresight.Stuck || slices.Contains(s.Refused(), uid) {
+			p.drop(d)
+		}
+	}
+	p.keepNoTargets()
+	return len(p.Barriers) < before
+}
+
+// doubtNested has outcomes be Unknown of what is deleted only if a delegate is, or if what its controller needs is there by then; and what awaits
+// something be as that is.
+func (p *Plan) doubtNested(outcomes []gc.Outcome, s *foresight.Sight) {
+	by := map[types.UID]*gc.Outcome{}
+	for i := range outcomes {
+		o := &outcomes[i]
+		by[o.Object.UID] = o
+		if why := p.doubts[o.Object.UID]; why != "" && o.Result == gc.Deleted {
+			o.Result, o.Reason = gc.Unknown, why
+		}
+	}
+	for i := range p.Barriers {
+		b := &p.Barriers[i]
+		if s == nil || b.By.UID == "" || s.Outlook(b.By.UID) == foresight.Expected {
+			continue
+		}
+		for _, id := range b.Objects {
+			if o := by[id.UID]; o != nil && o.Result == gc.Deleted && len(p.in(id.UID)) == 1 {
+				o.Result, o.Reason = gc.Unknown, onlyWithDelegate(b.By)
+			}
+		}
+	}
+	for again := true; again; {
+		again = p.await(by)
+	}
+}
+
+// await has what awaits something that is not deleted not be deleted either, and reports whether anything changed: the barriers after an awaited
+// one, and a delegate that waits for all that its controller deletes. gc.InWaves says it of the tool's own barriers.
+func (p *Plan) await(by map[types.UID]*gc.Outcome) (changed bool) {
+	wait := func(id graph.Identity, awaited *Barrier) {
+		o := by[id.UID]
+		for _, before := range awaited.Objects {
+			if b := by[before.UID]; o != nil && b != nil && o.Result == gc.Deleted && (b.Result == gc.Remaining || b.Result == gc.Unknown) {
+				o.Result, o.Reason, changed = b.Result, waitsFor(before), true
+			}
+		}
+	}
+	for j := range p.Barriers {
+		b := &p.Barriers[j]
+		for i, before := range p.before(j) {
+			if before && p.Barriers[i].Awaited {
+				for _, id := range b.Objects {
+					wait(id, &p.Barriers[i])
+				}
+			}
+		}
+		if b.Awaited && b.By.UID != "" {
+			wait(b.By, b)
+		}
+	}
+	return changed
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package foresight
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
+)
+
+// fluxCase is a Kustomization with others in its inventory. $N is a namespace of its own.
+type fluxCase struct {
+	name string
+	// objects are made, in this order.
+	objects []string
+	// ask is what is asked, and do the commands of kubectl that do it; the usual ones are of the Kustomization apps.
+	ask []string
+	do  []string
+	// stdin is the manifest of a release.
+	stdin string
+	// want are lines of the answer.
+	want []string
+	// prepared: what would get stuck is deleted first, by the plugin.
+	prepared bool
+}
+
+// ks is a Kustomization with an inventory, as kustomize-controller writes it.
+func ks(name, by, spec string, entries ...string) string {
+	var inventory []string
+	for _, e := range entries {
+		inventory = append(inventory, fmt.Sprintf(`{"id":%q,"v":"v1"}`, e))
+	}
+	return fmt.Sprintf(`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization",%s,
+		"spec":{"interval":"1h","path":"./","sourceRef":{"kind":"GitRepository","name":"none"},%s},"status":{"inventory":{"entries":[%s]}}}`,
+		labelled(name, by, `,"finalizers":["finalizers.fluxcd.io"]`), spec, strings.Join(inventory, ","))
+}
+
+// labelled is the metadata of an object in the inventory of a Kustomization, empty for one in none.
+func labelled(name, by, more string) string {
+	labels := ""
+	if by != "" {
+		labels = fmt.Sprintf(`,"labels":{"kustomize.toolkit.fluxcd.io/name":%q,"kustomize.toolkit.fluxcd.io/namespace":"$N"}`, by)
+	}
+	return fmt.Sprintf(`"metadata":{"name":%q,"namespace":"$N"%s%s}`, name, labels, more)
+}
+
+func plain(apiVersion, kind, name, by, more string) string {
+	return fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s%s}`, apiVersion, kind, labelled(name, by, ""), more)
+}
+
+func settings(name, by string) string { return plain("v1", "ConfigMap", name, by, "") }
+
+func account(by string) string { return plain("v1", "ServiceAccount", "deployer", by, "") }
+
+func binding(by string) string {
+	return plain("rbac.authorization.k8s.io/v1", "RoleBinding", "deploys", by, `,"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"admin"},
+		"subjects":[{"kind":"ServiceAccount","name":"deployer","namespace":"$N"}]`)
+}
+
+const (
+	inWeb     = "$N_web_kustomize.toolkit.fluxcd.io_Kustomization"
+	inAccount = "$N_deployer__ServiceAccount"
+	inBinding = "$N_deploys_rbac.authorization.k8s.io_RoleBinding"
+	prunes    = `"prune":true`
+	asOther   = prunes + `,"serviceAccountName":"deployer"`
+)
+
+var fluxCases = []fluxCase{
+	{name: "deep", objects: []string{
+		ks("apps", "", prunes, inWeb, "$N_own__ConfigMap"), ks("web", "apps", prunes, "$N_a__ConfigMap", "$N_c_kustomize.toolkit.fluxcd.io_Kustomization"), ks("c", "web", prunes, "$N_b__ConfigMap"),
+		settings("own", "apps"), settings("a", "web"), settings("b", "c"), settings("foreign", ""),
+	}},
+	{name: "cycle", objects: []string{ks("apps", "web", prunes, inWeb), ks("web", "apps", prunes, "$N_apps_kustomize.toolkit.fluxcd.io_Kustomization", "$N_a__ConfigMap"), settings("a", "web")}},
+	{name: "two-inventories", objects: []string{ks("apps", "", prunes, inWeb, "$N_a__ConfigMap"), ks("web", "apps", prunes, "$N_a__ConfigMap"), settings("a", "web")}},
+	{name: "suspended", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", prunes+`,"suspend":true`, "$N_a__ConfigMap"), settings("a", "web")}},
+	{name: "without-prune", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", `"prune":false`, "$N_a__ConfigMap"), settings("a", "web")}},
+	{name: "orphan", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", prunes+`,"deletionPolicy":"Orphan"`, "$N_a__ConfigMap"), settings("a", "web")}},
+	{name: "no-account", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", asOther, "$N_a__ConfigMap"), settings("a", "web")},
+		want: []string{"keeps         configmap/a -n $N: Flux would delete it as ServiceAccount/$N/deployer, which does not exist"}},
+	{name: "account-goes", objects: []string{ks("apps", "", prunes, inWeb, inAccount, inBinding), ks("web", "apps", asOther, "$N_a__ConfigMap"), account("apps"), binding("apps"), settings("a", "web")},
+		want: []string{"MIGHT STICK   configmap/a -n $N: kept if ServiceAccount/$N/deployer is gone"}},
+	{name: "rights-go", objects: []string{ks("apps", "", prunes, inWeb, inBinding), ks("web", "apps", asOther, "$N_a__ConfigMap"), account(""), binding("apps"), settings("a", "web")},
+		want: []string{"MIGHT STICK   kustomization/web -n $N: unless this object is deleted first"}},
+	{name: "rights-go-prepared", prepared: true,
+		objects: []string{ks("apps", "", prunes, inWeb, inBinding), ks("web", "apps", asOther, "$N_a__ConfigMap"), account(""), binding("apps"), settings("a", "web")}},
+	{name: "own-rights-go", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", asOther, "$N_a__ConfigMap", inBinding, inAccount), account("web"), binding("web"), settings("a", "web")},
+		want: []string{"itself before the end (step 4)"}},
+	{name: "own-rights-of-the-outer-go", objects: []string{ks("apps", "", asOther, "$N_a__ConfigMap", inBinding, inAccount), account("apps"), binding("apps"), settings("a", "apps")},
+		want: []string{"itself before the end (step 3)"}},
+	{name: "kubeconfig-goes", objects: []string{
+		ks("apps", "", prunes, inWeb, "$N_k__Secret"), ks("web", "apps", prunes+`,"kubeConfig":{"secretRef":{"name":"k"}}`, "$N_a__ConfigMap"), plain("v1", "Secret", "k", "apps", ""), settings("a", "web"),
+	}, want: []string{"MIGHT STICK   kustomization/web -n $N: unless this object is deleted first"}},
+	{name: "chart-takes-rights", objects: []string{ks("web", "", asOther, "$N_a__ConfigMap"), account(""), binding(""), settings("a", "web")},
+		ask: []string{"helm", "boot", "-n", "$N", "-f", "-"}, stdin: binding("") + "\n---\n" + ks("web", "", asOther), do: []string{"delete rolebinding/deploys", "delete kustomization/web --wait=false"},
+		want: []string{"STUCK         kustomization/web -n $N"}},
+	{name: "chart-takes-account", objects: []string{ks("web", "", asOther, "$N_a__ConfigMap"), account(""), binding(""), settings("a", "web")},
+		ask: []string{"helm", "boot", "-n", "$N", "-f", "-"}, stdin: account("") + "\n---\n" + ks("web", "", asOther), do: []string{"delete serviceaccount/deployer", "delete kustomization/web --wait=false"},
+		want: []string{"keeps         configmap/a -n $N: Flux would delete it as"}},
+}
+
+// sources are the types that the controllers watch beside their own, as far as they need them.
+const sources = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]ss.source.toolkit.fluxcd.io}, spec: {
+  group: source.toolkit.fluxcd.io, scope: Namespaced, names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]ss, singular: %[1]s},
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}
+---
+`
+
+// aboutController is by what the plugin sees that the controller $C works.
+const aboutController = `{apiVersion: v1, kind: Namespace, metadata: {name: flux-system}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: $C, namespace: flux-system}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $C}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin},
+  subjects: [{kind: ServiceAccount, name: $C, namespace: flux-system}]}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: $C, namespace: flux-system}, spec: {selector: {matchLabels: {app: $C}}, template: {metadata: {labels: {app: $C}},
+  spec: {serviceAccountName: $C, containers: [{name: manager, image: "registry.example.com/fluxcd/$C:v1"}]}}}}
+`
+
+// TestFlux deletes Kustomizations with others in their inventories while the real kustomize-controller works, and compares what becomes of all with
+// what was said before.
+func TestFlux(t *testing.T) {
+	if *charts == "" {
+		nightly.Only(t, "kustomize-controller is compiled")
+	}
+	a, err := newArena(t.Context(), func(line string) { t.Log(line) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.close)
+	types := ""
+	for kind, plural := range map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts"} {
+		types += fmt.Sprintf(sources, strings.TrimSuffix(plural, "s"), kind)
+	}
+	if _, err := a.kubectl(t.Context(), types, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+	runController(t, a, "kustomize-controller")
+	for _, c := range fluxCases {
+		t.Run(c.name, func(t *testing.T) { c.compare(t, a) })
+	}
+}
+
+// runController compiles a controller of Flux, and runs it until the test ends.
+func runController(t *testing.T, a *arena, name string) {
+	t.Helper()
+	ctx, program, module, in := t.Context(), filepath.Join(a.cp.Dir, name), "github.com/fluxcd/"+name, "../flux/"+name
+	if out, err := exec.CommandContext(ctx, "go", "-C", in, "build", "-o", program, module).CombinedOutput(); err != nil {
+		t.Skipf("%s cannot be compiled here: %v: %s", name, err, out)
+	}
+	out, err := exec.CommandContext(ctx, "go", "-C", in, "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"apply", "-f", filepath.Join(strings.TrimSpace(string(out)), "config/crd/bases")}, {"apply", "-f", "-"},
+		{"wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"}, {"rollout", "status", "-n", "flux-system", "deployment/" + name, "--timeout=60s"},
+	} {
+		if _, err := a.kubectl(ctx, strings.ReplaceAll(aboutController, "$C", name), args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, program, "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0")
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(a.cp.Environ(), "RUNTIME_NAMESPACE=flux-system"), log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if text, err := os.ReadFile(log.Name()); t.Failed() && err == nil {
+			t.Logf("%s", text)
+		}
+	})
+}
+
+// compare makes the objects of a case, asks, does what was asked about, and compares.
+func (c *fluxCase) compare(t *testing.T, a *arena) {
+	ctx, namespace := t.Context(), "flux-case-"+c.name
+	expand := func(text string) string { return strings.ReplaceAll(text, "$N", namespace) }
+	kubectl := func(stdin string, args ...string) {
+		t.Helper()
+		if out, err := a.kubectl(ctx, expand(stdin), append(args, "-n", namespace)...); err != nil {
+			t.Fatal(out, err)
+		}
+	}
+	kubectl("", "create", "namespace", namespace)
+	for _, o := range c.objects { // status is a subresource
+		kubectl(o, "create", "-f", "-")
+		if strings.Contains(o, `"status":{`) {
+			kubectl(o, "replace", "--subresource=status", "-f", "-")
+		}
+	}
+	ask, do := c.ask, c.do
+	if ask == nil {
+		ask, do = []string{"flux", "kustomization/apps", "-n", "$N"}, []string{"delete kustomization/apps --wait=false"}
+	}
+	args := append([]string{"uninstall"}, strings.Fields(expand(strings.Join(ask, " ")))...)
+	if c.prepared {
+		text, stderr, code, err := a.plugin(ctx, append(args, "--prepare", "--yes")...)
+		if t.Logf("%s%s", stderr, text); err != nil || code != 0 {
+			t.Errorf("--prepare: exit code %d: %v", code, err)
+		}
+	}
+	text, plan := answer(ctx, t, a, expand(c.stdin), args)
+	for _, line := range c.want {
+		if !strings.Contains(text, expand(line)) {
+			t.Errorf("the preview does not say: %s", expand(line))
+		}
+	}
+	for _, command := range do {
+		kubectl("", strings.Fields(command)...)
+	}
+	judgeFlux(t, a, plan)
+}
+
+// answer asks the plugin, for a person and for a program.
+func answer(ctx context.Context, t *testing.T, a *arena, stdin string, args []string) (string, *uninstallPlan) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, stderr, _ := a.command(ctx, program, stdin, append(args, "-o", "wide"))
+	t.Logf("%s%s", text, stderr)
+	document, _, _ := a.command(ctx, program, stdin, append(args, "-o", "json"))
+	plan := new(uninstallPlan)
+	if err := json.Unmarshal([]byte(document), plan); err != nil {
+		t.Fatal(err)
+	}
+	return text, plan
+}
+
+// judgeFlux waits until what was said to go is gone and nothing goes any more, and says what is otherwise then.
+func judgeFlux(t *testing.T, a *arena, plan *uninstallPlan) {
+	ctx, last, unchanged := t.Context(), 0, time.Now()
+	var now map[string]bool
+	err := until(ctx, "all is gone that was said to go", func() (bool, error) {
+		var err error
+		if now, err = a.there(ctx); err != nil {
+			return false, err
+		}
+		if len(now) != last {
+			last, unchanged = len(now), time.Now()
+		}
+		for _, s := range plan.Outcome {
+			if s.Result == "Deleted" && now[s.Object.UID] {
+				return false, fmt.Errorf("said to go, and is there: %s", s.Object)
+			}
+		}
+		return time.Since(unchanged) > 8*time.Second, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, s := range plan.Outcome {
+		switch {
+		case s.Result == "Remaining" && !now[s.Object.UID]:
+			t.Errorf("said to be stuck, and is gone: %s: %s", s.Object, s.Reason)
+		case s.Result == "Unknown":
+			t.Logf("said not to be known, and there: %v: %s", now[s.Object.UID], s.Object)
+		}
+	}
+	for _, k := range plan.Kept {
+		if !now[k.Object.UID] {
+			t.Errorf("said to be kept, and is gone: %s", k.Object)
+		}
+	}
+}
+
+// there has the UIDs of all objects of the cluster.
+func (a *arena) there(ctx context.Context) (map[string]bool, error) {
+	stdout, stderr, _, err := a.plugin(ctx, "graph", "-A", "--isolated", "-o", "json")
+	var graph struct{ Nodes []node }
+	if err == nil {
+		err = json.Unmarshal([]byte(stdout), &graph)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the cluster: %w: %s", err, stderr)
+	}
+	now := map[string]bool{}
+	for _, n := range graph.Nodes {
+		now[n.UID] = !n.Virtual
+	}
+	return now, nil
+}
