@@ -163,16 +163,16 @@ func (r *Recorded) reverse(v *Reversal, current *unstructured.Unstructured) {
 		v.Op = new(remedy.PatchOf(op.Object, remedy.Add("/spec/paused", true)))
 	case op.Back != nil && op.Verb != remedy.Create:
 		v.Op = byName(op.Back, current)
-		if asBefore(v.Op, current) {
-			v.Op, v.Obstacle = nil, Undone
-			return
-		}
 	case op.Verb == remedy.Patch:
 		r.putBack(v, current)
 	default:
 		v.Obstacle = Final
 	}
-	if v.Op != nil && v.Op.Verb != remedy.Untaint {
+	switch {
+	case v.Op == nil:
+	case asBefore(v.Op, current):
+		v.Op, v.Obstacle = nil, Undone
+	case v.Op.Verb != remedy.Untaint:
 		v.Op = new(v.Op.At(current.GetResourceVersion()))
 	}
 }

@@ -35,6 +35,8 @@ type world struct {
 	// before is called before a change is made, with its text, and may say what the server answers.
 	before func(change string) error
 	looks  int
+	// blind: a look meets no objects, and the server does not hand them out one by one.
+	blind bool
 	// onLook is called at each look.
 	onLook func(n int)
 	asked  []unstick.Question
@@ -86,8 +88,14 @@ func (w *world) look(context.Context) (*unstick.Look, error) {
 	}
 	report := &explain.Report{}
 	snapshot := &graph.Snapshot{}
+	if !w.blind {
+		snapshot.MarkListed(identity("").Resource.GroupResource(), "s", "1")
+	}
 	causes := map[string]*explain.Cause{}
 	for _, name := range w.names() {
+		if w.blind {
+			break
+		}
 		o := w.objects[name]
 		snapshot.Add(graph.Object{Resource: &graph.Resource{GroupVersionResource: identity(name).Resource.GroupVersionResource, Kind: "ConfigMap", Namespaced: true}, Namespace: "s", Name: name, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()})
 		e := explain.Explanation{Object: identity(name), Verdict: explain.Stuck}
@@ -140,6 +148,9 @@ func (w *world) read(_ context.Context, id graph.Identity) (*unstructured.Unstru
 		o.SetUID(id.UID)
 		o.SetResourceVersion("7")
 		return o, nil
+	}
+	if w.blind {
+		return nil, apierrors.NewForbidden(id.Resource.GroupResource(), id.Name, errors.New("no right"))
 	}
 	if o := w.objects[id.Name]; o != nil {
 		return o.DeepCopy(), nil
