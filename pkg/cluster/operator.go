@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -177,8 +178,7 @@ func (o *Operator) create(ctx context.Context, op *remedy.Op) error {
 	object.SetName(id.Name)
 	object.SetNamespace(id.Namespace)
 	if g := op.Grant; g != nil {
-		object.Object["roleRef"] = map[string]any{"apiGroup": id.Resource.Group, "kind": "ClusterRole", "name": g.ClusterRole}
-		object.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": g.Namespace, "name": g.ServiceAccount}}
+		maps.Copy(object.Object, g.Binding())
 	}
 	return o.make(ctx, id, object.Object)
 }

@@ -352,6 +352,9 @@ func (r *Recorded) Saved(e *Entry) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	if data, err = yaml.YAMLToJSON(data); err != nil {
+		return nil, err
+	}
 	object := &unstructured.Unstructured{}
-	return object, yaml.Unmarshal(data, &object.Object)
+	return object, object.UnmarshalJSON(data) // numbers as the API server has them
 }

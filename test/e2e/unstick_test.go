@@ -52,7 +52,7 @@ func unsticking(cp *controlplane.ControlPlane) testscript.Params {
 	for name, command := range map[string]func(*testscript.TestScript, *controlplane.ControlPlane, bool, []string){"audited": audited, "frees": frees, "atonce": atOnce} {
 		params.Cmds[name] = func(ts *testscript.TestScript, neg bool, args []string) { command(ts, cp, neg, args) }
 	}
-	params.Cmds["interrupted"] = interrupted
+	params.Cmds["interrupted"], params.Cmds["undone"] = interrupted, undone
 	plain := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		if err := plain(env); err != nil {
