@@ -106,7 +106,7 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 			return
 		}
 		c.Summary = fmt.Sprintf(recreatedLate, created, maker.ID())
-		if named && w.persists(n, late) {
+		if named && persists(n, late, w.evidence.Now) {
 			c.Verdict = Stuck
 		}
 		stop := Remedy{Risk: Disruptive, Temporary: true, Effect: fmt.Sprintf(stopController, maker.ID())}
@@ -119,11 +119,11 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 
 // persists reports whether the creator of the late dependents of an owner goes on: it has created one within the last minute, more than a
 // minute after the deletion, which no controller overlooks so long that heeds deletions.
-func (w *walker) persists(owner graph.Node, late []graph.Node) bool {
+func persists(owner graph.Node, late []graph.Node, now time.Time) bool {
 	asked := evidence.Requested(owner.Object())
 	return slices.ContainsFunc(late, func(d graph.Node) bool {
 		made := d.Object().CreationTimestamp.Time
-		return made.Sub(asked) > passing && w.evidence.Now.Sub(made) < passing
+		return made.Sub(asked) > passing && now.Sub(made) < passing
 	})
 }
 

@@ -134,7 +134,10 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 				allowed = append(allowed, requestOf(then, false))
 			}
 		}
-		run := append(slices.Clone(command), "--confirm="+plan.Digest)
+		run := slices.Clone(command)
+		if plan.Digest != "" { // what is open may have to be taken back before there is something to show
+			run = append(run, "--confirm="+plan.Digest)
+		}
 		if tries == 0 {
 			before = temporarily(ts, plan)
 			if s.killed(ts, run) {
