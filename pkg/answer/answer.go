@@ -83,6 +83,13 @@ func ofEtcd(status metav1.Status) bool {
 	return status.Code == http.StatusInternalServerError && strings.Contains(status.Message, "etcdserver: ")
 }
 
+// Failed reports whether the server answered that it has failed itself. It may have done so after a write was
+// carried out, as when it could not convert what it had written.
+func Failed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
+}
+
 // Passing reports whether an error is likely to go away by itself, so that the same
 // request may be sent again: the server is not there, starts, or has too much to do.
 func Passing(err error) bool {

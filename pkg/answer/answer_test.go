@@ -63,6 +63,7 @@ func TestAnswers(t *testing.T) {
 			[]error{refused, io.EOF, context.DeadlineExceeded, apierrors.NewTimeoutError("late", 1), apierrors.NewServerTimeout(pods, "delete", 1), gateway, etcd},
 			[]error{nil, forbidden, broken, apierrors.NewConflict(pods, "p", nil), apierrors.NewTooManyRequests("slow down", 1)},
 		},
+		"Failed": {Failed, []error{broken, etcd, gateway}, []error{nil, forbidden, invalid, io.EOF}},
 		"Passing": {
 			Passing,
 			[]error{

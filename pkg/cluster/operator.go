@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,22 +110,20 @@ func annotations(key, value string) map[string]any {
 	return map[string]any{"annotations": map[string]any{key: value}}
 }
 
-// taint puts the taint, as kubectl writes it, on a node or takes it off, and reports whether that changes it.
+// taint puts the taint, as kubectl writes it, on a node that has none of its key and effect, or takes exactly it off, and reports whether
+// that changes the node.
 func taint(node map[string]any, text string, on bool) bool {
-	rest, effect, _ := strings.Cut(text, ":")
-	key, value, _ := strings.Cut(rest, "=")
 	taints, _, _ := unstructured.NestedSlice(node, "spec", "taints")
-	left := slices.DeleteFunc(slices.Clone(taints), func(t any) bool {
-		taint, _ := t.(map[string]any)
-		return taint["key"] == key && taint["effect"] == effect
-	})
-	if on == (len(left) < len(taints)) {
+	wanted := remedy.ParseTaint(text)
+	if !on {
+		left := slices.DeleteFunc(slices.Clone(taints), wanted.Is)
+		return len(left) < len(taints) && unstructured.SetNestedSlice(node, left, "spec", "taints") == nil
+	}
+	if slices.ContainsFunc(taints, wanted.Like) {
 		return false
 	}
-	if on {
-		left = append(left, map[string]any{"key": key, "value": value, "effect": effect})
-	}
-	return unstructured.SetNestedSlice(node, left, "spec", "taints") == nil
+	entry := map[string]any{"key": wanted.Key, "value": wanted.Value, "effect": wanted.Effect}
+	return unstructured.SetNestedSlice(node, append(taints, entry), "spec", "taints") == nil
 }
 
 // update reads an object, or a subresource of it, and writes it as changed, if it is the object and still can be changed
@@ -180,8 +178,7 @@ func (o *Operator) create(ctx context.Context, op *remedy.Op) error {
 	object.SetName(id.Name)
 	object.SetNamespace(id.Namespace)
 	if g := op.Grant; g != nil {
-		object.Object["roleRef"] = map[string]any{"apiGroup": id.Resource.Group, "kind": "ClusterRole", "name": g.ClusterRole}
-		object.Object["subjects"] = []any{map[string]any{"kind": "ServiceAccount", "namespace": g.Namespace, "name": g.ServiceAccount}}
+		maps.Copy(object.Object, g.Binding())
 	}
 	return o.make(ctx, id, object.Object)
 }

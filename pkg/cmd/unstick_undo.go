@@ -29,9 +29,12 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 	if !recorded.Same(o.server, o.cluster) { // UIDs guard most changes, names the others
 		return hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", recorded.Server, o.server), "--context and --kubeconfig choose the cluster"}
 	}
-	release, over := recorded.Claim()
-	if !over {
-		return hintedError{errors.New("the run of this directory is still going"), "wait until it has ended, or interrupt it: it takes back what is temporary"}
+	release, err := recorded.Claim()
+	switch {
+	case errors.Is(err, unstick.ErrGoing):
+		return hintedError{err, "wait until it has ended, or interrupt it: it takes back what is temporary"}
+	case err != nil:
+		return fmt.Errorf("reading the journal: %w", err)
 	}
 	defer release()
 	reversals := recorded.Undo(ctx, &unstick.Reading{Read: o.operator.Read, Resource: o.resource})
@@ -117,7 +120,7 @@ func (o *unstickOptions) resume(ctx context.Context) error {
 	for _, dir := range dirs {
 		recorded, err := unstick.ReadJournal(dir)
 		if err != nil {
-			fmt.Fprintf(o.ErrOut, "warning: reading the journal of an earlier run, which may have left a temporary change: %s\n", render.Line(err.Error()))
+			o.unreadJournal(err)
 			continue
 		}
 		if len(recorded.Open()) == 0 || !recorded.Same(o.server, o.cluster) {
@@ -128,13 +131,24 @@ func (o *unstickOptions) resume(ctx context.Context) error {
 	return nil
 }
 
+func (o *unstickOptions) unreadJournal(err error) {
+	fmt.Fprintf(o.ErrOut, "warning: reading the journal of an earlier run, which may have left a temporary change: %s\n", render.Line(err.Error()))
+}
+
 // finishRun takes back what an earlier run has left open, unless that is still going; a dry run only says so.
 func (o *unstickOptions) finishRun(ctx context.Context, recorded *unstick.Recorded) {
-	release, over := recorded.Claim()
-	if !over {
+	release, err := recorded.Claim()
+	switch {
+	case errors.Is(err, unstick.ErrGoing):
+		return
+	case err != nil:
+		o.unreadJournal(err)
 		return
 	}
 	defer release()
+	if len(recorded.Open()) == 0 { // it has ended since, and has taken back what it had changed
+		return
+	}
 	fmt.Fprintf(o.ErrOut, "The run of %s has not taken back what it changed temporarily (%s):\n", recorded.Started.Format(time.RFC3339), recorded.Dir)
 	for _, e := range recorded.Open() {
 		if o.dryRun != "none" {
@@ -147,7 +161,7 @@ func (o *unstickOptions) finishRun(ctx context.Context, recorded *unstick.Record
 
 // takeBack takes one change of an earlier run back.
 func (o *unstickOptions) takeBack(ctx context.Context, recorded *unstick.Recorded, e *unstick.Entry) {
-	err := unstick.TakeBack(ctx, o.operator.Read, o.operator.Do, e.Op)
+	sent, err := unstick.TakeBack(ctx, o.operator.Read, o.operator.Do, e.Op)
 	text := render.Change(e.Op.Back)
 	switch {
 	case unstick.IsGone(err):
@@ -157,6 +171,11 @@ func (o *unstickOptions) takeBack(ctx context.Context, recorded *unstick.Recorde
 	case err != nil:
 		fmt.Fprintf(o.ErrOut, "  NOT taken back: %s: %s\n  Do it by hand: %s\n", text, render.Line(err.Error()), render.Command(e.Op.Back, "kubectl"+o.connection()))
 		return
+	case !sent && e.MayArrive(time.Now()):
+		fmt.Fprintf(o.ErrOut, "  not there, but it might still arrive; the next run looks again: %s\n", render.Change(e.Op))
+		return
+	case !sent:
+		fmt.Fprintf(o.ErrOut, "  nothing to take back: it is as it was before: %s\n", render.Change(e.Op))
 	default:
 		fmt.Fprintf(o.ErrOut, "  taken back: %s\n", text)
 	}

@@ -96,7 +96,7 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 		}
 		created, creator := evidence.Number(len(late), "blocking dependent"), w.firstManager(late[0])
 		free := w.background(edge{owner: n, dependent: late[0], keeper: keeper(n, late[0])})
-		maker := w.finder.Server(n, creator)
+		maker, named := w.finder.Server(n, creator)
 		if maker == nil {
 			stop := Remedy{Risk: Disruptive, Effect: fmt.Sprintf(stopItsCreator, creator)}
 			if creator == "" {
@@ -106,11 +106,24 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 			return
 		}
 		c.Summary = fmt.Sprintf(recreatedLate, created, maker.ID())
+		if named && persists(n, late, w.evidence.Now) {
+			c.Verdict = Stuck
+		}
 		stop := Remedy{Risk: Disruptive, Temporary: true, Effect: fmt.Sprintf(stopController, maker.ID())}
 		if maker.Replicas > 0 {
 			stop.Action = w.scaleToNone(maker.ID(), int64(maker.Replicas), false)
 		}
 		c.Remedies = []Remedy{free, stop}
+	})
+}
+
+// persists reports whether the creator of the late dependents of an owner goes on: it has created one within the last minute, more than a
+// minute after the deletion, which no controller overlooks so long that heeds deletions.
+func persists(owner graph.Node, late []graph.Node, now time.Time) bool {
+	asked := evidence.Requested(owner.Object())
+	return slices.ContainsFunc(late, func(d graph.Node) bool {
+		made := d.Object().CreationTimestamp.Time
+		return made.Sub(asked) > passing && now.Sub(made) < passing
 	})
 }
 

@@ -41,7 +41,6 @@ var steps = map[string]string{
 	"fin-working":          "it makes progress, or that is not known",
 	"fin-unknown":          "who should act is not known, and so never Stuck",
 	"gc-fg-ownerref-scope": "the garbage collector goes on by itself, as far as is known",
-	"gc-fg-recreated":      "whether the operator goes on making dependents is not known, and so never Stuck",
 	"not-terminating":      "nobody is deleting it",
 	"ns-protected":         "nobody is deleting it",
 	"recreated":            "nobody is deleting it",

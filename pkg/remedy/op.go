@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
@@ -89,6 +90,24 @@ type Grant struct {
 	ClusterRole    string `json:"clusterRole"`
 	Namespace      string `json:"namespace"`
 	ServiceAccount string `json:"serviceAccount"`
+}
+
+// Binding is the content of a binding that grants it.
+func (g *Grant) Binding() map[string]any {
+	return map[string]any{
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": g.ClusterRole},
+		"subjects": []any{map[string]any{"kind": "ServiceAccount", "namespace": g.Namespace, "name": g.ServiceAccount}},
+	}
+}
+
+// IsOf reports whether a binding grants it and nothing else.
+func (g *Grant) IsOf(binding map[string]any) bool {
+	for field, content := range g.Binding() {
+		if !equality.Semantic.DeepEqual(binding[field], content) {
+			return false
+		}
+	}
+	return true
 }
 
 // DeleteOf is a DELETE that only the object with the UID takes.

@@ -69,6 +69,9 @@ type Entry struct {
 	Temporary bool `json:"temporary,omitempty"`
 }
 
+// MayArrive reports whether a change that is not there might still be made: no answer to it is known, and the API server may work on it.
+func (e *Entry) MayArrive(now time.Time) bool { return mayArrive(e.Result, now.Sub(e.Time)) }
+
 // Journal keeps the changes of a run in a directory, each before it is sent, with the manifests of the objects as they were. A nil
 // Journal keeps nothing, and refuses temporary changes. Its methods may be called by several goroutines at once.
 type Journal struct {
@@ -80,7 +83,7 @@ type Journal struct {
 	lock    *flock.Flock // as long as the run is there
 	number  int
 	files   map[types.UID]string
-	numbers map[string]int
+	numbers map[string][]int // of the changes, by their keys
 }
 
 // NewJournal makes a directory below another for a run against the cluster of the header, readable by its user alone.
@@ -100,7 +103,7 @@ func NewJournal(base string, header Header) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{Dir: dir, file: file, lock: lock, files: map[types.UID]string{}, numbers: map[string]int{}}
+	j := &Journal{Dir: dir, file: file, lock: lock, files: map[types.UID]string{}, numbers: map[string][]int{}}
 	return j, errors.Join(j.append(header), syncDir(dir), syncDir(base))
 }
 
@@ -148,7 +151,8 @@ func (j *Journal) begin(w *Write, before *unstructured.Unstructured) (finish fun
 	if err := j.append(entry); err != nil {
 		return nil, err
 	}
-	j.number, j.numbers[w.Op.Key()] = number, number
+	key := w.Op.Key()
+	j.number, j.numbers[key] = number, append(j.numbers[key], number)
 	return func(result Result) error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -156,14 +160,19 @@ func (j *Journal) begin(w *Write, before *unstructured.Unstructured) (finish fun
 	}, nil
 }
 
-// takenBack keeps that a temporary change was ended.
+// takenBack keeps that a temporary change was ended, as often as it was sent.
 func (j *Journal) takenBack(w *Write) error {
 	if j == nil {
 		return nil
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.append(Entry{Number: j.numbers[w.Op.Key()], Time: time.Now().UTC(), Result: TakenBack})
+	for _, number := range j.numbers[w.Op.Key()] {
+		if err := j.append(Entry{Number: number, Time: time.Now().UTC(), Result: TakenBack}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // append writes a line to the disk.
@@ -288,14 +297,27 @@ func ReadJournal(dir string) (*Recorded, error) {
 	return r, nil
 }
 
-// Claim reports whether the run of the journal is over, and holds the journal from then on, so that no other process takes the
-// same change back: release ends that.
-func (r *Recorded) Claim() (release func(), over bool) {
+// ErrGoing says that the run of a journal is not over.
+var ErrGoing = errors.New("the run of this directory is still going")
+
+// Claim holds the journal of a run that is over, so that no other process takes the same change back, until release is called. Until it was
+// held the run may have written on, so it is read again.
+func (r *Recorded) Claim() (release func(), _ error) {
 	lock := lockOf(r.Dir)
-	if held, err := lock.TryLock(); err != nil || !held {
-		return nil, false
+	switch held, err := lock.TryLock(); {
+	case err != nil:
+		return nil, err
+	case !held:
+		return nil, ErrGoing
 	}
-	return func() { _ = lock.Unlock() }, true
+	release = func() { _ = lock.Unlock() }
+	now, err := ReadJournal(r.Dir)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	*r = *now
+	return release, nil
 }
 
 // Open returns the temporary changes that were not taken back, the last first.
@@ -330,6 +352,9 @@ func (r *Recorded) Saved(e *Entry) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	if data, err = yaml.YAMLToJSON(data); err != nil {
+		return nil, err
+	}
 	object := &unstructured.Unstructured{}
-	return object, yaml.Unmarshal(data, &object.Object)
+	return object, object.UnmarshalJSON(data) // numbers as the API server has them
 }

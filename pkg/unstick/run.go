@@ -41,8 +41,12 @@ const (
 	mostSkips = 5
 	// settling is how long a change gets to show, before the next look.
 	settling = 300 * time.Millisecond
+	// sending is how long the answer to a change is waited for, whatever ends the run meanwhile.
+	sending = 30 * time.Second
 	// takingBack is how long a change may take that ends a temporary one.
 	takingBack = 30 * time.Second
+	// arriving is how long the API server works on a request at most (--request-timeout of kube-apiserver, by default a minute).
+	arriving = time.Minute
 )
 
 // Edges are what a run reaches the cluster and people by. All but Log must be set.
@@ -75,7 +79,7 @@ const (
 	Skipped Result = "Skipped"
 	// Refused: the server said no.
 	Refused Result = "Refused"
-	// Unanswered: no answer came, or none about the change; the next look shows what became of it.
+	// Unanswered: no answer came, or none that proves that nothing was changed; the next look shows what became of it.
 	Unanswered Result = "Unanswered"
 	// TakenBack: a temporary change was ended.
 	TakenBack Result = "TakenBack"
@@ -102,7 +106,7 @@ type Record struct {
 // Report is what a run has done.
 type Report struct {
 	Records []Record
-	// Freed are the objects that were asked for and are gone.
+	// Freed are the objects that were asked for and are gone: the API server says so.
 	Freed []graph.Identity
 	// Last is the last look, Plan what would be left to do about it.
 	Last *Look
@@ -119,10 +123,12 @@ type run struct {
 	refused sets.Set[string] // those of them that the server has refused
 	agreed  sets.Set[string]
 	skips   map[string]int
-	open    []Write // temporary changes that are not taken back yet
-	objects map[types.UID]graph.Identity
-	changed time.Time // when something last did
-	seen    string    // what the last look saw
+	open    []Record                     // temporary changes that are not taken back yet
+	objects map[types.UID]graph.Identity // those that were being deleted
+	gone    sets.Set[types.UID]          // those of them that do not exist any more
+	unseen  error                        // why it is not known of others whether they exist
+	changed time.Time                    // when something last did
+	seen    string                       // what the last look saw
 	shown   bool
 }
 
@@ -130,7 +136,7 @@ type run struct {
 // was made a moment ago, nil for none. Temporary changes are taken back before it returns, also when the context has ended. The report is never
 // nil; the error says why it ended early.
 func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c Consent) (*Report, error) {
-	r := &run{Edges: e, options: o, consent: c, done: sets.Set[string]{}, refused: sets.Set[string]{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, changed: e.Now()}
+	r := &run{Edges: e, options: o, consent: c, done: sets.Set[string]{}, refused: sets.Set[string]{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, gone: sets.Set[types.UID]{}, changed: e.Now()}
 	err := r.rounds(ctx, first)
 	if back := r.takeBack(ctx, func(*Write) bool { return true }); err == nil {
 		err = back
@@ -146,7 +152,7 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 				return err
 			}
 		}
-		p := r.take(l)
+		p := r.take(ctx, l)
 		if err := r.takeBack(ctx, func(w *Write) bool { return r.freed(w) }); err != nil {
 			return err
 		}
@@ -155,7 +161,7 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case len(writes) == 0 && r.over(l):
-			return nil
+			return r.unseen
 		case len(writes) == 0:
 			r.Wait(ctx, min(time.Duration(1+round)*500*time.Millisecond, 3*time.Second))
 		default:
@@ -175,7 +181,7 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 }
 
 // take takes a look into the report, and returns what is to be done about it.
-func (r *run) take(l *Look) *Plan {
+func (r *run) take(ctx context.Context, l *Look) *Plan {
 	p := choose(l, r.options, r.tried())
 	r.report.Last, r.report.Plan = l, p
 	left := sets.New[types.UID]()
@@ -194,13 +200,7 @@ func (r *run) take(l *Look) *Plan {
 	if seen := seen.String(); seen != r.seen {
 		r.seen, r.changed = seen, r.Now()
 	}
-	r.report.Freed = nil
-	for uid, id := range r.objects {
-		if !left.Has(uid) {
-			r.report.Freed = append(r.report.Freed, id)
-		}
-	}
-	slices.SortFunc(r.report.Freed, graph.Identity.Compare)
+	r.freedBy(ctx, l, left)
 	return p
 }
 
@@ -224,7 +224,7 @@ func (r *run) over(l *Look) bool {
 	if slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() && o.Object.Resource.IsNamespace() }) {
 		patience = retrying
 	}
-	return !left || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient || still > showing && !r.hopeful(l)
+	return !left && r.unseen == nil || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient || still > showing && !r.hopeful(l)
 }
 
 // acted reports whether a change was made, or may have been.
@@ -253,7 +253,7 @@ func (r *run) carryOut(ctx context.Context, writes []Write) error {
 			return err
 		}
 		proved := map[string]Write{}
-		for _, w := range r.take(l).due() {
+		for _, w := range r.take(ctx, l).due() {
 			proved[w.consents()[0]] = w // the same change at a greater risk is another
 		}
 		records := make([]Record, len(part))
@@ -328,12 +328,23 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 		record.Result, record.Err = Refused, &JournalError{err}
 		return record
 	}
-	record.Err = r.Do(ctx, &op)
+	record.Err = r.send(ctx, &op)
 	record.Result = resultOf(record.Err)
 	if err := finish(record.Result); err != nil {
 		record.Err = errors.Join(record.Err, &JournalError{err})
 	}
 	return record
+}
+
+// send makes a change, and waits for the answer also when the run is over meanwhile: a request that was given up may still be carried
+// out, after a look at what there is to take back.
+func (r *run) send(ctx context.Context, op *remedy.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
+	defer cancel()
+	return r.Do(ctx, op)
 }
 
 // restless reads an object again for which a change was refused before because it had another version. Where a look takes long, and a
@@ -373,7 +384,7 @@ func resultOf(err error) Result {
 		return Done
 	case errors.Is(err, remedy.ErrChanged):
 		return Skipped
-	case answer.Missing(err), answer.Passing(err), answer.ToWrite(err).Kind == answer.WebhookFailed: // a changed configuration takes a moment
+	case answer.Missing(err), answer.Passing(err), answer.Failed(err): // also of a webhook: a changed configuration takes a moment
 		return Unanswered
 	}
 	return Refused
@@ -395,7 +406,7 @@ func (r *run) record(rec Record) {
 	}
 	// A change of which no answer came may have been made: taking it back does nothing otherwise.
 	if (rec.Result == Done || rec.Result == Unanswered) && rec.Write.Temporary() {
-		r.open = append(r.open, rec.Write)
+		r.keepOpen(&rec)
 	}
 	r.changed = r.Now()
 	r.report.Records = append(r.report.Records, rec)

@@ -27,7 +27,7 @@ var dangerous = &unstick.Options{Allow: explain.Dangerous}
 // webhook is a lock that a temporary change opens.
 func webhook() lock {
 	op := remedy.PatchOf(identity("lock"), remedy.Replace("/webhooks/0/failurePolicy", "Ignore"))
-	op.Back = &remedy.Op{Verb: "back", Object: identity("lock")}
+	op.Back = new(remedy.PatchOf(identity("lock"), remedy.Replace("/webhooks/0/failurePolicy", "Fail")))
 	return lock{kind: explain.Kind{ID: "adm-webhook-dead"}, remedy: explain.Remedy{Risk: explain.Disruptive, Effect: "pass over", Temporary: true, Action: explain.Action{Operation: &op}}}
 }
 
@@ -175,7 +175,7 @@ func TestNoAnswer(t *testing.T) {
 		w.before = func(string) error {
 			switch calls++; calls {
 			case 1:
-				return lostAnswer{}
+				return lostAnswer{errLost}
 			case 2:
 				return errors.New("connection refused")
 			}
@@ -215,7 +215,7 @@ func TestTemporary(t *testing.T) {
 	}{
 		"freed":              {nil, explain.Dangerous, "patch lock, patch a, back lock"},
 		"never freed":        {nil, explain.Disruptive, "patch lock, back lock"},
-		"no answer":          {func(change string) error { return map[string]error{"patch lock": lostAnswer{}}[change] }, explain.Disruptive, "patch lock, back lock"},
+		"no answer":          {func(change string) error { return map[string]error{"patch lock": lostAnswer{errLost}}[change] }, explain.Disruptive, "patch lock, back lock"},
 		"interrupted":        {func(string) error { cancel(); return nil }, explain.Dangerous, "patch lock, back lock"},
 		"a refusal after it": {func(change string) error { return map[string]error{"patch a": apierrors.NewBadRequest("no")}[change] }, explain.Dangerous, "patch lock, back lock"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,16 +30,28 @@ func (r *run) freed(w *Write) bool {
 	return gone.HasAll(w.Frees...)
 }
 
+// keepOpen remembers a change that is to be taken back, once. Of what came of it the last counts: when it was made at last, its object has
+// another version than an earlier request asks for that got no answer.
+func (r *run) keepOpen(rec *Record) {
+	at := slices.IndexFunc(r.open, func(other Record) bool { return other.Write.Op.Key() == rec.Write.Op.Key() })
+	if at < 0 {
+		r.open = append(r.open, *rec)
+		return
+	}
+	r.open[at] = *rec
+}
+
 // takeBack ends temporary changes, the last first, also when the context has ended.
 func (r *run) takeBack(ctx context.Context, due func(*Write) bool) error {
 	var failed error
-	var left []Write
-	for _, w := range slices.Backward(r.open) {
-		if !due(&w) {
-			left = append([]Write{w}, left...)
+	var left []Record
+	for _, open := range slices.Backward(r.open) {
+		w := &open.Write
+		if !due(w) {
+			left = append([]Record{open}, left...)
 			continue
 		}
-		record := r.end(ctx, &w)
+		record := r.end(ctx, &open)
 		r.report.Records = append(r.report.Records, record)
 		r.tell(Event{Wrote: &record})
 		if record.Result == NotTakenBack {
@@ -49,14 +62,18 @@ func (r *run) takeBack(ctx context.Context, due func(*Write) bool) error {
 	return failed
 }
 
-// end takes one change back.
-func (r *run) end(ctx context.Context, w *Write) Record {
+// end takes one change back. One that is not there, and might still arrive, stays open in the journal, so that the next run looks again.
+func (r *run) end(ctx context.Context, open *Record) Record {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takingBack)
 	defer cancel()
+	w := &open.Write
 	record := Record{Time: r.Now(), Write: *w, Result: TakenBack}
 	for tries := 0; ; tries++ {
-		record.Err = TakeBack(ctx, r.Read, r.Do, &w.Op)
+		var sent bool
+		sent, record.Err = TakeBack(ctx, r.Read, r.Do, &w.Op)
 		switch {
+		case record.Err == nil && !sent && mayArrive(open.Result, r.Now().Sub(open.Time)):
+			return record
 		case record.Err == nil, errors.Is(record.Err, errGone):
 			record.Err = errors.Join(record.Err, r.Journal.takenBack(w))
 			return record
@@ -69,44 +86,65 @@ func (r *run) end(ctx context.Context, w *Write) Record {
 	}
 }
 
+// mayArrive reports whether a change of which no answer came, and that is not there so long after it was sent, may still be made.
+func mayArrive(result Result, after time.Duration) bool {
+	return (result == Unanswered || result == "") && after < arriving
+}
+
 // errGone says that an object does not exist any more, so that nothing of it is to be taken back.
 var errGone = errors.New("the object does not exist any more")
 
-// TakeBack ends a temporary change, of its object as it is now. It does nothing when the object is as it was before. The error is
-// remedy.ErrChanged when it is neither that nor what the change has made; when the object is gone, Gone reports so of it.
-func TakeBack(ctx context.Context, read func(context.Context, graph.Identity) (*unstructured.Unstructured, error), do func(context.Context, *remedy.Op) error, op *remedy.Op) error {
+// TakeBack ends a temporary change, of its object as it is now. It sends nothing when the object is as it was before. The error is
+// remedy.ErrChanged when it is neither that nor what the change has made; when the object is gone, IsGone reports so of it.
+func TakeBack(ctx context.Context, read func(context.Context, graph.Identity) (*unstructured.Unstructured, error), do func(context.Context, *remedy.Op) error, op *remedy.Op) (sent bool, _ error) {
 	current, err := read(ctx, op.Object)
 	switch {
 	case answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name), err == nil && current.GetUID() != op.Object.UID:
-		return errGone
+		return false, errGone
 	case err != nil:
-		return err
+		return false, err
 	}
 	back := byName(op.Back, current)
 	if asBefore(back, current) {
-		return nil
+		return false, nil
 	}
-	return do(ctx, back)
+	return true, do(ctx, back)
 }
 
 // IsGone reports whether an error of TakeBack says that the object does not exist any more.
 func IsGone(err error) bool { return errors.Is(err, errGone) }
 
-// asBefore reports whether a patch would set only what is there already.
+// asBefore reports whether an object is what a change would make of it, so that there is nothing to take back.
 func asBefore(back *remedy.Op, current *unstructured.Unstructured) bool {
-	sets := 0
-	for _, step := range back.Patch {
-		switch step.Op {
-		case "replace", "add":
-			if have, there := remedy.At(current.Object, step.Path); !there || !equality.Semantic.DeepEqual(have, step.Value) {
-				return false
-			}
-			sets++
-		case "remove":
-			return false
-		}
+	switch back.Verb {
+	case remedy.Scale:
+		replicas, there, err := unstructured.NestedInt64(current.Object, "spec", "replicas")
+		return there && err == nil && replicas == back.Replicas.Wanted
+	case remedy.Untaint:
+		taints, _, err := unstructured.NestedSlice(current.Object, "spec", "taints")
+		return err == nil && !slices.ContainsFunc(taints, remedy.ParseTaint(back.Value).Is)
+	case remedy.Patch:
+		changes := slices.DeleteFunc(slices.Clone(back.Patch), func(s remedy.Step) bool { return s.Op == "test" })
+		return len(changes) > 0 && !slices.ContainsFunc(changes, func(s remedy.Step) bool { return !made(&s, back.Patch, current.Object) })
 	}
-	return sets > 0
+	return false
+}
+
+// made reports whether an object is as a step of a patch would make it. What is removed from a list is the value that the patch tests
+// there, wherever it is.
+func made(step *remedy.Step, patch []remedy.Step, object map[string]any) bool {
+	have, there := remedy.At(object, step.Path)
+	if step.Op != "remove" {
+		return there && equality.Semantic.DeepEqual(have, step.Value)
+	}
+	above, _ := remedy.At(object, step.Path[:strings.LastIndexByte(step.Path, '/')])
+	list, is := above.([]any)
+	if !is {
+		return !there
+	}
+	return !slices.ContainsFunc(patch, func(test remedy.Step) bool {
+		return test.Op == "test" && test.Path == step.Path && slices.ContainsFunc(list, func(entry any) bool { return equality.Semantic.DeepEqual(entry, test.Value) })
+	})
 }
 
 var webhookAt = pattern.New(`^/webhooks/(\d+)(/.*)?$`)

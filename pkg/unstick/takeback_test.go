@@ -54,7 +54,7 @@ func TestTakeBack(t *testing.T) {
 			}
 			return nil
 		}
-		err := unstick.TakeBack(t.Context(), read, do, &op)
+		_, err := unstick.TakeBack(t.Context(), read, do, &op)
 		if unstick.IsGone(err) != test.gone || err != nil && !test.gone || sent != test.sent {
 			t.Errorf("%s: %v, sent %q, want %q", name, err, sent, test.sent)
 		}

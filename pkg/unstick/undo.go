@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -152,6 +153,10 @@ func (r *Recorded) reverse(v *Reversal, current *unstructured.Unstructured) {
 		r.restore(v, current)
 		return
 	}
+	if op.Verb == remedy.Create {
+		revoke(v, current)
+		return
+	}
 	if current == nil || current.GetUID() != op.Object.UID {
 		v.Obstacle = Gone
 		return
@@ -161,19 +166,35 @@ func (r *Recorded) reverse(v *Reversal, current *unstructured.Unstructured) {
 		v.Op = new(remedy.ScaleOf(op.Object, remedy.Replicas{Current: op.Replicas.Wanted, Wanted: op.Replicas.Current}))
 	case op.Verb == remedy.Resume:
 		v.Op = new(remedy.PatchOf(op.Object, remedy.Add("/spec/paused", true)))
-	case op.Back != nil && op.Verb != remedy.Create:
+	case op.Back != nil:
 		v.Op = byName(op.Back, current)
-		if asBefore(v.Op, current) {
-			v.Op, v.Obstacle = nil, Undone
-			return
-		}
 	case op.Verb == remedy.Patch:
 		r.putBack(v, current)
 	default:
 		v.Obstacle = Final
 	}
-	if v.Op != nil && v.Op.Verb != remedy.Untaint {
+	switch {
+	case v.Op == nil:
+	case asBefore(v.Op, current):
+		v.Op, v.Obstacle = nil, Undone
+	case v.Op.Verb != remedy.Untaint:
 		v.Op = new(v.Op.At(current.GetResourceVersion()))
+	}
+}
+
+// revoke deletes a binding that was made, if what has its name grants exactly that: its UID was not known when it was made. Other objects that
+// were made stay, for others may use them by now.
+func revoke(v *Reversal, current *unstructured.Unstructured) {
+	op := v.Entry.Op
+	switch {
+	case current == nil, op.Grant != nil && !op.Grant.IsOf(current.Object):
+		v.Obstacle = Gone
+	case op.Grant == nil:
+		v.Obstacle = Final
+	default:
+		id := op.Object
+		id.UID = current.GetUID()
+		v.Op = new(remedy.DeleteOf(id, metav1.DeleteOptions{}).At(current.GetResourceVersion()))
 	}
 }
 

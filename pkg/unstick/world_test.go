@@ -35,6 +35,9 @@ type world struct {
 	// before is called before a change is made, with its text, and may say what the server answers.
 	before func(change string) error
 	looks  int
+	// blind: a look meets no objects, and the server does not hand them out one by one.
+	// unlisted: what a look does not meet is in no list of it.
+	blind, unlisted bool
 	// onLook is called at each look.
 	onLook func(n int)
 	asked  []unstick.Question
@@ -86,8 +89,14 @@ func (w *world) look(context.Context) (*unstick.Look, error) {
 	}
 	report := &explain.Report{}
 	snapshot := &graph.Snapshot{}
+	if !w.blind && !w.unlisted {
+		snapshot.MarkListed(identity("").Resource.GroupResource(), "s", "1")
+	}
 	causes := map[string]*explain.Cause{}
 	for _, name := range w.names() {
+		if w.blind {
+			break
+		}
 		o := w.objects[name]
 		snapshot.Add(graph.Object{Resource: &graph.Resource{GroupVersionResource: identity(name).Resource.GroupVersionResource, Kind: "ConfigMap", Namespaced: true}, Namespace: "s", Name: name, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()})
 		e := explain.Explanation{Object: identity(name), Verdict: explain.Stuck}
@@ -139,7 +148,15 @@ func (w *world) read(_ context.Context, id graph.Identity) (*unstructured.Unstru
 		o.SetName("lock")
 		o.SetUID(id.UID)
 		o.SetResourceVersion("7")
+		policy := "Fail"
+		if len(w.locks) > 0 && w.locks[0].open {
+			policy = "Ignore"
+		}
+		o.Object["webhooks"] = []any{map[string]any{"failurePolicy": policy}}
 		return o, nil
+	}
+	if w.blind {
+		return nil, apierrors.NewForbidden(id.Resource.GroupResource(), id.Name, errors.New("no right"))
 	}
 	if o := w.objects[id.Name]; o != nil {
 		return o.DeepCopy(), nil
@@ -152,22 +169,27 @@ func (w *world) do(ctx context.Context, op *remedy.Op) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("%s %s", op.Verb, op.Object.Name)
+	closes := op.Object.Name == "lock" && slices.ContainsFunc(op.Patch, func(s remedy.Step) bool { return s.Value == "Fail" })
+	if closes {
+		text = "back lock"
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	lost := error(nil)
 	if w.before != nil {
 		if err := w.before(text); err != nil {
-			if !errors.As(err, new(lostAnswer)) {
+			made := lostAnswer{}
+			if !errors.As(err, &made) {
 				return err
 			}
-			lost = err
+			lost = made.error
 		}
 	}
 	if op.Object.Name == "lock" {
 		for i := range w.locks {
 			if l := &w.locks[i]; l.remedy.Operation.Verb == op.Verb {
-				l.open = true
+				l.open = !closes
 			}
 		}
 		w.sent = append(w.sent, text)
@@ -187,10 +209,10 @@ func (w *world) do(ctx context.Context, op *remedy.Op) error {
 	return lost
 }
 
-// lostAnswer is an answer that never comes, of a change that was made.
-type lostAnswer struct{}
+// lostAnswer is an answer that says nothing of a change, or none, of one that was made.
+type lostAnswer struct{ error }
 
-func (lostAnswer) Error() string { return "connection lost" }
+var errLost = errors.New("connection lost")
 
 // Show implements unstick.Asker.
 func (w *world) Show(*unstick.Plan, *unstick.Look) error {

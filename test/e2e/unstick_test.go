@@ -27,16 +27,19 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
+// unstickWorlds are the control planes of the sessions of unstick.
+var unstickWorlds = map[string]controlplane.Options{
+	"bare":        {AuditLog: true, Users: []controlplane.User{{Name: "reader"}}},
+	"controllers": {AuditLog: true, Controllers: "all", FakeNodes: 2, GraceCap: time.Second, Users: []controlplane.User{{Name: "reader"}}},
+}
+
 // TestUnstick runs the sessions of unstick. What a session writes is in the audit log under a name of its own. A line
 // "# cause: ID" says which cause of docs/explain-stuck.md is ended in it (TestUnstickable).
 func TestUnstick(t *testing.T) {
 	t.Parallel()
 	worlds{
-		dir: "testdata/unstick",
-		named: map[string]controlplane.Options{
-			"bare":        {AuditLog: true, Users: []controlplane.User{{Name: "reader"}}},
-			"controllers": {AuditLog: true, Controllers: "all", FakeNodes: 2, GraceCap: time.Second, Users: []controlplane.User{{Name: "reader"}}},
-		},
+		dir:    "testdata/unstick",
+		named:  unstickWorlds,
 		sick:   controlplane.Options{AuditLog: true, Controllers: "all"},
 		wait:   parallel,
 		params: unsticking,
@@ -49,7 +52,7 @@ func unsticking(cp *controlplane.ControlPlane) testscript.Params {
 	for name, command := range map[string]func(*testscript.TestScript, *controlplane.ControlPlane, bool, []string){"audited": audited, "frees": frees, "atonce": atOnce} {
 		params.Cmds[name] = func(ts *testscript.TestScript, neg bool, args []string) { command(ts, cp, neg, args) }
 	}
-	params.Cmds["interrupted"] = interrupted
+	params.Cmds["interrupted"], params.Cmds["undone"] = interrupted, undone
 	plain := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		if err := plain(env); err != nil {
@@ -124,9 +127,7 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 	if risk != args[0] {
 		lesser[risk] = ""
 	}
-	stuck := append([]string{"kubectl-gc", "explain-stuck"}, target...)
-	stuck = append(stuck, "-o", "jsonpath={.objects[*].causes[*].id}.")
-	eventually(ts, true, append([]string{`(^| )` + cause + `[ .]`}, stuck...))
+	stuckBecauseOf(ts, cause, target)
 	run := func(codes []int, options ...string) {
 		err := ts.Exec("kubectl-gc", append(append([]string{"unstick"}, target...), options...)...)
 		if got := exitCode(err); !slices.Contains(codes, got) {
@@ -142,24 +143,8 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 			ts.Fatalf("not allowed, it has written %v", writes)
 		}
 	}
-	var plan render.UnstickPlan
-	var report render.UnstickReport
 	mark := ts.Getenv("AUDITED")
-	for tries := 0; ; tries++ {
-		plan = render.UnstickPlan{}
-		run([]int{0, 2}, "--allow="+risk, "--dry-run=client", "-o", "json")
-		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &plan))
-		err := ts.Exec("kubectl-gc", append(append([]string{"unstick"}, target...), "--allow="+risk, "--confirm="+plan.Digest, "-o", "json")...)
-		out, moved := ts.ReadFile("stdout"), exitCode(err) == 1 && strings.Contains(ts.ReadFile("stderr"), "the changes are not those of")
-		if moved && tries < 5 && len(newWrites(ts, cp)) == 0 {
-			continue // a controller has changed the object meanwhile
-		}
-		if err != nil {
-			ts.Fatalf("unstick: %v", err)
-		}
-		ts.Check(json.Unmarshal([]byte(out), &report))
-		break
-	}
+	plan, report := approved(ts, cp, append(slices.Clone(target), "--allow="+risk))
 	if len(report.Remaining) > 0 {
 		ts.Fatalf("still there: %v", report.Remaining)
 	}
@@ -201,6 +186,35 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 		ts.Fatalf("the audit log has other changes than were reported (-reported +logged):\n%s", diff)
 	}
 	ts.Setenv("AUDITED", mark) // for audited
+}
+
+// stuckBecauseOf waits until what unstick is asked about is stuck because of a cause. Numbers at the end pick ways out.
+func stuckBecauseOf(ts *testscript.TestScript, cause string, target []string) {
+	objects := slices.DeleteFunc(slices.Clone(target), func(arg string) bool { return regexp.MustCompile(`^[0-9.]+$`).MatchString(arg) })
+	stuck := append([]string{`(^| )` + cause + `[ .]`, "kubectl-gc", "explain-stuck"}, objects...)
+	eventually(ts, true, append(stuck, "-o", "jsonpath={.objects[*].causes[*].id}."))
+}
+
+// approved runs unstick with the arguments, for what a dry run of it has shown.
+func approved(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []string) (plan render.UnstickPlan, report render.UnstickReport) {
+	unstick := append([]string{"unstick"}, args...)
+	for tries := 0; ; tries++ {
+		plan = render.UnstickPlan{}
+		if code := exitCode(ts.Exec("kubectl-gc", append(slices.Clone(unstick), "--dry-run=client", "-o", "json")...)); code != 0 && code != 2 {
+			ts.Fatalf("a dry run of unstick: exit code %d", code)
+		}
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &plan))
+		err := ts.Exec("kubectl-gc", append(slices.Clone(unstick), "--confirm="+plan.Digest, "-o", "json")...)
+		out, moved := ts.ReadFile("stdout"), exitCode(err) == 1 && strings.Contains(ts.ReadFile("stderr"), "the changes are not those of")
+		if moved && tries < 5 && len(newWrites(ts, cp)) == 0 {
+			continue // a controller has changed the object meanwhile
+		}
+		if err != nil {
+			ts.Fatalf("unstick: %v", err)
+		}
+		ts.Check(json.Unmarshal([]byte(out), &report))
+		return plan, report
+	}
 }
 
 // exitCode is that of a program that has ended with an error, or without one.

@@ -28,8 +28,8 @@ type Fault struct {
 	// whole: the answer must not be compressed.
 	whole bool
 	// watches and reads limit it to watches, and to other reads; writes to what is
-	// neither.
-	watches, reads, writes bool
+	// neither, lasting to those of them that change what is stored.
+	watches, reads, writes, lasting bool
 }
 
 // concerns reports whether the fault can happen to such a request.
@@ -40,10 +40,22 @@ func (f *Fault) concerns(r *http.Request) bool {
 		return watch
 	case f.reads:
 		return read && !watch
+	case f.lasting:
+		return !read && lasts(r)
 	case f.writes:
 		return !read
 	}
 	return true
+}
+
+// lasts reports whether a write is neither a dry run nor a question about rights.
+func lasts(r *http.Request) bool {
+	if strings.Contains(r.URL.Path, "/authorization.k8s.io/") || r.URL.Query().Has("dryRun") {
+		return false
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return err != nil || !bytes.Contains(body, []byte(`"dryRun":["All"]`)) // the options of a DELETE
 }
 
 // Latency delays the request.
@@ -160,6 +172,29 @@ func Meanwhile(name string, carriedOut bool, do func()) Fault {
 		}
 	}
 	return f
+}
+
+// Moment is one around a write.
+type Moment string
+
+// The moments.
+const (
+	// Sent: the write may be carried out, or not.
+	Sent Moment = "sent"
+	// CarriedOut: it was carried out, and not answered.
+	CarriedOut Moment = "carried out"
+	// Answered: it was answered, and the next request was sent.
+	Answered Moment = "answered"
+)
+
+// AtWrite does something at a moment of the n-th write, counted from 1, that changes what is stored.
+func (p *Proxy) AtWrite(n int, moment Moment, do func()) Rule {
+	f := Meanwhile(string(moment), moment != Sent, do)
+	if moment == Answered {
+		f = Meanwhile(string(moment), true, func() { p.SetRules(Rule{Times: 1, Fault: Meanwhile("next", false, do)}) })
+	}
+	f.lasting = true
+	return Rule{After: n - 1, Times: 1, Fault: f}
 }
 
 // Status answers with an error of the API server: its code, the reason that goes with

@@ -159,7 +159,7 @@ func (f *Finder) Candidates(n graph.Node, finalizer string) []*Workload {
 
 // Server returns the workload that works and serves the type of an object: the one that calls itself as
 // the program does, or else the only one that has a rule for the type. It is nil when neither tells.
-func (f *Finder) Server(n graph.Node, program string) *Workload {
+func (f *Finder) Server(n graph.Node, program string) (_ *Workload, named bool) {
 	var serving []*Workload
 	for _, l := range f.inventory().workloads {
 		called := program != "" && l.calledBy(program)
@@ -167,14 +167,14 @@ func (f *Finder) Server(n graph.Node, program string) *Workload {
 			continue
 		}
 		if called {
-			return l
+			return l, true
 		}
 		serving = append(serving, l)
 	}
 	if len(serving) == 1 {
-		return serving[0]
+		return serving[0], false
 	}
-	return nil
+	return nil, false
 }
 
 // weigh takes what the candidates tell together with all else.

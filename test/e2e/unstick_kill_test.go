@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
+	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
+	"github.com/kubectl-gc/kubectl-gc/test/faults"
+	"github.com/kubectl-gc/kubectl-gc/test/nightly"
+)
+
+// strikes are the kills of make test: of the two stories with most writes.
+var strikes = []*strike{
+	{world: "bare", sessions: []string{"locks"}, write: 2, moment: faults.CarriedOut},
+	{world: "controllers", sessions: []string{"refusals"}, write: 1, moment: faults.Answered},
+}
+
+// TestUnstickKilled runs the sessions of unstick in which something is freed, and kills each of these runs at one of its writes: right after that
+// was sent, carried out, or answered. Run again until nothing is left to do, unstick has made the changes of its plans and no others, has freed
+// what it was asked for, and has taken back what it changed temporarily. In make nightly each write of every session has its turn.
+func TestUnstickKilled(t *testing.T) {
+	t.Parallel()
+	if !nightly.Is() {
+		for _, s := range strikes {
+			t.Run(s.String(), func(t *testing.T) {
+				t.Parallel()
+				s.run(t)
+			})
+		}
+		return
+	}
+	for _, world := range []string{"bare", "controllers"} {
+		sessions := freeing(t, world)
+		for _, moment := range []faults.Moment{faults.Sent, faults.CarriedOut, faults.Answered} {
+			t.Run(world+" "+string(moment), func(t *testing.T) {
+				t.Parallel()
+				s := &strike{world: world, sessions: sessions, moment: moment}
+				for len(s.sessions) > 0 && !t.Failed() { // until no run has so many writes
+					s = &strike{world: world, sessions: s.sessions, write: s.write + 1, moment: moment}
+					t.Run(s.String(), s.run)
+					s.sessions = slices.Sorted(maps.Keys(s.hit))
+				}
+			})
+		}
+	}
+}
+
+// freeing are the sessions of a world in which something is freed, but for those that kill their runs themselves.
+func freeing(t *testing.T, world string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata/unstick", world, "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sessions []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(text, []byte("\nfrees ")) && !bytes.Contains(text, []byte("\ninterrupted KILL ")) {
+			sessions = append(sessions, strings.TrimSuffix(filepath.Base(file), ".txt"))
+		}
+	}
+	return sessions
+}
+
+// strike says at which of its writes each run of some sessions is killed.
+type strike struct {
+	world    string
+	sessions []string
+	write    int
+	moment   faults.Moment
+
+	mu  sync.Mutex
+	hit map[string]bool // the sessions in which a run had so many writes
+}
+
+func (s *strike) String() string {
+	return fmt.Sprintf("%s write %d %s", s.world, s.write, s.moment)
+}
+
+// run runs the sessions on a control plane that is theirs alone.
+func (s *strike) run(t *testing.T) {
+	clusters <- struct{}{}
+	defer func() { <-clusters }()
+	s.hit = map[string]bool{}
+	t.Run("sessions", func(t *testing.T) { // they have ended before the control plane does
+		cp := controlplane.Start(t, unstickWorlds[s.world])
+		params := unsticking(cp)
+		params.Cmds["frees"] = func(ts *testscript.TestScript, _ bool, args []string) { s.kills(ts, cp, args) }
+		params.Cmds["audited"] = func(ts *testscript.TestScript, _ bool, args []string) { s.audited(ts, cp, args) }
+		for _, session := range s.sessions {
+			params.Files = append(params.Files, filepath.Join("testdata/unstick", s.world, session+".txt"))
+		}
+		testscriptRun(t, params, cp)
+	})
+}
+
+// kills is frees, with the run killed.
+func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []string) {
+	risk, cause, target := strings.TrimSuffix(args[0], "+"), args[1], args[2:]
+	stuckBecauseOf(ts, cause, target)
+	newWrites(ts, cp)
+	mark := ts.Getenv("AUDITED")
+	command := append(append([]string{"unstick"}, target...), "--allow="+risk)
+	var allowed []string
+	var before map[string]*unstructured.Unstructured
+	for tries, deadline := 0, time.Now().Add(patience); ; tries++ {
+		plan, exists := planned(ts, command)
+		for _, w := range writesOf(plan) {
+			allowed = append(allowed, requestOf(w.Operation, false), requestOf(w.Operation, w.Temporary))
+			for _, then := range w.Then {
+				allowed = append(allowed, requestOf(then, false))
+			}
+		}
+		run := slices.Clone(command)
+		if plan.Digest != "" { // what is open may have to be taken back before there is something to show
+			run = append(run, "--confirm="+plan.Digest)
+		}
+		if tries == 0 {
+			before = temporarily(ts, plan)
+			if s.killed(ts, run) {
+				s.mu.Lock()
+				s.hit[ts.Getenv("NS")] = true
+				s.mu.Unlock()
+				continue
+			}
+		}
+		err := ts.Exec("kubectl-gc", run...)
+		if !exists {
+			break // this run had only to take back
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("after the kill it does not end: %v", err)
+		}
+	}
+	for _, w := range newWrites(ts, cp) {
+		if !slices.Contains(allowed, w.request()) {
+			ts.Fatalf("it has written what no plan has: %v", &w)
+		}
+	}
+	for name, object := range before {
+		if diff := cmp.Diff(lasting(object), lasting(readObject(ts, name))); diff != "" {
+			ts.Fatalf("%s was changed temporarily, and is not as before (-before +now):\n%s", name, diff)
+		}
+	}
+	nothingOpen(ts)
+	ts.Setenv("AUDITED", mark)
+}
+
+// planned is what a dry run shows, and whether what it is asked about exists.
+func planned(ts *testscript.TestScript, command []string) (plan render.UnstickPlan, exists bool) {
+	err := ts.Exec("kubectl-gc", append(slices.Clone(command), "--dry-run=client", "-o", "json")...)
+	if text := ts.ReadFile("stdout"); text != "" {
+		ts.Check(json.Unmarshal([]byte(text), &plan))
+	}
+	return plan, err == nil || !strings.Contains(ts.ReadFile("stderr"), "not found")
+}
+
+func writesOf(plan render.UnstickPlan) []render.UnstickWrite {
+	var all []render.UnstickWrite
+	for i := range plan.Causes {
+		all = append(all, plan.Causes[i].Writes...)
+	}
+	return all
+}
+
+// temporarily reads the objects that a plan changes temporarily.
+func temporarily(ts *testscript.TestScript, plan render.UnstickPlan) map[string]*unstructured.Unstructured {
+	before := map[string]*unstructured.Unstructured{}
+	for _, w := range writesOf(plan) {
+		if !w.Temporary {
+			continue
+		}
+		id := w.Operation.Object
+		name := id.Resource + "/" + id.Name
+		if id.Namespace != "" {
+			name += " --namespace=" + id.Namespace
+		}
+		before[name] = readObject(ts, name)
+	}
+	return before
+}
+
+func readObject(ts *testscript.TestScript, name string) *unstructured.Unstructured {
+	ts.Check(ts.Exec("kubectl", append([]string{"get", "-o", "json"}, strings.Fields(name)...)...))
+	object := &unstructured.Unstructured{}
+	ts.Check(object.UnmarshalJSON([]byte(ts.ReadFile("stdout"))))
+	return object
+}
+
+// lasting is an object without what the API server and controllers count in it.
+func lasting(object *unstructured.Unstructured) map[string]any {
+	m := object.DeepCopy()
+	for _, field := range []string{"resourceVersion", "managedFields", "generation"} {
+		unstructured.RemoveNestedField(m.Object, "metadata", field)
+	}
+	delete(m.Object, "status")
+	return m.Object
+}
+
+// nothingOpen has no journal of the session say of a change that it was made, and has not been taken back.
+func nothingOpen(ts *testscript.TestScript) {
+	dirs, err := unstick.Journals(ts.MkAbs(".local/state/kubectl-gc/unstick"))
+	ts.Check(err)
+	for _, dir := range dirs {
+		recorded, err := unstick.ReadJournal(dir)
+		ts.Check(err)
+		for _, e := range recorded.Open() {
+			if !e.MayArrive(time.Now()) {
+				ts.Fatalf("%s: change %d is open: %+v", dir, e.Number, e)
+			}
+		}
+	}
+}
+
+// killed runs the plugin and kills it at the write of the strike. It is false for a run that has ended before.
+func (s *strike) killed(ts *testscript.TestScript, args []string) bool {
+	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
+	ts.Check(err)
+	proxy, err := faults.Start(config, faults.Options{})
+	ts.Check(err)
+	defer proxy.Close()
+	kubeconfig := ts.MkAbs(".kubeconfig-killed")
+	ts.Check(os.WriteFile(kubeconfig, []byte(strings.ReplaceAll(ts.ReadFile(ts.Getenv("KUBECONFIG")), config.Host, proxy.URL)), 0o600))
+	program, err := os.Executable()
+	ts.Check(err)
+	cmd := exec.Command(program, args...) // which is what its first word says
+	cmd.Args[0] = "kubectl-gc"
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+ts.Getenv("HOME"))
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	proxy.SetRules(proxy.AtWrite(s.write, s.moment, func() { _ = cmd.Process.Kill() })) // unless it has ended
+	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		ts.Fatalf("%v", err)
+	}
+	ts.Logf("%s %q: %v, %v\n%s", s, args, proxy.Log(), cmd.ProcessState, &said)
+	return cmd.ProcessState.ExitCode() < 0
+}
+
+// audited is audited for runs that were killed: changes may have been made again, and refused ones are not compared. What became of a request
+// that ended with its client the audit log does not say.
+func (s *strike) audited(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []string) {
+	var got, want []string
+	for _, w := range newWrites(ts, cp) {
+		if w.ResponseStatus.Code < 300 {
+			got = append(got, w.String())
+		}
+	}
+	if len(args) > 0 {
+		for line := range strings.Lines(os.Expand(ts.ReadFile(args[0]), ts.Getenv)) {
+			line = strings.TrimSpace(line)
+			optional := strings.HasPrefix(line, "? ") || s.moment == faults.Sent && !slices.Contains(got, line)
+			if line != "" && !optional {
+				want = append(want, line)
+			}
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(slices.Compact(want), slices.Compact(got)); diff != "" {
+		ts.Fatalf("the audit log differs (-want +got):\n%s", diff)
+	}
+}
