@@ -176,7 +176,7 @@ func TestLeftovers(t *testing.T) {
 	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
 
 	l.run(3, remove+"--yes --as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
-	l.run(0, remove+"--dry-run", "", append(kept, "(dry run):", "ConfigMap/shop/notes", "!left  ", "ValidatingWebhookConfiguration/hook")...)
+	l.run(0, remove+"--dry-run", "", append(kept, "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop", "!left  ", "ValidatingWebhookConfiguration/hook")...)
 	l.run(1, remove, "", "there is no terminal", "--confirm=sha256:")
 	l.run(1, remove+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
 	l.run(0, remove+"--yes", "", append(kept, "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
