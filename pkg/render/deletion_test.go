@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -43,6 +44,49 @@ func TestDeletionTextEscapes(t *testing.T) {
 	}
 	if strings.ContainsAny(out.String(), "\x1b\u202e") || strings.Contains(out.String(), "x\n") || strings.Count(out.String(), `\x1b`) < 5 {
 		t.Errorf("unescaped: %q", out.String())
+	}
+}
+
+// TestPreviewText: the worst is first, a label has at most ten rows unless all are wanted.
+func TestPreviewText(t *testing.T) {
+	var outcomes []gc.Outcome
+	outcome := func(kind, name string, result gc.Result, reason string) {
+		object := graph.Object{Resource: &graph.Resource{Kind: kind}, Namespace: "n", Name: name}
+		outcomes = append(outcomes, gc.Outcome{Object: object, Result: result, Reason: reason})
+	}
+	outcome("Pod", "gone", gc.Deleted, "its kubelet ends it")
+	outcome("Secret", "kept", gc.Untouched, "owned by others")
+	for i := range maxRows + 2 {
+		outcome("Toy", fmt.Sprint("t", i), gc.Remaining, fmt.Sprint("reason ", i))
+	}
+	preview := Preview{What: "delete x (background)", Report: &gc.Report{Outcomes: outcomes}, Instead: "kubectl gc delete x --order=safe"}
+	var out, all strings.Builder
+	for w, steps := range map[*strings.Builder]bool{&out: false, &all: true} {
+		if err := preview.Text(w, Style{}, steps); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const tail = `STUCK         2 more objects: -o wide shows them
+deletes       1 Pod
+keeps         secret/kept -n n: owned by others
+Instead:      kubectl gc delete x --order=safe
+`
+	if got := out.String(); !strings.HasPrefix(got, "PREVIEW  delete x (background), 13 objects\nSTUCK         toy/t0 -n n: reason 0\n") || !strings.HasSuffix(got, tail) {
+		t.Errorf("got:\n%s", got)
+	}
+	if got := all.String(); strings.Count(got, "STUCK") != maxRows+2 || !strings.Contains(got, "\n              pod/gone -n n: its kubelet ends it\n") {
+		t.Errorf("with all rows:\n%s", got)
+	}
+}
+
+// TestDestroyed: volumes are added up.
+func TestDestroyed(t *testing.T) {
+	lost := []foresight.Loss{{Volume: "a", Size: "1Gi"}, {Volume: "b", Size: "512Mi"}, {}}
+	if n, size := destroyed(lost); n != 2 || size != "1536Mi" {
+		t.Errorf("%d volumes, %s", n, size)
+	}
+	if n, size := destroyed(append(lost, foresight.Loss{Volume: "c"})); n != 3 || size != "at least 1536Mi" {
+		t.Errorf("%d volumes, %s", n, size)
 	}
 }
 
