@@ -121,7 +121,7 @@ test-race: control-plane ## Run the tests of the packages, and those that compar
 foresight: control-plane ## Compare previews with what happens, in all layouts of operators, and write docs/foresight-layouts.md
 	go test -count=1 -timeout 1h ./test/foresight -run TestLayouts -full -page=$(CURDIR)/docs/foresight-layouts.md
 
-charts: control-plane ## Compare uninstall with what the real helms do, in charts of all shapes, and with what kustomize-controller does; compiles these once
+charts: control-plane ## Compare uninstall with what the real helms do, in charts of all shapes, and with what the controllers of Flux do; compiles these once
 	go test -count=1 -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux' -charts=. -parallel=4 -v
 
 # In a module of its own: it compiles k9s and Helm. gitlab-ci-local runs GitLab's

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
@@ -88,17 +87,10 @@ func (o *fluxOptions) plan(ctx context.Context, s *session, w *uninstall.World) 
 	if resource == uninstall.Kustomizations {
 		return uninstall.Kustomization(w, n, whole), nil
 	}
-	release, namespace, storage := uninstall.HelmReleaseOf(whole)
-	suspended, _, _ := unstructured.NestedBool(whole.Object, "spec", "suspend")
-	_, remote, _ := unstructured.NestedMap(whole.Object, "spec", "kubeConfig")
-	if suspended || remote {
-		return uninstall.HelmRelease(w, n, whole, nil, 0), nil
-	}
-	r, err := o.read(ctx, s, w, storage, release)
+	read := func(namespace, name string) (*uninstall.Release, error) { return o.read(ctx, s, w, namespace, name) }
+	p, err := uninstall.HelmReleaseBy(w, n, whole, read, o.versionOf)
 	if err != nil {
 		return nil, err
 	}
-	r.Namespace = namespace
-	w.Namespace = namespace
-	return uninstall.HelmRelease(w, n, whole, r, o.versionOf(r)), nil
+	return p, nil
 }

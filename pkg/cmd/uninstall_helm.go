@@ -129,7 +129,7 @@ func (r *releases) read(ctx context.Context, s *session, w *uninstall.World, nam
 		return nil, r.unreadable(namespace, name, fmt.Errorf("looking for the release %q: the Secrets of namespace %s could not be listed", name, namespace), "list")
 	case record == "":
 		return nil, hintedError{
-			fmt.Errorf("no Secret of namespace %s has a release %q", namespace, name),
+			uninstall.NoReleaseError{Namespace: namespace, Name: name},
 			"-n names another namespace; 'helm list -A' shows them. A release that Helm keeps elsewhere ($HELM_DRIVER) is given with -f: " + r.pipe(namespace, name),
 		}
 	case s.files != nil:

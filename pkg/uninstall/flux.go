@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 
@@ -62,6 +63,8 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	for i, live := range w.whole(all) {
 		f := &all[i]
 		switch {
+		case f.elsewhere:
+			p.cannotReach(f)
 		case f.state == present && live == nil:
 			p.Open = append(p.Open, Open{Cause: Unread, Item: f.Item})
 			deleted = append(deleted, *f)
@@ -78,6 +81,17 @@ func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	slices.SortStableFunc(deleted, func(a, b found) int { return -byFlux(&a, &b) })
 	p.byKind(deleted)
 	return p
+}
+
+// cannotReach notes an object whose type the server does not have in the version of the inventory: Flux does not look for another version, and tries
+// again for ever after it has deleted the others (github.com/fluxcd/pkg/ssa/manager_delete.go, Delete: query failed).
+func (p *Plan) cannotReach(f *found) {
+	open := Open{Cause: NoSuchKind, Item: f.Item}
+	p.Open = append(p.Open, open)
+	p.doubt(p.Own.UID, mightStick(open.Says()))
+	if f.state == present {
+		p.keep(f, Undone, "")
+	}
 }
 
 // fluxPlan is of a deletion of an object of Flux, which begins with that.
@@ -181,6 +195,27 @@ func installed(o *unstructured.Unstructured) bool {
 	return len(history) > 0 && evidence.Nested(o, "status", "storageNamespace") != ""
 }
 
+// HelmReleaseBy is HelmRelease with the release that read finds, by the namespace of its record and its name, and with the major version of the Helm that
+// uninstalls it. A release without a record is taken for uninstalled (internal/reconcile/uninstall.go, Reconcile). With another error of read the
+// plan is of the HelmRelease alone.
+func HelmReleaseBy(w *World, n graph.Node, o *unstructured.Unstructured, read func(namespace, name string) (*Release, error), version func(*Release) int) (*Plan, error) {
+	p := HelmRelease(w, n, o, nil, 0)
+	if len(p.Open) > 0 { // it uninstalls nothing
+		return p, nil
+	}
+	name, namespace, storage := HelmReleaseOf(o)
+	release, err := read(storage, name)
+	if errors.As(err, new(NoReleaseError)) {
+		p.Open = append(p.Open, Open{Cause: Unrecorded})
+		return p, nil
+	}
+	if err != nil {
+		return p, err
+	}
+	release.Namespace, w.Namespace = namespace, namespace
+	return HelmRelease(w, n, o, release, version(release)), nil
+}
+
 // HelmRelease is what helm-controller does when a HelmRelease is deleted (github.com/fluxcd/helm-controller/internal/controller/helmrelease_controller.go,
 // reconcileDelete): it uninstalls the release as Helm does, unless it is suspended. release is nil when that is not read.
 func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *Release, version int) *Plan {
@@ -214,5 +249,8 @@ func HelmRelease(w *World, n graph.Node, o *unstructured.Unstructured, release *
 	p.Order, p.Marks, p.Items = "Flux with "+helm.Order, helm.Marks, helm.Items
 	p.Kept, p.Absent, p.Open, p.Halt = helm.Kept, helm.Absent, append(p.Open, helm.Open...), helm.Halt
 	p.Barriers = append(p.Barriers, helm.Barriers...)
+	if p.Halt != nil && p.Halt.Cause == Uninstalled { // helm-controller ends then
+		p.Open, p.Halt = append(p.Open, *p.Halt), nil
+	}
 	return p
 }

@@ -45,6 +45,40 @@ func (f *following) noAccount(at int, n graph.Node, o *unstructured.Unstructured
 	return ""
 }
 
+// keepWithoutAccount keeps what would have been deleted as an account that has gone.
+func (p *Plan) keepWithoutAccount(barriers []Barrier, account string, by graph.Identity) {
+	for _, b := range barriers {
+		for _, id := range b.Objects {
+			p.Kept = append(p.Kept, Kept{Object: id, Reason: NoAccount, Detail: account, By: by})
+		}
+	}
+}
+
+// ownWithoutAccount keeps all that the tool's own object has deployed if the account as which Flux deletes that does not exist.
+func (f *following) ownWithoutAccount() {
+	own, o := f.own()
+	if o == nil || len(f.plan.Barriers) == 0 {
+		return
+	}
+	if account := f.noAccount(0, own, o); account != "" {
+		f.plan.keepWithoutAccount(f.plan.Barriers[1:], account, graph.Identity{})
+		f.plan.Barriers = f.plan.Barriers[:1]
+	}
+}
+
+// own returns the tool's own object, when that is one of Flux.
+func (f *following) own() (graph.Node, *unstructured.Unstructured) {
+	n, known := f.Graph.Node(f.plan.Own.UID)
+	if !known || f.plan.Tool != "flux" {
+		return n, nil
+	}
+	o, err := f.Evidence.Whole(n)
+	if err != nil {
+		return n, nil
+	}
+	return n, o
+}
+
 // needs finds out what goes by the plan that the controller of a delegate needs, and what that means.
 func (f *following) needs(d *delegate) {
 	n := d.node
@@ -69,10 +103,11 @@ func (f *following) needs(d *delegate) {
 	if name == "" {
 		return
 	}
-	grants := f.grants(n.Namespace(), name)
-	f.deprivesItself(n.UID(), n.UID(), evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name), grants)
+	id, grants := evidence.Identity(evidence.ServiceAccounts, n.Namespace(), name), f.grants(n.Namespace(), name)
+	f.deprivesItself(n.UID(), n.UID(), id, grants)
 	for _, account := range f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), n.Namespace(), name) {
 		if !f.mayKeep(d, account) { // with the account its deletion would end, sooner or later
+			f.lacksRights(n.UID(), n.UID(), id, grants)
 			f.need(n, slices.DeleteFunc(grants, func(need preview.Need) bool { return f.plan.deletes(n.UID(), need.Object.UID) }))
 		}
 	}
@@ -80,15 +115,42 @@ func (f *following) needs(d *delegate) {
 
 // ownAccount looks at the account as which Flux deletes what the tool's own object has deployed.
 func (f *following) ownAccount() {
-	own, known := f.Graph.Node(f.plan.Own.UID)
-	if !known || f.plan.Tool != "flux" {
+	own, o := f.own()
+	if o == nil || accountOf(o) == "" {
 		return
 	}
-	o, err := f.Evidence.Whole(own)
-	if err != nil || accountOf(o) == "" {
+	account, grants := evidence.Identity(evidence.ServiceAccounts, own.Namespace(), accountOf(o)), f.grants(own.Namespace(), accountOf(o))
+	f.deprivesItself("", own.UID(), account, grants)
+	f.lacksRights("", own.UID(), account, grants)
+}
+
+// lacksRights looks for an account to which no binding gives rights: the controllers try again for ever then. The rights may be those of all
+// accounts, so it is not certain. by is as in Barrier.
+func (f *following) lacksRights(by, own types.UID, account graph.Identity, grants []preview.Need) {
+	if len(grants) > 0 || len(f.Evidence.Named(evidence.ServiceAccounts.GroupResource(), account.Namespace, account.Name)) == 0 || !f.bindingsRead() {
 		return
 	}
-	f.deprivesItself("", own.UID(), evidence.Identity(evidence.ServiceAccounts, own.Namespace(), accountOf(o)), f.grants(own.Namespace(), accountOf(o)))
+	for _, b := range f.plan.Barriers {
+		for _, id := range b.Objects {
+			if b.By.UID == by && id.UID != own {
+				f.plan.doubt(id.UID, withoutRights(account))
+				f.plan.doubt(own, withoutRights(account))
+			}
+		}
+	}
+}
+
+// bindingKinds are the types of bindings.
+var bindingKinds = map[schema.GroupVersionResource]string{evidence.ClusterRoleBindings: "ClusterRoleBinding", rbacv1.SchemeGroupVersion.WithResource("rolebindings"): "RoleBinding"}
+
+// bindingsRead reports whether all bindings could be read.
+func (f *following) bindingsRead() bool {
+	for resource := range bindingKinds {
+		if _, err := f.Evidence.List(resource, ""); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // deprivesItself looks for what a controller deletes itself of the rights by which it does: whether what comes after it is deleted depends on how
@@ -183,7 +245,7 @@ func (f *following) projects(d *delegate) []preview.Need {
 func (f *following) grants(namespace, name string) []preview.Need {
 	var needs []preview.Need
 	bindings := 0
-	for resource, kind := range map[schema.GroupVersionResource]string{evidence.ClusterRoleBindings: "ClusterRoleBinding", rbacv1.SchemeGroupVersion.WithResource("rolebindings"): "RoleBinding"} {
+	for resource, kind := range bindingKinds {
 		items, err := f.Evidence.List(resource, "")
 		if err != nil {
 			continue // it is noted as unread
@@ -214,6 +276,9 @@ func (f *following) grants(namespace, name string) []preview.Need {
 func isAccount(s *rbacv1.Subject, in, namespace, name string) bool {
 	if s.Kind == rbacv1.UserKind {
 		return s.Name == "system:serviceaccount:"+namespace+":"+name
+	}
+	if s.Kind == rbacv1.GroupKind {
+		return s.Name == "system:serviceaccounts:"+namespace
 	}
 	return s.Kind == rbacv1.ServiceAccountKind && s.Name == name && (s.Namespace == namespace || s.Namespace == "" && in == namespace)
 }

@@ -42,6 +42,7 @@ type following struct {
 func (w *World) Follow(p *Plan) {
 	p.inTurn()
 	f := &following{w, p, map[types.UID]bool{p.Own.UID: true}}
+	f.ownWithoutAccount()
 	for at := 0; at < len(p.Barriers); at++ {
 		next := at + 1
 		for _, n := range f.delegates(at) {
@@ -148,14 +149,13 @@ func (f *following) follow(at, next int, n graph.Node) int {
 		}
 		p.Open = append(p.Open, open)
 	}
+	for uid, why := range inner.doubts {
+		p.doubt(uid, why)
+	}
 	p.delegates = append(p.delegates, &delegate{n, o, p.Barriers[at].By.UID, inner.Awaits})
 	chain := f.chain(at, next, n, inner)
 	if account := f.noAccount(at, n, o); account != "" {
-		for _, b := range chain {
-			for _, id := range b.Objects {
-				p.Kept = append(p.Kept, Kept{Object: id, Reason: NoAccount, Detail: account, By: n.Identity()})
-			}
-		}
+		p.keepWithoutAccount(chain, account, n.Identity())
 		return 0
 	}
 	_, target := slices.BinarySearch(p.in(n.UID()), at)
@@ -172,20 +172,11 @@ func (f *following) planOf(n graph.Node, o *unstructured.Unstructured) *Plan {
 	case Applications:
 		return Application(&w, n, o)
 	}
-	var release *Release
-	name, namespace, storage := HelmReleaseOf(o)
-	w.Namespace = namespace
-	idle := HelmRelease(&w, n, o, nil, 0)
-	if len(idle.Open) > 0 { // it uninstalls nothing
-		return idle
-	}
-	release, err := f.release(storage, name)
+	p, err := HelmReleaseBy(&w, n, o, w.release, func(r *Release) int { return r.Version })
 	if err != nil {
-		idle.Open = append(idle.Open, Open{Cause: Nested, Item: itemOf(n), Detail: err.Error()})
-		return idle
+		p.Open = append(p.Open, Open{Cause: Nested, Item: itemOf(n), Detail: err.Error()})
 	}
-	release.Namespace = namespace
-	return HelmRelease(&w, n, o, release, release.Version)
+	return p
 }
 
 func (w *World) release(namespace, name string) (*Release, error) {

@@ -177,6 +177,8 @@ const (
 	Unfinalized Cause = "Unfinalized"
 	// NotInstalled: the HelmRelease has no release by its status, so that none is uninstalled.
 	NotInstalled Cause = "NotInstalled"
+	// Unrecorded: the release of the HelmRelease has no record any more.
+	Unrecorded Cause = "Unrecorded"
 	// Uninstalled: it has been done before.
 	Uninstalled Cause = "Uninstalled"
 )

@@ -89,6 +89,8 @@ func (o *Open) Says() string {
 		return "the HelmRelease has no finalizer, so its release stays installed"
 	case NotInstalled:
 		return "the HelmRelease has no release by its status, so nothing is uninstalled"
+	case Unrecorded:
+		return "the release of the HelmRelease has no record any more, so nothing is uninstalled"
 	case Refused:
 		return "a webhook rejects some of the deletes, so Helm reports a failure at the end and keeps the release with the status uninstalling"
 	case Uninstalled:
@@ -188,6 +190,14 @@ func (e NotOverError) Hint(command string) string {
 	return "uninstall first, then remove the leftovers: " + command
 }
 
+// NoReleaseError says that a namespace has no record of a release.
+type NoReleaseError struct{ Namespace, Name string }
+
+// Error implements error.
+func (e NoReleaseError) Error() string {
+	return fmt.Sprintf("no Secret of namespace %s has a release %q", e.Namespace, e.Name)
+}
+
 // keptWithout is of what the controller of a tool's object keeps if something goes first that it needs.
 func keptWithout(by, needed graph.Identity, step int) string {
 	return fmt.Sprintf("kept if %s is gone (step %d) before the controller of %s deletes this", needed, step, by)
@@ -202,6 +212,13 @@ func keptBySet(set graph.Identity, policy string) string {
 func deprivedItself(account, grant graph.Identity, step int) string {
 	return fmt.Sprintf("might get stuck: Flux deletes as %s, and deletes %s itself before the end (step %d)", account, grant, step)
 }
+
+// withoutRights is of what Flux deletes as an account to which no binding gives rights.
+func withoutRights(account graph.Identity) string {
+	return mightStick(fmt.Sprintf("Flux deletes as %s, to which no binding gives rights", account))
+}
+
+func mightStick(why string) string { return "might get stuck: " + why }
 
 func onlyWithDelegate(by graph.Identity) string {
 	return fmt.Sprintf("deleted only if %s does not get stuck before", by)

@@ -3,12 +3,15 @@
 package foresight
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,13 +33,16 @@ type fluxCase struct {
 	want []string
 	// prepared: what would get stuck is deleted first, by the plugin.
 	prepared bool
+	// stays: what might get stuck does.
+	stays bool
 }
 
-// ks is a Kustomization with an inventory, as kustomize-controller writes it.
+// ks is a Kustomization with an inventory, as kustomize-controller writes it. An entry may end with a version, as in @v2.
 func ks(name, by, spec string, entries ...string) string {
 	var inventory []string
 	for _, e := range entries {
-		inventory = append(inventory, fmt.Sprintf(`{"id":%q,"v":"v1"}`, e))
+		id, version, _ := strings.Cut(e, "@")
+		inventory = append(inventory, fmt.Sprintf(`{"id":%q,"v":%q}`, id, cmp.Or(version, "v1")))
 	}
 	return fmt.Sprintf(`{"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization",%s,
 		"spec":{"interval":"1h","path":"./","sourceRef":{"kind":"GitRepository","name":"none"},%s},"status":{"inventory":{"entries":[%s]}}}`,
@@ -85,6 +91,16 @@ var fluxCases = []fluxCase{
 	{name: "orphan", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", prunes+`,"deletionPolicy":"Orphan"`, "$N_a__ConfigMap"), settings("a", "web")}},
 	{name: "no-account", objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", asOther, "$N_a__ConfigMap"), settings("a", "web")},
 		want: []string{"keeps         configmap/a -n $N: Flux would delete it as ServiceAccount/$N/deployer, which does not exist"}},
+	{name: "own-account-gone", objects: []string{ks("apps", "", asOther, "$N_a__ConfigMap"), settings("a", "apps")},
+		want: []string{"keeps         configmap/a -n $N: Flux would delete it as ServiceAccount/$N/deployer, which does not exist"}},
+	{name: "own-account-without-rights", stays: true, objects: []string{ks("apps", "", asOther, "$N_a__ConfigMap"), account(""), settings("a", "apps")},
+		want: []string{"kustomization/apps -n $N: Flux deletes as ServiceAccount/$N/deployer, to which no binding gives rights"}},
+	{name: "without-rights", stays: true, objects: []string{ks("apps", "", prunes, inWeb), ks("web", "apps", asOther, "$N_a__ConfigMap"), account(""), settings("a", "web")},
+		want: []string{"kustomization/web -n $N: Flux deletes as ServiceAccount/$N/deployer, to which no binding gives rights"}},
+	{name: "version-not-served", stays: true, objects: []string{ks("apps", "", prunes, inWeb+"@v9", "$N_own__ConfigMap"), ks("web", "apps", prunes, "$N_a__ConfigMap"), settings("a", "web"), settings("own", "apps")},
+		want: []string{"MIGHT STICK   kustomization/apps -n $N: the API server has no Kustomization in kustomize.toolkit.fluxcd.io/v9"}},
+	{name: "type-not-served", stays: true, objects: []string{ks("apps", "", prunes, "$N_x_example.com_Gizmo", "$N_own__ConfigMap"), settings("own", "apps")},
+		want: []string{"MIGHT STICK   kustomization/apps -n $N: the API server has no Gizmo in example.com/v1"}},
 	{name: "account-goes", objects: []string{ks("apps", "", prunes, inWeb, inAccount, inBinding), ks("web", "apps", asOther, "$N_a__ConfigMap"), account("apps"), binding("apps"), settings("a", "web")},
 		want: []string{"MIGHT STICK   configmap/a -n $N: kept if ServiceAccount/$N/deployer is gone"}},
 	{name: "rights-go", objects: []string{ks("apps", "", prunes, inWeb, inBinding), ks("web", "apps", asOther, "$N_a__ConfigMap"), account(""), binding("apps"), settings("a", "web")},
@@ -125,11 +141,11 @@ const aboutController = `{apiVersion: v1, kind: Namespace, metadata: {name: flux
   spec: {serviceAccountName: $C, containers: [{name: manager, image: "registry.example.com/fluxcd/$C:v1"}]}}}}
 `
 
-// TestFlux deletes Kustomizations with others in their inventories while the real kustomize-controller works, and compares what becomes of all with
-// what was said before.
+// TestFlux deletes Kustomizations with others in their inventories, and HelmReleases, while the real kustomize-controller and helm-controller work,
+// and compares what becomes of all with what was said before.
 func TestFlux(t *testing.T) {
 	if *charts == "" {
-		nightly.Only(t, "kustomize-controller is compiled")
+		nightly.Only(t, "the controllers of Flux are compiled")
 	}
 	a, err := newArena(t.Context(), func(line string) { t.Log(line) })
 	if err != nil {
@@ -137,7 +153,7 @@ func TestFlux(t *testing.T) {
 	}
 	t.Cleanup(a.close)
 	types := ""
-	for kind, plural := range map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts"} {
+	for kind, plural := range map[string]string{"GitRepository": "gitrepositories", "OCIRepository": "ocirepositories", "Bucket": "buckets", "ExternalArtifact": "externalartifacts", "HelmChart": "helmcharts"} {
 		types += fmt.Sprintf(sources, strings.TrimSuffix(plural, "s"), kind)
 	}
 	if _, err := a.kubectl(t.Context(), types, "apply", "-f", "-"); err != nil {
@@ -147,6 +163,12 @@ func TestFlux(t *testing.T) {
 	for _, c := range fluxCases {
 		t.Run(c.name, func(t *testing.T) { c.compare(t, a) })
 	}
+	t.Run("helm-controller", func(t *testing.T) {
+		runController(t, a, "helm-controller")
+		for _, c := range helmCases {
+			t.Run(c.name, func(t *testing.T) { c.compare(t, a) })
+		}
+	})
 }
 
 // runController compiles a controller of Flux, and runs it until the test ends.
@@ -188,6 +210,7 @@ func runController(t *testing.T, a *arena, name string) {
 
 // compare makes the objects of a case, asks, does what was asked about, and compares.
 func (c *fluxCase) compare(t *testing.T, a *arena) {
+	t.Parallel()
 	ctx, namespace := t.Context(), "flux-case-"+c.name
 	expand := func(text string) string { return strings.ReplaceAll(text, "$N", namespace) }
 	kubectl := func(stdin string, args ...string) {
@@ -200,7 +223,7 @@ func (c *fluxCase) compare(t *testing.T, a *arena) {
 	for _, o := range c.objects { // status is a subresource
 		kubectl(o, "create", "-f", "-")
 		if strings.Contains(o, `"status":{`) {
-			kubectl(o, "replace", "--subresource=status", "-f", "-")
+			kubectl(o, "patch", "-f", "-", "--subresource=status", "--type=merge", "-p", expand(o)) // the controller may write it, too
 		}
 	}
 	ask, do := c.ask, c.do
@@ -220,10 +243,14 @@ func (c *fluxCase) compare(t *testing.T, a *arena) {
 			t.Errorf("the preview does not say: %s", expand(line))
 		}
 	}
+	before, err := a.there(ctx, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, command := range do {
 		kubectl("", strings.Fields(command)...)
 	}
-	judgeFlux(t, a, plan)
+	c.judge(t, a, namespace, before, plan)
 }
 
 // answer asks the plugin, for a person and for a program.
@@ -243,46 +270,57 @@ func answer(ctx context.Context, t *testing.T, a *arena, stdin string, args []st
 	return text, plan
 }
 
-// judgeFlux waits until what was said to go is gone and nothing goes any more, and says what is otherwise then.
-func judgeFlux(t *testing.T, a *arena, plan *uninstallPlan) {
+// judge waits until what was said to go is gone and nothing goes any more, and says what is otherwise then.
+func (c *fluxCase) judge(t *testing.T, a *arena, namespace string, before map[string]node, plan *uninstallPlan) {
 	ctx, last, unchanged := t.Context(), 0, time.Now()
-	var now map[string]bool
+	var now map[string]node
+	is := func(object ref) bool { _, is := now[object.UID]; return is }
 	err := until(ctx, "all is gone that was said to go", func() (bool, error) {
 		var err error
-		if now, err = a.there(ctx); err != nil {
+		if now, err = a.there(ctx, namespace); err != nil {
 			return false, err
 		}
 		if len(now) != last {
 			last, unchanged = len(now), time.Now()
 		}
+		var there error
 		for _, s := range plan.Outcome {
-			if s.Result == "Deleted" && now[s.Object.UID] {
-				return false, fmt.Errorf("said to go, and is there: %s", s.Object)
+			if s.Result == "Deleted" && is(s.Object) {
+				there = errors.Join(there, fmt.Errorf("said to go, and is there: %s", s.Object))
 			}
 		}
-		return time.Since(unchanged) > 8*time.Second, nil
+		return there == nil && time.Since(unchanged) > 8*time.Second, there
 	})
 	if err != nil {
 		t.Error(err)
 	}
+	said := map[string]bool{}
 	for _, s := range plan.Outcome {
+		said[s.Object.UID] = true
 		switch {
-		case s.Result == "Remaining" && !now[s.Object.UID]:
+		case s.Result == "Remaining" && !is(s.Object):
 			t.Errorf("said to be stuck, and is gone: %s: %s", s.Object, s.Reason)
+		case s.Result == "Unknown" && c.stays && !is(s.Object):
+			t.Errorf("said that it might get stuck, and is gone: %s", s.Object)
 		case s.Result == "Unknown":
-			t.Logf("said not to be known, and there: %v: %s", now[s.Object.UID], s.Object)
+			t.Logf("said not to be known, and there: %v: %s", is(s.Object), s.Object)
 		}
 	}
-	for _, k := range plan.Kept {
-		if !now[k.Object.UID] {
-			t.Errorf("said to be kept, and is gone: %s", k.Object)
+	for _, k := range slices.Concat(plan.Kept, plan.Left) {
+		if said[k.Object.UID] = true; !is(k.Object) {
+			t.Errorf("said to stay, and is gone: %s", k.Object)
+		}
+	}
+	for uid, n := range before {
+		if _, is := now[uid]; !is && !said[uid] && !strings.HasPrefix(n.Name, "sh.helm.release.v1.") {
+			t.Errorf("is gone, and nothing was said of it: %s", n)
 		}
 	}
 }
 
-// there has the UIDs of all objects of the cluster.
-func (a *arena) there(ctx context.Context) (map[string]bool, error) {
-	stdout, stderr, _, err := a.plugin(ctx, "graph", "-A", "--isolated", "-o", "json")
+// there has the objects of a namespace, by their UIDs.
+func (a *arena) there(ctx context.Context, namespace string) (map[string]node, error) {
+	stdout, stderr, _, err := a.plugin(ctx, "graph", "-n", namespace, "--isolated", "-o", "json")
 	var graph struct{ Nodes []node }
 	if err == nil {
 		err = json.Unmarshal([]byte(stdout), &graph)
@@ -290,9 +328,11 @@ func (a *arena) there(ctx context.Context) (map[string]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the cluster: %w: %s", err, stderr)
 	}
-	now := map[string]bool{}
+	now := map[string]node{}
 	for _, n := range graph.Nodes {
-		now[n.UID] = !n.Virtual
+		if !n.Virtual {
+			now[n.UID] = n
+		}
 	}
 	return now, nil
 }
