@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -40,11 +41,10 @@ waited for. Then the answer is given again, and the tool's command is printed;
 it is not run.
 
 With --remove-leftovers=PLAN, after the tool has run, what it has left behind is
-deleted, as delete --order=safe does it. PLAN is what the same command printed
-before with -o json: it says which objects are meant, by UID. What has come to
-be used, adopted or recreated is kept, and so is that of which this could not be
-read. Definitions, namespaces, claims, custom resources, workloads and what the
-tool keeps on purpose are deleted only when --include names them.
+listed, and what --include names of it is deleted, as delete --order=safe does
+it. PLAN is what the same command printed before with -o json: it says which
+objects are meant, by UID. What has come to be used, adopted or recreated is
+kept all the same, and so is that of which this could not be read.
 
 Exit codes:
   0    nothing is foreseen to get stuck or break
@@ -210,7 +210,7 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 	}
 	if made != nil {
 		p.Doubt(made.Report.Outcomes, made.Sight)
-		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks()
+		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks() || mightStick(p, made.Report)
 		if targets, _ := p.Targets(); p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
 			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
 		}
@@ -223,6 +223,13 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 		u.Unread = slices.Compact(slices.Sorted(slices.Values(slices.Concat(u.Unread, u.Sight.Unread))))
 	}
 	return u, sticks, ctx.Err()
+}
+
+// mightStick reports whether it is not known of an object that it goes; but for what the tool may not delete at all, which is said as not known.
+func mightStick(p *uninstall.Plan, report *gc.Report) bool {
+	return slices.ContainsFunc(report.Outcomes, func(outcome gc.Outcome) bool {
+		return outcome.Result == gc.Unknown && !slices.ContainsFunc(p.Open, func(o uninstall.Open) bool { return o.Item.Name == outcome.Object.Name })
+	})
 }
 
 // play makes the plan of the tool's deletes, nil when there are none. It can carry nothing out: it is given nothing that makes clients that write.

@@ -30,7 +30,7 @@ import (
 
 // leftoversOptions say which leftovers are deleted.
 type leftoversOptions struct {
-	// plan is the file of the plan that was made before the tool ran, and include names objects that are deleted only when they are named.
+	// plan is the file of the plan that was made before the tool ran, and include names the objects that are deleted.
 	plan    string
 	include []string
 	// held are targets of the run that must not be deleted any more, by what a later look has found.
@@ -39,8 +39,8 @@ type leftoversOptions struct {
 
 func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: delete what it has left behind by this plan, which -o json printed before; - is standard input. With a preview, and your consent")
-	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object as well, TYPE/NAME or TYPE/NAMESPACE/NAME: a definition with its instances, a namespace, a claim with its data, or what the tool keeps")
+	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: list what it has left behind by this plan, which -o json printed before, and delete what --include names, with a preview and your consent; - is standard input")
+	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object, TYPE/NAME or TYPE/NAMESPACE/NAME; what is not named is listed, and kept")
 	o.deletion.flags = flags
 	o.deletion.addDryRun(`With --remove-leftovers: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
@@ -100,8 +100,8 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	}
 	targets := l.targets()
 	if len(targets) == 0 {
-		fmt.Fprintf(o.ErrOut, "Nothing that %s left behind can be deleted.\n", saved.Title())
-		return o.finish(s, l.graph.Snapshot())
+		fmt.Fprintln(o.ErrOut, "Nothing is deleted: name with --include what is not needed any more, and is not in use.")
+		return cmp.Or(o.finish(s, l.graph.Snapshot()), l.unread())
 	}
 	o.leftovers.held = map[types.UID]bool{}
 	t := &telling{deletionOptions: &o.deletion, session: s, what: fmt.Sprintf("delete what %s left behind: %s", saved.Title(), render.NamesOf(targets))}
@@ -174,6 +174,14 @@ func (l *leftoversNow) targets() []graph.Identity {
 		}
 	}
 	return ids
+}
+
+// unread is an error when nothing could be found out of some of them.
+func (l *leftoversNow) unread() error {
+	if slices.ContainsFunc(l.all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Held.Why == uninstall.NotRead }) {
+		return errIncomplete
+	}
+	return nil
 }
 
 // lookForLeftovers reads the whole cluster.

@@ -24,6 +24,9 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	if d.APIVersion != APIVersion {
 		return nil, errors.New("its apiVersion is not " + APIVersion)
 	}
+	if d.Cluster == "" {
+		return nil, errors.New("it does not say of which cluster it is: who made it is not allowed to read the namespace kube-system")
+	}
 	s := &uninstall.Saved{Tool: d.Tool, Namespace: d.Namespace, Name: d.Name, Command: d.Command, Cluster: d.Cluster}
 	for _, b := range d.Barriers {
 		for i := range b.Objects {
@@ -58,7 +61,7 @@ func (d *UninstallPlan) mayKeep(r *ObjectReference) bool {
 
 // Leftovers writes what has become of what a tool was to leave behind: what is left, what is kept and why, and what is gone.
 func Leftovers(w io.Writer, style Style, all []uninstall.Leftover) error {
-	t := &rows{style, bufio.NewWriter(w), true}
+	t := &rows{Style: style, out: bufio.NewWriter(w), all: true}
 	var held, left, gone []uninstall.Leftover
 	for _, l := range all {
 		switch {

@@ -33,7 +33,7 @@ type Preview struct {
 // Text writes it: the worst first, then what is deleted and what is kept, then what to do next. Steps are the writes in
 // their order, and why what is deleted is.
 func (p *Preview) Text(w io.Writer, style Style, steps bool) error {
-	t := &rows{style, bufio.NewWriter(w), steps}
+	t := &rows{Style: style, out: bufio.NewWriter(w), all: steps}
 	t.heading(printable(p.What), len(p.Report.Outcomes)-p.kept())
 	for _, k := range unended {
 		t.each(k.mark, k.label, k.color, alikeOf(of(p.Report.Outcomes, k.is), func(o *gc.Outcome) (graph.Identity, string) {
@@ -124,7 +124,7 @@ func (p *Preview) writes(t *rows, steps bool) error {
 // Lines are what the preview says before its writes, each without colour, for a picture.
 func (p *Preview) Lines() []string {
 	var text strings.Builder // which cannot fail
-	t := &rows{Style{}, bufio.NewWriter(&text), true}
+	t := &rows{out: bufio.NewWriter(&text), all: true}
 	t.foreseen(p.Sight, nil)
 	t.stays(p.Sight, func(*foresight.Loss) bool { return true })
 	_ = t.out.Flush()

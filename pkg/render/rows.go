@@ -35,8 +35,8 @@ const maxRows = 10
 type rows struct {
 	Style
 	out *bufio.Writer
-	// all: every row, also of what is neither certain nor about data.
-	all bool
+	// all: every row. brief: none of what is lost that is neither certain nor data.
+	all, brief bool
 }
 
 // heading is the first line: what is previewed, which is printable, and about how many objects.
@@ -175,7 +175,7 @@ func (r *rows) foreseen(s *foresight.Sight, unread []string) {
 	r.each(cross, "BREAKS", red, alikeOf(slices.DeleteFunc(slices.Clone(s.Breaks), hangs), said))
 	r.each(cross, "HANGS LATER", red, alikeOf(slices.DeleteFunc(slices.Clone(s.Breaks), func(b foresight.Break) bool { return !hangs(b) }), said))
 	for _, kind := range lossKinds {
-		lost := slices.DeleteFunc(slices.Clone(s.Lost), func(l foresight.Loss) bool { return !kind.is(&l) || !r.all && !l.Certain && kind.color != red })
+		lost := slices.DeleteFunc(slices.Clone(s.Lost), func(l foresight.Loss) bool { return !kind.is(&l) || r.brief && !l.Certain && kind.color != red })
 		sign, label := warning, kind.label
 		if volumes, size := destroyed(lost); volumes > 1 {
 			r.row(sign, label, kind.color, fmt.Sprintf("%s in %d volumes", size, volumes))

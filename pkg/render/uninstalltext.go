@@ -19,7 +19,7 @@ import (
 // UninstallText writes what a tool does for a person: the worst first, then what it deletes, what it keeps and what is left behind,
 // and at last what to do next, and afterwards. With steps it has the tool's order, too.
 func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next, afterwards string) error {
-	t := &uninstallText{rows{style, bufio.NewWriter(w), steps}, u}
+	t := &uninstallText{rows{Style: style, out: bufio.NewWriter(w), all: steps, brief: !steps}, u}
 	going, _ := u.Targets()
 	t.heading(fmt.Sprintf("%s (%s)", cmp.Or(strings.Join(u.Command, " "), u.Tool), u.Order), len(going))
 	if u.Halt != nil {

@@ -53,17 +53,6 @@ func (j *judging) belongs(c *candidate) {
 	}
 }
 
-// unnamed holds what is deleted only when it is named: what is delicate, and when something that was deleted exists again also what belongs to all of it.
-func (j *judging) unnamed(c *candidate) {
-	wide := c.left.By == ByLabel || c.left.By == ByGroup
-	switch {
-	case j.delicate(c):
-		c.hold(Unnamed, "", "")
-	case wide && len(j.again) > 0:
-		c.hold(Returned, j.again[0].String(), "")
-	}
-}
-
 // belonged are the types of what something else belongs to.
 var belonged = map[string]schema.GroupResource{
 	"Service": evidence.Services.GroupResource(), "Pod": evidence.Pods.GroupResource(),

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -41,9 +40,8 @@ const (
 	// Replaced: another object has its name. NotRead: what has to be known is not, which is Detail.
 	Replaced Holding = iota
 	NotRead
-	// Unnamed: an object like that is deleted only when it is named. Returned: so is this one, since something that was uninstalled exists again.
+	// Unnamed: the user has not named it. How it belonged is Detail.
 	Unnamed
-	Returned
 	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged.
 	OwnedBy
 	OwnerOf
@@ -62,7 +60,7 @@ const (
 // Question is what to find out of leftovers.
 type Question struct {
 	*Saved
-	// Named reports whether the user has named an object: what is delicate is deleted only then.
+	// Named reports whether the user has named an object: nothing else is deleted, since signs say how it belongs, and no sign is proof.
 	Named func(graph.Identity) bool
 	// Tolerated reports whether the user has agreed to do without something that could not be read.
 	Tolerated func(graph.Unlisted) bool
@@ -73,8 +71,6 @@ type judging struct {
 	*World
 	*Question
 	all []candidate
-	// again are the objects that were to be deleted and whose names exist again, in order.
-	again []graph.Identity
 }
 
 // candidate is a leftover with everything that keeps it.
@@ -103,7 +99,6 @@ func (w *World) Leftovers(q *Question) []Leftover {
 			j.find(Left{Object: k.Object}, true)
 		}
 	}
-	j.returned()
 	j.read()
 	for i := range j.all {
 		if c := &j.all[i]; c.whole != nil {
@@ -113,7 +108,7 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	j.mentioned()
 	for i := range j.all {
 		if c := &j.all[i]; c.whole != nil && !q.Named(c.Object) {
-			j.unnamed(c)
+			c.hold(Unnamed, c.left.Says(), "")
 		}
 	}
 	j.settle()
@@ -148,22 +143,6 @@ func (j *judging) find(l Left, kept bool) {
 		c.hold(NotRead, resource.String(), "")
 	}
 	j.all = append(j.all, c)
-}
-
-// returned finds objects with the names of those that were deleted.
-func (j *judging) returned() {
-	gone := sets.New[string]()
-	for _, id := range j.Goes {
-		gone.Insert(id.Resource.Group + "/" + id.String())
-	}
-	for n := range j.Graph.Nodes() {
-		if n.Virtual() {
-			break // they follow all others
-		}
-		if id := n.Identity(); gone.Has(id.Resource.Group + "/" + id.String()) {
-			j.again = append(j.again, id)
-		}
-	}
 }
 
 // read reads the candidates whole.
@@ -208,26 +187,6 @@ func (j *judging) settle() {
 			}
 		}
 	}
-}
-
-// delicate reports whether an object is deleted only when it is named: with it go instances, contents that somebody makes
-// meanwhile, or data; it runs; its controller may do more than one sees; or the tool or a mark keeps it on purpose.
-func (j *judging) delicate(c *candidate) bool {
-	r := c.Object.Resource
-	stores := r.IsNamespace() || r.Group == "" && (r.Kind == "PersistentVolumeClaim" || r.Kind == "PersistentVolume")
-	runs := r.Group == "" && (r.Kind == "Pod" || r.Kind == "ReplicationController")
-	return c.kept || !settings.Has(r.Group) || stores || runs || keptOnPurpose(c.whole)
-}
-
-// settings are the groups of Kubernetes' own types that run and store nothing, but for what delicate names.
-var settings = sets.New("", "autoscaling", "policy", "rbac.authorization.k8s.io", "networking.k8s.io", "storage.k8s.io", "scheduling.k8s.io", "node.k8s.io",
-	"admissionregistration.k8s.io", "apiregistration.k8s.io", "coordination.k8s.io", "discovery.k8s.io")
-
-// keptOnPurpose reports whether an object has a mark by which a tool would leave it.
-func keptOnPurpose(o *unstructured.Unstructured) bool {
-	_, policy := o.GetAnnotations()[policyAnnotation]
-	const options = "argocd.argoproj.io/sync-options"
-	return policy || markedOff(o) != "" || hasOption(o, options, "Delete=false") || hasOption(o, options, "Prune=false")
 }
 
 // blind is something of a namespace, or with an empty one of the cluster, that could not be listed, and that the user has not agreed to do without.

@@ -17,8 +17,8 @@ import (
 )
 
 // judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool has run. After a
-// line with -- comes what was said before, "goes Kind/namespace/name", "left Belonging Kind/name detail" and "kept Kind/name", where a + stands before what the
-// user names, and "tolerates widgets". A UID is the name, or what stands after @.
+// line with -- comes what was said before, "goes Kind/namespace/name", "left Belonging Kind/name detail" and "kept Kind/name", where a - stands before what the
+// user does not name, and "tolerates widgets". A UID is the name, or what stands after @.
 func judged(t *testing.T, given string) string {
 	t.Helper()
 	world, plan, _ := strings.Cut(given, "\n--\n")
@@ -31,7 +31,7 @@ func judged(t *testing.T, given string) string {
 	tolerated := ""
 	for line := range strings.Lines(plan) {
 		f := strings.Fields(line)
-		name := strings.TrimPrefix(f[0], "+")
+		name := strings.TrimPrefix(f[0], "-")
 		switch name {
 		case "tolerates":
 			tolerated = f[1]
@@ -40,11 +40,11 @@ func judged(t *testing.T, given string) string {
 		case "left":
 			id := identified(t, g, f[2])
 			saved.Left = append(saved.Left, uninstall.Left{By: uninstall.Belonging(f[1]), Object: id, Detail: strings.Join(f[3:], "")})
-			named[id.UID] = name != f[0]
+			named[id.UID] = name == f[0]
 		case "kept":
 			id := identified(t, g, f[1])
 			saved.Kept = append(saved.Kept, uninstall.Kept{Object: id})
-			named[id.UID] = name != f[0]
+			named[id.UID] = name == f[0]
 		}
 	}
 	if err := w.Over(saved); err != nil {

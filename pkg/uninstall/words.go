@@ -128,9 +128,10 @@ func (h *Hold) Says() string {
 	case NotRead:
 		return h.Detail + " could not be read, so whether it is in use is not known"
 	case Unnamed:
-		return "deleted only when --include names it"
-	case Returned:
-		return h.Detail + " was uninstalled, and exists again, so this is deleted only when --include names it"
+		if h.Detail == "" {
+			return "kept by the tool; deleted only when --include names it"
+		}
+		return h.Detail + "; deleted only when --include names it"
 	case OwnedBy:
 		return "owned by " + h.Detail
 	case OwnerOf:

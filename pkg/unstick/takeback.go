@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -95,20 +96,26 @@ func mayArrive(result Result, after time.Duration) bool {
 var errGone = errors.New("the object does not exist any more")
 
 // TakeBack ends a temporary change, of its object as it is now. It sends nothing when the object is as it was before. The error is
-// remedy.ErrChanged when it is neither that nor what the change has made; when the object is gone, IsGone reports so of it.
-func TakeBack(ctx context.Context, read func(context.Context, graph.Identity) (*unstructured.Unstructured, error), do func(context.Context, *remedy.Op) error, op *remedy.Op) (sent bool, _ error) {
-	current, err := read(ctx, op.Object)
-	switch {
-	case answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name), err == nil && current.GetUID() != op.Object.UID:
-		return false, errGone
-	case err != nil:
-		return false, err
+// remedy.ErrChanged when it is neither that nor what the change has made; when the object is gone, IsGone reports so of it. That others,
+// such as a controller that writes its status, were faster proves neither: the object is read again then.
+func TakeBack(ctx context.Context, read func(context.Context, graph.Identity) (*unstructured.Unstructured, error), do func(context.Context, *remedy.Op) error, op *remedy.Op) (sent bool, err error) {
+	for range mostSkips {
+		current, failed := read(ctx, op.Object)
+		switch {
+		case answer.NoSuchObject(failed, op.Object.Resource.GroupResource(), op.Object.Name), failed == nil && current.GetUID() != op.Object.UID:
+			return sent, errGone
+		case failed != nil:
+			return sent, failed
+		}
+		back := byName(op.Back, current)
+		if asBefore(back, current) {
+			return sent, nil
+		}
+		if sent, err = true, do(ctx, back); !apierrors.IsConflict(err) {
+			return sent, err
+		}
 	}
-	back := byName(op.Back, current)
-	if asBefore(back, current) {
-		return false, nil
-	}
-	return true, do(ctx, back)
+	return sent, fmt.Errorf("others change the object all the time: %s", err) // which is not remedy.ErrChanged
 }
 
 // IsGone reports whether an error of TakeBack says that the object does not exist any more.

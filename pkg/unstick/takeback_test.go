@@ -61,6 +61,30 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
+// TestTakeBackBesideOthers: that others were faster is no proof that there is nothing to take back.
+func TestTakeBackBesideOthers(t *testing.T) {
+	id := identity("config")
+	op := remedy.PatchOf(id, remedy.Replace("/data/a", "2"))
+	back := remedy.PatchOf(id, remedy.Replace("/data/a", "1"))
+	op.Back = &back
+	read := func(context.Context, graph.Identity) (*unstructured.Unstructured, error) {
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": string(id.UID)}, "data": map[string]any{"a": "2"}}}, nil
+	}
+	conflict := fmt.Errorf("%w: %w", remedy.ErrChanged, apierrors.NewConflict(id.Resource.GroupResource(), id.Name, errors.New("changed")))
+	for name, conflicts := range map[string]int{"once": 1, "always": 1000} {
+		sent := 0
+		_, err := unstick.TakeBack(t.Context(), read, func(context.Context, *remedy.Op) error {
+			if sent++; sent <= conflicts {
+				return conflict
+			}
+			return nil
+		}, &op)
+		if always := conflicts > 1; (err != nil) != always || errors.Is(err, remedy.ErrChanged) || !always && sent != 2 {
+			t.Errorf("%s: sent %d times: %v", name, sent, err)
+		}
+	}
+}
+
 // The policy Delete is put back only while the claim of the volume uses it: otherwise its data would be destroyed.
 func TestUndoReclaimPolicy(t *testing.T) {
 	volume := graph.Identity{Name: "v", UID: "uid-v"}

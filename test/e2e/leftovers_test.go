@@ -170,17 +170,18 @@ func TestLeftovers(t *testing.T) {
 		"configmap/unlabelled -n shop: does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
 		"configmap/kept", "customresourcedefinition/widgets.example.com", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
 	}
-	back := "Service/shop/hook was uninstalled, and exists again, so this is deleted only when --include names it"
-	l.run(0, remove+"--dry-run", "", append(kept, "validatingwebhookconfiguration/hook: Service/shop/hook, to which it belongs, exists again", "configmap/notes -n shop: "+back, "can be deleted")...)
+	unnamed := "label app.kubernetes.io/instance=web; deleted only when --include names it"
+	l.run(0, remove+"--yes", "", append(kept, "validatingwebhookconfiguration/hook: Service/shop/hook, to which it belongs, exists again", "configmap/notes -n shop: "+unnamed, "Nothing is deleted: name with --include")...)
+	named := remove + "--include=configmap/notes,validatingwebhookconfiguration/hook "
 	l.cp.Kubectl(t, "-n", "shop", "delete", "service/hook")
 	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
 
 	l.run(3, remove+"--yes --as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
-	l.run(0, remove+"--dry-run", "", append(kept, "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop", "!left  ", "ValidatingWebhookConfiguration/hook")...)
-	l.run(1, remove, "", "there is no terminal", "--confirm=sha256:")
-	l.run(1, remove+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
-	l.run(0, remove+"--yes", "", append(kept, "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
-	l.run(0, remove+"--yes", "", "can be deleted")
+	l.run(0, named+"--dry-run", "", append(kept, "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop", "!left  ", "ValidatingWebhookConfiguration/hook")...)
+	l.run(1, named, "", "there is no terminal", "--confirm=sha256:")
+	l.run(1, named+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
+	l.run(0, named+"--yes", "", append(kept, "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
+	l.run(0, named+"--yes", "", "Nothing is deleted")
 
 	l.run(0, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: belongs to Release/shop/blog", "role/bound -n shop: used by")
 	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "1 CustomResourceDefinition, 1 Widget")

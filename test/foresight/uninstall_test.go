@@ -153,7 +153,7 @@ func (i *installed) compare(t *testing.T) string {
 	return row
 }
 
-// removeLeftovers removes what is left of an uninstallation that has ended, first without and then with what has to be named: nothing is left but what
+// removeLeftovers removes what is left of an uninstallation that has ended, all of it named: nothing is left but what
 // is kept on purpose.
 func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninstallPlan) {
 	ctx := t.Context()
@@ -161,12 +161,9 @@ func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninsta
 	if err := write(file, document); err != nil {
 		t.Fatal(err)
 	}
-	named := map[string]bool{"CustomResourceDefinition": true, "PersistentVolumeClaim": true, "Namespace": true}
 	var include []string
 	for _, each := range plan.Left {
-		if named[each.Object.Kind] {
-			include = append(include, strings.ToLower(each.Object.Kind)+"/"+each.Object.Namespace+"/"+each.Object.Name)
-		}
+		include = append(include, strings.ToLower(each.Object.Kind)+"/"+each.Object.Namespace+"/"+each.Object.Name)
 	}
 	args := []string{"uninstall", "helm", i.id, "-n", i.expand("$S"), "--remove-leftovers=" + file, "--yes"}
 	for _, more := range [][]string{nil, {"--include=" + strings.ReplaceAll(strings.Join(include, ","), "//", "/")}} {
@@ -185,7 +182,7 @@ func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninsta
 		for _, each := range plan.Left {
 			n, is := now[each.Object.UID]
 			holds := func(k struct{ Object ref }) bool { return k.Object.Namespace == n.Name }
-			spared := more == nil && named[n.Kind] || n.Kind == "Namespace" && slices.ContainsFunc(plan.Kept, holds)
+			spared := more == nil || n.Kind == "Namespace" && slices.ContainsFunc(plan.Kept, holds)
 			if is && n.DeletionTimestamp == "" && !spared {
 				t.Errorf("left after --remove-leftovers %v: %s", more, n)
 			}
