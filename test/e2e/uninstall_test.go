@@ -179,7 +179,7 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop -v=2", "requests"},
 		{0, "helm web -n shop -f -", "1 Deployment"},
 		{0, "helm web -n shop -f " + hooked, "job/cleanup -n shop: pre-delete hook: what it does is not known"},
-		{0, "helm web -n shop -f " + manifest + " --as=viewer", "secret/login -n shop: could not be read"},
+		{2, "helm web -n shop -f " + manifest + " --as=viewer", "secret/login -n shop: could not be read"},
 		{0, "helm web -n shop --from " + snapshot + " -f " + manifest, "1 StatefulSet"},
 		{0, "prune -n shop " + manifest + " " + smaller, "deletes       1 Secret"},
 		{2, "flux kustomization/app -n shop", "the controller that would delete what it has deployed does not work"},
@@ -204,7 +204,7 @@ func TestUninstall(t *testing.T) {
 		{0, "helm web -n shop -o json", `"UninstallPlan"`},
 		{0, "helm web -n shop -o yaml -f " + hooked, "HookRuns"},
 		{0, "helm web -n shop -o json --helm-version=4", "NotOwned"},
-		{0, "helm web -n shop -o json -f " + manifest + " --as=viewer", "Unread"},
+		{2, "helm web -n shop -o json -f " + manifest + " --as=viewer", "Unread"},
 		{2, "helm gone -n shop -o json", "NoSuchKind"},
 		{0, "prune -n shop -o json " + manifest + " " + smaller, "login"},
 	} {
