@@ -156,6 +156,10 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 	case err != nil:
 		return unknown("PersistentVolume/"+name, err)
 	}
+	// The volume follows the claim to which it is bound, by UID (pkg/controller/volume/persistentvolume/pv_controller.go, syncVolume).
+	if of := evidence.Nested(volume, "spec", "claimRef", "uid"); of != "" && of != string(n.UID()) {
+		return nil
+	}
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
 	if policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy != "Delete" {
 		return []Loss{{Object: id, Why: volumeKept{name, size, policy}, Stays: true, Certain: true}}

@@ -298,30 +298,50 @@ func (l *leftovers) made() {
 var workloads = []schema.GroupResource{{Group: "apps", Resource: "deployments"}, {Group: "apps", Resource: "statefulsets"}, {Group: "apps", Resource: "daemonsets"}}
 
 // programs are the names by which the programs of workloads that go call themselves, as namespace/name: those of the workloads and
-// of the images of their containers.
+// of the images of their containers. A name that many programs have, or another workload of the namespace, shows nothing.
 func (l *leftovers) programs() map[string]string {
-	programs := map[string]string{}
+	var nodes []graph.Node
 	for _, resource := range workloads {
 		for n := range l.Evidence.Instances(resource) {
-			if !l.going[n.UID()] {
-				continue
+			if l.namespaces.Has(n.Namespace()) {
+				nodes = append(nodes, n)
 			}
-			id := n.Identity().String()
-			programs[n.Namespace()+"/"+n.Name()] = id
-			o, err := l.Evidence.Whole(n)
-			if err != nil {
-				continue
-			}
-			containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
-			for _, each := range containers {
-				container, _ := each.(map[string]any)
-				image, _, _ := strings.Cut(path.Base(evidence.Text(container["image"])), ":")
-				image, _, _ = strings.Cut(image, "@")
-				programs[n.Namespace()+"/"+image] = id
+		}
+	}
+	if !slices.ContainsFunc(nodes, func(n graph.Node) bool { return l.going[n.UID()] }) {
+		return nil
+	}
+	l.Evidence.Together(nodes)
+	programs := map[string]string{}
+	for _, n := range nodes {
+		for _, name := range l.programsOf(n) {
+			at := n.Namespace() + "/" + name
+			switch _, known := programs[at]; {
+			case !l.going[n.UID()]:
+				programs[at] = ""
+			case !known && controllers.IsProgram(name):
+				programs[at] = n.Identity().String()
 			}
 		}
 	}
 	return programs
+}
+
+// programsOf are the name of a workload and those of its images.
+func (l *leftovers) programsOf(n graph.Node) []string {
+	names := []string{n.Name()}
+	o, err := l.Evidence.Whole(n)
+	if err != nil {
+		return names
+	}
+	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+	for _, each := range containers {
+		container, _ := each.(map[string]any)
+		image, _, _ := strings.Cut(path.Base(evidence.Text(container["image"])), ":")
+		image, _, _ = strings.Cut(image, "@")
+		names = append(names, image)
+	}
+	return names
 }
 
 // emptied is the namespace of a release, which Helm may have made and never deletes, unless it is one that Kubernetes makes, when nothing is

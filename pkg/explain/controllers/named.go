@@ -86,7 +86,7 @@ func (f *searcher) byPlace(s *Search, m finalizers.Match, l *Workload, namespace
 // finalizer, or who still works on the objects.
 func (f *searcher) byManagers(s *Search, add adder) {
 	for _, manager := range s.Setters {
-		if !isProgram(manager) {
+		if !IsProgram(manager) {
 			continue
 		}
 		for _, l := range f.cronJobs(s, manager) {
@@ -134,12 +134,12 @@ func (f *searcher) byEvents(s *Search, n graph.Node, add adder) {
 
 // calledBy reports whether a field manager is a name of the workload.
 func (l *Workload) calledBy(manager string) bool {
-	return (manager == l.name || slices.Contains(l.programs, manager)) && isProgram(manager)
+	return (manager == l.name || slices.Contains(l.programs, manager)) && IsProgram(manager)
 }
 
-// isProgram reports whether a field manager's name is one of a program that does nothing
+// IsProgram reports whether a field manager's name is one of a program that does nothing
 // but its own.
-func isProgram(manager string) bool { return !isCommon(manager) && !isPerson(manager) }
+func IsProgram(manager string) bool { return !isCommon(manager) && !isPerson(manager) }
 
 // byRights finds the workloads whose accounts may change the type by a rule
 // that states it.
