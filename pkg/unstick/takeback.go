@@ -115,7 +115,7 @@ func TakeBack(ctx context.Context, read func(context.Context, graph.Identity) (*
 			return sent, err
 		}
 	}
-	return sent, fmt.Errorf("others change the object all the time: %s", err) // which is not remedy.ErrChanged
+	return sent, errors.New("others change the object all the time: " + err.Error()) // which is not remedy.ErrChanged
 }
 
 // IsGone reports whether an error of TakeBack says that the object does not exist any more.
