@@ -179,14 +179,23 @@ func (o *uninstallOptions) answer(s *session, u *render.Uninstall, sticks bool) 
 	return nil
 }
 
+// worldOf reads the whole cluster.
+func worldOf(ctx context.Context, s *session) (*uninstall.World, error) {
+	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	if err != nil {
+		return nil, err
+	}
+	g := graph.New(snapshot)
+	return &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}, nil
+}
+
 // foretell says what becomes of what the tool does, and whether something gets stuck or breaks.
 func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.Uninstall, sticks bool, err error) {
-	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	w, err := worldOf(ctx, s)
 	if err != nil {
 		return nil, false, err
 	}
-	g := graph.New(snapshot)
-	w := &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}
+	g := w.Graph
 	nested := releases{globals: o.globals}
 	w.Release = func(namespace, name string) (*uninstall.Release, error) {
 		return nested.read(ctx, s, w, namespace, name)
@@ -211,7 +220,7 @@ func (o *uninstallOptions) foretell(ctx context.Context, s *session) (u *render.
 	if made != nil {
 		p.Doubt(made.Report.Outcomes, made.Sight)
 		u.Preview, u.Sight, sticks = made.Plan, made.Sight, made.Sticks() || mightStick(p, made.Report)
-		if targets, _ := p.Targets(); p.Tool == "helm" && slices.ContainsFunc(targets, func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
+		if p.Tool == "helm" && slices.ContainsFunc(p.Targets(), func(id graph.Identity) bool { return slices.Contains(made.Sight.Refused(), id.UID) }) {
 			p.Open = append(p.Open, uninstall.Open{Cause: uninstall.Refused})
 		}
 		u.Sight.Lost = slices.DeleteFunc(u.Sight.Lost, func(l foresight.Loss) bool { return p.Follows(l.Object.UID) && l.Volume == "" }) // which is what this is about

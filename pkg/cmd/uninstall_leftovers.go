@@ -17,9 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -40,7 +38,7 @@ type leftoversOptions struct {
 func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: list what it has left behind by this plan, which -o json printed before, and delete what --include names, with a preview and your consent; - is standard input")
-	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object, TYPE/NAME or TYPE/NAMESPACE/NAME; what is not named is listed, and kept")
+	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object, TYPE/NAME or TYPE/NAMESPACE/NAME; all others are listed, and kept")
 	o.deletion.flags = flags
 	o.deletion.addDryRun(`With --remove-leftovers: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
@@ -100,7 +98,7 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	}
 	targets := l.targets()
 	if len(targets) == 0 {
-		fmt.Fprintln(o.ErrOut, "Nothing is deleted: name with --include what is not needed any more, and is not in use.")
+		fmt.Fprintln(o.ErrOut, "Nothing is deleted: name with --include the leftovers that are not in use any more.")
 		return cmp.Or(o.finish(s, l.graph.Snapshot()), l.unread())
 	}
 	o.leftovers.held = map[types.UID]bool{}
@@ -186,12 +184,10 @@ func (l *leftoversNow) unread() error {
 
 // lookForLeftovers reads the whole cluster.
 func (o *uninstallOptions) lookForLeftovers(ctx context.Context, s *session, saved *uninstall.Saved) (*leftoversNow, error) {
-	snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+	w, err := worldOf(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	g := graph.New(snapshot)
-	w := &uninstall.World{Graph: g, Namespace: s.namespace, Evidence: evidence.New(ctx, evidence.Source{Cluster: s.reader, Graph: g, Now: s.reader.Now(ctx)})}
 	if err := w.Over(saved); err != nil {
 		var not uninstall.NotOverError
 		if errors.As(err, &not) {
@@ -214,7 +210,7 @@ func (o *uninstallOptions) lookForLeftovers(ctx context.Context, s *session, sav
 			return len(tolerance.Intolerable([]graph.Unlisted{u})) == 0
 		},
 	})
-	return &leftoversNow{g, all}, ctx.Err()
+	return &leftoversNow{w.Graph, all}, ctx.Err()
 }
 
 // included returns the objects of the plan that --include names.

@@ -4,7 +4,6 @@ package foresight
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -185,14 +184,9 @@ func (l *losses) claimsOf(n graph.Node) []Loss {
 		return []Loss{{Object: id, Stays: whenDeleted == "Retain", Why: claimsUnlisted{whenDeleted}}}
 	}
 	var stay []graph.Identity
-	for _, t := range templates {
-		template, _ := t.(map[string]any)
-		name, _, _ := unstructured.NestedString(template, "metadata", "name")
-		claims := regexp.MustCompile("^" + regexp.QuoteMeta(name+"-"+id.Name) + "-[0-9]+$")
-		for _, m := range l.now.evidence.In(id.Namespace) {
-			if m.Resource().GroupResource() == evidence.Claims.GroupResource() && claims.MatchString(m.Name()) && !l.going[m.UID()] && !m.BeingDeleted() {
-				stay = append(stay, m.Identity())
-			}
+	for _, m := range l.now.evidence.Within(evidence.Claims.GroupResource(), id.Namespace) {
+		if evidence.IsTemplateClaim(set, m.Name()) && !l.going[m.UID()] && !m.BeingDeleted() {
+			stay = append(stay, m.Identity())
 		}
 	}
 	if len(stay) == 0 {

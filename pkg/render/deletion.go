@@ -41,12 +41,7 @@ var phrases = []struct {
 func Summary(w io.Writer, style Style, all []gc.Outcome) error {
 	out := bufio.NewWriter(w)
 	for _, phrase := range phrases {
-		var matching []*gc.Outcome
-		for i := range all {
-			if all[i].Result == phrase.result {
-				matching = append(matching, &all[i])
-			}
-		}
+		matching := withResult(all, phrase.result)
 		if len(matching) == 0 {
 			continue
 		}
@@ -58,6 +53,16 @@ func Summary(w io.Writer, style Style, all []gc.Outcome) error {
 		writeReasons(out, matching)
 	}
 	return out.Flush()
+}
+
+func withResult(all []gc.Outcome, result gc.Result) []*gc.Outcome {
+	var matching []*gc.Outcome
+	for i := range all {
+		if all[i].Result == result {
+			matching = append(matching, &all[i])
+		}
+	}
+	return matching
 }
 
 // counts says how many objects of each kind there are, as "1 Deployment, 2

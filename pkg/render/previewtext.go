@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
@@ -62,41 +61,29 @@ func (p *Preview) Text(w io.Writer, style Style, steps bool) error {
 
 // kept counts the objects that are not to be deleted.
 func (p *Preview) kept() int {
-	n := 0
-	for i := range p.Report.Outcomes {
-		switch p.Report.Outcomes[i].Result {
-		case gc.Orphaned, gc.OwnerReferenceRemoved, gc.Untouched:
-			n++
-		}
-	}
-	return n
+	return len(only(p.Report.Outcomes, func(o *gc.Outcome) bool {
+		return o.Result == gc.Orphaned || o.Result == gc.OwnerReferenceRemoved || o.Result == gc.Untouched
+	}))
 }
 
 // sets are what is deleted and what is kept.
 func (p *Preview) sets(t *rows) {
-	t.deletes(p.Report.Outcomes)
+	all := p.Report.Outcomes
 	said := func(o *gc.Outcome) (graph.Identity, string) { return o.Object.Identity(), o.Reason }
+	reasons := func(label string, result gc.Result) {
+		t.each("", label, noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == result && (label != "" || o.Reason != "") }), said))
+	}
+	t.counted("deletes", all, gc.Deleted)
 	if t.all {
-		t.each("", "", noColor, alikeOf(of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.Deleted && o.Reason != "" }), said))
+		reasons("", gc.Deleted)
 	}
-	orphaned := of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.Orphaned })
-	if len(orphaned) > 0 {
-		t.row("", "orphans", noColor, counts(pointers(orphaned)))
-	}
-	t.each("", "", noColor, alikeOf(slices.DeleteFunc(orphaned, func(o gc.Outcome) bool { return o.Reason == "" }), said))
-	t.each("", "keeps", noColor, alikeOf(of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.OwnerReferenceRemoved }), func(o *gc.Outcome) (graph.Identity, string) {
+	t.counted("orphans", all, gc.Orphaned)
+	reasons("", gc.Orphaned)
+	t.each("", "keeps", noColor, alikeOf(of(all, func(o *gc.Outcome) bool { return o.Result == gc.OwnerReferenceRemoved }), func(o *gc.Outcome) (graph.Identity, string) {
 		return o.Object.Identity(), o.Reason + "; loses its other owner references"
 	}))
-	t.each("", "keeps", noColor, alikeOf(of(p.Report.Outcomes, func(o *gc.Outcome) bool { return o.Result == gc.Untouched }), said))
+	reasons("keeps", gc.Untouched)
 	t.stays(p.Sight, func(*foresight.Loss) bool { return true })
-}
-
-func pointers(all []gc.Outcome) []*gc.Outcome {
-	var p []*gc.Outcome
-	for i := range all {
-		p = append(p, &all[i])
-	}
-	return p
 }
 
 // writes are the steps in order or their number, what the server said to the deletions that follow, and the digest that

@@ -147,14 +147,20 @@ func derived(o *gc.Outcome) int {
 	return 0
 }
 
-// of returns the outcomes of a kind, those first that wait for no others.
-func of(all []gc.Outcome, is func(*gc.Outcome) bool) []gc.Outcome {
-	var some []gc.Outcome
+// only returns those of which something holds, in their order.
+func only[T any](all []T, is func(*T) bool) []T {
+	var some []T // there may be a hundred thousand others
 	for i := range all {
 		if is(&all[i]) {
 			some = append(some, all[i])
 		}
 	}
+	return some
+}
+
+// of returns the outcomes of a kind, those first that wait for no others.
+func of(all []gc.Outcome, is func(*gc.Outcome) bool) []gc.Outcome {
+	some := only(all, is)
 	slices.SortStableFunc(some, func(a, b gc.Outcome) int { return cmp.Compare(derived(&a), derived(&b)) })
 	return some
 }
@@ -171,11 +177,10 @@ func (r *rows) foreseen(s *foresight.Sight, unread []string) {
 		return text + " (not certain)"
 	}
 	said := func(b *foresight.Break) (graph.Identity, string) { return b.Object, uncertain(b.Says(), b.Certain) }
-	hangs := func(b foresight.Break) bool { return b.Strands() != nil }
-	r.each(cross, "BREAKS", red, alikeOf(slices.DeleteFunc(slices.Clone(s.Breaks), hangs), said))
-	r.each(cross, "HANGS LATER", red, alikeOf(slices.DeleteFunc(slices.Clone(s.Breaks), func(b foresight.Break) bool { return !hangs(b) }), said))
+	r.each(cross, "BREAKS", red, alikeOf(only(s.Breaks, func(b *foresight.Break) bool { return b.Strands() == nil }), said))
+	r.each(cross, "HANGS LATER", red, alikeOf(only(s.Breaks, func(b *foresight.Break) bool { return b.Strands() != nil }), said))
 	for _, kind := range lossKinds {
-		lost := slices.DeleteFunc(slices.Clone(s.Lost), func(l foresight.Loss) bool { return !kind.is(&l) || r.brief && !l.Certain && kind.color != red })
+		lost := only(s.Lost, func(l *foresight.Loss) bool { return kind.is(l) && (!r.brief || l.Certain || kind.color == red) })
 		sign, label := warning, kind.label
 		if volumes, size := destroyed(lost); volumes > 1 {
 			r.row(sign, label, kind.color, fmt.Sprintf("%s in %d volumes", size, volumes))
@@ -223,21 +228,15 @@ func (r *rows) stays(s *foresight.Sight, is func(*foresight.Loss) bool) {
 		return
 	}
 	said := func(l *foresight.Loss) (graph.Identity, string) { return l.Object, l.Says() }
-	kept := slices.DeleteFunc(slices.Clone(s.Lost), func(l foresight.Loss) bool { return !l.Stays || !is(&l) })
-	r.each("", "data kept", noColor, alikeOf(slices.DeleteFunc(slices.Clone(kept), func(l foresight.Loss) bool { return !l.Certain }), said))
-	r.each(question, "NOT KNOWN", yellow, alikeOf(slices.DeleteFunc(kept, func(l foresight.Loss) bool { return l.Certain }), said))
+	kept := only(s.Lost, func(l *foresight.Loss) bool { return l.Stays && is(l) })
+	r.each("", "data kept", noColor, alikeOf(only(kept, func(l *foresight.Loss) bool { return l.Certain }), said))
+	r.each(question, "NOT KNOWN", yellow, alikeOf(only(kept, func(l *foresight.Loss) bool { return !l.Certain }), said))
 }
 
-// deletes counts what is deleted.
-func (r *rows) deletes(all []gc.Outcome) {
-	var deleted []*gc.Outcome
-	for i := range all {
-		if all[i].Result == gc.Deleted {
-			deleted = append(deleted, &all[i])
-		}
-	}
-	if len(deleted) > 0 {
-		r.row("", "deletes", noColor, counts(deleted))
+// counted counts the outcomes of a result, by kind.
+func (r *rows) counted(label string, all []gc.Outcome, result gc.Result) {
+	if some := withResult(all, result); len(some) > 0 {
+		r.row("", label, noColor, counts(some))
 	}
 }
 

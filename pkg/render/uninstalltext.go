@@ -20,8 +20,7 @@ import (
 // and at last what to do next, and afterwards. With steps it has the tool's order, too.
 func UninstallText(w io.Writer, style Style, u *Uninstall, steps bool, next, afterwards string) error {
 	t := &uninstallText{rows{Style: style, out: bufio.NewWriter(w), all: steps, brief: !steps}, u}
-	going, _ := u.Targets()
-	t.heading(fmt.Sprintf("%s (%s)", cmp.Or(strings.Join(u.Command, " "), u.Tool), u.Order), len(going))
+	t.heading(fmt.Sprintf("%s (%s)", cmp.Or(strings.Join(u.Command, " "), u.Tool), u.Order), len(u.Targets()))
 	if u.Halt != nil {
 		t.row(cross, "NO DELETES", red, openSays(u.Halt))
 	}
@@ -78,7 +77,7 @@ func (t *uninstallText) asked(o *gc.Outcome) bool {
 
 // sets are what the tool deletes, keeps and leaves, and what is gone already.
 func (t *uninstallText) sets() {
-	t.deletes(t.Preview.Report.Outcomes)
+	t.counted("deletes", t.Preview.Report.Outcomes, gc.Deleted)
 	t.each("", "keeps", noColor, alikeOf(t.Kept, func(k *uninstall.Kept) (graph.Identity, string) {
 		return k.Object, withInstances(k.Says(), k.Instances)
 	}))

@@ -27,7 +27,7 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 		Tool: "argocd", Order: "Argo CD", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationForeground, Deliverer: "Application",
 		Command: []string{"kubectl", "delete", Applications.String(), n.Name(), "-n", n.Namespace()}, Own: n.Identity(), Awaits: true,
 	}
-	own := Barrier{Kind: n.Resource().Kind, Objects: []graph.Identity{n.Identity()}}
+	own := barrierOf(n.Identity())
 	if remote(o) {
 		p.Open, p.Barriers = append(p.Open, Open{Cause: Elsewhere}), []Barrier{own}
 		return p

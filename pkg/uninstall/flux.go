@@ -98,7 +98,7 @@ func (p *Plan) cannotReach(f *found) {
 func fluxPlan(n graph.Node, word, kind string) *Plan {
 	return &Plan{
 		Tool: "flux", Order: "Flux", Namespace: n.Namespace(), Name: n.Name(), Policy: metav1.DeletePropagationBackground, Deliverer: kind,
-		Command: []string{"flux", "delete", word, n.Name(), "-n", n.Namespace()}, Barriers: []Barrier{{Kind: kind, Objects: []graph.Identity{n.Identity()}}}, Own: n.Identity(),
+		Command: []string{"flux", "delete", word, n.Name(), "-n", n.Namespace()}, Barriers: []Barrier{barrierOf(n.Identity())}, Own: n.Identity(),
 	}
 }
 

@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
@@ -123,7 +122,7 @@ func (j *judging) leased(c *candidate) {
 	}
 }
 
-// claimed holds the claim of a StatefulSet, which may have no pods just now (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
+// claimed holds the claim of a StatefulSet, which may have no pods just now.
 func (j *judging) claimed(c *candidate) {
 	sets, err := j.Evidence.List(workloads[1].WithVersion("v1"), c.Object.Namespace)
 	if err != nil {
@@ -131,13 +130,8 @@ func (j *judging) claimed(c *candidate) {
 		return
 	}
 	for i := range sets {
-		templates, _, _ := unstructured.NestedSlice(sets[i].Object, "spec", "volumeClaimTemplates")
-		for _, each := range templates {
-			template, _ := each.(map[string]any)
-			name, _, _ := unstructured.NestedString(template, "metadata", "name")
-			if regexp.MustCompile("^" + regexp.QuoteMeta(name+"-"+sets[i].GetName()) + "-[0-9]+$").MatchString(c.Object.Name) {
-				c.hold(ClaimedBy, "StatefulSet/"+c.Object.Namespace+"/"+sets[i].GetName(), sets[i].GetUID())
-			}
+		if evidence.IsTemplateClaim(&sets[i], c.Object.Name) {
+			c.hold(ClaimedBy, "StatefulSet/"+c.Object.Namespace+"/"+sets[i].GetName(), sets[i].GetUID())
 		}
 	}
 }

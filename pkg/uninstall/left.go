@@ -4,7 +4,6 @@ package uninstall
 
 import (
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -337,9 +336,7 @@ func (l *leftovers) programsOf(n graph.Node) []string {
 	containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
 	for _, each := range containers {
 		container, _ := each.(map[string]any)
-		image, _, _ := strings.Cut(path.Base(evidence.Text(container["image"])), ":")
-		image, _, _ = strings.Cut(image, "@")
-		names = append(names, image)
+		names = append(names, controllers.ProgramOf(evidence.Text(container["image"])))
 	}
 	return names
 }

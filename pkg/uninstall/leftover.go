@@ -77,7 +77,6 @@ type judging struct {
 type candidate struct {
 	Leftover
 	left  Left
-	kept  bool
 	node  graph.Node
 	whole *unstructured.Unstructured
 	holds []Hold
@@ -92,11 +91,11 @@ func (c *candidate) hold(why Holding, detail string, by types.UID) {
 func (w *World) Leftovers(q *Question) []Leftover {
 	j := &judging{World: w, Question: q}
 	for _, l := range q.Left {
-		j.find(l, false)
+		j.find(l)
 	}
 	for _, k := range q.Kept {
 		if k.Object.UID != "" { // otherwise nothing shows that it existed
-			j.find(Left{Object: k.Object}, true)
+			j.find(Left{Object: k.Object})
 		}
 	}
 	j.read()
@@ -121,11 +120,11 @@ func (w *World) Leftovers(q *Question) []Leftover {
 }
 
 // find looks for an object by its UID: what has its name now is another one.
-func (j *judging) find(l Left, kept bool) {
+func (j *judging) find(l Left) {
 	if slices.ContainsFunc(j.all, func(c candidate) bool { return c.left.Object.UID == l.Object.UID }) {
 		return
 	}
-	c := candidate{Leftover: Leftover{Object: l.Object}, left: l, kept: kept}
+	c := candidate{Leftover: Leftover{Object: l.Object}, left: l}
 	n, known := j.Graph.Node(l.Object.UID)
 	gvk := l.Object.Resource.GroupVersionKind()
 	resource := l.Object.Resource.GroupResource()

@@ -260,8 +260,7 @@ func (p *Plan) in(uid types.UID) []int {
 // keepNoTargets takes out of what is kept by one object what another deletes.
 func (p *Plan) keepNoTargets() {
 	going := map[types.UID]bool{}
-	targets, _ := p.Targets()
-	for _, id := range targets {
+	for _, id := range p.Targets() {
 		going[id.UID] = true
 	}
 	p.Kept = slices.DeleteFunc(p.Kept, func(k Kept) bool { return k.Object.UID != "" && going[k.Object.UID] })

@@ -54,14 +54,16 @@ type Plan struct {
 // Barrier are objects that are deleted at the same time.
 type Barrier struct {
 	// Kind is that of all of them, empty where the tool has no order.
-	Kind    string
-	Objects []graph.Identity
+	Kind string
+	// Follow says all of it but the objects.
+	preview.Barrier
 	// By is the tool's object whose controller deletes them in turn, without a name for what the tool itself deletes.
 	By graph.Identity
-	// After, Awaited and Wave are as in preview.Barrier. Follow says them.
-	After   []int
-	Awaited bool
-	Wave    int
+}
+
+// barrierOf is that of one object.
+func barrierOf(id graph.Identity) Barrier {
+	return Barrier{Kind: id.Resource.Kind, Barrier: preview.Barrier{Objects: []graph.Identity{id}}}
 }
 
 // Reason says why a tool keeps an object.
@@ -190,8 +192,8 @@ type Open struct {
 	Detail string
 }
 
-// Targets returns what the tool deletes, each once, and in which order.
-func (p *Plan) Targets() (all []graph.Identity, barriers []preview.Barrier) {
+// Targets returns what the tool deletes, each once, in its order.
+func (p *Plan) Targets() (all []graph.Identity) {
 	known := map[graph.Identity]bool{}
 	for _, b := range p.Barriers {
 		for _, id := range b.Objects {
@@ -199,9 +201,8 @@ func (p *Plan) Targets() (all []graph.Identity, barriers []preview.Barrier) {
 				known[id], all = true, append(all, id)
 			}
 		}
-		barriers = append(barriers, preview.Barrier{Objects: b.Objects, After: b.After, Awaited: b.Awaited, Wave: b.Wave})
 	}
-	return all, barriers
+	return all
 }
 
 // Follows reports whether the plan has what a tool's object has deployed: its own, or one that goes by it.
@@ -211,8 +212,11 @@ func (p *Plan) Follows(uid types.UID) bool {
 
 // Job is the deletion by which the plan is played.
 func (p *Plan) Job() preview.Job {
-	targets, barriers := p.Targets()
-	return preview.Job{Policy: p.Policy, Targets: targets, Barriers: barriers, Needs: p.needs}
+	j := preview.Job{Policy: p.Policy, Targets: p.Targets(), Needs: p.needs}
+	for _, b := range p.Barriers {
+		j.Barriers = append(j.Barriers, b.Barrier)
+	}
+	return j
 }
 
 // First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck, or
@@ -246,7 +250,7 @@ func (p *Plan) Doubt(outcomes []gc.Outcome, s *foresight.Sight) {
 
 // Stop has the tool delete nothing but its own object, because it does not work.
 func (p *Plan) Stop() {
-	p.Barriers, p.Absent = []Barrier{{Kind: p.Own.Resource.Kind, Objects: []graph.Identity{p.Own}}}, nil
+	p.Barriers, p.Absent = []Barrier{barrierOf(p.Own)}, nil
 	p.Open, p.delegates, p.needs, p.doubts = []Open{{Cause: NoController}}, nil, nil, nil
 }
 

@@ -53,7 +53,7 @@ func told(t *testing.T, given string) string {
 	w.Follow(p)
 	var made *preview.Plan
 	var sight *foresight.Sight
-	targets, _ := p.Targets()
+	targets := p.Targets()
 	for again := len(targets) > 0; again; {
 		made, sight = foreseen(t, cluster, source, p)
 		again = p.Settle(made.Report.Outcomes, sight)

@@ -102,7 +102,7 @@ func TakeBack(ctx context.Context, read func(context.Context, graph.Identity) (*
 	for range mostSkips {
 		current, failed := read(ctx, op.Object)
 		switch {
-		case answer.NoSuchObject(failed, op.Object.Resource.GroupResource(), op.Object.Name), failed == nil && current.GetUID() != op.Object.UID:
+		case isGone(op.Object, current, failed):
 			return sent, errGone
 		case failed != nil:
 			return sent, failed

@@ -138,7 +138,7 @@ func (r *Reading) owner(ctx context.Context, namespace string, reference any) (O
 	}
 	owner, err := r.Read(ctx, id)
 	switch {
-	case answer.NoSuchObject(err, resource.GroupResource(), id.Name), err == nil && owner.GetUID() != id.UID:
+	case isGone(id, owner, err):
 		return Ownerless, nil
 	case err != nil:
 		return Unread, err

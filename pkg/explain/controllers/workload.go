@@ -266,9 +266,7 @@ func programs(spec *corev1.PodSpec) []string {
 	var names []string
 	for i := range spec.Containers {
 		c := &spec.Containers[i]
-		image, _, _ := strings.Cut(path.Base(c.Image), "@")
-		image, _, _ = strings.Cut(image, ":")
-		names = append(names, c.Name, image)
+		names = append(names, c.Name, ProgramOf(c.Image))
 		if len(c.Command) > 0 {
 			names = append(names, path.Base(c.Command[0]))
 		}
@@ -276,6 +274,13 @@ func programs(spec *corev1.PodSpec) []string {
 	slices.Sort(names)
 	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" || isCommon(name) })
 	return slices.Clone(names) // of many workloads, and there is no need of the room for more
+}
+
+// ProgramOf returns the name of an image, as which its program may call itself.
+func ProgramOf(image string) string {
+	name, _, _ := strings.Cut(path.Base(image), "@")
+	name, _, _ = strings.Cut(name, ":")
+	return name
 }
 
 // hasKubeconfig reports whether a container is told to use another identity, or

@@ -3,6 +3,9 @@
 package evidence
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -29,6 +32,18 @@ func ProtectsClaim(pod *unstructured.Unstructured, claim *graph.Object) bool {
 		}
 	}
 	return false
+}
+
+// IsTemplateClaim reports whether a name is that of a claim that a StatefulSet makes from one of its templates
+// (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
+func IsTemplateClaim(set *unstructured.Unstructured, name string) bool {
+	templates, _, _ := unstructured.NestedSlice(set.Object, "spec", "volumeClaimTemplates")
+	return slices.ContainsFunc(templates, func(each any) bool {
+		template, _ := each.(map[string]any)
+		base, _, _ := unstructured.NestedString(template, "metadata", "name")
+		ordinal, is := strings.CutPrefix(name, base+"-"+set.GetName()+"-")
+		return is && ordinal != "" && strings.Trim(ordinal, "0123456789") == ""
+	})
 }
 
 func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
