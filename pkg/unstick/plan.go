@@ -443,13 +443,16 @@ func (o *Options) includes(c *explain.Cause) bool {
 	})
 }
 
-// digest is that of changes and of the versions of their objects, as far as these were read.
+// digest is that of changes and of the versions of their objects, as far as these were read. The status of what is scaled or restarted
+// changes all the time, and its version with it; from how many replicas to how many is in the change.
 func digest(g *graph.Graph, writes []Write) string {
 	hash := sha256.New()
 	for i := range writes {
 		op := &writes[i].Op
 		version := op.Version
-		if n, known := g.Node(op.Object.UID); known && !n.Virtual() {
+		if op.Verb == remedy.Scale || op.Verb == remedy.Restart {
+			version = ""
+		} else if n, known := g.Node(op.Object.UID); known && !n.Virtual() {
 			version = cmp.Or(n.Object().ResourceVersion, version)
 		}
 		fmt.Fprintf(hash, "%s %s %s\n", op.Key(), version, writes[i].consents())

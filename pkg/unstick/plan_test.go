@@ -234,3 +234,24 @@ func TestShared(t *testing.T) {
 		}
 	}
 }
+
+// A digest is for the versions that were read; the status of a workload may change, but not its number of replicas.
+func TestDigest(t *testing.T) {
+	digest := func(version string, op remedy.Op) string {
+		snapshot := &graph.Snapshot{}
+		o := graph.Object{Resource: new(identity("x").Resource), Namespace: "s", Name: "x", UID: "uid-x", ResourceVersion: version}
+		snapshot.Add(o)
+		return unstick.DigestOf(graph.New(snapshot), op)
+	}
+	id := identity("x")
+	deleted, scaled := remedy.DeleteOf(id, metav1.DeleteOptions{}), remedy.ScaleOf(id, remedy.Replicas{Current: 2})
+	if digest("1", deleted) == digest("2", deleted) {
+		t.Error("the same for another version of what is deleted")
+	}
+	if digest("1", scaled) != digest("2", scaled) {
+		t.Error("another for another version of what is scaled")
+	}
+	if digest("1", scaled) == digest("1", remedy.ScaleOf(id, remedy.Replicas{Current: 3})) {
+		t.Error("the same for another number of replicas")
+	}
+}
