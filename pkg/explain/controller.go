@@ -443,7 +443,7 @@ func (j *judgement) absent(a *controllers.Answer) ruling {
 		r.summary += fmt.Sprintf(setterMissing, name)
 	}
 	r.remedies = []Remedy{{Risk: Safe, Effect: fmt.Sprintf(reinstall, s.Whose(), j.usually())}}
-	if len(s.Known) == 0 && finalizers.Domain(s.Finalizer) == "" { // it need not be a program's
+	if len(s.Known) == 0 && finalizers.Domain(s.Finalizer) == "" || s.SetByPeople() { // it need not be a program's
 		r.remedies = []Remedy{{Risk: Safe, Action: managedFields(j.Kubectl, j.n.Identity()), Effect: askUserOrReinstall}}
 	}
 	return r

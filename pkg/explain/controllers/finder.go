@@ -292,11 +292,13 @@ func (s *Search) Operator() string {
 	return ""
 }
 
-// byPerson reports whether only people set the finalizer, and nothing of a
-// product is there for it.
-func (s *Search) byPerson() bool {
-	return len(s.Known) == 0 && !s.domainServed && len(s.Setters) > 0 && !slices.ContainsFunc(s.Setters, func(m string) bool { return !isPerson(m) })
+// SetByPeople reports whether only people set the finalizer, on a type of another API group, and it is that of no product that is known.
+func (s *Search) SetByPeople() bool {
+	return len(s.Known) == 0 && !s.own && len(s.Setters) > 0 && !slices.ContainsFunc(s.Setters, func(m string) bool { return !isPerson(m) })
 }
+
+// byPerson reports whether, besides, no API group of its domain is there.
+func (s *Search) byPerson() bool { return s.SetByPeople() && !s.domainServed }
 
 // inEnding reports whether the controller was in a namespace that is going or
 // gone.
