@@ -292,9 +292,12 @@ func (s *Search) Operator() string {
 	return ""
 }
 
-// SetByPeople reports whether only people set the finalizer, on a type of another API group, and it is that of no product that is known.
+// SetByPeople reports whether only people set the finalizer, and it is that of no product that is known, of no API group in the
+// cluster, and not one of whoever serves the type.
 func (s *Search) SetByPeople() bool {
-	return len(s.Known) == 0 && !s.own && len(s.Setters) > 0 && !slices.ContainsFunc(s.Setters, func(m string) bool { return !isPerson(m) })
+	domain := finalizers.Domain(s.Finalizer)
+	return len(s.Known) == 0 && !s.own && len(s.Setters) > 0 && !slices.ContainsFunc(s.Setters, func(m string) bool { return !isPerson(m) }) &&
+		!slices.ContainsFunc(s.groups, func(g schema.GroupResource) bool { return g.Group == domain })
 }
 
 // byPerson reports whether, besides, no API group of its domain is there.
