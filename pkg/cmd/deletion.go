@@ -240,7 +240,7 @@ func (a *deletionAnswer) document() runtime.Object {
 
 // picture draws a preview.
 func (a *deletionAnswer) picture() *draw.Picture {
-	p := render.OutcomePicture(a.graph, a.report.Outcomes)
+	p := render.OutcomePicture(a.graph, a.report.Outcomes, a.preview.Sight)
 	p.Title = "Preview: " + cmp.Or(a.preview.What, "nothing to delete")
 	if steps := len(a.preview.Plan.Steps); steps > 0 {
 		p.Subtitle = counted(len(p.Nodes), "object") + ", " + counted(steps, "write") + ", " + a.preview.Plan.Digest
