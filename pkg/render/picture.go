@@ -28,8 +28,8 @@ var resultMarks = []resultMark{
 	{gc.Deleted, draw.Mark{Key: "deleted", Label: "would be deleted", Meaning: "This deletion deletes it.", Tone: draw.Red}},
 	{gc.Orphaned, draw.Mark{Key: "orphaned", Label: "would be orphaned", Meaning: "It is kept, and loses the reference to its owner.", Tone: draw.Blue}},
 	{gc.OwnerReferenceRemoved, draw.Mark{Key: "reference-removed", Label: "would be kept, without a reference", Meaning: "Another owner keeps it.", Tone: draw.Green}},
-	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would get stuck", Meaning: "Its deletion begins, and something holds it.", Tone: draw.Amber}},
-	{gc.Unknown, draw.Mark{Key: "undecided", Label: "not known", Meaning: "Not enough could be read to know what becomes of it.", Tone: draw.Purple}},
+	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would get stuck", Meaning: "Its deletion begins, but a blocker keeps it.", Tone: draw.Amber}},
+	{gc.Unknown, draw.Mark{Key: "undecided", Label: "not known", Meaning: "Not enough could be read to know its outcome.", Tone: draw.Purple}},
 	{gc.Untouched, draw.Mark{Key: "untouched", Label: "would be kept", Meaning: "It is kept as it is.", Tone: draw.Plain}},
 }
 
@@ -107,13 +107,13 @@ func lines(ids []graph.Identity) string {
 var (
 	stuckMarks = map[explain.Verdict]draw.Mark{
 		explain.Stuck:       {Key: "stuck", Label: "cause: needs action", Meaning: "Nothing happens until a user or an admin acts.", Tone: draw.Red},
-		explain.Unknown:     {Key: "unclear", Label: "cause: unknown", Meaning: "What could be read does not tell.", Tone: draw.Purple},
-		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "Something is under way that ends by itself.", Tone: draw.Green},
-		explain.Pending:     {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing keeps it from it.", Tone: draw.Green},
+		explain.Unknown:     {Key: "unclear", Label: "cause: unknown", Meaning: "The objects that could be read do not decide.", Tone: draw.Purple},
+		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "It is in progress, and ends by itself.", Tone: draw.Green},
+		explain.Pending:     {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing prevents that.", Tone: draw.Green},
 	}
 	lostMark  = draw.Mark{Key: "data-loss", Label: "DATA LOSS", Meaning: "Data of a volume is destroyed.", Tone: draw.Red}
 	askedMark = draw.Mark{Key: "asked", Label: "explained object", Meaning: "It was asked about, or is being deleted.", Tone: draw.Amber}
-	waitsMark = draw.Mark{Key: "waits", Label: "waits for", Meaning: "The one cannot go before the other.", Tone: draw.Plain, Edge: true}
+	waitsMark = draw.Mark{Key: "waits", Label: "waits for", Meaning: "It is deleted only after the other object.", Tone: draw.Plain, Edge: true}
 )
 
 // StuckPicture draws the chains of a report: an edge leads from an object to what

@@ -281,7 +281,7 @@ func (t *StuckText) others(report *explain.Report) {
 }
 
 var meaning = map[explain.Verdict]string{
-	explain.Pending:        ": the garbage collector, or a controller beside it, has to act, and nothing keeps it from it",
+	explain.Pending:        ": the garbage collector, or another controller of kube-controller-manager, has to act, and nothing prevents that",
 	explain.NotTerminating: ": not being deleted",
 	explain.NotFound:       ": there is no such object",
 }
