@@ -83,7 +83,7 @@ func addOutcome(n *draw.Node, o *gc.Outcome) {
 	n.Marks = append([]string{mark.Key}, n.Marks...)
 	n.Note, n.NoteTone = mark.Label, ""
 	n.Attributes = append(n.Attributes, draw.Attribute{Name: "result", Value: string(o.Result)}, draw.Attribute{Name: "reason", Value: o.Reason})
-	details := []draw.Detail{{Label: "what becomes of it", Value: mark.Label}}
+	details := []draw.Detail{{Label: "outcome", Value: mark.Label}}
 	if o.Reason != "" {
 		details = append(details, draw.Detail{Label: "why", Value: o.Reason})
 	}
