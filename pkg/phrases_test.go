@@ -26,10 +26,17 @@ var phrases = []struct{ pattern, instead string }{
 	{`would stay`, "is kept, would get stuck"},
 	{`(is|are|was|were) told`, "say who says it to whom"},
 	{`(holds?|held|holding) (\S+ )?up`, "blocks"},
-	{`(made|makes?|making) (\S+ )?again`, "recreates, repeats"},
+	{`(made|makes?|making) (\S+ ){0,3}again`, "recreates, repeats"},
 	{`anew`, "again"},
 	{`besides`, "also"},
 	{`for ever`, "forever, or how long"},
+	{`what becomes of`, "the outcome of"},
+	{`keeps? it from it|for want of`, "say what prevents it, or is missing"},
+	{`at last`, "in the end, finally"},
+	{`that which|is had|has it from`, "say who, and what, by name"},
+	{`who should act|whether it works:`, "controller: its name and state"},
+	{`under way`, "in progress"},
+	{`for whose sake|in the like|has to do with`, "for which, similar, belongs to"},
 	{`of (its|their) own`, "its own X, a separate X, by itself"},
 }
 

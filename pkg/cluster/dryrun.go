@@ -100,7 +100,7 @@ func (d *DryRunner) AskDeletions(ctx context.Context, objects []graph.Object, wi
 		}
 		group.Go(func() error {
 			if time.Since(begun) > within {
-				answers[i] = NotAskedError{"the time for it was over"}
+				answers[i] = NotAskedError{"it timed out"}
 				return nil
 			}
 			answers[i] = d.delete(ctx, o.Identity(), asRead(o, metav1.DeleteOptions{PropagationPolicy: &background}))

@@ -34,9 +34,9 @@ What will happen is shown first, as by delete.
 Exit codes:
   0    done
   1    error, or not confirmed
-  2    something remains; the report says what it waits for. With --dry-run:
-       something would get stuck, might because its controller is deleted, too,
-       or would break
+  2    something remains; the report names the blockers. With --dry-run: an
+       object would get stuck, might get stuck because its controller is deleted
+       as well, or something would break
   3    refused: something that could not be read might change the outcome
   130  interrupted`
 

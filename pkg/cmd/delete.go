@@ -44,29 +44,30 @@ type deleteOptions struct {
 	ignoreNotFound bool
 }
 
-const deleteLong = `Delete objects with everything that follows: show first what exactly will
-happen, ask, then do it, running the whole garbage collection from here.
+const deleteLong = `Delete objects and their dependents: show a preview, ask, then delete, and do
+the work of the garbage collector from here.
 
-The preview is a run of the same algorithm on a copy of the cluster's metadata.
-It says what would get stuck and why, what would break, which data is
-destroyed, and what would be deleted, orphaned and kept. Every write carries the
-UID and the resourceVersion of what was previewed; what has changed meanwhile is
-read and decided again. What -l, --field-selector or --all chose is deleted only
-in a version that still matches, and otherwise left alone. Only an object that
-you named, and that others keep changing, is at last deleted by its UID.
+The preview runs the same algorithm on a copy of the cluster's metadata. It says
+what would get stuck and why, what would break, which data is destroyed, and
+which objects would be deleted, orphaned and kept. Every write states the UID
+and the resourceVersion of the previewed object; an object that has changed is
+read and decided about again. Objects that -l, --field-selector or --all chose
+are deleted only in a version that still matches, and kept otherwise. Only an
+object that you named, and that others keep changing, is in the end deleted by
+its UID alone.
 
-Whether a garbage collector works in the cluster does not matter. A run that was
-interrupted is completed by running it again.
+The cluster needs no working garbage collector. Run the same command again to
+resume an interrupted run.
 
-Without a terminal the question cannot be asked: --yes answers it, and
---confirm=DIGEST answers it for exactly the writes that a dry run showed.
+Without a terminal there is no question: --yes answers it, and --confirm=DIGEST
+answers it for exactly the writes that a dry run showed.
 
 Exit codes:
   0    done
   1    error, or not confirmed
-  2    something remains; the report says what it waits for. With --dry-run:
-       something would get stuck, might because its controller is deleted, too,
-       or would break
+  2    something remains; the report names the blockers. With --dry-run: an
+       object would get stuck, might get stuck because its controller is deleted
+       as well, or something would break
   3    refused: something that could not be read might change the outcome
   130  interrupted`
 
@@ -95,11 +96,11 @@ func newDelete(g *globals) *cobra.Command {
 	o.addTargetFlags(cmd.Flags())
 	o.addDeletionFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&o.cascade, "cascade", "background", `What happens to dependents: "background", "foreground" (they go first) or "orphan" (they stay)`)
-	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Seconds that the named pods get to end; negative leaves it to them. Without --force 0 is 1")
-	flags.BoolVar(&o.now, "now", false, "Give the named pods a second to end, as --grace-period=1 does")
+	flags.StringVar(&o.cascade, "cascade", "background", `What happens to dependents: "background", "foreground" (deleted first) or "orphan" (kept)`)
+	flags.Int64Var(&o.gracePeriod, "grace-period", -1, "Grace period of the named pods in seconds; a negative value keeps theirs. Without --force, 0 means 1")
+	flags.BoolVar(&o.now, "now", false, "Give the named pods a grace period of one second, like --grace-period=1")
 	flags.BoolVar(&o.force, "force", false, "Remove the named pods at once, without waiting for their kubelets: their containers might keep running. No finalizer is removed")
-	flags.StringVar(&o.order, "order", "default", `In which order: "default" deletes what was named at once, "safe" first what needs a controller that goes as well, and waits until it is gone`)
+	flags.StringVar(&o.order, "order", "default", `"default" deletes the named objects at once; "safe" first deletes objects whose controller is deleted as well, and waits until they are gone`)
 	flags.BoolVar(&o.all, "all", false, "Delete all objects of the named types in the namespace")
 	flags.BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "Treat an object that does not exist as deleted")
 	g.completeValues(cmd, map[string][]string{"cascade": {"background", "foreground", "orphan"}, "order": orders})

@@ -49,9 +49,9 @@ func (o *deleteOptions) seconds() *int64 {
 const (
 	immediate = "Immediate deletion does not wait for confirmation that the running resource has been terminated. " +
 		"The resource may continue to run on the cluster indefinitely."
-	twins = "%s: of a StatefulSet, which makes a removed pod again: two pods with the same identity " +
-		"may run at the same time then, and harm their data. Force only what is known to have ended."
-	notForced = "--force is for what is named alone: pods that go with it, those of StatefulSets, too, keep their grace periods."
+	twins = "%s: belongs to a StatefulSet, which recreates a removed pod: then two pods with the same identity " +
+		"might run at the same time and damage their data. Use --force only for pods that have certainly ended."
+	notForced = "--force applies only to the named objects: pods that are deleted with them, including those of StatefulSets, keep their grace periods."
 )
 
 // dangers says what the user must know of a forced deletion before agreeing to

@@ -27,14 +27,14 @@ ConfigMap/shop/c`
 		want           []string
 	}{
 		{"c", "background", nil},
-		{"db-0", "background", []string{"Pod/shop/db-0: of a StatefulSet"}},
-		{"db-1", "background", []string{"Pod/shop/db-1: of a StatefulSet"}}, // which is gone
+		{"db-0", "background", []string{"Pod/shop/db-0: belongs to a StatefulSet"}},
+		{"db-1", "background", []string{"Pod/shop/db-1: belongs to a StatefulSet"}}, // which is gone
 		{"odd", "background", nil},
-		{"db", "background", []string{"pods that go with it"}},
+		{"db", "background", []string{"pods that are deleted with them"}},
 		{"db", "orphan", nil},
-		{"db db-0", "background", []string{"Pod/shop/db-0: of a StatefulSet"}},
-		{"web", "foreground", []string{"pods that go with it"}},
-		{"web-a", "background", []string{"pods that go with it"}},
+		{"db db-0", "background", []string{"Pod/shop/db-0: belongs to a StatefulSet"}},
+		{"web", "foreground", []string{"pods that are deleted with them"}},
+		{"web-a", "background", []string{"pods that are deleted with them"}},
 		{"web-a web-b", "background", nil},
 	} {
 		w := testworld.World{Types: testworld.Served(), UID: testworld.Name}

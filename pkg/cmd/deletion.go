@@ -46,14 +46,14 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	d.addDryRun(`"client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	flags.BoolVar(&d.steps, "steps", false, "Show each write, in order; with --dry-run as -o wide does")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "Do not ask")
-	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask, also when the answer comes from no terminal")
+	flags.BoolVarP(&d.interactive, "interactive", "i", false, "Ask even when standard input is not a terminal")
 	flags.StringVar(&d.confirm, "confirm", "", "Go ahead only if the writes are those with this digest, which --dry-run printed")
 	flags.BoolVar(&d.wait, "wait", true, "Wait for pods' grace periods and for controllers that remove finalizers")
 	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for objects to be deleted; 0 gives up when nothing has changed for a while")
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
 	flags.Var(&d.allowIncomplete, "allow-incomplete", "Go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
 	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
-	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you may read it`)
+	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you are allowed to read it`)
 	d.output = newOutput(
 		(*deletionAnswer).document,
 		format[*deletionAnswer]{"", func(w io.Writer, style render.Style, a *deletionAnswer) error {
@@ -176,10 +176,10 @@ func note(plan *render.DeletionPlan, answers *deletion.Answers) {
 func (t *telling) withoutTargets(consent *deletion.Consent) error {
 	defer t.finishStats(t.session)
 	if len(consent.Left) == 0 {
-		fmt.Fprintln(t.ErrOut, "What you agreed to is gone by now: nothing is left to do.")
+		fmt.Fprintln(t.ErrOut, "The objects that you agreed to delete are gone: nothing is left to do.")
 		return t.printNothing(consent.Plan.Graph)
 	}
-	fmt.Fprintf(t.ErrOut, "Nothing was changed: what you chose is gone by now, or not chosen any more. Of what you agreed to is still there: %s.\n", describe(consent.Left))
+	fmt.Fprintf(t.ErrOut, "Nothing was changed: the chosen objects are gone, or not chosen any more. Of those that you agreed to delete, these still exist: %s.\n", describe(consent.Left))
 	return cmp.Or(t.printNothing(consent.Plan.Graph), errRemaining)
 }
 
@@ -240,7 +240,7 @@ func (a *deletionAnswer) document() runtime.Object {
 
 // picture draws a preview.
 func (a *deletionAnswer) picture() *draw.Picture {
-	p := render.OutcomePicture(a.graph, a.report.Outcomes)
+	p := render.OutcomePicture(a.graph, a.report.Outcomes, a.preview.Sight)
 	p.Title = "Preview: " + cmp.Or(a.preview.What, "nothing to delete")
 	if steps := len(a.preview.Plan.Steps); steps > 0 {
 		p.Subtitle = counted(len(p.Nodes), "object") + ", " + counted(steps, "write") + ", " + a.preview.Plan.Digest

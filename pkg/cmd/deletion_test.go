@@ -132,8 +132,8 @@ func TestAgainByCollect(t *testing.T) {
 		want  string
 	}{
 		"its owner is there":                {gc.Remaining, owned(object("d"), "a"), plain},
-		"its owner is gone":                 {gc.Deleted, owned(object("d"), "a"), "What is left (1) has lost its owners: " + collect + " shows how it is deleted."},
-		"it orphans":                        {gc.Deleted, owned(object("d", metav1.FinalizerOrphanDependents), "a"), "What is left (1) has lost its owners: " + collect + " shows how it is deleted."},
+		"its owner is gone":                 {gc.Deleted, owned(object("d"), "a"), "The remaining objects (1) have lost their owners: " + collect + " shows how they are deleted."},
+		"it orphans":                        {gc.Deleted, owned(object("d", metav1.FinalizerOrphanDependents), "a"), "The remaining objects (1) have lost their owners: " + collect + " shows how they are deleted."},
 		"a controller has to let it go":     {gc.Deleted, owned(object("d", "example.com/x"), "a"), plain},
 		"an owner that nothing is known of": {gc.Deleted, owned(object("d"), "b"), plain},
 	} {

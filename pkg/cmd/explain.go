@@ -102,7 +102,7 @@ func newExplain(g *globals) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "explain-stuck [TYPE NAME | TYPE/NAME ... | TYPE] [-l SELECTOR] [-f FILE]",
 		Aliases:           []string{"stuck", "why"},
-		Short:             "Explain why objects that are being deleted are still there",
+		Short:             "Explain why objects that are being deleted still exist",
 		Long:              explainLong,
 		Example:           g.example(explainExample),
 		ValidArgsFunction: g.completeTerminating,

@@ -53,7 +53,7 @@ func (t *telling) tell(e deletion.Event) {
 	case e.Unread != nil:
 		_ = render.Warnings(t.ErrOut, e.Unread) // what follows says the same
 	case e.LeftOut != nil:
-		fmt.Fprintf(t.ErrOut, "Left out, as gone by now, another object, or not chosen any more: %s.\n", describe(e.LeftOut))
+		fmt.Fprintf(t.ErrOut, "Left out, because they are gone, replaced, or not chosen any more: %s.\n", describe(e.LeftOut))
 	case e.Changed != nil:
 		fmt.Fprintf(t.ErrOut, "\nThis has changed since you were asked, first %s. What would happen now:\n", e.Changed)
 	case e.Begins:

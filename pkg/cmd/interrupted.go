@@ -45,9 +45,9 @@ func (t *telling) again(j *deletion.Job, report *gc.Report) string {
 		namespace = ""
 	}
 	if len(lost) == len(report.Remaining()) {
-		return fmt.Sprintf("What is left (%d) has lost its owners: '%s --dry-run=client' shows how it is deleted.", len(lost), t.collectIn(namespace))
+		return fmt.Sprintf("The remaining objects (%d) have lost their owners: '%s --dry-run=client' shows how they are deleted.", len(lost), t.collectIn(namespace))
 	}
-	return fmt.Sprintf("Run the same command again to resume with what it finds then; the rest (%d) has lost its owners already, and '%s --dry-run=client' shows it.",
+	return fmt.Sprintf("Run the same command again to resume with what it finds then; the others (%d) have lost their owners already: '%s --dry-run=client' shows them.",
 		len(lost), t.collectIn(namespace))
 }
 

@@ -57,7 +57,7 @@ Exit codes:
   3    with --strict: something could not be read; the file says what
   130  interrupted`
 
-const snapshotExample = `  # The whole cluster, as far as you may read it; then look at it, anywhere
+const snapshotExample = `  # The whole cluster, as far as you are allowed to read it; then look at it, anywhere
   NAME snapshot -o cluster.snapshot && NAME explain-stuck -A --from cluster.snapshot
 
   # One namespace

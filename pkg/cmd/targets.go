@@ -209,7 +209,7 @@ func (t *targets) place(s *session, info *resource.Info) error {
 	case s.enforced && !t.allNamespaces:
 		return hintedError{
 			fmt.Errorf("the namespace from the provided object %q does not match the namespace %q", info.Namespace, s.namespace),
-			fmt.Sprintf("--namespace=%s names that of the object; without -n each object is looked for where its file says", info.Namespace),
+			fmt.Sprintf("--namespace=%s names that of the object; without -n each object is looked up in the namespace that its file states", info.Namespace),
 		}
 	}
 	return nil

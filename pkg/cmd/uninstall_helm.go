@@ -93,7 +93,7 @@ type releases struct {
 
 func (r *releases) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&r.filename, "filename", "f", "", "Take the objects of the release from this file: what helm get manifest and helm get hooks print; - is standard input")
-	cmd.Flags().IntVar(&r.version, "helm-version", 0, "Major version of the helm that will uninstall: 3 or 4. Without the flag, that which made the release, as far as it shows, and 3 otherwise")
+	cmd.Flags().IntVar(&r.version, "helm-version", 0, "Major version of the helm that will uninstall: 3 or 4. Without the flag, the version that made the release, as far as it shows, and 3 otherwise")
 }
 
 func (r *releases) validate() error {

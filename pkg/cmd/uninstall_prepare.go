@@ -30,7 +30,7 @@ func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
 	)
 	flags.BoolVar(&o.prepare, "prepare", false, "Delete first what would get stuck, after a preview and with your consent, and wait for it. The tool is not run")
 	flags.BoolVarP(&d.yes, "yes", "y", false, "With --prepare or --remove-leftovers: do not ask")
-	flags.BoolVarP(&d.interactive, "interactive", "i", false, "With --prepare or --remove-leftovers: ask, also when the answer comes from no terminal")
+	flags.BoolVarP(&d.interactive, "interactive", "i", false, "With --prepare or --remove-leftovers: ask even when standard input is not a terminal")
 	flags.StringVar(&d.confirm, "confirm", "", "With --prepare or --remove-leftovers: go ahead only if the writes are those with this digest, which the preview printed")
 	flags.DurationVar(&d.timeout, "timeout", 0, "With --prepare or --remove-leftovers: how long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
 	flags.Var(&d.allowIncomplete, "allow-incomplete", "With --prepare or --remove-leftovers: go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")

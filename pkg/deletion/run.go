@@ -119,7 +119,7 @@ func (r *running) lookBefore(ctx context.Context, wave int) error {
 		return fmt.Errorf("it would also delete what was created or changed since the preview: %s", object)
 	}
 	if object, is := tooEarly(p.Sight, r.job.Waves[wave:]); is {
-		return fmt.Errorf("something has to go before it by now: %s", object)
+		return fmt.Errorf("something must be deleted before it now: %s", object)
 	}
 	j.Waves = r.job.Waves
 	r.job, r.plan = j, p
@@ -214,7 +214,7 @@ func (j *Job) acceptable(ctx context.Context, wave int) error {
 			switch {
 			case err == nil, ProveGone(ctx, j.Cluster.Reader, id) == nil, refusedBy(j.Waves[wave].Silent, err):
 			case errors.As(err, &notAsked):
-				return fmt.Errorf("it is not known whether the API server would accept the delete of %s, for whose sake others go first: %w", id, err)
+				return fmt.Errorf("it is not known whether the API server would accept the delete of %s, and others are to be deleted before it: %w", id, err)
 			default:
 				return fmt.Errorf("deleting %s: the API server would not accept that: %w", id, err)
 			}

@@ -65,6 +65,9 @@ func drawPicture(t *rapid.T) *draw.Picture {
 			Attributes: []draw.Attribute{{Name: "state", Value: hostile.Draw(t, "state")}},
 		})
 	}
+	for range rapid.IntRange(0, 3).Draw(t, "findings") {
+		p.Findings = append(p.Findings, draw.Finding{Node: rapid.IntRange(-1, n-1).Draw(t, "about"), Label: hostile.Draw(t, "word"), Text: hostile.Draw(t, "finding"), Tone: draw.Red})
+	}
 	p.Arrange()
 	return p
 }

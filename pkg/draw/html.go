@@ -79,6 +79,7 @@ type page struct {
 	Title     string     `json:"title"`
 	Subtitle  string     `json:"subtitle"`
 	Notes     []string   `json:"notes"`
+	Findings  []Finding  `json:"findings"`
 	Clustered bool       `json:"clustered"`
 	Marks     []Mark     `json:"marks"`
 	Tones     []Tone     `json:"tones"`
@@ -129,11 +130,15 @@ type pageEdge struct {
 func newPage(p *Picture) *page {
 	data := &page{
 		Title: visible(p.Title), Subtitle: visible(p.Subtitle), Notes: make([]string, len(p.Notes)), Clustered: p.Clustered,
-		Marks: p.legend(), Tones: tones, Nodes: make([]pageNode, len(p.Nodes)), Edges: make([]pageEdge, len(p.Edges)),
+		Findings: []Finding{}, Marks: p.legend(), Tones: tones, Nodes: make([]pageNode, len(p.Nodes)), Edges: make([]pageEdge, len(p.Edges)),
 		Sizes: pageSizes{padding, lineHeight, rowGap, columnGap, treeGap, frameGap, framePadding, frameTitle, wide},
 	}
 	for i, note := range p.Notes {
 		data.Notes[i] = visible(note)
+	}
+	for _, f := range p.Findings {
+		f.Label, f.Text = visible(f.Label), visible(f.Text)
+		data.Findings = append(data.Findings, f)
 	}
 	for i := range p.Nodes {
 		data.Nodes[i] = newPageNode(p, &p.Nodes[i])

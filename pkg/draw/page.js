@@ -194,6 +194,8 @@
       h("div", { class: "tools" }, search, tool("−", "Zoom out", () => zoom(1 / 1.3)), tool("+", "Zoom in", () => zoom(1.3)), tool("Fit", "Show everything", () => { fit(); draw(); }),
         tool("◐", "Light or dark", toggleTheme), tool("?", "Keys", () => help.showModal())),
       ...(data.notes.length ? [h("ul", { class: "notes" }, ...data.notes.map((text) => h("li", { text })))] : []),
+      ...(data.findings.length ? [h("ol", { class: "findings", "aria-label": "Findings" }, ...data.findings.map((f) =>
+        h("li", {}, h("button", { type: "button", disabled: f.node < 0, onclick: () => select(f.node) }, h("span", { class: "mark " + f.tone, text: f.label }), " " + f.text))))] : []),
       h("div", { class: "legend", role: "group", "aria-label": "Show only" }, ...chips)),
     stage, panel, help);
   function toggleTheme() {
@@ -364,13 +366,25 @@
     const rest = items.length - longest;
     return [h("h3", { text: `${title} (${items.length})` }), h("ul", {}, ...items.slice(0, longest), ...(rest > 0 ? [h("li", { class: "where", text: `and ${rest} more` })] : []))];
   }
+  // A page in a file may lack a clipboard: then the text of the button's command is selected and copied.
+  function copier(text) {
+    const button = h("button", { class: "copy", type: "button", text: "Copy", onclick: async () => {
+      let done = true;
+      try { await navigator.clipboard.writeText(text); } catch {
+        getSelection().selectAllChildren(button.nextSibling);
+        done = document.execCommand("copy");
+      }
+      button.textContent = done ? "Copied" : "Press Ctrl-C";
+    } });
+    return button;
+  }
   function details(i) {
     const n = nodes[i];
     const said = (n.marks || []).map((k) => marks.get(k)).filter(Boolean).flatMap((m) => [h("span", { class: "mark " + m.tone, text: m.label }), ...(m.meaning ? [h("p", { class: "meaning", text: m.meaning })] : [])]);
     panel.replaceChildren(
       h("button", { class: "close", type: "button", text: "×", title: "Close", "aria-label": "Close", onclick: () => { select(-1); stage.focus(); } }),
       h("h2", { class: "mono", text: n.count ? n.kind + " x" + n.count : n.kind + "/" + n.name }), ...said,
-      h("dl", {}, ...(n.details || []).flatMap((d) => [h("dt", { text: d.label }), d.code ? h("dd", {}, h("pre", { text: d.value })) : h("dd", { text: d.value })])),
+      h("dl", {}, ...(n.details || []).flatMap((d) => [h("dt", { text: d.label }), d.code ? h("dd", {}, copier(d.value), h("pre", { text: d.value })) : h("dd", { text: d.value })])),
       ...section(data.clustered ? "Owners" : "Waits for", owners[i].map((k) => reference(k, edges[k].to))),
       ...section(data.clustered ? "Dependents" : "Is waited for by", dependents[i].slice(0, 5000).map((k) => reference(k, edges[k].from))),
       ...section("Stands for", (n.members || []).map((text) => h("li", { class: "mono", text }))));

@@ -149,11 +149,33 @@ func TestPageLooks(t *testing.T) {
 	keep(t, p, "shop-help")
 }
 
+// TestPageLists: the findings are listed, each leads to its object, and a command can be copied.
+func TestPageLists(t *testing.T) {
+	picture := shop().picture()
+	at := slices.IndexFunc(picture.Nodes, func(n draw.Node) bool { return n.Name == "invoice" })
+	const command = "kubectl -n shop scale deploy/x --replicas=1"
+	picture.Nodes[at].Details = append(picture.Nodes[at].Details, draw.Detail{Label: "command", Value: command, Code: true})
+	picture.Findings = []draw.Finding{{Node: at, Label: "STUCK", Text: "configmap/invoice -n shop: no controller", Tone: draw.Red}, {Node: -1, Label: "DATA LOSS", Text: "5Gi", Tone: draw.Red}}
+	p := browse(t, text(t, draw.HTML, picture), "list.html", ready)
+	want(t, p, `[...document.querySelectorAll(".findings li")].map((e) => e.innerText)`, []string{"STUCK configmap/invoice -n shop: no controller", "DATA LOSS 5Gi"})
+	p.Click(`.findings button`)
+	if got := settled[string](p, panel); !strings.Contains(got, "ConfigMap/invoice") || !strings.Contains(got, command) {
+		t.Errorf("details: %s", got)
+	}
+	p.Eval(`document.addEventListener("copy", () => { document.copied = getSelection().toString(); });
+		navigator.clipboard.writeText = (text) => { document.copied = text; return Promise.resolve(); }`, nil)
+	p.Click(`.copy`)
+	p.Await(`document.copied === ` + "`" + command + "`")
+	p.Await(`document.querySelector(".copy").textContent === "Copied"`)
+	keep(t, p, "list")
+}
+
 // TestPageIsInert lets names try to be markup and script.
 func TestPageIsInert(t *testing.T) {
 	const evil = `</script><img src=x onerror="document.evil=1"><script>document.evil=1</script>`
 	picture := shop().picture()
 	picture.Title, picture.Subtitle, picture.Notes = evil, evil, []string{evil}
+	picture.Findings = []draw.Finding{{Node: 0, Label: evil, Text: evil, Tone: draw.Red}}
 	for i := range picture.Nodes {
 		n := &picture.Nodes[i]
 		n.Kind, n.Name, n.Namespace, n.Note, n.Count, n.Members = evil, evil, evil, evil, 2, []string{evil}

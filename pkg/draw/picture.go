@@ -88,6 +88,16 @@ type Edge struct {
 	Attributes []Attribute
 }
 
+// Finding is a line of the list that a page has above its picture.
+type Finding struct {
+	// Node is the index of the node that it is about, -1 for none.
+	Node int `json:"node"`
+	// Label is its word, Text what it says.
+	Label string `json:"label"`
+	Text  string `json:"text"`
+	Tone  Tone   `json:"tone"`
+}
+
 // Picture is a graph that can be drawn.
 type Picture struct {
 	// Name is the identifier that DOT has for the graph. Title and Subtitle are for
@@ -95,6 +105,8 @@ type Picture struct {
 	Name, Title, Subtitle string
 	// Notes are sentences about the whole picture.
 	Notes []string
+	// Findings are what the picture shows, the most important first. Only pages list them.
+	Findings []Finding
 	// Clustered: the nodes of a namespace are drawn in a frame.
 	Clustered bool
 	// Marks are those that nodes and edges may have, in the order of the legend.

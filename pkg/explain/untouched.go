@@ -29,6 +29,7 @@ const remade = 5 * time.Minute
 // None of it is a stuck deletion.
 func (w *walker) notTerminating(n graph.Node) []Finding {
 	findings := w.terminatingIn(n)
+	contents := len(findings) > 0 // which are what is stuck, however young the namespace is
 	r := w.asker.TryDelete(n, "")
 	if r.Kind == answer.Protected {
 		return append(findings, w.notStuck(n, nsProtected, func(c *Cause) {
@@ -47,6 +48,9 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 				}
 			}
 		}))
+	}
+	if contents {
+		return findings
 	}
 	if age := w.evidence.Now.Sub(n.Object().CreationTimestamp.Time); !n.Object().CreationTimestamp.IsZero() && age <= remade {
 		creator, garbage := w.creator(n)

@@ -203,7 +203,7 @@ const (
 	keptByOther     = "%s is kept, because %s owns it as well"
 	untilChangeable = ", and its reference to the owner dangles until it can be changed"
 	keptByRefusal   = "%s is kept, with a dangling reference, until its deletion is no longer refused"
-	dependsOnOwners = "what becomes of %s depends on its other owners"
+	dependsOnOwners = "the outcome of %s depends on its other owners"
 
 	// ifAllowed and onceAllowed begin a remedy that works only if something is not refused.
 	ifAllowed   = "if %s is not refused: "

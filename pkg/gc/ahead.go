@@ -82,7 +82,7 @@ func (a *ahead) ownersAbove(t *Target, now map[number]bool) []number {
 func (a *ahead) decide(ctx context.Context, v view) (Decision, error) {
 	o := v.object
 	if t := a.above[v.number]; t != nil {
-		return Decision{}, fmt.Errorf("this depends on it, and has its turn later: %s", t.Identity)
+		return Decision{}, fmt.Errorf("a target of a later wave depends on it: %s", t.Identity)
 	}
 	if t := a.containerOf(&o); t != nil {
 		return Decision{Action: ActionDelete, Policy: policyOf(&o)}, a.stands(ctx, t)
@@ -92,7 +92,7 @@ func (a *ahead) decide(ctx context.Context, v view) (Decision, error) {
 	case err != nil:
 		return Decision{}, err
 	case !goes:
-		return Decision{}, errors.New("nothing that is to go owns it")
+		return Decision{}, errors.New("nothing that is to be deleted owns it")
 	}
 	d := Decide(&o, refs, a.state.dependentsOf(v))
 	if d.Action != ActionDelete {
@@ -223,7 +223,7 @@ func (a *ahead) askStanding(ctx context.Context, t *Target) error {
 	case !selected:
 		return fmt.Errorf("this does not match the selector any more: %s", t.Identity)
 	case now.UID != t.UID:
-		return fmt.Errorf("%s is another by now", t.Identity)
+		return fmt.Errorf("%s is another object now", t.Identity)
 	}
 	return nil
 }

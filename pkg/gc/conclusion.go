@@ -151,7 +151,7 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 	case v.lost:
 		o.Result, o.Reason = Unknown, "its type is not served any more, so whether it still exists is not known"
 	case v.deleteSent:
-		o.Result, o.Reason = Remaining, "its deletion was accepted, and its end not seen"
+		o.Result, o.Reason = Remaining, "its deletion was accepted, but its end was not seen"
 	case k.emptying.has(v.object.Resource, v.object.Namespace):
 		k.goesWith(&o)
 	case len(undecided) > 0:
@@ -163,9 +163,9 @@ func (k *conclusion) outcome(v view, f *fate) Outcome {
 		}
 		k.undecided(&o, undecided)
 	case k.vanished.has(v.object.Resource, v.object.Namespace) && k.proofs.failure() != nil:
-		o.Result, o.Reason = Unknown, "its Namespace or CustomResourceDefinition is gone, and that it is gone, too, could not be proved: "+k.proofs.failure().Error()
+		o.Result, o.Reason = Unknown, "its Namespace or CustomResourceDefinition is gone, but it could not be proved that this object is gone as well: "+k.proofs.failure().Error()
 	case k.vanished.has(v.object.Resource, v.object.Namespace):
-		o.Result, o.Reason = Remaining, "it is still there, although its Namespace or CustomResourceDefinition is gone"
+		o.Result, o.Reason = Remaining, "it still exists, although its Namespace or CustomResourceDefinition is gone"
 	case k.abandoned(v) || f.unreached:
 		o.Result, o.Reason = Remaining, k.notReached(v)
 	case orphaned:
@@ -297,7 +297,7 @@ func (k *conclusion) explain(o *Outcome, v view, f *fate) {
 	}
 	o.Reason = strings.Join(reasons, "; ")
 	if o.Reason == "" && !v.object.Resource.IsNamespace() {
-		o.Reason = "nothing visible holds it"
+		o.Reason = "it has no visible blocker"
 	}
 }
 
@@ -353,9 +353,9 @@ func (k *conclusion) explainNamespaces(outcomes []Outcome) {
 
 func blockedBy(n int) string {
 	if n == 1 {
-		return "a blocking dependent must go first"
+		return "a blocking dependent must be deleted first"
 	}
-	return fmt.Sprintf("%d blocking dependents must go first", n)
+	return fmt.Sprintf("%d blocking dependents must be deleted first", n)
 }
 
 // passesBy reports whether an object that somebody else deleted before is no business of the
@@ -400,5 +400,5 @@ func (k *conclusion) ownerLost(v view) string {
 
 // stillThere says why an object was never looked at.
 func stillThere(kind, name string) string {
-	return fmt.Sprintf("its owner %s/%s is still there", kind, name)
+	return fmt.Sprintf("its owner %s/%s still exists", kind, name)
 }

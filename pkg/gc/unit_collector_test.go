@@ -352,7 +352,7 @@ func TestNotFoundOfWrites(t *testing.T) {
 			requests: `DELETE configmap/a Background
 				GET configmap/a`,
 			outcomes: `configmap/a Remaining: refused: things "a" not found
-				configmap/b Untouched: its owner ConfigMap/a is still there`,
+				configmap/b Untouched: its owner ConfigMap/a still exists`,
 		},
 		{
 			name: "of a delete that was decided",
@@ -445,7 +445,7 @@ func TestRefusals(t *testing.T) {
 			script:   "DELETE a: 403",
 			requests: "DELETE configmap/a Background",
 			outcomes: `configmap/a Remaining: refused: things "a" is forbidden: not for you
-				configmap/b Untouched: its owner ConfigMap/a is still there`,
+				configmap/b Untouched: its owner ConfigMap/a still exists`,
 		},
 		{
 			name: "of one dependent",
@@ -465,7 +465,7 @@ func TestRefusals(t *testing.T) {
 				configmap/c < configmap/a!`,
 			do:     "delete a Foreground",
 			script: "DELETE b: always 422",
-			outcomes: `configmap/a Remaining: a blocking dependent must go first [ConfigMap/shop/b]
+			outcomes: `configmap/a Remaining: a blocking dependent must be deleted first [ConfigMap/shop/b]
 				configmap/b Remaining: refused: Thing "b" is invalid
 				configmap/c Deleted`,
 			left: `configmap/a finalizers=foregroundDeletion deleting
@@ -889,7 +889,7 @@ func TestEvents(t *testing.T) {
 				configmap/b finalizers=x < configmap/a!
 				configmap/c < configmap/b`,
 			do: "delete a Foreground",
-			outcomes: `configmap/a Remaining: finalizer y; a blocking dependent must go first [ConfigMap/shop/b]
+			outcomes: `configmap/a Remaining: finalizer y; a blocking dependent must be deleted first [ConfigMap/shop/b]
 				configmap/b Remaining: finalizer x
 				configmap/c Deleted`,
 		},
@@ -1003,16 +1003,16 @@ func TestInterrupted(t *testing.T) {
 		{
 			"before the first request", "delete a Background", "",
 			`configmap/a Remaining: it was not reached
-			configmap/b Untouched: its owner ConfigMap/a is still there
-			configmap/c Untouched: its owner ConfigMap/a is still there
-			configmap/d Untouched: its owner ConfigMap/b is still there`,
+			configmap/b Untouched: its owner ConfigMap/a still exists
+			configmap/c Untouched: its owner ConfigMap/a still exists
+			configmap/d Untouched: its owner ConfigMap/b still exists`,
 		},
 		{
 			"during a request, whose answer still counts", "delete a Background", "DELETE a: cancel",
 			`configmap/a Deleted
 			configmap/b Remaining: nothing keeps it, but it was not reached
 			configmap/c Remaining: it was not reached
-			configmap/d Untouched: its owner ConfigMap/b is still there`,
+			configmap/d Untouched: its owner ConfigMap/b still exists`,
 		},
 		{
 			"when all of the owners are gone", "delete a Background", "DELETE b: cancel",
@@ -1023,17 +1023,17 @@ func TestInterrupted(t *testing.T) {
 		},
 		{
 			"after the answer and before the event", "delete a Background", "DELETE a: cancel; mute",
-			`configmap/a Remaining: its deletion was accepted, and its end not seen
-			configmap/b Untouched: its owner ConfigMap/a is still there
-			configmap/c Untouched: its owner ConfigMap/a is still there
-			configmap/d Untouched: its owner ConfigMap/b is still there`,
+			`configmap/a Remaining: its deletion was accepted, but its end was not seen
+			configmap/b Untouched: its owner ConfigMap/a still exists
+			configmap/c Untouched: its owner ConfigMap/a still exists
+			configmap/d Untouched: its owner ConfigMap/b still exists`,
 		},
 		{
 			"during a foreground deletion", "delete a Foreground", "GET a: cancel",
 			`configmap/a Remaining: its finalizer foregroundDeletion was not removed
 			configmap/b Remaining: nothing keeps it, but it was not reached
 			configmap/c Remaining: it was not reached
-			configmap/d Untouched: its owner ConfigMap/b is still there`,
+			configmap/d Untouched: its owner ConfigMap/b still exists`,
 		},
 	} {
 		interrupt := func(workers int) (*fake, *Report) {

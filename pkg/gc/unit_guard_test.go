@@ -31,7 +31,7 @@ func TestGuard(t *testing.T) {
 		{
 			"what would be deleted first", "delete n Foreground",
 			"DELETE node/n Foreground\nDELETE configmap/planned Background",
-			not + "\nconfigmap/planned Deleted\nnode/n Remaining: a blocking dependent must go first [ConfigMap/kube-system/late]",
+			not + "\nconfigmap/planned Deleted\nnode/n Remaining: a blocking dependent must be deleted first [ConfigMap/kube-system/late]",
 		},
 		{
 			"what would lose its owner", "delete n Orphan",

@@ -43,7 +43,7 @@ func TestIdentity(t *testing.T) {
 	}{
 		{
 			"another name for the same UID is named", []graph.Object{app, label}, []graph.Object{tag}, "",
-			"configmap/app Unknown: Widget/shop/app:old was named, which has the same UID\nsecret/label Untouched: its owner ConfigMap/app is still there",
+			"configmap/app Unknown: Widget/shop/app:old was named, which has the same UID\nsecret/label Untouched: its owner ConfigMap/app still exists",
 		},
 		{
 			"it was read, and one of the two is named", []graph.Object{app, tag}, []graph.Object{app}, "",

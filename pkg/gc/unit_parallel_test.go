@@ -132,7 +132,7 @@ func TestEventBeforeAnswer(t *testing.T) {
 		r, err := perform(t, f, graphOf(objects), "delete a "+policy, Options{Workers: 2})
 		want := []string{"configmap/a Deleted", "configmap/b Deleted", "configmap/c Deleted"}
 		if policy == "Orphan" {
-			want = []string{"configmap/a Deleted", "configmap/b Orphaned", "configmap/c Untouched: its owner ConfigMap/b is still there"}
+			want = []string{"configmap/a Deleted", "configmap/b Orphaned", "configmap/c Untouched: its owner ConfigMap/b still exists"}
 		}
 		if diff := cmp.Diff(want, outcomes(r)); diff != "" || err != nil {
 			t.Errorf("%s: error %v (-want +got):\n%s", policy, err, diff)

@@ -34,7 +34,7 @@ func TestOutcomes(t *testing.T) {
 				secret/k`,
 			do: "delete a Background",
 			outcomes: `configmap/a Deleted
-				configmap/below Untouched: its owner ConfigMap/kept is still there
+				configmap/below Untouched: its owner ConfigMap/kept still exists
 				configmap/deleted Deleted
 				configmap/held Remaining: finalizer x, y
 				configmap/kept OwnerReferenceRemoved: kept by Secret/k
@@ -46,7 +46,7 @@ func TestOutcomes(t *testing.T) {
 				configmap/b finalizers=x < configmap/a!
 				configmap/c finalizers=x < configmap/a!`,
 			do: "delete a Foreground",
-			outcomes: `configmap/a Remaining: 2 blocking dependents must go first [ConfigMap/shop/b] [ConfigMap/shop/c]
+			outcomes: `configmap/a Remaining: 2 blocking dependents must be deleted first [ConfigMap/shop/b] [ConfigMap/shop/c]
 				configmap/b Remaining: finalizer x
 				configmap/c Remaining: finalizer x`,
 		},
@@ -61,14 +61,14 @@ func TestOutcomes(t *testing.T) {
 			name:     "what is still there, although its namespace is gone",
 			world:    "namespace/shop\nconfigmap/a",
 			do:       "delete shop Background",
-			outcomes: "configmap/a Remaining: it is still there, although its Namespace or CustomResourceDefinition is gone\nnamespace/shop Deleted",
+			outcomes: "configmap/a Remaining: it still exists, although its Namespace or CustomResourceDefinition is gone\nnamespace/shop Deleted",
 		},
 		{
 			name:     "what was in a namespace that is gone, without a proof",
 			world:    "namespace/shop\nconfigmap/a",
 			do:       "delete shop Background",
 			script:   "CATCHUP: 500",
-			outcomes: "configmap/a Unknown: its Namespace or CustomResourceDefinition is gone, and that it is gone, too, could not be proved: Internal error occurred: broken\nnamespace/shop Deleted",
+			outcomes: "configmap/a Unknown: its Namespace or CustomResourceDefinition is gone, but it could not be proved that this object is gone as well: Internal error occurred: broken\nnamespace/shop Deleted",
 		},
 		{
 			name:   "an instance of a definition that is gone, and what depends on it",
@@ -76,7 +76,7 @@ func TestOutcomes(t *testing.T) {
 			do:     "delete widgets.example.com Background",
 			script: "CATCHUP: lose w",
 			outcomes: `configmap/c Unknown: whether its owner Widget/w still exists is not known
-				configmap/d Untouched: its owner ConfigMap/c is still there
+				configmap/d Untouched: its owner ConfigMap/c still exists
 				crd/widgets.example.com Deleted
 				widget/w Unknown: its type is not served any more, so whether it still exists is not known`,
 		},
@@ -88,7 +88,7 @@ func TestOutcomes(t *testing.T) {
 				widget/kept < secret/k crd/widgets.example.com
 				configmap/c < widget/w`,
 			do: "delete widgets.example.com Background",
-			outcomes: `configmap/c Untouched: its owner Widget/w is still there
+			outcomes: `configmap/c Untouched: its owner Widget/w still exists
 				crd/widgets.example.com Remaining: finalizer x
 				widget/kept Remaining: deleted with CustomResourceDefinition/widgets.example.com, once the API server handles it
 				widget/w Remaining: deleted with CustomResourceDefinition/widgets.example.com, once the API server handles it`,
@@ -165,7 +165,7 @@ func TestLastNoteCounts(t *testing.T) {
 		refused  = `Remaining: refused: things "o" is forbidden: not for you`
 	)
 	for _, test := range []struct{ notes, want string }{
-		{"", "Untouched: its owner ConfigMap/a is still there"},
+		{"", "Untouched: its owner ConfigMap/a still exists"},
 		{"kept", kept},
 		{"unknown", unserved},
 		{"unknown, kept", kept},

@@ -15,9 +15,9 @@ func TestAhead(t *testing.T) {
 		first  = "DELETE configmap/z Background\nGET configmap/b\n"
 		rest   = "\nDELETE configmap/b Background\nDELETE configmap/m Background"
 		went   = "configmap/a Deleted\nconfigmap/b Deleted\nconfigmap/m Deleted\nconfigmap/z Deleted"
-		held   = "\nconfigmap/b Remaining: not deleted, because what was to go before it is still there: ConfigMap/shop/a\n" +
-			"configmap/m Untouched: its owner ConfigMap/b is still there\nconfigmap/z Deleted"
-		kept = "configmap/a Remaining: not deleted ahead of what it goes with: "
+		held   = "\nconfigmap/b Remaining: not deleted, because an object of an earlier wave still exists: ConfigMap/shop/a\n" +
+			"configmap/m Untouched: its owner ConfigMap/b still exists\nconfigmap/z Deleted"
+		kept = "configmap/a Remaining: not deleted ahead of its owner or container: "
 	)
 	for _, s := range []session{
 		{name: "nothing has changed", do: do, requests: first + "DELETE configmap/a Background" + rest, outcomes: went},
@@ -35,11 +35,11 @@ func TestAhead(t *testing.T) {
 		},
 		{
 			name: "no owner any more", do: do, script: "DELETE z: own a",
-			requests: "DELETE configmap/z Background", outcomes: kept + "nothing that is to go owns it" + held,
+			requests: "DELETE configmap/z Background", outcomes: kept + "nothing that is to be deleted owns it" + held,
 		},
 		{
 			name: "another owner of its owner", do: do, script: "DELETE z: own m < configmap/b configmap/k",
-			requests: first, outcomes: kept + "nothing that is to go owns it" + held,
+			requests: first, outcomes: kept + "nothing that is to be deleted owns it" + held,
 		},
 		{
 			name: "somebody deletes it", do: do, script: "DELETE a: foreground a",
@@ -47,7 +47,7 @@ func TestAhead(t *testing.T) {
 		},
 		{
 			name: "what it goes with is another by then", do: do, script: "GET b: recreate b",
-			requests: first, outcomes: kept + "ConfigMap/shop/b is another by now" + held,
+			requests: first, outcomes: kept + "ConfigMap/shop/b is another object now" + held,
 		},
 		{
 			name: "a delete that is answered NotFound", do: do, script: "DELETE a: 404",

@@ -224,7 +224,7 @@ func TestUnseen(t *testing.T) {
 			do:     "delete a Background",
 			script: "answer DELETE a: loud\nDELETE a: mute",
 			outcomes: "configmap/a Remaining: finalizer x\n" +
-				"configmap/b Untouched: its owner ConfigMap/a is still there",
+				"configmap/b Untouched: its owner ConfigMap/a still exists",
 		},
 		{
 			name:   "an object that cannot be read: it is asked for once",
@@ -233,7 +233,7 @@ func TestUnseen(t *testing.T) {
 			script: "DELETE a: mute\nanswer DELETE a: loud\nGET a: always 403",
 			requests: `DELETE configmap/a Background
 				GET configmap/a`,
-			outcomes: "configmap/a Remaining: its deletion was accepted, and its end not seen",
+			outcomes: "configmap/a Remaining: its deletion was accepted, but its end was not seen",
 		},
 	} {
 		t.Run(s.name, s.test)
@@ -350,7 +350,7 @@ func TestSelected(t *testing.T) {
 			world: "configmap/a\nsecret/b < configmap/a", do: "select a Background",
 			script:   "DELETE a: deselect a",
 			requests: "DELETE configmap/a Background\nLIST configmap/a\nGET configmap/a",
-			outcomes: "configmap/a Untouched: it does not match the selector any more\nsecret/b Untouched: its owner ConfigMap/a is still there",
+			outcomes: "configmap/a Untouched: it does not match the selector any more\nsecret/b Untouched: its owner ConfigMap/a still exists",
 			left:     "configmap/a\nsecret/b < a",
 		},
 		{
@@ -365,7 +365,7 @@ func TestSelected(t *testing.T) {
 			world: "configmap/a\nconfigmap/b\nsecret/c < configmap/a", do: "select b a Background",
 			script:   "DELETE b: touch a; deselect a",
 			requests: "DELETE configmap/b Background\nLIST configmap/a\nGET configmap/a",
-			outcomes: "configmap/a Untouched: it does not match the selector any more\nconfigmap/b Deleted\nsecret/c Untouched: its owner ConfigMap/a is still there",
+			outcomes: "configmap/a Untouched: it does not match the selector any more\nconfigmap/b Deleted\nsecret/c Untouched: its owner ConfigMap/a still exists",
 			left:     "configmap/a\nsecret/c < a",
 		},
 		{

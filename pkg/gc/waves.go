@@ -64,7 +64,7 @@ func InWaves(ctx context.Context, g *graph.Graph, waves []Wave, options DeleteOp
 		case err != nil:
 			return r.hold(waves[i+1:], errNotReached), err
 		case left != nil:
-			return r.hold(waves[i+1:], fmt.Errorf("not deleted, because what was to go before it is still there: %s", left.Object.Identity())), nil
+			return r.hold(waves[i+1:], fmt.Errorf("not deleted, because an object of an earlier wave still exists: %s", left.Object.Identity())), nil
 		}
 	}
 	return r.report(), nil

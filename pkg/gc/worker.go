@@ -178,7 +178,7 @@ func (w *worker) goAhead(ctx context.Context, v view) {
 	case v.beingDeleted: // its end is waited for, and brought about by others
 		return
 	case why != nil:
-		w.report.guarded(v.number, fmt.Errorf("not deleted ahead of what it goes with: %w", why))
+		w.report.guarded(v.number, fmt.Errorf("not deleted ahead of its owner or container: %w", why))
 		return
 	}
 	d.Reason = goesEarly
@@ -254,7 +254,7 @@ func (w *worker) finish(ctx context.Context, v view) {
 	switch {
 	case v.blocking == 0 && w.scheduler.putOff(task{kind: finish, object: v.number}):
 	case spot != "":
-		w.report.left(v.number, "left to a collector that sees all that may depend on it: "+spot)
+		w.report.left(v.number, "left to a garbage collector that can read every possible dependent: "+spot)
 	case w.scheduler.finishes(v.number) && w.scheduler.proofs.failure() != nil:
 		w.report.left(v.number, "not finished, because it could not be proved that nothing else depends on it: "+w.scheduler.proofs.failure().Error())
 	case v.object.OrphaningDependents():

@@ -62,7 +62,7 @@ func TestOutcomes(t *testing.T) {
 		},
 		"and who waits for it": {
 			"a\nb " + foreign + " < a!", metav1.DeletePropagationForeground, true,
-			"a Unknown: a blocking dependent must go first [b]\n" +
+			"a Unknown: a blocking dependent must be deleted first [b]\n" +
 				"b Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
 		},
 		"one of kube-controller-manager": {
@@ -84,9 +84,9 @@ func TestOutcomes(t *testing.T) {
 		"which has another owner": {
 			"a " + foreign + "\nkeeper\nb < a keeper", metav1.DeletePropagationBackground, true,
 			"a Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known\n" +
-				"b Untouched: its owner ConfigMap/a is still there",
+				"b Untouched: its owner ConfigMap/a still exists",
 		},
-		"dependents": {"a\nb < a\nc < b", metav1.DeletePropagationOrphan, false, "a Deleted: \nb Orphaned: \nc Untouched: its owner ConfigMap/b is still there"},
+		"dependents": {"a\nb < a\nc < b", metav1.DeletePropagationOrphan, false, "a Deleted: \nb Orphaned: \nc Untouched: its owner ConfigMap/b still exists"},
 	} {
 		g := world(test.world)
 		target, _ := g.Node("a")
@@ -194,7 +194,7 @@ func TestNamespaceIsEmptied(t *testing.T) {
 // those that the job deletes, whatever their time; not by a job that orphans its owner.
 func TestInGraceBefore(t *testing.T) {
 	const background, foreground, orphan = metav1.DeletePropagationBackground, metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan
-	const passedBy = "Pod/shop/old Untouched: its owner ReplicaSet/r is still there; it was being deleted before"
+	const passedBy = "Pod/shop/old Untouched: its owner ReplicaSet/r still exists; it was being deleted before"
 	const silent = "Pod/shop/old Remaining: its kubelet must end it; node n does not report"
 	for _, test := range []struct {
 		policy  metav1.DeletionPropagation // empty for a collection, where the ReplicaSet is in foreground deletion

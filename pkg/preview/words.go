@@ -11,7 +11,7 @@ import (
 // What a preview says by itself.
 
 // errOfSystem is why something is not written to.
-var errOfSystem = errors.New("it belongs to the system, and the preview did not say that it would go")
+var errOfSystem = errors.New("it belongs to the system, and the preview did not list it for deletion")
 
 // ifOwnerGoes is of what goes with an owner of which it is not sure that it goes.
 func ifOwnerGoes(kind, name string) string {
@@ -20,5 +20,5 @@ func ifOwnerGoes(kind, name string) string {
 
 // afterEarlier is of what waits for an earlier wave.
 func afterEarlier(first graph.Identity) string {
-	return "only when what is to go before it has gone: " + first.String()
+	return "only once the objects of earlier waves are gone: " + first.String()
 }

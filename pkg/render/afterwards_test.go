@@ -30,12 +30,12 @@ func TestAfterwards(t *testing.T) {
 		want      string
 	}{
 		{"none", 0, nil, ""},
-		{"one accepted", 1, []error{nil}, "\none deletion follows, by the namespace controller; the server would accept all from you\n"},
-		{"all accepted", 2, []error{nil, nil}, "\n2 deletions follow, by the namespace controller; the server would accept all from you\n"},
-		{"no right", 2, []error{mine, mine}, "\n2 deletions follow, by the namespace controller; the server says nothing of that to you\n"},
+		{"one accepted", 1, []error{nil}, "\nThe namespace controller then deletes one object; the server would accept all of these deletes from you\n"},
+		{"all accepted", 2, []error{nil, nil}, "\nThe namespace controller then deletes 2 objects; the server would accept all of these deletes from you\n"},
+		{"no right", 2, []error{mine, mine}, "\nThe namespace controller then deletes 2 objects; the server does not say whether it would accept them\n"},
 		{
 			"some refused, some gone, some not asked about", 5, []error{nil, denied, gone, mine},
-			"\n5 deletions follow, by the namespace controller; of the 2 that it was asked about the server would refuse you 1\n" +
+			"\nThe namespace controller then deletes 5 objects; of the 2 about which it was asked, the server would refuse 1 to you\n" +
 				"  Pod/s/1: refused: pods \"p\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: keep it\n",
 		},
 	} {

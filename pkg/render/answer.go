@@ -141,12 +141,16 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 	if len(chain) > 1 && a.Cause == 0 {
 		summary = objectName(c.Object) + ": " + summary
 	}
-	a.part("", noColor, summary)
+	before := len(endangered(c)) // lines before the next step
+	if !c.Until.IsZero() {
+		before++
+	}
+	a.reason(summary, max(nextStep-1-before, 2))
 	if !c.Until.IsZero() {
 		a.part("Until", bold, c.Until.UTC().Format(time.RFC3339))
 	}
 	for _, l := range endangered(c) {
-		a.part("! DATA", red, fmt.Sprintf("%s on %s is destroyed with its claim (reclaim policy Delete)", cmp.Or(l.Size, "all"), objectName(l.Object)))
+		a.part("! DATA", red, destroyedWith(&l))
 	}
 	next := nextOf(c)
 	a.ways(c, next, a.number(c, report))
@@ -155,6 +159,26 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 		a.part("Blocks", bold, names(held))
 	}
 	a.more("Evidence, and all ways out with their commands: -o wide")
+}
+
+// nextStep is how many lines an answer has at most before its next step. What a longer reason says in full, -o wide has.
+const nextStep = 5
+
+// reason writes what a cause is, in so many lines at most where a terminal is known.
+func (a *StuckAnswer) reason(text string, most int) {
+	indent := strings.Repeat(" ", margin)
+	lines := []string{printable(text)}
+	if a.Style.Width > 0 {
+		lines = wrap(lines[0], a.Style.Width, margin, indent)
+	}
+	if len(lines) > most {
+		lines = append(lines[:most-1], wrap(lines[most-1], a.Style.Width-len(" ..."), 0, "")[0]+" ...")
+	}
+	fmt.Fprintln(a.out, indent+strings.Join(lines, "\n"))
+}
+
+func destroyedWith(l *remedy.Loss) string {
+	return fmt.Sprintf("%s on %s is destroyed with its claim (reclaim policy Delete)", cmp.Or(l.Size, "all"), objectName(l.Object))
 }
 
 // next writes the next step with its command.

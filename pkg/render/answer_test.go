@@ -32,7 +32,7 @@ func TestAnswersFitAScreen(t *testing.T) {
 			switch text := strings.Join(lines, "\n"); {
 			case len(lines) > 24:
 				t.Errorf("%d lines:\n%s", len(lines), text)
-			case offers && (next < 0 || next > 6):
+			case offers && (next < 0 || next >= 6):
 				t.Errorf("the next step is on line %d:\n%s", next+1, text)
 			case !strings.HasPrefix(lines[len(lines)-1], "More"):
 				t.Errorf("ends otherwise:\n%s", text)

@@ -22,9 +22,9 @@ func writeAppeared(w io.Writer, all []*gc.Outcome) {
 		if !o.Appeared {
 			continue
 		}
-		maker := "nothing says who made them, or they were there and not seen"
+		maker := "their creator is not known, or they existed before and were not seen"
 		if owner := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.Object.OwnerReferences}); owner != nil {
-			maker = "made by the controller of " + owner.Kind + "/" + owner.Name + ", which had not seen yet that it is being deleted"
+			maker = "created by the controller of " + owner.Kind + "/" + owner.Name + ", which had not seen the deletion yet"
 		}
 		by[maker] = append(by[maker], o)
 	}

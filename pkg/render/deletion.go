@@ -125,7 +125,7 @@ func firstNames(n int, id func(i int) graph.Identity) string {
 // do, or nothing can be done.
 func NoSteps(report *gc.Report) string {
 	if len(report.Remaining()) > 0 {
-		return "Nothing can be done from here about what is stuck."
+		return "A deletion cannot free the stuck objects."
 	}
 	return "Nothing to do."
 }

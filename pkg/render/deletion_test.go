@@ -102,8 +102,8 @@ func TestAppeared(t *testing.T) {
 	var out strings.Builder
 	err := Summary(&out, Style{}, []gc.Outcome{revision("a", false, true), revision("b", true, true), revision("c", true, true), revision("d", true, false)})
 	const want = `deleted: 4 ControllerRevisions
-  2 ControllerRevisions since the preview: made by the controller of StatefulSet/db, which had not seen yet that it is being deleted
-  1 ControllerRevision since the preview: nothing says who made them, or they were there and not seen
+  2 ControllerRevisions since the preview: created by the controller of StatefulSet/db, which had not seen the deletion yet
+  1 ControllerRevision since the preview: their creator is not known, or they existed before and were not seen
 `
 	if err != nil || out.String() != want {
 		t.Errorf("got (error %v):\n%swant:\n%s", err, out.String(), want)

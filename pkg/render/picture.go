@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -27,14 +28,14 @@ var resultMarks = []resultMark{
 	{gc.Deleted, draw.Mark{Key: "deleted", Label: "would be deleted", Meaning: "This deletion deletes it.", Tone: draw.Red}},
 	{gc.Orphaned, draw.Mark{Key: "orphaned", Label: "would be orphaned", Meaning: "It is kept, and loses the reference to its owner.", Tone: draw.Blue}},
 	{gc.OwnerReferenceRemoved, draw.Mark{Key: "reference-removed", Label: "would be kept, without a reference", Meaning: "Another owner keeps it.", Tone: draw.Green}},
-	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would get stuck", Meaning: "Its deletion begins, and something holds it.", Tone: draw.Amber}},
-	{gc.Unknown, draw.Mark{Key: "undecided", Label: "not known", Meaning: "Not enough could be read to know what becomes of it.", Tone: draw.Purple}},
+	{gc.Remaining, draw.Mark{Key: "remaining", Label: "would get stuck", Meaning: "Its deletion begins, but a blocker keeps it.", Tone: draw.Amber}},
+	{gc.Unknown, draw.Mark{Key: "undecided", Label: "not known", Meaning: "Not enough could be read to know its outcome.", Tone: draw.Purple}},
 	{gc.Untouched, draw.Mark{Key: "untouched", Label: "would be kept", Meaning: "It is kept as it is.", Tone: draw.Plain}},
 }
 
 // OutcomePicture draws the objects of a preview with what becomes of them, and the
-// references between them.
-func OutcomePicture(g *graph.Graph, all []gc.Outcome) *draw.Picture {
+// references between them. Those with which data is destroyed, by what is foreseen, are marked. s may be nil.
+func OutcomePicture(g *graph.Graph, all []gc.Outcome, s *foresight.Sight) *draw.Picture {
 	outcomes, sel := map[graph.Node]*gc.Outcome{}, graph.Selection{}
 	for i := range all {
 		if n, ok := g.Node(all[i].Object.UID); ok {
@@ -43,24 +44,46 @@ func OutcomePicture(g *graph.Graph, all []gc.Outcome) *draw.Picture {
 		}
 	}
 	p := draw.Ownership(sel)
-	for i, n := range sel.Nodes.Sorted() { // the order that the picture has
+	lost := map[graph.Identity]*foresight.Loss{}
+	if s != nil {
+		for i := range s.Lost {
+			if l := &s.Lost[i]; l.Volume != "" {
+				lost[l.Object] = l
+			}
+		}
+	}
+	nodes := sel.Nodes.Sorted() // the order that the picture has
+	for i, n := range nodes {
 		addOutcome(&p.Nodes[i], outcomes[n])
+		if l := lost[n.Identity()]; l != nil {
+			lose(&p.Nodes[i], fmt.Sprintf("%s on persistentvolume/%s is destroyed", cmp.Or(l.Size, "all"), l.Volume))
+		}
+	}
+	for _, k := range unended {
+		for i, n := range nodes {
+			if o := outcomes[n]; k.is(o) {
+				p.Findings = append(p.Findings, draw.Finding{Node: i, Label: k.label, Text: objectName(n.Identity()) + ": " + whyHeld(o), Tone: markOf(o).Tone})
+			}
+		}
 	}
 	var marks []draw.Mark
 	for _, r := range resultMarks {
 		marks = append(marks, r.mark)
 	}
-	p.Marks = append(marks, p.Marks...)
+	p.Marks = append(append(marks, lostMark), p.Marks...)
 	return p
 }
 
+func markOf(o *gc.Outcome) draw.Mark {
+	return resultMarks[slices.IndexFunc(resultMarks, func(r resultMark) bool { return r.result == o.Result })].mark
+}
+
 func addOutcome(n *draw.Node, o *gc.Outcome) {
-	i := slices.IndexFunc(resultMarks, func(r resultMark) bool { return r.result == o.Result })
-	mark := resultMarks[i].mark
+	mark := markOf(o)
 	n.Marks = append([]string{mark.Key}, n.Marks...)
 	n.Note, n.NoteTone = mark.Label, ""
 	n.Attributes = append(n.Attributes, draw.Attribute{Name: "result", Value: string(o.Result)}, draw.Attribute{Name: "reason", Value: o.Reason})
-	details := []draw.Detail{{Label: "what becomes of it", Value: mark.Label}}
+	details := []draw.Detail{{Label: "outcome", Value: mark.Label}}
 	if o.Reason != "" {
 		details = append(details, draw.Detail{Label: "why", Value: o.Reason})
 	}
@@ -84,12 +107,13 @@ func lines(ids []graph.Identity) string {
 var (
 	stuckMarks = map[explain.Verdict]draw.Mark{
 		explain.Stuck:       {Key: "stuck", Label: "cause: needs action", Meaning: "Nothing happens until a user or an admin acts.", Tone: draw.Red},
-		explain.Unknown:     {Key: "unclear", Label: "cause: unknown", Meaning: "What could be read does not tell.", Tone: draw.Purple},
-		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "Something is under way that ends by itself.", Tone: draw.Green},
-		explain.Pending:     {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing keeps it from it.", Tone: draw.Green},
+		explain.Unknown:     {Key: "unclear", Label: "cause: unknown", Meaning: "The objects that could be read do not decide.", Tone: draw.Purple},
+		explain.Progressing: {Key: "progressing", Label: "cause: ends by itself", Meaning: "It is in progress, and ends by itself.", Tone: draw.Green},
+		explain.Pending:     {Key: "pending", Label: "cause: the garbage collector has to act", Meaning: "Nothing prevents that.", Tone: draw.Green},
 	}
+	lostMark  = draw.Mark{Key: "data-loss", Label: "DATA LOSS", Meaning: "Data of a volume is destroyed.", Tone: draw.Red}
 	askedMark = draw.Mark{Key: "asked", Label: "explained object", Meaning: "It was asked about, or is being deleted.", Tone: draw.Amber}
-	waitsMark = draw.Mark{Key: "waits", Label: "waits for", Meaning: "The one cannot go before the other.", Tone: draw.Plain, Edge: true}
+	waitsMark = draw.Mark{Key: "waits", Label: "waits for", Meaning: "It is deleted only after the other object.", Tone: draw.Plain, Edge: true}
 )
 
 // StuckPicture draws the chains of a report: an edge leads from an object to what
@@ -106,7 +130,7 @@ func StuckPicture(report *explain.Report) *draw.Picture {
 			s.picture.Marks = append(s.picture.Marks, mark)
 		}
 	}
-	s.picture.Marks = append(s.picture.Marks, waitsMark)
+	s.picture.Marks = append(s.picture.Marks, lostMark, waitsMark)
 	s.picture.Subtitle = s.counts()
 	s.picture.Arrange()
 	return s.picture
@@ -179,6 +203,11 @@ func (s *stuckPicture) cause(c *explain.Cause) {
 	if mark, is := stuckMarks[c.Verdict]; is && !slices.Contains(n.Marks, mark.Key) {
 		n.Marks = append(n.Marks, mark.Key)
 	}
+	s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: spoken[c.Verdict], Text: holding(c) + ": " + c.Summary, Tone: cmp.Or(stuckMarks[c.Verdict].Tone, draw.Plain)})
+	for _, l := range endangered(c) {
+		lose(n, destroyedWith(&l))
+		s.picture.Findings = append(s.picture.Findings, draw.Finding{Node: s.at[c.Object], Label: lostMark.Label, Text: destroyedWith(&l), Tone: lostMark.Tone})
+	}
 	n.Note = cmp.Or(n.Note, c.ID)
 	n.Attributes = append(n.Attributes, draw.Attribute{Name: "cause", Value: c.ID}, draw.Attribute{Name: "verdict", Value: string(c.Verdict)})
 	details := []draw.Detail{{Label: fmt.Sprintf("cause (%s): %s", c.Verdict, c.ID), Value: c.Summary}}
@@ -190,8 +219,9 @@ func (s *stuckPicture) cause(c *explain.Cause) {
 	}
 	details = append(details, evidenceDetails("evidence", c.Evidence)...)
 	if c.Controller != nil {
-		details = append(details, draw.Detail{Label: "who should act", Value: c.Controller.Name + "; whether it works: " + c.Controller.Liveness})
-		details = append(details, evidenceDetails("how that is known", c.Controller.Evidence)...)
+		label, text := controllerState(c.Controller)
+		details = append(details, draw.Detail{Label: label, Value: text})
+		details = append(details, evidenceDetails("evidence about the controller", c.Controller.Evidence)...)
 	}
 	for _, r := range c.Remedies {
 		details = append(details, remedyDetails(r)...)
@@ -212,17 +242,29 @@ func evidenceDetails(label string, all []explain.Evidence) []draw.Detail {
 
 func remedyDetails(r explain.Remedy) []draw.Detail {
 	effect := r.Effect
-	if leaks := r.Leaks(); leaks != "" {
-		effect += "\nleaves behind or loses: " + leaks
+	var costs []string
+	for i := range r.Loss {
+		costs = append(costs, lossText(&r.Loss[i]))
+	}
+	if len(costs) > 0 {
+		effect += "\n" + strings.Join(costs, "; ")
 	}
 	details := []draw.Detail{{Label: "what to do (" + string(r.Risk) + ")", Value: effect}}
 	if r.Command != "" {
 		details = append(details, draw.Detail{Label: "command", Value: r.Command, Code: true})
 	}
 	if r.Undo != "" {
-		details = append(details, draw.Detail{Label: "puts it back later", Value: r.Undo, Code: true})
+		details = append(details, draw.Detail{Label: "undo", Value: r.Undo, Code: true})
 	}
 	return details
+}
+
+// lose marks a node with which data is destroyed.
+func lose(n *draw.Node, text string) {
+	if !slices.Contains(n.Marks, lostMark.Key) {
+		n.Marks = append(n.Marks, lostMark.Key)
+	}
+	n.Details = append([]draw.Detail{{Label: lostMark.Label, Value: text}}, n.Details...)
 }
 
 // object adds the chains of an object.

@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -58,9 +60,9 @@ func TestOutcomePicture(t *testing.T) {
 	p := render.OutcomePicture(graph.New(s), []gc.Outcome{
 		{Object: dependent, Result: gc.Remaining, Reason: "finalizer x", WaitingFor: []graph.Identity{owner.Identity()}},
 		{Object: owner, Result: gc.Deleted}, {Object: stranger, Result: gc.Deleted}, // the graph does not know it
-	})
+	}, &foresight.Sight{Lost: []foresight.Loss{{Object: owner.Identity(), Volume: "disk", Size: "5Gi"}}})
 	want := []string{
-		`Deployment/web [deleted] "would be deleted" under -`,
+		`Deployment/web [deleted data-loss] "would be deleted" under -`,
 		`Pod/p [remaining terminating] "would get stuck" under web`,
 		`p -> web solid ""`,
 	}
@@ -70,12 +72,15 @@ func TestOutcomePicture(t *testing.T) {
 	if got := detail(p.Nodes[1], "why") + "; " + detail(p.Nodes[1], "waits for"); got != "finalizer x; Deployment/shop/web" {
 		t.Errorf("details: %s", got)
 	}
+	if diff := cmp.Diff([]draw.Finding{{Node: 1, Label: "STUCK", Text: "pod/p -n shop: finalizer x: deployment/web -n shop", Tone: draw.Amber}}, p.Findings); diff != "" {
+		t.Errorf("findings: -want +got:\n%s", diff)
+	}
 	var dot bytes.Buffer
 	if err := draw.DOT(&dot, p); err != nil || !strings.Contains(dot.String(), `reason="finalizer x"`) || !strings.Contains(dot.String(), `result="Remaining"`) {
 		t.Errorf("%v in:\n%s", err, dot.String())
 	}
 	for result := range map[gc.Result]bool{gc.Deleted: true, gc.Orphaned: true, gc.OwnerReferenceRemoved: true, gc.Remaining: true, gc.Unknown: true, gc.Untouched: true} {
-		if p := render.OutcomePicture(graph.New(s), []gc.Outcome{{Object: owner, Result: result}}); len(p.Nodes[0].Marks) != 1 {
+		if p := render.OutcomePicture(graph.New(s), []gc.Outcome{{Object: owner, Result: result}}, nil); len(p.Nodes[0].Marks) != 1 {
 			t.Errorf("%s has no mark", result)
 		}
 	}
@@ -86,11 +91,12 @@ func TestStuckPicture(t *testing.T) {
 		return graph.Identity{Resource: graph.Resource{Kind: kind}, Namespace: "shop", Name: name}
 	}
 	cart, invoice, missing := id("Cart", "basket"), id("ConfigMap", "invoice"), id("Pod", "gone")
+	disk := graph.Identity{Resource: graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, Kind: "PersistentVolume"}, Name: "disk"}
 	cause := &explain.Cause{
-		Kind: explain.Kind{ID: "fin-absent"}, Object: invoice, Verdict: explain.Stuck, Summary: "nothing serves it", Blocks: 2, Until: now,
+		Kind: explain.Kind{ID: "fin-absent"}, Object: invoice, Verdict: explain.Stuck, Summary: "no controller removes it", Blocks: 2, Until: now,
 		Evidence:   []explain.Evidence{{Source: "ConfigMap/shop/invoice", Path: "metadata.finalizers[0]", Value: "x"}, {Source: "searched", Value: "leases"}},
-		Controller: &explain.Controller{Name: "nobody", Liveness: "absent"},
-		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: "takes it off", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a bill"}}}},
+		Controller: &explain.Controller{Name: "deployment/x", Liveness: "Dead"},
+		Remedies:   []explain.Remedy{{Risk: explain.Dangerous, Action: explain.Action{Command: "kubectl patch", Undo: "kubectl undo"}, Effect: "remove it", Loss: []remedy.Loss{{Kind: remedy.Leaks, What: "a bill"}, {Kind: remedy.LosesData, Object: disk, Size: "5Gi"}}}},
 	}
 	chain := []explain.Link{{Object: cart, Because: "waits for its blocking dependent", Symptom: "gc-fg-blocking"}, {Object: invoice}}
 	report := &explain.Report{
@@ -104,21 +110,28 @@ func TestStuckPicture(t *testing.T) {
 	p := render.StuckPicture(report)
 	want := []string{
 		`Cart/basket [asked] "Stuck" under invoice`,
-		`ConfigMap/invoice [stuck asked] "fin-absent" under -`,
+		`ConfigMap/invoice [stuck data-loss asked] "fin-absent" under -`,
 		`Pod/gone [asked] "NotFound" under -`,
 		`basket -> invoice waits "waits for its blocking dependent"`,
 	}
 	if diff := cmp.Diff(want, outline(p)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	findings := []draw.Finding{
+		{Node: 1, Label: "STUCK", Text: "configmap/invoice -n shop blocks 2 deletions: no controller removes it", Tone: draw.Red},
+		{Node: 1, Label: "DATA LOSS", Text: "5Gi on persistentvolume/disk is destroyed with its claim (reclaim policy Delete)", Tone: draw.Red},
+	}
+	if diff := cmp.Diff(findings, p.Findings); diff != "" {
+		t.Errorf("findings: -want +got:\n%s", diff)
+	}
 	if p.Subtitle != "Stuck: 2, NotFound: 1" {
 		t.Errorf("subtitle: %s", p.Subtitle)
 	}
 	n := p.Nodes[1]
 	for label, want := range map[string]string{
-		"cause (Stuck): fin-absent": "nothing serves it", "evidence": "ConfigMap/shop/invoice metadata.finalizers[0]: x\nsearched: leases",
-		"who should act": "nobody; whether it works: absent", "what to do (dangerous)": "takes it off\nleaves behind or loses: a bill",
-		"command": "kubectl patch", "puts it back later": "kubectl undo", "blocks": "2 deletions", "until": "2026-01-02T03:04:05Z",
+		"cause (Stuck): fin-absent": "no controller removes it", "evidence": "ConfigMap/shop/invoice metadata.finalizers[0]: x\nsearched: leases",
+		"controller": "deployment/x (does not run)", "DATA LOSS": "5Gi on persistentvolume/disk is destroyed with its claim (reclaim policy Delete)", "what to do (dangerous)": "remove it\nmight leak: a bill; DATA LOSS: 5Gi on persistentvolume/disk",
+		"command": "kubectl patch", "undo": "kubectl undo", "blocks": "2 deletions", "until": "2026-01-02T03:04:05Z",
 	} {
 		if got := detail(n, label); got != want {
 			t.Errorf("%s: got %q, want %q", label, got, want)

@@ -336,20 +336,20 @@ func (a *Afterwards) write(w io.Writer, style Style) {
 	if a == nil || a.Deletions == 0 {
 		return
 	}
-	said := fmt.Sprintf("%d deletions follow, by the namespace controller; ", a.Deletions)
+	said := fmt.Sprintf("The namespace controller then deletes %d objects; ", a.Deletions)
 	if a.Deletions == 1 {
-		said = "one deletion follows, by the namespace controller; "
+		said = "The namespace controller then deletes one object; "
 	}
 	if 0 < a.Asked && a.Asked < a.Deletions {
-		said += fmt.Sprintf("of the %d that it was asked about ", a.Asked)
+		said += fmt.Sprintf("of the %d about which it was asked, ", a.Asked)
 	}
 	switch {
 	case a.Asked == 0:
-		said += "the server says nothing of that to you"
+		said += "the server does not say whether it would accept them"
 	case len(a.Refused) > 0:
-		said += fmt.Sprintf("the server would refuse you %d", len(a.Refused))
+		said += fmt.Sprintf("the server would refuse %d to you", len(a.Refused))
 	default:
-		said += "the server would accept all from you"
+		said += "the server would accept all of these deletes from you"
 	}
 	fmt.Fprintf(w, "\n%s\n", said)
 	for i, r := range a.Refused {

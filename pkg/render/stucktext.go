@@ -4,6 +4,7 @@ package render
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -163,7 +165,8 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 		t.evidence(c.Evidence)
 	}
 	if c.Controller != nil {
-		t.line("  who should act: %s; whether it works: %s", c.Controller.Name, c.Controller.Liveness)
+		label, text := controllerState(c.Controller)
+		t.line("  %s: %s", label, text)
 		t.evidence(c.Controller.Evidence)
 	}
 	if len(c.Remedies) > 0 {
@@ -177,9 +180,25 @@ func (t *StuckText) cause(title string, c *explain.Cause, report *explain.Report
 			t.command("      %s", r.Command)
 		}
 		if r.Undo != "" {
-			t.command("      puts it back later: %s", r.Undo)
+			t.command("      undo: %s", r.Undo)
 		}
 	}
+}
+
+// liveness says whether a controller works.
+var liveness = map[string]string{
+	controllers.Alive: "works", controllers.Dead: "does not run", controllers.Absent: "not found", controllers.Denied: "not allowed to change the object",
+	controllers.Unsure: "not known whether it works",
+}
+
+// controllerState names a controller, and says whether it works: "controller", "deployment/x (works)", or for one that is known only by its
+// finalizer "controller of FINALIZER", "not found".
+func controllerState(c *explain.Controller) (label, text string) {
+	state := cmp.Or(liveness[c.Liveness], c.Liveness)
+	if of, unnamed := strings.CutPrefix(c.Name, "the controller of "); unnamed {
+		return "controller of " + of, state
+	}
+	return "controller", c.Name + " (" + state + ")"
 }
 
 func (t *StuckText) evidence(all []explain.Evidence) {
@@ -262,7 +281,7 @@ func (t *StuckText) others(report *explain.Report) {
 }
 
 var meaning = map[explain.Verdict]string{
-	explain.Pending:        ": the garbage collector, or a controller beside it, has to act, and nothing keeps it from it",
+	explain.Pending:        ": the garbage collector, or another controller of kube-controller-manager, has to act, and nothing prevents that",
 	explain.NotTerminating: ": not being deleted",
 	explain.NotFound:       ": there is no such object",
 }

@@ -310,7 +310,7 @@ func notDone(c *unstick.Choice) string {
 	case unstick.NotAllowed:
 		return joined("needs --allow="+string(c.Needs), advice)
 	case unstick.NotEnough:
-		return joined("what was allowed is done, and was not enough", advice)
+		return joined("all allowed changes were made, but they were not enough", advice)
 	case unstick.Denied:
 		return joined("the server refused it", advice)
 	case unstick.NoBackup:

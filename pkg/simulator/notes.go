@@ -174,7 +174,7 @@ func (x *fates) controllerMakes(o *graph.Object) Maker {
 	case owner == (schema.GroupKind{Group: "batch", Kind: "CronJob"}):
 		return Maker{"its controller " + name + " creates another when it is due", true}
 	}
-	return Maker{"may be recreated by its controller " + name, false}
+	return Maker{"might be recreated by its controller " + name, false}
 }
 
 // replacedBefore reports whether an object was a pod that its controller did not count any more

@@ -68,7 +68,7 @@ func (o *Open) Says() string {
 	case HookRunsNested:
 		return "pre-delete hook of a release that is uninstalled in turn: what it does is not known; if it fails, nothing of the release is deleted"
 	case Unread:
-		return "could not be read, so whether it exists and what becomes of it is not known"
+		return "could not be read, so its existence and its outcome are not known"
 	case NoSuchKind:
 		return fmt.Sprintf("the API server has no %s in %s, so the tool cannot delete it", o.Item.Kind, o.Item.GroupVersion())
 	case NoParent:

@@ -549,7 +549,7 @@ func normalise(output string) string {
 }
 
 var raced = regexp.MustCompile(`(?m)^(deleted: .*\b)(\d+) Pods?\b(.*)\n` +
-	`  (\d+) Pods? since the preview: made by the controller of ReplicaSet/\S+, which had not seen yet that it is being deleted$`)
+	`  (\d+) Pods? since the preview: created by the controller of ReplicaSet/\S+, which had not seen the deletion yet$`)
 
 // unraced takes out of a report the pods that a controller made when it saw others go, and not yet
 // that their owner is being deleted. On a loaded machine there may be some, as there may be beside
@@ -569,7 +569,7 @@ func unraced(output string) string {
 }
 
 func TestUnraced(t *testing.T) {
-	const made = "  1 Pod since the preview: made by the controller of ReplicaSet/oven-5d, which had not seen yet that it is being deleted\n"
+	const made = "  1 Pod since the preview: created by the controller of ReplicaSet/oven-5d, which had not seen the deletion yet\n"
 	for output, want := range map[string]string{
 		"deleted: 1 Deployment, 3 Pods, 1 ReplicaSet\n" + made:              "deleted: 1 Deployment, 2 Pods, 1 ReplicaSet\n",
 		"deleted: 1 Deployment, 3 Pods, 1 ReplicaSet\n":                     "deleted: 1 Deployment, 3 Pods, 1 ReplicaSet\n",

@@ -25,7 +25,7 @@ func TestExplain(t *testing.T) {
 		},
 		sick:   controlplane.Options{Controllers: "all"},
 		wait:   (*testing.T).Parallel, // the sessions take long, and mostly sleep: they start at once
-		params: func(cp *controlplane.ControlPlane) testscript.Params { return comparedAll(scriptParams(cp)) },
+		params: func(cp *controlplane.ControlPlane) testscript.Params { return shown(comparedAll(scriptParams(cp))) },
 	}.run(t)
 }
 

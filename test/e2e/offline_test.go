@@ -82,9 +82,16 @@ func comparing(env *testscript.Env) error {
 	return nil
 }
 
+// showOnScreen shows an explanation on a terminal, and shown makes sessions hold it to that, where tests have one.
+var (
+	showOnScreen = func(context.Context, []string) {}
+	shown        = func(params testscript.Params) testscript.Params { return params }
+)
+
 // runCompared runs the program, and once more from a snapshot if it only reads.
 func runCompared(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
 	code := gccmd.Run(ctx, args, streams)
+	showOnScreen(ctx, args)
 	dir := os.Getenv(compareDir)
 	if dir == "" || !onlyReads(args[1:]) || ctx.Err() != nil {
 		return code
