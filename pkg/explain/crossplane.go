@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -78,7 +79,7 @@ func (w *walker) inUse(n, user graph.Node, says Evidence) hold {
 	if user.BeingDeleted() {
 		return hold{because: because, next: &user}
 	}
-	return hold{because: because, cause: w.cause(finFailing, id, n.Identity().String(), func(c *Cause) {
+	return hold{because: because, cause: w.cause(finding.FinFailing, id, n.Identity().String(), func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf(usedBy, n.Identity())
 		c.Evidence = []Evidence{says, evidence.Field(user, "metadata.deletionTimestamp", "not set")}
 		c.Remedies = []Remedy{previewDelete(w.Plugin, id, deleteUser)}

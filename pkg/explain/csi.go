@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -38,7 +39,7 @@ func (w *walker) attachment(n graph.Node, index int) []hold {
 		return unread
 	}
 	driver, node := evidence.Nested(full, "spec", "attacher"), evidence.Nested(full, "spec", "nodeName")
-	return []hold{{because: detachVolume.because(), cause: w.cause(vaDetach, n.Identity(), "", func(c *Cause) {
+	return []hold{{because: detachVolume.because(), cause: w.cause(finding.VaDetach, n.Identity(), "", func(c *Cause) {
 		attached, _, _ := unstructured.NestedBool(full.Object, "status", "attached")
 		failure := evidence.Nested(full, "status", "detachError", "message")
 		c.Summary = detachVolume.undone(fmt.Sprintf(theDriver, driver), failure != "") + fmt.Sprintf(fromNode, node)
@@ -170,7 +171,7 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeName") != n.Object().Name {
 			continue
 		}
-		holds = append(holds, objectLink(w.evidence, vaDetach, detachFromNodes, attachments, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
+		holds = append(holds, objectLink(w.evidence, finding.VaDetach, detachFromNodes, attachments, &list[i], func() *Cause { return w.stillAttached(n, &list[i]) }))
 	}
 	return holds, len(holds) > 0
 }
@@ -180,7 +181,7 @@ func (w *walker) attachedVolume(n graph.Node) ([]hold, bool) {
 func (w *walker) stillAttached(volume graph.Node, attachment *unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(attachments, "VolumeAttachment", attachment)
 	node := evidence.Nested(attachment, "spec", "nodeName")
-	return w.cause(vaDetach, at, "", func(c *Cause) {
+	return w.cause(finding.VaDetach, at, "", func(c *Cause) {
 		c.Summary = fmt.Sprintf(stillAttachedTo, volume.Name(), node)
 		c.Evidence = append([]Evidence{
 			{Source: at.String(), Path: "metadata.deletionTimestamp", Value: notSet},
@@ -198,9 +199,9 @@ func (w *walker) provisioned(n graph.Node, index int, finalizer string) []hold {
 	}
 	phase, policy := evidence.Nested(full, "status", "phase"), evidence.Nested(full, "spec", "persistentVolumeReclaimPolicy")
 	if phase == "Bound" {
-		return []hold{{symptom: pvProvisioner, because: waitsForRelease}}
+		return []hold{{symptom: finding.PvProvisioner, because: waitsForRelease}}
 	}
-	return []hold{{because: deleteStorage.because(), cause: w.cause(pvProvisioner, n.Identity(), finalizer, func(c *Cause) {
+	return []hold{{because: deleteStorage.because(), cause: w.cause(finding.PvProvisioner, n.Identity(), finalizer, func(c *Cause) {
 		driver := evidence.Nested(full, "spec", "csi", "driver")
 		if driver == "" {
 			driver = full.GetAnnotations()["pv.kubernetes.io/provisioned-by"]

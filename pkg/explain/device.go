@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -37,14 +38,14 @@ func (w *walker) deviceClaim(n graph.Node) []hold {
 		if err != nil {
 			return w.unread(n, reservedForPod, "pod "+evidence.Text(consumer["name"]), err)
 		}
-		holds = append(holds, objectLink(w.evidence, draClaimReserved, reservedForPod, pods, pod, func() *Cause {
-			return w.podUser(draClaimReserved, n, pod, Evidence{Source: n.Identity().String(), Path: "status.reservedFor", Value: "pods/" + pod.GetName()})
+		holds = append(holds, objectLink(w.evidence, finding.DraClaimReserved, reservedForPod, pods, pod, func() *Cause {
+			return w.podUser(finding.DraClaimReserved, n, pod, Evidence{Source: n.Identity().String(), Path: "status.reservedFor", Value: "pods/" + pod.GetName()})
 		}))
 	}
 	if len(holds) > 0 {
 		return holds
 	}
-	return []hold{w.protection(n, draClaimReserved, deviceFree)}
+	return []hold{w.protection(n, finding.DraClaimReserved, deviceFree)}
 }
 
 // podUser is a pod that is not being deleted and that an object waits for.
@@ -82,7 +83,7 @@ func endsByItself(pod *unstructured.Unstructured) bool {
 
 // reservedFor is a claim that is reserved for something that is not a pod.
 func (w *walker) reservedFor(n graph.Node, consumer map[string]any) *Cause {
-	return w.cause(draClaimReserved, n.Identity(), evidence.Text(consumer["name"]), func(c *Cause) {
+	return w.cause(finding.DraClaimReserved, n.Identity(), evidence.Text(consumer["name"]), func(c *Cause) {
 		c.Summary = reservedElsewhere
 		c.Evidence = []Evidence{evidence.Field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", evidence.Text(consumer["resource"]), evidence.Text(consumer["apiGroup"]), evidence.Text(consumer["name"])))}
 	})
@@ -99,13 +100,13 @@ func (w *walker) podGroup(n graph.Node) []hold {
 		if evidence.Nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Object().Name || evidence.PodEnded(&list[i]) {
 			continue
 		}
-		holds = append(holds, objectLink(w.evidence, podGroupInUse, groupPodRuns, pods, &list[i], func() *Cause {
+		holds = append(holds, objectLink(w.evidence, finding.PodGroupInUse, groupPodRuns, pods, &list[i], func() *Cause {
 			at := evidence.IdentityOf(pods, "Pod", &list[i])
-			return w.podUser(podGroupInUse, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name})
+			return w.podUser(finding.PodGroupInUse, n, &list[i], Evidence{Source: at.String(), Path: "spec.schedulingGroup.podGroupName", Value: n.Object().Name})
 		}))
 	}
 	if len(holds) > 0 {
 		return holds
 	}
-	return []hold{w.protection(n, podGroupInUse, groupEnded)}
+	return []hold{w.protection(n, finding.PodGroupInUse, groupEnded)}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -31,25 +32,25 @@ func (w *walker) jobTracking(n graph.Node, index int) []hold {
 		return []hold{{because: notOfAJob, cause: w.trackedByOther(n, index, ref)}}
 	}
 	if ref == nil {
-		return []hold{w.protection(n, podJobTracking, jobless)}
+		return []hold{w.protection(n, finding.PodJobTracking, jobless)}
 	}
 	job, err := w.evidence.Get(jobs, n.Namespace(), ref.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && job.GetUID() != ref.UID:
-		return []hold{w.protection(n, podJobTracking, jobGone)}
+		return []hold{w.protection(n, finding.PodJobTracking, jobGone)}
 	case err != nil:
 		return w.unread(n, jobCounts, "job "+ref.Name, err)
 	}
 	if manager := evidence.Nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
 		return []hold{{because: jobCounts, cause: w.managedJob(n, job, manager)}}
 	}
-	return []hold{w.protection(n, podJobTracking, fmt.Sprintf(jobControllerCounts, n.Namespace(), ref.Name))}
+	return []hold{w.protection(n, finding.PodJobTracking, fmt.Sprintf(jobControllerCounts, n.Namespace(), ref.Name))}
 }
 
 // trackedByOther is a pod of a controller that is not a Job: the job controller
 // leaves its finalizer alone.
 func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerReference) *Cause {
-	return w.cause(podJobTracking, n.Identity(), "controller", func(c *Cause) {
+	return w.cause(finding.PodJobTracking, n.Identity(), "controller", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, neverCounted
 		c.Evidence = []Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "batch.kubernetes.io/job-tracking"),
 			evidence.Field(n, "metadata.ownerReferences", fmt.Sprintf("controller %s %s/%s", ref.APIVersion, ref.Kind, ref.Name))}
@@ -62,7 +63,7 @@ func (w *walker) trackedByOther(n graph.Node, index int, ref *metav1.OwnerRefere
 // managedJob is a Job that names another controller as its manager.
 func (w *walker) managedJob(n graph.Node, job *unstructured.Unstructured, manager string) *Cause {
 	at := evidence.IdentityOf(jobs, "Job", job)
-	c := w.shared(string(at.UID), podJobTracking, at, func(c *Cause) {
+	c := w.shared(string(at.UID), finding.PodJobTracking, at, func(c *Cause) {
 		c.Summary = fmt.Sprintf(jobManagedBy, manager)
 		c.Controller = &Controller{Name: manager, Liveness: string(Unknown)}
 		c.Evidence = []Evidence{{Source: at.String(), Path: "spec.managedBy", Value: manager}}

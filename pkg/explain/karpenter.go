@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -54,7 +55,7 @@ func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bo
 	if len(blockers) == 0 {
 		return nil, false
 	}
-	return []hold{{because: podsEvicted, cause: w.cause(nodeKarpenter, n.Identity(), "", func(c *Cause) {
+	return []hold{{because: podsEvicted, cause: w.cause(finding.NodeKarpenter, n.Identity(), "", func(c *Cause) {
 		c.Summary = fmt.Sprintf(notEvictable, evidence.Number(len(blockers), "pod"), name)
 		if w.age(n) > driverDelay {
 			c.Verdict = Stuck

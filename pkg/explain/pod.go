@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -54,7 +55,7 @@ func (w *walker) pod(n graph.Node) []hold {
 	}
 	node := evidence.Nested(full, "spec", "nodeName")
 	if node == "" {
-		return []hold{w.manager(n, withoutNode, w.evidence.Now.Sub(end) > podGCDelay).as(podUnscheduled)}
+		return []hold{w.manager(n, withoutNode, w.evidence.Now.Sub(end) > podGCDelay).as(finding.PodUnscheduled)}
 	}
 	machine, err := w.evidence.Get(nodes, "", node)
 	switch {
@@ -128,7 +129,7 @@ func virtual(node *unstructured.Unstructured) string {
 
 // grace is a pod that is in time.
 func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary string, until time.Time) *Cause {
-	return w.cause(podGrace, n.Identity(), "", func(c *Cause) {
+	return w.cause(finding.PodGrace, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Until, c.Summary = Progressing, until, summary
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
@@ -155,7 +156,7 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 	case h.lease != evidence.LeaseFresh || overdue:
 		verdict = Unknown
 	}
-	c := w.shared(node, podNodeGone, evidence.Identity(nodes, "", node), func(c *Cause) {
+	c := w.shared(node, finding.PodNodeGone, evidence.Identity(nodes, "", node), func(c *Cause) {
 		c.Verdict, c.Summary = verdict, nodeGoneSays[verdict]
 		c.Evidence = []Evidence{{Source: "Node/" + node, Value: doesNotExist}, h.evidence}
 	})
@@ -188,9 +189,9 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 		return nil
 	}
 	at := evidence.IdentityOf(nodes, "Node", node)
-	k, program := podNodeNotready, virtual(node)
+	k, program := finding.PodNodeNotready, virtual(node)
 	if program != "" {
-		k = podVirtualNode
+		k = finding.PodVirtualNode
 	}
 	return w.shared(name, k, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, nodeSilent
@@ -263,16 +264,16 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 		return []hold{{because: waitsForKubelet, cause: w.grace(n, full, endsAboutNow, end.Add(delay))}}
 	}
 	failures := warnings(w.evidence, n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
-	id, state := podKubeletKill, containersRun
+	id, state := finding.PodKubeletKill, containersRun
 	switch {
 	case len(running) == 0 && len(failures) > 0:
 		state = teardownFails
 	case len(running) == 0 && ended > 0:
-		id, state = podVolumes, leftovers
+		id, state = finding.PodVolumes, leftovers
 	}
 	program := virtual(machine)
 	if program != "" {
-		id, state = podVirtualNode, byVirtual
+		id, state = finding.PodVirtualNode, byVirtual
 	}
 	return []hold{{because: waitsForKubelet, cause: w.cause(id, n.Identity(), "", func(c *Cause) {
 		renews, lease := w.evidence.Lease("kube-node-lease", evidence.Nested(full, "spec", "nodeName"))
@@ -344,7 +345,7 @@ func containers(pod *unstructured.Unstructured) (running []string, ended int) {
 
 // mirror is the image of a static pod in the API.
 func (w *walker) mirror(n graph.Node, full *unstructured.Unstructured) *Cause {
-	return w.cause(podMirror, n.Identity(), "", func(c *Cause) {
+	return w.cause(finding.PodMirror, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, mirrorIsRemade
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.annotations[kubernetes.io/config.mirror]", full.GetAnnotations()["kubernetes.io/config.mirror"]),

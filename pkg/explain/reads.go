@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -43,7 +44,7 @@ func (w *walker) whole(n graph.Node, because, what string) (*unstructured.Unstru
 
 // unread is the cause of an object of which something that decides could not be read.
 func (b *book) unread(n graph.Node, because, what string, err error) []hold {
-	return []hold{{because: because, cause: b.cause(notRead, n.Identity(), what, func(c *Cause) {
+	return []hold{{because: because, cause: b.cause(finding.NotRead, n.Identity(), what, func(c *Cause) {
 		c.Summary = fmt.Sprintf(unreadBlocker, what)
 		c.Evidence = []Evidence{{Source: what, Value: err.Error()}}
 	})}}

@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -48,10 +49,10 @@ func init() {
 		{"external-provisioner.volume.kubernetes.io/finalizer", "persistentvolumes", named((*walker).provisioned)},
 		{"kubernetes.io/pv-controller", "persistentvolumes", named((*walker).provisioned)},
 		{"snapshot.storage.kubernetes.io/pvc-as-source-protection", "persistentvolumeclaims", maybe((*walker).snapshotSource)},
-		{"provisioner.storage.kubernetes.io/cloning-protection", "persistentvolumeclaims", filled(pvcSnapshotSource, "PersistentVolumeClaim")},
+		{"provisioner.storage.kubernetes.io/cloning-protection", "persistentvolumeclaims", filled(finding.PvcSnapshotSource, "PersistentVolumeClaim")},
 		{"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection", "volumesnapshots.snapshot.storage.k8s.io", maybe((*walker).snapshotContent)},
-		{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", filled(snapshotClone, "VolumeSnapshot")},
-		{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", filled(snapshotClone, "VolumeSnapshot")},
+		{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", filled(finding.SnapshotClone, "VolumeSnapshot")},
+		{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", filled(finding.SnapshotClone, "VolumeSnapshot")},
 		{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection", "volumesnapshotcontents.snapshot.storage.k8s.io", maybe((*walker).contentOfSnapshot)},
 		{"service.kubernetes.io/load-balancer-cleanup", "services", indexed((*walker).loadBalancer)},
 		{"networking.k8s.io/service-cidr-finalizer", "servicecidrs.networking.k8s.io", always((*walker).serviceCIDR)},
@@ -111,9 +112,9 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 	for i := range holds {
 		switch {
 		case n.Resource().IsPod():
-			holds[i].symptom = podFinalizer
+			holds[i].symptom = finding.PodFinalizer
 		case n.Resource().IsCRD():
-			holds[i].symptom = crdFinalizer
+			holds[i].symptom = finding.CrdFinalizer
 		}
 	}
 	return holds

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -33,7 +34,7 @@ func (w *walker) loadBalancer(n graph.Node, index int) []hold {
 	if full == nil {
 		return unread
 	}
-	return []hold{{because: deleteLoadBalancer.because(), cause: w.cause(svcLb, n.Identity(), "", func(c *Cause) {
+	return []hold{{because: deleteLoadBalancer.because(), cause: w.cause(finding.SvcLb, n.Identity(), "", func(c *Cause) {
 		c.Controller = &Controller{Name: cloudController, Liveness: string(Unknown)}
 		state := evidence.LeaseUnread
 		if class := evidence.Nested(full, "spec", "loadBalancerClass"); class != "" {
@@ -121,7 +122,7 @@ func (w *walker) serviceCIDR(n graph.Node) []hold {
 		}
 	}
 	if len(holds) == 0 {
-		return []hold{w.manager(n, rangeUnused, w.age(n) > cidrDelay).as(servicecidrInUse)}
+		return []hold{w.manager(n, rangeUnused, w.age(n) > cidrDelay).as(finding.ServicecidrInUse)}
 	}
 	return holds
 }
@@ -152,7 +153,7 @@ func (w *walker) addressUser(n graph.Node, own []netip.Prefix, address *unstruct
 	case err == nil:
 		at.UID = service.GetUID()
 	}
-	return w.cause(servicecidrInUse, at, n.Identity().String(), func(c *Cause) {
+	return w.cause(finding.ServicecidrInUse, at, n.Identity().String(), func(c *Cause) {
 		c.Summary = fmt.Sprintf(onlyIn, address.GetName(), n.Name())
 		if c.Verdict = Stuck; w.age(n) <= cidrDelay {
 			c.Verdict, c.Until = Progressing, evidence.Requested(n.Object()).Add(cidrDelay)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -76,8 +77,8 @@ func (w *walker) snapshotSource(n graph.Node) ([]hold, bool) {
 		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Object().Name || ready {
 			continue
 		}
-		holds = append(holds, objectLink(w.evidence, pvcSnapshotSource, isSnapshotted, resource, &list[i], func() *Cause {
-			return w.snapshotting(pvcSnapshotSource, n, &list[i], resource, "VolumeSnapshot", fmt.Sprintf(snapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
+		holds = append(holds, objectLink(w.evidence, finding.PvcSnapshotSource, isSnapshotted, resource, &list[i], func() *Cause {
+			return w.snapshotting(finding.PvcSnapshotSource, n, &list[i], resource, "VolumeSnapshot", fmt.Sprintf(snapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
 		}))
 	}
 	return holds, len(holds) > 0
@@ -136,7 +137,7 @@ func (w *walker) snapshotContent(n graph.Node) ([]hold, bool) {
 	case content.GetDeletionTimestamp() == nil:
 		return nil, false // the snapshot controller deletes it
 	}
-	return []hold{objectLink(w.evidence, snapshotClone, contentsFirst, resource, content, func() *Cause {
+	return []hold{objectLink(w.evidence, finding.SnapshotClone, contentsFirst, resource, content, func() *Cause {
 		return w.contentFails(evidence.IdentityOf(resource, "VolumeSnapshotContent", content), content, n)
 	})}, true
 }
@@ -152,7 +153,7 @@ func (w *walker) contentOfSnapshot(n graph.Node) ([]hold, bool) {
 
 // contentFails is a snapshot content that its driver fails at.
 func (w *walker) contentFails(at graph.Identity, content *unstructured.Unstructured, n graph.Node) *Cause {
-	return w.cause(snapshotClone, at, "", func(c *Cause) {
+	return w.cause(finding.SnapshotClone, at, "", func(c *Cause) {
 		driver, failure := evidence.Nested(content, "spec", "driver"), evidence.Nested(content, "status", "error", "message")
 		c.Summary = deleteSnapshot.undone(driver, failure != "")
 		c.Evidence = []Evidence{
@@ -191,13 +192,13 @@ func (w *walker) attributesClass(n graph.Node) []hold {
 					continue
 				}
 				at := evidence.IdentityOf(kind.resource, kind.kind, &list[i])
-				holds = append(holds, objectLink(w.evidence, vacInUse, isUsed, kind.resource, &list[i], func() *Cause { return w.classUser(n, at, path, nextClass(w.evidence, &list[i], name)) }))
+				holds = append(holds, objectLink(w.evidence, finding.VacInUse, isUsed, kind.resource, &list[i], func() *Cause { return w.classUser(n, at, path, nextClass(w.evidence, &list[i], name)) }))
 				break
 			}
 		}
 	}
 	if len(holds) == 0 {
-		return []hold{w.protection(n, vacInUse, classUnused)}
+		return []hold{w.protection(n, finding.VacInUse, classUnused)}
 	}
 	return holds
 }
@@ -221,7 +222,7 @@ func nextClass(r *evidence.Reader, user *unstructured.Unstructured, class string
 // classUser is a claim or volume that names a class, and may be about to get the
 // next one.
 func (w *walker) classUser(class graph.Node, at graph.Identity, path []string, next string) *Cause {
-	return w.cause(vacInUse, at, class.Identity().String(), func(c *Cause) {
+	return w.cause(finding.VacInUse, at, class.Identity().String(), func(c *Cause) {
 		c.Summary = fmt.Sprintf(classKept, class.Name())
 		c.Verdict = Stuck
 		field := path[0] + "." + path[len(path)-1]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -82,7 +83,7 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []Remedy {
 func (j *judgement) unsure(a *controllers.Answer) ruling {
 	s := j.s
 	r := ruling{
-		id: finUnknown, key: s.Finalizer + " " + a.Why, verdict: Unknown, controller: j.actor(nil, controllers.Unsure), shared: []Evidence{s.Looked},
+		id: finding.FinUnknown, key: s.Finalizer + " " + a.Why, verdict: Unknown, controller: j.actor(nil, controllers.Unsure), shared: []Evidence{s.Looked},
 		summary: fmt.Sprintf(stillHas, s.Finalizer, a.Why),
 	}
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -34,21 +35,21 @@ func (w *walker) claim(n graph.Node) []hold {
 	for _, pod := range users {
 		user, known := w.evidence.Node(pods.GroupResource(), o.Namespace, pod.GetUID())
 		if known && user.BeingDeleted() {
-			holds = append(holds, hold{symptom: pvcInUse, because: usedByEnding, next: &user})
+			holds = append(holds, hold{symptom: finding.PvcInUse, because: usedByEnding, next: &user})
 		} else {
-			holds = append(holds, hold{symptom: pvcInUse, because: usedByPod, cause: w.user(n, pod, users)})
+			holds = append(holds, hold{symptom: finding.PvcInUse, because: usedByPod, cause: w.user(n, pod, users)})
 		}
 	}
 	if len(holds) > 0 {
 		return holds
 	}
-	return []hold{w.protection(n, pvcInUse, claimUnused)}
+	return []hold{w.protection(n, finding.PvcInUse, claimUnused)}
 }
 
 // user is a pod that is not being deleted and that uses a claim, one of its users.
 func (w *walker) user(claim graph.Node, pod *unstructured.Unstructured, users []*unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(pods, "Pod", pod)
-	return w.cause(pvcInUse, at, claim.Identity().String(), func(c *Cause) {
+	return w.cause(finding.PvcInUse, at, claim.Identity().String(), func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf(claimUsed, claim.Name())
 		if pod.GetDeletionTimestamp() != nil { // since the lists were made
 			c.Verdict, c.Summary = Progressing, fmt.Sprintf(claimReleased, claim.Name())
@@ -156,19 +157,19 @@ func (w *walker) volume(n graph.Node) []hold {
 		return unread
 	}
 	if evidence.Nested(full, "status", "phase") != "Bound" {
-		return []hold{w.protection(n, pvBound, unbound)}
+		return []hold{w.protection(n, finding.PvBound, unbound)}
 	}
 	namespace, name := evidence.Nested(full, "spec", "claimRef", "namespace"), evidence.Nested(full, "spec", "claimRef", "name")
 	claim, err := w.evidence.Get(claims, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return []hold{w.protection(n, pvBound, claimGone)}
+		return []hold{w.protection(n, finding.PvBound, claimGone)}
 	case err != nil:
 		return w.unread(n, isBound, fmt.Sprintf("claim %s/%s", namespace, name), err)
 	}
 	because := fmt.Sprintf(boundTo, namespace, name)
 	if m, known := w.evidence.Node(claims.GroupResource(), namespace, claim.GetUID()); known && m.BeingDeleted() {
-		return []hold{{symptom: pvBound, because: because, next: &m}}
+		return []hold{{symptom: finding.PvBound, because: because, next: &m}}
 	}
 	return []hold{{because: because, cause: w.bound(n, claim)}}
 }
@@ -176,7 +177,7 @@ func (w *walker) volume(n graph.Node) []hold {
 // bound is a claim that is not being deleted and that has a volume.
 func (w *walker) bound(volume graph.Node, claim *unstructured.Unstructured) *Cause {
 	at := evidence.IdentityOf(claims, "PersistentVolumeClaim", claim)
-	return w.cause(pvBound, at, "", func(c *Cause) {
+	return w.cause(finding.PvBound, at, "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf(claimBinds, volume.Name())
 		c.Evidence = []Evidence{
 			evidence.Field(volume, "status.phase", "Bound"),

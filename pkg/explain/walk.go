@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -101,7 +102,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 		slices.SortStableFunc(o.Findings, func(a, b Finding) int { return compareCauses(a.Cause, b.Cause) })
 		if len(o.Findings) > 0 { // a shared cause may have got worse since
 			o.Chain = o.Findings[0].Chain
-			o.Verdict = worse(o.Verdict, o.Findings[0].Cause.Verdict)
+			o.Verdict = o.Verdict.Worse(o.Findings[0].Cause.Verdict)
 		}
 	}
 	report.Unread, report.Missed = w.evidence.Unread(), w.evidence.Missed()
@@ -220,7 +221,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	e := Explanation{Object: n.Identity(), Since: evidence.Requested(n.Object())}
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
-		e.Chain = []Link{{Object: e.Object, Symptom: notTerminating.ID, Because: notTerminated}}
+		e.Chain = []Link{{Object: e.Object, Symptom: finding.NotBeingDeleted.ID, Because: notTerminated}}
 		e.Findings = w.notTerminating(n)
 		return e
 	}
@@ -280,7 +281,7 @@ func (w *walker) add(a *known, n graph.Node, h hold) {
 		a.take(found{h.cause, way})
 	case h.next != nil:
 		below := w.explain(*h.next)
-		a.verdict = worse(a.verdict, below.verdict)
+		a.verdict = a.verdict.Worse(below.verdict)
 		for _, f := range below.found {
 			a.take(found{f.cause, &step{link, f.way}})
 		}
@@ -293,7 +294,7 @@ func (w *walker) add(a *known, n graph.Node, h hold) {
 }
 
 func (a *known) take(f found) {
-	a.verdict = worse(a.verdict, f.cause.Verdict)
+	a.verdict = a.verdict.Worse(f.cause.Verdict)
 	if !slices.ContainsFunc(a.found, func(g found) bool { return g.cause == f.cause }) {
 		a.found = append(a.found, f)
 	}
@@ -331,7 +332,7 @@ func (w *walker) holds(n graph.Node) []hold {
 
 // halfDeleted is an object that nothing blocks and that still exists.
 func (w *walker) halfDeleted(n graph.Node) hold {
-	return hold{because: nothingBlocks, cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
+	return hold{because: nothingBlocks, cause: w.cause(finding.HalfDeleted, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, deletionBroken
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
