@@ -50,7 +50,7 @@ func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
 		if c.Summary = fmt.Sprintf(contentsUnchecked, objects(untouched)); asked > 0 {
 			c.Summary = fmt.Sprintf(contentsSampled, objects(untouched), asked)
 		}
-		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", notSet), w.health().evidence}
+		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", evidence.NotSet), w.health().evidence}
 		c.Remedies = []Remedy{see(explainAlone, "%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name))}
 	})}
 }
@@ -122,7 +122,7 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
 		for _, m := range w.untouchedIn(n.Object().Name) {
 			if len(c.Evidence) <= evidence.MaxShown {
-				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", notSet))
+				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", evidence.NotSet))
 			}
 		}
 		switch {

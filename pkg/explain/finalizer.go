@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -86,7 +87,7 @@ func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
 	var holds []hold
 	for i := range users[:min(len(users), evidence.MaxShown)] {
 		u := &users[i]
-		holds = append(holds, w.inUse(n, u.Node, u.Evidence))
+		holds = append(holds, w.hold(n, usage.InUse(n, u.Node, u.Evidence)))
 	}
 	for _, what := range unread {
 		w.evidence.NoteUnread(fmt.Sprintf(usersOf, n.Identity(), what))

@@ -319,6 +319,11 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	return hold{because: because}
 }
 
+// protection is a finalizer that a controller of kube-controller-manager has to remove, for which nothing else is missing.
+func (w *walker) protection(n graph.Node, symptom finding.Kind, because string) hold {
+	return w.manager(n, because, w.late(n)).as(symptom)
+}
+
 // blindingType is the cause for which a type cannot be listed, on a server whose garbage
 // collector does not start before it has listed all of them; nil for none.
 func (w *walker) blindingType(n graph.Node) *Cause {

@@ -60,7 +60,7 @@ func (w *walker) leftover(namespace string) *Cause {
 	at := evidence.Identity(namespaces, "", namespace)
 	return w.shared(namespace, finding.NsForcedLeftovers, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, leftBehind
-		c.Evidence = []Evidence{{Source: at.String(), Value: doesNotExist}}
+		c.Evidence = []Evidence{{Source: at.String(), Value: evidence.DoesNotExist}}
 		c.Remedies = []Remedy{{Risk: Safe, Action: w.create(at), Effect: recreateIt}}
 	})
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -105,28 +107,6 @@ func (w *walker) kubeletRefused(n graph.Node) []hold {
 	return holds
 }
 
-// virtual names the program that acts as the kubelet of a virtual node, empty for a machine.
-func virtual(node *unstructured.Unstructured) string {
-	labels := node.GetLabels()
-	switch {
-	case labels["liqo.io/type"] == "virtual-node":
-		return "Liqo"
-	case labels["eks.amazonaws.com/compute-type"] == "fargate":
-		return "AWS Fargate"
-	}
-	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
-	for _, entry := range taints {
-		taint, _ := entry.(map[string]any)
-		if evidence.Text(taint["key"]) == "virtual-kubelet.io/provider" {
-			return fmt.Sprintf(virtualKubeletOf, evidence.Text(taint["value"]))
-		}
-	}
-	if labels["type"] == "virtual-kubelet" {
-		return virtualKubelet
-	}
-	return ""
-}
-
 // grace is a pod that is in time.
 func (w *walker) grace(n graph.Node, full *unstructured.Unstructured, summary string, until time.Time) *Cause {
 	return w.cause(finding.PodGrace, n.Identity(), "", func(c *Cause) {
@@ -158,7 +138,7 @@ func (w *walker) nodeGone(n graph.Node, node string) []hold {
 	}
 	c := w.shared(node, finding.PodNodeGone, evidence.Identity(nodes, "", node), func(c *Cause) {
 		c.Verdict, c.Summary = verdict, nodeGoneSays[verdict]
-		c.Evidence = []Evidence{{Source: "Node/" + node, Value: doesNotExist}, h.evidence}
+		c.Evidence = []Evidence{{Source: "Node/" + node, Value: evidence.DoesNotExist}, h.evidence}
 	})
 	w.worsen(c, verdict, nodeGoneSays[verdict]) // the one that has waited longest tells
 	if !idle {
@@ -182,34 +162,32 @@ func (d commands) force(n graph.Node, leaks string) Remedy {
 
 // nodeDown says that a node's kubelet does not report, nil when it does.
 func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
-	name := node.GetName()
-	ready, _ := evidence.ConditionOf(node, "Ready")
-	state, lease := w.evidence.Lease("kube-node-lease", name)
-	if ready.Status == "True" && state != evidence.LeaseStale {
+	silence := pod.SilenceOf(w.evidence, node)
+	if silence == nil {
 		return nil
 	}
-	at := evidence.IdentityOf(nodes, "Node", node)
-	k, program := finding.PodNodeNotready, virtual(node)
+	at, name, ready, program := silence.Node, node.GetName(), silence.Ready, say(silence.Program)
+	k := finding.PodNodeNotready
 	if program != "" {
 		k = finding.PodVirtualNode
 	}
 	return w.shared(name, k, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, nodeSilent
 		switch {
-		case state == evidence.LeaseFresh:
+		case silence.State == evidence.LeaseFresh:
 			c.Verdict, c.Summary = Unknown, nodeLeaseFresh
-		case state != evidence.LeaseStale && ready.Status != "Unknown":
+		case !silence.Certain:
 			c.Verdict, c.Summary = Unknown, nodeReportUnknown
 		}
 		c.Evidence = []Evidence{ready.Fact(at.String())}
 		if !ready.Since.IsZero() {
 			c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "status.conditions[Ready].lastTransitionTime", Value: ready.Since.UTC().Format(time.RFC3339)})
 		}
-		c.Evidence = append(c.Evidence, lease)
+		c.Evidence = append(c.Evidence, silence.Lease)
 		switch {
 		case program != "":
 			w.virtualDown(c, name, program)
-		case outOfService(node):
+		case silence.OutOfService:
 			takenOut(c, w.health())
 		default:
 			taint := w.does(remedy.TaintOf(at, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"))
@@ -218,16 +196,6 @@ func (w *walker) nodeDown(node *unstructured.Unstructured) *Cause {
 				{Risk: Dangerous, Action: taint, Temporary: true, Effect: markOutOfService, Loss: loses(remedy.CorruptsData, lostWrittenTwice)},
 			}
 		}
-	})
-}
-
-// outOfService reports whether a node is marked so that its terminating pods are
-// deleted without it (pkg/controller/podgc, gcTerminating).
-func outOfService(node *unstructured.Unstructured) bool {
-	taints, _, _ := unstructured.NestedSlice(node.Object, "spec", "taints")
-	return slices.ContainsFunc(taints, func(entry any) bool {
-		taint, _ := entry.(map[string]any)
-		return evidence.Text(taint["key"]) == "node.kubernetes.io/out-of-service"
 	})
 }
 
@@ -263,7 +231,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 	if over <= delay {
 		return []hold{{because: waitsForKubelet, cause: w.grace(n, full, endsAboutNow, end.Add(delay))}}
 	}
-	failures := warnings(w.evidence, n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod")
+	failures := shown(rules.Warnings(w.evidence, n, "FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod"))
 	id, state := finding.PodKubeletKill, containersRun
 	switch {
 	case len(running) == 0 && len(failures) > 0:
@@ -271,7 +239,7 @@ func (w *walker) kubelet(n graph.Node, full, machine *unstructured.Unstructured)
 	case len(running) == 0 && ended > 0:
 		id, state = finding.PodVolumes, leftovers
 	}
-	program := virtual(machine)
+	program := say(pod.Virtual(machine))
 	if program != "" {
 		id, state = finding.PodVirtualNode, byVirtual
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -147,7 +148,7 @@ type walker struct {
 	// outlived are the namespaces that do not exist, and in which an object has been seen since.
 	outlived map[string]bool
 	authors  int // the objects that were read for who set a finalizer
-	storage  *storage
+	rules    *rules.Facts
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
@@ -213,7 +214,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.storage = &storage{commands: w.commands, evidence: w.evidence}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Graph: w.Graph}
 	return w
 }
 

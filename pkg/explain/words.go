@@ -9,8 +9,6 @@ import "github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 
 // Common facts and reasons.
 const (
-	doesNotExist   = "does not exist"
-	notSet         = "not set"
 	notTerminated  = "it is not being deleted"
 	deletedByNow   = "it was deleted during this analysis"
 	nothingBlocks  = "nothing blocks it"

@@ -146,11 +146,5 @@ const (
 	groupEnded        = "all its pods have ended; the podgroup-protection controller has to remove the finalizer"
 )
 
-// What could not be read.
-const (
-	podsIn   = "pods in namespace %s"
-	claimsIn = "claims in namespace %s"
-)
-
 // endedContainers counts containers.
 func endedContainers(n int) string { return evidence.Number(n, "ended container") }

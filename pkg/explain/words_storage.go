@@ -82,7 +82,6 @@ const (
 	detachFromNodes   = "it has to be detached from its nodes"
 	stillAttachedTo   = "the volume %s is attached to node %s, and the attachment is not being deleted: the attach/detach controller deletes it when no pod on that node uses the volume"
 	driverDown        = "; the controller does not run"
-	leasesNamed       = "Leases named %s"
 	noLeases          = "none exist"
 	holderGone        = "does not exist; it is not known whether a driver without a lease runs"
 	secretMissing     = "does not exist, but the driver needs it to delete the storage"

@@ -45,3 +45,11 @@ func (l *Look) Command(p Programs) string {
 	}
 	return command + l.Flags
 }
+
+// YAML shows an object as it is.
+func YAML(id graph.Identity) Look { return Look{Words: "get", Of: id, Flags: " -o yaml"} }
+
+// Preview shows what a deletion of an object would delete with it.
+func Preview(id graph.Identity) Look {
+	return Look{Plugin: true, Words: "delete", Of: id, Flags: " --dry-run"}
+}
