@@ -4,7 +4,9 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -53,6 +55,26 @@ func shown(found []finding.Fact) []Evidence {
 	return facts
 }
 
+// holdsOf are the blockers of an object that a rule found. What refuses one write may refuse another.
+func (w *walker) holdsOf(n graph.Node, blockers []finding.Blocker) []hold {
+	var holds []hold
+	for _, b := range blockers {
+		if b.Refused == nil {
+			holds = append(holds, w.hold(n, b))
+			continue
+		}
+		c := w.refusal(n, b.Refused.Reply, b.Refused.Operation)
+		if c == nil || slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
+			continue
+		}
+		if c.Verdict != Stuck {
+			b.Because = b.Refused.Perhaps
+		}
+		holds = append(holds, hold{because: say(b.Because), cause: c})
+	}
+	return holds
+}
+
 // hold is a blocker of an object that a rule found.
 func (w *walker) hold(n graph.Node, b finding.Blocker) hold {
 	because := say(b.Because)
@@ -89,8 +111,14 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 			c.Remedies = append(c.Remedies, w.remedy(&f.Ways[i]))
 		}
 	})
-	if len(f.Own) > 0 {
-		w.join(c, shown(f.Own)...)
+	if f.Worst {
+		w.worsen(c, f.Verdict, say(f.Summary))
+	}
+	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown {
+		return c
+	}
+	for i := range f.OwnWays {
+		w.offer(c, w.remedy(&f.OwnWays[i]))
 	}
 	return c
 }

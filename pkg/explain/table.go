@@ -73,11 +73,7 @@ func always(look func(*walker, graph.Node) []hold) func(*walker, rules.Mark) ([]
 func values(look rules.Rule) func(*walker, rules.Mark) ([]hold, bool) {
 	return func(w *walker, m rules.Mark) ([]hold, bool) {
 		blockers, told := look(w.rules, m)
-		holds := make([]hold, len(blockers))
-		for i, b := range blockers {
-			holds[i] = w.hold(m.Node, b)
-		}
-		return holds, told
+		return w.holdsOf(m.Node, blockers), told
 	}
 }
 

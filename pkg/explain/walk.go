@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -214,7 +215,10 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Graph: w.Graph}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Manager: func() rules.Manager {
+		h := w.health()
+		return rules.Manager{Lease: h.lease, Shows: h.evidence, Idle: h.dead() && len(h.idle) > 0}
+	}}
 	return w
 }
 
@@ -319,7 +323,8 @@ func (w *walker) holds(n graph.Node) []hold {
 	case o.Resource.IsNamespace():
 		holds = append(holds, w.namespace(n)...)
 	case o.Resource.IsPod():
-		holds = append(holds, w.pod(n)...)
+		blockers, _ := pod.Terminating(w.rules, rules.Mark{Node: n})
+		holds = append(holds, w.holdsOf(n, blockers)...)
 	}
 	holds = append(holds, w.refusals(n, holds)...)
 	if early := w.future(n); early != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -70,7 +71,7 @@ func Facts(read ...evidence.Fact) []Fact {
 }
 
 // Blocker is one that keeps an object: a cause, another object that must be deleted first, a Turn of
-// kube-controller-manager, or none of these for what acts by itself.
+// kube-controller-manager, a write that may be Refused, or none of these for what acts by itself.
 type Blocker struct {
 	// Symptom is the kind of the step, zero for a step that has none.
 	Symptom Kind
@@ -78,6 +79,15 @@ type Blocker struct {
 	Cause   *Cause
 	Next    *graph.Node
 	Turn    Turn
+	Refused *Refused
+}
+
+// Refused is a blocker where the API server does not accept a write. What refuses it is the cause: Because is for when
+// that is certain.
+type Refused struct {
+	Reply     admission.Reply
+	Operation string
+	Perhaps   Text
 }
 
 // Turn says that a controller of kube-controller-manager has to act, and that nothing else is missing.
@@ -118,8 +128,11 @@ type Cause struct {
 	Evidence   []Fact
 	Controller *Controller
 	Ways       []Way
-	// Own are facts about one of the objects that share the cause. They are kept for the first few.
-	Own []Fact
+	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
+	Own     []Fact
+	OwnWays []Way
+	// Worst: of the objects that share the cause the gravest verdict counts.
+	Worst bool
 }
 
 // Controller is what should act.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -26,7 +27,18 @@ import (
 type Facts struct {
 	*evidence.Reader
 	Finder *controllers.Finder
+	Asker  *admission.Asker
 	Graph  *graph.Graph
+	// Manager is what is known of kube-controller-manager.
+	Manager func() Manager
+}
+
+// Manager is what is known of kube-controller-manager.
+type Manager struct {
+	Lease evidence.LeaseState
+	Shows evidence.Fact
+	// Idle: it does not work, which objects show that it should have handled.
+	Idle bool
 }
 
 // Mark is a finalizer at its index in the list of an object.
