@@ -61,14 +61,7 @@ interrupted is completed by running it again.
 Without a terminal the question cannot be asked: --yes answers it, and
 --confirm=DIGEST answers it for exactly the writes that a dry run showed.
 
-Exit codes:
-  0    done
-  1    error, or not confirmed
-  2    something remains; the report says what it waits for. With --dry-run:
-       something would get stuck, might because its controller is deleted, too,
-       or would break
-  3    refused: something that could not be read might change the outcome
-  130  interrupted`
+` + deletionExitCodes
 
 const deleteExample = `  # What would happen
   NAME delete deployment/web --cascade=foreground --dry-run=client

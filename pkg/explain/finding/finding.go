@@ -15,7 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Word stands for a sentence, or a part of one. The tables says_*.go of explain have the sentences; that of a way out has
+// Word stands for a sentence, or a part of one. The tables words_*.go of explain have the sentences; that of a way out has
 // its risk beside it.
 type Word string
 

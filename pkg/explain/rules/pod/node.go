@@ -29,7 +29,7 @@ const (
 	MightBeTakenOut   finding.Word = "out of service, perhaps"
 	NodeIsGone        finding.Word = "node is gone"
 	NodeGoneEnds      finding.Word = "node gone, pods end"
-	NodeGoneMightEnd  finding.Word = "node gone, pods might end"
+	NodeGoneMightEnd  finding.Word = "node gone, pods perhaps"
 	NodeGoneStays     finding.Word = "node gone, pods stay"
 	PodGCTurn         finding.Word = "pod GC turn"
 	WaitForPodGC      finding.Word = "wait for pod GC"
