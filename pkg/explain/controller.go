@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -85,7 +86,8 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *Controller
 		if liveness != controllers.Dead { // those are of the cause itself
 			actor.Evidence = append(actor.Evidence, j.finder.StateOf(c.Workload).Evidence...)
 		}
-		actor.Evidence = append(actor.Evidence, Evidence{Source: "logs", Value: logs(j.Kubectl, c.Workload, "")})
+		logs := remedy.Logs(c.ID(), c.Ref(), "")
+		actor.Evidence = append(actor.Evidence, Evidence{Source: "logs", Value: logs.Command(j.programs)})
 	}
 	for _, m := range j.s.Known {
 		actor.Evidence = append(actor.Evidence, entryEvidence(m)...)
@@ -121,7 +123,7 @@ func (j *judgement) working(c *controllers.Candidate) ruling {
 	r := ruling{controller: j.actor(c, controllers.Alive)}
 	if c != nil {
 		name = c.ID().String()
-		r.remedies = []Remedy{readLogs(j.Kubectl, c.Workload, n.Object().Name)}
+		r.remedies = []Remedy{j.readLogs(c.Workload, n.Name())}
 	} else {
 		r.shared = []Evidence{*j.s.OrphanLease}
 	}
@@ -153,7 +155,7 @@ func (j *judgement) working(c *controllers.Candidate) ruling {
 			r.own = append(r.own, p.Pause.Fact())
 			r.remedies = append(r.remedies, j.resume(p.Pause))
 		case p.Says == nil && r.about == "" && c != nil && !c.IsPod() && !writes:
-			r.remedies = append(r.remedies, j.restart(c.Workload, restartHung))
+			r.remedies = append(r.remedies, j.remedies([]finding.Way{workload.Restart(c.Workload)})...)
 		}
 	}
 	if p.Says != nil {
@@ -328,7 +330,7 @@ func (j *judgement) withoutRight(c *controllers.Candidate) ruling {
 		r.key += " ending" // no RoleBinding can be created there
 		r.remedies = append([]Remedy{j.grantEverywhere(c)}, r.remedies...)
 	}
-	r.remedies = append(r.remedies, readLogs(j.Kubectl, c.Workload, id.Name))
+	r.remedies = append(r.remedies, j.readLogs(c.Workload, id.Name))
 	return r
 }
 
@@ -394,7 +396,7 @@ func (j *judgement) dead(c *controllers.Candidate) ruling {
 	at, st := c.ID(), j.finder.StateOf(c.Workload)
 	return ruling{
 		id: finding.FinDead, key: c.ID().String(), verdict: Stuck, at: &at, byHand: true,
-		summary: fmt.Sprintf(doesNotWork, st.Because), shared: st.Evidence, controller: j.actor(c, controllers.Dead), remedies: j.revive(c.Workload, st),
+		summary: fmt.Sprintf(doesNotWork, st.Because), shared: st.Evidence, controller: j.actor(c, controllers.Dead), remedies: j.remedies(workload.Revive(j.evidence, c.Workload, st)),
 	}
 }
 

@@ -87,3 +87,13 @@ func (d commands) scaleToNone(id graph.Identity, current int64, loses bool) Acti
 func (d commands) create(id graph.Identity) Action {
 	return d.does(remedy.Op{Verb: remedy.Create, Object: id})
 }
+
+// yaml shows an object as it is, and managedFields also who wrote what of it.
+func yaml(kubectl string, id graph.Identity) Action {
+	look := remedy.YAML(id)
+	return Action{Command: look.Command(remedy.Programs{Kubectl: kubectl})}
+}
+
+func managedFields(kubectl string, id graph.Identity) Action {
+	return shows("%s --show-managed-fields", yaml(kubectl, id).Command)
+}

@@ -103,13 +103,9 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		c.Verdict, c.Until, c.Summary, c.Evidence = f.Verdict, f.Until, say(f.Summary), shown(f.Evidence)
 		if by := f.Controller; by != nil {
 			c.Controller = &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: shown(by.Evidence)}
-			if by.Dead != nil {
-				c.Remedies = w.revive(by.Dead, by.State)
-			}
+			c.Remedies = w.remedies(by.Ways)
 		}
-		for i := range f.Ways {
-			c.Remedies = append(c.Remedies, w.remedy(&f.Ways[i]))
-		}
+		c.Remedies = append(c.Remedies, w.remedies(f.Ways)...)
 	})
 	if f.Worst {
 		w.worsen(c, f.Verdict, say(f.Summary))
@@ -117,15 +113,22 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown {
 		return c
 	}
-	for i := range f.OwnWays {
-		w.offer(c, w.remedy(&f.OwnWays[i]))
-	}
+	c.Remedies = append(c.Remedies, w.remedies(f.OwnWays)...)
 	return c
+}
+
+// remedies are ways out.
+func (d commands) remedies(ways []finding.Way) []Remedy {
+	var remedies []Remedy
+	for i := range ways {
+		remedies = append(remedies, d.remedy(&ways[i]))
+	}
+	return remedies
 }
 
 // remedy is a way out with its command, and the risk of its words and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: say(way.Effect), Risk: sayings[way.Effect[0].Word].risk, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary}
+	r := Remedy{Effect: say(way.Effect), Risk: sayings[way.Effect[0].Word].risk, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts)}
 	switch {
 	case way.Op != nil:
 		r.Action = d.does(*way.Op)

@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -106,6 +107,25 @@ var sayings = map[finding.Word]saying{
 	pod.RepairJobManager:    {text: repairJobManager},
 	pod.DeleteJob:           {text: deleteJob, risk: Disruptive},
 	pod.LostJobResult:       {text: lostJobResult},
+
+	workload.ReadLog:         {text: readLog},
+	workload.ReadEvents:      {text: readEvents},
+	workload.ReadCrash:       {text: readCrash},
+	workload.RestartHung:     {text: restartHung, risk: Disruptive},
+	workload.RestartForToken: {text: restartForToken, risk: Disruptive},
+	workload.ReplaceLeaving:  {text: replaceLeaving},
+	workload.SeePod:          {text: seePod},
+	workload.ScaleUpAgain:    {text: scaleUp},
+	workload.RecreateAccount: {text: recreateAccount},
+	workload.SeeAccount:      {text: seeAccount},
+	workload.EndSuspension:   {text: endSuspension},
+	workload.RaiseQuota:      {text: raiseQuota},
+	workload.ResumeRollout:   {text: resumeRollout},
+	workload.ReplicasUnknown: {text: replicasUnknown},
+	workload.ScalesDownAgain: {text: scalesDownAgain},
+	workload.MinimumOf:       {text: minimumOf},
+	workload.SavedBy:         {text: savedBy},
+	workload.LastApplied:     {text: lastApplied},
 
 	network.BalancerLeft:    {text: deleteLoadBalancer.because()},
 	network.BalancerUndone:  {text: deleteLoadBalancer.undone("%s", false)},

@@ -3,6 +3,8 @@
 package remedy
 
 import (
+	"regexp"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -52,4 +54,14 @@ func YAML(id graph.Identity) Look { return Look{Words: "get", Of: id, Flags: " -
 // Preview shows what a deletion of an object would delete with it.
 func Preview(id graph.Identity) Look {
 	return Look{Plugin: true, Words: "delete", Of: id, Flags: " --dry-run"}
+}
+
+// Logs shows what a workload, which is named as kubectl takes it, has logged in the last hour, of an object's name only what
+// concerns it.
+func Logs(workload graph.Identity, ref, name string) Look {
+	look := Look{Words: "logs", Of: workload, Args: []string{ref}, Flags: " --all-containers --since=1h"}
+	if name != "" {
+		look.Flags += " | grep -iwE " + shell.Quote(regexp.QuoteMeta(name)+"|finaliz[a-z]*")
+	}
+	return look
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -140,9 +139,8 @@ type Controller struct {
 	Name     Text
 	Liveness string
 	Evidence []Fact
-	// Dead is the workload in which it does not run, for the State; nil for none. To have it run again is the first way out.
-	Dead  *controllers.Workload
-	State controllers.State
+	// Ways have it run again. They come before those of the cause.
+	Ways []Way
 }
 
 // Way is a way out.
@@ -162,6 +160,8 @@ type Way struct {
 	Keeps bool
 	// Partial: a person has to do more, or to judge whether it is the way out. Temporary: it is to be taken back.
 	Partial, Temporary bool
+	// Facts are what it rests on beyond the cause.
+	Facts []Fact
 }
 
 // Loss is something that a way out loses or leaves behind.

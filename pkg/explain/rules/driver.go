@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -40,7 +41,7 @@ func (f *Facts) Leader(c *finding.Controller, lease *unstructured.Unstructured) 
 		if st.Liveness != controllers.Dead {
 			return evidence.LeaseUnread
 		}
-		c.Liveness, c.Dead, c.State = controllers.Dead, l, st
+		c.Liveness, c.Ways = controllers.Dead, workload.Revive(f.Reader, l, st)
 	}
 	return state
 }
