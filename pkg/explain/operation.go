@@ -50,7 +50,6 @@ func (d commands) does(op remedy.Op) Action {
 var (
 	byPolicy   = metav1.DeleteOptions{}
 	background = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	atOnce     = metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 )
 
 // delete is a DELETE with a UID precondition.

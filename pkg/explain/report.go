@@ -13,11 +13,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Verdict says how an object's deletion stands, and Kind is a kind of cause.
-type (
-	Verdict = finding.Verdict
-	Kind    = finding.Kind
-)
+// Verdict says how an object's deletion stands.
+type Verdict = finding.Verdict
+
+// Kind is a kind of cause, or of a step on the way to one.
+type Kind = finding.Kind
 
 // The verdicts, the worst last.
 const (

@@ -66,13 +66,9 @@ var (
 // because says that an object waits for the task.
 func (t driverTask) because() string { return t.object + " has to be " + t.done }
 
-// undone says that a controller has not done the task, or fails to.
-func (t driverTask) undone(controller string, fails bool) string {
-	if fails {
-		return fmt.Sprintf("%s fails to %s %s", controller, t.verb, t.object)
-	}
-	return fmt.Sprintf("%s has not %s %s", controller, t.done, t.object)
-}
+// undone says that a controller has not done the task, and fails that it fails to.
+func (t driverTask) undone() string { return "%s has not " + t.done + " " + t.object }
+func (t driverTask) fails() string  { return "%s fails to " + t.verb + " " + t.object }
 
 // Drivers.
 const (
