@@ -15,7 +15,7 @@ const module = "github.com/kubectl-gc/kubectl-gc/pkg/"
 
 // order lists the packages so that each imports only those before it. A package
 // below another stands for itself where it is listed, and otherwise for that.
-var order = []string{"answer", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "cluster", "explain/evidence", "explain/controllers", "explain/admission", "explain", "explain/explaintest", "check", "diff", "preview", "foresight", "uninstall", "deletion", "unstick", "render", "cmd"}
+var order = []string{"answer", "lease", "finalizers", "graph", "draw", "offline", "shell", "remedy", "gc", "simulator", "cluster", "explain/evidence", "explain/controllers", "explain/admission", "explain/finding", "explain/rules/workload", "explain/rules", "explain/rules/pod", "explain/rules/storage", "explain/rules/network", "explain/rules/usage", "explain", "explain/explaintest", "check", "diff", "preview", "foresight", "uninstall", "deletion", "unstick", "render", "cmd"}
 
 // pure packages may use apimachinery, and nothing that could reach a cluster
 // or a terminal.
@@ -68,6 +68,19 @@ func checkDependency(t *testing.T, layer string, at int, dependency string) {
 	for _, prefix := range forbidden {
 		if dependency == prefix || strings.HasPrefix(dependency, prefix+"/") {
 			t.Errorf("pkg/%s depends on %s", layer, dependency)
+		}
+	}
+}
+
+// TestRulesAreValues: what rules find is put into commands elsewhere. That they know neither the walk nor its causes, the
+// order says.
+func TestRulesAreValues(t *testing.T) {
+	for _, name := range order {
+		if name != "explain/finding" && !strings.HasPrefix(name, "explain/rules") {
+			continue
+		}
+		if slices.Contains(list(t, "-f", "{{range .Imports}}{{println .}}{{end}}", module+name), module+"shell") {
+			t.Errorf("pkg/%s imports pkg/shell", name)
 		}
 	}
 }

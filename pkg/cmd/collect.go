@@ -31,14 +31,7 @@ foreground and orphan deletions that were begun.
 
 What will happen is shown first, as by delete.
 
-Exit codes:
-  0    done
-  1    error, or not confirmed
-  2    something remains; the report names the blockers. With --dry-run: an
-       object would get stuck, might get stuck because its controller is deleted
-       as well, or something would break
-  3    refused: something that could not be read might change the outcome
-  130  interrupted`
+` + deletionExitCodes
 
 const collectExample = `  # What garbage is there
   NAME collect --dry-run=client -A

@@ -62,14 +62,7 @@ resume an interrupted run.
 Without a terminal there is no question: --yes answers it, and --confirm=DIGEST
 answers it for exactly the writes that a dry run showed.
 
-Exit codes:
-  0    done
-  1    error, or not confirmed
-  2    something remains; the report names the blockers. With --dry-run: an
-       object would get stuck, might get stuck because its controller is deleted
-       as well, or something would break
-  3    refused: something that could not be read might change the outcome
-  130  interrupted`
+` + deletionExitCodes
 
 const deleteExample = `  # What would happen
   NAME delete deployment/web --cascade=foreground --dry-run=client

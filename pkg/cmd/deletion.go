@@ -24,6 +24,16 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
+// deletionExitCodes ends the help of what deletes.
+const deletionExitCodes = `Exit codes:
+  0    done
+  1    error, or not confirmed
+  2    something remains; the report says what it waits for. With --dry-run:
+       something would get stuck, might because its controller is deleted, too,
+       or would break
+  3    refused: something that could not be read might change the outcome
+  130  interrupted`
+
 // deletionOptions are what the command lines of delete and collect share.
 type deletionOptions struct {
 	*globals

@@ -133,12 +133,9 @@ func (o *graphOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var named []graph.Object
-	var failed error
-	if o.given() {
-		if named, failed = o.resolve(ctx, s); len(named) == 0 {
-			return o.nothingFound(o.ErrOut, s, failed)
-		}
+	named, failed, err := o.found(ctx, s, o.ErrOut)
+	if err != nil || o.given() && len(named) == 0 {
+		return err
 	}
 	a, err := o.answer(ctx, s, named)
 	if err != nil {

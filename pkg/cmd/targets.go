@@ -175,17 +175,25 @@ func (t *targets) nodesIn(g *graph.Graph, named []graph.Object) ([]graph.Node, e
 	return nodes, nil
 }
 
-// nothingFound ends a command whose arguments led to no object.
-func (t *targets) nothingFound(w io.Writer, s *session, err error) error {
-	if err != nil {
-		return err
+// found returns the objects that the arguments lead to, none where none are given, and what of them could not be read.
+// The error ends the command, and so does it that arguments lead to none.
+func (t *targets) found(ctx context.Context, s *session, w io.Writer) (named []graph.Object, failed, err error) {
+	if !t.given() {
+		return nil, nil, nil
+	}
+	named, failed = t.resolve(ctx, s)
+	switch {
+	case len(named) > 0:
+		return named, failed, nil
+	case failed != nil:
+		return nil, nil, failed
 	}
 	where := " in namespace " + s.namespace
 	if t.allNamespaces {
 		where = ""
 	}
 	fmt.Fprintf(w, "No resources found%s.\n", where)
-	return nil
+	return nil, nil, nil
 }
 
 // nothingShown says why an answer has no objects.

@@ -191,12 +191,9 @@ func (o *treeOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var named []graph.Object
-	var failed error
-	if o.given() {
-		if named, failed = o.resolve(ctx, s); len(named) == 0 {
-			return o.nothingFound(o.ErrOut, s, failed)
-		}
+	named, failed, err := o.found(ctx, s, o.ErrOut)
+	if err != nil || o.given() && len(named) == 0 {
+		return err
 	}
 	g, err := o.read(ctx, s, named)
 	if err != nil {

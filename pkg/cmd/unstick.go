@@ -24,6 +24,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
@@ -245,7 +246,7 @@ func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
 	for _, text := range o.causes {
 		id, object, _ := strings.Cut(text, "@")
 		options.Only = append(options.Only, unstick.Filter{ID: id, Object: object})
-		if !slices.ContainsFunc(explain.Kinds(), func(k explain.Kind) bool { return k.ID == id }) {
+		if !slices.ContainsFunc(finding.Kinds(), func(k explain.Kind) bool { return k.ID == id }) {
 			return nil, usageError{fmt.Errorf("--cause %s: there is no such cause", id)}
 		}
 	}

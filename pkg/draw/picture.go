@@ -251,6 +251,11 @@ func visible(s string) string {
 		return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) ||
 			r == unicode.ReplacementChar || r >= 0xFFFE && r&0xFFFE == 0xFFFE
 	}
+	return Escape(s, unseen)
+}
+
+// Escape writes the runes for which a function holds as Go does.
+func Escape(s string, unseen func(rune) bool) string {
 	if !strings.ContainsFunc(s, unseen) {
 		return s
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -54,7 +55,7 @@ func (b *book) join(c *Cause, facts ...Evidence) int {
 // worsen gives a cause a graver verdict, because of the facts. One that is as grave
 // already stays as it is.
 func (b *book) worsen(c *Cause, verdict Verdict, summary string, facts ...Evidence) {
-	if severity[verdict] > severity[c.Verdict] {
+	if verdict.Gravity() > c.Verdict.Gravity() {
 		c.Verdict, c.Summary = verdict, summary
 		c.Evidence = append(c.Evidence, facts...)
 	}
@@ -122,13 +123,13 @@ func (b *book) finish(c *Cause) {
 func compareCauses(a, b *Cause) int {
 	first := func(c *Cause) int {
 		switch {
-		case c.Kind == gcAbsent, c.Kind == nsForcedLeftovers:
+		case c.Kind == finding.GcAbsent, c.Kind == finding.NsForcedLeftovers:
 			return 0
-		case c.Class == Refusal:
+		case c.Class == finding.Refusal:
 			return 1
 		}
 		return 2
 	}
-	return cmp.Or(severity[b.Verdict]-severity[a.Verdict], first(a)-first(b), b.Blocks-a.Blocks,
+	return cmp.Or(b.Verdict.Gravity()-a.Verdict.Gravity(), first(a)-first(b), b.Blocks-a.Blocks,
 		cmp.Compare(a.ID, b.ID), a.Object.Compare(b.Object), cmp.Compare(a.Summary, b.Summary))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -38,18 +39,18 @@ func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
 	var holds []hold
 	roots, stands := w.contentRoots(n, firstProbes)
 	for _, c := range roots {
-		holds = append(holds, hold{symptom: nsContentFailure, because: notDeleted, cause: c})
+		holds = append(holds, hold{symptom: finding.NsContentFailure, because: notDeleted, cause: c})
 	}
 	return holds, stands
 }
 
 // contentUnasked is content of which no dry run, or too few, have checked whether it can be deleted.
 func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
-	return hold{symptom: nsControllerAbsent, because: notDeleted, cause: w.cause(nsContentFailure, n.Identity(), "unasked", func(c *Cause) {
+	return hold{symptom: finding.NsControllerAbsent, because: notDeleted, cause: w.cause(finding.NsContentFailure, n.Identity(), "unasked", func(c *Cause) {
 		if c.Summary = fmt.Sprintf(contentsUnchecked, objects(untouched)); asked > 0 {
 			c.Summary = fmt.Sprintf(contentsSampled, objects(untouched), asked)
 		}
-		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", notSet), w.health().evidence}
+		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", evidence.NotSet), w.health().evidence}
 		c.Remedies = []Remedy{see(explainAlone, "%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name))}
 	})}
 }
@@ -93,7 +94,7 @@ func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, 
 	var holds []hold
 	for _, c := range roots {
 		w.show(c, failure.Fact(n.Identity().String()))
-		holds = append(holds, hold{symptom: nsContentFailure, because: cannotDelete, cause: c})
+		holds = append(holds, hold{symptom: finding.NsContentFailure, because: cannotDelete, cause: c})
 	}
 	left := untouched - stands.gone
 	f := failing{walker: w, namespace: n, whole: whole, failure: failure, accepted: left > 0 && stands.accepted == left, unasked: left > 0 && stands.asked == 0 && stands.unsent}
@@ -117,11 +118,11 @@ func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, 
 // contentFailure is content that the namespace controller fails to delete for a reason that is not known.
 func (w *walker) contentFailure(f failing, untouched int) *Cause {
 	n := f.namespace
-	return w.cause(nsContentFailure, n.Identity(), "", func(c *Cause) {
+	return w.cause(finding.NsContentFailure, n.Identity(), "", func(c *Cause) {
 		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
 		for _, m := range w.untouchedIn(n.Object().Name) {
 			if len(c.Evidence) <= evidence.MaxShown {
-				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", notSet))
+				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", evidence.NotSet))
 			}
 		}
 		switch {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -84,7 +86,8 @@ func (j *judgement) actor(c *controllers.Candidate, liveness string) *Controller
 		if liveness != controllers.Dead { // those are of the cause itself
 			actor.Evidence = append(actor.Evidence, j.finder.StateOf(c.Workload).Evidence...)
 		}
-		actor.Evidence = append(actor.Evidence, Evidence{Source: "logs", Value: logs(j.Kubectl, c.Workload, "")})
+		logs := remedy.Logs(c.ID(), c.Ref(), "")
+		actor.Evidence = append(actor.Evidence, Evidence{Source: "logs", Value: logs.Command(j.programs)})
 	}
 	for _, m := range j.s.Known {
 		actor.Evidence = append(actor.Evidence, entryEvidence(m)...)
@@ -120,13 +123,13 @@ func (j *judgement) working(c *controllers.Candidate) ruling {
 	r := ruling{controller: j.actor(c, controllers.Alive)}
 	if c != nil {
 		name = c.ID().String()
-		r.remedies = []Remedy{readLogs(j.Kubectl, c.Workload, n.Object().Name)}
+		r.remedies = []Remedy{j.readLogs(c.Workload, n.Name())}
 	} else {
 		r.shared = []Evidence{*j.s.OrphanLease}
 	}
 	full, err := j.evidence.Whole(n)
 	if err != nil {
-		r.id, r.key, r.verdict, r.summary = finUnknown, "unread "+name, Unknown, fmt.Sprintf(progressUnread, name)
+		r.id, r.key, r.verdict, r.summary = finding.FinUnknown, "unread "+name, Unknown, fmt.Sprintf(progressUnread, name)
 		r.own = []Evidence{evidence.Field(n, "", err.Error())}
 		return r
 	}
@@ -134,7 +137,7 @@ func (j *judgement) working(c *controllers.Candidate) ruling {
 	if p.Failure != nil {
 		return j.failing(r, &p, name)
 	}
-	r.id, r.verdict, r.summary = finWorking, Progressing, fmt.Sprintf(notRemovedYet, name, j.s.Finalizer)
+	r.id, r.verdict, r.summary = finding.FinWorking, Progressing, fmt.Sprintf(notRemovedYet, name, j.s.Finalizer)
 	r.told(&p)
 	j.lacks(full, &r, "")
 	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
@@ -152,7 +155,7 @@ func (j *judgement) working(c *controllers.Candidate) ruling {
 			r.own = append(r.own, p.Pause.Fact())
 			r.remedies = append(r.remedies, j.resume(p.Pause))
 		case p.Says == nil && r.about == "" && c != nil && !c.IsPod() && !writes:
-			r.remedies = append(r.remedies, j.restart(c.Workload, restartHung))
+			r.remedies = append(r.remedies, j.remedies([]finding.Way{workload.Restart(c.Workload)})...)
 		}
 	}
 	if p.Says != nil {
@@ -229,7 +232,7 @@ func workloadOf(c *controllers.Candidate) *controllers.Workload {
 func (j *judgement) failing(r ruling, p *controllers.Progress, name string) ruling {
 	f := p.Failure
 	undated := ""
-	r.id, r.verdict, r.own = finFailing, Unknown, []Evidence{f.Evidence}
+	r.id, r.verdict, r.own = finding.FinFailing, Unknown, []Evidence{f.Evidence}
 	if j.since(evidence.Latest(f.Since, p.Worked)) > f.Patience() {
 		r.verdict = Stuck
 		if ago := j.since(p.Changed()); !f.Dated && f.Kind != controllers.Paused && ago <= controllers.Quiet {
@@ -240,11 +243,11 @@ func (j *judgement) failing(r ruling, p *controllers.Progress, name string) ruli
 	}
 	switch f.Kind {
 	case controllers.NeedsCreate:
-		r.id, r.verdict, r.byHand = finNeedsCreate, Stuck, true
+		r.id, r.verdict, r.byHand = finding.FinNeedsCreate, Stuck, true
 		r.summary = fmt.Sprintf(needsCreation, name, f.Message)
 		r.remedies = append(r.remedies, Remedy{Risk: Safe, Effect: skipStep})
 	case controllers.OverQuota:
-		r.id, r.summary = finQuota, fmt.Sprintf(overQuota, name, f.Message)
+		r.id, r.summary = finding.FinQuota, fmt.Sprintf(overQuota, name, f.Message)
 		r.remedies = append([]Remedy{{Risk: Safe, Effect: relaxQuota}}, r.remedies...)
 	case controllers.Paused:
 		r.summary, r.remedies = fmt.Sprintf(ignoresPaused, name, f.Message), []Remedy{j.resume(p.Pause)}
@@ -308,7 +311,7 @@ func (j *judgement) withoutRight(c *controllers.Candidate) ruling {
 		at = m.Identity()
 	}
 	r := ruling{
-		id: finRBAC, key: c.Account().User() + " " + resource.String(), verdict: Stuck, at: &at,
+		id: finding.FinRBAC, key: c.Account().User() + " " + resource.String(), verdict: Stuck, at: &at,
 		summary:    fmt.Sprintf(notAllowed, c.ID(), resource),
 		shared:     []Evidence{{Source: at.String(), Path: resource.String(), Value: j.finder.Says(c.Workload, j.n)}},
 		controller: j.actor(c, controllers.Denied),
@@ -327,7 +330,7 @@ func (j *judgement) withoutRight(c *controllers.Candidate) ruling {
 		r.key += " ending" // no RoleBinding can be created there
 		r.remedies = append([]Remedy{j.grantEverywhere(c)}, r.remedies...)
 	}
-	r.remedies = append(r.remedies, readLogs(j.Kubectl, c.Workload, id.Name))
+	r.remedies = append(r.remedies, j.readLogs(c.Workload, id.Name))
 	return r
 }
 
@@ -392,15 +395,15 @@ func (j *judgement) withOthers(r ruling, a *controllers.Answer) ruling {
 func (j *judgement) dead(c *controllers.Candidate) ruling {
 	at, st := c.ID(), j.finder.StateOf(c.Workload)
 	return ruling{
-		id: finDead, key: c.ID().String(), verdict: Stuck, at: &at, byHand: true,
-		summary: fmt.Sprintf(doesNotWork, st.Because), shared: st.Evidence, controller: j.actor(c, controllers.Dead), remedies: j.revive(c.Workload, st),
+		id: finding.FinDead, key: c.ID().String(), verdict: Stuck, at: &at, byHand: true,
+		summary: fmt.Sprintf(doesNotWork, st.Because), shared: st.Evidence, controller: j.actor(c, controllers.Dead), remedies: j.remedies(workload.Revive(j.evidence, c.Workload, st)),
 	}
 }
 
 // inNamespace is a finalizer whose controller is, or was, deleted with a
 // namespace. c is nil when nothing of it is left.
 func (j *judgement) inNamespace(c *controllers.Candidate) ruling {
-	r := ruling{id: finInNamespace, verdict: Stuck, byHand: true, controller: j.actor(c, controllers.Absent)}
+	r := ruling{id: finding.FinInNamespace, verdict: Stuck, byHand: true, controller: j.actor(c, controllers.Absent)}
 	namespace, shown := j.s.Went()
 	switch {
 	case c != nil:
@@ -426,12 +429,12 @@ func (j *judgement) inNamespace(c *controllers.Candidate) ruling {
 // absent is a finalizer that no controller in the cluster removes.
 func (j *judgement) absent(a *controllers.Answer) ruling {
 	s := j.s
-	r := ruling{id: finAbsent, key: s.Finalizer, verdict: Stuck, byHand: true, shared: []Evidence{s.Looked}, controller: j.actor(nil, controllers.Absent)}
+	r := ruling{id: finding.FinAbsent, key: s.Finalizer, verdict: Stuck, byHand: true, shared: []Evidence{s.Looked}, controller: j.actor(nil, controllers.Absent)}
 	if slices.ContainsFunc(s.Known, func(m finalizers.Match) bool { return m.OffCluster != "" }) { // it was ruled out
 		r.shared = append(r.shared, Evidence{Source: "the API server", Path: "version", Value: fmt.Sprintf(nowhereElse, j.evidence.Server().Version())})
 	}
 	if a.Is == controllers.Manual {
-		r.id, r.summary, r.controller.Name = finManual, fmt.Sprintf(setByUser, s.Finalizer), fmt.Sprintf(userWhoSetIt, strings.Join(s.Setters, ", "))
+		r.id, r.summary, r.controller.Name = finding.FinManual, fmt.Sprintf(setByUser, s.Finalizer), fmt.Sprintf(userWhoSetIt, strings.Join(s.Setters, ", "))
 		r.remedies = []Remedy{{Risk: Safe, Action: managedFields(j.Kubectl, j.n.Identity()), Effect: askUser}}
 		return r
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -147,7 +148,7 @@ func (w *walker) conversion(resource schema.GroupResource, message string) *Caus
 	if err == nil {
 		at = evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
 	}
-	return w.shared(resource.String(), valConversionDead, at, func(c *Cause) {
+	return w.shared(resource.String(), finding.ValConversionDead, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, conversionFails
 		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
 		if err != nil {
@@ -212,7 +213,7 @@ func (w *walker) undecodable(resource schema.GroupVersionResource, message strin
 	if kind, err := w.Graph.Snapshot().Mapper.KindFor(resource); err == nil {
 		at.Resource.Kind = kind.Kind
 	}
-	return w.shared(resource.GroupResource().String(), valUnreadable, at, func(c *Cause) {
+	return w.shared(resource.GroupResource().String(), finding.ValUnreadable, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf(notDecodable, resource.GroupResource())
 		c.Evidence = []Evidence{{Source: "the API server", Value: message}}
 		c.Remedies = []Remedy{
@@ -317,7 +318,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 	for _, u := range w.unlisted {
 		if u.GroupResource() == instances && u.Reason == graph.ServerError {
 			if c := w.unreadableType(u.GroupVersionResource, u.Message); c != nil {
-				add(crdConversion, instancesUnlisted, c)
+				add(finding.CrdConversion, instancesUnlisted, c)
 				add(Kind{}, instancesUnlisted, w.definitionBlind(n, c))
 			}
 		}
@@ -332,7 +333,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 		// It asks no admission, so what that says to others does not matter
 		// (apiextensions-apiserver/pkg/controller/finalizer, deleteInstances).
 		if r := w.asker.TryDelete(m, "instance"); r.Kind == answer.ConversionFailed || r.Kind == answer.Undecodable {
-			add(crdInstances, fmt.Sprintf(instanceKept, m.Identity()), refusedWrite{w, m, r, "DELETE"}.cause())
+			add(finding.CrdInstances, fmt.Sprintf(instanceKept, m.Identity()), refusedWrite{w, m, r, "DELETE"}.cause())
 		}
 	}
 	return holds
@@ -341,7 +342,7 @@ func (w *walker) instancesRefused(n graph.Node, instances schema.GroupResource) 
 // definitionBlind is a definition whose instances the API server cannot list,
 // and so cannot delete.
 func (w *walker) definitionBlind(n graph.Node, root *Cause) *Cause {
-	return w.cause(crdConversion, n.Identity(), "", func(c *Cause) {
+	return w.cause(finding.CrdConversion, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, definitionKept
 		c.Evidence = []Evidence{{Source: root.Object.String(), Value: root.Summary}}
 		if full, err := w.evidence.Whole(n); err == nil {
@@ -368,7 +369,7 @@ func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
 // blindOwner is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted
 // otherwise.
 func (w *walker) blindOwner(id graph.Identity, end string, why Evidence) *Cause {
-	return w.cause(gcBlind, id, "", func(c *Cause) {
+	return w.cause(finding.GcBlind, id, "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, collectorSeesNot
 		c.Evidence = []Evidence{{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents}, why}
 		c.Remedies = []Remedy{{Risk: Safe, Action: w.delete(id, background), Effect: fmt.Sprintf(blindly, end)}}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -27,7 +28,7 @@ func (w *walker) instances(n graph.Node) []hold {
 	var holds []hold
 	for _, m := range all {
 		if m.BeingDeleted() {
-			holds = append(holds, hold{symptom: crdInstances, because: fmt.Sprintf(waitsForInstances, count(len(all), "instance")), next: &m})
+			holds = append(holds, hold{symptom: finding.CrdInstances, because: fmt.Sprintf(waitsForInstances, count(len(all), "instance")), next: &m})
 		} else {
 			untouched++
 		}
@@ -36,14 +37,14 @@ func (w *walker) instances(n graph.Node) []hold {
 	if refused := w.instancesRefused(n, gr); len(refused) > 0 {
 		holds = append(holds, refused...)
 	} else if unseen || untouched > 0 || len(all) == 0 {
-		holds = append(holds, hold{symptom: crdInstances, because: toDeleteInstances, cause: w.instancesLeft(n, untouched, unseen)})
+		holds = append(holds, hold{symptom: finding.CrdInstances, because: toDeleteInstances, cause: w.instancesLeft(n, untouched, unseen)})
 	}
 	return holds
 }
 
 // instancesLeft is a CustomResourceDefinition at which it is the API server's turn, or whose instances are not known.
 func (w *walker) instancesLeft(n graph.Node, untouched int, unseen bool) *Cause {
-	return w.cause(crdInstances, n.Identity(), "", func(c *Cause) {
+	return w.cause(finding.CrdInstances, n.Identity(), "", func(c *Cause) {
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", crdCleanup)}
 		if full, err := w.evidence.Whole(n); err == nil {
 			if condition, ok := evidence.ConditionOf(full, "Terminating"); ok {

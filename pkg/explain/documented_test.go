@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 )
 
 // TestKindsAreDocumentedAndShown: every kind of cause has a row in the documentation,
@@ -29,7 +29,7 @@ func TestKindsAreDocumentedAndShown(t *testing.T) {
 	}
 	shown := sessions(t)
 	seen := map[string]bool{}
-	for _, k := range explain.Kinds() {
+	for _, k := range finding.Kinds() {
 		switch {
 		case seen[k.ID]:
 			t.Errorf("%s is declared twice", k.ID)

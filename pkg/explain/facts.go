@@ -217,34 +217,3 @@ func (f *facts) emptiable(n graph.Node) bool {
 func (f *facts) failsLong(failure evidence.Condition) bool {
 	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > contentDelay
 }
-
-// makerOf returns the workload that recreates such a pod as long as it is to have any, the highest that is known: the
-// Deployment of a ReplicaSet.
-func (f *facts) makerOf(pod *unstructured.Unstructured) (graph.Node, bool) {
-	var top graph.Node
-	n, known := f.evidence.Node(pods.GroupResource(), pod.GetNamespace(), pod.GetUID())
-	found := false
-	for known {
-		ref := controllerOf(n)
-		if ref == nil {
-			break
-		}
-		f.evidence.Owners(n)
-		n, known = f.Graph.Node(ref.UID)
-		if known && !n.Virtual() && !n.BeingDeleted() && slices.Contains([]string{"ReplicaSet", "Deployment", "StatefulSet"}, n.Resource().Kind) && n.Resource().Group == "apps" {
-			top, found = n, true
-		}
-	}
-	return top, found
-}
-
-// madeBy counts the pods that a workload makes.
-func (f *facts) madeBy(maker graph.Node, pods []*unstructured.Unstructured) int {
-	count := 0
-	for _, pod := range pods {
-		if m, found := f.makerOf(pod); found && m.UID() == maker.UID() {
-			count++
-		}
-	}
-	return count
-}

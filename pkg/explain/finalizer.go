@@ -13,6 +13,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -49,9 +51,9 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	switch {
 	case n.Resource().IsNamespace():
 		key += " " + resource
-		r.id = nsMetaFinalizers
+		r.id = finding.NsMetaFinalizers
 		if list == finalizers.Spec {
-			r.id = nsSpecFinalizers
+			r.id = finding.NsSpecFinalizers
 		}
 	case r.at != nil:
 		at = *r.at
@@ -85,7 +87,7 @@ func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
 	var holds []hold
 	for i := range users[:min(len(users), evidence.MaxShown)] {
 		u := &users[i]
-		holds = append(holds, w.inUse(n, u.Node, u.Evidence))
+		holds = append(holds, w.hold(n, usage.InUse(n, u.Node, u.Evidence)))
 	}
 	for _, what := range unread {
 		w.evidence.NoteUnread(fmt.Sprintf(usersOf, n.Identity(), what))
@@ -170,7 +172,7 @@ func (j *judgement) byHand(index int, r ruling) Remedy {
 		return j.finalizeNamespace(j.n, j.s.Finalizer, leaves(known))
 	}
 	way := j.removeFinalizer(j.n, index, j.s.Finalizer, leaves(known))
-	if harmless && (r.id == finAbsent || r.id == finInNamespace) {
+	if harmless && (r.id == finding.FinAbsent || r.id == finding.FinInNamespace) {
 		way.Risk = Disruptive
 	}
 	return way
@@ -188,7 +190,7 @@ func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field
 	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
 		return w.manager(n, because, w.late(n)), true
 	}
-	return hold{because: because, cause: w.shared(finalizer, finWorking, n.Identity(), func(c *Cause) {
+	return hold{because: because, cause: w.shared(finalizer, finding.FinWorking, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf(notChecked, because, known[0].WaitsFor)
 		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(known[0])...)}
 		c.Evidence = []Evidence{evidence.Field(n, string(list), finalizer)}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -30,7 +31,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 	holds := w.blindCollector(n)
 	blind := len(holds) > 0
 	if c := w.remadeDependents(n, blocking); c != nil {
-		holds = append(holds, hold{symptom: gcFgBlocking, because: because, cause: c})
+		holds = append(holds, hold{symptom: finding.GcFgBlocking, because: because, cause: c})
 		blocking = slices.DeleteFunc(slices.Clone(blocking), func(d graph.Node) bool {
 			made := d.Object().CreationTimestamp.Time
 			return made.After(evidence.Requested(n.Object())) && w.evidence.Now.Sub(made) < passing
@@ -42,16 +43,16 @@ func (w *walker) foreground(n graph.Node) []hold {
 	waiting := false
 	for _, d := range blocking {
 		if c := w.acrossNamespaces(n, d); c != nil {
-			holds = append(holds, hold{symptom: gcFgOwnerrefScope, because: because, cause: c})
+			holds = append(holds, hold{symptom: finding.GcFgOwnerrefScope, because: because, cause: c})
 		}
 		switch {
 		case slices.Contains(w.path, d.UID()):
-			holds = append(holds, hold{symptom: gcFgBlocking, because: because, cause: w.cycle(d)})
+			holds = append(holds, hold{symptom: finding.GcFgBlocking, because: because, cause: w.cycle(d)})
 		case d.BeingDeleted():
-			holds = append(holds, hold{symptom: gcFgBlocking, because: because, next: &d})
+			holds = append(holds, hold{symptom: finding.GcFgBlocking, because: because, next: &d})
 		default:
 			if c := w.untouched(n, d); c != nil {
-				holds = append(holds, hold{symptom: gcFgBlocking, because: because, cause: c})
+				holds = append(holds, hold{symptom: finding.GcFgBlocking, because: because, cause: c})
 			} else {
 				denied, certain := w.denied(n, d)
 				holds = append(holds, denied...)
@@ -62,18 +63,18 @@ func (w *walker) foreground(n graph.Node) []hold {
 	switch {
 	case w.evidence.NamespaceGone(n.Namespace()), blind:
 	case waiting:
-		holds = append(holds, w.protection(n, gcFgBlocking, deleteDependents))
+		holds = append(holds, w.protection(n, finding.GcFgBlocking, deleteDependents))
 	case len(blocking) == 0 && w.late(n) && w.blindingType(n) != nil:
-		holds = append(holds, w.protection(n, gcFgBlocking, endForeground))
+		holds = append(holds, w.protection(n, finding.GcFgBlocking, endForeground))
 	case len(blocking) == 0 && w.incomplete() != "":
-		holds = append(holds, hold{symptom: gcFgBlocking, because: unlistedBlockers, cause: w.blind(n)})
+		holds = append(holds, hold{symptom: finding.GcFgBlocking, because: unlistedBlockers, cause: w.blind(n)})
 	case len(blocking) == 0:
 		if w.age(n) > collectorDelay {
 			if c := w.refusal(n, w.asker.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); c != nil {
-				return append(holds, hold{symptom: gcFgBlocking, because: cannotRemoveIt, cause: c})
+				return append(holds, hold{symptom: finding.GcFgBlocking, because: cannotRemoveIt, cause: c})
 			}
 		}
-		holds = append(holds, w.protection(n, gcFgBlocking, removeForeground))
+		holds = append(holds, w.protection(n, finding.GcFgBlocking, removeForeground))
 	}
 	return holds
 }
@@ -89,7 +90,7 @@ func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 	if len(late) == 0 || w.age(n) <= collectorDelay {
 		return nil
 	}
-	return w.cause(gcFgRecreated, n.Identity(), "", func(c *Cause) {
+	return w.cause(finding.GcFgRecreated, n.Identity(), "", func(c *Cause) {
 		for _, d := range late[:min(len(late), evidence.MaxShown)] {
 			created := fmt.Sprintf(creationBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(w.firstManager(d), aUser))
 			c.Evidence = append(c.Evidence, evidence.Field(d, "metadata.creationTimestamp", created))
@@ -138,7 +139,7 @@ func lateDependents(n graph.Node, dependents []graph.Node) []graph.Node {
 func (w *walker) blindCollector(n graph.Node) []hold {
 	var holds []hold
 	for _, root := range w.blindTo(n) {
-		holds = append(holds, hold{symptom: gcBlind, because: typeUnlisted, cause: root}, hold{because: typeUnlisted, cause: w.collectorBlind(n, root)})
+		holds = append(holds, hold{symptom: finding.GcBlind, because: typeUnlisted, cause: root}, hold{because: typeUnlisted, cause: w.collectorBlind(n, root)})
 	}
 	return holds
 }
@@ -168,7 +169,7 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 	certain = root.Verdict == Stuck
 	ofOwner, ofDependent := e.tasks()
 	more := []Evidence{e.evidence()}
-	c := w.shared(fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, root.Object, certain), gcFgDenied, d.Identity(), func(c *Cause) {
+	c := w.shared(fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, root.Object, certain), finding.GcFgDenied, d.Identity(), func(c *Cause) {
 		c.Verdict, c.Summary = root.Verdict, fmt.Sprintf(deniedSays[certain], ofDependent)
 		c.Evidence, more = []Evidence{e.evidence(), asked(r)}, nil
 		if e.keeper != nil {
@@ -179,7 +180,7 @@ func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
 	})
 	w.join(c, more...)
 	because := fmt.Sprintf(collectorCannot[certain], ofOwner)
-	return []hold{{symptom: gcFgDenied, because: because, cause: root}, {symptom: gcFgBlocking, because: because, cause: c}}, certain
+	return []hold{{symptom: finding.GcFgDenied, because: because, cause: root}, {symptom: finding.GcFgBlocking, because: because, cause: c}}, certain
 }
 
 // keeper returns the reference of a dependent to another owner, which exists: the garbage collector keeps the dependent
@@ -195,7 +196,7 @@ func keeper(owner, d graph.Node) *graph.Reference {
 
 // blind is an owner in foreground deletion whose dependents are not all known.
 func (w *walker) blind(n graph.Node) *Cause {
-	return w.cause(gcFgBlocking, n.Identity(), "unlisted", func(c *Cause) {
+	return w.cause(finding.GcFgBlocking, n.Identity(), "unlisted", func(c *Cause) {
 		c.Summary = fmt.Sprintf(noneFound, w.incomplete())
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)}
 	})
@@ -214,7 +215,7 @@ func (w *walker) cycle(d graph.Node) *Cause {
 			break
 		}
 	}
-	return w.cause(gcFgCycle, first.Identity(), fmt.Sprint(ring), func(c *Cause) {
+	return w.cause(finding.GcFgCycle, first.Identity(), fmt.Sprint(ring), func(c *Cause) {
 		if c.Verdict, c.Summary = Stuck, fmt.Sprintf(cycleOf, len(ring)); len(ring) == 1 {
 			c.Summary = blocksItself
 		}
@@ -250,11 +251,11 @@ func (w *walker) untouched(owner, d graph.Node) *Cause {
 	for _, ref := range d.Owners() {
 		switch ref.Reason {
 		case graph.Unresolvable, graph.InvalidName:
-			return w.reference(gcFgOwnerUnresolvable, owner, ref)
+			return w.reference(finding.GcFgOwnerUnresolvable, owner, ref)
 		case graph.ClusterScopedDependent:
-			return w.reference(gcFgOwnerrefScope, owner, ref)
+			return w.reference(finding.GcFgOwnerrefScope, owner, ref)
 		case graph.UnlistedOwner:
-			return w.cause(notRead, d.Identity(), "owner", func(c *Cause) {
+			return w.cause(finding.NotRead, d.Identity(), "owner", func(c *Cause) {
 				c.Summary = fmt.Sprintf(ownerUnread, ownerName(&ref))
 				c.Evidence = []Evidence{evidence.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ref.Kind+"/"+ref.Name)}
 			})
@@ -271,7 +272,7 @@ func (w *walker) acrossNamespaces(owner, d graph.Node) *Cause {
 		if ref.UID != owner.UID() || ref.Reason != graph.WrongNamespace || !ref.Blocking() {
 			continue
 		}
-		return w.cause(gcFgOwnerrefScope, d.Identity(), string(owner.UID())+" across", func(c *Cause) {
+		return w.cause(finding.GcFgOwnerrefScope, d.Identity(), string(owner.UID())+" across", func(c *Cause) {
 			c.Verdict = Progressing // by itself it blocks nothing
 			c.Summary = fmt.Sprintf(crossesNamespaces, owner.Identity())
 			c.Evidence = []Evidence{referenceFact(ref)}

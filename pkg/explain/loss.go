@@ -35,16 +35,6 @@ func losesObject(id graph.Identity, format string, args ...any) []remedy.Loss {
 	return []remedy.Loss{{Kind: remedy.LosesObject, Object: id, What: fmt.Sprintf(format, args...)}}
 }
 
-// losesVolume is the loss of what is on a volume.
-func losesVolume(volume graph.Identity, size string) *remedy.Loss {
-	return &remedy.Loss{Kind: remedy.LosesData, Object: volume, Size: size, What: lostData(volume, size)}
-}
-
-// mayLoseData is the loss of what a claim stores when its volume could not be read.
-func mayLoseData() *remedy.Loss {
-	return &remedy.Loss{Kind: remedy.LosesData, Unsure: true, What: lostUnknown}
-}
-
 // unguards is the loss of what webhooks or policies do; in says where or how long.
 func unguards(what, in string) []remedy.Loss {
 	return loses(remedy.Unguards, lostGuard, what, in)

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -283,7 +284,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	}
 	switch {
 	case why == proven:
-		c := w.shared("", gcAbsent, at, func(c *Cause) {
+		c := w.shared("", finding.GcAbsent, at, func(c *Cause) {
 			c.Verdict, c.Summary = Stuck, managerDead
 			c.Evidence = append([]Evidence{h.evidence}, h.idle...)
 			c.Remedies = repairManager(w.Kubectl, h)
@@ -295,7 +296,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		if why == changedInTheMeantime {
 			because, key = fmt.Sprintf(because, n.Identity()), key+n.Identity().String()
 		}
-		c := w.shared(key, gcAbsent, at, func(c *Cause) {
+		c := w.shared(key, finding.GcAbsent, at, func(c *Cause) {
 			c.Summary = fmt.Sprintf(managerUnproven, because)
 			c.Evidence = []Evidence{h.evidence}
 			c.Remedies = repairManager(w.Kubectl, h)
@@ -305,7 +306,7 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 	case late && w.blindingType(n) != nil:
 		return hold{because: fmt.Sprintf(blindAfterRestart, because), cause: w.blindingType(n)}
 	case late:
-		c := w.shared("late", gcAbsent, at, func(c *Cause) {
+		c := w.shared("late", finding.GcAbsent, at, func(c *Cause) {
 			c.Summary = managerLate
 			if h.lease == evidence.LeaseUnread {
 				c.Summary = managerLateUnread
@@ -316,6 +317,11 @@ func (w *walker) manager(n graph.Node, because string, late bool) hold {
 		return hold{because: because, cause: c}
 	}
 	return hold{because: because}
+}
+
+// protection is a finalizer that a controller of kube-controller-manager has to remove, for which nothing else is missing.
+func (w *walker) protection(n graph.Node, symptom finding.Kind, because string) hold {
+	return w.manager(n, because, w.late(n)).as(symptom)
 }
 
 // blindingType is the cause for which a type cannot be listed, on a server whose garbage

@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -57,9 +58,9 @@ func (w *walker) withoutNamespace(n graph.Node) (holds []hold, wentToo bool) {
 // leftover is a namespace that was removed from under its content.
 func (w *walker) leftover(namespace string) *Cause {
 	at := evidence.Identity(namespaces, "", namespace)
-	return w.shared(namespace, nsForcedLeftovers, at, func(c *Cause) {
+	return w.shared(namespace, finding.NsForcedLeftovers, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, leftBehind
-		c.Evidence = []Evidence{{Source: at.String(), Value: doesNotExist}}
+		c.Evidence = []Evidence{{Source: at.String(), Value: evidence.DoesNotExist}}
 		c.Remedies = []Remedy{{Risk: Safe, Action: w.create(at), Effect: recreateIt}}
 	})
 }
@@ -114,11 +115,11 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	switch h := w.health(); {
 	case !started && hangs && !h.dead():
 	case !started && h.dead():
-		holds = append(holds, w.manager(n, toBegin, w.age(n) > namespaceStart).as(nsControllerAbsent))
+		holds = append(holds, w.manager(n, toBegin, w.age(n) > namespaceStart).as(finding.NsControllerAbsent))
 	case !started && unasked && w.waited(n) > namespaceStart:
 		holds = append(holds, w.contentUnasked(n, untouched, asked))
 	case !started && w.waited(n) > namespaceStart:
-		holds = append(holds, hold{symptom: nsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
+		holds = append(holds, hold{symptom: finding.NsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
 		holds = append(holds, w.manager(n, toResume, w.age(n) > namespaceStart))
 		if failed && !over { // it might be rejected when it works again
@@ -138,7 +139,7 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 // notBegun is the namespace controller of a controller manager that works as far as is known,
 // and of which a namespace shows no sign.
 func (w *walker) notBegun(h *health) *Cause {
-	return w.shared("late with namespaces", gcAbsent, managerLease(), func(c *Cause) {
+	return w.shared("late with namespaces", finding.GcAbsent, managerLease(), func(c *Cause) {
 		if c.Summary = notStarted; h.lease == evidence.LeaseUnread {
 			c.Summary += leaseUnread
 		}
@@ -175,9 +176,9 @@ func (f *facts) content(n graph.Node) []hold {
 		if !m.BeingDeleted() {
 			continue
 		}
-		h := hold{symptom: nsContent, because: fmt.Sprintf(waitsForContents, objects(len(all))) + next, next: &m}
+		h := hold{symptom: finding.NsContent, because: fmt.Sprintf(waitsForContents, objects(len(all))) + next, next: &m}
 		if m.Resource().IsPod() && f.Server.PodsFirst() {
-			h.symptom, h.because = nsPodsFirst, fmt.Sprintf(waitsForPods, count(left, "pod"))+next
+			h.symptom, h.because = finding.NsPodsFirst, fmt.Sprintf(waitsForPods, count(left, "pod"))+next
 		}
 		holds = append(holds, h)
 	}
@@ -197,7 +198,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 			latest = c.Since
 		}
 	}
-	return hold{because: summary, cause: w.cause(nsContent, n.Identity(), "turn", func(c *Cause) {
+	return hold{because: summary, cause: w.cause(finding.NsContent, n.Identity(), "turn", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(namespaceRetry)
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
 		if w.evidence.Now.After(c.Until) {
@@ -215,13 +216,13 @@ func (w *walker) unseen(n graph.Node, full *unstructured.Unstructured) []hold {
 	missing := w.unlistedIn(n.Object().Name)
 	var holds []hold
 	for _, c := range w.unlistedCauses(missing) {
-		holds = append(holds, hold{symptom: nsContentFailure, because: cannotList, cause: c})
+		holds = append(holds, hold{symptom: finding.NsContentFailure, because: cannotList, cause: c})
 	}
 	rest := slices.DeleteFunc(missing, func(u graph.Unlisted) bool {
 		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
 	})
 	if len(rest) > 0 {
-		holds = append(holds, hold{symptom: nsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, unlistedText(w.Graph.Snapshot(), rest))})
+		holds = append(holds, hold{symptom: finding.NsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, unlistedText(w.Graph.Snapshot(), rest))})
 	}
 	return holds
 }
@@ -233,7 +234,7 @@ func (w *walker) versions(n graph.Node, full *unstructured.Unstructured) []hold 
 	if failure.Status != "True" {
 		return nil
 	}
-	return []hold{{because: cannotDiscover, cause: w.cause(nsGvParse, n.Identity(), "", func(c *Cause) {
+	return []hold{{because: cannotDiscover, cause: w.cause(finding.NsGvParse, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, badVersion
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		c.Remedies = []Remedy{see(repairAPI, "%s get apiservices -o wide", w.Kubectl)}
@@ -263,14 +264,14 @@ func overtaken(r *evidence.Reader, failure evidence.Condition, namespace string)
 
 // backOff is a namespace whose controller has still to see that the reason of its failure does not exist any more.
 func (w *walker) backOff(n graph.Node, failure evidence.Condition, summary string) hold {
-	return hold{because: summary, cause: w.cause(nsContent, n.Identity(), "back-off", func(c *Cause) {
+	return hold{because: summary, cause: w.cause(finding.NsContent, n.Identity(), "back-off", func(c *Cause) {
 		c.Verdict, c.Summary, c.Until = Progressing, summary, w.evidence.Now.Add(contentDelay)
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String()), w.health().evidence}
 	})}
 }
 
 func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, missing string) *Cause {
-	return w.cause(nsContent, n.Identity(), "unlisted", func(c *Cause) {
+	return w.cause(finding.NsContent, n.Identity(), "unlisted", func(c *Cause) {
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes")}
 		var told []string
 		for _, kind := range []string{"NamespaceContentRemaining", "NamespaceFinalizersRemaining"} {
@@ -308,10 +309,10 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 			c.Verdict = Stuck
 			w.show(c, failure.Fact(n.Identity().String()))
 		}
-		holds = append(holds, hold{symptom: nsDiscovery, because: cannotDiscover, cause: c})
+		holds = append(holds, hold{symptom: finding.NsDiscovery, because: cannotDiscover, cause: c})
 	}
 	if len(holds) == 0 && failing {
-		holds = append(holds, hold{because: cannotDiscover, cause: w.cause(nsDiscovery, n.Identity(), "", func(c *Cause) {
+		holds = append(holds, hold{because: cannotDiscover, cause: w.cause(finding.NsDiscovery, n.Identity(), "", func(c *Cause) {
 			c.Verdict, c.Summary, c.Until = Progressing, apisAnswer, w.evidence.Now.Add(contentDelay)
 			c.Evidence = []Evidence{failure.Fact(n.Identity().String())}
 		})})
@@ -323,7 +324,7 @@ func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold
 // of every namespace.
 func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.Condition) *Cause {
 	at := evidence.IdentityOf(apis, "APIService", api)
-	return w.shared(api.GetName(), nsDiscovery, at, func(c *Cause) {
+	return w.shared(api.GetName(), finding.NsDiscovery, at, func(c *Cause) {
 		c.Evidence = []Evidence{available.Fact(at.String())}
 		s := w.asker.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
 		c.Evidence = append(c.Evidence, s.Evidence...)

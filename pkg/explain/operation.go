@@ -50,7 +50,6 @@ func (d commands) does(op remedy.Op) Action {
 var (
 	byPolicy   = metav1.DeleteOptions{}
 	background = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-	atOnce     = metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 )
 
 // delete is a DELETE with a UID precondition.
@@ -86,4 +85,14 @@ func (d commands) scaleToNone(id graph.Identity, current int64, loses bool) Acti
 // create makes an object that has nothing but a name.
 func (d commands) create(id graph.Identity) Action {
 	return d.does(remedy.Op{Verb: remedy.Create, Object: id})
+}
+
+// yaml shows an object as it is, and managedFields also who wrote what of it.
+func yaml(kubectl string, id graph.Identity) Action {
+	look := remedy.YAML(id)
+	return Action{Command: look.Command(remedy.Programs{Kubectl: kubectl})}
+}
+
+func managedFields(kubectl string, id graph.Identity) Action {
+	return shows("%s --show-managed-fields", yaml(kubectl, id).Command)
 }

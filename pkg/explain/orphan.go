@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -23,9 +24,9 @@ func (w *walker) orphan(n graph.Node) []hold {
 		if denied := w.orphanDenied(n); denied != nil {
 			return denied
 		}
-		return []hold{w.protection(n, gcOrphanPending, orphanDependents)}
+		return []hold{w.protection(n, finding.GcOrphanPending, orphanDependents)}
 	}
-	return []hold{{because: notYetOrphaned, cause: w.cause(gcOrphanPending, n.Identity(), "", func(c *Cause) {
+	return []hold{{because: notYetOrphaned, cause: w.cause(finding.GcOrphanPending, n.Identity(), "", func(c *Cause) {
 		c.Summary = fmt.Sprintf(referencesKept, referencing(n.CountDependents()))
 		c.Evidence = []Evidence{evidence.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)}
 		if missing := w.incomplete(); missing != "" {
@@ -51,7 +52,7 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 		return nil
 	}
 	because := fmt.Sprintf(collectorCannot[root.Verdict == Stuck], "update "+refusing.Identity().String())
-	c := w.cause(gcOrphanPending, n.Identity(), "denied", func(c *Cause) {
+	c := w.cause(finding.GcOrphanPending, n.Identity(), "denied", func(c *Cause) {
 		if c.Verdict, c.Summary = root.Verdict, orphanFinalizer; n.HasDependents() {
 			c.Summary = fmt.Sprintf(orphaningDenied, referencing(n.CountDependents()))
 		}
@@ -64,5 +65,5 @@ func (w *walker) orphanDenied(n graph.Node) []hold {
 			}
 		}
 	})
-	return []hold{{symptom: gcOrphanPending, because: because, cause: root}, {because: because, cause: c}}
+	return []hold{{symptom: finding.GcOrphanPending, because: because, cause: root}, {because: because, cause: c}}
 }

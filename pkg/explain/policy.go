@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -29,7 +30,7 @@ func (f refusedWrite) byPolicy() *Cause {
 	if err == nil {
 		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
 	}
-	c := f.shared(r.Name+" "+r.Binding, admVapDeny, at, func(c *Cause) {
+	c := f.shared(r.Name+" "+r.Binding, finding.AdmVapDeny, at, func(c *Cause) {
 		c.Verdict, c.Evidence = Stuck, []Evidence{asked(r)}
 		if misconfigured(r) {
 			c.Summary = fmt.Sprintf(bindingUnusable, r.Binding)

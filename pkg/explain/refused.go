@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -191,7 +192,7 @@ func (f refusedWrite) met(c *Cause) {
 
 // otherwise is a refusal of an admission plugin inside the API server.
 func (f refusedWrite) otherwise() *Cause {
-	c := f.walker.cause(admRefused, f.n.Identity(), f.r.Message, func(c *Cause) {
+	c := f.walker.cause(finding.AdmRefused, f.n.Identity(), f.r.Message, func(c *Cause) {
 		c.Summary, c.Evidence = serverRejects, []Evidence{asked(f.r)}
 		f.onlyCaller(c)
 	})
@@ -210,7 +211,7 @@ func (f refusedWrite) readds() *Cause {
 	if len(suspects) == 1 {
 		at = suspects[0].At
 	}
-	return f.shared(at.String()+" "+string(at.UID), admMutatingReadd, at, func(c *Cause) {
+	return f.shared(at.String()+" "+string(at.UID), finding.AdmMutatingReadd, at, func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, addsAgain
 		if f.r.Kind == answer.AddsFinalizer {
 			c.Summary = addsAnother
@@ -251,7 +252,7 @@ func (f refusedWrite) madeInvalid(m *admission.Mutation) *Cause {
 	if len(m.By) == 1 {
 		at = m.By[0].At
 	}
-	return f.shared(at.String()+" "+string(at.UID)+" "+m.Cause.Field, admMutatingInvalid, at, func(c *Cause) {
+	return f.shared(at.String()+" "+string(at.UID)+" "+m.Cause.Field, finding.AdmMutatingInvalid, at, func(c *Cause) {
 		who := "it"
 		if len(m.By) > 1 {
 			who = someMutator
@@ -279,7 +280,7 @@ func shortened(text string) string {
 // update of it fails.
 func (f refusedWrite) noLongerValid() *Cause {
 	n := f.n
-	return f.walker.cause(valSchemaTightened, n.Identity(), "", func(c *Cause) {
+	return f.walker.cause(finding.ValSchemaTightened, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, invalidNow
 		c.Evidence = []Evidence{asked(f.r)}
 		for i, cause := range f.r.Causes {

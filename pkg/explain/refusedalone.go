@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -62,7 +63,7 @@ func (f *failing) refusedAlone() (holds []hold, settled bool) {
 		}
 		settled = settled && over
 		if c != nil {
-			holds = append(holds, hold{symptom: nsContentFailure, because: controllerRejected, cause: c})
+			holds = append(holds, hold{symptom: finding.NsContentFailure, because: controllerRejected, cause: c})
 		}
 	}
 	if lacking, mentioned, has := f.withoutRight(); mentioned {
@@ -101,7 +102,7 @@ func (f *failing) policyAlone(said answer.Refusal) (c *Cause, over bool) {
 		}
 	}
 	lasts := read && f.lasts(met...)
-	c = f.shared(said.Name+" "+said.Binding+f.alike(lasts), admVapDeny, at, func(c *Cause) {
+	c = f.shared(said.Name+" "+said.Binding+f.alike(lasts), finding.AdmVapDeny, at, func(c *Cause) {
 		c.Summary, c.Evidence = policyRejectsController, f.facts()
 		if f.accepted {
 			c.Summary += butNotDryRun
@@ -195,7 +196,7 @@ func (f *failing) webhookAlone(said answer.Refusal) (c *Cause, over bool) {
 	}
 	h := asked[0]
 	long := f.failsLong(f.failure)
-	c = f.shared(string(h.Config.UID)+" "+h.Name+f.alike(long), admWebhookDeny, h.Config, func(c *Cause) {
+	c = f.shared(string(h.Config.UID)+" "+h.Name+f.alike(long), finding.AdmWebhookDeny, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf(webhookRejectsController, h.Name)
 		switch {
 		case f.accepted:
@@ -218,7 +219,7 @@ func (f *failing) webhookFailed(h *admission.Webhook, about graph.Node, said ans
 	if dead := s != nil && s.Dead; dead && (!f.accepted || h.JudgesUsers()) || !f.accepted && !f.unasked {
 		return f.webhookDead(about, h, s, f.failure.Fact(f.namespace.Identity().String()), said.Message)
 	}
-	c := f.shared(string(h.Config.UID)+" "+h.Name+f.alike(false), admWebhookDead, h.Config, func(c *Cause) {
+	c := f.shared(string(h.Config.UID)+" "+h.Name+f.alike(false), finding.AdmWebhookDead, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf(webhookDidNotAnswer, h.Name) + dryRunPasses
 		if f.unasked {
 			c.Summary = fmt.Sprintf(webhookDidNotAnswer, h.Name) + notCheckedNow
@@ -242,7 +243,7 @@ func (f *failing) withoutRight() (holds []hold, mentioned, has bool) {
 	if may {
 		return nil, true, true
 	}
-	return []hold{{because: controllerLacksRights, cause: f.cause(nsContentFailure, id, "rights", func(c *Cause) {
+	return []hold{{because: controllerLacksRights, cause: f.cause(finding.NsContentFailure, id, "rights", func(c *Cause) {
 		c.Summary = fmt.Sprintf(lacksRight, right.Verb, right.Resource, right.User)
 		c.Evidence = []Evidence{f.failure.Fact(id.String())}
 		if len(unread) > 0 {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
@@ -30,7 +32,7 @@ func (d commands) repair(s *admission.Serving, effect string) []Remedy {
 	case s.Uninstalled:
 		return []Remedy{see(fmt.Sprintf(installAgain, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
 	case s.Idle != nil:
-		return []Remedy{d.scaleUp(s.Idle.ID(), fmt.Sprintf(scaleUpBackend, s.Idle.ID(), effect))}
+		return d.remedies([]finding.Way{workload.ScaleUp(d.reader, s.Idle.ID(), finding.Plain(fmt.Sprintf(scaleUpBackend, s.Idle.ID(), effect)))})
 	}
 	return []Remedy{see(fmt.Sprintf(repairBackend, s.Name, effect), list, shell.In(d.programs.Kubectl, s.Namespace))}
 }

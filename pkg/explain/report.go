@@ -8,37 +8,26 @@ import (
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // Verdict says how an object's deletion stands.
-type Verdict string
+type Verdict = finding.Verdict
+
+// Kind is a kind of cause, or of a step on the way to one.
+type Kind = finding.Kind
 
 // The verdicts, the worst last.
 const (
-	// NotFound: there is no such object.
-	NotFound       Verdict = "NotFound"
-	NotTerminating Verdict = "NotTerminating"
-	// Pending: the garbage collector has to act, and nothing prevents that.
-	Pending Verdict = "Pending"
-	// Progressing: something is in progress that ends by itself.
-	Progressing Verdict = "Progressing"
-	// Unknown: what could be read does not decide it.
-	Unknown Verdict = "Unknown"
-	// Stuck: nothing will happen until a user acts.
-	Stuck Verdict = "Stuck"
+	NotFound       = finding.NotFound
+	NotTerminating = finding.NotTerminating
+	Pending        = finding.Pending
+	Progressing    = finding.Progressing
+	Unknown        = finding.Unknown
+	Stuck          = finding.Stuck
 )
-
-var severity = map[Verdict]int{NotFound: 0, NotTerminating: 1, Pending: 2, Progressing: 3, Unknown: 4, Stuck: 5}
-
-// worse returns the graver of two verdicts.
-func worse(a, b Verdict) Verdict {
-	if severity[b] > severity[a] {
-		return b
-	}
-	return a
-}
 
 // Risk says what a remedy may cost.
 type Risk string
@@ -180,7 +169,7 @@ func (e *Explanation) BeingDeleted() bool {
 
 // Remade reports whether the object is so young that a DELETE might have been for another of its name.
 func (e *Explanation) Remade() bool {
-	return slices.ContainsFunc(e.Findings, func(f Finding) bool { return f.Cause.Kind == recreated })
+	return slices.ContainsFunc(e.Findings, func(f Finding) bool { return f.Cause.Kind == finding.Recreated })
 }
 
 // Report is the answer for all objects that were asked for.
@@ -214,7 +203,7 @@ func (r *Report) Blocked(c *Cause) iter.Seq[*Explanation] {
 func (r *Report) Verdict() Verdict {
 	verdict := NotFound
 	for _, o := range r.Objects {
-		verdict = worse(verdict, o.Verdict)
+		verdict = verdict.Worse(o.Verdict)
 	}
 	return verdict
 }

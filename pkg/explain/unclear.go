@@ -9,6 +9,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -65,24 +67,24 @@ func (j *judgement) tryCandidate(k *controllers.Contender) []Remedy {
 	case st.Trouble == controllers.NotLeading:
 		return []Remedy{lease(fmt.Sprintf(seeLeader, id))}
 	case st.Trouble == controllers.Leaderless:
-		return []Remedy{lease(fmt.Sprintf(seeLastLeader, id)), readLogs(j.Kubectl, k.Workload, "")}
+		return []Remedy{lease(fmt.Sprintf(seeLastLeader, id)), j.readLogs(k.Workload, "")}
 	case st.Liveness == controllers.Dead, st.Trouble == controllers.Leaving, st.Trouble == controllers.NewAccount:
-		remedies := j.revive(k.Workload, st)
+		remedies := j.remedies(workload.Revive(j.evidence, k.Workload, st))
 		for i := range remedies {
 			remedies[i].Effect, remedies[i].Partial = fmt.Sprintf(ifController, id, remedies[i].Effect), true
 		}
 		return remedies
 	case st.Unstarted && st.Liveness == controllers.Unsure:
-		return []Remedy{describe(j.Kubectl, k.Workload, st.Pod)}
+		return j.remedies([]finding.Way{workload.Describe(k.Workload, st.Pod)})
 	}
-	return []Remedy{readLogs(j.Kubectl, k.Workload, j.n.Object().Name)}
+	return []Remedy{j.readLogs(k.Workload, j.n.Name())}
 }
 
 // unsure is a finalizer whose controller is not known for certain.
 func (j *judgement) unsure(a *controllers.Answer) ruling {
 	s := j.s
 	r := ruling{
-		id: finUnknown, key: s.Finalizer + " " + a.Why, verdict: Unknown, controller: j.actor(nil, controllers.Unsure), shared: []Evidence{s.Looked},
+		id: finding.FinUnknown, key: s.Finalizer + " " + a.Why, verdict: Unknown, controller: j.actor(nil, controllers.Unsure), shared: []Evidence{s.Looked},
 		summary: fmt.Sprintf(stillHas, s.Finalizer, a.Why),
 	}
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {
@@ -116,4 +118,9 @@ func (j *judgement) separate(other *controllers.Candidate) []Remedy {
 	everywhere := j.grantEverywhere(other)
 	everywhere.Effect = fmt.Sprintf(ifServes, other.ID(), namespace, everywhere.Effect)
 	return []Remedy{{Risk: Safe, Effect: fmt.Sprintf(runElsewhere, j.s.Whose(), namespace)}, everywhere}
+}
+
+// readLogs shows what a workload logs of an object, or with no name all.
+func (d commands) readLogs(l *controllers.Workload, name string) Remedy {
+	return d.remedies([]finding.Way{workload.ReadLogs(l, name)})[0]
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
@@ -78,7 +79,7 @@ func TestUnstickable(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, k := range explain.Kinds() {
+	for _, k := range finding.Kinds() {
 		known[k.ID] = true
 		said := 0
 		for _, is := range []bool{ended[k.ID], forPeople[k.ID] != "", steps[k.ID] != "", unmade[k.ID] != ""} {

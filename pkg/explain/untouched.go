@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -32,12 +33,12 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 	contents := len(findings) > 0 // which are what is stuck, however young the namespace is
 	r := w.asker.TryDelete(n, "")
 	if r.Kind == answer.Protected {
-		return append(findings, w.notStuck(n, nsProtected, func(c *Cause) {
+		return append(findings, w.notStuck(n, finding.NsProtected, func(c *Cause) {
 			c.Summary, c.Evidence = namespaceProtected, []Evidence{asked(r)}
 		}))
 	}
 	if !r.OK() {
-		findings = append(findings, w.notStuck(n, notTerminating, func(c *Cause) {
+		findings = append(findings, w.notStuck(n, finding.NotBeingDeleted, func(c *Cause) {
 			root := w.refusal(n, r, "DELETE")
 			c.Summary, c.Evidence = wouldBeRefused, []Evidence{asked(r)}
 			if root != nil {
@@ -57,7 +58,7 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 		if garbage {
 			return findings
 		}
-		findings = append(findings, w.notStuck(n, recreated, func(c *Cause) { remadeBy(c, n, creator, duration.HumanDuration(max(age, 0))) }))
+		findings = append(findings, w.notStuck(n, finding.Recreated, func(c *Cause) { remadeBy(c, n, creator, duration.HumanDuration(max(age, 0))) }))
 	}
 	return findings
 }
@@ -76,7 +77,7 @@ func (w *walker) terminatingIn(n graph.Node) []Finding {
 	if len(ending) == 0 {
 		return nil
 	}
-	c := w.cause(notTerminating, n.Identity(), "content", func(c *Cause) {
+	c := w.cause(finding.NotBeingDeleted, n.Identity(), "content", func(c *Cause) {
 		c.Verdict = NotTerminating
 		c.Summary = fmt.Sprintf(someTerminating, evidence.Number(len(ending), "object"))
 		if len(ending) == 1 {
@@ -173,7 +174,7 @@ func unasked(report *Report) {
 // since the cause may block hundreds.
 func (w *walker) waysOut(e Explanation) {
 	for _, f := range e.Findings {
-		if len(f.Chain) < 2 || f.Chain[0].Symptom != gcFgBlocking.ID || f.Cause.Class == Collector || f.Cause.Verdict == Progressing {
+		if len(f.Chain) < 2 || f.Chain[0].Symptom != finding.GcFgBlocking.ID || f.Cause.Class == finding.Collector || f.Cause.Verdict == Progressing {
 			continue
 		}
 		owner, known := w.Graph.Node(f.Chain[0].Object.UID)
@@ -201,7 +202,7 @@ func (w *walker) waysOut(e Explanation) {
 // are refused.
 func unchangeable(e Explanation, uid types.UID) bool {
 	return slices.ContainsFunc(e.Findings, func(f Finding) bool {
-		refused := f.Cause.Class == Refusal
+		refused := f.Cause.Class == finding.Refusal
 		at := slices.IndexFunc(f.Chain, func(l Link) bool { return l.Object.UID == uid })
 		return refused && at >= 0 && at >= len(f.Chain)-2
 	})
@@ -217,7 +218,7 @@ func (w *walker) future(n graph.Node) *Cause {
 	if ahead <= skew {
 		return nil
 	}
-	return w.shared("", clockSkew, n.Identity(), func(c *Cause) {
+	return w.shared("", finding.ClockSkew, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf(requestedAhead, duration.HumanDuration(ahead))
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),

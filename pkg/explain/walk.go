@@ -16,6 +16,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -101,7 +104,7 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 		slices.SortStableFunc(o.Findings, func(a, b Finding) int { return compareCauses(a.Cause, b.Cause) })
 		if len(o.Findings) > 0 { // a shared cause may have got worse since
 			o.Chain = o.Findings[0].Chain
-			o.Verdict = worse(o.Verdict, o.Findings[0].Cause.Verdict)
+			o.Verdict = o.Verdict.Worse(o.Findings[0].Cause.Verdict)
 		}
 	}
 	report.Unread, report.Missed = w.evidence.Unread(), w.evidence.Missed()
@@ -146,7 +149,7 @@ type walker struct {
 	// outlived are the namespaces that do not exist, and in which an object has been seen since.
 	outlived map[string]bool
 	authors  int // the objects that were read for who set a finalizer
-	storage  *storage
+	rules    *rules.Facts
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
@@ -212,7 +215,10 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.storage = &storage{commands: w.commands, evidence: w.evidence}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Manager: func() rules.Manager {
+		h := w.health()
+		return rules.Manager{Lease: h.lease, Shows: h.evidence, Idle: h.dead() && len(h.idle) > 0}
+	}}
 	return w
 }
 
@@ -220,7 +226,7 @@ func (w *walker) explanation(n graph.Node) Explanation {
 	e := Explanation{Object: n.Identity(), Since: evidence.Requested(n.Object())}
 	if !n.BeingDeleted() {
 		e.Verdict = NotTerminating
-		e.Chain = []Link{{Object: e.Object, Symptom: notTerminating.ID, Because: notTerminated}}
+		e.Chain = []Link{{Object: e.Object, Symptom: finding.NotBeingDeleted.ID, Because: notTerminated}}
 		e.Findings = w.notTerminating(n)
 		return e
 	}
@@ -280,7 +286,7 @@ func (w *walker) add(a *known, n graph.Node, h hold) {
 		a.take(found{h.cause, way})
 	case h.next != nil:
 		below := w.explain(*h.next)
-		a.verdict = worse(a.verdict, below.verdict)
+		a.verdict = a.verdict.Worse(below.verdict)
 		for _, f := range below.found {
 			a.take(found{f.cause, &step{link, f.way}})
 		}
@@ -293,7 +299,7 @@ func (w *walker) add(a *known, n graph.Node, h hold) {
 }
 
 func (a *known) take(f found) {
-	a.verdict = worse(a.verdict, f.cause.Verdict)
+	a.verdict = a.verdict.Worse(f.cause.Verdict)
 	if !slices.ContainsFunc(a.found, func(g found) bool { return g.cause == f.cause }) {
 		a.found = append(a.found, f)
 	}
@@ -317,7 +323,8 @@ func (w *walker) holds(n graph.Node) []hold {
 	case o.Resource.IsNamespace():
 		holds = append(holds, w.namespace(n)...)
 	case o.Resource.IsPod():
-		holds = append(holds, w.pod(n)...)
+		blockers, _ := pod.Terminating(w.rules, rules.Mark{Node: n})
+		holds = append(holds, w.holdsOf(n, blockers)...)
 	}
 	holds = append(holds, w.refusals(n, holds)...)
 	if early := w.future(n); early != nil {
@@ -331,7 +338,7 @@ func (w *walker) holds(n graph.Node) []hold {
 
 // halfDeleted is an object that nothing blocks and that still exists.
 func (w *walker) halfDeleted(n graph.Node) hold {
-	return hold{because: nothingBlocks, cause: w.cause(halfDeleted, n.Identity(), "", func(c *Cause) {
+	return hold{because: nothingBlocks, cause: w.cause(finding.HalfDeleted, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, deletionBroken
 		c.Evidence = []Evidence{
 			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -36,9 +37,9 @@ func (f refusedWrite) byWebhook() *Cause {
 // unclearWebhook is a refusal by a webhook of which the configuration is not
 // known, or several may be meant.
 func (f refusedWrite) unclearWebhook(suspects []*admission.Webhook) *Cause {
-	id, verdict, does := admWebhookDead, Stuck, someUnreachable
+	id, verdict, does := finding.AdmWebhookDead, Stuck, someUnreachable
 	if f.r.Kind == answer.WebhookDenied {
-		id, verdict, does = admWebhookDeny, Unknown, someRejects
+		id, verdict, does = finding.AdmWebhookDeny, Unknown, someRejects
 	}
 	c := f.walker.cause(id, f.n.Identity(), f.r.Name, func(c *Cause) {
 		c.Verdict, c.Summary, c.Evidence = verdict, fmt.Sprintf(does, f.r.Name), []Evidence{asked(f.r)}
@@ -77,7 +78,7 @@ func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Se
 	if service := h.ClientConfig.Service; service != nil {
 		served = service.Namespace + "/" + service.Name
 	}
-	c := w.shared(fmt.Sprintf("%s %s %t", h.Config.UID, served, h.JudgesUsers()), admWebhookDead, h.Config, func(c *Cause) {
+	c := w.shared(fmt.Sprintf("%s %s %t", h.Config.UID, served, h.JudgesUsers()), finding.AdmWebhookDead, h.Config, func(c *Cause) {
 		c.Verdict = Stuck
 		if h.JudgesUsers() {
 			c.Verdict = Unknown
@@ -193,7 +194,7 @@ func (w *walker) delays(n graph.Node, r admission.Reply, operation string) []*Ca
 	took := r.Took.Round(time.Second)
 	var causes []*Cause
 	for _, h := range suspects {
-		c := w.shared(string(h.Config.UID)+" "+h.Name+" delays", admWebhookDead, h.Config, func(c *Cause) {
+		c := w.shared(string(h.Config.UID)+" "+h.Name+" delays", finding.AdmWebhookDead, h.Config, func(c *Cause) {
 			c.Summary = fmt.Sprintf(mightDelay, h.Name, operation, took)
 			if len(suspects) == 1 && r.Kind == answer.Accepted {
 				c.Verdict, c.Summary = Progressing, fmt.Sprintf(seemsToAnswerLate, h.Name, took)
@@ -221,7 +222,7 @@ func (w *walker) delays(n graph.Node, r admission.Reply, operation string) []*Ca
 // denies is a webhook that answers, and rejects the write. Which senders it accepts is in
 // its code.
 func (f refusedWrite) denies(h *admission.Webhook) *Cause {
-	c := f.shared(string(h.Config.UID)+" "+h.Name, admWebhookDeny, h.Config, func(c *Cause) {
+	c := f.shared(string(h.Config.UID)+" "+h.Name, finding.AdmWebhookDeny, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf(webhookRejects, h.Name)
 		f.onlyCaller(c)
 		c.Evidence = append([]Evidence{asked(f.r)}, webhookEvidence(h)...)

@@ -157,7 +157,6 @@ const (
 
 const (
 	replicasUnknown = "1 is assumed: nothing that could be read says how many replicas it had"
-	autoscalersIn   = "%s in namespace %s"
 	minimumOf       = "%d; it scales %s"
 	savedBy         = "%d, kept by %s, which scaled it to 0"
 	lastApplied     = "%d replicas were applied last"

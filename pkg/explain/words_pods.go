@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 )
 
 // What is said of pods, of their nodes, and of objects that wait for pods.
@@ -145,12 +143,3 @@ const (
 	groupPodRuns      = "one of its pods has not ended"
 	groupEnded        = "all its pods have ended; the podgroup-protection controller has to remove the finalizer"
 )
-
-// What could not be read.
-const (
-	podsIn   = "pods in namespace %s"
-	claimsIn = "claims in namespace %s"
-)
-
-// endedContainers counts containers.
-func endedContainers(n int) string { return evidence.Number(n, "ended container") }

@@ -66,13 +66,9 @@ var (
 // because says that an object waits for the task.
 func (t driverTask) because() string { return t.object + " has to be " + t.done }
 
-// undone says that a controller has not done the task, or fails to.
-func (t driverTask) undone(controller string, fails bool) string {
-	if fails {
-		return fmt.Sprintf("%s fails to %s %s", controller, t.verb, t.object)
-	}
-	return fmt.Sprintf("%s has not %s %s", controller, t.done, t.object)
-}
+// undone says that a controller has not done the task, and fails that it fails to.
+func (t driverTask) undone() string { return "%s has not " + t.done + " " + t.object }
+func (t driverTask) fails() string  { return "%s fails to " + t.verb + " " + t.object }
 
 // Drivers.
 const (
@@ -82,7 +78,6 @@ const (
 	detachFromNodes   = "it has to be detached from its nodes"
 	stillAttachedTo   = "the volume %s is attached to node %s, and the attachment is not being deleted: the attach/detach controller deletes it when no pod on that node uses the volume"
 	driverDown        = "; the controller does not run"
-	leasesNamed       = "Leases named %s"
 	noLeases          = "none exist"
 	holderGone        = "does not exist; it is not known whether a driver without a lease runs"
 	secretMissing     = "does not exist, but the driver needs it to delete the storage"

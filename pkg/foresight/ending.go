@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -61,7 +62,7 @@ func (l *looker) ending(ctx context.Context, s *Sight) {
 // garbage collector's work, ends pods, removes what nothing holds, and takes away what is
 // there and not being deleted yet.
 func (l *looker) lifts(id graph.Identity, f explain.Finding) bool {
-	if f.Cause.Class == explain.Collector || slices.ContainsFunc(f.Chain, ofCollector) {
+	if f.Cause.Class == finding.Collector || slices.ContainsFunc(f.Chain, ofCollector) {
 		return true
 	}
 	n, ok := l.graph.Node(f.Cause.Object.UID)
@@ -73,12 +74,12 @@ func (l *looker) lifts(id graph.Identity, f explain.Finding) bool {
 	case n.Resource().IsPod():
 		return !held(n)
 	}
-	return n.UID() == id.UID && f.Cause.Class == explain.Waits && !held(n) && !n.Resource().IsNamespace()
+	return n.UID() == id.UID && f.Cause.Class == finding.Waits && !held(n) && !n.Resource().IsNamespace()
 }
 
 // ofCollector reports whether a step of a chain is the garbage collector's to go.
 func ofCollector(link explain.Link) bool {
-	return slices.ContainsFunc(explain.Kinds(), func(k explain.Kind) bool { return k.ID == link.Symptom && k.Class == explain.Collector })
+	return slices.ContainsFunc(finding.Kinds(), func(k explain.Kind) bool { return k.ID == link.Symptom && k.Class == finding.Collector })
 }
 
 // stands takes what a finding says of the finalizer, if it is about it.

@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -56,7 +57,7 @@ func agree(t *testing.T, given string) int {
 func released(g *graph.Graph, e *explain.Explanation) bool {
 	n, _ := g.Node(e.Object.UID)
 	c := e.Findings[0].Cause
-	return c.Class == explain.Collector || c.ID == "half-deleted" || slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer) ||
+	return c.Class == finding.Collector || c.ID == "half-deleted" || slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer) ||
 		n.Resource().IsPod() && len(n.Finalizers()) == 0 || c.Object.Resource.IsPod() && c.ID == "pod-kubelet-kill"
 }
 

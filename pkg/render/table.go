@@ -6,10 +6,11 @@ import (
 	"bufio"
 	"io"
 	"iter"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 )
 
 // Style is how text looks on the place it is written to.
@@ -80,21 +81,7 @@ func (c cell) printable() cell {
 
 // printable escapes control characters: names in owner references and messages
 // are free text, and must not be able to drive the terminal.
-func printable(s string) string {
-	if !strings.ContainsFunc(s, drivesTerminal) {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if drivesTerminal(r) {
-			quoted := strconv.QuoteRuneToASCII(r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
+func printable(s string) string { return draw.Escape(s, drivesTerminal) }
 
 // drivesTerminal holds for control characters and for those that change the
 // direction or the joining of text.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -259,12 +260,12 @@ func choose(l *Look, o *Options, t tried) *Plan {
 func (p *Plan) order(l *Look) {
 	for i := range p.Choices {
 		refusal := &p.Choices[i]
-		if refusal.Cause.Class != explain.Refusal || refusal.Cause.Verdict != explain.Stuck || len(refusal.Writes) == 0 && refusal.Reason != NotEnough {
+		if refusal.Cause.Class != finding.Refusal || refusal.Cause.Verdict != explain.Stuck || len(refusal.Writes) == 0 && refusal.Reason != NotEnough {
 			continue
 		}
 		held := sets.New(blocked(l, refusal.Cause)...)
 		for j := range p.Choices {
-			if c := &p.Choices[j]; c.After == 0 && c.Cause.Class != explain.Refusal && held.HasAny(blocked(l, c.Cause)...) {
+			if c := &p.Choices[j]; c.After == 0 && c.Cause.Class != finding.Refusal && held.HasAny(blocked(l, c.Cause)...) {
 				c.After = refusal.Rank
 			}
 		}
@@ -403,7 +404,7 @@ func (o *chooser) writes(c *explain.Cause, risk explain.Risk, before, way []*exp
 	frees := blocked(o.Look, c)
 	var writes []Write
 	for _, r := range way {
-		if !Possible(r) || c.Class == explain.Refusal && o.settling.Has(r.Operation.Object.UID) {
+		if !Possible(r) || c.Class == finding.Refusal && o.settling.Has(r.Operation.Object.UID) {
 			continue
 		}
 		if !o.done.Has(r.Operation.Key()) {

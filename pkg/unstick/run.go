@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -209,7 +210,7 @@ func (r *run) tried() tried {
 	t := tried{done: r.done, refused: r.refused, settling: sets.Set[types.UID]{}}
 	for i := range r.report.Records {
 		rec := &r.report.Records[i]
-		if rec.Result == Done && rec.Write.Cause.Class == explain.Refusal && r.Now().Sub(rec.Time) < applying {
+		if rec.Result == Done && rec.Write.Cause.Class == finding.Refusal && r.Now().Sub(rec.Time) < applying {
 			t.settling.Insert(rec.Write.Op.Object.UID)
 		}
 	}

@@ -50,3 +50,25 @@ func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
 	c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: claim.OwnerReferences})
 	return c != nil && c.UID == pod.GetUID()
 }
+
+// manyVolumes is how many volumes are read one by one, before all are.
+const manyVolumes = 20
+
+// Volume reads a volume, nil when that fails.
+func (r *Reader) Volume(name string) *unstructured.Unstructured {
+	if r.looked++; r.looked <= manyVolumes {
+		volume, err := r.Get(Volumes, "", name)
+		if err != nil {
+			return nil
+		}
+		return volume
+	}
+	if r.volumes == nil {
+		r.volumes = map[string]*unstructured.Unstructured{}
+		all, _ := r.List(Volumes, "") // what cannot be read is noted
+		for i := range all {
+			r.volumes[all[i].GetName()] = &all[i]
+		}
+	}
+	return r.volumes[name]
+}

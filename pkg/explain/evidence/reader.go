@@ -78,6 +78,9 @@ type Reader struct {
 	earlyEvents        map[types.UID]func() listing
 	asked, askedEvents map[family]int
 	events             map[types.UID][]unstructured.Unstructured
+	// looked counts the volumes that were looked up, and volumes has all, once they were many.
+	looked  int
+	volumes map[string]*unstructured.Unstructured
 }
 
 // New returns a Reader that has read nothing.

@@ -11,6 +11,12 @@ import (
 
 // What the facts say.
 
+// The values of facts about what is not there.
+const (
+	NotSet       = "not set"
+	DoesNotExist = "does not exist"
+)
+
 func (e Event) words() string {
 	return fmt.Sprintf("%s: %s (%d times, last at %s)", e.Reason, e.Message, e.Count, e.Last.UTC().Format(time.RFC3339))
 }

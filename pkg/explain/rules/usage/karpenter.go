@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package usage
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +13,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -23,49 +24,57 @@ import (
 
 var budgets = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 
-// karpenter is a Node, or the NodeClaim behind it, that Karpenter drains before
+// What a Node waits for that Karpenter drains.
+const (
+	MightWaitForPods finding.Word = "might wait for pods"
+	PodsEvicted      finding.Word = "pods evicted"
+	NotEvictable     finding.Word = "not evictable"
+	NoDisruption     finding.Word = "no disruption"
+	SeeBudgets       finding.Word = "see budgets"
+	MachineLeft      finding.Word = "machine left"
+)
+
+// Karpenter is a Node, or the NodeClaim behind it, that Karpenter drains before
 // it terminates the machine: pods that cannot be evicted keep it. It returns false
 // when no such pod is left.
-func (w *walker) karpenter(n graph.Node, index int, resource string) ([]hold, bool) {
-	if a := w.finder.Find(n, "karpenter.sh/termination", finalizers.Metadata); a.Is != controllers.Served && a.Is != controllers.Unclear {
+func Karpenter(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	if a := f.Finder.Find(n.Node, n.Key, finalizers.Metadata); a.Is != controllers.Served && a.Is != controllers.Unclear {
 		return nil, false // it is not drained
 	}
-	name := n.Object().Name
-	if resource != "nodes" {
-		full, err := w.evidence.Whole(n)
+	name := n.Name()
+	if n.Resource().GroupResource() != evidence.Nodes.GroupResource() {
+		full, err := f.Whole(n.Node)
 		if err != nil || evidence.Nested(full, "status", "nodeName") == "" {
 			return nil, false
 		}
 		name = evidence.Nested(full, "status", "nodeName")
 	}
-	list, err := w.evidence.List(pods, "")
+	list, err := f.List(evidence.Pods, "")
 	if err != nil {
-		return w.unread(n, mightWaitForPods, "pods", err), true
+		return rules.Unread(n.Node, MightWaitForPods, "pods", err), true
 	}
-	var blockers []Evidence
+	var blockers []finding.Fact
 	for i := range list {
 		if evidence.Nested(&list[i], "spec", "nodeName") != name || evidence.PodEnded(&list[i]) || controlledBy(&list[i], "DaemonSet", "Node") || toleratesDisruption(&list[i]) {
 			continue
 		}
-		if e, blocks := undisturbed(w.evidence, &list[i]); blocks {
-			blockers = append(blockers, e)
+		if fact, blocks := undisturbed(f.Reader, &list[i]); blocks {
+			blockers = append(blockers, fact)
 		}
 	}
 	if len(blockers) == 0 {
 		return nil, false
 	}
-	return []hold{{because: podsEvicted, cause: w.cause(nodeKarpenter, n.Identity(), "", func(c *Cause) {
-		c.Summary = fmt.Sprintf(notEvictable, evidence.Number(len(blockers), "pod"), name)
-		if w.age(n) > driverDelay {
-			c.Verdict = Stuck
-		}
-		c.Evidence = append([]Evidence{evidence.Field(n, fmt.Sprintf("metadata.finalizers[%d]", index), "karpenter.sh/termination")}, blockers[:min(len(blockers), evidence.MaxShown)]...)
-		c.Controller = &Controller{Name: "Karpenter", Liveness: controllers.Unsure}
-		c.Remedies = []Remedy{
-			{Risk: Safe, Action: shows("%s get poddisruptionbudgets -A", w.Kubectl), Effect: seeBudgets},
-			w.removeFinalizer(n, index, "karpenter.sh/termination", loses(remedy.Leaks, machineLeft)),
-		}
-	})}}, true
+	c := &finding.Cause{
+		Kind: finding.NodeKarpenter, At: n.Identity(), Verdict: finding.Unknown, Summary: finding.Say(NotEvictable, evidence.Number(len(blockers), "pod"), name),
+		Evidence:   append([]finding.Fact{n.Evidence()}, blockers[:min(len(blockers), evidence.MaxShown)]...),
+		Controller: &finding.Controller{Name: finding.Plain("Karpenter"), Liveness: controllers.Unsure},
+		Ways:       []finding.Way{finding.See(remedy.Get("poddisruptionbudgets -A"), SeeBudgets), rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, MachineLeft))},
+	}
+	if f.Age(n.Node) > rules.DriverDelay {
+		c.Verdict = finding.Stuck
+	}
+	return []finding.Blocker{{Because: finding.Say(PodsEvicted), Cause: c}}, true
 }
 
 // toleratesDisruption reports whether a pod tolerates the taint with which Karpenter begins: Karpenter does not evict
@@ -94,14 +103,14 @@ func controlledBy(o *unstructured.Unstructured, kinds ...string) bool {
 }
 
 // undisturbed shows why a pod cannot be evicted.
-func undisturbed(facts *evidence.Reader, pod *unstructured.Unstructured) (Evidence, bool) {
-	source := evidence.Identity(pods, pod.GetNamespace(), pod.GetName()).String()
+func undisturbed(facts *evidence.Reader, pod *unstructured.Unstructured) (finding.Fact, bool) {
+	source := evidence.Identity(evidence.Pods, pod.GetNamespace(), pod.GetName()).String()
 	if value := pod.GetAnnotations()["karpenter.sh/do-not-disrupt"]; value == "true" {
-		return Evidence{Source: source, Path: "metadata.annotations[karpenter.sh/do-not-disrupt]", Value: value}, true
+		return finding.At(source, "metadata.annotations[karpenter.sh/do-not-disrupt]", value), true
 	}
 	list, err := facts.List(budgets, pod.GetNamespace())
 	if err != nil {
-		return Evidence{}, false
+		return finding.Fact{}, false
 	}
 	for i := range list {
 		var view struct {
@@ -113,8 +122,8 @@ func undisturbed(facts *evidence.Reader, pod *unstructured.Unstructured) (Eviden
 			} `json:"status"`
 		}
 		if evidence.Decode(&list[i], &view) && view.Status.DisruptionsAllowed == 0 && view.Spec.Selector != nil && admission.Selects(view.Spec.Selector, pod.GetLabels()) {
-			return Evidence{Source: "PodDisruptionBudget/" + pod.GetNamespace() + "/" + list[i].GetName(), Path: "status.disruptionsAllowed", Value: fmt.Sprintf(noDisruption, source)}, true
+			return finding.AtSays("PodDisruptionBudget/"+pod.GetNamespace()+"/"+list[i].GetName(), "status.disruptionsAllowed", NoDisruption, source), true
 		}
 	}
-	return Evidence{}, false
+	return finding.Fact{}, false
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package finding
 
 import "slices"
 
@@ -38,6 +38,8 @@ var kinds []Kind
 func Kinds() []Kind { return slices.Clone(kinds) }
 
 // kind declares a Kind.
+//
+//go:noinline
 func kind(id string, class Class, meaning string) Kind {
 	k := Kind{id, class, meaning}
 	kinds = append(kinds, k)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package explain
+package workload
 
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,11 +12,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // Workloads that are scaled to 0, and how many replicas they had.
+
+// How many replicas a workload had.
+const (
+	ReplicasUnknown finding.Word = "replicas unknown"
+	ScalesDownAgain finding.Word = "scales down again"
+	MinimumOf       finding.Word = "minimum of"
+	SavedBy         finding.Word = "saved by"
+	LastApplied     finding.Word = "last applied"
+)
 
 // autoscaler is a type whose objects scale workloads.
 type autoscaler struct {
@@ -56,34 +65,35 @@ var savedReplicas = []struct {
 	{"loft.sh/paused-replicas", "vcluster pause", false},
 }
 
-// scaleUp starts a workload that is scaled to 0, with as many replicas as it had. To take that back would be no way out.
-func (d commands) scaleUp(id graph.Identity, effect string) Remedy {
+// ScaleUp starts a workload that is scaled to 0, with as many replicas as it had. To take that back would be no way out.
+func ScaleUp(r *evidence.Reader, id graph.Identity, effect finding.Text) finding.Way {
 	h := had{id: id}
-	h.byAutoscalers(d.reader)
-	if workload := d.reader.Itself(id); workload != nil {
+	h.byAutoscalers(r)
+	if workload := r.Itself(id); workload != nil {
 		h.bySaved(workload)
 		h.byApplied(workload)
 	}
-	h.says(1, id, "spec.replicas", replicasUnknown)
+	h.says(1, id, "spec.replicas", ReplicasUnknown)
 	if h.again != "" {
-		effect += fmt.Sprintf(scalesDownAgain, h.again)
+		effect = effect.And(ScalesDownAgain, h.again)
 	}
-	return Remedy{Risk: Safe, Action: d.does(remedy.ScaleOf(id, remedy.Replicas{Wanted: h.replicas})), Effect: effect, facts: h.facts}
+	op := remedy.ScaleOf(id, remedy.Replicas{Wanted: h.replicas})
+	return finding.Way{Effect: effect, Op: &op, Facts: h.facts}
 }
 
 // had is how many replicas a workload had, and what shows it.
 type had struct {
 	id       graph.Identity
 	replicas int64
-	facts    []Evidence
+	facts    []finding.Fact
 	// again is what might scale the workload to 0 again, empty for nothing.
 	again string
 }
 
 // says takes a number of replicas to scale up to, unless another was found before.
-func (h *had) says(replicas int64, source graph.Identity, path, value string) {
+func (h *had) says(replicas int64, source graph.Identity, path string, w finding.Word, args ...any) {
 	if replicas > 0 && h.replicas == 0 {
-		h.replicas, h.facts = replicas, append(h.facts, Evidence{Source: source.String(), Path: path, Value: value})
+		h.replicas, h.facts = replicas, append(h.facts, finding.AtSays(source.String(), path, w, args...))
 	}
 }
 
@@ -96,7 +106,7 @@ func (h *had) byAutoscalers(r *evidence.Reader) {
 		}
 		list, err := r.List(resource, h.id.Namespace)
 		if err != nil {
-			h.facts = append(h.facts, Evidence{Source: fmt.Sprintf(autoscalersIn, a.resource, h.id.Namespace), Value: err.Error()})
+			h.facts = append(h.facts, finding.At(a.resource.String()+" in namespace "+h.id.Namespace, "", err.Error()))
 		}
 		for i := range list {
 			if a.scales(&list[i], h.id) {
@@ -127,9 +137,9 @@ func (h *had) byAutoscaler(a autoscaler, scaler *unstructured.Unstructured, at g
 		h.again = cmp.Or(h.again, at.String())
 	}
 	if paused != "" {
-		h.facts = append(h.facts, Evidence{Source: at.String(), Path: annotation(pausedAt), Value: paused})
+		h.facts = append(h.facts, finding.At(at.String(), annotation(pausedAt), paused))
 	}
-	h.says(max(1, floor), at, "spec."+a.minimum, fmt.Sprintf(minimumOf, floor, h.id))
+	h.says(max(1, floor), at, "spec."+a.minimum, MinimumOf, floor, h.id)
 }
 
 // bySaved looks for what a tool has kept.
@@ -142,7 +152,7 @@ func (h *had) bySaved(workload *unstructured.Unstructured) {
 		if s.again {
 			h.again = cmp.Or(h.again, s.tool)
 		}
-		h.says(replicas, h.id, annotation(s.annotation), fmt.Sprintf(savedBy, replicas, s.tool))
+		h.says(replicas, h.id, annotation(s.annotation), SavedBy, replicas, s.tool)
 	}
 }
 
@@ -154,7 +164,7 @@ func (h *had) byApplied(workload *unstructured.Unstructured) {
 		} `json:"spec"`
 	}
 	if json.Unmarshal([]byte(workload.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) == nil {
-		h.says(applied.Spec.Replicas, h.id, annotation(corev1.LastAppliedConfigAnnotation), fmt.Sprintf(lastApplied, applied.Spec.Replicas))
+		h.says(applied.Spec.Replicas, h.id, annotation(corev1.LastAppliedConfigAnnotation), LastApplied, applied.Spec.Replicas)
 	}
 }
 

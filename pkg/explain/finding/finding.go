@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package finding has what rules find, as values: blockers, causes and ways out. It has no sentences,
+// commands or risks. Those are made of the values in one place, explain.
+//
+// The functions that make values are not inlined: in some hundred places that makes the program 45 kB larger.
+package finding
+
+import (
+	"slices"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Word stands for a sentence, or a part of one. The tables words_*.go of explain have the sentences; that of a way out has
+// its risk beside it.
+type Word string
+
+// Text is what is said: words, with what goes into each.
+type Text []Said
+
+// Said is a word with what goes into it: a Text, or a value of the cluster.
+type Said struct {
+	Word Word
+	Args []any
+}
+
+// Say begins a text.
+//
+//go:noinline
+func Say(w Word, args ...any) Text { return Text{{w, args}} }
+
+// Plain is the text of a value.
+//
+//go:noinline
+func Plain(value any) Text { return Say("", value) }
+
+// And is the text with another after it.
+func (t Text) And(w Word, args ...any) Text { return append(slices.Clip(t), Said{w, args}) }
+
+// Fact is one fact that a cause rests on. Where it has a text, that is its value.
+type Fact struct {
+	evidence.Fact
+	Says Text
+}
+
+// Field is a fact about a field of an object.
+//
+//go:noinline
+func Field(n graph.Node, path, value string) Fact { return Fact{Fact: evidence.Field(n, path, value)} }
+
+// FieldSays is a fact about a field of an object, in words.
+//
+//go:noinline
+func FieldSays(n graph.Node, path string, w Word, args ...any) Fact {
+	return Fact{evidence.Field(n, path, ""), Say(w, args...)}
+}
+
+// At is a fact about a field of what the source names.
+//
+//go:noinline
+func At(source, path, value string) Fact {
+	return Fact{Fact: evidence.Fact{Source: source, Path: path, Value: value}}
+}
+
+// AtSays is a fact about what the source names, in words.
+//
+//go:noinline
+func AtSays(source, path string, w Word, args ...any) Fact {
+	return Fact{evidence.Fact{Source: source, Path: path}, Say(w, args...)}
+}
+
+// Facts are facts that were read as they are.
+func Facts(read ...evidence.Fact) []Fact {
+	facts := make([]Fact, len(read))
+	for i, f := range read {
+		facts[i] = Fact{Fact: f}
+	}
+	return facts
+}
+
+// Blocker is one that keeps an object: a cause, another object that must be deleted first, a Turn of
+// kube-controller-manager, a write that may be Refused, or none of these for what acts by itself.
+type Blocker struct {
+	// Symptom is the kind of the step, zero for a step that has none.
+	Symptom Kind
+	Because Text
+	Cause   *Cause
+	Next    *graph.Node
+	Turn    Turn
+	Refused *Refused
+}
+
+// Refused is a blocker where the API server does not accept a write. What refuses it is the cause: Because is for when
+// that is certain.
+type Refused struct {
+	Reply     admission.Reply
+	Operation string
+	Perhaps   Text
+}
+
+// Turn says that a controller of kube-controller-manager has to act, and that nothing else is missing.
+type Turn int
+
+// The turns.
+const (
+	// NoTurn: another blocker.
+	NoTurn Turn = iota
+	// Usual: it should have acted when its usual delay is over.
+	Usual
+	// InTime: it may take longer.
+	InTime
+	// Overdue: it should have acted.
+	Overdue
+)
+
+// TurnOf is Overdue or InTime.
+func TurnOf(overdue bool) Turn {
+	if overdue {
+		return Overdue
+	}
+	return InTime
+}
+
+// Cause is what blocks objects.
+type Cause struct {
+	Kind Kind
+	At   graph.Identity
+	// Key tells several of a kind at one object apart. Shared: it tells them apart wherever they are.
+	Key    string
+	Shared bool
+
+	Verdict Verdict
+	// Until is when a Progressing cause should have ended; it may be zero.
+	Until      time.Time
+	Summary    Text
+	Evidence   []Fact
+	Controller *Controller
+	Ways       []Way
+	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
+	Own     []Fact
+	OwnWays []Way
+	// Worst: of the objects that share the cause the gravest verdict counts.
+	Worst bool
+}
+
+// Controller is what should act.
+type Controller struct {
+	Name     Text
+	Liveness string
+	Evidence []Fact
+	// Ways have it run again. They come before those of the cause.
+	Ways []Way
+}
+
+// Way is a way out.
+type Way struct {
+	// Effect is what it is for. Its first word decides the risk, which what is lost can raise.
+	Effect Text
+	// Op is the change, nil for none; Look is what a person looks at instead, nil for nothing.
+	Op   *remedy.Op
+	Look *remedy.Look
+	Loss []Loss
+	// Data is lost as well, but where the way Keeps it: what keeps it comes before. nil for none.
+	Data *Loss
+	Kept bool
+	// Blind: what else is lost is not known, or cannot be named.
+	Blind bool
+	// Keeps: it keeps data that other ways would lose, and frees nothing.
+	Keeps bool
+	// Partial: a person has to do more, or to judge whether it is the way out. Temporary: it is to be taken back.
+	Partial, Temporary bool
+	// Facts are what it rests on beyond the cause.
+	Facts []Fact
+}
+
+// Loss is something that a way out loses or leaves behind.
+type Loss struct {
+	remedy.Loss
+	Says Text
+}
+
+// Lost is a loss of an object, or about one.
+//
+//go:noinline
+func Lost(kind remedy.LossKind, at graph.Identity, w Word, args ...any) []Loss {
+	return []Loss{{remedy.Loss{Kind: kind, Object: at}, Say(w, args...)}}
+}
+
+// Does is a way out that is a change.
+//
+//go:noinline
+func Does(op remedy.Op, w Word, args ...any) Way { return Way{Effect: Say(w, args...), Op: &op} }
+
+// See is a way out that begins with a look.
+//
+//go:noinline
+func See(look remedy.Look, w Word, args ...any) Way { return Way{Effect: Say(w, args...), Look: &look} }

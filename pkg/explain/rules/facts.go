@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rules has what all rules share. A rule says what keeps an object that is being deleted: it is a function over
+// Facts, which only reads, and returns values. The rules are below, a package a subject. None of them knows the walk
+// from object to object, nor the causes that were found before.
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Facts are all that a rule may touch.
+type Facts struct {
+	*evidence.Reader
+	Finder *controllers.Finder
+	Asker  *admission.Asker
+	Graph  *graph.Graph
+	// Manager is what is known of kube-controller-manager.
+	Manager func() Manager
+}
+
+// Manager is what is known of kube-controller-manager.
+type Manager struct {
+	Lease evidence.LeaseState
+	Shows evidence.Fact
+	// Idle: it does not work, which objects show that it should have handled.
+	Idle bool
+}
+
+// Mark is a finalizer at its index in the list of an object.
+type Mark struct {
+	graph.Node
+	Index int
+	Key   string
+}
+
+// Rule returns what a finalizer waits for. It is false when the API does not show that, so that the question is who
+// should act.
+type Rule func(*Facts, Mark) ([]finding.Blocker, bool)
+
+// The words of all rules.
+const (
+	Deleted    finding.Word = "deleted by now"
+	Unreadable finding.Word = "unread"
+	ByHand     finding.Word = "remove the finalizer"
+)
+
+// DriverDelay is for how long an external driver may have the same failure before that counts.
+const DriverDelay = 10 * time.Minute
+
+// Age is how long ago the object's deletion was asked for.
+func (f *Facts) Age(n graph.Node) time.Duration { return f.Now.Sub(evidence.Requested(n.Object())) }
+
+// WholeOr reads an object that is to be judged. Without it, the blockers say why it could not be read.
+func (f *Facts) WholeOr(n graph.Node, because finding.Word, what string) (*unstructured.Unstructured, []finding.Blocker) {
+	full, err := f.Whole(n)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, []finding.Blocker{{Because: finding.Say(Deleted)}}
+	case err != nil:
+		return nil, Unread(n, because, what, err)
+	}
+	return full, nil
+}
+
+// Unread is an object of which something that decides could not be read.
+func Unread(n graph.Node, because finding.Word, what string, err error) []finding.Blocker {
+	return []finding.Blocker{{Because: finding.Say(because), Cause: &finding.Cause{
+		Kind: finding.NotRead, At: n.Identity(), Key: what, Verdict: finding.Unknown,
+		Summary: finding.Say(Unreadable, what), Evidence: []finding.Fact{finding.At(what, "", err.Error())},
+	}}}
+}
+
+// Protected is an object whose finalizer a controller of kube-controller-manager has to remove, for which nothing else is
+// missing.
+func Protected(symptom finding.Kind, because finding.Word, args ...any) []finding.Blocker {
+	return []finding.Blocker{{Symptom: symptom, Because: finding.Say(because, args...), Turn: finding.Usual}}
+}
+
+// Link leads to an object of a type that must be deleted, or change, first: by the graph when it is being deleted, to its
+// cause when it is not.
+func (f *Facts) Link(symptom finding.Kind, because finding.Word, of schema.GroupVersionResource, o *unstructured.Unstructured, cause func() *finding.Cause) finding.Blocker {
+	b := finding.Blocker{Symptom: symptom, Because: finding.Say(because)}
+	if m, known := f.Node(of.GroupResource(), o.GetNamespace(), o.GetUID()); known && m.BeingDeleted() {
+		b.Next = &m
+	} else {
+		b.Cause = cause()
+	}
+	return b
+}
+
+// Warnings are the failures that events tell of an object since its deletion was asked for; with reasons only those of
+// these.
+func Warnings(r *evidence.Reader, n graph.Node, reasons ...string) []finding.Fact {
+	asked := evidence.Requested(n.Object())
+	var facts []finding.Fact
+	for _, o := range r.Events(n.Namespace(), n.UID()) {
+		e := evidence.NewEvent(&o)
+		if e.Type != "Warning" || e.Last.Before(asked) || len(reasons) > 0 && !slices.Contains(reasons, e.Reason) {
+			continue
+		}
+		if len(facts) < evidence.MaxShown {
+			facts = append(facts, finding.Fact{Fact: e.Fact()})
+		}
+	}
+	return facts
+}
+
+// RemoveFinalizer removes a finalizer from its object, as long as it is at the index at which it was seen. loss is what
+// its controller does not clean up then.
+func RemoveFinalizer(m Mark, loss []finding.Loss) finding.Way {
+	at := fmt.Sprintf("/metadata/finalizers/%d", m.Index)
+	way := finding.Does(remedy.PatchOf(m.Identity(), remedy.Test(at, m.Key), remedy.Remove(at)), ByHand)
+	way.Loss = loss
+	return way
+}
+
+// ControllerOf returns the reference of an object to its controller, nil without one.
+func ControllerOf(n graph.Node) *metav1.OwnerReference {
+	return metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: n.Object().OwnerReferences})
+}
+
+// Evidence shows the finalizer.
+func (m Mark) Evidence() finding.Fact {
+	return finding.Field(m.Node, fmt.Sprintf("metadata.finalizers[%d]", m.Index), m.Key)
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pod
+
+import (
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// Devices and groups of pods: pkg/controller/resourceclaim and
+// scheduling/podgroupprotection.
+
+// What waits for pods.
+const (
+	ReservedForPod    finding.Word = "reserved for pod"
+	ReservedForObject finding.Word = "reserved for object"
+	ReservedElsewhere finding.Word = "reserved elsewhere"
+	DeviceFree        finding.Word = "device free"
+	Uses              finding.Word = "pod uses"
+	UsesUntilDone     finding.Word = "pod uses until done"
+	ThenDeleted       finding.Word = "then deleted"
+	GroupMightHave    finding.Word = "group might have pods"
+	GroupRuns         finding.Word = "group runs"
+	GroupEnded        finding.Word = "group ended"
+)
+
+// DeviceClaim is a ResourceClaim: the pods for which it is reserved have to end first (pkg/controller/resourceclaim).
+func DeviceClaim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	full, unread := f.WholeOr(n.Node, ReservedForPod, "the claim")
+	if full == nil {
+		return unread, true
+	}
+	consumers, _, _ := unstructured.NestedSlice(full.Object, "status", "reservedFor")
+	var blockers []finding.Blocker
+	for _, entry := range consumers {
+		consumer, _ := entry.(map[string]any)
+		resource, name := evidence.Text(consumer["resource"]), evidence.Text(consumer["name"])
+		if resource != "pods" || evidence.Text(consumer["apiGroup"]) != "" {
+			blockers = append(blockers, finding.Blocker{Because: finding.Say(ReservedForObject, resource, name), Cause: reservedFor(n.Node, consumer)})
+			continue
+		}
+		pod, err := f.Get(evidence.Pods, n.Namespace(), name)
+		if apierrors.IsNotFound(err) || err == nil && (string(pod.GetUID()) != evidence.Text(consumer["uid"]) || evidence.PodEnded(pod)) {
+			continue // the controller takes the reservation back
+		}
+		if err != nil {
+			return rules.Unread(n.Node, ReservedForPod, "pod "+name, err), true
+		}
+		blockers = append(blockers, f.Link(finding.DraClaimReserved, ReservedForPod, evidence.Pods, pod, func() *finding.Cause {
+			return user(f, finding.DraClaimReserved, n.Node, pod, finding.Field(n.Node, "status.reservedFor", "pods/"+pod.GetName()))
+		}))
+	}
+	if len(blockers) > 0 {
+		return blockers, true
+	}
+	return rules.Protected(finding.DraClaimReserved, DeviceFree), true
+}
+
+// user is a pod that is not being deleted and that an object waits for.
+func user(f *rules.Facts, kind finding.Kind, n graph.Node, pod *unstructured.Unstructured, first finding.Fact) *finding.Cause {
+	at := evidence.IdentityOf(evidence.Pods, "Pod", pod)
+	c := &finding.Cause{
+		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(Uses, n.Identity()),
+		Evidence: []finding.Fact{
+			first,
+			finding.At(at.String(), "status.phase", evidence.Nested(pod, "status", "phase")),
+			finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet),
+		},
+	}
+	if endsByItself(pod) {
+		c.Verdict, c.Summary = finding.Unknown, finding.Say(UsesUntilDone, n.Identity())
+		c.Evidence = append(c.Evidence, finding.At(at.String(), "spec.restartPolicy", evidence.Nested(pod, "spec", "restartPolicy")))
+	}
+	after := finding.Say(ThenDeleted, n.Identity())
+	end := End(f, pod, after, after)
+	c.Ways, c.Evidence = append(Await(pod, after), end.Ways...), append(c.Evidence, end.Evidence...)
+	return c
+}
+
+// reservedFor is a claim that is reserved for something that is not a pod.
+func reservedFor(n graph.Node, consumer map[string]any) *finding.Cause {
+	name := evidence.Text(consumer["name"])
+	return &finding.Cause{
+		Kind: finding.DraClaimReserved, At: n.Identity(), Key: name, Verdict: finding.Unknown, Summary: finding.Say(ReservedElsewhere),
+		Evidence: []finding.Fact{finding.Field(n, "status.reservedFor", fmt.Sprintf("%s.%s/%s", evidence.Text(consumer["resource"]), evidence.Text(consumer["apiGroup"]), name))},
+	}
+}
+
+// Group is a PodGroup: its pods have to end first (pkg/controller/podgroupprotection).
+func Group(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	list, err := f.List(evidence.Pods, n.Namespace())
+	if err != nil {
+		return rules.Unread(n.Node, GroupMightHave, "pods in namespace "+n.Namespace(), err), true
+	}
+	var blockers []finding.Blocker
+	for i := range list {
+		if evidence.Nested(&list[i], "spec", "schedulingGroup", "podGroupName") != n.Name() || evidence.PodEnded(&list[i]) {
+			continue
+		}
+		blockers = append(blockers, f.Link(finding.PodGroupInUse, GroupRuns, evidence.Pods, &list[i], func() *finding.Cause {
+			at := evidence.IdentityOf(evidence.Pods, "Pod", &list[i])
+			return user(f, finding.PodGroupInUse, n.Node, &list[i], finding.At(at.String(), "spec.schedulingGroup.podGroupName", n.Name()))
+		}))
+	}
+	if len(blockers) > 0 {
+		return blockers, true
+	}
+	return rules.Protected(finding.PodGroupInUse, GroupEnded), true
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// What becomes of data. KeepData has the volume and its size, KeepBehind the same of a volume that is being deleted.
+const (
+	LostData    finding.Word = "lost data"
+	LostUnknown finding.Word = "lost unknown"
+	KeepData    finding.Word = "keep data"
+	KeepBehind  finding.Word = "keep data behind"
+)
+
+// stored says what happens to the data of a claim when that is deleted.
+type stored struct {
+	// lost is what is lost, nil when that is nothing.
+	lost *finding.Loss
+	// keep retains the volume, nil when it is kept anyway, or that is not known.
+	keep *finding.Way
+}
+
+// unknown is data of which it is not known whether it is lost.
+func unknown() stored {
+	return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Unsure: true}, Says: finding.Say(LostUnknown)}}
+}
+
+// dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is
+// another than Delete (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
+func dataOf(r *evidence.Reader, n graph.Node) stored {
+	claim, err := r.Whole(n)
+	if err != nil {
+		return unknown()
+	}
+	name := evidence.Nested(claim, "spec", "volumeName")
+	if name == "" {
+		if evidence.Nested(claim, "status", "phase") == "Pending" {
+			return stored{}
+		}
+		return unknown()
+	}
+	if volume := r.Volume(name); volume != nil {
+		return dataOn(volume)
+	}
+	return unknown()
+}
+
+// dataOn is dataOf for a volume.
+func dataOn(volume *unstructured.Unstructured) stored {
+	at := evidence.IdentityOf(evidence.Volumes, "PersistentVolume", volume)
+	size := evidence.Nested(volume, "spec", "capacity", "storage")
+	switch policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy {
+	case "Delete":
+		keep := keepVolume(at, KeepData, at, size)
+		if volume.GetDeletionTimestamp() != nil {
+			keep.Effect[0].Word = KeepBehind
+		}
+		return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size}, Says: finding.Say(LostData, size, at)}, keep: &keep}
+	case "":
+		return unknown()
+	}
+	return stored{}
+}
+
+// keepVolume changes the reclaim policy of a volume.
+func keepVolume(at graph.Identity, w finding.Word, args ...any) finding.Way {
+	way := finding.Does(remedy.RetainOf(at), w, args...)
+	way.Keeps = true
+	return way
+}
+
+// losing has the ways to end what uses data say what is lost with it, and begins with the one that keeps
+// it.
+func (d stored) losing(ways ...finding.Way) []finding.Way {
+	for i := range ways {
+		ways[i].Data, ways[i].Kept = d.lost, d.keep != nil
+	}
+	if d.keep != nil {
+		return append([]finding.Way{*d.keep}, ways...)
+	}
+	return ways
+}

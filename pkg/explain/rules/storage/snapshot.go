@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package storage
+
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Snapshots, copies and classes of volumes: kubernetes-csi/external-snapshotter and
+// external-provisioner, pkg/controller/volume/vacprotection.
+
+// What snapshots, copies and classes wait for.
+const (
+	MightBeSnapshotted finding.Word = "might be snapshotted"
+	IsSnapshotted      finding.Word = "is snapshotted"
+	SnapshotIncomplete finding.Word = "snapshot incomplete"
+	MightBeCopied      finding.Word = "might be copied"
+	IsCopied           finding.Word = "is copied"
+	CopyIncomplete     finding.Word = "copy incomplete"
+	FilledByDriver     finding.Word = "filled by driver"
+	ContentsFirst      finding.Word = "contents first"
+	SnapshotLeft       finding.Word = "snapshot left"
+	SnapshotUndone     finding.Word = "snapshot undone"
+	SnapshotFails      finding.Word = "snapshot fails"
+	CompleteCopy       finding.Word = "complete copy"
+	AbandonCopy        finding.Word = "abandon copy"
+	RepairSnapshotter  finding.Word = "repair snapshotter"
+	MightBeUsed        finding.Word = "might be used"
+	IsUsed             finding.Word = "is used"
+	ClassUnused        finding.Word = "class unused"
+	ClassKept          finding.Word = "class kept"
+	ClassChanging      finding.Word = "class changing"
+	AwaitClass         finding.Word = "await class"
+	ChooseClass        finding.Word = "choose class"
+	EndClassUser       finding.Word = "end class user"
+)
+
+const snapshotGroup = "snapshot.storage.k8s.io"
+
+var (
+	snapshots        = schema.GroupResource{Group: snapshotGroup, Resource: "volumesnapshots"}
+	snapshotContents = schema.GroupResource{Group: snapshotGroup, Resource: "volumesnapshotcontents"}
+)
+
+// copying is a snapshot or a copy that is not complete. It blocks its source until its controller has completed it.
+func copying(f *rules.Facts, kind finding.Kind, n graph.Node, user *unstructured.Unstructured, at graph.Identity, summary finding.Text, path string) *finding.Cause {
+	c := &finding.Cause{
+		Kind: kind, At: at, Key: n.Identity().String(), Verdict: finding.Unknown, Summary: summary,
+		Evidence: []finding.Fact{finding.At(at.String(), path, n.Name())},
+		Ways:     []finding.Way{finding.See(remedy.Describe(at), CompleteCopy), finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), AbandonCopy)},
+	}
+	failure := evidence.Nested(user, "status", "error", "message")
+	if failure != "" {
+		c.Evidence = append(c.Evidence, finding.At(at.String(), "status.error.message", failure))
+		if f.Age(n) > rules.DriverDelay {
+			c.Verdict = finding.Stuck
+		}
+	}
+	if at.Resource.GroupVersionResource == evidence.Claims && failure == "" {
+		filledBy(f, c, n, user)
+	}
+	return c
+}
+
+// filledBy follows a claim that is being filled to the driver that fills it.
+func filledBy(f *rules.Facts, c *finding.Cause, n graph.Node, claim *unstructured.Unstructured) {
+	driver := claim.GetAnnotations()["volume.kubernetes.io/storage-provisioner"]
+	if class, err := f.Get(storageClasses, "", evidence.Nested(claim, "spec", "storageClassName")); driver == "" && err == nil {
+		driver = evidence.Nested(class, "provisioner")
+	}
+	if driver == "" {
+		return
+	}
+	c.Summary = c.Summary.And(FilledByDriver, driver)
+	rules.Judge(f.Reader, c, n, "", driverOf(f, c, driver, dashed(driver)))
+}
+
+// SnapshotSource is a claim of which snapshots are being taken.
+func SnapshotSource(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	resource, served := f.Served(snapshots)
+	if !served {
+		return nil, false
+	}
+	list, err := f.List(resource, n.Namespace())
+	if err != nil {
+		return rules.Unread(n.Node, MightBeSnapshotted, snapshots.String(), err), true
+	}
+	var blockers []finding.Blocker
+	for i := range list {
+		ready, _, _ := unstructured.NestedBool(list[i].Object, "status", "readyToUse")
+		if evidence.Nested(&list[i], "spec", "source", "persistentVolumeClaimName") != n.Name() || ready {
+			continue
+		}
+		blockers = append(blockers, f.Link(finding.PvcSnapshotSource, IsSnapshotted, resource, &list[i], func() *finding.Cause {
+			at := evidence.IdentityOf(resource, "VolumeSnapshot", &list[i])
+			return copying(f, finding.PvcSnapshotSource, n.Node, &list[i], at, finding.Say(SnapshotIncomplete, n.Name()), "spec.source.persistentVolumeClaimName")
+		}))
+	}
+	return blockers, len(blockers) > 0
+}
+
+// sources of data of a claim.
+func dataSource(claim *unstructured.Unstructured, kind, name string) bool {
+	for _, path := range []string{"dataSource", "dataSourceRef"} {
+		if evidence.Nested(claim, "spec", path, "kind") == kind && evidence.Nested(claim, "spec", path, "name") == name {
+			return true
+		}
+	}
+	return false
+}
+
+// CopiedClaim and CopiedSnapshot are objects from which claims are being filled.
+var (
+	CopiedClaim    = copied(finding.PvcSnapshotSource, "PersistentVolumeClaim")
+	CopiedSnapshot = copied(finding.SnapshotClone, "VolumeSnapshot")
+)
+
+// copied is the rule of an object of a kind from which claims are being filled.
+func copied(symptom finding.Kind, kind string) rules.Rule {
+	return func(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+		list, err := f.List(evidence.Claims, n.Namespace())
+		if err != nil {
+			return rules.Unread(n.Node, MightBeCopied, "claims in namespace "+n.Namespace(), err), true
+		}
+		var blockers []finding.Blocker
+		for i := range list {
+			if !dataSource(&list[i], kind, n.Name()) || evidence.Nested(&list[i], "status", "phase") == "Bound" {
+				continue
+			}
+			blockers = append(blockers, f.Link(symptom, IsCopied, evidence.Claims, &list[i], func() *finding.Cause {
+				at := evidence.IdentityOf(evidence.Claims, "PersistentVolumeClaim", &list[i])
+				return copying(f, symptom, n.Node, &list[i], at, finding.Say(CopyIncomplete, n.Identity()), "spec.dataSource.name")
+			}))
+		}
+		return blockers, len(blockers) > 0
+	}
+}
+
+// SnapshotContent is a snapshot whose content has to be deleted first.
+func SnapshotContent(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	full, err := f.Whole(n.Node)
+	if err != nil {
+		return nil, false
+	}
+	name := evidence.Nested(full, "status", "boundVolumeSnapshotContentName")
+	resource, served := f.Served(snapshotContents)
+	if name == "" || !served {
+		return nil, false
+	}
+	content, err := f.Get(resource, "", name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, false
+	case err != nil:
+		return rules.Unread(n.Node, ContentsFirst, "content "+name, err), true
+	case content.GetDeletionTimestamp() == nil:
+		return nil, false // the snapshot controller deletes it
+	}
+	return []finding.Blocker{f.Link(finding.SnapshotClone, ContentsFirst, resource, content, func() *finding.Cause {
+		return contentFails(f, evidence.IdentityOf(resource, "VolumeSnapshotContent", content), content, n.Node)
+	})}, true
+}
+
+// ContentOfSnapshot is the content of a snapshot: the driver has to delete the snapshot behind it.
+func ContentOfSnapshot(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	full, err := f.Whole(n.Node)
+	if err != nil || evidence.Nested(full, "status", "error", "message") == "" {
+		return nil, false
+	}
+	return []finding.Blocker{{Because: finding.Say(SnapshotLeft), Cause: contentFails(f, n.Identity(), full, n.Node)}}, true
+}
+
+// contentFails is a snapshot content that its driver fails at.
+func contentFails(f *rules.Facts, at graph.Identity, content *unstructured.Unstructured, n graph.Node) *finding.Cause {
+	driver, failure := evidence.Nested(content, "spec", "driver"), evidence.Nested(content, "status", "error", "message")
+	c := &finding.Cause{
+		Kind: finding.SnapshotClone, At: at, Summary: undone(SnapshotUndone, SnapshotFails, failure, driver),
+		Evidence: []finding.Fact{
+			finding.At(at.String(), "spec.deletionPolicy", evidence.Nested(content, "spec", "deletionPolicy")),
+			finding.At(at.String(), "status.snapshotHandle", evidence.Nested(content, "status", "snapshotHandle")),
+		},
+		Ways: []finding.Way{finding.See(remedy.Describe(at), RepairSnapshotter, driver)},
+	}
+	if failure != "" {
+		c.Evidence = append(c.Evidence, finding.At(at.String(), "status.error.message", failure))
+	}
+	rules.Judge(f.Reader, c, n, failure, driverOf(f, c, driver, "external-snapshotter-leader-"+dashed(driver)))
+	return c
+}
+
+// AttributesClass is a VolumeAttributesClass: claims and volumes that name it have to be deleted, or name another, first
+// (pkg/controller/volume/vacprotection).
+func AttributesClass(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	var blockers []finding.Blocker
+	for _, kind := range []struct {
+		resource schema.GroupVersionResource
+		kind     string
+		paths    [][]string
+	}{
+		{evidence.Claims, "PersistentVolumeClaim", [][]string{{"spec", "volumeAttributesClassName"}, {"status", "currentVolumeAttributesClassName"}, {"status", "modifyVolumeStatus", "targetVolumeAttributesClassName"}}},
+		{evidence.Volumes, "PersistentVolume", [][]string{{"spec", "volumeAttributesClassName"}}},
+	} {
+		list, err := f.List(kind.resource, "")
+		if err != nil {
+			return rules.Unread(n.Node, MightBeUsed, kind.resource.Resource, err), true
+		}
+		for i := range list {
+			for _, path := range kind.paths {
+				if evidence.Nested(&list[i], path...) != n.Name() {
+					continue
+				}
+				at := evidence.IdentityOf(kind.resource, kind.kind, &list[i])
+				blockers = append(blockers, f.Link(finding.VacInUse, IsUsed, kind.resource, &list[i], func() *finding.Cause {
+					return classUser(f, n.Node, at, path, nextClass(f.Reader, &list[i], n.Name()))
+				}))
+				break
+			}
+		}
+	}
+	if len(blockers) == 0 {
+		return rules.Protected(finding.VacInUse, ClassUnused), true
+	}
+	return blockers, true
+}
+
+// nextClass returns the class that a claim, or the claim of a volume, is to have instead of its own; empty when it is not
+// to be changed.
+func nextClass(r *evidence.Reader, user *unstructured.Unstructured, class string) string {
+	claim := user
+	if name := evidence.Nested(user, "spec", "claimRef", "name"); name != "" {
+		var err error
+		if claim, err = r.Get(evidence.Claims, evidence.Nested(user, "spec", "claimRef", "namespace"), name); err != nil {
+			return ""
+		}
+	}
+	if wanted := evidence.Nested(claim, "spec", "volumeAttributesClassName"); wanted != class {
+		return wanted
+	}
+	return ""
+}
+
+// classUser is a claim or volume that names a class, and may be about to get the
+// next one.
+func classUser(f *rules.Facts, class graph.Node, at graph.Identity, path []string, next string) *finding.Cause {
+	c := &finding.Cause{
+		Kind: finding.VacInUse, At: at, Key: class.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(ClassKept, class.Name()),
+		Evidence: []finding.Fact{finding.At(at.String(), path[0]+"."+path[len(path)-1], class.Name()), finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet)},
+		Ways:     []finding.Way{finding.See(remedy.Get("volumeattributesclasses"), ChooseClass)},
+	}
+	if next != "" {
+		c.Verdict, c.Summary = finding.Unknown, finding.Say(ClassChanging, class.Name(), next)
+		c.Ways = []finding.Way{finding.See(remedy.Describe(at), AwaitClass)}
+		return c
+	}
+	if path[0] == "spec" && at.Resource.Resource == evidence.Claims.Resource {
+		data := unknown()
+		if n, known := f.Node(evidence.Claims.GroupResource(), at.Namespace, at.UID); known {
+			data = dataOf(f.Reader, n)
+		}
+		c.Ways = append(c.Ways, data.losing(finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), EndClassUser))...)
+	}
+	return c
+}

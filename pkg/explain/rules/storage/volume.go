@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package storage has the rules of claims, volumes, attachments and snapshots.
+package storage
+
+import (
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Claims and volumes: pkg/controller/volume/pvcprotection and pvprotection.
+
+// What claims and volumes wait for.
+const (
+	MightHaveUsers    finding.Word = "might have users"
+	UsedByEnding      finding.Word = "used by ending"
+	UsedByPod         finding.Word = "used by pod"
+	ClaimUnused       finding.Word = "claim unused"
+	ClaimUsed         finding.Word = "claim used"
+	ClaimReleased     finding.Word = "claim released"
+	ClaimDeletable    finding.Word = "claim deletable"
+	ClaimUnprotected  finding.Word = "claim unprotected"
+	ClaimUsedByOne    finding.Word = "claim used by one"
+	ClaimUsedByMore   finding.Word = "claim used by more"
+	DeleteFinishedJob finding.Word = "delete finished job"
+	RenewPod          finding.Word = "renew pod"
+	MightBeBound      finding.Word = "might be bound"
+	IsBound           finding.Word = "is bound"
+	BoundTo           finding.Word = "bound to"
+	Unbound           finding.Word = "unbound"
+	ClaimGone         finding.Word = "claim gone"
+	ClaimBinds        finding.Word = "claim binds"
+	DeleteClaim       finding.Word = "delete claim"
+)
+
+// Claim is the finalizer kubernetes.io/pvc-protection: pods on nodes that use the claim have to end first
+// (pkg/controller/volume/pvcprotection).
+func Claim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	o := n.Object()
+	list, err := f.PodsWithClaims(o.Namespace)
+	if err != nil {
+		return rules.Unread(n.Node, MightHaveUsers, "pods in namespace "+o.Namespace, err), true
+	}
+	var users []*unstructured.Unstructured
+	for i := range list {
+		if evidence.ProtectsClaim(&list[i], o) {
+			users = append(users, &list[i])
+		}
+	}
+	var blockers []finding.Blocker
+	for _, p := range users {
+		b := finding.Blocker{Symptom: finding.PvcInUse, Because: finding.Say(UsedByPod)}
+		if ending, known := f.Node(evidence.Pods.GroupResource(), o.Namespace, p.GetUID()); known && ending.BeingDeleted() {
+			b.Because, b.Next = finding.Say(UsedByEnding), &ending
+		} else {
+			b.Cause = user(f, n.Node, p, users)
+		}
+		blockers = append(blockers, b)
+	}
+	if len(blockers) > 0 {
+		return blockers, true
+	}
+	return rules.Protected(finding.PvcInUse, ClaimUnused), true
+}
+
+// user is a pod that is not being deleted and that uses a claim, one of its users.
+func user(f *rules.Facts, claim graph.Node, p *unstructured.Unstructured, users []*unstructured.Unstructured) *finding.Cause {
+	at := evidence.IdentityOf(evidence.Pods, "Pod", p)
+	c := &finding.Cause{Kind: finding.PvcInUse, At: at, Key: claim.Identity().String(), Verdict: finding.Stuck, Summary: finding.Say(ClaimUsed, claim.Name())}
+	if p.GetDeletionTimestamp() != nil { // since the lists were made
+		c.Verdict, c.Summary = finding.Progressing, finding.Say(ClaimReleased, claim.Name())
+		return c
+	}
+	c.Evidence = []finding.Fact{
+		finding.At(at.String(), "spec.volumes", "persistentVolumeClaim "+claim.Name()),
+		finding.At(at.String(), "status.phase", evidence.Nested(p, "status", "phase")),
+		finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet),
+	}
+	ref, data := metav1.GetControllerOf(p), dataOf(f.Reader, claim)
+	maker, found := pod.Maker(f, p)
+	after, afterAll := released(claim, len(users)-1), released(claim, 0)
+	if found {
+		afterAll = released(claim, len(users)-madeBy(f, maker, users))
+	}
+	if found && maker.Resource().Kind == "StatefulSet" && ofItsTemplate(p, claim.Name()) {
+		again := pod.Lingers(f.Reader, p, finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), RenewPod, after, maker.Identity()))
+		c.Ways = data.losing(append([]finding.Way{pod.ScaleDown(f.Reader, maker, afterAll)}, again.Ways...)...)
+		c.Evidence = append(c.Evidence, again.Evidence...)
+		return c
+	}
+	end := pod.End(f, p, after, afterAll)
+	c.Ways, c.Evidence = append(pod.Await(p, after), data.losing(end.Ways...)...), append(c.Evidence, end.Evidence...)
+	if ref != nil && ref.Kind == "Job" && evidence.PodEnded(p) {
+		job := evidence.Identity(pod.Jobs, p.GetNamespace(), ref.Name)
+		job.UID = ref.UID
+		end := finding.Does(remedy.DeleteOf(job, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), DeleteFinishedJob, ref.Name, released(claim, len(users)-endedOf(ref.UID, users)))
+		end.Loss = finding.Lost(remedy.LosesObject, job, pod.LostJobResult)
+		if data.lost != nil {
+			end.Loss = append(end.Loss, *data.lost)
+		}
+		c.Ways = append(c.Ways, end)
+	}
+	return c
+}
+
+// madeBy counts the pods that a workload makes.
+func madeBy(f *rules.Facts, maker graph.Node, pods []*unstructured.Unstructured) int {
+	count := 0
+	for _, p := range pods {
+		if m, found := pod.Maker(f, p); found && m.UID() == maker.UID() {
+			count++
+		}
+	}
+	return count
+}
+
+// endedOf counts the pods of a controller that have ended.
+func endedOf(controller types.UID, users []*unstructured.Unstructured) int {
+	n := 0
+	for _, p := range users {
+		if ref := metav1.GetControllerOf(p); ref != nil && ref.UID == controller && evidence.PodEnded(p) {
+			n++
+		}
+	}
+	return n
+}
+
+// ofItsTemplate reports whether a claim is one that a StatefulSet has made for the pod
+// (pkg/controller/statefulset/stateful_set_utils.go, getPersistentVolumeClaimName).
+// The next is not created before it has been deleted (stateful_pod_control.go, createPersistentVolumeClaims).
+func ofItsTemplate(p *unstructured.Unstructured, claim string) bool {
+	volumes, _, _ := unstructured.NestedSlice(p.Object, "spec", "volumes")
+	return slices.ContainsFunc(volumes, func(v any) bool {
+		volume, _ := v.(map[string]any)
+		name, _, _ := unstructured.NestedString(volume, "persistentVolumeClaim", "claimName")
+		return name == claim && claim == evidence.Text(volume["name"])+"-"+p.GetName()
+	})
+}
+
+// released says what becomes of a claim that so many pods still use.
+func released(claim graph.Node, users int) finding.Text {
+	switch {
+	case users == 1:
+		return finding.Say(ClaimUsedByOne)
+	case users > 1:
+		return finding.Say(ClaimUsedByMore, users)
+	case len(claim.Object().Finalizers) > 1:
+		return finding.Say(ClaimUnprotected)
+	}
+	return finding.Say(ClaimDeletable)
+}
+
+// Volume is the finalizer kubernetes.io/pv-protection: a volume that is bound is kept
+// (pkg/controller/volume/pvprotection).
+func Volume(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
+	full, unread := f.WholeOr(n.Node, MightBeBound, "the volume")
+	if full == nil {
+		return unread, true
+	}
+	if evidence.Nested(full, "status", "phase") != "Bound" {
+		return rules.Protected(finding.PvBound, Unbound), true
+	}
+	namespace, name := evidence.Nested(full, "spec", "claimRef", "namespace"), evidence.Nested(full, "spec", "claimRef", "name")
+	claim, err := f.Get(evidence.Claims, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return rules.Protected(finding.PvBound, ClaimGone), true
+	case err != nil:
+		return rules.Unread(n.Node, IsBound, "claim "+namespace+"/"+name, err), true
+	}
+	b := finding.Blocker{Because: finding.Say(BoundTo, namespace, name)}
+	if m, known := f.Node(evidence.Claims.GroupResource(), namespace, claim.GetUID()); known && m.BeingDeleted() {
+		b.Symptom, b.Next = finding.PvBound, &m
+	} else {
+		b.Cause = bound(f, n.Node, claim)
+	}
+	return []finding.Blocker{b}, true
+}
+
+// bound is a claim that is not being deleted and that has a volume.
+func bound(f *rules.Facts, volume graph.Node, claim *unstructured.Unstructured) *finding.Cause {
+	at, data := evidence.IdentityOf(evidence.Claims, "PersistentVolumeClaim", claim), unknown()
+	if full, err := f.Whole(volume); err == nil {
+		data = dataOn(full)
+	}
+	return &finding.Cause{
+		Kind: finding.PvBound, At: at, Verdict: finding.Stuck, Summary: finding.Say(ClaimBinds, volume.Name()),
+		Evidence: []finding.Fact{finding.Field(volume, "status.phase", "Bound"), finding.At(at.String(), "metadata.deletionTimestamp", evidence.NotSet)},
+		Ways:     data.losing(finding.Does(remedy.DeleteOf(at, metav1.DeleteOptions{}), DeleteClaim)),
+	}
+}

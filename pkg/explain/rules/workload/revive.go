@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workload has the ways to get a controller, or another workload, to run again.
+package workload
+
+import (
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// What makes a controller run again.
+const (
+	ReadLog         finding.Word = "read log"
+	ReadEvents      finding.Word = "read events"
+	ReadCrash       finding.Word = "read crash"
+	RestartHung     finding.Word = "restart hung"
+	RestartForToken finding.Word = "restart for token"
+	ReplaceLeaving  finding.Word = "replace leaving"
+	SeePod          finding.Word = "see pod"
+	ScaleUpAgain    finding.Word = "scale up controller"
+	RecreateAccount finding.Word = "recreate account"
+	SeeAccount      finding.Word = "see account"
+	EndSuspension   finding.Word = "end suspension"
+	RaiseQuota      finding.Word = "raise quota"
+	ResumeRollout   finding.Word = "resume rollout"
+)
+
+// ReadLogs shows what a workload logs, of an object's name only what concerns it.
+func ReadLogs(l *controllers.Workload, name string) finding.Way {
+	return finding.See(remedy.Logs(l.ID(), l.Ref(), name), ReadLog, l.ID())
+}
+
+// Describe shows a workload, or one of its pods, with its events.
+func Describe(l *controllers.Workload, pod string) finding.Way {
+	what := l.Ref()
+	if pod != "" {
+		what = "pod/" + pod
+	}
+	return finding.See(remedy.Look{Words: "describe", Of: l.ID(), Args: []string{what}}, ReadEvents)
+}
+
+// Restart restarts a workload that hangs.
+func Restart(l *controllers.Workload) finding.Way { return restart(l, RestartHung) }
+
+func restart(l *controllers.Workload, w finding.Word) finding.Way {
+	return finding.Does(remedy.Op{Verb: remedy.Restart, Object: l.ID()}, w)
+}
+
+// newToken restarts a workload whose account was recreated. A bare pod cannot be
+// restarted.
+func newToken(l *controllers.Workload) []finding.Way {
+	if l.IsPod() {
+		return nil
+	}
+	return []finding.Way{restart(l, RestartForToken)}
+}
+
+// succeed returns the ways to replace a workload that is being deleted, or its last pod that is.
+func succeed(r *evidence.Reader, l *controllers.Workload, st controllers.State) []finding.Way {
+	switch {
+	case st.Next != nil:
+		return Revive(r, l, *st.Next)
+	case l.IsPod() || l.Leaves():
+		return []finding.Way{{Effect: finding.Say(ReplaceLeaving, l.ID())}}
+	}
+	return []finding.Way{finding.See(explained(l.ID().Namespace, "pod/"+st.Pod), SeePod)}
+}
+
+// explained shows what blocks an object.
+func explained(namespace, object string) remedy.Look {
+	return remedy.Look{Plugin: true, Words: "explain-stuck", Of: graph.Identity{Namespace: namespace}, Args: []string{object}}
+}
+
+// Revive returns the ways to get a controller to run again, by what is wrong
+// with it.
+func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) []finding.Way {
+	account := l.Account()
+	switch st.Trouble {
+	case controllers.ScaledDown:
+		return []finding.Way{ScaleUp(r, l.ID(), finding.Say(ScaleUpAgain))}
+	case controllers.Crashing:
+		previous := remedy.Look{Words: "logs", Of: l.ID(), Args: []string{"pod/" + st.Pod}, Flags: " --all-containers --previous"}
+		return []finding.Way{finding.See(previous, ReadCrash), Describe(l, st.Pod)}
+	case controllers.Hung:
+		return []finding.Way{ReadLogs(l, ""), Restart(l)}
+	case controllers.Leaving:
+		if st.Next == nil && l.Replicas == 0 && !l.Leaves() { // its last pods go
+			return []finding.Way{ScaleUp(r, l.ID(), finding.Say(ScaleUpAgain))}
+		}
+		return succeed(r, l, st)
+	case controllers.NoAccount:
+		again := remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.ServiceAccounts, account.Namespace, account.Name)}
+		return append([]finding.Way{finding.Does(again, RecreateAccount)}, newToken(l)...)
+	case controllers.NewAccount:
+		return newToken(l)
+	case controllers.LeavingAccount:
+		return append([]finding.Way{finding.See(explained(account.Namespace, "serviceaccount/"+account.Name), SeeAccount)}, newToken(l)...)
+	case controllers.NotStarted:
+		return []finding.Way{Describe(l, st.Pod)}
+	case controllers.Suspended:
+		return []finding.Way{finding.Does(remedy.PatchOf(l.ID(), remedy.Test("/spec/suspend", true), remedy.Replace("/spec/suspend", false)), EndSuspension)}
+	case controllers.NoPods:
+		ways := []finding.Way{Describe(l, "")}
+		if controllers.OfQuota(st.Obstacle) {
+			quotas := remedy.Look{Words: "get resourcequota", Of: graph.Identity{Namespace: l.ID().Namespace}}
+			ways = append([]finding.Way{finding.See(quotas, RaiseQuota)}, ways...)
+		}
+		if l.Paused {
+			ways = append(ways, finding.Does(remedy.Op{Verb: remedy.Resume, Object: l.ID()}, ResumeRollout))
+		}
+		return ways
+	}
+	return []finding.Way{Describe(l, st.Pod)}
+}

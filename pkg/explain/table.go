@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/network"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// rule says what a finalizer waits for.
+type rule struct {
+	// finalizer is its name; one that ends with a star is what it begins with.
+	finalizer string
+	// on is the type, with its group, of the objects that are examined; empty for all.
+	on string
+	// look returns the blockers. It is false when the API does not show them, so that the question is who should act.
+	look func(*walker, rules.Mark) ([]hold, bool)
+}
+
+// crdCleanup is the API server's own finalizer of CustomResourceDefinitions.
+const crdCleanup = "customresourcecleanup.apiextensions.k8s.io"
+
+// table has the finalizers of Kubernetes and of its storage, network and device projects. The first rule that fits counts;
+// for all other finalizers the walker looks for the controllers that remove them.
+var table []rule
+
+// init fills the table, because the rules refer to it when they follow an object to the next.
+func init() {
+	table = []rule{
+		{metav1.FinalizerDeleteDependents, "", always((*walker).foreground)},
+		{metav1.FinalizerOrphanDependents, "", always((*walker).orphan)},
+		{crdCleanup, "customresourcedefinitions.apiextensions.k8s.io", always((*walker).instances)},
+		{"kubernetes.io/pvc-protection", "persistentvolumeclaims", values(storage.Claim)},
+		{"kubernetes.io/pv-protection", "persistentvolumes", values(storage.Volume)},
+		{"batch.kubernetes.io/job-tracking", "pods", values(pod.JobTracking)},
+		{"kubernetes.io/vac-protection", "volumeattributesclasses.storage.k8s.io", values(storage.AttributesClass)},
+		{"external-provisioner.volume.kubernetes.io/finalizer", "persistentvolumes", values(storage.Provisioned)},
+		{"kubernetes.io/pv-controller", "persistentvolumes", values(storage.Provisioned)},
+		{"snapshot.storage.kubernetes.io/pvc-as-source-protection", "persistentvolumeclaims", values(storage.SnapshotSource)},
+		{"provisioner.storage.kubernetes.io/cloning-protection", "persistentvolumeclaims", values(storage.CopiedClaim)},
+		{"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection", "volumesnapshots.snapshot.storage.k8s.io", values(storage.SnapshotContent)},
+		{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", values(storage.CopiedSnapshot)},
+		{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", values(storage.CopiedSnapshot)},
+		{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection", "volumesnapshotcontents.snapshot.storage.k8s.io", values(storage.ContentOfSnapshot)},
+		{"service.kubernetes.io/load-balancer-cleanup", "services", values(network.LoadBalancer)},
+		{"networking.k8s.io/service-cidr-finalizer", "servicecidrs.networking.k8s.io", values(network.ServiceCIDR)},
+		{"resource.kubernetes.io/delete-protection", "resourceclaims.resource.k8s.io", values(pod.DeviceClaim)},
+		{"scheduling.k8s.io/podgroup-protection", "podgroups.scheduling.k8s.io", values(pod.Group)},
+		{"in-use.crossplane.io", "", values(usage.ProviderConfig)},
+		{"usage.apiextensions.crossplane.io", "", values(usage.Usage)},
+		{"karpenter.sh/termination", "", values(usage.Karpenter)},
+		{"external-attacher/*", "volumeattachments.storage.k8s.io", values(storage.Attachment)},
+		{"external-attacher/*", "persistentvolumes", values(storage.AttachedVolume)},
+	}
+}
+
+// always is a rule that is part of the walk still, whose blockers the API always shows.
+func always(look func(*walker, graph.Node) []hold) func(*walker, rules.Mark) ([]hold, bool) {
+	return func(w *walker, m rules.Mark) ([]hold, bool) { return look(w, m.Node), true }
+}
+
+// values is a rule that returns values.
+func values(look rules.Rule) func(*walker, rules.Mark) ([]hold, bool) {
+	return func(w *walker, m rules.Mark) ([]hold, bool) {
+		blockers, told := look(w.rules, m)
+		return w.holdsOf(m.Node, blockers), told
+	}
+}
+
+// fits reports whether the rule is about the finalizer.
+func (r rule) fits(m rules.Mark) bool {
+	prefix, open := strings.CutSuffix(r.finalizer, "*")
+	if m.Key != r.finalizer && !(open && strings.HasPrefix(m.Key, prefix)) {
+		return false
+	}
+	return r.on == "" || r.on == m.Resource().GroupResource().String()
+}
+
+// finalizer returns what the object's finalizer waits for.
+func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
+	m := rules.Mark{Node: n, Index: index, Key: finalizer}
+	for _, r := range table {
+		if !r.fits(m) {
+			continue
+		}
+		if holds, told := r.look(w, m); told {
+			return holds
+		}
+	}
+	holds := w.foreign(n, index, finalizer, finalizers.Metadata)
+	for i := range holds {
+		switch {
+		case n.Resource().IsPod():
+			holds[i].symptom = finding.PodFinalizer
+		case n.Resource().IsCRD():
+			holds[i].symptom = finding.CrdFinalizer
+		}
+	}
+	return holds
+}
