@@ -204,12 +204,12 @@ func (r *run) take(ctx context.Context, l *Look) *Plan {
 	return p
 }
 
-// tried is what this run has tried.
+// tried is what this run has tried. A change of what refuses others takes a moment to show, also one of which no answer came.
 func (r *run) tried() tried {
 	t := tried{done: r.done, refused: r.refused, settling: sets.Set[types.UID]{}}
 	for i := range r.report.Records {
 		rec := &r.report.Records[i]
-		if rec.Result == Done && rec.Write.Cause.Class == explain.Refusal && r.Now().Sub(rec.Time) < applying {
+		if (rec.Result == Done || rec.Result == Unanswered) && rec.Write.Cause.Class == explain.Refusal && r.Now().Sub(rec.Time) < applying {
 			t.settling.Insert(rec.Write.Op.Object.UID)
 		}
 	}
