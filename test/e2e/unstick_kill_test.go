@@ -202,7 +202,7 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 		if !exists {
 			break // this run had only to take back
 		}
-		if time.Now().After(deadline) {
+		if err != nil && time.Now().After(deadline) {
 			ts.Fatalf("after the kill it does not end: %v", err)
 		}
 	}
