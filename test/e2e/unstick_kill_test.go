@@ -183,7 +183,7 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 		}
 		if tries == 0 {
 			before = temporarily(ts, plan)
-			if len(compacted(promised(plan)))+len(temporary(plan)) > s.write {
+			if len(promised(plan))+len(temporary(plan)) > s.write {
 				s.mu.Lock()
 				s.more[ts.Getenv("NS")] = true
 				s.mu.Unlock()
