@@ -67,15 +67,16 @@ test: control-plane ## Run the short form of every test, on real control planes
 	go test -timeout 30m -p 1 $(PLANES)
 	go -C test/cluster test ./...
 
-# Each part is what make test leaves out of some tests. .ci/run has one of the first four, by the commit.
-NIGHTLY = sessions faults worlds layouts charts kubelet kills versions bench
-NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestImage|TestUnstickKilled'
+# Each part is what make test leaves out of some tests. .ci/run has one of the first six, by the commit.
+NIGHTLY = sessions faults worlds layouts kills strikes charts kubelet versions bench
+NIGHTLY_sessions = go test -timeout 1h -p 1 ./test/e2e -skip 'TestKubelet|TestImage|TestUnstickKilled|TestUnstickUnanswered'
 NIGHTLY_faults = go test -timeout 1h -p 1 ./test/faults
 NIGHTLY_worlds = go test -timeout 1h -p 1 ./pkg/cluster ./test/differential
 NIGHTLY_layouts = go test -timeout 1h ./pkg/cmd ./test/foresight -skip TestUninstall
 NIGHTLY_charts = go test -timeout 1h ./test/foresight -run 'TestUninstall|TestFlux'
 NIGHTLY_kubelet = go test -timeout 1h ./test/e2e -run 'TestKubelet|TestImage'
-NIGHTLY_kills = go test -timeout 1h ./test/e2e -run TestUnstickKilled
+NIGHTLY_kills = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/(bare|sick)'
+NIGHTLY_strikes = go test -timeout 1h ./test/e2e -run 'TestUnstickKilled/controllers|TestUnstickUnanswered'
 NIGHTLY_bench = go run ./test/bench compare
 NIGHTLY_versions = sh -c 'for v in 1.30.14 1.37.0; do \
 	KUBECTL_GC_TEST_KUBERNETES=$$v go test -timeout 1h -p 1 -run "TestConformance|TestDifferential$$$$" ./pkg/cluster ./test/differential || exit 1; done'

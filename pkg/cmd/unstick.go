@@ -222,7 +222,7 @@ func (o *unstickOptions) run(ctx context.Context) error {
 	}
 	options, err := o.choosing(l)
 	if err != nil {
-		return err
+		return cmp.Or(l.failed, err) // numbers were those of what was there
 	}
 	if len(l.report.Objects) == 0 && o.answers.isText() {
 		return o.ended(l, o.writeNothing(o.Out, l))

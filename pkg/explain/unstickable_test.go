@@ -59,16 +59,28 @@ var unmade = map[string]string{
 }
 
 // TestUnstickable: each kind of cause has a session in which unstick ends it, with a line "# cause: ID", or a stated reason why there is
-// none. What is said to be for people has no way out in any scenario that unstick would take.
+// none, and in docs/unstick.md a row with that session, which holds it (tabled in test/e2e). What is said to be for people has no way out in any scenario that unstick would take.
 func TestUnstickable(t *testing.T) {
-	ended := map[string]bool{}
-	err := filepath.WalkDir("../../test/e2e/testdata/unstick", func(path string, entry fs.DirEntry, err error) error {
+	ended, rows := map[string]bool{}, map[string]int{}
+	doc, err := os.ReadFile("../../docs/unstick.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\|.*\\(\\.\\./(test/e2e/testdata/unstick/.*)\\) \\|$").FindAllStringSubmatch(string(doc), -1) {
+		rows[row[1]+" ../../"+row[2]]++
+	}
+	err = filepath.WalkDir("../../test/e2e/testdata/unstick", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		data, err := os.ReadFile(path)
 		for _, match := range regexp.MustCompile(`(?m)^# cause: (\S+)$`).FindAllStringSubmatch(string(data), -1) {
 			ended[match[1]] = true
+			if row := match[1] + " " + path; rows[row] != 1 {
+				t.Errorf("docs/unstick.md has %d rows for %s, want 1", rows[row], row)
+			} else {
+				delete(rows, row)
+			}
 			if len(regexp.MustCompile(`(?m)(^|[^a-z-])`+match[1]+`([^a-z-]|$)`).FindAll(data, -1)) < 2 {
 				t.Errorf("%s does not look for %s", path, match[1])
 			}
@@ -77,6 +89,9 @@ func TestUnstickable(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for row := range rows {
+		t.Errorf("docs/unstick.md has a row for %s, which is not ended there", row)
 	}
 	known := map[string]bool{}
 	for _, k := range finding.Kinds() {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -121,31 +122,37 @@ func TestGone(t *testing.T) {
 func TestAnswersOfTemporary(t *testing.T) {
 	interrupted, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	failure := apierrors.NewInternalError(errors.New("no conversion"))
 	for name, test := range map[string]struct {
 		answers []error // of the change
+		back    []error // of what takes it back
 		open    int     // in the journal
 		sent    string
 	}{
-		"none":                    {[]error{lostAnswer{errLost}}, 0, "patch lock, back lock"},
-		"none, and it never came": {[]error{errLost, apierrors.NewBadRequest("no")}, 1, ""},
-		"none, and made later":    {[]error{errLost, nil}, 0, "patch lock, back lock"},
-		"failed after it":         {[]error{lostAnswer{apierrors.NewInternalError(errors.New("no conversion"))}}, 0, "patch lock, back lock"},
-		"after the end":           {[]error{nil}, 0, "patch lock, back lock"},
+		"none":                    {[]error{lostAnswer{errLost}}, nil, 0, "patch lock, back lock"},
+		"none, and it never came": {[]error{errLost, apierrors.NewBadRequest("no")}, nil, 1, ""},
+		"none, and made later":    {[]error{errLost, nil}, nil, 0, "patch lock, back lock"},
+		"failed after it":         {[]error{lostAnswer{failure}}, nil, 0, "patch lock, back lock"},
+		"after the end":           {[]error{nil}, nil, 0, "patch lock, back lock"},
+		"none to either":          {[]error{lostAnswer{errLost}}, []error{lostAnswer{errLost}}, 0, "patch lock, back lock"},
+		"failed after both":       {[]error{lostAnswer{failure}}, []error{lostAnswer{failure}}, 0, "patch lock, back lock"},
+		"failed before the end":   {[]error{nil}, []error{failure}, 0, "patch lock, back lock"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			w := newWorld("a=x/y")
 			w.locks = []lock{webhook()}
-			calls := 0
+			answers := map[string][]error{"patch lock": test.answers, "back lock": test.back}
 			w.before = func(change string) error {
-				if change != "patch lock" || calls >= len(test.answers) {
+				left := answers[change]
+				if len(left) == 0 {
 					return nil
 				}
-				calls++
 				if name == "after the end" {
 					cancel()
 				}
-				return test.answers[calls-1]
+				answers[change] = left[1:]
+				return left[0]
 			}
 			if name == "after the end" {
 				ctx = interrupted
@@ -167,4 +174,35 @@ func TestAnswersOfTemporary(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A change of what refuses others takes a moment to show, also when its answer was lost: until then it is not made again.
+func TestUnansweredShowsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld("a=x/y")
+		w.locks = []lock{webhook()}
+		w.locks[0].kind.Class = explain.Refusal
+		lag := 0
+		w.before = func(change string) error {
+			if change != "patch lock" {
+				return nil
+			}
+			lag = 3 // looks
+			return lostAnswer{errLost}
+		}
+		w.onLook = func(int) {
+			if lag > 0 {
+				lag--
+				w.locks[0].open = lag == 0
+			}
+		}
+		e := w.edges(t)
+		e.Journal = journal(t)
+		if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(w.sent, ", "); got != "patch lock, patch a, back lock" {
+			t.Errorf("sent %s", got)
+		}
+	})
 }

@@ -34,6 +34,9 @@ const (
 	// retrying is the same while a namespace is left: its controller tries again after up to a minute
 	// (pkg/controller/namespace/namespace_controller.go, nsControllerRateLimiter).
 	retrying = 75 * time.Second
+	// collectorRetrying is how long the garbage collector waits at most until it tries again what was refused to it: each time twice as long
+	// as before (k8s.io/client-go/util/workqueue, DefaultTypedControllerRateLimiter).
+	collectorRetrying = 1000 * time.Second
 	// showing is how long the causes that are left are looked at again, although nothing was done about them.
 	showing = 5 * time.Second
 	// applying is how long the API server may take to go by a changed webhook configuration or policy.
@@ -205,12 +208,12 @@ func (r *run) take(ctx context.Context, l *Look) *Plan {
 	return p
 }
 
-// tried is what this run has tried.
+// tried is what this run has tried. A change of what refuses others takes a moment to show, also one of which no answer came.
 func (r *run) tried() tried {
 	t := tried{done: r.done, refused: r.refused, settling: sets.Set[types.UID]{}}
 	for i := range r.report.Records {
 		rec := &r.report.Records[i]
-		if rec.Result == Done && rec.Write.Cause.Class == finding.Refusal && r.Now().Sub(rec.Time) < applying {
+		if (rec.Result == Done || rec.Result == Unanswered) && rec.Write.Cause.Class == finding.Refusal && r.Now().Sub(rec.Time) < applying {
 			t.settling.Insert(rec.Write.Op.Object.UID)
 		}
 	}
@@ -221,11 +224,28 @@ func (r *run) tried() tried {
 // nothing has happened for a while.
 func (r *run) over(l *Look) bool {
 	left := slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() })
-	still, patience := r.Now().Sub(r.changed), quiet
-	if slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() && o.Object.Resource.IsNamespace() }) {
-		patience = retrying
-	}
+	still, patience := r.Now().Sub(r.changed), r.patience(l)
 	return !left && r.unseen == nil || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient || still > showing && !r.hopeful(l)
+}
+
+// patience is how long nothing may change before the run gives up what is left: longer than who has to try again may take.
+func (r *run) patience(l *Look) time.Duration {
+	patience := quiet
+	passed := slices.ContainsFunc(r.report.Records, func(rec Record) bool { return acted(rec) && rec.Write.Cause.Class == explain.Refusal }) &&
+		!slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Class == explain.Refusal && c.Verdict == explain.Stuck })
+	for i := range l.Report.Objects {
+		o := &l.Report.Objects[i]
+		n, known := l.Graph.Node(o.Object.UID)
+		switch {
+		case !o.BeingDeleted():
+		case o.Object.Resource.IsNamespace():
+			patience = max(patience, retrying)
+		case passed && known && n.BeingDeleted() && slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer):
+			// What had lasted a time when it could be done at last is tried again before it has lasted twice that.
+			patience = max(patience, quiet+min(l.Report.Now.Sub(n.Object().DeletionTimestamp.Time)/2, collectorRetrying))
+		}
+	}
+	return patience
 }
 
 // acted reports whether a change was made, or may have been.

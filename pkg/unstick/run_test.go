@@ -14,6 +14,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
@@ -246,16 +247,29 @@ func TestTemporary(t *testing.T) {
 	}
 }
 
-// A namespace whose content may be deleted again is waited for until its controller has tried, for up to a minute; an object for half of one.
+// A namespace whose content may be deleted again is waited for until its controller has tried, for up to a minute; what the garbage collector
+// was refused for as long as it had been, and for 17 minutes at most; any other object for half a minute.
 func TestPatience(t *testing.T) {
 	namespaces := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 	for _, test := range []struct {
 		kind          graph.Resource
+		finalizer     string
+		deleting      time.Duration
+		takes         time.Duration
 		patient, want bool
-	}{{namespaces, false, true}, {identity("a").Resource, false, false}, {identity("a").Resource, true, true}} {
+	}{
+		{namespaces, "x/y", 0, time.Minute, false, true},
+		{identity("a").Resource, "x/y", time.Hour, time.Minute, false, false},
+		{identity("a").Resource, "x/y", 0, time.Minute, true, true},
+		{identity("a").Resource, "orphan", 5 * time.Minute, 5 * time.Minute, false, true},
+		{identity("a").Resource, "orphan", time.Minute, 3 * time.Minute, false, false},
+		{identity("a").Resource, "foregroundDeletion", 48 * time.Hour, 1000 * time.Second, false, true},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld("a=x/y")
+			w := newWorld("a=" + test.finalizer)
+			w.objects["a"].SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(-test.deleting))))
 			w.locks = []lock{webhook()}
+			w.locks[0].kind.Class = explain.Refusal
 			e := w.edges(t)
 			e.Journal = journal(t)
 			var passed time.Time
@@ -263,7 +277,7 @@ func TestPatience(t *testing.T) {
 				if w.locks[0].open && passed.IsZero() {
 					passed = time.Now()
 				}
-				if !passed.IsZero() && time.Since(passed) > time.Minute {
+				if !passed.IsZero() && time.Since(passed) > test.takes {
 					clear(w.objects)
 				}
 				l, err := w.look(ctx)
@@ -279,7 +293,7 @@ func TestPatience(t *testing.T) {
 			}
 			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive, Patient: test.patient}, unstick.Consent{})
 			if freed := len(report.Freed) > 0; err != nil || freed != test.want {
-				t.Errorf("%s, patient %t: freed is %t: %v", test.kind.Kind, test.patient, freed, err)
+				t.Errorf("%+v: freed is %t: %v", test, freed, err)
 			}
 		})
 	}

@@ -63,22 +63,24 @@ func (r *run) takeBack(ctx context.Context, due func(*Write) bool) error {
 	return failed
 }
 
-// end takes one change back. One that is not there, and might still arrive, stays open in the journal, so that the next run looks again.
+// end takes one change back, and looks again what became of that when the answer does not tell. A change that is not there, never was, and might
+// still arrive, stays open in the journal, so that the next run looks again.
 func (r *run) end(ctx context.Context, open *Record) Record {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takingBack)
 	defer cancel()
 	w := &open.Write
 	record := Record{Time: r.Now(), Write: *w, Result: TakenBack}
+	sent := false
 	for tries := 0; ; tries++ {
-		var sent bool
-		sent, record.Err = TakeBack(ctx, r.Read, r.Do, &w.Op)
+		again, err := TakeBack(ctx, r.Read, r.Do, &w.Op)
+		sent, record.Err = sent || again, err
 		switch {
 		case record.Err == nil && !sent && mayArrive(open.Result, r.Now().Sub(open.Time)):
 			return record
 		case record.Err == nil, errors.Is(record.Err, errGone):
 			record.Err = errors.Join(record.Err, r.Journal.takenBack(w))
 			return record
-		case tries < mostSkips && ctx.Err() == nil && (answer.Missing(record.Err) || answer.Passing(record.Err)) && !errors.Is(record.Err, remedy.ErrChanged):
+		case tries < mostSkips && ctx.Err() == nil && (answer.Missing(err) || answer.Passing(err) || answer.Failed(err)) && !errors.Is(err, remedy.ErrChanged):
 			r.Wait(ctx, time.Second)
 			continue
 		}

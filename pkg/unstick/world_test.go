@@ -87,7 +87,7 @@ func (w *world) look(context.Context) (*unstick.Look, error) {
 	if w.looks++; w.onLook != nil {
 		w.onLook(w.looks)
 	}
-	report := &explain.Report{}
+	report := &explain.Report{Now: time.Now()}
 	snapshot := &graph.Snapshot{}
 	if !w.blind && !w.unlisted {
 		snapshot.MarkListed(identity("").Resource.GroupResource(), "s", "1")
@@ -98,7 +98,7 @@ func (w *world) look(context.Context) (*unstick.Look, error) {
 			break
 		}
 		o := w.objects[name]
-		snapshot.Add(graph.Object{Resource: &graph.Resource{GroupVersionResource: identity(name).Resource.GroupVersionResource, Kind: "ConfigMap", Namespaced: true}, Namespace: "s", Name: name, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()})
+		snapshot.Add(graph.Object{Resource: &graph.Resource{GroupVersionResource: identity(name).Resource.GroupVersionResource, Kind: "ConfigMap", Namespaced: true}, Namespace: "s", Name: name, UID: o.GetUID(), ResourceVersion: o.GetResourceVersion(), Finalizers: o.GetFinalizers(), DeletionTimestamp: o.GetDeletionTimestamp()})
 		e := explain.Explanation{Object: identity(name), Verdict: explain.Stuck}
 		for i := range w.locks {
 			if l := &w.locks[i]; !l.open {

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,11 +31,14 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
 )
 
-// strikes are the kills of make test: of the two stories with most writes.
+// strikes are those of make test: of the two stories with most writes.
 var strikes = []*strike{
 	{world: "bare", sessions: []string{"locks"}, write: 2, moment: faults.CarriedOut},
 	{world: "controllers", sessions: []string{"refusals"}, write: 1, moment: faults.Answered},
 }
+
+// answers are what becomes of the answers to writes that are carried out.
+var answers = []faults.Fault{faults.Lose(), faults.LoseTo(http.StatusInternalServerError), faults.LoseTo(http.StatusTooManyRequests)}
 
 // TestUnstickKilled runs the sessions of unstick in which something is freed, and kills each of these runs at one of its writes: right after that
 // was sent, carried out, or answered. Run again until nothing is left to do, unstick has made the changes of its plans and no others, has freed
@@ -49,23 +54,49 @@ func TestUnstickKilled(t *testing.T) {
 		}
 		return
 	}
-	for _, world := range []string{"bare", "controllers"} {
-		sessions := freeing(t, world)
+	for _, group := range strikeGroups(t) {
 		for _, moment := range []faults.Moment{faults.Sent, faults.CarriedOut, faults.Answered} {
-			t.Run(world+" "+string(moment), func(t *testing.T) {
+			t.Run(group.name()+" "+string(moment), func(t *testing.T) {
 				t.Parallel()
-				s := &strike{world: world, sessions: sessions, moment: moment}
-				for len(s.sessions) > 0 && !t.Failed() { // until no run has so many writes
-					s = &strike{world: world, sessions: s.sessions, write: s.write + 1, moment: moment}
+				s := &strike{world: group.world, sessions: group.sessions, moment: moment}
+				for len(s.sessions) > 0 && !t.Failed() { // until no plan has so many writes
+					s = &strike{world: s.world, sessions: s.sessions, write: s.write + 1, moment: moment}
 					t.Run(s.String(), s.run)
-					s.sessions = slices.Sorted(maps.Keys(s.hit))
+					s.sessions = slices.Sorted(maps.Keys(s.more))
 				}
 			})
 		}
 	}
 }
 
-// freeing are the sessions of a world in which something is freed, but for those that kill their runs themselves.
+// TestUnstickUnanswered runs the same sessions, with no answer to any write of a run: each is carried out, and then the connection breaks off, or
+// the API server says that it has failed or has too much to do. The one run finds out what became of its changes, makes none of them twice, and
+// frees what it was asked for.
+func TestUnstickUnanswered(t *testing.T) {
+	nightly.Only(t, "the sessions of unstick, several times")
+	t.Parallel()
+	for _, group := range strikeGroups(t) {
+		for _, answer := range answers {
+			s := &strike{world: group.world, sessions: group.sessions, answer: &answer}
+			t.Run(group.name()+" "+answer.Name, func(t *testing.T) {
+				t.Parallel()
+				s.run(t)
+			})
+		}
+	}
+}
+
+// strikeGroups are the sessions in which something is freed, those that may run together.
+func strikeGroups(t *testing.T) []*strike {
+	t.Helper()
+	groups := []*strike{{world: "bare", sessions: freeing(t, "bare")}, {world: "controllers", sessions: freeing(t, "controllers")}}
+	for _, session := range freeing(t, "sick") {
+		groups = append(groups, &strike{world: "sick", sessions: []string{session}})
+	}
+	return groups
+}
+
+// freeing are the sessions of a world in which something is freed.
 func freeing(t *testing.T, world string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata/unstick", world, "*.txt"))
@@ -78,38 +109,51 @@ func freeing(t *testing.T, world string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(text, []byte("\nfrees ")) && !bytes.Contains(text, []byte("\ninterrupted KILL ")) {
+		if regexp.MustCompile(`(?m)^(\[.*\] )?frees `).Match(text) {
 			sessions = append(sessions, strings.TrimSuffix(filepath.Base(file), ".txt"))
 		}
 	}
 	return sessions
 }
 
-// strike says at which of its writes each run of some sessions is killed.
+// strike says what befalls each run of some sessions at a write.
 type strike struct {
 	world    string
 	sessions []string
-	write    int
-	moment   faults.Moment
+	// The run is killed at a moment of this write,
+	write  int
+	moment faults.Moment
+	// or that becomes of the answers to all of its writes.
+	answer *faults.Fault
 
-	mu  sync.Mutex
-	hit map[string]bool // the sessions in which a run had so many writes
+	mu   sync.Mutex
+	more map[string]bool // the sessions in which a plan has more writes than that
 }
 
 func (s *strike) String() string {
-	return fmt.Sprintf("%s write %d %s", s.world, s.write, s.moment)
+	return fmt.Sprintf("%s write %d %s", s.name(), s.write, s.moment)
+}
+
+// name is that of the world, or of the only session of a sick one.
+func (s *strike) name() string {
+	if s.world == "sick" {
+		return s.world + "-" + s.sessions[0]
+	}
+	return s.world
 }
 
 // run runs the sessions on a control plane that is theirs alone.
 func (s *strike) run(t *testing.T) {
 	clusters <- struct{}{}
 	defer func() { <-clusters }()
-	s.hit = map[string]bool{}
+	s.more = map[string]bool{}
 	t.Run("sessions", func(t *testing.T) { // they have ended before the control plane does
 		cp := controlplane.Start(t, unstickWorlds[s.world])
 		params := unsticking(cp)
 		params.Cmds["frees"] = func(ts *testscript.TestScript, _ bool, args []string) { s.kills(ts, cp, args) }
-		params.Cmds["audited"] = func(ts *testscript.TestScript, _ bool, args []string) { s.audited(ts, cp, args) }
+		if s.answer == nil {
+			params.Cmds["audited"] = func(ts *testscript.TestScript, _ bool, args []string) { s.audited(ts, cp, args) }
+		}
 		for _, session := range s.sessions {
 			params.Files = append(params.Files, filepath.Join("testdata/unstick", s.world, session+".txt"))
 		}
@@ -117,7 +161,7 @@ func (s *strike) run(t *testing.T) {
 	})
 }
 
-// kills is frees, with the run killed.
+// kills is frees, with the run killed, or with its writes unanswered.
 func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []string) {
 	risk, cause, target := strings.TrimSuffix(args[0], "+"), args[1], args[2:]
 	stuckBecauseOf(ts, cause, target)
@@ -126,13 +170,12 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 	command := append(append([]string{"unstick"}, target...), "--allow="+risk)
 	var allowed []string
 	var before map[string]*unstructured.Unstructured
+	var last time.Time // when the last run began
 	for tries, deadline := 0, time.Now().Add(patience); ; tries++ {
 		plan, exists := planned(ts, command)
-		for _, w := range writesOf(plan) {
-			allowed = append(allowed, requestOf(w.Operation, false), requestOf(w.Operation, w.Temporary))
-			for _, then := range w.Then {
-				allowed = append(allowed, requestOf(then, false))
-			}
+		allowed = append(allowed, promised(plan)...)
+		for _, w := range temporary(plan) {
+			allowed = append(allowed, requestOf(w.Operation, true))
 		}
 		run := slices.Clone(command)
 		if plan.Digest != "" { // what is open may have to be taken back before there is something to show
@@ -140,18 +183,26 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 		}
 		if tries == 0 {
 			before = temporarily(ts, plan)
-			if s.killed(ts, run) {
+			if len(promised(plan))+len(temporary(plan)) > s.write {
 				s.mu.Lock()
-				s.hit[ts.Getenv("NS")] = true
+				s.more[ts.Getenv("NS")] = true
 				s.mu.Unlock()
+			}
+			switch ended := s.struck(ts, run); {
+			case ended < 0:
 				continue
+			case s.answer != nil && ended > 0:
+				ts.Fatalf("a run without answers to its writes does not free %v", target)
+			case s.answer != nil:
+				nothingOpen(ts, time.Now().Add(time.Hour)) // every change was made, so that none can arrive
 			}
 		}
+		last = time.Now()
 		err := ts.Exec("kubectl-gc", run...)
 		if !exists {
 			break // this run had only to take back
 		}
-		if time.Now().After(deadline) {
+		if err != nil && time.Now().After(deadline) {
 			ts.Fatalf("after the kill it does not end: %v", err)
 		}
 	}
@@ -165,7 +216,7 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 			ts.Fatalf("%s was changed temporarily, and is not as before (-before +now):\n%s", name, diff)
 		}
 	}
-	nothingOpen(ts)
+	nothingOpen(ts, last)
 	ts.Setenv("AUDITED", mark)
 }
 
@@ -178,10 +229,11 @@ func planned(ts *testscript.TestScript, command []string) (plan render.UnstickPl
 	return plan, err == nil || !strings.Contains(ts.ReadFile("stderr"), "not found")
 }
 
-func writesOf(plan render.UnstickPlan) []render.UnstickWrite {
+// temporary are the changes of a plan that will be taken back.
+func temporary(plan render.UnstickPlan) []render.UnstickWrite {
 	var all []render.UnstickWrite
 	for i := range plan.Causes {
-		all = append(all, plan.Causes[i].Writes...)
+		all = append(all, slices.DeleteFunc(slices.Clone(plan.Causes[i].Writes), func(w render.UnstickWrite) bool { return !w.Temporary })...)
 	}
 	return all
 }
@@ -189,10 +241,7 @@ func writesOf(plan render.UnstickPlan) []render.UnstickWrite {
 // temporarily reads the objects that a plan changes temporarily.
 func temporarily(ts *testscript.TestScript, plan render.UnstickPlan) map[string]*unstructured.Unstructured {
 	before := map[string]*unstructured.Unstructured{}
-	for _, w := range writesOf(plan) {
-		if !w.Temporary {
-			continue
-		}
+	for _, w := range temporary(plan) {
 		id := w.Operation.Object
 		name := id.Resource + "/" + id.Name
 		if id.Namespace != "" {
@@ -220,23 +269,24 @@ func lasting(object *unstructured.Unstructured) map[string]any {
 	return m.Object
 }
 
-// nothingOpen has no journal of the session say of a change that it was made, and has not been taken back.
-func nothingOpen(ts *testscript.TestScript) {
+// nothingOpen has no journal of the session say of a change that it was made, and has not been taken back, but for one that could still arrive
+// when a run looked last.
+func nothingOpen(ts *testscript.TestScript, looked time.Time) {
 	dirs, err := unstick.Journals(ts.MkAbs(".local/state/kubectl-gc/unstick"))
 	ts.Check(err)
 	for _, dir := range dirs {
 		recorded, err := unstick.ReadJournal(dir)
 		ts.Check(err)
 		for _, e := range recorded.Open() {
-			if !e.MayArrive(time.Now()) {
+			if !e.MayArrive(looked) {
 				ts.Fatalf("%s: change %d is open: %+v", dir, e.Number, e)
 			}
 		}
 	}
 }
 
-// killed runs the plugin and kills it at the write of the strike. It is false for a run that has ended before.
-func (s *strike) killed(ts *testscript.TestScript, args []string) bool {
+// struck runs the plugin and has befall it what the strike says. It returns the exit code, which is negative for a run that was killed.
+func (s *strike) struck(ts *testscript.TestScript, args []string) int {
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
 	ts.Check(err)
 	proxy, err := faults.Start(config, faults.Options{})
@@ -251,12 +301,16 @@ func (s *strike) killed(ts *testscript.TestScript, args []string) bool {
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "HOME="+ts.Getenv("HOME"))
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	proxy.SetRules(proxy.AtWrite(s.write, s.moment, func() { _ = cmd.Process.Kill() })) // unless it has ended
+	if s.answer != nil {
+		proxy.SetRules(faults.Rule{Fault: s.answer.OfLasting()})
+	} else {
+		proxy.SetRules(proxy.AtWrite(s.write, s.moment, func() { _ = cmd.Process.Kill() })) // unless it has ended
+	}
 	if err := cmd.Run(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		ts.Fatalf("%v", err)
 	}
 	ts.Logf("%s %q: %v, %v\n%s", s, args, proxy.Log(), cmd.ProcessState, &said)
-	return cmd.ProcessState.ExitCode() < 0
+	return cmd.ProcessState.ExitCode()
 }
 
 // audited is audited for runs that were killed: changes may have been made again, and refused ones are not compared. What became of a request

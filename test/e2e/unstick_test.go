@@ -8,6 +8,7 @@ import (
 	stdcmp "cmp"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"regexp"
@@ -27,8 +28,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
-// unstickWorlds are the control planes of the sessions of unstick.
+// unstickWorlds are the control planes of the sessions of unstick. On a sick one each session is alone.
 var unstickWorlds = map[string]controlplane.Options{
+	"sick":        {AuditLog: true, Controllers: "all"},
 	"bare":        {AuditLog: true, Users: []controlplane.User{{Name: "reader"}}},
 	"controllers": {AuditLog: true, Controllers: "all", FakeNodes: 2, GraceCap: time.Second, Users: []controlplane.User{{Name: "reader"}}},
 }
@@ -39,8 +41,8 @@ func TestUnstick(t *testing.T) {
 	t.Parallel()
 	worlds{
 		dir:    "testdata/unstick",
-		named:  unstickWorlds,
-		sick:   controlplane.Options{AuditLog: true, Controllers: "all"},
+		named:  map[string]controlplane.Options{"bare": unstickWorlds["bare"], "controllers": unstickWorlds["controllers"]},
+		sick:   unstickWorlds["sick"],
 		wait:   parallel,
 		params: unsticking,
 	}.run(t)
@@ -53,6 +55,7 @@ func unsticking(cp *controlplane.ControlPlane) testscript.Params {
 		params.Cmds[name] = func(ts *testscript.TestScript, neg bool, args []string) { command(ts, cp, neg, args) }
 	}
 	params.Cmds["interrupted"], params.Cmds["undone"] = interrupted, undone
+	params.Cmds["component"] = func(ts *testscript.TestScript, _ bool, args []string) { component(ts, cp, args) }
 	plain := params.Setup
 	params.Setup = func(env *testscript.Env) error {
 		if err := plain(env); err != nil {
@@ -148,12 +151,8 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 	if len(report.Remaining) > 0 {
 		ts.Fatalf("still there: %v", report.Remaining)
 	}
-	var planned, made, logged []string
-	for i := range plan.Causes {
-		for _, w := range plan.Causes[i].Writes {
-			planned = append(planned, requestOf(w.Operation, false))
-		}
-	}
+	planned := promised(plan)
+	var made, logged []string
 	var taken, skipped []string // skipped: the object had changed since the look, and nothing was written
 	for _, e := range report.Events {
 		back := e.Result == string(unstick.TakenBack)
@@ -172,7 +171,10 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 		}
 	}
 	for _, w := range newWrites(ts, cp) {
-		logged = append(logged, w.request())
+		// A take-back that others overtook is made again without a word.
+		if again := w.ResponseStatus.Code == http.StatusConflict && !slices.Contains(skipped, w.request()); !again {
+			logged = append(logged, w.request())
+		}
 	}
 	for _, list := range [][]string{planned, taken, made, logged} {
 		slices.Sort(list)
@@ -185,7 +187,22 @@ func frees(ts *testscript.TestScript, cp *controlplane.ControlPlane, neg bool, a
 	if diff := cmp.Diff(made, logged); diff != "" {
 		ts.Fatalf("the audit log has other changes than were reported (-reported +logged):\n%s", diff)
 	}
+	tabled(ts, cause, target, &plan, &report)
 	ts.Setenv("AUDITED", mark) // for audited
+}
+
+// promised are the changes of a plan, and those that it says will follow them.
+func promised(plan render.UnstickPlan) []string {
+	var all []string
+	for i := range plan.Causes {
+		for _, w := range plan.Causes[i].Writes {
+			all = append(all, requestOf(w.Operation, false))
+			for _, then := range w.Then {
+				all = append(all, requestOf(then, false))
+			}
+		}
+	}
+	return all
 }
 
 // stuckBecauseOf waits until what unstick is asked about is stuck because of a cause. Numbers at the end pick ways out.

@@ -187,14 +187,19 @@ const (
 	Answered Moment = "answered"
 )
 
+// OfLasting is the fault, of writes that change what is stored.
+func (f Fault) OfLasting() Fault {
+	f.writes, f.lasting = false, true
+	return f
+}
+
 // AtWrite does something at a moment of the n-th write, counted from 1, that changes what is stored.
 func (p *Proxy) AtWrite(n int, moment Moment, do func()) Rule {
 	f := Meanwhile(string(moment), moment != Sent, do)
 	if moment == Answered {
 		f = Meanwhile(string(moment), true, func() { p.SetRules(Rule{Times: 1, Fault: Meanwhile("next", false, do)}) })
 	}
-	f.lasting = true
-	return Rule{After: n - 1, Times: 1, Fault: f}
+	return Rule{After: n - 1, Times: 1, Fault: f.OfLasting()}
 }
 
 // Status answers with an error of the API server: its code, the reason that goes with
