@@ -21,6 +21,9 @@ func (j *judging) judge(c *candidate) {
 		c.hold(OwnedBy, ref.Owner.Identity().String(), ref.UID)
 	}
 	for _, n := range c.node.Dependents() {
+		if replaceable(n, c.node) {
+			continue
+		}
 		c.hold(OwnerOf, n.Identity().String(), n.UID())
 	}
 	if by := j.deliveredBy(c.whole); by != "" {
@@ -145,7 +148,7 @@ func (j *judging) holds(c *candidate) {
 		if everywhere(n) {
 			continue
 		}
-		c.hold(Holds, n.Identity().String(), n.UID())
+		c.hold(Holds, n.Identity().String(), j.madeBy(n))
 		if len(c.holds) > 2*len(j.all)+1 { // not all of them go
 			return
 		}

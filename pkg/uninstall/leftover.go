@@ -50,8 +50,9 @@ const (
 	// Back: what it belonged to exists, which is Detail. Calls a service that exists, or what is outside the cluster.
 	Back
 	Calls
-	// UsedBy an object that names it. ClaimedBy a StatefulSet. Leased by the holder of a lease. Holds something, as a namespace.
+	// UsedBy an object that names it. NamedBy one that has its name, maybe for something else. ClaimedBy a StatefulSet. Leased by the holder of a lease. Holds something, as a namespace.
 	UsedBy
+	NamedBy
 	ClaimedBy
 	Leased
 	Holds
@@ -218,9 +219,11 @@ func (j *judging) mentioned() {
 		if c.whole == nil || !nameable(c.Object) {
 			continue
 		}
-		for _, user := range found.of[c.Object] {
-			if volume := user.Resource.GroupResource() == evidence.Volumes.GroupResource(); !volume { // which names its claim
-				c.hold(UsedBy, user.String(), user.UID)
+		for _, u := range found.of[c.Object] {
+			if u.certain {
+				c.hold(UsedBy, u.by.String(), u.by.UID)
+			} else {
+				c.hold(NamedBy, namedIn(u.by, u.at), u.by.UID)
 			}
 		}
 		if unread := found.unread[c.Object]; unread != "" {

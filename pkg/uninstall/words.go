@@ -149,6 +149,8 @@ func (h *Hold) Says() string {
 		return "calls " + h.Detail + ", which exists"
 	case UsedBy:
 		return "used by " + h.Detail
+	case NamedBy:
+		return h.Detail
 	case ClaimedBy:
 		return "a claim of " + h.Detail
 	case Leased:
@@ -157,6 +159,11 @@ func (h *Hold) Says() string {
 		return "contains " + h.Detail
 	}
 	return ""
+}
+
+// namedIn is of an object whose name another has, maybe for something else.
+func namedIn(by graph.Identity, at string) string {
+	return fmt.Sprintf("%s has its name in %s, and whether that is a use is not known", by, at)
 }
 
 // Error implements error.
