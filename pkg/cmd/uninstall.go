@@ -93,6 +93,8 @@ type uninstallOptions struct {
 	output    output[*render.Uninstall]
 	// tool is as documents call it.
 	tool string
+	// manifests is the digest of which objects the files have by which the tool is told what to delete, nil when there are none.
+	manifests func() (string, error)
 	// plans says what the tool does.
 	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
 }

@@ -70,7 +70,7 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 		return o.answer(s, u, sticks)
 	}
 	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first what would get stuck: " + render.NamesOf(first)}
-	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil {
+	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil || o.deletion.dryRun != "none" {
 		return err
 	}
 	fmt.Fprintln(o.ErrOut, "Prepared. What the tool does now:")

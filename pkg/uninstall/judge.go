@@ -52,6 +52,10 @@ func (j *judging) belongs(c *candidate) {
 		}
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
 		j.back(c)
+		services, _ := servicesOf(c.whole)
+		if c.left.By == ByService && !slices.Contains(services, strings.TrimPrefix(c.left.Detail, "Service/")) {
+			c.hold(Repointed, c.left.Detail, "")
+		}
 	}
 }
 
@@ -120,7 +124,7 @@ func (j *judging) leased(c *candidate) {
 	gone := slices.ContainsFunc(j.Goes, func(id graph.Identity) bool {
 		return id.Resource.IsPod() && id.Namespace == c.Object.Namespace && id.Name == pod
 	})
-	if !gone && l.Judge(j.Evidence.Now) == lease.Held {
+	if !gone && (c.left.By == ByHolder || l.Judge(j.Evidence.Now) == lease.Held) {
 		c.hold(Leased, l.Holder, "")
 	}
 }
