@@ -76,7 +76,7 @@ func (o *Open) Says() string {
 	case NoParent:
 		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
 	case Elsewhere:
-		return "what it has deployed is in another cluster"
+		return "what it has deployed is in the cluster of its " + o.Detail + ", of which nothing is said here"
 	case Nested:
 		return "its controller deletes what it has deployed in turn, which could not be read: " + o.Detail
 	case NoController:
