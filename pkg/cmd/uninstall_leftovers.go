@@ -306,13 +306,14 @@ func (o *uninstallOptions) included(s *session, saved *uninstall.Saved) (map[typ
 			of := id.Resource.GroupVersionKind().GroupKind() == gvk.GroupKind() && id.UID != ""
 			return !of || name != id.Name && name != path.Join(id.Namespace, id.Name)
 		})
-		switch len(found) {
+		slices.SortFunc(found, graph.Identity.Compare)
+		switch found = slices.Compact(found); len(found) {
 		case 0:
 			return nil, usageError{fmt.Errorf("--include=%s: the plan has no such object that is kept or left", word)}
 		case 1:
 			named[found[0].UID] = true
 		default:
-			return nil, usageError{fmt.Errorf("--include=%s: the plan has several; write TYPE/NAMESPACE/NAME", word)}
+			return nil, usageError{fmt.Errorf("--include=%s: the plan has %s; write TYPE/NAMESPACE/NAME", word, render.NamesOf(found))}
 		}
 	}
 	return named, nil

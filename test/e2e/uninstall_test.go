@@ -199,6 +199,7 @@ func TestUninstall(t *testing.T) {
 		{1, "helm web -n shop --as=lister", "is to get secrets in namespace shop"},
 		{1, "helm web -n shop --from " + snapshot, "a snapshot has no data of Secrets"},
 		{1, "helm web -n default", "no Secret of namespace default has a release"},
+		{1, "helm web -n shop --dry-run", "--dry-run needs --prepare or --remove-leftovers"},
 		{1, "helm web -n shop --yes", "need --prepare or --remove-leftovers"},
 		{0, "helm web -n shop --prepare", "Nothing can be prepared."},
 		{0, "helm web -n shop -o json", `"UninstallPlan"`},
