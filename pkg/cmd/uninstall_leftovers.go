@@ -40,8 +40,8 @@ type leftoversOptions struct {
 
 func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: list what it has left behind by this plan, which -o json printed before, and delete what --include names, with a preview and your consent; - is standard input")
-	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object, TYPE/NAME or TYPE/NAMESPACE/NAME; all others are listed, and kept")
+	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: list what it has left behind by this plan, which -o json or yaml printed before, and delete what --include names, with a preview and your consent; - is standard input")
+	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object, TYPE/NAME or, when there are several, TYPE/NAMESPACE/NAME; all others are listed, and kept")
 	o.deletion.flags = flags
 	o.deletion.addDryRun(`With --prepare or --remove-leftovers: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
