@@ -284,11 +284,11 @@ func (l *leftovers) leases() {
 	}
 }
 
-// labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing. An object
+// labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing and derived from nothing. An object
 // that says that it is of another release of Helm is not meant.
 func (l *leftovers) labelled() {
 	for n := range l.Graph.Nodes() {
-		if n.Virtual() || n.HasOwners() || n.Namespace() != "" && !l.namespaces.Has(n.Namespace()) {
+		if n.Virtual() || n.HasOwners() || derived.Has(n.Resource().GroupResource()) || n.Namespace() != "" && !l.namespaces.Has(n.Namespace()) {
 			continue
 		}
 		labels := n.Object().Labels

@@ -108,7 +108,7 @@ func (s *mentioning) named(reference map[string]any, key, at string) {
 	kind := evidence.Text(reference["kind"])
 	switch {
 	case kind != "" && kind != s.of.Resource.Kind, stated && namespace != "" && namespace != s.of.Namespace:
-	case kind != "" && reference["name"] == s.of.Name && (!s.far || stated):
+	case reference["name"] == s.of.Name && (kind != "" || reference["resource"] == s.of.Resource.Resource) && (!s.far || stated):
 		s.note(at, true)
 	case kind == "":
 		s.value(reference["name"], reference, key, at)

@@ -15,10 +15,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// derived are types of which the objects only tell what others are like.
+// derived are types of which Kubernetes makes the objects to tell what others are like.
 var derived = sets.New(
+	schema.GroupResource{Group: "networking.k8s.io", Resource: "ipaddresses"},
 	schema.GroupResource{Resource: "events"}, schema.GroupResource{Group: "events.k8s.io", Resource: "events"}, schema.GroupResource{Resource: "endpoints"},
-	schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}, evidence.Leases.GroupResource(),
+	schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"}, schema.GroupResource{Group: "apps", Resource: "controllerrevisions"},
 )
 
 // use is an object that names another, or may.
@@ -51,7 +52,7 @@ func (w *World) usersOf(ids []graph.Identity) users {
 			break // they follow all others
 		}
 		r := n.Resource()
-		if derived.Has(r.GroupResource()) || seen.Has(r.GroupVersionResource) {
+		if derived.Has(r.GroupResource()) || r.GroupResource() == evidence.Leases.GroupResource() || seen.Has(r.GroupVersionResource) {
 			continue
 		}
 		seen.Insert(r.GroupVersionResource)
