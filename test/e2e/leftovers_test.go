@@ -5,6 +5,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -329,4 +330,58 @@ func (l *leavings) spoil() {
 	l.cp.Kubectl(l.T, "-n", "shop", "annotate", "configmap/adopted", "meta.helm.sh/release-name=blog", "meta.helm.sh/release-namespace=shop")
 	l.cp.Kubectl(l.T, "-n", "shop", "label", "configmap/unlabelled", "app.kubernetes.io/instance-")
 	l.cp.Kubectl(l.T, "-n", "shop", "apply", "-f", l.file("service.yaml", strings.TrimPrefix(calledService, "---\n")))
+}
+
+// hurried is a user who answers after something has happened.
+type hurried struct {
+	happens func()
+	answer  string
+}
+
+func (h *hurried) Read(into []byte) (int, error) {
+	if h.answer == "" {
+		return 0, io.EOF
+	}
+	h.happens()
+	n := copy(into, h.answer)
+	h.answer = ""
+	return n, nil
+}
+
+// TestPrepareAgain prepares nothing for a tool that has run, or is to keep things, while the user was asked.
+func TestPrepareAgain(t *testing.T) {
+	parallel(t)
+	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second})
+	l := &leavings{t, cp, filepath.Join(t.TempDir(), "plan.json")}
+	example := func(name string) string { return filepath.Join("..", "..", "docs", "examples", name) }
+	cp.Kubectl(t, "apply", "-f", example("toy-operator.yaml"))
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/toys.foresight.test", "--timeout=60s")
+	cp.Kubectl(t, "rollout", "status", "-n", "toy-system", "deployment/toy-operator", "--timeout=60s")
+	cp.Kubectl(t, "apply", "-f", example("toys.yaml"), "-f", example("toy-release.yaml"))
+	cp.Kubectl(t, "patch", "-n", "toy-system", "toy/ball", "toy/kite", "--field-manager=toy-operator", "--type=merge", "-p", `{"metadata":{"finalizers":["foresight.test/cleanup"]}}`)
+	manifest, err := os.ReadFile(example("toy-manifest.yaml")) // without the definition
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeps := l.file("keeps.yaml", strings.ReplaceAll(record(t, "toy", 2, string(manifest)), "namespace: shop", "namespace: toy-system"))
+	for _, test := range []struct {
+		happens func()
+		code    int
+		want    string
+	}{
+		{func() { cp.Kubectl(t, "apply", "-f", keeps) }, 2, "Nothing was changed: what you chose is gone by now, or not chosen any more."},
+		{func() { cp.Kubectl(t, "delete", "secrets", "-n", "toy-system", "-l", "owner=helm") }, 1, "has a release"},
+	} {
+		var stdout, stderr bytes.Buffer
+		argv := strings.Fields("kubectl-gc uninstall helm toy -n toy-system --prepare -i --kubeconfig=" + cp.Kubeconfig)
+		code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{In: &hurried{test.happens, "y\n"}, Out: &stdout, ErrOut: &stderr})
+		if code != test.code || !strings.Contains(stderr.String(), test.want) {
+			t.Errorf("exit code %d, want %d with %q:\n%s%s", code, test.code, test.want, &stdout, &stderr)
+		}
+		if ending := cp.Kubectl(t, "get", "toys", "-n", "toy-system", "-o", "jsonpath={.items[*].metadata.deletionTimestamp}"); ending != "" {
+			t.Fatalf("toys are being deleted: %s", ending)
+		}
+		cp.Kubectl(t, "delete", "secrets", "-n", "toy-system", "-l", "owner=helm")
+		cp.Kubectl(t, "apply", "-f", example("toy-release.yaml"))
+	}
 }
