@@ -246,7 +246,7 @@ func (l *leftoversNow) dangers() []string {
 // unread is an error when nothing could be found out of some of them.
 func (l *leftoversNow) unread() error {
 	if slices.ContainsFunc(l.all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Held.Why == uninstall.NotRead }) {
-		return errIncomplete
+		return incompleteError{errors.New("whether some of this is in use is not known: not everything could be read")}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,7 +23,10 @@ type mention struct {
 
 // mentioning looks for the mention of an object in another.
 type mentioning struct {
+	keys
 	of *graph.Identity
+	// full are the ways to write the name with its namespace.
+	full []string
 	// word is in the keys of fields that name objects of the type.
 	word string
 	// far: who is looked at is of another namespace, so that a name counts only together with that of the namespace.
@@ -46,27 +48,58 @@ var (
 	records = regexp.MustCompile(`^(meta\.helm\.sh/|kubectl\.kubernetes\.io/last-applied-configuration$)`)
 )
 
+// keyOf is what is known of a key.
+type keyOf struct{ nameless, own, other bool }
+
+// keys are those that were looked at: there are many objects, and they have the same.
+type keys map[string]keyOf
+
+func (k keys) of(key string) keyOf {
+	known, seen := k[key]
+	if !seen {
+		known = keyOf{nameless.MatchString(key), own.MatchString(key), others.MatchString(key)}
+		k[key] = known
+	}
+	return known
+}
+
 // mentionOf looks in an object for the name of another, in all its texts but its own name, labels and selectors. It takes too much for a name rather than
 // too little.
-func mentionOf(o *unstructured.Unstructured, of *graph.Identity) mention {
+func (k keys) mentionOf(o *unstructured.Unstructured, of *graph.Identity) mention {
 	word := called[of.Resource.Kind]
 	if word == "" {
 		word = strings.ToLower(of.Resource.Kind)
 	}
-	s := &mentioning{of: of, word: word, far: o.GetNamespace() != "" && of.Namespace != "" && o.GetNamespace() != of.Namespace}
-	s.fields(o.Object, "", "")
+	s := &mentioning{keys: k, of: of, full: fullNames(of), word: word, far: o.GetNamespace() != "" && of.Namespace != "" && o.GetNamespace() != of.Namespace}
+	s.fields(o.Object, "", nil)
 	return s.found
 }
 
-// note keeps a mention that says more than the one before.
-func (s *mentioning) note(at string, certain bool) {
-	if s.found.at == "" || certain && !s.found.certain {
-		s.found = mention{at, certain}
+// step is a key on the way to a field.
+type step struct {
+	before *step
+	key    string
+}
+
+func (s *step) String() string {
+	if s.before == nil {
+		return s.key
+	}
+	return s.before.String() + "." + s.key
+}
+
+// note keeps a mention that says more than the one before, of equals the first by its path.
+func (s *mentioning) note(at *step, certain bool) {
+	if s.found.certain && !certain {
+		return
+	}
+	if path := at.String(); s.found.at == "" || certain && !s.found.certain || path < s.found.at {
+		s.found = mention{path, certain}
 	}
 }
 
 // value looks into a value that a map has under a key. At is its path.
-func (s *mentioning) value(v any, in map[string]any, key, at string) {
+func (s *mentioning) value(v any, in map[string]any, key string, at *step) {
 	switch v := v.(type) {
 	case string:
 		s.text(v, in, key, at)
@@ -80,30 +113,30 @@ func (s *mentioning) value(v any, in map[string]any, key, at string) {
 }
 
 // fields looks into a map that has a key.
-func (s *mentioning) fields(all map[string]any, key, at string) {
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		path := strings.TrimPrefix(at+"."+k, ".")
+func (s *mentioning) fields(all map[string]any, key string, at *step) {
+	for k, v := range all {
+		path := &step{at, k}
 		switch {
 		case k == "metadata":
 			annotations, _, _ := unstructured.NestedStringMap(all, k, "annotations")
-			for _, name := range slices.Sorted(maps.Keys(annotations)) {
+			for name, text := range annotations {
 				if !records.MatchString(name) {
-					s.text(annotations[name], nil, name, path+".annotations."+name)
+					s.text(text, nil, name, &step{path, "annotations." + name})
 				}
 			}
-		case nameless.MatchString(k), k == "name" && own.MatchString(key):
+		case s.keys.of(k).nameless, k == "name" && s.keys.of(key).own:
 		case k == "name":
 			s.named(all, key, path)
 		case k == "resourceNames":
 			s.rule(all, path)
 		default:
-			s.value(all[k], all, k, path)
+			s.value(v, all, k, path)
 		}
 	}
 }
 
 // named looks at the name of a reference, which may state the kind.
-func (s *mentioning) named(reference map[string]any, key, at string) {
+func (s *mentioning) named(reference map[string]any, key string, at *step) {
 	namespace, stated := reference["namespace"].(string)
 	kind := evidence.Text(reference["kind"])
 	switch {
@@ -116,7 +149,7 @@ func (s *mentioning) named(reference map[string]any, key, at string) {
 }
 
 // rule looks at the names to which a rule of a role applies.
-func (s *mentioning) rule(rule map[string]any, at string) {
+func (s *mentioning) rule(rule map[string]any, at *step) {
 	resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
 	names, _, _ := unstructured.NestedStringSlice(rule, "resourceNames")
 	about := func(resource string) bool {
@@ -129,24 +162,31 @@ func (s *mentioning) rule(rule map[string]any, at string) {
 }
 
 // text looks at a text.
-func (s *mentioning) text(text string, in map[string]any, key, at string) {
-	full := s.of.Namespace != "" && slices.ContainsFunc(s.full(), func(name string) bool { return hasName(text, name) })
-	whole := text == s.of.Name || slices.Contains(s.full(), text)
+func (s *mentioning) text(text string, in map[string]any, key string, at *step) {
+	if !strings.Contains(text, s.of.Name) {
+		return
+	}
+	full := slices.ContainsFunc(s.full, func(name string) bool { return hasName(text, name) })
+	whole := text == s.of.Name || slices.Contains(s.full, text)
 	if !full && !hasName(text, s.of.Name) || s.far && !full && !(whole && s.beside(in)) {
 		return
 	}
+	other := s.keys.of(key).other
 	key = strings.ToLower(key)
 	switch about := strings.Contains(key, s.word) && (s.word != "service" || !strings.Contains(key, "serviceaccount")); {
 	case about:
 		s.note(at, whole)
-	case !others.MatchString(key):
+	case !other:
 		s.note(at, false)
 	}
 }
 
-// full are the ways to write a name with its namespace: as a path, as a user, and as the host of a service.
-func (s *mentioning) full() []string {
-	return []string{s.of.Namespace + "/" + s.of.Name, s.of.Namespace + ":" + s.of.Name, s.of.Name + "." + s.of.Namespace}
+// fullNames are the ways to write a name with its namespace: as a path, as a user, and as the host of a service.
+func fullNames(of *graph.Identity) []string {
+	if of.Namespace == "" {
+		return nil
+	}
+	return []string{of.Namespace + "/" + of.Name, of.Namespace + ":" + of.Name, of.Name + "." + of.Namespace}
 }
 
 // beside reports whether a map has the namespace, as StorageClasses do that name the Secret of their driver.

@@ -94,12 +94,13 @@ func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []
 		return
 	}
 	var uses map[graph.Identity][]use
+	known := keys{}
 	err := w.Evidence.EachNaming(r.GroupVersionResource, namespace, names, func() { uses = map[graph.Identity][]use{} }, func(o *unstructured.Unstructured) {
 		if r.IsPod() && evidence.PodEnded(o) {
 			return
 		}
 		for _, id := range ids {
-			if m := mentionOf(o, &id); m.at != "" {
+			if m := known.mentionOf(o, &id); m.at != "" {
 				uses[id] = append(uses[id], use{evidence.IdentityOf(r.GroupVersionResource, r.Kind, o), m})
 			}
 		}
