@@ -138,7 +138,7 @@ func (o *uninstallOptions) validateArgs(n int, what string) error {
 	if len(o.args) != n {
 		return usageError{errors.New("needs " + what)}
 	}
-	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validatePrepare(), o.validateLeftovers())
+	return cmp.Or(o.output.validate(o.globals), validatePageSize(o.pageSize), o.validateLeftovers(), o.validatePrepare())
 }
 
 func (o *uninstallOptions) run(ctx context.Context) error {

@@ -60,7 +60,7 @@ func (o *uninstallOptions) validateLeftovers() error {
 		return usageError{errors.New("--include needs --remove-leftovers")}
 	case !given && !o.prepare && d.dryRun != "none":
 		return usageError{errors.New("--dry-run needs --prepare or --remove-leftovers: nothing else is changed")}
-	case !given && !o.prepare:
+	case !given && (!o.prepare || len(o.from) > 0): // which is for validatePrepare
 		return nil
 	}
 	return d.validateConsent(o.globals)
