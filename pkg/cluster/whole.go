@@ -36,12 +36,29 @@ func (r *Reader) EachMentioning(ctx context.Context, resource schema.GroupVersio
 	for i, field := range fields {
 		quoted[i] = []byte(`"` + field + `"`)
 	}
+	return r.eachWith(ctx, resource, namespace, quoted, begin, func(o *unstructured.Unstructured) error {
+		reduce(resource, o)
+		return yield(o)
+	})
+}
+
+// EachNaming is EachMentioning for objects that have one of the texts anywhere, also within a longer one. Nothing is left out of them.
+func (r *Reader) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+	wanted := make([][]byte, len(texts))
+	for i, text := range texts {
+		wanted[i] = []byte(text)
+	}
+	return r.eachWith(ctx, resource, namespace, wanted, begin, yield)
+}
+
+// eachWith yields the objects of a list of which the JSON has one of the texts.
+func (r *Reader) eachWith(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts [][]byte, begin func(), yield func(*unstructured.Unstructured) error) error {
 	return r.eachWhole(ctx, &listing{resource: &graph.Resource{GroupVersionResource: resource}, namespace: namespace}, begin, func(item []byte) error {
-		if !slices.ContainsFunc(quoted, func(name []byte) bool { return bytes.Contains(item, name) }) {
+		if !slices.ContainsFunc(texts, func(text []byte) bool { return bytes.Contains(item, text) }) {
 			return nil
 		}
-		o, err := decodeWhole(resource, item)
-		if err != nil {
+		var o unstructured.Unstructured
+		if err := json.Unmarshal(item, &o.Object); err != nil {
 			return err
 		}
 		return yield(&o)

@@ -38,13 +38,13 @@ does, is called not known.
 With --prepare the custom resources that would get stuck are deleted first, as
 delete --order=safe does it, after their own preview and with your consent, and
 waited for. Then the answer is given again, and the tool's command is printed;
-it is not run.
+it is not run. With --dry-run these writes are shown, and nothing is changed.
 
 With --remove-leftovers=PLAN, after the tool has run, what it has left behind is
 listed, and what --include names of it is deleted, as delete --order=safe does
-it. PLAN is what the same command printed before with -o json: it says which
-objects are meant, by UID. What has come to be used, adopted or recreated is
-kept all the same, and so is that of which this could not be read.
+it. PLAN is what the same command printed before with -o json or -o yaml: it
+says which objects are meant, by UID. What has come to be used, adopted or
+recreated is kept all the same, and so is that of which this is not known.
 
 Exit codes:
   0    nothing is foreseen to get stuck or break
@@ -93,6 +93,8 @@ type uninstallOptions struct {
 	output    output[*render.Uninstall]
 	// tool is as documents call it.
 	tool string
+	// manifests is the digest of which objects the files have by which the tool is told what to delete, nil when there are none.
+	manifests func() (string, error)
 	// plans says what the tool does.
 	plans func(ctx context.Context, s *session, w *uninstall.World) (*uninstall.Plan, error)
 }

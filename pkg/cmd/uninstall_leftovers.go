@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,14 +34,16 @@ type leftoversOptions struct {
 	include []string
 	// held are targets of the run that must not be deleted any more, by what a later look has found.
 	held map[types.UID]bool
+	// now is how they are after a run, nil without one.
+	now *leftoversNow
 }
 
 func (o *uninstallOptions) addLeftoversFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: list what it has left behind by this plan, which -o json printed before, and delete what --include names, with a preview and your consent; - is standard input")
-	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object, TYPE/NAME or TYPE/NAMESPACE/NAME; all others are listed, and kept")
+	flags.StringVar(&o.leftovers.plan, "remove-leftovers", "", "After the tool has run: list what it has left behind by this plan, which -o json or yaml printed before, and delete what --include names, with a preview and your consent; - is standard input")
+	flags.StringSliceVar(&o.leftovers.include, "include", nil, "With --remove-leftovers: delete this object, TYPE/NAME or, when there are several, TYPE/NAMESPACE/NAME; all others are listed, and kept")
 	o.deletion.flags = flags
-	o.deletion.addDryRun(`With --remove-leftovers: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
+	o.deletion.addDryRun(`With --prepare or --remove-leftovers: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
 	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
 }
 
@@ -53,11 +56,11 @@ func (o *uninstallOptions) validateLeftovers() error {
 		return usageError{errors.New("--prepare is for the time before the tool runs, and --remove-leftovers for the time after it")}
 	case given && len(o.from) > 0:
 		return usageError{errors.New("--remove-leftovers needs a cluster: a file cannot be changed")}
-	case given && !o.output.isText():
-		return usageError{fmt.Errorf("-o %s cannot be used with --remove-leftovers", o.output.name)}
-	case !given && (len(o.leftovers.include) > 0 || d.dryRun != "none"):
-		return usageError{errors.New("--include and --dry-run need --remove-leftovers")}
-	case !given:
+	case !given && len(o.leftovers.include) > 0:
+		return usageError{errors.New("--include needs --remove-leftovers")}
+	case !given && !o.prepare && d.dryRun != "none":
+		return usageError{errors.New("--dry-run needs --prepare or --remove-leftovers: nothing else is changed")}
+	case !given && (!o.prepare || len(o.from) > 0): // which is for validatePrepare
 		return nil
 	}
 	return d.validateConsent(o.globals)
@@ -88,6 +91,39 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if o.output.isText() {
+		return o.remove(ctx, s, l, saved)
+	}
+	answer := &leftoversAnswer{Saved: saved, now: l}
+	o.deletion.output = newOutput((*deletionAnswer).document, format[*deletionAnswer]{"", func(_ io.Writer, _ render.Style, a *deletionAnswer) error {
+		answer.deletion = a.document()
+		return nil
+	}})
+	err = o.remove(ctx, s, l, saved)
+	if o.leftovers.now != nil {
+		answer.now = o.leftovers.now
+	} else if err != nil && answer.deletion == nil && !errors.Is(err, errIncomplete) {
+		return err
+	}
+	documents := output[*leftoversAnswer]{
+		name: o.output.name, json: o.output.json, template: o.output.template,
+		document: func(a *leftoversAnswer) runtime.Object {
+			return render.NewLeftoversReport(a.now.graph.Snapshot(), a.Saved, a.now.all, a.deletion)
+		},
+		formats: []format[*leftoversAnswer]{{"name", func(w io.Writer, _ render.Style, a *leftoversAnswer) error { return render.LeftoverNames(w, a.now.all) }}},
+	}
+	return cmp.Or(documents.print(o.globals, answer), err)
+}
+
+// leftoversAnswer is what became of leftovers, and of their deletion if there is any.
+type leftoversAnswer struct {
+	*uninstall.Saved
+	now      *leftoversNow
+	deletion runtime.Object
+}
+
+// remove lists what is kept, deletes what was named of the others, and lists what is left then.
+func (o *uninstallOptions) remove(ctx context.Context, s *session, l *leftoversNow, saved *uninstall.Saved) error {
 	out := o.ErrOut
 	if o.deletion.dryRun != "none" {
 		out = o.Out
@@ -102,8 +138,10 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 		return cmp.Or(o.finish(s, l.graph.Snapshot()), l.unread())
 	}
 	o.leftovers.held = map[types.UID]bool{}
-	t := &telling{deletionOptions: &o.deletion, session: s, what: fmt.Sprintf("delete what %s left behind: %s", saved.Title(), render.NamesOf(targets))}
-	err = t.execute(ctx, o.removal(s, l, saved, targets))
+	t := &telling{
+		deletionOptions: &o.deletion, session: s, what: fmt.Sprintf("delete what %s left behind: %s", saved.Title(), render.NamesOf(targets)), dangers: l.dangers(),
+	}
+	err := t.execute(ctx, o.removal(s, l, saved, targets))
 	if !o.deletion.ran {
 		return err
 	}
@@ -111,8 +149,12 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	if failed != nil {
 		return cmp.Or(err, failed)
 	}
-	stays := slices.DeleteFunc(now.all, func(l uninstall.Leftover) bool { return l.Gone })
-	if len(stays) == 0 {
+	o.leftovers.now = now
+	stays := slices.DeleteFunc(slices.Clone(now.all), func(l uninstall.Leftover) bool { return l.Gone })
+	switch {
+	case !o.output.isText():
+		return err
+	case len(stays) == 0:
 		fmt.Fprintf(o.Out, "Nothing is left of what %s left behind.\n", saved.Title())
 		return err
 	}
@@ -120,13 +162,16 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	return cmp.Or(err, o.list(o.Out, stays))
 }
 
-// list prints what became of leftovers.
+// list prints what became of leftovers, for a person.
 func (o *uninstallOptions) list(w io.Writer, all []uninstall.Leftover) error {
+	if !o.output.isText() {
+		return nil
+	}
 	style, err := o.style(w)
 	if err != nil {
 		return err
 	}
-	return render.Leftovers(w, style, all)
+	return render.Leftovers(w, style, all, o.output.name == "wide")
 }
 
 // savedPlan reads the plan.
@@ -149,11 +194,26 @@ func (o *uninstallOptions) isOf(saved *uninstall.Saved, namespace string) error 
 		name = o.args[0]
 	}
 	if saved.Tool == o.tool && saved.Namespace == namespace && (saved.Name == name || saved.Name == "") {
-		return nil
+		return o.manifestsAre(saved.Manifests)
 	}
 	return hintedError{
 		fmt.Errorf("%s is the plan of %s in namespace %s", calledFile(o.leftovers.plan), saved.Title(), saved.Namespace),
 		fmt.Sprintf("this command is about %s %s in namespace %s; -n names another", o.tool, name, namespace),
+	}
+}
+
+// manifestsAre returns an error unless the files of the command line have the objects of which a plan is, if any.
+func (o *uninstallOptions) manifestsAre(planned string) error {
+	if o.manifests == nil {
+		return nil
+	}
+	now, err := o.manifests()
+	if err != nil || now == planned {
+		return err
+	}
+	return hintedError{
+		fmt.Errorf("%s and %s have other objects than when %s was made", calledFile(o.args[0]), calledFile(o.args[1]), calledFile(o.leftovers.plan)),
+		"give the manifests of which the plan was made",
 	}
 }
 
@@ -174,10 +234,19 @@ func (l *leftoversNow) targets() []graph.Identity {
 	return ids
 }
 
+// dangers are said before anything is asked.
+func (l *leftoversNow) dangers() []string {
+	changed := slices.DeleteFunc(slices.Clone(l.all), func(l uninstall.Leftover) bool { return l.Gone || l.Held != nil || !l.Changed })
+	if len(changed) == 0 {
+		return nil
+	}
+	return []string{"changed since the plan: " + render.NamesOf((&leftoversNow{all: changed}).targets())}
+}
+
 // unread is an error when nothing could be found out of some of them.
 func (l *leftoversNow) unread() error {
 	if slices.ContainsFunc(l.all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Held.Why == uninstall.NotRead }) {
-		return errIncomplete
+		return incompleteError{errors.New("whether some of this is in use is not known: not everything could be read")}
 	}
 	return nil
 }
@@ -237,13 +306,14 @@ func (o *uninstallOptions) included(s *session, saved *uninstall.Saved) (map[typ
 			of := id.Resource.GroupVersionKind().GroupKind() == gvk.GroupKind() && id.UID != ""
 			return !of || name != id.Name && name != path.Join(id.Namespace, id.Name)
 		})
-		switch len(found) {
+		slices.SortFunc(found, graph.Identity.Compare)
+		switch found = slices.Compact(found); len(found) {
 		case 0:
 			return nil, usageError{fmt.Errorf("--include=%s: the plan has no such object that is kept or left", word)}
 		case 1:
 			named[found[0].UID] = true
 		default:
-			return nil, usageError{fmt.Errorf("--include=%s: the plan has several; write TYPE/NAMESPACE/NAME", word)}
+			return nil, usageError{fmt.Errorf("--include=%s: the plan has %s; write TYPE/NAMESPACE/NAME", word, render.NamesOf(found))}
 		}
 	}
 	return named, nil

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -70,14 +70,14 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 		return o.answer(s, u, sticks)
 	}
 	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first what would get stuck: " + render.NamesOf(first)}
-	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil {
+	if err := t.execute(ctx, o.job(s, u.Preview.Graph, first)); err != nil || o.deletion.dryRun != "none" {
 		return err
 	}
 	fmt.Fprintln(o.ErrOut, "Prepared. What the tool does now:")
 	return o.show(ctx)
 }
 
-// job is the deletion of what goes first.
+// job is the deletion of what goes first: what would still get stuck when it is looked at again, and what is being deleted by then.
 func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identity) *deletion.Job {
 	j := &deletion.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first}}
 	j.Again = func(ctx context.Context) (*deletion.Job, error) {
@@ -85,20 +85,20 @@ func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identit
 		if err != nil {
 			return nil, err
 		}
-		snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+		u, _, err := o.foretell(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		g := graph.New(snapshot)
+		g, still := u.Preview.Graph, uids(uninstall.First(u.Sight))
 		var left []graph.Identity
 		for _, id := range j.Targets {
 			n, known := g.Node(id.UID)
-			if !known || n.Virtual() {
+			switch known = known && !n.Virtual(); {
+			case !known:
 				if err := deletion.ProveGone(ctx, s.reader, id); err != nil {
 					return nil, err
 				}
-			}
-			if known {
+			case n.BeingDeleted() || slices.Contains(still, id.UID):
 				left = append(left, id)
 			}
 		}

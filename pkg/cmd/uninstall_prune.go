@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
 )
 
@@ -47,6 +48,7 @@ func newUninstallPrune(g *globals) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&o.recursive, "recursive", "R", false, "Follow the directories into their subdirectories")
 	o.addFlags(cmd)
+	o.uninstallOptions.manifests = o.digest
 	o.plans = func(_ context.Context, _ *session, w *uninstall.World) (*uninstall.Plan, error) { return o.plan(w) }
 	return cmd
 }
@@ -58,37 +60,64 @@ func (o *pruneOptions) validate() error {
 	if o.args[0] == o.args[1] {
 		return usageError{errors.New("the old manifests and the new ones are the same")}
 	}
-	if slices.Contains(o.args, "-") && slices.Contains(o.from, "-") {
+	if slices.Contains(o.args, "-") && (slices.Contains(o.from, "-") || o.leftovers.plan == "-") {
 		return usageError{errors.New("standard input can be read once")}
 	}
 	return nil
 }
 
 func (o *pruneOptions) plan(w *uninstall.World) (*uninstall.Plan, error) {
+	manifests, err := o.digest()
+	if err != nil {
+		return nil, err
+	}
+	p := uninstall.Prune(w, o.sets[0], o.sets[1])
+	p.Manifests = manifests
+	return p, nil
+}
+
+// digest is of which objects the old and the new manifests have, whatever else is in them.
+func (o *pruneOptions) digest() (string, error) {
+	if err := o.read(); err != nil {
+		return "", err
+	}
+	var names [2][]string
+	for i, items := range o.sets {
+		for j := range items {
+			names[i] = append(names[i], items[j].GroupVersionKind.GroupKind().String()+" "+items[j].Namespace+"/"+items[j].Name)
+		}
+		slices.Sort(names[i])
+		names[i] = slices.Compact(names[i])
+	}
+	return preview.Checksum(names), nil
+}
+
+// read reads the manifests, once.
+func (o *pruneOptions) read() error {
 	if o.sets != nil {
-		return uninstall.Prune(w, o.sets[0], o.sets[1]), nil
+		return nil
 	}
 	var sets [2][]uninstall.Item
 	for i, name := range o.args {
 		files := []string{name}
 		if info, err := os.Stat(name); err == nil && info.IsDir() {
 			if files, err = manifestsIn(name, o.recursive); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		for _, file := range files {
 			items, err := o.manifest(file)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			sets[i] = append(sets[i], items...)
 		}
 	}
 	if len(sets[0]) == 0 {
-		return nil, fmt.Errorf("reading %s: there are no objects in it", calledFile(o.args[0]))
+		return fmt.Errorf("reading %s: there are no objects in it", calledFile(o.args[0]))
 	}
 	o.sets = &sets
-	return uninstall.Prune(w, sets[0], sets[1]), nil
+	return nil
 }
 
 // manifestsIn returns the manifests of a directory, by the ends of their names, as kubectl does.

@@ -136,6 +136,11 @@ func (w *world) EachMentioning(_ context.Context, _ schema.GroupVersionResource,
 	return nil
 }
 
+func (w *world) EachNaming(_ context.Context, _ schema.GroupVersionResource, _ string, _ []string, begin func(), _ func(*unstructured.Unstructured) error) error {
+	begin()
+	return nil
+}
+
 func (w *world) EachTyped(_ context.Context, _ schema.GroupVersionResource, _, _ string, begin func(), _ func(runtime.Object) error) error {
 	begin()
 	return nil

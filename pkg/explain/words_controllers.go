@@ -39,18 +39,7 @@ const (
 	waitsUntilDeleted = "%s waits until %s is deleted"
 	waitsForKept      = "%s works, but waits until %s is deleted, which nothing has requested: %s"
 	deleteAwaited     = "see what would be deleted with %s: delete it, if nothing needs it any more; the controller then resumes"
-	waitsForUser      = "waits until %s, which uses it, is deleted"
-	usedBy            = "it uses %s, whose controller waits for it, but it is not being deleted"
 	usersOf           = "the objects that use %s: %s"
-	deleteUser        = "see what would be deleted with it: delete it, if nothing needs it any more, or make it use another object; the finalizer is then removed"
-	userFirst         = "the object that uses the other one must be deleted first"
-
-	mightWaitForPods = "might wait for its pods"
-	podsEvicted      = "its pods must be evicted"
-	notEvictable     = "%s on node %s cannot be evicted, so Karpenter does not terminate the machine yet"
-	noDisruption     = "0, and it selects %s"
-	seeBudgets       = "see the budgets: make the workloads of these pods healthy, or relax their budgets; the pods are then evicted"
-	machineLeft      = "the machine, which the provider keeps billing, and the pods on it"
 )
 
 // A controller that lacks rights.
@@ -133,34 +122,6 @@ func runsAs(l finalizers.Workload) string {
 	}
 	return name + " in namespace " + l.Namespace
 }
-
-// What makes a controller run again.
-
-const (
-	scaleUp         = "scale the controller up: it cleans up and removes the finalizer. Nothing happens if it was scaled up meanwhile"
-	scalesDownAgain = ". But %s might scale it to 0 again"
-	readLog         = "see what %s logs about it"
-	readCrash       = "see what the controller logged before it crashed: fix that, and it cleans up and removes the finalizer"
-	readEvents      = "read the events, and fix what they report: the controller then starts, cleans up and removes the finalizer"
-	restartHung     = "restart the controller, if its log shows that it hangs; this interrupts its other work"
-	restartForToken = "restart the controller, so that it gets a token of the new ServiceAccount, because that of the old one is never accepted again: it cleans up and removes the finalizer"
-	replaceLeaving  = "find out who deletes %s, and why; once it is gone, reinstall it from its chart or manifest: it cleans up and removes the finalizer"
-	seePod          = "see what blocks that pod: once it has ended, another one replaces it, cleans up and removes the finalizer"
-	recreateAccount = "recreate the ServiceAccount, to which its rights are still bound, or apply it from the product's chart or manifest"
-	seeAccount      = "see what blocks the ServiceAccount: once it is gone, recreate it from the product's chart or manifest, then restart the controller"
-	endSuspension   = "end the suspension: it runs (a CronJob at its next scheduled time), cleans up and removes the finalizer"
-	raiseQuota      = "see the quotas: raise the one that the message names, or free some of it; the pods are then created within a few minutes"
-	resumeRollout   = "resume the rollout, if the pause is why its pods are not created"
-)
-
-// How many replicas a workload that is scaled to 0 had.
-
-const (
-	replicasUnknown = "1 is assumed: nothing that could be read says how many replicas it had"
-	minimumOf       = "%d; it scales %s"
-	savedBy         = "%d, kept by %s, which scaled it to 0"
-	lastApplied     = "%d replicas were applied last"
-)
 
 // kube-controller-manager.
 

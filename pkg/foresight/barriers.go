@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 // barriers are in which order another tool sends its deletes, as preview.Job has it. They are counted from 0.
@@ -32,29 +33,17 @@ type moment string
 
 func (m moment) has(barrier int) bool { return m[barrier] == '+' }
 
-// with is the moment when other barriers are among them, too.
-func (m moment) with(others ...moment) moment {
-	all := []byte(m)
-	for _, o := range others {
-		for i := range all {
-			if o.has(i) {
-				all[i] = '+'
-			}
-		}
-	}
-	return moment(all)
-}
-
 func newBarriers(l *scene) *barriers {
 	b := &barriers{scene: l, of: map[types.UID][]int{}, begun: map[types.UID][]int{}, views: map[string]view{}}
 	all := l.Plan.Job.Barriers
 	for i := range all {
-		sooner := moment(strings.Repeat("-", len(all)))
-		for _, after := range all[i].After {
-			itself := sooner[:after] + "+" + sooner[after+1:]
-			sooner = sooner.with(itself, b.sooner[after])
+		sooner := []byte(strings.Repeat("-", len(all)))
+		for k, before := range preview.Before(len(all), i, func(k int) []int { return all[k].After }) {
+			if before {
+				sooner[k] = '+'
+			}
 		}
-		b.sooner = append(b.sooner, sooner)
+		b.sooner = append(b.sooner, moment(sooner))
 		for _, id := range all[i].Objects {
 			b.of[id.UID] = append(b.of[id.UID], i)
 		}

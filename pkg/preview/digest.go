@@ -46,11 +46,11 @@ func inOrder(digest string, waves []Wave) string {
 	for _, wave := range waves {
 		parts = append(parts, uidsOf(wave.Objects))
 	}
-	return checksum(parts...)
+	return Checksum(parts...)
 }
 
-// checksum is the digest of parts that can be encoded, each a line of JSON.
-func checksum(parts ...any) string {
+// Checksum is the digest of parts that can be encoded, each a line of JSON.
+func Checksum(parts ...any) string {
 	hash := sha256.New()
 	encoder := json.NewEncoder(hash)
 	for _, part := range parts {
@@ -64,7 +64,7 @@ func checksum(parts ...any) string {
 func (p *Plan) Lose(objects []types.UID) {
 	p.lost = objects
 	if len(objects) > 0 {
-		p.Digest = checksum([]any{"lost", p.Digest, objects})
+		p.Digest = Checksum([]any{"lost", p.Digest, objects})
 	}
 }
 

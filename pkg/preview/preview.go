@@ -52,6 +52,20 @@ type Barrier struct {
 	Wave int
 }
 
+// Before has, of so many barriers, those that one certainly comes after, by what each comes after itself.
+func Before(count, barrier int, after func(barrier int) []int) []bool {
+	before := make([]bool, count)
+	for _, sooner := range after(barrier) {
+		before[sooner] = true
+	}
+	for i := barrier - 1; i >= 0; i-- {
+		for _, sooner := range after(i) {
+			before[sooner] = before[sooner] || before[i]
+		}
+	}
+	return before
+}
+
 // Need is an object without which a controller cannot do what a finalizer is there for. It is not certain of one of several that may do.
 type Need struct {
 	Object  graph.Identity

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -19,15 +21,18 @@ import (
 func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	var d UninstallPlan
 	if err := yaml.Unmarshal(text, &d); err != nil || d.Kind != "UninstallPlan" {
-		return nil, errors.New("it is not an UninstallPlan, as -o json prints it")
+		return nil, errors.New("it is not an UninstallPlan, as -o json and -o yaml print it")
 	}
 	if d.APIVersion != APIVersion {
 		return nil, errors.New("its apiVersion is not " + APIVersion)
 	}
+	if d.Digest != d.digest() {
+		return nil, errors.New("it was changed since it was saved, or saved by another version: its digest is not that of its content")
+	}
 	if d.Cluster == "" {
 		return nil, errors.New("it does not say of which cluster it is: who made it is not allowed to read the namespace kube-system")
 	}
-	s := &uninstall.Saved{Tool: d.Tool, Namespace: d.Namespace, Name: d.Name, Command: d.Command, Cluster: d.Cluster}
+	s := &uninstall.Saved{Tool: d.Tool, Namespace: d.Namespace, Name: d.Name, Command: d.Command, Cluster: d.Cluster, Manifests: d.Manifests}
 	for _, b := range d.Barriers {
 		for i := range b.Objects {
 			if !d.mayKeep(&b.Objects[i]) {
@@ -43,11 +48,11 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	}
 	for i := range d.Left {
 		l := &d.Left[i]
-		s.Left = append(s.Left, uninstall.Left{Object: l.Object.identity(), By: l.Belongs, Detail: l.Detail})
+		s.Left = append(s.Left, uninstall.Left{Object: l.Object.identity(), By: l.Belongs, Detail: l.Detail, Version: l.version()})
 	}
 	for _, k := range d.Kept {
 		reference := ObjectReference{k.Object.APIVersion, k.Object.Kind, "", k.Object.Namespace, k.Object.Name, k.Object.UID}
-		s.Kept = append(s.Kept, uninstall.Kept{Object: reference.identity(), Reason: k.Reason})
+		s.Kept = append(s.Kept, uninstall.Kept{Object: reference.identity(), Reason: k.Reason, Version: k.version()})
 	}
 	return s, nil
 }
@@ -59,32 +64,107 @@ func (d *UninstallPlan) mayKeep(r *ObjectReference) bool {
 	})
 }
 
+func (v SeenVersion) version() uninstall.Version {
+	return uninstall.Version{Resource: v.ResourceVersion, Generation: v.Generation}
+}
+
 // Leftovers writes what has become of what a tool was to leave behind: what is left, what is kept and why, and what is gone.
-func Leftovers(w io.Writer, style Style, all []uninstall.Leftover) error {
-	t := &rows{Style: style, out: bufio.NewWriter(w), all: true}
-	var held, left, gone []uninstall.Leftover
-	for _, l := range all {
-		switch {
-		case l.Gone:
-			gone = append(gone, l)
-		case l.Held != nil:
-			held = append(held, l)
-		default:
-			left = append(left, l)
-		}
-	}
-	names := func(l *uninstall.Leftover) (graph.Identity, string) { return l.Object, "" }
-	for _, rows := range []struct {
-		label string
-		all   []sharing
-	}{
-		{"left", alikeOf(left, names)},
-		{"keeps", alikeOf(held, func(l *uninstall.Leftover) (graph.Identity, string) { return l.Object, ": " + l.Held.Says() })},
-		{"gone already", alikeOf(gone, names)},
-	} {
-		for _, r := range rows.all {
-			t.row("", rows.label, noColor, allNames(r.ids)+r.text)
-		}
+func Leftovers(w io.Writer, style Style, all []uninstall.Leftover, every bool) error {
+	t := &rows{Style: style, out: bufio.NewWriter(w), all: every}
+	for _, label := range leftoverLabels {
+		some := only(all, func(l *uninstall.Leftover) bool { return stateOf(l) == label.state })
+		t.each(label.mark, label.label, label.color, alikeOf(some, func(l *uninstall.Leftover) (graph.Identity, string) { return l.Object, l.Says() }))
 	}
 	return t.out.Flush()
+}
+
+// leftoverLabels are the rows of leftovers, in their order.
+var leftoverLabels = []struct {
+	state string
+	mark  mark
+	label string
+	color color
+}{
+	{leftoverFree, "", "left", noColor},
+	{leftoverUnknown, question, "NOT KNOWN", yellow},
+	{leftoverKept, "", "keeps", noColor},
+	{leftoverGone, "", "gone already", noColor},
+}
+
+// The states of leftovers in a document.
+const (
+	leftoverFree    = "Removable"
+	leftoverUnknown = "Unknown"
+	leftoverKept    = "Kept"
+	leftoverGone    = "Gone"
+)
+
+func stateOf(l *uninstall.Leftover) string {
+	switch {
+	case l.Gone:
+		return leftoverGone
+	case l.Unknown():
+		return leftoverUnknown
+	case l.Held != nil:
+		return leftoverKept
+	}
+	return leftoverFree
+}
+
+// LeftoversReport is the document of what a tool has left behind.
+type LeftoversReport struct {
+	metav1.TypeMeta `json:",inline"`
+	Complete        bool       `json:"complete"`
+	Unlisted        []Unlisted `json:"unlisted"`
+	Tool            string     `json:"tool"`
+	Namespace       string     `json:"namespace,omitempty"`
+	Name            string     `json:"name,omitempty"`
+	Command         []string   `json:"command,omitempty"`
+	// Leftovers are as they are after what was deleted.
+	Leftovers []LeftoverObject `json:"leftovers"`
+	// Deletion is the DeletionPlan of a dry run, or the DeletionReport of a run, nil when nothing is to be deleted.
+	Deletion runtime.Object `json:"deletion,omitempty"`
+}
+
+// LeftoverObject is what became of an object.
+type LeftoverObject struct {
+	Object  NamedObject       `json:"object"`
+	State   string            `json:"state"`
+	Reason  uninstall.Holding `json:"reason,omitempty"`
+	Message string            `json:"message,omitempty"`
+	Changed bool              `json:"changed,omitempty"`
+}
+
+// NewLeftoversReport describes leftovers for programs.
+func NewLeftoversReport(s *graph.Snapshot, saved *uninstall.Saved, all []uninstall.Leftover, deletion runtime.Object) *LeftoversReport {
+	r := &LeftoversReport{
+		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "LeftoversReport"}, Complete: s.Complete(), Unlisted: NewUnlisted(s),
+		Tool: saved.Tool, Namespace: saved.Namespace, Name: saved.Name, Command: saved.Command, Leftovers: []LeftoverObject{}, Deletion: deletion,
+	}
+	for i := range all {
+		l := &all[i]
+		o := LeftoverObject{Object: newNamedObject(l.Object), State: stateOf(l), Message: l.Says(), Changed: l.Changed}
+		if l.Held != nil {
+			o.Reason = l.Held.Why
+		}
+		r.Leftovers = append(r.Leftovers, o)
+	}
+	return r
+}
+
+// DeepCopyObject implements runtime.Object; the copy is shallow.
+func (r *LeftoversReport) DeepCopyObject() runtime.Object {
+	document := *r
+	return &document
+}
+
+// LeftoverNames prints the leftovers that exist, as kubectl's -o name does.
+func LeftoverNames(w io.Writer, all []uninstall.Leftover) error {
+	return ObjectNames(w, func(yield func(graph.Identity) bool) {
+		for i := range all {
+			if !all[i].Gone && !yield(all[i].Object) {
+				return
+			}
+		}
+	})
 }

@@ -249,8 +249,11 @@ func NamesOf(ids []graph.Identity) string {
 	return text
 }
 
+// allNames has what is in no namespace come last: a -n is that of all names before it back to the one before.
 func allNames(ids []graph.Identity) string {
 	var names []string
+	ids = slices.Clone(ids)
+	slices.SortStableFunc(ids, func(a, b graph.Identity) int { return cmp.Compare(inNone(&a), inNone(&b)) })
 	for i, id := range ids {
 		if i+1 < len(ids) && ids[i+1].Namespace == id.Namespace {
 			id.Namespace = ""
@@ -258,4 +261,12 @@ func allNames(ids []graph.Identity) string {
 		names = append(names, objectName(id))
 	}
 	return strings.Join(names, ", ")
+}
+
+// inNone is 1 for what is in no namespace.
+func inNone(id *graph.Identity) int {
+	if id.Namespace == "" {
+		return 1
+	}
+	return 0
 }

@@ -34,15 +34,19 @@ type Uninstall struct {
 
 // UninstallPlan is the document of an uninstall.
 type UninstallPlan struct {
-	metav1.TypeMeta   `json:",inline"`
-	Complete          bool                       `json:"complete"`
-	Unlisted          []Unlisted                 `json:"unlisted"`
-	Cluster           types.UID                  `json:"cluster,omitempty"`
-	Tool              string                     `json:"tool"`
-	Order             string                     `json:"order"`
-	Namespace         string                     `json:"namespace,omitempty"`
-	Name              string                     `json:"name,omitempty"`
-	Command           []string                   `json:"command,omitempty"`
+	metav1.TypeMeta `json:",inline"`
+	Complete        bool       `json:"complete"`
+	Unlisted        []Unlisted `json:"unlisted"`
+	// Digest is of all the rest: a document that was changed is not believed.
+	Digest    string    `json:"digest"`
+	Cluster   types.UID `json:"cluster,omitempty"`
+	Tool      string    `json:"tool"`
+	Order     string    `json:"order"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Command   []string  `json:"command,omitempty"`
+	// Manifests is the digest of which objects the manifests of a prune have.
+	Manifests         string                     `json:"manifests,omitempty"`
 	PropagationPolicy metav1.DeletionPropagation `json:"propagationPolicy"`
 	// Halted is why the tool deletes nothing at all.
 	Halted   *OpenQuestion      `json:"halted,omitempty"`
@@ -102,10 +106,19 @@ type KeptObject struct {
 	Message   string           `json:"message"`
 	Instances int              `json:"instances,omitempty"`
 	By        *ObjectReference `json:"by,omitempty"`
+	SeenVersion
 }
 
+// SeenVersion is the version of an object that was looked at.
+type SeenVersion struct {
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Generation      int64  `json:"generation,omitempty"`
+}
+
+func seenVersion(v uninstall.Version) SeenVersion { return SeenVersion{v.Resource, v.Generation} }
+
 func newKeptObject(k *uninstall.Kept) KeptObject {
-	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says(), Instances: k.Instances}
+	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says(), Instances: k.Instances, SeenVersion: seenVersion(k.Version)}
 	if k.By.Name != "" {
 		by := NewObjectReference(k.By)
 		o.By = &by
@@ -120,6 +133,7 @@ type LeftObject struct {
 	Detail    string              `json:"detail,omitempty"`
 	Message   string              `json:"message"`
 	Instances int                 `json:"instances,omitempty"`
+	SeenVersion
 }
 
 // OpenQuestion is something that cannot be known beforehand.
@@ -155,7 +169,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 	d := &UninstallPlan{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UninstallPlan"},
 		Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, PropagationPolicy: u.Policy,
+		Cluster: u.Cluster, Tool: u.Tool, Order: u.Order, Namespace: u.Namespace, Name: u.Name, Command: u.Command, Manifests: u.Manifests, PropagationPolicy: u.Policy,
 		Barriers: []UninstallBarrier{}, Outcome: outcomes(u.Preview.Report), Kept: []KeptObject{}, Absent: []NamedObject{},
 		NotKnown: []OpenQuestion{}, Left: []LeftObject{}, Unread: u.Unread,
 	}
@@ -183,10 +197,18 @@ func (u *Uninstall) Document() *UninstallPlan {
 	}
 	for i := range u.Left {
 		l := &u.Left[i]
-		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says(), l.Instances})
+		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says(), l.Instances, seenVersion(l.Version)})
 	}
 	d.foresee(u.Sight)
+	d.Digest = d.digest()
 	return d
+}
+
+// digest is of all but itself.
+func (d *UninstallPlan) digest() string {
+	document := *d
+	document.Digest = ""
+	return preview.Checksum(document)
 }
 
 // foresee adds what is foreseen.

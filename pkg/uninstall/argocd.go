@@ -29,7 +29,7 @@ func Application(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	}
 	own := barrierOf(n.Identity())
 	if remote(o) {
-		p.Open, p.Barriers = append(p.Open, Open{Cause: Elsewhere}), []Barrier{own}
+		p.Open, p.Barriers = append(p.Open, Open{Cause: Elsewhere, Detail: "spec.destination"}), []Barrier{own}
 		return p
 	}
 	all := w.find(resources(o))

@@ -43,10 +43,10 @@ var (
 // (deleteObjects, and github.com/fluxcd/pkg/ssa/manager_delete.go).
 func Kustomization(w *World, n graph.Node, o *unstructured.Unstructured) *Plan {
 	p := fluxPlan(n, "kustomization", "Kustomization")
-	p.Marks = map[string]string{"kustomize.toolkit.fluxcd.io/name": n.Name()}
 	if p.elsewhere(o) {
 		return p
 	}
+	p.Marks = map[string]string{"kustomize.toolkit.fluxcd.io/name": n.Name()}
 	all := w.find(inventory(o))
 	for i := range all {
 		p.Items = append(p.Items, all[i].Item)
@@ -106,7 +106,7 @@ func fluxPlan(n graph.Node, word, kind string) *Plan {
 func (p *Plan) elsewhere(o *unstructured.Unstructured) bool {
 	_, remote, _ := unstructured.NestedMap(o.Object, "spec", "kubeConfig")
 	if remote {
-		p.Open = append(p.Open, Open{Cause: Elsewhere})
+		p.Open = append(p.Open, Open{Cause: Elsewhere, Detail: "spec.kubeConfig"})
 	}
 	return remote
 }

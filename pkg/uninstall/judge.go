@@ -21,6 +21,9 @@ func (j *judging) judge(c *candidate) {
 		c.hold(OwnedBy, ref.Owner.Identity().String(), ref.UID)
 	}
 	for _, n := range c.node.Dependents() {
+		if replaceable(n, c.node) {
+			continue
+		}
 		c.hold(OwnerOf, n.Identity().String(), n.UID())
 	}
 	if by := j.deliveredBy(c.whole); by != "" {
@@ -49,6 +52,10 @@ func (j *judging) belongs(c *candidate) {
 		}
 	case ByService, ByClaimTemplate, ByHolder, ByManager:
 		j.back(c)
+		services, _ := servicesOf(c.whole)
+		if c.left.By == ByService && !slices.Contains(services, strings.TrimPrefix(c.left.Detail, "Service/")) {
+			c.hold(Repointed, c.left.Detail, "")
+		}
 	}
 }
 
@@ -117,7 +124,7 @@ func (j *judging) leased(c *candidate) {
 	gone := slices.ContainsFunc(j.Goes, func(id graph.Identity) bool {
 		return id.Resource.IsPod() && id.Namespace == c.Object.Namespace && id.Name == pod
 	})
-	if !gone && l.Judge(j.Evidence.Now) == lease.Held {
+	if !gone && (c.left.By == ByHolder || l.Judge(j.Evidence.Now) == lease.Held) {
 		c.hold(Leased, l.Holder, "")
 	}
 }
@@ -145,7 +152,7 @@ func (j *judging) holds(c *candidate) {
 		if everywhere(n) {
 			continue
 		}
-		c.hold(Holds, n.Identity().String(), n.UID())
+		c.hold(Holds, n.Identity().String(), j.madeBy(n))
 		if len(c.holds) > 2*len(j.all)+1 { // not all of them go
 			return
 		}

@@ -47,6 +47,23 @@ type Left struct {
 	Detail string
 	// Instances is how many there are of a definition.
 	Instances int
+	Version   Version
+}
+
+// Version is that of an object when it was looked at. Generation is 0 for types that have none.
+type Version struct {
+	Resource   string
+	Generation int64
+}
+
+// versionOf is that of a whole object.
+func versionOf(o *unstructured.Unstructured) Version {
+	return Version{o.GetResourceVersion(), o.GetGeneration()}
+}
+
+// changedTo reports whether an object is another one than it was, but for its status and its metadata where the type tells these apart.
+func (v Version) changedTo(now Version) bool {
+	return v.Resource != "" && v.Resource != now.Resource && (v.Generation == 0 || v.Generation != now.Generation)
 }
 
 // leftovers looks for what is left.
@@ -93,7 +110,37 @@ func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Iden
 		left = append(left, *each)
 	}
 	slices.SortFunc(left, func(a, b Left) int { return a.Object.Compare(b.Object) })
+	var versions []*Version
+	var ids []graph.Identity
+	for i := range left {
+		ids, versions = append(ids, left[i].Object), append(versions, &left[i].Version)
+	}
+	for i := range p.Kept {
+		ids, versions = append(ids, p.Kept[i].Object), append(versions, &p.Kept[i].Version)
+	}
+	w.versions(ids, versions)
 	return left
+}
+
+// versions reads the versions of objects, as far as they exist.
+func (w *World) versions(ids []graph.Identity, versions []*Version) {
+	nodes := map[types.UID]graph.Node{}
+	for _, id := range ids {
+		if n, known := w.Graph.Node(id.UID); known && !n.Virtual() {
+			nodes[id.UID] = n
+		}
+	}
+	w.Evidence.Together(slices.Collect(maps.Values(nodes)))
+	for i, id := range ids {
+		n, known := nodes[id.UID]
+		if !known {
+			continue
+		}
+		versions[i].Resource = n.Unlabelled().ResourceVersion
+		if o, err := w.Evidence.Whole(n); err == nil { // otherwise it is noted as unread
+			*versions[i] = versionOf(o)
+		}
+	}
 }
 
 // look takes what the others need of the objects that go.
@@ -237,11 +284,11 @@ func (l *leftovers) leases() {
 	}
 }
 
-// labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing. An object
+// labelled are what bears a mark of the tool, in the namespaces of what goes or in none, and is owned by nothing and derived from nothing. An object
 // that says that it is of another release of Helm is not meant.
 func (l *leftovers) labelled() {
 	for n := range l.Graph.Nodes() {
-		if n.Virtual() || n.HasOwners() || n.Namespace() != "" && !l.namespaces.Has(n.Namespace()) {
+		if n.Virtual() || n.HasOwners() || derived.Has(n.Resource().GroupResource()) || n.Namespace() != "" && !l.namespaces.Has(n.Namespace()) {
 			continue
 		}
 		labels := n.Object().Labels

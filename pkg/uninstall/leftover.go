@@ -20,8 +20,14 @@ type Leftover struct {
 	Gone bool
 	// Held is why it is not deleted, nil when it may be.
 	Held *Hold
-	// Version is the resourceVersion of which that is said.
+	// Version is the resourceVersion of which that is said. Changed: it is not that of the plan.
 	Version string
+	Changed bool
+}
+
+// Unknown reports whether it is not known if the object is in use.
+func (l *Leftover) Unknown() bool {
+	return l.Held != nil && (l.Held.Why == NotRead || l.Held.Why == NamedBy)
 }
 
 // Hold is why a leftover is not deleted.
@@ -33,28 +39,32 @@ type Hold struct {
 }
 
 // Holding says why a leftover is not deleted.
-type Holding int
+type Holding string
 
 // The reasons.
 const (
 	// Replaced: another object has its name. NotRead: what has to be known is not, which is Detail.
-	Replaced Holding = iota
-	NotRead
+	Replaced Holding = "Replaced"
+	NotRead  Holding = "NotRead"
 	// Unnamed: the user has not named it. How it belonged is Detail.
-	Unnamed
-	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged.
-	OwnedBy
-	OwnerOf
-	DeliveredBy
-	Unlabelled
+	Unnamed Holding = "Unnamed"
+	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged. Repointed: it does not
+	// call the service any more by which it did.
+	OwnedBy     Holding = "OwnedBy"
+	OwnerOf     Holding = "OwnerOf"
+	DeliveredBy Holding = "DeliveredBy"
+	Unlabelled  Holding = "Unlabelled"
+	Repointed   Holding = "Repointed"
 	// Back: what it belonged to exists, which is Detail. Calls a service that exists, or what is outside the cluster.
-	Back
-	Calls
-	// UsedBy an object that names it. ClaimedBy a StatefulSet. Leased by the holder of a lease. Holds something, as a namespace.
-	UsedBy
-	ClaimedBy
-	Leased
-	Holds
+	Back  Holding = "Back"
+	Calls Holding = "Calls"
+	// UsedBy an object that names it. NamedBy one that has its name, maybe for something else. ClaimedBy a StatefulSet. Leased by the holder of a lease.
+	// Holds something, as a namespace.
+	UsedBy    Holding = "UsedBy"
+	NamedBy   Holding = "NamedBy"
+	ClaimedBy Holding = "ClaimedBy"
+	Leased    Holding = "Leased"
+	Holds     Holding = "Holds"
 )
 
 // Question is what to find out of leftovers.
@@ -95,7 +105,7 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	}
 	for _, k := range q.Kept {
 		if k.Object.UID != "" { // otherwise nothing shows that it existed
-			j.find(Left{Object: k.Object})
+			j.find(Left{Object: k.Object, Version: k.Version})
 		}
 	}
 	j.read()
@@ -164,6 +174,7 @@ func (j *judging) read() {
 			continue
 		}
 		c.whole, c.Version = o, o.GetResourceVersion()
+		c.Changed = c.Object.Resource.GroupResource() != evidence.Leases.GroupResource() && c.left.Version.changedTo(versionOf(o)) // which are renewed
 	}
 }
 
@@ -218,9 +229,11 @@ func (j *judging) mentioned() {
 		if c.whole == nil || !nameable(c.Object) {
 			continue
 		}
-		for _, user := range found.of[c.Object] {
-			if volume := user.Resource.GroupResource() == evidence.Volumes.GroupResource(); !volume { // which names its claim
-				c.hold(UsedBy, user.String(), user.UID)
+		for _, u := range found.of[c.Object] {
+			if u.certain {
+				c.hold(UsedBy, u.by.String(), u.by.UID)
+			} else {
+				c.hold(NamedBy, namedIn(u.by, u.at), u.by.UID)
 			}
 		}
 		if unread := found.unread[c.Object]; unread != "" {

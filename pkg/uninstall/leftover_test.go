@@ -18,7 +18,8 @@ import (
 
 // judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool has run. After a
 // line with -- comes what was said before, "goes Kind/namespace/name", "left Belonging Kind/name detail" and "kept Kind/name", where a - stands before what the
-// user does not name, and "tolerates widgets". A UID is the name, or what stands after @.
+// user does not name, and "tolerates widgets"; at=2 and generation=3 are the version that it had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name
+// has gone. A UID is the name, or what stands after @.
 func judged(t *testing.T, given string) string {
 	t.Helper()
 	world, plan, _ := strings.Cut(given, "\n--\n")
@@ -36,16 +37,31 @@ func judged(t *testing.T, given string) string {
 		case "tolerates":
 			tolerated = f[1]
 		case "goes":
+			if f[1] == "nothing" {
+				continue
+			}
 			saved.Goes = append(saved.Goes, identified(t, g, f[1]))
 		case "left":
 			id := identified(t, g, f[2])
-			saved.Left = append(saved.Left, uninstall.Left{By: uninstall.Belonging(f[1]), Object: id, Detail: strings.Join(f[3:], "")})
+			l := uninstall.Left{By: uninstall.Belonging(f[1]), Object: id}
+			for _, word := range f[3:] {
+				if _, err := fmt.Sscanf(word, "at=%s", &l.Version.Resource); err == nil {
+					continue
+				}
+				if _, err := fmt.Sscanf(word, "generation=%d", &l.Version.Generation); err != nil {
+					l.Detail = word
+				}
+			}
+			saved.Left = append(saved.Left, l)
 			named[id.UID] = name == f[0]
 		case "kept":
 			id := identified(t, g, f[1])
 			saved.Kept = append(saved.Kept, uninstall.Kept{Object: id})
 			named[id.UID] = name == f[0]
 		}
+	}
+	if len(saved.Goes) == 0 && !strings.Contains(plan, "goes nothing") {
+		saved.Goes = append(saved.Goes, identified(t, g, "Deployment/"+words[2]+"/"+words[1]+"@gone"))
 	}
 	if err := w.Over(saved); err != nil {
 		var not uninstall.NotOverError
@@ -63,7 +79,9 @@ func judged(t *testing.T, given string) string {
 		case l.Gone:
 			becomes = "gone"
 		case l.Held != nil:
-			becomes = "kept: " + l.Held.Says()
+			becomes = "kept: " + l.Says()
+		case l.Says() != "":
+			becomes += ": " + l.Says()
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", l.Object, becomes))
 	}

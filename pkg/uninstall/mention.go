@@ -3,156 +3,219 @@
 package uninstall
 
 import (
-	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// called words of a kind are in the keys under which others name its objects, where that is not the kind itself.
+// mention is where an object has the name of another: any text of it may be a name.
+type mention struct {
+	// at is the field, by its path, empty when there is none.
+	at string
+	// certain: the field says of which type the name is. Otherwise it may be that of something else.
+	certain bool
+}
+
+// mentioning looks for the mention of an object in another.
+type mentioning struct {
+	keys
+	of *graph.Identity
+	// full are the ways to write the name with its namespace.
+	full []string
+	// word is in the keys of fields that name objects of the type.
+	word string
+	// far: who is looked at is of another namespace, so that a name counts only together with that of the namespace.
+	far   bool
+	found mention
+}
+
+// called words of a type are in the keys under which others name its objects, where that is not the kind itself.
 var called = map[string]string{"PersistentVolumeClaim": "claim", "PersistentVolume": "volume"}
 
-// mentions reports whether an object names another by its kind: {kind: Secret, name: x}, secretName: x, secretRef: {name: x}, secrets: [{name: x}]. It
-// takes too much for a name rather than too little.
-func mentions(o *unstructured.Unstructured, of graph.Identity) bool {
+var (
+	// nameless keys are those of texts that name no objects, or not one of a type that a leftover has, and of what has labels.
+	nameless = regexp.MustCompile(`(?i)^(apiVersion|kind|uid|image|imageID|labels|selector|matchLabels|matchExpressions|nodeSelector|managedFields|ownerReferences|finalizers|container|containerName|.*namespaces?)$|^(port|.*Port)$`)
+	// own keys are those of lists of which the elements have names of their own.
+	own = regexp.MustCompile(`^((initC|ephemeralC|c)ontainers|((initC|ephemeralC|c)ontainer)Statuses|env|ports|volumes|volumeMounts|volumeDevices)$`)
+	// others are keys of fields that name an object of one well-known type.
+	others = regexp.MustCompile(`(?i)^(secret|configmap|serviceaccount|service|claim|volume|node|(storage|priority|runtime|ingress|gateway)class)(name|ref|keyref)?$`)
+	// records are annotations that say where their own object is from.
+	records = regexp.MustCompile(`^(meta\.helm\.sh/|kubectl\.kubernetes\.io/last-applied-configuration$)`)
+)
+
+// keyOf is what is known of a key.
+type keyOf struct{ nameless, own, other bool }
+
+// keys are those that were looked at: there are many objects, and they have the same.
+type keys map[string]keyOf
+
+func (k keys) of(key string) keyOf {
+	known, seen := k[key]
+	if !seen {
+		known = keyOf{nameless.MatchString(key), own.MatchString(key), others.MatchString(key)}
+		k[key] = known
+	}
+	return known
+}
+
+// mentionOf looks in an object for the name of another, in all its texts but its own name, labels and selectors. It takes too much for a name rather than
+// too little.
+func (k keys) mentionOf(o *unstructured.Unstructured, of *graph.Identity) mention {
 	word := called[of.Resource.Kind]
 	if word == "" {
 		word = strings.ToLower(of.Resource.Kind)
 	}
-	for key, value := range o.Object {
-		if key != "metadata" && mentionedIn(value, key, word, &of) {
-			return true
-		}
-	}
-	return false
+	s := &mentioning{keys: k, of: of, full: fullNames(of), word: word, far: o.GetNamespace() != "" && of.Namespace != "" && o.GetNamespace() != of.Namespace}
+	s.fields(o.Object, "", nil)
+	return s.found
 }
 
-// mentionedIn looks for the name in a value, which is below the key.
-func mentionedIn(value any, key, word string, of *graph.Identity) bool {
-	key = strings.ToLower(key)
-	about := strings.Contains(key, word) && (word != "service" || !strings.Contains(key, "serviceaccount"))
-	switch v := value.(type) {
-	case string:
-		return about && v == of.Name
-	case []any:
-		return slices.ContainsFunc(v, func(each any) bool { return mentionedIn(each, key, word, of) })
-	case map[string]any:
-		kind, namespace := evidence.Text(v["kind"]), evidence.Text(v["namespace"])
-		named := v["name"] == of.Name && (kind == of.Resource.Kind || about && kind == "")
-		if named && (namespace == "" || namespace == of.Namespace) {
-			return true
-		}
-		for key, each := range v {
-			if mentionedIn(each, key, word, of) {
-				return true
-			}
-		}
-	}
-	return false
+// step is a key on the way to a field.
+type step struct {
+	before *step
+	key    string
 }
 
-// wordless are types of which the objects name no others, or are not read: what a Secret has, nobody reads, and texts of ConfigMaps are no names.
-var wordless = sets.New(
-	schema.GroupResource{Resource: "secrets"}, schema.GroupResource{Resource: "configmaps"}, schema.GroupResource{Resource: "events"}, schema.GroupResource{Resource: "endpoints"},
-	schema.GroupResource{Group: "events.k8s.io", Resource: "events"}, schema.GroupResource{Group: "discovery.k8s.io", Resource: "endpointslices"},
-	schema.GroupResource{Group: "apps", Resource: "controllerrevisions"}, evidence.Leases.GroupResource(),
-)
-
-// users are objects that name others: of each, and what could not be read that may name it.
-type users struct {
-	of     map[graph.Identity][]graph.Identity
-	unread map[graph.Identity]string
+func (s *step) String() string {
+	if s.before == nil {
+		return s.key
+	}
+	return s.before.String() + "." + s.key
 }
 
-// usersOf looks for objects that name one of the identities: in its namespace, and among those that have none. Pods that have ended name nothing.
-func (w *World) usersOf(ids []graph.Identity) users {
-	found := users{map[graph.Identity][]graph.Identity{}, map[graph.Identity]string{}}
-	namespaces := sets.New[string]()
-	for _, id := range ids {
-		namespaces.Insert(id.Namespace)
-	}
-	type list struct {
-		resource  schema.GroupVersionResource
-		namespace string
-	}
-	seen := sets.New[list]()
-	for n := range w.Graph.Nodes() {
-		if n.Virtual() {
-			break // they follow all others
-		}
-		if wordless.Has(n.Resource().GroupResource()) {
-			continue
-		}
-		for _, namespace := range []string{"", n.Namespace()} {
-			at := list{n.Resource().GroupVersionResource, namespace}
-			if wanted := n.Namespace() == "" || namespaces.Has(namespace); wanted && !seen.Has(at) {
-				seen.Insert(at)
-				w.naming(&found, n.Resource(), namespace, ids)
-			}
-		}
-	}
-	owned := func(id graph.Identity) int { // what owns them says more
-		if n, known := w.Graph.Node(id.UID); known && n.HasOwners() {
-			return 1
-		}
-		return 0
-	}
-	for _, all := range found.of {
-		slices.SortFunc(all, func(a, b graph.Identity) int { return cmp.Or(cmp.Compare(owned(a), owned(b)), a.Compare(b)) })
-	}
-	return found
-}
-
-// naming adds the objects of a type, in a namespace or everywhere, that name one of the identities.
-func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []graph.Identity) {
-	var names []string
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id graph.Identity) bool {
-		elsewhere := r.Namespaced && id.Namespace != namespace
-		return elsewhere || isRole(id) && r.Group != id.Resource.Group // which bindings alone name
-	})
-	for _, id := range ids {
-		names = append(names, id.Name)
-	}
-	if len(names) == 0 {
+// note keeps a mention that says more than the one before, of equals the first by its path.
+func (s *mentioning) note(at *step, certain bool) {
+	if s.found.certain && !certain {
 		return
 	}
-	items, err := w.Evidence.Mentioning(r.GroupVersionResource, namespace, names...)
-	for i := range items {
-		o := &items[i]
-		if r.IsPod() && evidence.PodEnded(o) {
-			continue
-		}
-		if r.IsPod() || r.Group == "apps" { // lists do not have what containers are given (pkg/cluster/reduce.go)
-			whole, failed := w.Evidence.Anew(r.GroupVersionResource, o.GetNamespace(), o.GetName())
-			if apierrors.IsNotFound(failed) {
-				continue
-			}
-			if o = whole; failed != nil {
-				err = failed
-				continue
-			}
-		}
-		user := evidence.IdentityOf(r.GroupVersionResource, r.Kind, o)
-		for _, id := range ids {
-			if user.UID != id.UID && mentions(o, id) {
-				found.of[id] = append(found.of[id], user)
-			}
-		}
+	if path := at.String(); s.found.at == "" || certain && !s.found.certain || path < s.found.at {
+		s.found = mention{path, certain}
 	}
-	if err != nil {
-		for _, id := range ids {
-			found.unread[id] = r.GroupResource().String()
+}
+
+// value looks into a value that a map has under a key. At is its path.
+func (s *mentioning) value(v any, in map[string]any, key string, at *step) {
+	switch v := v.(type) {
+	case string:
+		s.text(v, in, key, at)
+	case []any:
+		for _, each := range v {
+			s.value(each, in, key, at)
+		}
+	case map[string]any:
+		s.fields(v, key, at)
+	}
+}
+
+// fields looks into a map that has a key.
+func (s *mentioning) fields(all map[string]any, key string, at *step) {
+	for k, v := range all {
+		path := &step{at, k}
+		switch {
+		case k == "metadata":
+			annotations, _, _ := unstructured.NestedStringMap(all, k, "annotations")
+			for name, text := range annotations {
+				if !records.MatchString(name) {
+					s.text(text, nil, name, &step{path, "annotations." + name})
+				}
+			}
+		case s.keys.of(k).nameless, k == "name" && s.keys.of(key).own:
+		case k == "name":
+			s.named(all, key, path)
+		case k == "resourceNames":
+			s.rule(all, path)
+		default:
+			s.value(v, all, k, path)
 		}
 	}
 }
 
-func isRole(id graph.Identity) bool {
-	return id.Resource.Group == evidence.ClusterRoleBindings.Group
+// named looks at the name of a reference, which may state the kind.
+func (s *mentioning) named(reference map[string]any, key string, at *step) {
+	namespace, stated := reference["namespace"].(string)
+	kind := evidence.Text(reference["kind"])
+	switch {
+	case kind != "" && kind != s.of.Resource.Kind, stated && namespace != "" && namespace != s.of.Namespace:
+	case reference["name"] == s.of.Name && (kind != "" || reference["resource"] == s.of.Resource.Resource) && (!s.far || stated):
+		s.note(at, true)
+	case kind == "":
+		s.value(reference["name"], reference, key, at)
+	}
+}
+
+// rule looks at the names to which a rule of a role applies.
+func (s *mentioning) rule(rule map[string]any, at *step) {
+	resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
+	names, _, _ := unstructured.NestedStringSlice(rule, "resourceNames")
+	about := func(resource string) bool {
+		resource, _, _ = strings.Cut(resource, "/")
+		return resource == s.of.Resource.Resource || resource == "*"
+	}
+	if slices.Contains(names, s.of.Name) && slices.ContainsFunc(resources, about) && !s.far {
+		s.note(at, true)
+	}
+}
+
+// text looks at a text.
+func (s *mentioning) text(text string, in map[string]any, key string, at *step) {
+	if !strings.Contains(text, s.of.Name) {
+		return
+	}
+	full := slices.ContainsFunc(s.full, func(name string) bool { return hasName(text, name) })
+	whole := text == s.of.Name || slices.Contains(s.full, text)
+	if !full && !hasName(text, s.of.Name) || s.far && !full && !(whole && s.beside(in)) {
+		return
+	}
+	other := s.keys.of(key).other
+	key = strings.ToLower(key)
+	switch about := strings.Contains(key, s.word) && (s.word != "service" || !strings.Contains(key, "serviceaccount")); {
+	case about:
+		s.note(at, whole)
+	case !other:
+		s.note(at, false)
+	}
+}
+
+// fullNames are the ways to write a name with its namespace: as a path, as a user, and as the host of a service.
+func fullNames(of *graph.Identity) []string {
+	if of.Namespace == "" {
+		return nil
+	}
+	return []string{of.Namespace + "/" + of.Name, of.Namespace + ":" + of.Name, of.Name + "." + of.Namespace}
+}
+
+// beside reports whether a map has the namespace, as StorageClasses do that name the Secret of their driver.
+func (s *mentioning) beside(in map[string]any) bool {
+	for key, value := range in {
+		if strings.HasSuffix(strings.ToLower(key), "namespace") && value == s.of.Namespace {
+			return true
+		}
+	}
+	return false
+}
+
+// hasName reports whether a text has a name that is not a part of a longer one.
+func hasName(text, name string) bool {
+	for from := 0; ; {
+		at := strings.Index(text[from:], name)
+		if at < 0 || name == "" {
+			return false
+		}
+		start, end := from+at, from+at+len(name)
+		before := start > 0 && (nameRune(text[start-1]) || text[start-1] == '.')
+		after := end < len(text) && (nameRune(text[end]) || text[end] == '.' && end+1 < len(text) && nameRune(text[end+1]) && !strings.HasPrefix(text[end:], ".svc"))
+		if !before && !after {
+			return true
+		}
+		from = start + 1
+	}
+}
+
+func nameRune(c byte) bool {
+	return c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -244,7 +245,7 @@ func (f *following) projects(d *delegate) []preview.Need {
 // try again for ever when they may not delete. It is certain of the only binding alone.
 func (f *following) grants(namespace, name string) []preview.Need {
 	var needs []preview.Need
-	bindings := 0
+	bindings, account := 0, controllers.Account{Namespace: namespace, Name: name}
 	for resource, kind := range bindingKinds {
 		items, err := f.Evidence.List(resource, "")
 		if err != nil {
@@ -252,7 +253,7 @@ func (f *following) grants(namespace, name string) []preview.Need {
 		}
 		for i := range items {
 			var b rbacv1.RoleBinding // a ClusterRoleBinding has the same fields
-			if !evidence.Decode(&items[i], &b) || !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return isAccount(&s, b.Namespace, namespace, name) }) {
+			if !evidence.Decode(&items[i], &b) || !slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return account.Is(&s, b.Namespace) }) {
 				continue
 			}
 			bindings++
@@ -270,17 +271,6 @@ func (f *following) grants(namespace, name string) []preview.Need {
 		needs[i].Certain = bindings == 1
 	}
 	return needs
-}
-
-// isAccount reports whether a subject of a binding is a service account.
-func isAccount(s *rbacv1.Subject, in, namespace, name string) bool {
-	if s.Kind == rbacv1.UserKind {
-		return s.Name == "system:serviceaccount:"+namespace+":"+name
-	}
-	if s.Kind == rbacv1.GroupKind {
-		return s.Name == "system:serviceaccounts:"+namespace
-	}
-	return s.Kind == rbacv1.ServiceAccountKind && s.Name == name && (s.Namespace == namespace || s.Namespace == "" && in == namespace)
 }
 
 // Settle takes out of the plan what the controllers of tools' objects would have deleted that certainly do not get that far, by what is foreseen, and

@@ -14,6 +14,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 )
 
 var applicationSets = schema.GroupResource{Group: "argoproj.io", Resource: "applicationsets"}
@@ -234,16 +235,7 @@ func (p *Plan) insert(at, next int, chain []Barrier, awaited bool) {
 
 // before has, of the barriers before one, whether all their deletes have certainly been answered when it begins.
 func (p *Plan) before(barrier int) []bool {
-	before := make([]bool, len(p.Barriers))
-	for _, after := range p.Barriers[barrier].After {
-		before[after] = true
-	}
-	for i := barrier - 1; i >= 0; i-- {
-		for _, after := range p.Barriers[i].After {
-			before[after] = before[after] || before[i]
-		}
-	}
-	return before
+	return preview.Before(len(p.Barriers), barrier, func(i int) []int { return p.Barriers[i].After })
 }
 
 // in returns the barriers in which an object is deleted.

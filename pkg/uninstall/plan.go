@@ -27,6 +27,8 @@ type Plan struct {
 	// Marks are labels that the tool gives to what it deploys: what has one of them belongs to it. Items are what it has deployed.
 	Marks map[string]string
 	Items []Item
+	// Manifests is the digest of which objects the files have by which the tool was told what to delete, empty when there are none.
+	Manifests string
 	// Policy is with which the tool deletes.
 	Policy metav1.DeletionPropagation
 	// Barriers are the objects that it deletes, in its order: the answers to all deletes of one are awaited before the next begins, but
@@ -110,6 +112,7 @@ type Kept struct {
 	By graph.Identity
 	// Instances is how many there are of a definition.
 	Instances int
+	Version   Version
 }
 
 func (p *Plan) keep(f *found, why Reason, detail string) {

@@ -22,6 +22,8 @@ type Saved struct {
 	Command               []string
 	// Cluster is the UID of the cluster's namespace kube-system, empty when that could not be read.
 	Cluster types.UID
+	// Manifests is that of the Plan.
+	Manifests string
 	// Goes is all that was to be deleted, Left what was to be left behind, and Kept what the tool keeps.
 	Goes []graph.Identity
 	Left []Left
@@ -49,6 +51,9 @@ func (w *World) ClusterUID() types.UID {
 func (w *World) Over(s *Saved) error {
 	if here := w.ClusterUID(); here != "" && s.Cluster != "" && here != s.Cluster {
 		return NotOverError{Another: true}
+	}
+	if len(s.Goes) == 0 {
+		return NotOverError{Unproven: true}
 	}
 	snapshot := w.Graph.Snapshot()
 	for _, id := range s.Goes {
@@ -91,6 +96,8 @@ func (w *World) served(id graph.Identity) bool {
 type NotOverError struct {
 	// Another: the plan is of another cluster.
 	Another bool
+	// Unproven: nothing was to be deleted for certain, so that nothing shows whether the tool has run.
+	Unproven bool
 	// Object was to be deleted, and exists, or is the record of a release. Ending: it is being deleted. Unread: whether it exists is not known.
 	Object graph.Identity
 	Ending bool

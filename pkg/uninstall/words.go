@@ -3,8 +3,10 @@
 package uninstall
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -74,7 +76,7 @@ func (o *Open) Says() string {
 	case NoParent:
 		return "it has no label applyset.kubernetes.io/id, so it is not the parent of an apply set"
 	case Elsewhere:
-		return "what it has deployed is in another cluster"
+		return "what it has deployed is in the cluster of its " + o.Detail + ", of which nothing is said here"
 	case Nested:
 		return "its controller deletes what it has deployed in turn, which could not be read: " + o.Detail
 	case NoController:
@@ -128,10 +130,7 @@ func (h *Hold) Says() string {
 	case NotRead:
 		return h.Detail + " could not be read, so whether it is in use is not known"
 	case Unnamed:
-		if h.Detail == "" {
-			return "kept by the tool; deleted only when --include names it"
-		}
-		return h.Detail + "; deleted only when --include names it"
+		return cmp.Or(h.Detail, "kept by the tool") + "; deleted only when --include names it"
 	case OwnedBy:
 		return "owned by " + h.Detail
 	case OwnerOf:
@@ -140,6 +139,8 @@ func (h *Hold) Says() string {
 		return "belongs to " + h.Detail
 	case Unlabelled:
 		return "does not have the label " + h.Detail + " any more"
+	case Repointed:
+		return "does not call " + h.Detail + " any more"
 	case Back:
 		return h.Detail + ", to which it belongs, exists again"
 	case Calls:
@@ -149,6 +150,8 @@ func (h *Hold) Says() string {
 		return "calls " + h.Detail + ", which exists"
 	case UsedBy:
 		return "used by " + h.Detail
+	case NamedBy:
+		return h.Detail
 	case ClaimedBy:
 		return "a claim of " + h.Detail
 	case Leased:
@@ -159,11 +162,30 @@ func (h *Hold) Says() string {
 	return ""
 }
 
+// Says says what became of the object, empty when there is nothing to say.
+func (l *Leftover) Says() string {
+	var says []string
+	if l.Changed {
+		says = append(says, "changed since the plan")
+	}
+	if l.Held != nil {
+		says = append(says, l.Held.Says())
+	}
+	return strings.Join(says, "; ")
+}
+
+// namedIn is of an object whose name another has, maybe for something else.
+func namedIn(by graph.Identity, at string) string {
+	return fmt.Sprintf("%s has its name in %s, and whether that is a use is not known", by, at)
+}
+
 // Error implements error.
 func (e NotOverError) Error() string {
 	switch {
 	case e.Another:
 		return "the plan is of another cluster"
+	case e.Unproven:
+		return "by the plan nothing was to be deleted for certain, so nothing shows that the tool has run"
 	case e.Status != "":
 		return fmt.Sprintf("a release of the name has the status %s in %s", e.Status, e.Object)
 	case e.Unread:
@@ -179,6 +201,8 @@ func (e NotOverError) Hint(command string) string {
 	switch {
 	case e.Another:
 		return "--context and --kubeconfig choose the cluster"
+	case e.Unproven:
+		return "delete what is not needed any more by its name"
 	case e.Status == "uninstalling":
 		return "the uninstallation failed or is not finished: repeat it: " + command
 	case e.Status != "":

@@ -181,7 +181,7 @@ func TestUnansweredShowsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld("a=x/y")
 		w.locks = []lock{webhook()}
-		w.locks[0].kind.Class = explain.Refusal
+		w.locks[0].kind.Class = finding.Refusal
 		lag := 0
 		w.before = func(change string) error {
 			if change != "patch lock" {

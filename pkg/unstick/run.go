@@ -231,8 +231,8 @@ func (r *run) over(l *Look) bool {
 // patience is how long nothing may change before the run gives up what is left: longer than who has to try again may take.
 func (r *run) patience(l *Look) time.Duration {
 	patience := quiet
-	passed := slices.ContainsFunc(r.report.Records, func(rec Record) bool { return acted(rec) && rec.Write.Cause.Class == explain.Refusal }) &&
-		!slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Class == explain.Refusal && c.Verdict == explain.Stuck })
+	passed := slices.ContainsFunc(r.report.Records, func(rec Record) bool { return acted(rec) && rec.Write.Cause.Class == finding.Refusal }) &&
+		!slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Class == finding.Refusal && c.Verdict == explain.Stuck })
 	for i := range l.Report.Objects {
 		o := &l.Report.Objects[i]
 		n, known := l.Graph.Node(o.Object.UID)

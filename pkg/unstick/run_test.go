@@ -269,7 +269,7 @@ func TestPatience(t *testing.T) {
 			w := newWorld("a=" + test.finalizer)
 			w.objects["a"].SetDeletionTimestamp(new(metav1.NewTime(time.Now().Add(-test.deleting))))
 			w.locks = []lock{webhook()}
-			w.locks[0].kind.Class = explain.Refusal
+			w.locks[0].kind.Class = finding.Refusal
 			e := w.edges(t)
 			e.Journal = journal(t)
 			var passed time.Time

@@ -4,16 +4,23 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
 
 	gccmd "github.com/kubectl-gc/kubectl-gc/pkg/cmd"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
@@ -26,6 +33,10 @@ metadata: {name: notes, namespace: shop, labels: {app.kubernetes.io/instance: we
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: used, namespace: shop, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: argued, namespace: shop, labels: {app.kubernetes.io/instance: web}}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -60,7 +71,7 @@ spec:
 apiVersion: v1
 kind: Pod
 metadata: {name: alone, namespace: shop}
-spec: {containers: [{name: alone, image: registry.example.com/other, env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: token, key: token, optional: true}}}]}], imagePullSecrets: [{name: pull}]}
+spec: {containers: [{name: alone, image: registry.example.com/other, args: [--settings=argued], env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: token, key: token, optional: true}}}]}], imagePullSecrets: [{name: pull}]}
 ---
 apiVersion: v1
 kind: Secret
@@ -155,35 +166,36 @@ func TestLeftovers(t *testing.T) {
 	l.run(1, remove+"--yes", "", "the uninstallation failed or is not finished")
 	l.cp.Kubectl(t, "-n", "shop", "label", "--overwrite", "secret/sh.helm.release.v1.web.v1", "status=uninstalled")
 
-	other := l.file("other.json", regexp.MustCompile(`"cluster": "[^"]*"`).ReplaceAllString(document, `"cluster": "x"`))
-	l.run(1, web+"--yes --remove-leftovers="+other, "", "the plan is of another cluster")
+	l.plans(document)
 	l.run(1, "helm other -n shop --yes --remove-leftovers="+l.plan, "", "is the plan of helm uninstall web -n shop in namespace shop")
 	l.run(1, web+"--yes --remove-leftovers="+released, "", "it is not an UninstallPlan")
 	l.run(1, web+"--yes --remove-leftovers=", "", "needs the file of a plan")
 	l.run(1, remove+"--prepare", "", "--prepare is for the time before")
-	l.run(1, web+"--include=crd/x", "", "need --remove-leftovers")
+	l.run(1, web+"--include=crd/x", "", "needs --remove-leftovers")
 	l.run(1, remove+"--include=crd/x", "", "the plan has no such object")
 
 	l.spoil()
 	kept := []string{
-		"configmap/adopted -n shop: belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other", "secret/pull, secret/token -n shop: used by Pod/shop/alone",
-		"configmap/unlabelled -n shop: does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
+		"configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other", "secret/pull, secret/token -n shop: used by Pod/shop/alone",
+		"configmap/unlabelled -n shop: changed since the plan; does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
 		"configmap/kept", "customresourcedefinition/widgets.example.com", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
 	}
 	unnamed := "label app.kubernetes.io/instance=web; deleted only when --include names it"
-	l.run(0, remove+"--yes", "", append(kept, "validatingwebhookconfiguration/hook: Service/shop/hook, to which it belongs, exists again", "configmap/notes -n shop: "+unnamed, "Nothing is deleted: name with --include")...)
+	l.run(0, remove+"--yes", "", append(kept, "NOT KNOWN     configmap/argued -n shop: Pod/shop/alone has its name in spec.containers.args, and whether that is a use is not known", "validatingwebhookconfiguration/hook: Service/shop/hook, to which it belongs, exists again", "configmap/notes -n shop: "+unnamed, "Nothing is deleted: name with --include")...)
 	named := remove + "--include=configmap/notes,validatingwebhookconfiguration/hook "
 	l.cp.Kubectl(t, "-n", "shop", "delete", "service/hook")
 	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
 
+	l.documents(remove, named)
 	l.run(3, remove+"--yes --as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
 	l.run(0, named+"--dry-run", "", append(kept, "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop", "!left  ", "ValidatingWebhookConfiguration/hook")...)
 	l.run(1, named, "", "there is no terminal", "--confirm=sha256:")
 	l.run(1, named+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
-	l.run(0, named+"--yes", "", append(kept, "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
+	l.cp.Kubectl(t, "-n", "shop", "patch", "configmap/notes", "--type=merge", "-p", `{"data":{"a":"b"}}`)
+	l.run(0, named+"--yes", "", append(kept, "Warning: changed since the plan: configmap/notes -n shop", "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
 	l.run(0, named+"--yes", "", "Nothing is deleted")
 
-	l.run(0, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: belongs to Release/shop/blog", "role/bound -n shop: used by")
+	l.run(0, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
 	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "1 CustomResourceDefinition, 1 Widget")
 
 	claim := remove + "-i --include=pvc/shop/data-db-0 "
@@ -195,10 +207,81 @@ func TestLeftovers(t *testing.T) {
 
 	l.cp.Kubectl(t, "-n", "shop", "label", "--overwrite", "secret/sh.helm.release.v1.web.v1", "status=deployed")
 	l.run(1, remove+"--yes", "", "nothing is left behind of a release that is installed")
-	want := "configmap/adopted configmap/again configmap/kept configmap/kube-root-ca.crt configmap/odd configmap/unlabelled configmap/used"
+	want := "configmap/adopted configmap/again configmap/argued configmap/kept configmap/kube-root-ca.crt configmap/odd configmap/unlabelled configmap/used"
 	if got := strings.Join(strings.Fields(l.cp.Kubectl(t, "-n", "shop", "get", "configmaps", "-o", "name")), " "); got != want {
 		t.Errorf("left: %s, want %s", got, want)
 	}
+}
+
+// plans reads plans that were changed, in both formats.
+func (l *leavings) plans(document string) {
+	const web = "helm web -n shop --yes --remove-leftovers="
+	changed := l.file("changed.json", regexp.MustCompile(`"result": "Deleted"`).ReplaceAllString(document, `"result": "Unchanged"`))
+	l.run(1, web+changed, "", "it was changed since it was saved", "hint: before the tool runs, save the plan")
+	l.run(1, web+l.file("emptied.json", regexp.MustCompile(`"digest": "[^"]*",`).ReplaceAllString(document, "")), "", "it was changed since it was saved")
+	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Cluster = "x" }), "", "the plan is of another cluster")
+	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Barriers, d.Outcome = nil, nil }), "", "nothing shows that the tool has run")
+	l.run(0, web+l.sealed(document, func(*render.UninstallPlan) {})+" --dry-run", "", "configmap/kept, configmap/odd -n shop")
+
+	twice := l.sealed(document, func(d *render.UninstallPlan) {
+		other := d.Kept[slices.IndexFunc(d.Kept, func(k render.KeptObject) bool { return k.Object.Name == "kept" })]
+		other.Object.Namespace, other.Object.UID = "elsewhere", "x"
+		d.Kept = append(d.Kept, other)
+	})
+	l.run(1, web+twice+" --include=configmap/kept", "", "the plan has configmap/kept -n elsewhere, configmap/kept -n shop; write TYPE/NAMESPACE/NAME")
+	l.run(0, web+twice+" --include=configmap/elsewhere/kept", "", "gone already  configmap/kept -n elsewhere", "configmap/kept, configmap/odd -n shop")
+}
+
+// sealed is the file of a plan, in YAML, that was changed by who can say of it that it was not.
+func (l *leavings) sealed(document string, change func(*render.UninstallPlan)) string {
+	l.Helper()
+	var d render.UninstallPlan
+	if err := json.Unmarshal([]byte(document), &d); err != nil {
+		l.Fatal(err)
+	}
+	change(&d)
+	d.Digest = ""
+	d.Digest = preview.Checksum(d)
+	text, err := yaml.Marshal(&d)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return l.file("sealed.yaml", string(text))
+}
+
+// documents holds what programs are told to the schemas.
+func (l *leavings) documents(remove, named string) {
+	l.Helper()
+	for _, test := range []struct {
+		args, state, deletion string
+	}{
+		{remove, "Kept", ""}, {named + "--dry-run", "Removable", "DeletionPlan"}, {named + "--dry-run=server", "Removable", "DeletionPlan"},
+	} {
+		var d struct {
+			Leftovers []struct {
+				Object struct{ Name string }
+				State  string
+			}
+			Deletion struct{ Kind string }
+		}
+		text := l.run(0, test.args+" -o json", "")
+		document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err == nil {
+			err = strictSchema(l.T, "leftoversreport").Validate(document)
+		}
+		if failed := json.Unmarshal([]byte(text), &d); err != nil || failed != nil {
+			l.Errorf("%s: %v, %v\n%s", test.args, err, failed, text)
+		}
+		for _, o := range d.Leftovers {
+			if o.Object.Name == "notes" && o.State != test.state {
+				l.Errorf("%s: %+v", test.args, o)
+			}
+		}
+		if d.Deletion.Kind != test.deletion {
+			l.Errorf("%s: %s, want %q", test.args, d.Deletion.Kind, test.deletion)
+		}
+	}
+	l.run(0, remove+"-o name", "", "configmap/notes\n", "validatingwebhookconfiguration.admissionregistration.k8s.io/hook\n")
 }
 
 // stateful is the StatefulSet again, without a pod.
@@ -247,4 +330,58 @@ func (l *leavings) spoil() {
 	l.cp.Kubectl(l.T, "-n", "shop", "annotate", "configmap/adopted", "meta.helm.sh/release-name=blog", "meta.helm.sh/release-namespace=shop")
 	l.cp.Kubectl(l.T, "-n", "shop", "label", "configmap/unlabelled", "app.kubernetes.io/instance-")
 	l.cp.Kubectl(l.T, "-n", "shop", "apply", "-f", l.file("service.yaml", strings.TrimPrefix(calledService, "---\n")))
+}
+
+// hurried is a user who answers after something has happened.
+type hurried struct {
+	happens func()
+	answer  string
+}
+
+func (h *hurried) Read(into []byte) (int, error) {
+	if h.answer == "" {
+		return 0, io.EOF
+	}
+	h.happens()
+	n := copy(into, h.answer)
+	h.answer = ""
+	return n, nil
+}
+
+// TestPrepareAgain prepares nothing for a tool that has run, or is to keep things, while the user was asked.
+func TestPrepareAgain(t *testing.T) {
+	parallel(t)
+	cp := controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second})
+	l := &leavings{t, cp, filepath.Join(t.TempDir(), "plan.json")}
+	example := func(name string) string { return filepath.Join("..", "..", "docs", "examples", name) }
+	cp.Kubectl(t, "apply", "-f", example("toy-operator.yaml"))
+	cp.Kubectl(t, "wait", "--for=condition=Established", "crd/toys.foresight.test", "--timeout=60s")
+	cp.Kubectl(t, "rollout", "status", "-n", "toy-system", "deployment/toy-operator", "--timeout=60s")
+	cp.Kubectl(t, "apply", "-f", example("toys.yaml"), "-f", example("toy-release.yaml"))
+	cp.Kubectl(t, "patch", "-n", "toy-system", "toy/ball", "toy/kite", "--field-manager=toy-operator", "--type=merge", "-p", `{"metadata":{"finalizers":["foresight.test/cleanup"]}}`)
+	manifest, err := os.ReadFile(example("toy-manifest.yaml")) // without the definition
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeps := l.file("keeps.yaml", strings.ReplaceAll(record(t, "toy", 2, string(manifest)), "namespace: shop", "namespace: toy-system"))
+	for _, test := range []struct {
+		happens func()
+		code    int
+		want    string
+	}{
+		{func() { cp.Kubectl(t, "apply", "-f", keeps) }, 2, "Nothing was changed: what you chose is gone by now, or not chosen any more."},
+		{func() { cp.Kubectl(t, "delete", "secrets", "-n", "toy-system", "-l", "owner=helm") }, 1, "has a release"},
+	} {
+		var stdout, stderr bytes.Buffer
+		argv := strings.Fields("kubectl-gc uninstall helm toy -n toy-system --prepare -i --kubeconfig=" + cp.Kubeconfig)
+		code := gccmd.Run(t.Context(), argv, genericiooptions.IOStreams{In: &hurried{test.happens, "y\n"}, Out: &stdout, ErrOut: &stderr})
+		if code != test.code || !strings.Contains(stderr.String(), test.want) {
+			t.Errorf("exit code %d, want %d with %q:\n%s%s", code, test.code, test.want, &stdout, &stderr)
+		}
+		if ending := cp.Kubectl(t, "get", "toys", "-n", "toy-system", "-o", "jsonpath={.items[*].metadata.deletionTimestamp}"); ending != "" {
+			t.Fatalf("toys are being deleted: %s", ending)
+		}
+		cp.Kubectl(t, "delete", "secrets", "-n", "toy-system", "-l", "owner=helm")
+		cp.Kubectl(t, "apply", "-f", example("toy-release.yaml"))
+	}
 }

@@ -162,6 +162,11 @@ func TestUninstall(t *testing.T) {
 	if _, stderr, code := run("snapshot -o " + snapshot); code != 0 {
 		t.Fatal(stderr)
 	}
+	pruned, stderr, _ := run("uninstall prune -n shop -o json " + manifest + " " + smaller)
+	saved := file("pruned.json", pruned)
+	if stderr != "" {
+		t.Error(stderr)
+	}
 	before := cp.Kubectl(t, "-n", "shop", "get", "all,secrets,configmaps,pvc", "-o", "name")
 	schema := strictSchema(t, "uninstallplan")
 	for _, test := range []struct {
@@ -199,8 +204,12 @@ func TestUninstall(t *testing.T) {
 		{1, "helm web -n shop --as=lister", "is to get secrets in namespace shop"},
 		{1, "helm web -n shop --from " + snapshot, "a snapshot has no data of Secrets"},
 		{1, "helm web -n default", "no Secret of namespace default has a release"},
+		{1, "helm web -n shop --dry-run", "--dry-run needs --prepare or --remove-leftovers"},
 		{1, "helm web -n shop --yes", "need --prepare or --remove-leftovers"},
 		{0, "helm web -n shop --prepare", "Nothing can be prepared."},
+		{1, "prune -n shop " + manifest + " " + smaller + " --remove-leftovers=" + saved, "Secret/shop/login still exists"},
+		{1, "prune -n shop " + manifest + " " + hooked + " --remove-leftovers=" + saved, "have other objects than when " + saved + " was made"},
+		{1, "prune -n shop " + manifest + " none.yaml --remove-leftovers=" + saved, "none.yaml"},
 		{0, "helm web -n shop -o json", `"UninstallPlan"`},
 		{0, "helm web -n shop -o yaml -f " + hooked, "HookRuns"},
 		{0, "helm web -n shop -o json --helm-version=4", "NotOwned"},

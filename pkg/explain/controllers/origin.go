@@ -32,9 +32,8 @@ func (f *Finder) Emptied(l *Workload, n graph.Node) []Emptied {
 	var found []Emptied
 	for _, b := range r.bindings {
 		role := r.clusterRoles[b.RoleRef.Name]
-		ours := b.RoleRef.Kind == "ClusterRole" && (b.Namespace == "" || b.Namespace == n.Namespace()) && slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool {
-			return s.Kind == rbacv1.ServiceAccountKind && s.Name == l.Account().Name && (s.Namespace == l.Account().Namespace || s.Namespace == "" && b.Namespace == l.Account().Namespace)
-		})
+		ours := b.RoleRef.Kind == "ClusterRole" && (b.Namespace == "" || b.Namespace == n.Namespace()) &&
+			slices.ContainsFunc(b.Subjects, func(s rbacv1.Subject) bool { return l.Account().Is(&s, b.Namespace) })
 		if !ours || role == nil || role.AggregationRule == nil {
 			continue
 		}

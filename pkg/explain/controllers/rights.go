@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +27,17 @@ type Account struct{ Namespace, Name string }
 
 // User is the name that the API server gives the account.
 func (a Account) User() string { return "system:serviceaccount:" + a.Namespace + ":" + a.Name }
+
+// Is reports whether a subject of a binding in a namespace is the account, or all of its namespace.
+func (a Account) Is(s *rbacv1.Subject, in string) bool {
+	switch s.Kind {
+	case rbacv1.UserKind:
+		return s.Name == a.User()
+	case rbacv1.GroupKind:
+		return s.Name == "system:serviceaccounts:"+a.Namespace
+	}
+	return s.Kind == rbacv1.ServiceAccountKind && s.Name == a.Name && cmp.Or(s.Namespace, in) == a.Namespace
+}
 
 // accountNamed returns the service account that a user is, ok if he is one.
 func accountNamed(user string) (a Account, ok bool) {

@@ -143,6 +143,19 @@ func (r *lists) readList(p place) listing {
 	return l
 }
 
+// EachNaming yields the objects of a resource in a namespace, empty for all, that have one of the texts anywhere, also within a longer one, as
+// Cluster has it.
+func (r *lists) EachNaming(resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured)) error {
+	err := r.source.Cluster.EachNaming(r.ctx, resource, namespace, texts, begin, func(o *unstructured.Unstructured) error {
+		if !r.gone(o.GetUID()) {
+			yield(o)
+		}
+		return nil
+	})
+	r.note(place{resource, namespace, ""}, err)
+	return err
+}
+
 // Mentioning lists the objects of a resource in a namespace, empty for all, that have one of
 // the texts somewhere, whole.
 func (r *lists) Mentioning(resource schema.GroupVersionResource, namespace string, texts ...string) ([]unstructured.Unstructured, error) {

@@ -33,7 +33,9 @@ type Cluster interface {
 	// of one of the names, wherever. When it has to read the list again, it calls begin
 	// again: what came before does not count. After an error there may be more of them.
 	EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error
-	// EachTyped does the same with all objects of one of Kubernetes' own types, in Go's. An object is
+	// EachNaming does the same with those that have one of the texts anywhere, also within a longer one. Nothing is left out of them.
+	EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error
+	// EachTyped does it with all objects of one of Kubernetes' own types, in Go's. An object is
 	// good until yield returns, but what it points to may be kept.
 	EachTyped(ctx context.Context, resource schema.GroupVersionResource, kind, namespace string, begin func(), yield func(runtime.Object) error) error
 }

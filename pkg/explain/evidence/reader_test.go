@@ -96,6 +96,10 @@ func (w *world) EachMentioning(_ context.Context, resource schema.GroupVersionRe
 	return err
 }
 
+func (w *world) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+	return w.EachMentioning(ctx, resource, namespace, texts, begin, yield)
+}
+
 func (w *world) EachTyped(_ context.Context, resource schema.GroupVersionResource, _, namespace string, begin func(), yield func(runtime.Object) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -230,11 +230,20 @@ func (s *World) List(_ context.Context, resource schema.GroupVersionResource, na
 
 // EachMentioning implements evidence.Cluster.
 func (s *World) EachMentioning(ctx context.Context, resource schema.GroupVersionResource, namespace string, fields []string, begin func(), yield func(*unstructured.Unstructured) error) error {
+	quoted := make([]string, len(fields))
+	for i, field := range fields {
+		quoted[i] = `"` + field + `"`
+	}
+	return s.EachNaming(ctx, resource, namespace, quoted, begin, yield)
+}
+
+// EachNaming implements evidence.Cluster.
+func (s *World) EachNaming(ctx context.Context, resource schema.GroupVersionResource, namespace string, texts []string, begin func(), yield func(*unstructured.Unstructured) error) error {
 	begin()
 	items, err := s.List(ctx, resource, namespace)
 	for i := range items {
-		text, encodingErr := json.Marshal(items[i].Object)
-		if err = cmp.Or(err, encodingErr); err == nil && slices.ContainsFunc(fields, func(f string) bool { return strings.Contains(string(text), `"`+f+`"`) }) {
+		all, encodingErr := json.Marshal(items[i].Object)
+		if err = cmp.Or(err, encodingErr); err == nil && slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(string(all), text) }) {
 			err = yield(&items[i])
 		}
 	}
