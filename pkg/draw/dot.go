@@ -5,9 +5,9 @@ package draw
 import (
 	"bufio"
 	"fmt"
-	"html"
 	"io"
 	"strings"
+	"text/template"
 
 	"github.com/awalterschulze/gographviz"
 	"github.com/awalterschulze/gographviz/ast"
@@ -72,7 +72,7 @@ func dotLegend(p *Picture) string {
 		if m.Edge {
 			sign = "&#8592;"
 		}
-		fmt.Fprintf(&b, `<TR><TD ALIGN="LEFT"><FONT COLOR="%s">%s</FONT> %s</TD></TR>`, light.shades[m.Tone].line, sign, html.EscapeString(m.Label))
+		fmt.Fprintf(&b, `<TR><TD ALIGN="LEFT"><FONT COLOR="%s">%s</FONT> %s</TD></TR>`, light.shades[m.Tone].line, sign, template.HTMLEscapeString(m.Label))
 	}
 	if b.Len() == 0 {
 		return ""

@@ -9,9 +9,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"html"
 	"io"
 	"strings"
+	"text/template"
 )
 
 //go:embed page.css
@@ -27,7 +27,7 @@ var pageScript string
 func HTML(w io.Writer, p *Picture) error {
 	style, script := pageColors()+pageStyle, pageScript
 	policy := "default-src 'none'; base-uri 'none'; form-action 'none'; style-src '" + digestOf(style) + "'; script-src '" + digestOf(script) + "'"
-	title := html.EscapeString(visible(p.Title))
+	title := template.HTMLEscapeString(visible(p.Title))
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"+
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n"+

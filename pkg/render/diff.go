@@ -5,9 +5,9 @@ package render
 import (
 	"bufio"
 	"fmt"
-	"html"
 	"io"
 	"strings"
+	"text/template"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -199,10 +199,10 @@ code{font-family:ui-monospace,monospace}.Appeared{color:light-dark(#116329,#7ee7
 // DiffHTML writes a comparison as one page that needs nothing else.
 func DiffHTML(w io.Writer, before, after DiffSide, r *diff.Report) error {
 	out := bufio.NewWriter(w)
-	e := func(s string) string { return html.EscapeString(printable(s)) }
+	e := func(s string) string { return template.HTMLEscapeString(printable(s)) }
 	fmt.Fprintf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s and %s</title>\n<meta name=\"viewport\" content=\"width=device-width\">\n"+
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n<style>%s</style></head><body>\n", e(before.Name), e(after.Name), diffStyle)
-	fmt.Fprintf(out, "<h1>What differs</h1>\n<p>Before: %s<br>After: %s</p>\n<p>%s</p>\n", html.EscapeString(diffSide(before)), html.EscapeString(diffSide(after)), html.EscapeString(diffSummary(r)))
+	fmt.Fprintf(out, "<h1>What differs</h1>\n<p>Before: %s<br>After: %s</p>\n<p>%s</p>\n", template.HTMLEscapeString(diffSide(before)), template.HTMLEscapeString(diffSide(after)), template.HTMLEscapeString(diffSummary(r)))
 	if len(r.Counts) > 0 {
 		fmt.Fprintln(out, "<table><thead><tr><th>Namespace<th>Kind<th>Appeared<th>Vanished<th>Began to be deleted<th>Other owners<th>Other finalizers</thead><tbody>")
 	}
