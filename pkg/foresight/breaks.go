@@ -412,6 +412,6 @@ func (l *looker) drivers() []Break {
 			all = append(all, Break{id, driverGoes{left}, true})
 		}
 	}
-	slices.SortFunc(all, func(a, b Break) int { return a.Object.Compare(b.Object) })
+	graph.SortByIdentity(all, func(b *Break) graph.Identity { return b.Object })
 	return all
 }

@@ -3,7 +3,6 @@
 package foresight
 
 import (
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -66,7 +65,7 @@ func (l *returning) returns() []Return {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Return) int { return a.Object.Compare(b.Object) })
+	graph.SortByIdentity(all, func(r *Return) graph.Identity { return r.Object })
 	return all
 }
 

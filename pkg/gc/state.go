@@ -342,7 +342,7 @@ func (s *state) unseen() []graph.Object {
 			unseen = append(unseen, (*it).object)
 		}
 	}
-	slices.SortFunc(unseen, func(a, b graph.Object) int { return a.Identity().Compare(b.Identity()) })
+	graph.SortByIdentity(unseen, func(o *graph.Object) graph.Identity { return o.Identity() })
 	return unseen
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -160,6 +159,6 @@ func (r *joined) report() *Report {
 	for _, o := range r.outcomes {
 		report.Outcomes = append(report.Outcomes, *o)
 	}
-	slices.SortFunc(report.Outcomes, func(a, b Outcome) int { return a.Object.Identity().Compare(b.Object.Identity()) })
+	graph.SortByIdentity(report.Outcomes, func(o *Outcome) graph.Identity { return o.Object.Identity() })
 	return report
 }

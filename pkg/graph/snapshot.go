@@ -462,7 +462,7 @@ func (s *Snapshot) Undecided() []Undecided {
 	for _, u := range found {
 		undecided = append(undecided, u)
 	}
-	slices.SortFunc(undecided, func(a, b Undecided) int { return a.identity().Compare(b.identity()) })
+	SortByIdentity(undecided, func(u *Undecided) Identity { return u.identity() })
 	return undecided
 }
 

@@ -3,11 +3,10 @@
 package render
 
 import (
-	"slices"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
@@ -171,6 +170,6 @@ func NewUnstickReport(r *unstick.Report, backup string) *UnstickReport {
 		}
 		document.Remaining = append(document.Remaining, left)
 	}
-	slices.SortFunc(document.Remaining, func(a, b UnstickRemaining) int { return a.Object.identity().Compare(b.Object.identity()) })
+	graph.SortByIdentity(document.Remaining, func(r *UnstickRemaining) graph.Identity { return r.Object.identity() })
 	return document
 }

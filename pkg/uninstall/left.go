@@ -109,7 +109,7 @@ func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Iden
 	for _, each := range l.found {
 		left = append(left, *each)
 	}
-	slices.SortFunc(left, func(a, b Left) int { return a.Object.Compare(b.Object) })
+	graph.SortByIdentity(left, func(l *Left) graph.Identity { return l.Object })
 	var versions []*Version
 	var ids []graph.Identity
 	for i := range left {

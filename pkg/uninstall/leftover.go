@@ -125,7 +125,7 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	for i := range j.all {
 		found = append(found, j.all[i].Leftover)
 	}
-	slices.SortFunc(found, func(a, b Leftover) int { return a.Object.Compare(b.Object) })
+	graph.SortByIdentity(found, func(l *Leftover) graph.Identity { return l.Object })
 	return found
 }
 

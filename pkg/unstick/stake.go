@@ -60,7 +60,7 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 			l.Stakes = append(l.Stakes, Stake{Volume: evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), Size: evidence.Nested(v, "spec", "capacity", "storage"), Namespace: namespace})
 		}
 	}
-	slices.SortFunc(l.Stakes, func(a, b Stake) int { return a.Volume.Compare(b.Volume) })
+	graph.SortByIdentity(l.Stakes, func(s *Stake) graph.Identity { return s.Volume })
 }
 
 // namespaces are those in which something is stuck, or which are themselves.

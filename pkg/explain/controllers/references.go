@@ -216,7 +216,7 @@ func (f *references) UsersOf(n graph.Node, s *Search) (users []User, unread []st
 			}
 		}
 	}
-	slices.SortFunc(users, func(a, b User) int { return a.Identity().Compare(b.Identity()) })
+	graph.SortByIdentity(users, func(u *User) graph.Identity { return u.Identity() })
 	return users, unread
 }
 
