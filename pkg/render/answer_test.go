@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -47,6 +49,30 @@ func TestAnswersFitAScreen(t *testing.T) {
 	t.Logf("%d answers, the longest of %d lines", answers, longest)
 	if answers < 300 {
 		t.Errorf("only %d answers", answers)
+	}
+}
+
+// The age on the first line is written as kubectl prints ages.
+func TestAnswerHasTheAgeOfKubectl(t *testing.T) {
+	now := time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC)
+	ages := map[time.Duration]string{
+		-time.Second:                   "0s", // the clock of the machine is behind the server's
+		63 * time.Second:               "63s",
+		5*time.Minute + 3*time.Second:  "5m3s",
+		42*time.Minute + 3*time.Second: "42m",
+		3*time.Hour + 12*time.Minute:   "3h12m",
+		30 * time.Hour:                 "30h",
+		2 * 24 * time.Hour:             "2d",
+		329 * 24 * time.Hour:           "329d",
+	}
+	for age, want := range ages {
+		report := explain.Report{Now: now, Objects: []explain.Explanation{{
+			Object:  graph.Identity{Resource: graph.Resource{Kind: "Pod"}, Namespace: "shop", Name: "db-0"},
+			Verdict: explain.Stuck, Since: now.Add(-age),
+		}}}
+		if first := answer(t, &report, 0)[0]; !strings.HasSuffix(first, "pod/db-0 -n shop, deleting for "+want) {
+			t.Errorf("%s is written %q, want %s", age, first, want)
+		}
 	}
 }
 

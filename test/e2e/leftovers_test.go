@@ -369,7 +369,7 @@ func TestPrepareAgain(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{func() { cp.Kubectl(t, "apply", "-f", keeps) }, 2, "Nothing was changed: what you chose is gone by now, or not chosen any more."},
+		{func() { cp.Kubectl(t, "apply", "-f", keeps) }, 2, "Nothing was changed: the chosen objects are gone, or not chosen any more."},
 		{func() { cp.Kubectl(t, "delete", "secrets", "-n", "toy-system", "-l", "owner=helm") }, 1, "has a release"},
 	} {
 		var stdout, stderr bytes.Buffer

@@ -144,7 +144,7 @@ func newRoles(world *live.World) (*roles, error) {
 			return nil, err
 		}
 	}
-	// "Add a rule for what you use", docs/security.md says.
+	// "Add a rule for the types that you use", docs/security.md says.
 	for _, verb := range []string{"get", "list", "watch", "delete", "patch"} {
 		for _, o := range all {
 			if slices.Contains([]string{"widgets", "gadgets"}, o.Resource) {
