@@ -385,6 +385,8 @@ func (o *unstickOptions) tell(e unstick.Event) {
 		fmt.Fprintln(o.ErrOut, "\nThere is more to do now:")
 	case e.Wrote != nil && o.answers.isText() && (e.Wrote.Result == unstick.Done || e.Wrote.Result == unstick.TakenBack || e.Wrote.Result == unstick.Skipped):
 		fmt.Fprintln(o.ErrOut, render.UnstickRecord(e.Wrote))
+	case len(e.Waiting) > 0:
+		fmt.Fprintln(o.ErrOut, render.UnstickWaiting(&e, time.Now()))
 	}
 }
 

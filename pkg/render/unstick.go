@@ -14,6 +14,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -353,6 +354,15 @@ func resultText(r *unstick.Record) string {
 
 // UnstickRecord says what became of a change.
 func UnstickRecord(r *unstick.Record) string { return printable(resultText(r)) }
+
+// UnstickWaiting says what a run waits for, and how much longer.
+func UnstickWaiting(e *unstick.Event, now time.Time) string {
+	limit := ""
+	if !e.Until.IsZero() {
+		limit = " up to " + duration.HumanDuration(max(e.Until.Sub(now), 0)) + " more"
+	}
+	return printable(fmt.Sprintf("Waiting%s for %s, until the deletion is retried; Ctrl-C ends the wait", limit, NamesOf(e.Waiting)))
+}
 
 func message(err error) string {
 	if err == nil {

@@ -97,6 +97,10 @@ type Event struct {
 	Wrote *Record
 	// Changed: the changes go beyond what was agreed to. Asker is shown them next.
 	Changed bool
+	// Waiting are objects that are waited for longer than usual, once for each set of them, and Until the time at which the run
+	// gives them up if nothing changes; it is zero where Options.Patient says how long.
+	Waiting []graph.Identity
+	Until   time.Time
 }
 
 // Record is a change with what became of it.
@@ -133,6 +137,7 @@ type run struct {
 	unseen  error                        // why it is not known of others whether they exist
 	changed time.Time                    // when something last did
 	seen    string                       // what the last look saw
+	waiting string                       // the objects of the last Event about waiting
 	shown   bool
 }
 
@@ -167,7 +172,8 @@ func (r *run) rounds(ctx context.Context, l *Look) error {
 		case len(writes) == 0 && r.over(l):
 			return r.unseen
 		case len(writes) == 0:
-			r.Wait(ctx, min(time.Duration(1+round)*500*time.Millisecond, 3*time.Second))
+			r.tellWaiting(l)
+			r.Wait(ctx, r.pause(round))
 		default:
 			asked, err := r.agree(ctx, p, l)
 			if err != nil {
@@ -246,6 +252,30 @@ func (r *run) patience(l *Look) time.Duration {
 		}
 	}
 	return patience
+}
+
+// tellWaiting says what is waited for once the usual time is over.
+func (r *run) tellWaiting(l *Look) {
+	var left []graph.Identity
+	for i := range l.Report.Objects {
+		if o := &l.Report.Objects[i]; o.BeingDeleted() {
+			left = append(left, o.Object)
+		}
+	}
+	if r.Now().Sub(r.changed) <= quiet || len(left) == 0 || r.waiting == fmt.Sprint(left) {
+		return
+	}
+	r.waiting = fmt.Sprint(left)
+	e := Event{Waiting: left}
+	if !r.options.Patient {
+		e.Until = r.changed.Add(r.patience(l))
+	}
+	r.tell(e)
+}
+
+// pause is how long the next look waits: the longer, the longer nothing has changed.
+func (r *run) pause(round int) time.Duration {
+	return max(min(time.Duration(1+round)*500*time.Millisecond, 3*time.Second), min(r.Now().Sub(r.changed)/10, 10*time.Second))
 }
 
 // acted reports whether a change was made, or may have been.

@@ -292,9 +292,18 @@ func TestPatience(t *testing.T) {
 				}
 				return l, err
 			}
+			var waiting []unstick.Event
+			e.Log = func(e unstick.Event) {
+				if e.Waiting != nil {
+					waiting = append(waiting, e)
+				}
+			}
 			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive, Patient: test.patient}, unstick.Consent{})
 			if freed := len(report.Freed) > 0; err != nil || freed != test.want {
 				t.Errorf("%+v: freed is %t: %v", test, freed, err)
+			}
+			if len(waiting) > 1 || (len(waiting) == 1) != (test.patient || test.kind == namespaces || test.finalizer != "x/y") || len(waiting) == 1 && waiting[0].Until.IsZero() != test.patient {
+				t.Errorf("%+v: said %v", test, waiting)
 			}
 		})
 	}
