@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -90,7 +91,9 @@ func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands st
 // contentRefused leads from contents that the namespace controller fails to delete to the blockers of that.
 func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, failure evidence.Condition, untouched int) []hold {
 	roots, stands := w.contentRoots(n, maxContentProbes)
-	roots = append(w.initializing(failure.Message), roots...)
+	for i, c := range definition.Initializing(w.rules, failure.Message) {
+		roots = slices.Insert(roots, i, w.caused(c))
+	}
 	var holds []hold
 	for _, c := range roots {
 		w.show(c, failure.Fact(n.Identity().String()))

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -31,7 +31,7 @@ type facts struct {
 	// result has the outcomes by the UIDs, and deletions counts those that the garbage collector has still to make.
 	result    map[types.UID]gc.Outcome
 	deletions int
-	unlisted  []graph.Unlisted
+	rules     *rules.Facts
 	// undeleted is what untouchedIn has found, by namespace, and tried what tryContent has asked.
 	undeleted map[string][]graph.Node
 	tried     map[types.UID]*tries
@@ -63,11 +63,6 @@ func (f *facts) finalizers(n graph.Node) []string {
 	return all[:mostFinalizers]
 }
 
-// age is how long ago the object's deletion was asked for.
-func (f *facts) age(n graph.Node) time.Duration {
-	return f.evidence.Now.Sub(evidence.Requested(n.Object()))
-}
-
 // pendingFinalizer reports whether the engine removed the garbage collector's finalizer.
 func (f *facts) pendingFinalizer(n graph.Node, finalizer string) bool {
 	o, concerned := f.result[n.UID()]
@@ -76,10 +71,10 @@ func (f *facts) pendingFinalizer(n graph.Node, finalizer string) bool {
 
 // incomplete says which lists, which might have dependents of the object, could not be read; it is empty for none.
 func (f *facts) incomplete() string {
-	if len(f.unlisted) == 0 {
+	if len(f.rules.Unlisted) == 0 {
 		return ""
 	}
-	return unlistedText(f.Graph.Snapshot(), f.unlisted)
+	return unlistedText(f.Graph.Snapshot(), f.rules.Unlisted)
 }
 
 // unlistedText says of some of what a snapshot lacks that it could not be listed.
@@ -155,28 +150,15 @@ func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
 // another cause.
 func (f *facts) unlistedIn(namespace string) []graph.Unlisted {
 	var missing []graph.Unlisted
-	for _, u := range f.unlisted {
+	for _, u := range f.rules.Unlisted {
 		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
 			continue
 		}
-		if namespaced, known := f.namespaced(u.GroupVersionResource); !f.evidence.Covers(u.GroupResource(), namespace, "") && (namespaced || !known) {
+		if namespaced, known := f.rules.Namespaced(u.GroupVersionResource); !f.evidence.Covers(u.GroupResource(), namespace, "") && (namespaced || !known) {
 			missing = append(missing, u)
 		}
 	}
 	return missing
-}
-
-// namespaced reports whether objects of a type are in namespaces, if that is known.
-func (f *facts) namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
-	kind, err := f.Graph.Snapshot().Mapper.KindFor(resource)
-	if err != nil {
-		return false, false
-	}
-	mapping, err := f.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 // tryContent yields the API server's answers to the deletion of those contents of a namespace whose turn it is: of one

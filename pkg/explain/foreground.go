@@ -14,20 +14,18 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // The finalizer foregroundDeletion: garbagecollector.go, processDeletingDependentsItem
 // and attemptToDeleteItem.
 
-// collectorDelay is how long the garbage collector may take for one step.
-const collectorDelay = 10 * time.Second
-
 // foreground is the finalizer foregroundDeletion: blocking dependents are deleted first, recursively.
 func (w *walker) foreground(n graph.Node) []hold {
 	w.evidence.Needs(graph.Part{}) // references are by UID, and count wherever they are
 	blocking := n.BlockingDependents()
-	because := fmt.Sprintf(waitsForDependents, count(len(blocking), "blocking dependent"))
+	because := fmt.Sprintf(waitsForDependents, evidence.Some(len(blocking), "blocking dependent"))
 	holds := w.blindCollector(n)
 	blind := len(holds) > 0
 	if c := w.remadeDependents(n, blocking); c != nil {
@@ -69,7 +67,7 @@ func (w *walker) foreground(n graph.Node) []hold {
 	case len(blocking) == 0 && w.incomplete() != "":
 		holds = append(holds, hold{symptom: finding.GcFgBlocking, because: unlistedBlockers, cause: w.blind(n)})
 	case len(blocking) == 0:
-		if w.age(n) > collectorDelay {
+		if w.rules.Age(n) > rules.CollectorDelay {
 			if c := w.refusal(n, w.asker.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); c != nil {
 				return append(holds, hold{symptom: finding.GcFgBlocking, because: cannotRemoveIt, cause: c})
 			}
@@ -87,7 +85,7 @@ const passing = time.Minute
 // more are created. Each look meets others, in whatever state: their blockers are not those of the owner.
 func (w *walker) remadeDependents(n graph.Node, blocking []graph.Node) *Cause {
 	late := lateDependents(n, blocking)
-	if len(late) == 0 || w.age(n) <= collectorDelay {
+	if len(late) == 0 || w.rules.Age(n) <= rules.CollectorDelay {
 		return nil
 	}
 	return w.cause(finding.GcFgRecreated, n.Identity(), "", func(c *Cause) {
@@ -147,7 +145,7 @@ func (w *walker) blindCollector(n graph.Node) []hold {
 // denied is a blocking dependent that the garbage collector cannot delete, or, when another owner keeps it, cannot
 // release: nil when nothing is known to reject that. It is certain when not only the caller is known to be rejected.
 func (w *walker) denied(owner, d graph.Node) (holds []hold, certain bool) {
-	if w.age(owner) <= collectorDelay {
+	if w.rules.Age(owner) <= rules.CollectorDelay {
 		return nil, false
 	}
 	e := edge{owner: owner, dependent: d, keeper: keeper(owner, d), refused: "DELETE"}
@@ -313,7 +311,7 @@ func (w *walker) reference(id Kind, owner graph.Node, ref graph.Reference) *Caus
 	d := ref.Dependent
 	return w.cause(id, d.Identity(), string(owner.UID()), func(c *Cause) {
 		c.Summary = ignored(owner, ref)
-		if w.age(owner) > collectorDelay {
+		if w.rules.Age(owner) > rules.CollectorDelay {
 			c.Verdict = Stuck
 		}
 		c.Evidence = []Evidence{

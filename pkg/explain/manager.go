@@ -172,7 +172,7 @@ func (w *walker) actsNot(n graph.Node, because string) unproven {
 	if !unchanged(w.evidence, n) {
 		return changedInTheMeantime
 	}
-	h.idle = append(h.idle, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.age(n)), because)))
+	h.idle = append(h.idle, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.rules.Age(n)), because)))
 	return proven
 }
 
@@ -197,7 +197,7 @@ func (w *walker) idleObjects() []suspect {
 			continue
 		}
 		if what := w.idle(n); what != "" {
-			suspects = append(suspects, suspect{n, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.age(n)), what))})
+			suspects = append(suspects, suspect{n, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.rules.Age(n)), what))})
 		}
 	}
 	return suspects
@@ -252,7 +252,7 @@ func unchanged(facts *evidence.Reader, n graph.Node) bool {
 // waited is for how long the deletion of an object has waited for the controller manager that
 // leads: not longer than that does.
 func (w *walker) waited(n graph.Node) time.Duration {
-	return min(w.age(n), w.evidence.Now.Sub(w.health().taken))
+	return min(w.rules.Age(n), w.evidence.Now.Sub(w.health().taken))
 }
 
 // late reports whether a working controller manager would have acted.
@@ -330,7 +330,7 @@ func (w *walker) blindingType(n graph.Node) *Cause {
 	if w.Server.CollectsWithoutAll() || !slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer) {
 		return nil
 	}
-	for _, c := range w.unlistedCauses(w.unlisted) {
+	for _, c := range w.unlistedCauses(w.rules.Unlisted) {
 		return c
 	}
 	return nil

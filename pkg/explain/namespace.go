@@ -16,6 +16,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -103,11 +105,11 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	over := failed && overtaken(w.evidence, failure, n.Object().Name)
 	started, hangs := len(evidence.Conditions(full)) > 0, false
 	unasked, asked := false, 0
-	if (!started || len(holds) == 0) && w.age(n) > namespaceBegins {
+	if (!started || len(holds) == 0) && w.rules.Age(n) > namespaceBegins {
 		refused := w.writesRefused(n)
 		holds, hangs = append(holds, refused...), len(refused) > 0
 	}
-	if !started && untouched > 0 && w.age(n) > namespaceBegins {
+	if !started && untouched > 0 && w.rules.Age(n) > namespaceBegins {
 		late, stands := w.contentHangs(n)
 		holds, hangs = append(holds, late...), hangs || stands.slow && len(late) > 0
 		unasked, asked = stands.unsent && len(late) == 0, stands.asked
@@ -115,13 +117,13 @@ func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold 
 	switch h := w.health(); {
 	case !started && hangs && !h.dead():
 	case !started && h.dead():
-		holds = append(holds, w.manager(n, toBegin, w.age(n) > namespaceStart).as(finding.NsControllerAbsent))
+		holds = append(holds, w.manager(n, toBegin, w.rules.Age(n) > namespaceStart).as(finding.NsControllerAbsent))
 	case !started && unasked && w.waited(n) > namespaceStart:
 		holds = append(holds, w.contentUnasked(n, untouched, asked))
 	case !started && w.waited(n) > namespaceStart:
 		holds = append(holds, hold{symptom: finding.NsControllerAbsent, because: toBegin, cause: w.notBegun(h)})
 	case h.dead() && (len(h.idle) > 0 || len(holds) == 0):
-		holds = append(holds, w.manager(n, toResume, w.age(n) > namespaceStart))
+		holds = append(holds, w.manager(n, toResume, w.rules.Age(n) > namespaceStart))
 		if failed && !over { // it might be rejected when it works again
 			refused, _ := w.contentHangs(n)
 			holds = append(holds, refused...)
@@ -178,7 +180,7 @@ func (f *facts) content(n graph.Node) []hold {
 		}
 		h := hold{symptom: finding.NsContent, because: fmt.Sprintf(waitsForContents, objects(len(all))) + next, next: &m}
 		if m.Resource().IsPod() && f.Server.PodsFirst() {
-			h.symptom, h.because = finding.NsPodsFirst, fmt.Sprintf(waitsForPods, count(left, "pod"))+next
+			h.symptom, h.because = finding.NsPodsFirst, fmt.Sprintf(waitsForPods, evidence.Some(left, "pod"))+next
 		}
 		holds = append(holds, h)
 	}
@@ -219,7 +221,7 @@ func (w *walker) unseen(n graph.Node, full *unstructured.Unstructured) []hold {
 		holds = append(holds, hold{symptom: finding.NsContentFailure, because: cannotList, cause: c})
 	}
 	rest := slices.DeleteFunc(missing, func(u graph.Unlisted) bool {
-		return u.Reason == graph.ServerError && w.unreadableType(u.GroupVersionResource, u.Message) != nil
+		return definition.Unlisted(w.rules, u) != nil
 	})
 	if len(rest) > 0 {
 		holds = append(holds, hold{symptom: finding.NsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, unlistedText(w.Graph.Snapshot(), rest))})
@@ -291,7 +293,7 @@ func (w *walker) unlistedContent(n graph.Node, full *unstructured.Unstructured, 
 func (w *walker) discovery(n graph.Node, full *unstructured.Unstructured) []hold {
 	failure, _ := evidence.ConditionOf(full, "NamespaceDeletionDiscoveryFailure")
 	failing := failure.Status == "True"
-	if !failing && !slices.ContainsFunc(w.unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.DiscoveryFailed }) {
+	if !failing && !slices.ContainsFunc(w.rules.Unlisted, func(u graph.Unlisted) bool { return u.Reason == graph.DiscoveryFailed }) {
 		return nil
 	}
 	registered, err := w.evidence.List(apis, "")
@@ -328,7 +330,7 @@ func (w *walker) unavailable(api *unstructured.Unstructured, available evidence.
 		c.Evidence = []Evidence{available.Fact(at.String())}
 		s := w.asker.Serving(evidence.Nested(api, "spec", "service", "namespace"), evidence.Nested(api, "spec", "service", "name"))
 		c.Evidence = append(c.Evidence, s.Evidence...)
-		c.Summary = apiSilent + hopeless(s)
+		c.Summary = apiSilent + say(workload.Hopeless(s))
 		c.Remedies = append(w.repair(s, apiRepaired), Remedy{
 			Risk: Dangerous, Action: w.deleteSaved(at), Effect: unregister, Loss: loses(remedy.Leaks, lostStoredBy),
 		})

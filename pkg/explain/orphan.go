@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -37,7 +38,7 @@ func (w *walker) orphan(n graph.Node) []hold {
 
 // orphanDenied is an owner whose references cannot be removed from a dependent, or which cannot be updated itself.
 func (w *walker) orphanDenied(n graph.Node) []hold {
-	if w.age(n) <= collectorDelay {
+	if w.rules.Age(n) <= rules.CollectorDelay {
 		return nil
 	}
 	refusing, r := n, w.asker.TryRemoval(n, metav1.FinalizerOrphanDependents)

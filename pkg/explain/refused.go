@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -130,7 +131,7 @@ func (w *walker) atWork(holds []hold) (*Cause, bool) {
 // isCollectors reports whether a finalizer is removed by the garbage
 // collector or, from a CustomResourceDefinition, by the API server.
 func isCollectors(finalizer string) bool {
-	return graph.IsCollectorFinalizer(finalizer) || finalizer == crdCleanup
+	return graph.IsCollectorFinalizer(finalizer) || finalizer == definition.Cleanup
 }
 
 // refusal returns the first that blocks a write, nil when nothing is known
@@ -144,7 +145,6 @@ func (w *walker) refusal(n graph.Node, r admission.Reply, operation string) *Cau
 
 // cause returns what the API server's answer names, nil when it names nothing.
 func (f refusedWrite) cause() *Cause {
-	resource := f.n.Resource()
 	switch f.r.Kind {
 	case answer.WebhookFailed, answer.WebhookDenied:
 		return f.byWebhook()
@@ -157,10 +157,8 @@ func (f refusedWrite) cause() *Cause {
 			return f.madeInvalid(m)
 		}
 		return f.noLongerValid()
-	case answer.ConversionFailed:
-		return f.conversion(resource.GroupResource(), f.r.Message)
-	case answer.Undecodable:
-		return f.undecodable(resource.GroupVersionResource, f.r.Message)
+	case answer.ConversionFailed, answer.Undecodable:
+		return f.caused(definition.Unwritable(f.rules, f.n, f.r.Refusal))
 	case answer.Refused:
 		return f.otherwise()
 	}

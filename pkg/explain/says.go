@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -163,4 +165,9 @@ func (d commands) remedy(way *finding.Way) Remedy {
 func lost(l finding.Loss) remedy.Loss {
 	l.What = say(l.Says)
 	return l.Loss
+}
+
+// repair is the way to make a service answer again: none in a namespace that is being deleted.
+func (d commands) repair(s *admission.Serving, effect string) []Remedy {
+	return d.remedies(workload.Repair(d.reader, s, finding.Plain(effect)))
 }

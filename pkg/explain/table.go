@@ -9,6 +9,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/network"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
@@ -27,9 +28,6 @@ type rule struct {
 	look func(*walker, rules.Mark) ([]hold, bool)
 }
 
-// crdCleanup is the API server's own finalizer of CustomResourceDefinitions.
-const crdCleanup = "customresourcecleanup.apiextensions.k8s.io"
-
 // table has the finalizers of Kubernetes and of its storage, network and device projects. The first rule that fits counts;
 // for all other finalizers the walker looks for the controllers that remove them.
 var table []rule
@@ -39,7 +37,7 @@ func init() {
 	table = []rule{
 		{metav1.FinalizerDeleteDependents, "", always((*walker).foreground)},
 		{metav1.FinalizerOrphanDependents, "", always((*walker).orphan)},
-		{crdCleanup, "customresourcedefinitions.apiextensions.k8s.io", always((*walker).instances)},
+		{definition.Cleanup, "customresourcedefinitions.apiextensions.k8s.io", values(definition.Instances)},
 		{"kubernetes.io/pvc-protection", "persistentvolumeclaims", values(storage.Claim)},
 		{"kubernetes.io/pv-protection", "persistentvolumes", values(storage.Volume)},
 		{"batch.kubernetes.io/job-tracking", "pods", values(pod.JobTracking)},

@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -149,7 +150,6 @@ type walker struct {
 	// outlived are the namespaces that do not exist, and in which an object has been seen since.
 	outlived map[string]bool
 	authors  int // the objects that were read for who set a finalizer
-	rules    *rules.Facts
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
@@ -200,8 +200,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 			w.deletions++
 		}
 	}
-	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool { return typeGone(w.evidence, u) })
-	for _, u := range w.unlisted {
+	unlisted := slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool { return definition.Gone(w.evidence, u) })
+	for _, u := range unlisted {
 		w.evidence.Needs(graph.Part{Resource: u.GroupResource()}) // it may fail there alone
 	}
 	if w.Catalogue == nil {
@@ -215,7 +215,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Manager: func() rules.Manager {
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Manager: func() rules.Manager {
 		h := w.health()
 		return rules.Manager{Lease: h.lease, Shows: h.evidence, Idle: h.dead() && len(h.idle) > 0}
 	}}

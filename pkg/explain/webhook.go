@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -125,7 +126,7 @@ func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Servin
 	if behind := w.finder.Behind(s.Namespace, s.Name); len(behind) > 0 {
 		c.Summary += fmt.Sprintf(backendIs, behind[0].ID())
 	}
-	c.Summary += hopeless(s)
+	c.Summary += say(workload.Hopeless(s))
 }
 
 // passOver makes writes pass while webhooks of one configuration are unreachable.

@@ -2,8 +2,6 @@
 
 package explain
 
-import "github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-
 // All that explain says is in words.go and words_*.go, a file for each subject. The rules choose values, and nothing
 // reads a sentence.
 
@@ -28,20 +26,3 @@ const (
 
 // lostGuard says of webhooks or a policy that they check nothing "any more", or while something is so.
 const lostGuard = "nothing is checked by the %s %s"
-
-// A service that does not answer.
-const (
-	irreparable    = "; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there"
-	recreateFirst  = "recreate the namespace first; then install the service %s and its pods in it, and %s"
-	installAgain   = "see the rest of its installation: install the service %s and its pods again, and %s"
-	scaleUpBackend = "scale up its backend %s, which is scaled to 0; %s"
-	repairBackend  = "see its backend: repair the service %s and its pods, and %s"
-)
-
-// count says how many there are of something, of which there is at least one.
-func count(n int, one string) string {
-	if n == 1 {
-		return one
-	}
-	return evidence.Number(n, one)
-}

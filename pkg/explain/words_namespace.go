@@ -9,7 +9,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// What is said of namespaces and their contents, and of the instances of a CustomResourceDefinition.
+// What is said of namespaces and their contents.
 
 // A namespace that does not exist.
 const (
@@ -84,16 +84,6 @@ const (
 	isAccepted        = "accepted"
 	explainAlone      = "explain this namespace alone"
 	findRejection     = "find out what rejects the deletion, without deleting anything, and repair that; the namespace controller then resumes within a minute"
-)
-
-// Instances of a definition.
-const (
-	waitsForInstances = "waits for its %s"
-	toDeleteInstances = "the API server has to delete its instances"
-	crdUnlisted       = "its instances could not be listed"
-	instancesRemain   = "the API server still has to delete %d of its instances"
-	instancesDeleted  = "its instances are deleted; the API server notices that within about a minute"
-	tooLong           = ", but this takes longer than usual"
 )
 
 // objects counts objects.

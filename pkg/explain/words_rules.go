@@ -7,6 +7,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/network"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
@@ -126,6 +127,37 @@ var sayings = map[finding.Word]saying{
 	workload.MinimumOf:       {text: "%d; it scales %s"},
 	workload.SavedBy:         {text: "%d, kept by %s, which scaled it to 0"},
 	workload.LastApplied:     {text: "%d replicas were applied last"},
+
+	workload.Irreparable:    {text: "; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there"},
+	workload.RecreateFirst:  {text: "recreate the namespace first; then install the service %s and its pods in it, and %s"},
+	workload.InstallAgain:   {text: "see the rest of its installation: install the service %s and its pods again, and %s"},
+	workload.ScaleUpBackend: {text: "scale up its backend %s, which is scaled to 0; %s"},
+	workload.RepairBackend:  {text: "see its backend: repair the service %s and its pods, and %s"},
+
+	definition.WaitsForInstances: {text: "waits for its %s"},
+	definition.DeleteInstances:   {text: "the API server has to delete its instances"},
+	definition.InstancesUnknown:  {text: "its instances could not be listed"},
+	definition.InstancesRemain:   {text: "the API server still has to delete %d of its instances"},
+	definition.InstancesDeleted:  {text: "its instances are deleted; the API server notices that within about a minute"},
+	definition.TooLong:           {text: ", but this takes longer than usual"},
+	definition.InstancesUnlisted: {text: "the API server cannot list its instances"},
+	definition.DefinitionKept:    {text: "the API server cannot list its instances, so it deletes neither them nor the definition"},
+	definition.InstanceKept:      {text: "the API server cannot delete its instance %s"},
+	definition.RetryNow:          {text: "make the API server retry at once"},
+	definition.OnceListable:      {text: ", when its instances can be listed"},
+	definition.ConversionFails:   {text: "its conversion webhook fails: objects stored in another version cannot be read, listed or written, which blocks their deletion, and the deletion of the definition and of every namespace"},
+	definition.ReadAgain:         {text: "the objects can be read again"},
+	definition.ConvertNothing:    {text: "make the API server change only the apiVersion, if all objects of the type are to be deleted anyway", risk: Dangerous},
+	definition.LostFields:        {text: "fields that the versions do not share are dropped from objects that are written"},
+	definition.NotListable:       {text: "cannot be listed"},
+	definition.Listable:          {text: "%s can be listed"},
+	definition.NotDecodable:      {text: "the API server cannot decrypt or decode the stored %s: they cannot be listed, so the deletion of their owners and of their namespaces might not finish"},
+	definition.RestoreKey:        {text: "restore the encryption key with which the objects were written, or restore etcd from before they were damaged"},
+	definition.FindDamaged:       {text: "list the objects one by one, with the continue token of each answer: the one after the last that can be read is damaged; it can be deleted %s, otherwise only in etcd, after a snapshot of it", risk: Dangerous},
+	definition.DeleteUnread:      {text: "delete %s, which cannot be read, regardless of its finalizers, owners and UID, once it is certain that the key cannot be restored; this needs the verb unsafe-delete-ignore-read-errors on %s, and works %s", risk: Dangerous},
+	definition.LostGuarded:       {text: "the object, and what its finalizers guard"},
+	definition.UnlessUnsafe:      {text: "unless the feature gate AllowUnsafeMalformedObjectDeletion is off, which is on by default on this server"},
+	definition.WithUnsafe:        {text: "with the feature gate AllowUnsafeMalformedObjectDeletion, which exists since 1.32 and is off by default before 1.37"},
 
 	network.BalancerLeft:    {text: deleteLoadBalancer.because()},
 	network.BalancerUndone:  {text: deleteLoadBalancer.undone()},

@@ -149,36 +149,11 @@ const (
 // Types that cannot be converted or decoded.
 
 const (
-	unreadable        = "it cannot be read: %s"
-	readableIn        = "%s, in which it can be read"
-	collectorSeesNot  = "the garbage collector cannot list objects of its type, so it does not see that it has to act"
-	blindly           = "take it out of foreground deletion, in the version in which it can be read: %s; once the garbage collector can list its type again, it deletes the dependents that have no other owner"
-	conversionFails   = "its conversion webhook fails: objects stored in another version cannot be read, listed or written, which blocks their deletion, and the deletion of the definition and of every namespace"
-	readAgain         = "the objects can be read again"
-	convertNothing    = "make the API server change only the apiVersion, if all objects of the type are to be deleted anyway"
-	fieldsDropped     = "fields that the versions do not share are dropped from objects that are written"
-	notListable       = "cannot be listed"
-	listable          = "%s can be listed"
-	instancesUnlisted = "the API server cannot list its instances"
-	definitionKept    = "the API server cannot list its instances, so it deletes neither them nor the definition"
-	instanceKept      = "the API server cannot delete its instance %s"
-	retryNow          = "make the API server retry at once"
-	onceListable      = ", when its instances can be listed"
-
-	notDecodable     = "the API server cannot decrypt or decode the stored %s: they cannot be listed, so the deletion of their owners and of their namespaces might not finish"
-	restoreKey       = "restore the encryption key with which the objects were written, or restore etcd from before they were damaged"
-	findDamaged      = "list the objects one by one, with the continue token of each answer: the one after the last that can be read is damaged; it can be deleted %s, otherwise only in etcd, after a snapshot of it"
-	deleteUnread     = "delete %s, which cannot be read, regardless of its finalizers, owners and UID, once it is certain that the key cannot be restored; this needs the verb unsafe-delete-ignore-read-errors on %s, and works %s"
-	objectAndGuarded = "the object, and what its finalizers guard"
+	unreadable       = "it cannot be read: %s"
+	readableIn       = "%s, in which it can be read"
+	collectorSeesNot = "the garbage collector cannot list objects of its type, so it does not see that it has to act"
+	blindly          = "take it out of foreground deletion, in the version in which it can be read: %s; once the garbage collector can list its type again, it deletes the dependents that have no other owner"
 )
-
-// unsafely says where the API server deletes what it cannot read (KEP-3926).
-func unsafely(byDefault bool) string {
-	if byDefault {
-		return "unless the feature gate AllowUnsafeMalformedObjectDeletion is off, which is on by default on this server"
-	}
-	return "with the feature gate AllowUnsafeMalformedObjectDeletion, which exists since 1.32 and is off by default before 1.37"
-}
 
 // Dependents, and owners in foreground deletion that wait for them.
 

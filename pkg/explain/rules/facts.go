@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,37 @@ type Facts struct {
 	Graph  *graph.Graph
 	// Manager is what is known of kube-controller-manager.
 	Manager func() Manager
+	// Unlisted is what the snapshot lacks.
+	Unlisted []graph.Unlisted
+	// once are the causes that are found out once.
+	once map[string]*finding.Cause
+}
+
+// Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met.
+func (f *Facts) Once(kind finding.Kind, key string, fill func(*finding.Cause)) *finding.Cause {
+	c := f.once[kind.ID+" "+key]
+	if c == nil {
+		c = &finding.Cause{Kind: kind, Key: key, Shared: true, Verdict: finding.Unknown}
+		if f.once == nil {
+			f.once = map[string]*finding.Cause{}
+		}
+		f.once[kind.ID+" "+key] = c
+		fill(c)
+	}
+	return c
+}
+
+// Namespaced reports whether objects of a type are in namespaces, if that is known.
+func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
+	kind, err := f.Graph.Snapshot().Mapper.KindFor(resource)
+	if err != nil {
+		return false, false
+	}
+	mapping, err := f.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 // Manager is what is known of kube-controller-manager.
@@ -61,6 +93,9 @@ const (
 
 // DriverDelay is for how long an external driver may have the same failure before that counts.
 const DriverDelay = 10 * time.Minute
+
+// CollectorDelay is how long the garbage collector, or the API server, may take for one step.
+const CollectorDelay = 10 * time.Second
 
 // Age is how long ago the object's deletion was asked for.
 func (f *Facts) Age(n graph.Node) time.Duration { return f.Now.Sub(evidence.Requested(n.Object())) }
