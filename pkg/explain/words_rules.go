@@ -3,7 +3,8 @@
 package explain
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"cmp"
+	"fmt"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -13,7 +14,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // saying is what a word of the rules stands for: a text of words.go and words_*.go, or one that is made. That of a way
@@ -22,11 +22,6 @@ type saying struct {
 	text string
 	made func(...any) string
 	risk Risk
-}
-
-// controllerMight is the format of what a controller might do.
-func controllerMight(do string) string {
-	return might(&metav1.OwnerReference{Kind: "%s", Name: "%s"}, do)
 }
 
 // sayings has what each word stands for.
@@ -45,19 +40,19 @@ var sayings = map[finding.Word]saying{
 	pod.WithoutNode:         {text: "it has no node; the pod garbage collector has to delete it"},
 	pod.InGracePeriod:       {text: "it is in its grace period"},
 	pod.EndsAboutNow:        {text: "its grace period is over; its kubelet is about to end it"},
-	pod.KubeletRejected:     {text: kubeletRejected[true]},
-	pod.MightBeRejected:     {text: kubeletRejected[false]},
+	pod.KubeletRejected:     {text: "the API server rejects a write that its kubelet has to make"},
+	pod.MightBeRejected:     {text: "the API server might reject a write that its kubelet has to make"},
 	pod.SeeKubelet:          {text: "see the kubelet's events; its log on the node says what fails"},
 	pod.RemoveFromAPI:       {text: "remove the pod from the API without waiting for its kubelet, once you are certain that nothing of it runs any more", risk: Dangerous},
 	pod.LostOnNode:          {text: "containers that might still run and write, and mounts on the node"},
 	pod.IsRunning:           {text: "container %s is running"},
 	pod.DeletionUnseen:      {text: "%d of %d: its kubelet has not seen the deletion"},
 	pod.SandboxRemoved:      {text: "False: its sandbox was removed"},
-	pod.ContainersRun:       {text: unendedSays[containersRun]},
-	pod.TeardownFails:       {text: unendedSays[teardownFails]},
-	pod.Leftovers:           {text: unendedSays[leftovers]},
-	pod.ByVirtual:           {text: unendedSays[byVirtual]},
-	pod.NothingRuns:         {text: unendedSays[nothingRuns]},
+	pod.ContainersRun:       {text: "its kubelet has not stopped its containers, %[1]s after the grace period"},
+	pod.TeardownFails:       {text: "its containers have ended, but its kubelet fails to tear down the rest of the pod, %[1]s after the grace period"},
+	pod.Leftovers:           {text: "its containers have ended, but its kubelet has not cleaned up the volumes or cgroups of the pod, %[1]s after the grace period"},
+	pod.ByVirtual:           {text: "its node is virtual: %[2]s acts as its kubelet, and has not ended it, %[1]s after the grace period"},
+	pod.NothingRuns:         {text: "none of its containers is known to run, but its kubelet has not ended it, %[1]s after the grace period"},
 	pod.NodeSilent:          {text: "the node does not report: its pods are kept until it recovers, is deleted, or is marked out-of-service"},
 	pod.NodeLeaseFresh:      {text: "the node is not ready, but its lease has not expired: its kubelet might be running"},
 	pod.NodeReportUnknown:   {text: "the node is not ready, and it is not known whether its kubelet reports"},
@@ -66,12 +61,12 @@ var sayings = map[finding.Word]saying{
 	pod.RepairVirtual:       {text: "see the node's state: repair %s; the pods of the node then end"},
 	pod.MarkOutOfService:    {text: "only if the machine is proven to be off: mark the node out-of-service, so that its terminating pods are deleted and their volumes detached; remove the taint afterwards", risk: Dangerous},
 	pod.LostWrittenTwice:    {text: "two pods might write the same data if the machine still runs"},
-	pod.TakenOut:            {text: outOfServiceSays[Progressing]},
-	pod.MightBeTakenOut:     {text: outOfServiceSays[Unknown]},
+	pod.TakenOut:            {text: "the node does not report and is marked out-of-service: the pod garbage collector deletes its terminating pods within a minute"},
+	pod.MightBeTakenOut:     {text: "the node does not report and is marked out-of-service, but it is not known whether the pod garbage collector, which deletes its terminating pods, works"},
 	pod.NodeIsGone:          {text: "its node %s does not exist"},
-	pod.NodeGoneEnds:        {text: nodeGoneSays[Progressing]},
-	pod.NodeGoneMightEnd:    {text: nodeGoneSays[Unknown]},
-	pod.NodeGoneStays:       {text: nodeGoneSays[Stuck]},
+	pod.NodeGoneEnds:        {text: "the node does not exist; the pod garbage collector deletes its pods within two minutes"},
+	pod.NodeGoneMightEnd:    {text: "the node does not exist, and it is not known whether the pod garbage collector, which deletes its pods, works"},
+	pod.NodeGoneStays:       {text: "the node does not exist, and the pod garbage collector, which deletes its pods, does not work"},
 	pod.PodGCTurn:           {text: "the pod garbage collector has to delete it"},
 	pod.WaitForPodGC:        {text: "wait: the pod garbage collector deletes the pod within two minutes of the deletion of its node, if kube-controller-manager works"},
 	pod.LostContainers:      {text: "its containers, which keep running if the machine does"},
@@ -79,8 +74,8 @@ var sayings = map[finding.Word]saying{
 	pod.DeletePod:           {text: "delete the pod, %s", risk: Disruptive},
 	pod.ScaleToZero:         {text: "scale %s to 0 (it recreates pods that are only deleted), %s", risk: Disruptive},
 	pod.LostClaims:          {text: "the claims of all its pods, which it deletes when scaled down (persistentVolumeClaimRetentionPolicy), with their data unless their volumes are retained"},
-	pod.MightRecreate:       {text: controllerMight(recreateThePod)},
-	pod.MightScaleUp:        {text: controllerMight(scaleUpAgain)},
+	pod.MightRecreate:       {text: "; its controller %s/%s might recreate it"},
+	pod.MightScaleUp:        {text: "; its controller %s/%s might scale it up again"},
 	pod.NodeMissing:         {text: "; its node %s does not exist, so the pod garbage collector removes the pod within a few minutes"},
 	pod.NodeUnread:          {text: "; the pod ends when the kubelet of node %s ends it, but whether that kubelet works could not be read"},
 	pod.KubeletUnknown:      {text: "; the pod ends when the kubelet of node %s ends it, but it is not known whether that kubelet works"},
@@ -159,9 +154,9 @@ var sayings = map[finding.Word]saying{
 	definition.UnlessUnsafe:      {text: "unless the feature gate AllowUnsafeMalformedObjectDeletion is off, which is on by default on this server"},
 	definition.WithUnsafe:        {text: "with the feature gate AllowUnsafeMalformedObjectDeletion, which exists since 1.32 and is off by default before 1.37"},
 
-	network.BalancerLeft:    {text: deleteLoadBalancer.because()},
-	network.BalancerUndone:  {text: deleteLoadBalancer.undone()},
-	network.BalancerFails:   {text: deleteLoadBalancer.fails()},
+	network.BalancerLeft:    {text: "its load balancer has to be deleted"},
+	network.BalancerUndone:  {text: "%s has not deleted its load balancer"},
+	network.BalancerFails:   {text: "%s fails to delete its load balancer"},
 	network.CloudController: {text: "the service controller of the cloud-controller-manager"},
 	network.ClassController: {text: "the controller of the load balancer class %s"},
 	network.RepairCloud:     {text: "see its events: repair the controller, or give it the rights and the quota that its messages name; it then deletes the load balancer"},
@@ -184,10 +179,16 @@ var sayings = map[finding.Word]saying{
 	usage.SeeBudgets:       {text: "see the budgets: make the workloads of these pods healthy, or relax their budgets; the pods are then evicted"},
 	usage.MachineLeft:      {text: "the machine, which the provider keeps billing, and the pods on it"},
 
-	storage.LostData:           {made: func(args ...any) string { return lostData(args[1].(graph.Identity), args[0].(string)) }},
-	storage.LostUnknown:        {text: "the data of the claim, unless its volume is retained"},
-	storage.KeepData:           {made: func(args ...any) string { return keepData(args[0].(graph.Identity), args[1].(string), false) }},
-	storage.KeepBehind:         {made: func(args ...any) string { return keepData(args[0].(graph.Identity), args[1].(string), true) }},
+	storage.LostData: {made: func(args ...any) string {
+		return fmt.Sprintf("the data: %s on %s, which is deleted with the claim", cmp.Or(args[0].(string), "all"), args[1])
+	}},
+	storage.LostUnknown: {text: "the data of the claim, unless its volume is retained"},
+	storage.KeepData: {made: func(args ...any) string {
+		return fmt.Sprintf("keep the data first: retain %s (%s) when its claim is deleted", args[0], cmp.Or(args[1].(string), "of unknown size"))
+	}},
+	storage.KeepBehind: {made: func(args ...any) string {
+		return fmt.Sprintf("keep the data first: retain the storage behind %s (%s) when that is deleted", args[0], cmp.Or(args[1].(string), "of unknown size"))
+	}},
 	storage.MightHaveUsers:     {text: "might wait for pods that use it"},
 	storage.UsedByEnding:       {text: "a terminating pod uses it"},
 	storage.UsedByPod:          {text: "a pod uses it"},
@@ -207,12 +208,12 @@ var sayings = map[finding.Word]saying{
 	storage.ClaimGone:          {text: "its claim does not exist; the volume controller has to release it"},
 	storage.ClaimBinds:         {text: "the claim is bound to the volume %s and is not being deleted"},
 	storage.DeleteClaim:        {text: "delete the claim, once no pod uses it; the volume is then deleted", risk: Disruptive},
-	storage.VolumeAttached:     {text: detachVolume.because()},
-	storage.DetachUndone:       {text: detachVolume.undone()},
-	storage.DetachFails:        {text: detachVolume.fails()},
-	storage.StorageLeft:        {text: deleteStorage.because()},
-	storage.StorageUndone:      {text: deleteStorage.undone()},
-	storage.StorageFails:       {text: deleteStorage.fails()},
+	storage.VolumeAttached:     {text: "the volume has to be detached"},
+	storage.DetachUndone:       {text: "%s has not detached the volume"},
+	storage.DetachFails:        {text: "%s fails to detach the volume"},
+	storage.StorageLeft:        {text: "the storage behind it has to be deleted"},
+	storage.StorageUndone:      {text: "%s has not deleted the storage behind it"},
+	storage.StorageFails:       {text: "%s fails to delete the storage behind it"},
 	storage.TheDriver:          {text: "the driver %s"},
 	storage.TheCSIDriver:       {text: "the CSI driver %s"},
 	storage.FromNode:           {text: " from node %s"},
@@ -236,9 +237,9 @@ var sayings = map[finding.Word]saying{
 	storage.CopyIncomplete:     {text: "it is filled from %s, and is not complete"},
 	storage.FilledByDriver:     {text: "; %s has to fill it"},
 	storage.ContentsFirst:      {text: "its content has to be deleted first"},
-	storage.SnapshotLeft:       {text: deleteSnapshot.because()},
-	storage.SnapshotUndone:     {text: deleteSnapshot.undone()},
-	storage.SnapshotFails:      {text: deleteSnapshot.fails()},
+	storage.SnapshotLeft:       {text: "the snapshot behind it has to be deleted"},
+	storage.SnapshotUndone:     {text: "%s has not deleted the snapshot behind it"},
+	storage.SnapshotFails:      {text: "%s fails to delete the snapshot behind it"},
 	storage.CompleteCopy:       {text: "see its state and events: make its controller complete it; then the finalizer is removed"},
 	storage.AbandonCopy:        {text: "delete it, although it is not complete; its controller then removes the finalizer, if that works", risk: Disruptive},
 	storage.RepairSnapshotter:  {text: "see the messages: repair the controller of %s or the problem that they name; it then deletes the snapshot"},
