@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -84,53 +85,10 @@ func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []F
 	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
 		return nil
 	}
-	end := atOnceThen
+	end := collector.AtOnce
 	if len(o.GetFinalizers()) > 1 {
-		end = onceFinalized
+		end = collector.OnceFinalized
 	}
-	c := w.blindOwner(id, end, Evidence{Source: id.String(), Path: "apiVersion", Value: fmt.Sprintf(readableIn, o.GetAPIVersion())})
-	return []Finding{{c, e.Chain}}
-}
-
-// unlistedCauses returns why types could not be listed, each cause once, where
-// that is a cause of its own.
-func (w *walker) unlistedCauses(unlisted []graph.Unlisted) []*Cause {
-	var causes []*Cause
-	for _, u := range unlisted {
-		if found := definition.Unlisted(w.rules, u); found != nil {
-			if c := w.caused(found); !slices.Contains(causes, c) {
-				causes = append(causes, c)
-			}
-		}
-	}
-	return causes
-}
-
-// collectorBlind is an owner in foreground deletion of a type that the garbage
-// collector cannot list: it does not see the owner, and never looks at it.
-func (w *walker) collectorBlind(n graph.Node, root *Cause) *Cause {
-	return w.blindOwner(n.Identity(), goes(n), Evidence{Source: root.Object.String(), Value: root.Summary})
-}
-
-// blindOwner is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted
-// otherwise.
-func (w *walker) blindOwner(id graph.Identity, end string, why Evidence) *Cause {
-	return w.cause(finding.GcBlind, id, "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, collectorSeesNot
-		c.Evidence = []Evidence{{Source: id.String(), Path: "metadata.finalizers", Value: metav1.FinalizerDeleteDependents}, why}
-		c.Remedies = []Remedy{{Risk: Safe, Action: w.delete(id, background), Effect: fmt.Sprintf(blindly, end)}}
-	})
-}
-
-// blindTo returns the causes that keep the garbage collector from listing the
-// type of an object.
-func (w *walker) blindTo(n graph.Node) []*Cause {
-	resource := n.Resource().GroupResource()
-	var own []graph.Unlisted
-	for _, u := range w.rules.Unlisted {
-		if u.GroupResource() == resource {
-			own = append(own, u)
-		}
-	}
-	return w.unlistedCauses(own)
+	why := finding.At(id.String(), "apiVersion", fmt.Sprintf(readableIn, o.GetAPIVersion()))
+	return []Finding{{w.caused(collector.Blind(id, end, why)), e.Chain}}
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -28,8 +27,7 @@ type facts struct {
 	evidence *evidence.Reader
 	finder   *controllers.Finder
 	asker    *admission.Asker
-	// result has the outcomes by the UIDs, and deletions counts those that the garbage collector has still to make.
-	result    map[types.UID]gc.Outcome
+	// deletions counts those that the garbage collector has still to make.
 	deletions int
 	rules     *rules.Facts
 	// undeleted is what untouchedIn has found, by namespace, and tried what tryContent has asked.
@@ -61,37 +59,6 @@ func (f *facts) finalizers(n graph.Node) []string {
 	}
 	f.evidence.NoteUnread(fmt.Sprintf(unexamined, n.Identity(), mostFinalizers, len(all)))
 	return all[:mostFinalizers]
-}
-
-// pendingFinalizer reports whether the engine removed the garbage collector's finalizer.
-func (f *facts) pendingFinalizer(n graph.Node, finalizer string) bool {
-	o, concerned := f.result[n.UID()]
-	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
-}
-
-// incomplete says which lists, which might have dependents of the object, could not be read; it is empty for none.
-func (f *facts) incomplete() string {
-	if len(f.rules.Unlisted) == 0 {
-		return ""
-	}
-	return unlistedText(f.Graph.Snapshot(), f.rules.Unlisted)
-}
-
-// unlistedText says of some of what a snapshot lacks that it could not be listed.
-func unlistedText(snapshot *graph.Snapshot, unlisted []graph.Unlisted) string {
-	name, where := unlisted[0].GroupResource().String(), snapshot.Beyond(unlisted[0])
-	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
-		name, where = name+" ("+where+")", ""
-	} else if where != "" {
-		where = " " + where
-	}
-	if unlisted[0].Resource == "" {
-		name = fmt.Sprintf(typesOf, unlisted[0].GroupVersion())
-	}
-	if more := len(unlisted) - 1; more > 0 {
-		return fmt.Sprintf(moreUnlisted, name, more, where)
-	}
-	return fmt.Sprintf(notListed, name, where)
 }
 
 // changeable reports whether an object can be changed although its namespace does not exist, by the version of the API

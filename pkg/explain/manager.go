@@ -15,6 +15,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -213,8 +215,8 @@ func (w *walker) idle(n graph.Node) string {
 		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) && w.emptiable(n) {
 			return noCondition
 		}
-	case w.incomplete() != "":
-	case isForeground(o) && w.pendingFinalizer(n, metav1.FinalizerDeleteDependents):
+	case w.rules.Incomplete() != nil:
+	case isForeground(o) && w.rules.Pending(n, metav1.FinalizerDeleteDependents):
 		blocking := n.BlockingDependents()
 		for _, d := range blocking[:min(len(blocking), evidence.MaxShown)] {
 			if !d.BeingDeleted() && collectable(w.asker, n, d) {
@@ -224,7 +226,7 @@ func (w *walker) idle(n graph.Node) string {
 		if len(blocking) == 0 && w.asker.TryRemoval(n, metav1.FinalizerDeleteDependents).OK() {
 			return foregroundNotEnded
 		}
-	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.pendingFinalizer(n, metav1.FinalizerOrphanDependents):
+	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.rules.Pending(n, metav1.FinalizerOrphanDependents):
 		if w.asker.TryRemoval(n, metav1.FinalizerOrphanDependents).OK() {
 			return notOrphaned
 		}
@@ -236,7 +238,7 @@ func (w *walker) idle(n graph.Node) string {
 // does with a blocking dependent. After a refusal it retries ever more
 // rarely, and looks idle.
 func collectable(asker *admission.Asker, owner, d graph.Node) bool {
-	if keeper(owner, d) != nil {
+	if collector.Keeper(owner, d) != nil {
 		return asker.TryRelease(d, owner.UID()).Kind == answer.Accepted
 	}
 	return asker.TryDelete(d, "").Kind == answer.Accepted
@@ -330,8 +332,10 @@ func (w *walker) blindingType(n graph.Node) *Cause {
 	if w.Server.CollectsWithoutAll() || !slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer) {
 		return nil
 	}
-	for _, c := range w.unlistedCauses(w.rules.Unlisted) {
-		return c
+	for _, u := range w.rules.Unlisted {
+		if c := definition.Unlisted(w.rules, u); c != nil {
+			return w.caused(c)
+		}
 	}
 	return nil
 }

@@ -215,16 +215,17 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 
 // unseen is content of types that could not be listed.
 func (w *walker) unseen(n graph.Node, full *unstructured.Unstructured) []hold {
-	missing := w.unlistedIn(n.Object().Name)
 	var holds []hold
-	for _, c := range w.unlistedCauses(missing) {
-		holds = append(holds, hold{symptom: finding.NsContentFailure, because: cannotList, cause: c})
+	var rest []graph.Unlisted
+	for _, u := range w.unlistedIn(n.Object().Name) {
+		if c := definition.Unlisted(w.rules, u); c != nil {
+			holds = append(holds, hold{symptom: finding.NsContentFailure, because: cannotList, cause: w.caused(c)})
+		} else {
+			rest = append(rest, u)
+		}
 	}
-	rest := slices.DeleteFunc(missing, func(u graph.Unlisted) bool {
-		return definition.Unlisted(w.rules, u) != nil
-	})
 	if len(rest) > 0 {
-		holds = append(holds, hold{symptom: finding.NsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, unlistedText(w.Graph.Snapshot(), rest))})
+		holds = append(holds, hold{symptom: finding.NsContent, because: mightWaitFor, cause: w.unlistedContent(n, full, say(w.rules.Missing(rest)))})
 	}
 	return holds
 }

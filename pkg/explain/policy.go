@@ -31,7 +31,7 @@ func (f refusedWrite) byPolicy() *Cause {
 		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
 	}
 	c := f.shared(r.Name+" "+r.Binding, finding.AdmVapDeny, at, func(c *Cause) {
-		c.Verdict, c.Evidence = Stuck, []Evidence{asked(r)}
+		c.Verdict, c.Evidence = Stuck, []Evidence{r.Fact()}
 		if misconfigured(r) {
 			c.Summary = fmt.Sprintf(bindingUnusable, r.Binding)
 			if missing := missingParam(f.asker, f.n, r.Binding); missing != "" {

@@ -108,7 +108,7 @@ func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
 		return false
 	}
 	if working != nil && working.Object == n.Identity() {
-		w.show(working, Evidence{Source: asked(r).Source, Path: sentByYou, Value: r.Message})
+		w.show(working, Evidence{Source: r.Fact().Source, Path: sentByYou, Value: r.Message})
 	}
 	return true
 }
@@ -165,12 +165,6 @@ func (f refusedWrite) cause() *Cause {
 	return nil
 }
 
-// asked is the API server's answer as evidence, about the object that was asked
-// about.
-func asked(r admission.Reply) Evidence {
-	return Evidence{Source: fmt.Sprintf(dryRun, r.Write, r.About), Value: shortened(r.Message)}
-}
-
 // onlyCaller makes the summary of a cause say that only the caller is known to meet it.
 func (w *walker) onlyCaller(c *Cause) {
 	w.forAll[c] = c.Summary
@@ -191,7 +185,7 @@ func (f refusedWrite) met(c *Cause) {
 // otherwise is a refusal of an admission plugin inside the API server.
 func (f refusedWrite) otherwise() *Cause {
 	c := f.walker.cause(finding.AdmRefused, f.n.Identity(), f.r.Message, func(c *Cause) {
-		c.Summary, c.Evidence = serverRejects, []Evidence{asked(f.r)}
+		c.Summary, c.Evidence = serverRejects, []Evidence{f.r.Fact()}
 		f.onlyCaller(c)
 	})
 	f.met(c)
@@ -214,7 +208,7 @@ func (f refusedWrite) readds() *Cause {
 		if f.r.Kind == answer.AddsFinalizer {
 			c.Summary = addsAnother
 		}
-		c.Evidence = []Evidence{asked(f.r)}
+		c.Evidence = []Evidence{f.r.Fact()}
 		for _, s := range suspects {
 			c.Evidence = append(c.Evidence, s.Evidence)
 			f.offerOnce(c, f.spare(&s))
@@ -256,22 +250,12 @@ func (f refusedWrite) madeInvalid(m *admission.Mutation) *Cause {
 			who = someMutator
 		}
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf(changesField, who, m.Cause.Field)
-		c.Evidence = []Evidence{asked(f.r)}
+		c.Evidence = []Evidence{f.r.Fact()}
 		for _, by := range m.By {
 			c.Evidence = append(c.Evidence, by.Evidence)
 			f.offerOnce(c, f.spare(&by))
 		}
 	})
-}
-
-// longest is how much is shown of what an API server says of a value: it may be all of the object.
-const longest = 300
-
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > longest {
-		return string(runes[:longest]) + "..."
-	}
-	return text
 }
 
 // noLongerValid is an object that its own type no longer allows: every
@@ -280,10 +264,10 @@ func (f refusedWrite) noLongerValid() *Cause {
 	n := f.n
 	return f.walker.cause(finding.ValSchemaTightened, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, invalidNow
-		c.Evidence = []Evidence{asked(f.r)}
+		c.Evidence = []Evidence{f.r.Fact()}
 		for i, cause := range f.r.Causes {
 			if i < evidence.MaxShown {
-				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), shortened(cause.Message))) // <nil> is the object itself
+				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), admission.Shortened(cause.Message))) // <nil> is the object itself
 			}
 		}
 		c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s edit %s", f.kubectl(n), shell.Target(n.Identity())), Effect: correctFields}}

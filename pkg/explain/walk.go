@@ -18,6 +18,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -189,13 +190,14 @@ func (s *step) chain() []Link {
 
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
-		facts: &facts{Input: in, result: map[types.UID]gc.Outcome{}, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
+		facts: &facts{Input: in, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
 		book:  newBook(), known: map[types.UID]*known{}, outlived: map[string]bool{},
 		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
+	outcomes := map[types.UID]gc.Outcome{}
 	for _, o := range in.Outcomes {
-		w.result[o.Object.UID] = o
+		outcomes[o.Object.UID] = o
 		if o.Result == gc.Deleted {
 			w.deletions++
 		}
@@ -215,10 +217,10 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Manager: func() rules.Manager {
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Manager: func() rules.Manager {
 		h := w.health()
-		return rules.Manager{Lease: h.lease, Shows: h.evidence, Idle: h.dead() && len(h.idle) > 0}
-	}}
+		return rules.Manager{Lease: h.lease, Shows: h.evidence, Dead: h.dead(), Idle: h.dead() && len(h.idle) > 0}
+	}, Blinded: func(n graph.Node) bool { return w.late(n) && w.blindingType(n) != nil }}
 	return w
 }
 
@@ -331,21 +333,9 @@ func (w *walker) holds(n graph.Node) []hold {
 		holds = append(holds, hold{because: inTheFuture, cause: early})
 	}
 	if len(holds) == 0 {
-		holds = append(holds, w.halfDeleted(n))
+		holds = append(holds, w.hold(n, collector.HalfDeleted(n)))
 	}
 	return holds
-}
-
-// halfDeleted is an object that nothing blocks and that still exists.
-func (w *walker) halfDeleted(n graph.Node) hold {
-	return hold{because: nothingBlocks, cause: w.cause(finding.HalfDeleted, n.Identity(), "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, deletionBroken
-		c.Evidence = []Evidence{
-			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
-			evidence.Field(n, "metadata.finalizers", "none"),
-		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, finishDeletion)}
-	})}
 }
 
 func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }

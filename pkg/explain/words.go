@@ -7,19 +7,12 @@ package explain
 
 // Common facts and reasons.
 const (
-	notTerminated  = "it is not being deleted"
-	deletedByNow   = "it was deleted during this analysis"
-	nothingBlocks  = "nothing blocks it"
-	deletionBroken = "it is marked as deleted, but nothing blocks it: its deletion was interrupted"
-	finishDeletion = "complete the deletion"
-	andMore        = "and %d more like it"
-	unreadBlocker  = "%s could not be read, so its blocker is not known"
-	unexamined     = "who removes the finalizers of %s beyond the first %d: it has %d"
-	notListed      = "%s could not be listed%s"
-	moreUnlisted   = "%s and %d more could not be listed%s"
-	typesOf        = "the types of %s"
+	notTerminated = "it is not being deleted"
+	deletedByNow  = "it was deleted during this analysis"
+	andMore       = "and %d more like it"
+	unreadBlocker = "%s could not be read, so its blocker is not known"
+	unexamined    = "who removes the finalizers of %s beyond the first %d: it has %d"
 
-	removesFinalizer     = "remove this finalizer alone, once you have done its cleanup yourself"
 	removesSpecFinalizer = "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"
 	lostCleanup          = "the resources that its controller would have cleaned up, possibly outside the cluster"
 )

@@ -18,7 +18,6 @@ const (
 	coversWrites = "the webhook covers writes to it, by its rules and selectors"
 	coversPods   = "the webhook covers each of its pods, by its rules and selectors"
 	notRemovable = "its finalizer %s cannot be removed"
-	dryRun       = "a dry-run %s of %s"
 	sentByYou    = "when you send it"
 	// whenYou ends the summary of a refusal that only the caller is known to meet.
 	whenYou = "; this is the answer to you, and the answer to the controller is not known"
@@ -149,42 +148,8 @@ const (
 // Types that cannot be converted or decoded.
 
 const (
-	unreadable       = "it cannot be read: %s"
-	readableIn       = "%s, in which it can be read"
-	collectorSeesNot = "the garbage collector cannot list objects of its type, so it does not see that it has to act"
-	blindly          = "take it out of foreground deletion, in the version in which it can be read: %s; once the garbage collector can list its type again, it deletes the dependents that have no other owner"
-)
-
-// Dependents, and owners in foreground deletion that wait for them.
-
-const (
-	keeps            = "%s, which exists, so the garbage collector keeps the dependent"
-	outOfForeground  = "take the owner out of foreground deletion: %s; %s"
-	notWaitFor       = "make the owner not wait for %s; %s"
-	dropToOwner      = "remove the reference to the owner, which then does not wait for %s"
-	dropAsCollector  = "remove its reference to the owner, as the garbage collector tries to do; %s"
-	leftWithoutOwner = "%s, which has no owner then, so the garbage collector does not delete it"
-	deleteNow        = "delete %s without waiting for the garbage collector's next attempt"
-
-	// When an owner is deleted.
-	atOnceThen    = "it is deleted at once"
-	onceFinalized = "it is deleted once its other finalizers are removed"
-	onceEmpty     = "it is deleted once it is empty"
-	onceStopped   = "it is deleted once its kubelet has stopped it"
-
-	// What becomes of the dependent then.
-	collectedThen   = "the garbage collector then deletes %s"
-	deletedItself   = "%s is already being deleted, and is gone once its own blocker is"
-	keptByOther     = "%s is kept, because %s owns it as well"
-	untilChangeable = ", and its reference to the owner dangles until it can be changed"
-	keptByRefusal   = "%s is kept, with a dangling reference, until its deletion is no longer refused"
-	dependsOnOwners = "the outcome of %s depends on its other owners"
-
-	// ifAllowed and onceAllowed begin a remedy that works only if something is not refused.
-	ifAllowed   = "if %s is not refused: "
-	onceAllowed = "once %s is no longer refused: "
-	changeOf    = "a change of %s"
-	deletionOf  = "a deletion of %s"
+	unreadable = "it cannot be read: %s"
+	readableIn = "%s, in which it can be read"
 )
 
 // An object of which no deletion was requested.
@@ -202,7 +167,6 @@ const (
 	leaveIt            = "leave it: %s creates it, and recreates it as long as it is needed"
 	deleteCreator      = "to get rid of objects of this name, delete %s, or scale it down: as long as it needs one, it creates another"
 	stopCreator        = "to get rid of objects of this name, stop their creator, %s"
-	freesOnly          = "%s alone: %s"
 	inTheFuture        = "its deletion lies in the future"
 	requestedAhead     = "its deletion was requested %s from now: clocks in the control plane differ, so nothing can be concluded from ages"
 	syncClocks         = "synchronise the clocks of the control plane machines"

@@ -8,6 +8,7 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,11 +16,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -34,6 +37,10 @@ type Facts struct {
 	Manager func() Manager
 	// Unlisted is what the snapshot lacks.
 	Unlisted []graph.Unlisted
+	// Outcomes are what the engine does with objects when nothing else acts.
+	Outcomes map[types.UID]gc.Outcome
+	// Blinded: the garbage collector should have acted on the object, and does not start before it can list a type.
+	Blinded func(graph.Node) bool
 	// once are the causes that are found out once.
 	once map[string]*finding.Cause
 }
@@ -69,8 +76,8 @@ func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, kn
 type Manager struct {
 	Lease evidence.LeaseState
 	Shows evidence.Fact
-	// Idle: it does not work, which objects show that it should have handled.
-	Idle bool
+	// Dead: nothing shows that it lives. Idle: it does not work, which objects show that it should have handled.
+	Dead, Idle bool
 }
 
 // Mark is a finalizer at its index in the list of an object.
@@ -86,9 +93,12 @@ type Rule func(*Facts, Mark) ([]finding.Blocker, bool)
 
 // The words of all rules.
 const (
-	Deleted    finding.Word = "deleted by now"
-	Unreadable finding.Word = "unread"
-	ByHand     finding.Word = "remove the finalizer"
+	Deleted      finding.Word = "deleted by now"
+	Unreadable   finding.Word = "unread"
+	NotListed    finding.Word = "not listed"
+	MoreUnlisted finding.Word = "more unlisted"
+	TypesOf      finding.Word = "types of"
+	ByHand       finding.Word = "remove the finalizer"
 )
 
 // DriverDelay is for how long an external driver may have the same failure before that counts.
@@ -99,6 +109,58 @@ const CollectorDelay = 10 * time.Second
 
 // Age is how long ago the object's deletion was asked for.
 func (f *Facts) Age(n graph.Node) time.Duration { return f.Now.Sub(evidence.Requested(n.Object())) }
+
+// Pending reports whether the engine removed the garbage collector's finalizer.
+func (f *Facts) Pending(n graph.Node, finalizer string) bool {
+	o, concerned := f.Outcomes[n.UID()]
+	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
+}
+
+// Incomplete says which lists, which might have dependents of an object, could not be read; it is nil for none.
+func (f *Facts) Incomplete() finding.Text {
+	if len(f.Unlisted) == 0 {
+		return nil
+	}
+	return f.Missing(f.Unlisted)
+}
+
+// Missing says of some of what the snapshot lacks that it could not be listed.
+func (f *Facts) Missing(unlisted []graph.Unlisted) finding.Text {
+	snapshot := f.Graph.Snapshot()
+	name, where := finding.Plain(unlisted[0].GroupResource()), snapshot.Beyond(unlisted[0])
+	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
+		name, where = finding.Plain(unlisted[0].GroupResource().String()+" ("+where+")"), ""
+	} else if where != "" {
+		where = " " + where
+	}
+	if unlisted[0].Resource == "" {
+		name = finding.Say(TypesOf, unlisted[0].GroupVersion())
+	}
+	if more := len(unlisted) - 1; more > 0 {
+		return finding.Say(MoreUnlisted, name, more, where)
+	}
+	return finding.Say(NotListed, name, where)
+}
+
+// FirstManager names the program that created an object, by its field managers; it is empty for a user.
+func (f *Facts) FirstManager(n graph.Node) string {
+	full, err := f.Whole(n)
+	if err != nil {
+		return ""
+	}
+	first := ""
+	var when metav1.Time
+	for _, entry := range full.GetManagedFields() {
+		// No object is created by its status, and the times are of seconds.
+		if entry.Subresource == "" && entry.Time != nil && (first == "" || entry.Time.Before(&when)) {
+			first, when = entry.Manager, *entry.Time
+		}
+	}
+	if strings.HasPrefix(first, "kubectl") || first == "Mozilla" {
+		return ""
+	}
+	return first
+}
 
 // WholeOr reads an object that is to be judged. Without it, the blockers say why it could not be read.
 func (f *Facts) WholeOr(n graph.Node, because finding.Word, what string) (*unstructured.Unstructured, []finding.Blocker) {

@@ -104,7 +104,7 @@ func instancesRefused(f *rules.Facts, n graph.Node, gr schema.GroupResource, ins
 			because := finding.Say(InstancesUnlisted)
 			blockers = append(blockers, finding.Blocker{Symptom: finding.CrdConversion, Because: because, Cause: c}, finding.Blocker{Because: because, Cause: &finding.Cause{
 				Kind: finding.CrdConversion, At: n.Identity(), Verdict: finding.Stuck, Summary: finding.Say(DefinitionKept),
-				Evidence: append([]finding.Fact{{Fact: evidence.Fact{Source: c.At.String()}, Says: c.Summary}}, ending(f, n)...),
+				Evidence: append([]finding.Fact{c.Fact()}, ending(f, n)...),
 				Ways:     nudge(n, finding.Say(RetryNow).And(OnceListable)),
 			}})
 		}
