@@ -65,7 +65,7 @@ func (w *walker) unreadableObject(f Failed) Explanation {
 // otherVersion reads an object in one of the versions in which it can be read,
 // nil when there is none.
 func otherVersion(facts *evidence.Reader, id graph.Identity) *unstructured.Unstructured {
-	whole, err := facts.Get(crds, "", id.Resource.GroupResource().String())
+	whole, err := facts.Get(evidence.CRDs, "", id.Resource.GroupResource().String())
 	if err != nil {
 		return nil
 	}

@@ -6,10 +6,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -61,23 +60,6 @@ func (f *facts) finalizers(n graph.Node) []string {
 	return all[:mostFinalizers]
 }
 
-// changeable reports whether an object can be changed although its namespace does not exist, by the version of the API
-// server or a dry run.
-func (f *facts) changeable(n graph.Node) bool {
-	if f.Server.ChangesWithoutNamespace() {
-		return true
-	}
-	for _, finalizer := range n.Finalizers() {
-		return f.asker.TryRemoval(n, finalizer).Kind == answer.Accepted
-	}
-	return false
-}
-
-// holdsKubernetes reports whether a namespace has the finalizer of the namespace controller.
-func (f *facts) holdsKubernetes(o *unstructured.Unstructured) bool {
-	return slices.Contains(specFinalizers(o), "kubernetes")
-}
-
 // untouchedIn returns the contents of a namespace whose turn it is and that are not being deleted: as long as it has pods,
 // the pods, on a server that is certain to delete these first.
 func (f *facts) untouchedIn(namespace string) []graph.Node {
@@ -94,7 +76,7 @@ func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
 	var untouched, untouchedPods []graph.Node
 	anyPod := false
 	for _, m := range r.In(namespace) {
-		isPod := m.Resource().GroupResource() == pods.GroupResource()
+		isPod := m.Resource().IsPod()
 		anyPod = anyPod || isPod
 		switch {
 		case m.BeingDeleted():
@@ -111,21 +93,6 @@ func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
 		return untouchedPods
 	}
 	return append(untouchedPods, untouched...)
-}
-
-// unlistedIn returns which contents of a namespace could not be listed. Types that the server itself does not know are
-// another cause.
-func (f *facts) unlistedIn(namespace string) []graph.Unlisted {
-	var missing []graph.Unlisted
-	for _, u := range f.rules.Unlisted {
-		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
-			continue
-		}
-		if namespaced, known := f.rules.Namespaced(u.GroupVersionResource); !f.evidence.Covers(u.GroupResource(), namespace, "") && (namespaced || !known) {
-			missing = append(missing, u)
-		}
-	}
-	return missing
 }
 
 // tryContent yields the API server's answers to the deletion of those contents of a namespace whose turn it is: of one
@@ -164,5 +131,5 @@ func (f *facts) emptiable(n graph.Node) bool {
 
 // failsLong reports whether the namespace controller has failed for so long that it counts.
 func (f *facts) failsLong(failure evidence.Condition) bool {
-	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > contentDelay
+	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > namespace.Delay
 }

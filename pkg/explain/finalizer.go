@@ -155,7 +155,7 @@ func (j *judgement) takeIn(c *Cause, index int, r ruling) {
 // outlivedDefinition tells of an instance that is older than its CustomResourceDefinition: that was
 // deleted and recreated, and so may have been its controller.
 func outlivedDefinition(facts *evidence.Reader, n graph.Node) []Evidence {
-	for _, definition := range facts.Named(crds.GroupResource(), "", n.Resource().GroupResource().String()) {
+	for _, definition := range facts.Named(evidence.CRDs.GroupResource(), "", n.Resource().GroupResource().String()) {
 		made, instance := definition.Object().CreationTimestamp, n.Object().CreationTimestamp
 		if !made.IsZero() && !instance.IsZero() && instance.Before(&made) {
 			return []Evidence{evidence.Field(definition, "metadata.creationTimestamp", fmt.Sprintf(outlived, made.UTC().Format(time.RFC3339), instance.UTC().Format(time.RFC3339)))}

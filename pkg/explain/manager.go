@@ -17,6 +17,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -210,9 +211,9 @@ func (w *walker) idleObjects() []suspect {
 func (w *walker) idle(n graph.Node) string {
 	o := n.Object()
 	switch {
-	case w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n):
+	case w.evidence.NamespaceGone(o.Namespace) && !w.rules.Changeable(n):
 	case o.Resource.IsNamespace():
-		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) && w.emptiable(n) {
+		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && slices.Contains(namespace.Finalizers(full), "kubernetes") && w.emptiable(n) {
 			return noCondition
 		}
 	case w.rules.Incomplete() != nil:
@@ -272,7 +273,7 @@ func (w *walker) late(n graph.Node) bool {
 
 // managerLease is where causes stand that kube-controller-manager is.
 func managerLease() graph.Identity {
-	return evidence.Identity(leases, "kube-system", "kube-controller-manager")
+	return evidence.Identity(evidence.Leases, "kube-system", "kube-controller-manager")
 }
 
 // manager is a hold that only a controller of kube-controller-manager ends, for

@@ -28,7 +28,7 @@ import (
 // about where its other work is done.
 func (w *walker) refusals(n graph.Node, known []hold) []hold {
 	o := n.Object()
-	if w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n) {
+	if w.evidence.NamespaceGone(o.Namespace) && !w.rules.Changeable(n) {
 		return nil
 	}
 	var holds []hold
@@ -271,11 +271,11 @@ func (f refusedWrite) noLongerValid() *Cause {
 			}
 		}
 		c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s edit %s", f.kubectl(n), shell.Target(n.Identity())), Effect: correctFields}}
-		definition, err := f.evidence.Get(crds, "", n.Resource().GroupResource().String())
+		definition, err := f.evidence.Get(evidence.CRDs, "", n.Resource().GroupResource().String())
 		if err != nil {
 			return
 		}
-		at := evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
+		at := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", definition)
 		c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.generation", Value: fmt.Sprint(definition.GetGeneration())})
 		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Disruptive, Action: shows("%s", remedy.SavedFirst(f.Kubectl, at, f.evidence.Version(at), f.Kubectl+" edit "+shell.Target(at))), Effect: relaxSchema,

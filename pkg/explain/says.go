@@ -143,6 +143,9 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	if f.Worst {
 		w.worsen(c, f.Verdict, say(f.Summary))
 	}
+	if f.First != nil {
+		w.show(c, shown([]finding.Fact{*f.First})[0])
+	}
 	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown {
 		return c
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -148,8 +149,6 @@ type walker struct {
 	// path holds the objects between the one asked for and the current one.
 	path     []types.UID
 	gcHealth *health
-	// outlived are the namespaces that do not exist, and in which an object has been seen since.
-	outlived map[string]bool
 	authors  int // the objects that were read for who set a finalizer
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
@@ -191,7 +190,7 @@ func (s *step) chain() []Link {
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		facts: &facts{Input: in, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
-		book:  newBook(), known: map[types.UID]*known{}, outlived: map[string]bool{},
+		book:  newBook(), known: map[types.UID]*known{},
 		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
@@ -217,7 +216,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Manager: func() rules.Manager {
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Manager: func() rules.Manager {
 		h := w.health()
 		return rules.Manager{Lease: h.lease, Shows: h.evidence, Dead: h.dead(), Idle: h.dead() && len(h.idle) > 0}
 	}, Blinded: func(n graph.Node) bool { return w.late(n) && w.blindingType(n) != nil }}
@@ -312,11 +311,10 @@ func (w *walker) holds(n graph.Node) []hold {
 	o := n.Object()
 	var holds []hold
 	if w.evidence.NamespaceGone(o.Namespace) {
-		left, wentToo := w.withoutNamespace(n)
-		if wentToo {
-			return left
+		left, wentToo := namespace.Gone(w.rules, n)
+		if holds = w.holdsOf(n, left); wentToo {
+			return holds
 		}
-		holds = append(holds, left...)
 	}
 	for i, finalizer := range w.finalizers(n) {
 		holds = append(holds, w.finalizer(n, i, finalizer)...)

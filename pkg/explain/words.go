@@ -8,9 +8,7 @@ package explain
 // Common facts and reasons.
 const (
 	notTerminated = "it is not being deleted"
-	deletedByNow  = "it was deleted during this analysis"
 	andMore       = "and %d more like it"
-	unreadBlocker = "%s could not be read, so its blocker is not known"
 	unexamined    = "who removes the finalizers of %s beyond the first %d: it has %d"
 
 	removesSpecFinalizer = "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"

@@ -10,6 +10,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/network"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
@@ -27,8 +28,8 @@ type saying struct {
 
 // sayings has what each word stands for.
 var sayings = map[finding.Word]saying{
-	rules.Deleted:      {text: deletedByNow},
-	rules.Unreadable:   {text: unreadBlocker},
+	rules.Deleted:      {text: "it was deleted during this analysis"},
+	rules.Unreadable:   {text: "%s could not be read, so its blocker is not known"},
 	rules.NotListed:    {text: "%s could not be listed%s"},
 	rules.MoreUnlisted: {text: "%s and %d more could not be listed%s"},
 	rules.TypesOf:      {text: "the types of %s"},
@@ -132,6 +133,27 @@ var sayings = map[finding.Word]saying{
 	workload.InstallAgain:   {text: "see the rest of its installation: install the service %s and its pods again, and %s"},
 	workload.ScaleUpBackend: {text: "scale up its backend %s, which is scaled to 0; %s"},
 	workload.RepairBackend:  {text: "see its backend: repair the service %s and its pods, and %s"},
+
+	namespace.Missing:          {text: "its namespace does not exist"},
+	namespace.LeftBehind:       {text: "the namespace does not exist any more, and nothing in it can be changed: it was finalized before it was empty"},
+	namespace.Recreate:         {text: "recreate the namespace, so that changes are possible again; let the controllers finish, then delete the namespace in the ordinary way"},
+	namespace.SpecUnknown:      {text: "the finalizers in its spec are not known"},
+	namespace.WaitsForContents: {text: "waits for its contents: %s"},
+	namespace.WaitsForPods:     {text: "waits for its %s, before the rest of its contents"},
+	namespace.OneBlocksNext:    {text: "; after that %s will block it: no working controller removes the finalizer %s"},
+	namespace.MoreBlockNext:    {text: "; after that %s will block it, such as %s: no working controller removes the finalizer %s"},
+	namespace.MightWaitFor:     {text: "might wait for contents that could not be listed"},
+	namespace.EmptinessUnknown: {text: "it is not known whether it is empty: %s"},
+	namespace.ControllerSays:   {text: "; the namespace controller says: %s"},
+	namespace.CannotList:       {text: "the namespace controller cannot list all types"},
+	namespace.CannotDiscover:   {text: "the namespace controller cannot discover all types"},
+	namespace.BadVersion:       {text: "an aggregated API advertises a group version that cannot be parsed"},
+	namespace.RepairAPI:        {text: "see the aggregated APIs, which are those with a service: repair the one that the message names"},
+	namespace.APISilent:        {text: "the API of this APIService does not respond, so no namespace deletion can finish"},
+	namespace.APIRepaired:      {text: "namespace deletions resume"},
+	namespace.APIsAnswer:       {text: "all APIs are available again; the namespace controller retries within a minute"},
+	namespace.Unregister:       {text: "unregister the API, if its product was uninstalled", risk: Dangerous},
+	namespace.LostStoredBy:     {text: "everything that the API stored in the namespaces"},
 
 	definition.WaitsForInstances: {text: "waits for its %s"},
 	definition.DeleteInstances:   {text: "the API server has to delete its instances"},

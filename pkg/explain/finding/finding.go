@@ -153,6 +153,8 @@ type Cause struct {
 	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
 	Own     []Fact
 	OwnWays []Way
+	// First is a fact about the first of the objects that has one of its path.
+	First *Fact
 	// Worst: of the objects that share the cause the gravest verdict counts.
 	Worst bool
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -39,6 +40,8 @@ type Facts struct {
 	Unlisted []graph.Unlisted
 	// Outcomes are what the engine does with objects when nothing else acts.
 	Outcomes map[types.UID]gc.Outcome
+	// Outlived are the namespaces that do not exist, and in which an object has been seen since.
+	Outlived map[string]bool
 	// Blinded: the garbage collector should have acted on the object, and does not start before it can list a type.
 	Blinded func(graph.Node) bool
 	// once are the causes that are found out once.
@@ -109,6 +112,18 @@ const CollectorDelay = 10 * time.Second
 
 // Age is how long ago the object's deletion was asked for.
 func (f *Facts) Age(n graph.Node) time.Duration { return f.Now.Sub(evidence.Requested(n.Object())) }
+
+// Changeable reports whether an object can be changed although its namespace does not exist, by the version of the API
+// server or a dry run.
+func (f *Facts) Changeable(n graph.Node) bool {
+	if f.Server().ChangesWithoutNamespace() {
+		return true
+	}
+	for _, finalizer := range n.Finalizers() {
+		return f.Asker.TryRemoval(n, finalizer).Kind == answer.Accepted
+	}
+	return false
+}
 
 // Pending reports whether the engine removed the garbage collector's finalizer.
 func (f *Facts) Pending(n graph.Node, finalizer string) bool {
