@@ -23,7 +23,7 @@ const (
 
 // larger is what is above the limits, with its size. It only goes down.
 var larger = map[string]int{
-	"pkg/explain.walker": 99,
+	"pkg/explain.walker": 60,
 }
 
 // TestLimits: no type, function or file of the program grows beyond what can be read in one go.

@@ -13,19 +13,16 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // The contents of a namespace that its controller fails to delete, and what rejects that.
 
-const (
-	// maxContentProbes is how many objects of a namespace are asked about, to find those that cannot be deleted: the
-	// namespace controller deletes collections, and the server does not tell it which object it fails at.
-	maxContentProbes = 50
-	// firstProbes is how many are asked about to see whether anything blocks them at all.
-	firstProbes = 10
-)
+// firstProbes is how many objects of a namespace are asked about to see whether anything blocks them at all.
+const firstProbes = 10
 
 // tries are dry-run DELETEs of what is in a namespace.
 type tries struct {
@@ -89,8 +86,10 @@ func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands st
 
 // contentRefused leads from contents that the namespace controller fails to delete to the blockers of that.
 func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, failure evidence.Condition, untouched int) []hold {
-	roots, stands := w.contentRoots(n, maxContentProbes)
-	roots = append(w.initializing(failure.Message), roots...)
+	roots, stands := w.contentRoots(n, namespace.MostAsked)
+	for i, c := range definition.Initializing(w.rules, failure.Message) {
+		roots = slices.Insert(roots, i, w.caused(c))
+	}
 	var holds []hold
 	for _, c := range roots {
 		w.show(c, failure.Fact(n.Identity().String()))

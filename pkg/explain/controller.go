@@ -306,8 +306,8 @@ func previewDelete(plugin string, id graph.Identity, effect string) Remedy {
 func (j *judgement) withoutRight(c *controllers.Candidate) ruling {
 	id := j.n.Identity()
 	resource := id.Resource.GroupResource()
-	at := evidence.Identity(serviceAccounts, c.Account().Namespace, c.Account().Name)
-	for _, m := range j.evidence.Named(serviceAccounts.GroupResource(), at.Namespace, at.Name) {
+	at := evidence.Identity(evidence.ServiceAccounts, c.Account().Namespace, c.Account().Name)
+	for _, m := range j.evidence.Named(evidence.ServiceAccounts.GroupResource(), at.Namespace, at.Name) {
 		at = m.Identity()
 	}
 	r := ruling{
@@ -420,7 +420,7 @@ func (j *judgement) inNamespace(c *controllers.Candidate) ruling {
 	where := Evidence{Source: "Namespace/" + namespace, Value: beingDeleted}
 	if j.evidence.NamespaceGone(namespace) {
 		where.Value, r.summary = noLongerExists, fmt.Sprintf(ranInGone, namespace)
-		r.remedies = []Remedy{{Risk: Safe, Action: j.create(evidence.Identity(namespaces, "", namespace)), Partial: true, Effect: fmt.Sprintf(recreateNamespaceFor, j.s.Whose())}}
+		r.remedies = []Remedy{{Risk: Safe, Action: j.create(evidence.Identity(evidence.Namespaces, "", namespace)), Partial: true, Effect: fmt.Sprintf(recreateNamespaceFor, j.s.Whose())}}
 	}
 	r.shared = append(r.shared, where, j.s.Looked)
 	return r

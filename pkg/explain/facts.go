@@ -6,11 +6,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -18,7 +15,8 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -28,10 +26,9 @@ type facts struct {
 	evidence *evidence.Reader
 	finder   *controllers.Finder
 	asker    *admission.Asker
-	// result has the outcomes by the UIDs, and deletions counts those that the garbage collector has still to make.
-	result    map[types.UID]gc.Outcome
+	// deletions counts those that the garbage collector has still to make.
 	deletions int
-	unlisted  []graph.Unlisted
+	rules     *rules.Facts
 	// undeleted is what untouchedIn has found, by namespace, and tried what tryContent has asked.
 	undeleted map[string][]graph.Node
 	tried     map[types.UID]*tries
@@ -63,59 +60,6 @@ func (f *facts) finalizers(n graph.Node) []string {
 	return all[:mostFinalizers]
 }
 
-// age is how long ago the object's deletion was asked for.
-func (f *facts) age(n graph.Node) time.Duration {
-	return f.evidence.Now.Sub(evidence.Requested(n.Object()))
-}
-
-// pendingFinalizer reports whether the engine removed the garbage collector's finalizer.
-func (f *facts) pendingFinalizer(n graph.Node, finalizer string) bool {
-	o, concerned := f.result[n.UID()]
-	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
-}
-
-// incomplete says which lists, which might have dependents of the object, could not be read; it is empty for none.
-func (f *facts) incomplete() string {
-	if len(f.unlisted) == 0 {
-		return ""
-	}
-	return unlistedText(f.Graph.Snapshot(), f.unlisted)
-}
-
-// unlistedText says of some of what a snapshot lacks that it could not be listed.
-func unlistedText(snapshot *graph.Snapshot, unlisted []graph.Unlisted) string {
-	name, where := unlisted[0].GroupResource().String(), snapshot.Beyond(unlisted[0])
-	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
-		name, where = name+" ("+where+")", ""
-	} else if where != "" {
-		where = " " + where
-	}
-	if unlisted[0].Resource == "" {
-		name = fmt.Sprintf(typesOf, unlisted[0].GroupVersion())
-	}
-	if more := len(unlisted) - 1; more > 0 {
-		return fmt.Sprintf(moreUnlisted, name, more, where)
-	}
-	return fmt.Sprintf(notListed, name, where)
-}
-
-// changeable reports whether an object can be changed although its namespace does not exist, by the version of the API
-// server or a dry run.
-func (f *facts) changeable(n graph.Node) bool {
-	if f.Server.ChangesWithoutNamespace() {
-		return true
-	}
-	for _, finalizer := range n.Finalizers() {
-		return f.asker.TryRemoval(n, finalizer).Kind == answer.Accepted
-	}
-	return false
-}
-
-// holdsKubernetes reports whether a namespace has the finalizer of the namespace controller.
-func (f *facts) holdsKubernetes(o *unstructured.Unstructured) bool {
-	return slices.Contains(specFinalizers(o), "kubernetes")
-}
-
 // untouchedIn returns the contents of a namespace whose turn it is and that are not being deleted: as long as it has pods,
 // the pods, on a server that is certain to delete these first.
 func (f *facts) untouchedIn(namespace string) []graph.Node {
@@ -132,7 +76,7 @@ func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
 	var untouched, untouchedPods []graph.Node
 	anyPod := false
 	for _, m := range r.In(namespace) {
-		isPod := m.Resource().GroupResource() == pods.GroupResource()
+		isPod := m.Resource().IsPod()
 		anyPod = anyPod || isPod
 		switch {
 		case m.BeingDeleted():
@@ -149,34 +93,6 @@ func findUntouched(r *evidence.Reader, namespace string) []graph.Node {
 		return untouchedPods
 	}
 	return append(untouchedPods, untouched...)
-}
-
-// unlistedIn returns which contents of a namespace could not be listed. Types that the server itself does not know are
-// another cause.
-func (f *facts) unlistedIn(namespace string) []graph.Unlisted {
-	var missing []graph.Unlisted
-	for _, u := range f.unlisted {
-		if u.Reason == graph.DiscoveryFailed || u.Name != "" || u.Namespace != "" && u.Namespace != namespace {
-			continue
-		}
-		if namespaced, known := f.namespaced(u.GroupVersionResource); !f.evidence.Covers(u.GroupResource(), namespace, "") && (namespaced || !known) {
-			missing = append(missing, u)
-		}
-	}
-	return missing
-}
-
-// namespaced reports whether objects of a type are in namespaces, if that is known.
-func (f *facts) namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
-	kind, err := f.Graph.Snapshot().Mapper.KindFor(resource)
-	if err != nil {
-		return false, false
-	}
-	mapping, err := f.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 // tryContent yields the API server's answers to the deletion of those contents of a namespace whose turn it is: of one
@@ -215,5 +131,5 @@ func (f *facts) emptiable(n graph.Node) bool {
 
 // failsLong reports whether the namespace controller has failed for so long that it counts.
 func (f *facts) failsLong(failure evidence.Condition) bool {
-	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > contentDelay
+	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > namespace.Delay
 }

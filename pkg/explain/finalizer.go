@@ -14,9 +14,11 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
 // maxByHand is the number of objects for which a cause shows how to remove the
@@ -153,7 +155,7 @@ func (j *judgement) takeIn(c *Cause, index int, r ruling) {
 // outlivedDefinition tells of an instance that is older than its CustomResourceDefinition: that was
 // deleted and recreated, and so may have been its controller.
 func outlivedDefinition(facts *evidence.Reader, n graph.Node) []Evidence {
-	for _, definition := range facts.Named(crds.GroupResource(), "", n.Resource().GroupResource().String()) {
+	for _, definition := range facts.Named(evidence.CRDs.GroupResource(), "", n.Resource().GroupResource().String()) {
 		made, instance := definition.Object().CreationTimestamp, n.Object().CreationTimestamp
 		if !made.IsZero() && !instance.IsZero() && instance.Before(&made) {
 			return []Evidence{evidence.Field(definition, "metadata.creationTimestamp", fmt.Sprintf(outlived, made.UTC().Format(time.RFC3339), instance.UTC().Format(time.RFC3339)))}
@@ -169,9 +171,14 @@ func (j *judgement) byHand(index int, r ruling) Remedy {
 		known, harmless = cmp.Or(m.Leaks, known), m.Harmless
 	}
 	if j.s.Field == finalizers.Spec {
-		return j.finalizeNamespace(j.n, j.s.Finalizer, leaves(known))
+		// Only the subresource finalize can. The resourceVersion that the object carries is the guard against changes in between,
+		// the name in the entry that against another list.
+		finalize := remedy.Op{Verb: remedy.Finalize, Object: j.n.Identity(), Value: j.s.Finalizer}
+		return Remedy{Risk: Dangerous, Action: j.does(finalize), Effect: removesSpecFinalizer, Loss: leaves(known)}
 	}
-	way := j.removeFinalizer(j.n, index, j.s.Finalizer, leaves(known))
+	by := rules.RemoveFinalizer(rules.Mark{Node: j.n, Index: index, Key: j.s.Finalizer}, nil)
+	way := j.remedy(&by)
+	way.Loss = leaves(known)
 	if harmless && (r.id == finding.FinAbsent || r.id == finding.FinInNamespace) {
 		way.Risk = Disruptive
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
@@ -28,11 +27,6 @@ func loses(kind remedy.LossKind, format string, args ...any) []remedy.Loss {
 // leaves is what a finalizer's controller would have cleaned up, in the words of the catalogue where it has any.
 func leaves(what string) []remedy.Loss {
 	return loses(remedy.Leaks, "%s", cmp.Or(what, lostCleanup))
-}
-
-// losesObject is the loss of an object.
-func losesObject(id graph.Identity, format string, args ...any) []remedy.Loss {
-	return []remedy.Loss{{Kind: remedy.LosesObject, Object: id, What: fmt.Sprintf(format, args...)}}
 }
 
 // unguards is the loss of what webhooks or policies do; in says where or how long.

@@ -15,6 +15,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -172,7 +175,7 @@ func (w *walker) actsNot(n graph.Node, because string) unproven {
 	if !unchanged(w.evidence, n) {
 		return changedInTheMeantime
 	}
-	h.idle = append(h.idle, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.age(n)), because)))
+	h.idle = append(h.idle, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.rules.Age(n)), because)))
 	return proven
 }
 
@@ -197,7 +200,7 @@ func (w *walker) idleObjects() []suspect {
 			continue
 		}
 		if what := w.idle(n); what != "" {
-			suspects = append(suspects, suspect{n, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.age(n)), what))})
+			suspects = append(suspects, suspect{n, evidence.Field(n, "metadata.deletionTimestamp", fmt.Sprintf(notDoneFor, duration.HumanDuration(w.rules.Age(n)), what))})
 		}
 	}
 	return suspects
@@ -208,13 +211,13 @@ func (w *walker) idleObjects() []suspect {
 func (w *walker) idle(n graph.Node) string {
 	o := n.Object()
 	switch {
-	case w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n):
+	case w.evidence.NamespaceGone(o.Namespace) && !w.rules.Changeable(n):
 	case o.Resource.IsNamespace():
-		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && w.holdsKubernetes(full) && w.emptiable(n) {
+		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && slices.Contains(namespace.Finalizers(full), "kubernetes") && w.emptiable(n) {
 			return noCondition
 		}
-	case w.incomplete() != "":
-	case isForeground(o) && w.pendingFinalizer(n, metav1.FinalizerDeleteDependents):
+	case w.rules.Incomplete() != nil:
+	case isForeground(o) && w.rules.Pending(n, metav1.FinalizerDeleteDependents):
 		blocking := n.BlockingDependents()
 		for _, d := range blocking[:min(len(blocking), evidence.MaxShown)] {
 			if !d.BeingDeleted() && collectable(w.asker, n, d) {
@@ -224,7 +227,7 @@ func (w *walker) idle(n graph.Node) string {
 		if len(blocking) == 0 && w.asker.TryRemoval(n, metav1.FinalizerDeleteDependents).OK() {
 			return foregroundNotEnded
 		}
-	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.pendingFinalizer(n, metav1.FinalizerOrphanDependents):
+	case o.HasFinalizer(metav1.FinalizerOrphanDependents) && w.rules.Pending(n, metav1.FinalizerOrphanDependents):
 		if w.asker.TryRemoval(n, metav1.FinalizerOrphanDependents).OK() {
 			return notOrphaned
 		}
@@ -236,7 +239,7 @@ func (w *walker) idle(n graph.Node) string {
 // does with a blocking dependent. After a refusal it retries ever more
 // rarely, and looks idle.
 func collectable(asker *admission.Asker, owner, d graph.Node) bool {
-	if keeper(owner, d) != nil {
+	if collector.Keeper(owner, d) != nil {
 		return asker.TryRelease(d, owner.UID()).Kind == answer.Accepted
 	}
 	return asker.TryDelete(d, "").Kind == answer.Accepted
@@ -252,7 +255,7 @@ func unchanged(facts *evidence.Reader, n graph.Node) bool {
 // waited is for how long the deletion of an object has waited for the controller manager that
 // leads: not longer than that does.
 func (w *walker) waited(n graph.Node) time.Duration {
-	return min(w.age(n), w.evidence.Now.Sub(w.health().taken))
+	return min(w.rules.Age(n), w.evidence.Now.Sub(w.health().taken))
 }
 
 // late reports whether a working controller manager would have acted.
@@ -270,7 +273,7 @@ func (w *walker) late(n graph.Node) bool {
 
 // managerLease is where causes stand that kube-controller-manager is.
 func managerLease() graph.Identity {
-	return evidence.Identity(leases, "kube-system", "kube-controller-manager")
+	return evidence.Identity(evidence.Leases, "kube-system", "kube-controller-manager")
 }
 
 // manager is a hold that only a controller of kube-controller-manager ends, for
@@ -330,8 +333,10 @@ func (w *walker) blindingType(n graph.Node) *Cause {
 	if w.Server.CollectsWithoutAll() || !slices.ContainsFunc(n.Finalizers(), graph.IsCollectorFinalizer) {
 		return nil
 	}
-	for _, c := range w.unlistedCauses(w.unlisted) {
-		return c
+	for _, u := range w.rules.Unlisted {
+		if c := definition.Unlisted(w.rules, u); c != nil {
+			return w.caused(c)
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // Action is what a remedy does. Without a command it is something that only a person
@@ -47,19 +48,12 @@ func (d commands) does(op remedy.Op) Action {
 	return Action{Command: op.Command(d.programs), Operation: &op, Undo: op.Undo(d.programs)}
 }
 
-var (
-	byPolicy   = metav1.DeleteOptions{}
-	background = metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
-)
+// kubectl begins a command about an object.
+func (d commands) kubectl(n graph.Node) string { return shell.In(d.programs.Kubectl, n.Namespace()) }
 
-// delete is a DELETE with a UID precondition.
-func (d commands) delete(id graph.Identity, options metav1.DeleteOptions) Action {
-	return d.does(remedy.DeleteOf(id, options))
-}
-
-// deleteSaved is delete by the object's own policy, with the object kept in a file before.
+// deleteSaved is a DELETE by the object's own policy, with the object kept in a file before.
 func (d commands) deleteSaved(id graph.Identity) Action {
-	return d.does(remedy.DeleteOf(id, byPolicy).Saved(d.reader.Version(id)))
+	return d.does(remedy.DeleteOf(id, metav1.DeleteOptions{}).Saved(d.reader.Version(id)))
 }
 
 // patch changes an object by JSON patch, guarded by its UID.
@@ -70,16 +64,6 @@ func (d commands) patch(id graph.Identity, steps ...remedy.Step) Action {
 // change is patch for an object that was read whole, kept in a file before.
 func (d commands) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
 	return d.does(remedy.PatchOf(id, steps...).Saved(d.reader.Version(id)).TakenBack(whole.Object))
-}
-
-// scaleToNone stops a workload, which can be taken back unless something is lost with its pods.
-func (d commands) scaleToNone(id graph.Identity, current int64, loses bool) Action {
-	op := remedy.ScaleOf(id, remedy.Replicas{Current: current})
-	if !loses {
-		back := remedy.ScaleOf(id, remedy.Replicas{Wanted: current})
-		op.Back = &back
-	}
-	return d.does(op)
 }
 
 // create makes an object that has nothing but a name.

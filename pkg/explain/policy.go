@@ -25,13 +25,13 @@ import (
 // byPolicy is a ValidatingAdmissionPolicy that rejects the write.
 func (f refusedWrite) byPolicy() *Cause {
 	r := f.r
-	at := evidence.Identity(admissionPolicies, "", r.Name)
-	policy, err := f.evidence.Get(admissionPolicies, "", r.Name)
+	at := evidence.Identity(evidence.AdmissionPolicies, "", r.Name)
+	policy, err := f.evidence.Get(evidence.AdmissionPolicies, "", r.Name)
 	if err == nil {
-		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
+		at = evidence.IdentityOf(evidence.AdmissionPolicies, at.Resource.Kind, policy)
 	}
 	c := f.shared(r.Name+" "+r.Binding, finding.AdmVapDeny, at, func(c *Cause) {
-		c.Verdict, c.Evidence = Stuck, []Evidence{asked(r)}
+		c.Verdict, c.Evidence = Stuck, []Evidence{r.Fact()}
 		if misconfigured(r) {
 			c.Summary = fmt.Sprintf(bindingUnusable, r.Binding)
 			if missing := missingParam(f.asker, f.n, r.Binding); missing != "" {

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -27,7 +28,7 @@ import (
 // about where its other work is done.
 func (w *walker) refusals(n graph.Node, known []hold) []hold {
 	o := n.Object()
-	if w.evidence.NamespaceGone(o.Namespace) && !w.changeable(n) {
+	if w.evidence.NamespaceGone(o.Namespace) && !w.rules.Changeable(n) {
 		return nil
 	}
 	var holds []hold
@@ -107,7 +108,7 @@ func (w *walker) onlyYours(n graph.Node, r admission.Reply, known []hold) bool {
 		return false
 	}
 	if working != nil && working.Object == n.Identity() {
-		w.show(working, Evidence{Source: asked(r).Source, Path: sentByYou, Value: r.Message})
+		w.show(working, Evidence{Source: r.Fact().Source, Path: sentByYou, Value: r.Message})
 	}
 	return true
 }
@@ -130,7 +131,7 @@ func (w *walker) atWork(holds []hold) (*Cause, bool) {
 // isCollectors reports whether a finalizer is removed by the garbage
 // collector or, from a CustomResourceDefinition, by the API server.
 func isCollectors(finalizer string) bool {
-	return graph.IsCollectorFinalizer(finalizer) || finalizer == crdCleanup
+	return graph.IsCollectorFinalizer(finalizer) || finalizer == definition.Cleanup
 }
 
 // refusal returns the first that blocks a write, nil when nothing is known
@@ -144,7 +145,6 @@ func (w *walker) refusal(n graph.Node, r admission.Reply, operation string) *Cau
 
 // cause returns what the API server's answer names, nil when it names nothing.
 func (f refusedWrite) cause() *Cause {
-	resource := f.n.Resource()
 	switch f.r.Kind {
 	case answer.WebhookFailed, answer.WebhookDenied:
 		return f.byWebhook()
@@ -157,20 +157,12 @@ func (f refusedWrite) cause() *Cause {
 			return f.madeInvalid(m)
 		}
 		return f.noLongerValid()
-	case answer.ConversionFailed:
-		return f.conversion(resource.GroupResource(), f.r.Message)
-	case answer.Undecodable:
-		return f.undecodable(resource.GroupVersionResource, f.r.Message)
+	case answer.ConversionFailed, answer.Undecodable:
+		return f.caused(definition.Unwritable(f.rules, f.n, f.r.Refusal))
 	case answer.Refused:
 		return f.otherwise()
 	}
 	return nil
-}
-
-// asked is the API server's answer as evidence, about the object that was asked
-// about.
-func asked(r admission.Reply) Evidence {
-	return Evidence{Source: fmt.Sprintf(dryRun, r.Write, r.About), Value: shortened(r.Message)}
 }
 
 // onlyCaller makes the summary of a cause say that only the caller is known to meet it.
@@ -193,7 +185,7 @@ func (f refusedWrite) met(c *Cause) {
 // otherwise is a refusal of an admission plugin inside the API server.
 func (f refusedWrite) otherwise() *Cause {
 	c := f.walker.cause(finding.AdmRefused, f.n.Identity(), f.r.Message, func(c *Cause) {
-		c.Summary, c.Evidence = serverRejects, []Evidence{asked(f.r)}
+		c.Summary, c.Evidence = serverRejects, []Evidence{f.r.Fact()}
 		f.onlyCaller(c)
 	})
 	f.met(c)
@@ -216,7 +208,7 @@ func (f refusedWrite) readds() *Cause {
 		if f.r.Kind == answer.AddsFinalizer {
 			c.Summary = addsAnother
 		}
-		c.Evidence = []Evidence{asked(f.r)}
+		c.Evidence = []Evidence{f.r.Fact()}
 		for _, s := range suspects {
 			c.Evidence = append(c.Evidence, s.Evidence)
 			f.offerOnce(c, f.spare(&s))
@@ -258,22 +250,12 @@ func (f refusedWrite) madeInvalid(m *admission.Mutation) *Cause {
 			who = someMutator
 		}
 		c.Verdict, c.Summary = Stuck, fmt.Sprintf(changesField, who, m.Cause.Field)
-		c.Evidence = []Evidence{asked(f.r)}
+		c.Evidence = []Evidence{f.r.Fact()}
 		for _, by := range m.By {
 			c.Evidence = append(c.Evidence, by.Evidence)
 			f.offerOnce(c, f.spare(&by))
 		}
 	})
-}
-
-// longest is how much is shown of what an API server says of a value: it may be all of the object.
-const longest = 300
-
-func shortened(text string) string {
-	if runes := []rune(text); len(runes) > longest {
-		return string(runes[:longest]) + "..."
-	}
-	return text
 }
 
 // noLongerValid is an object that its own type no longer allows: every
@@ -282,18 +264,18 @@ func (f refusedWrite) noLongerValid() *Cause {
 	n := f.n
 	return f.walker.cause(finding.ValSchemaTightened, n.Identity(), "", func(c *Cause) {
 		c.Verdict, c.Summary = Stuck, invalidNow
-		c.Evidence = []Evidence{asked(f.r)}
+		c.Evidence = []Evidence{f.r.Fact()}
 		for i, cause := range f.r.Causes {
 			if i < evidence.MaxShown {
-				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), shortened(cause.Message))) // <nil> is the object itself
+				c.Evidence = append(c.Evidence, evidence.Field(n, strings.TrimPrefix(cause.Field, "<nil>"), admission.Shortened(cause.Message))) // <nil> is the object itself
 			}
 		}
 		c.Remedies = []Remedy{{Risk: Safe, Action: shows("%s edit %s", f.kubectl(n), shell.Target(n.Identity())), Effect: correctFields}}
-		definition, err := f.evidence.Get(crds, "", n.Resource().GroupResource().String())
+		definition, err := f.evidence.Get(evidence.CRDs, "", n.Resource().GroupResource().String())
 		if err != nil {
 			return
 		}
-		at := evidence.IdentityOf(crds, "CustomResourceDefinition", definition)
+		at := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", definition)
 		c.Evidence = append(c.Evidence, Evidence{Source: at.String(), Path: "metadata.generation", Value: fmt.Sprint(definition.GetGeneration())})
 		c.Remedies = append(c.Remedies, Remedy{
 			Risk: Disruptive, Action: shows("%s", remedy.SavedFirst(f.Kubectl, at, f.evidence.Version(at), f.Kubectl+" edit "+shell.Target(at))), Effect: relaxSchema,

@@ -75,10 +75,10 @@ func (f *failing) refusedAlone() (holds []hold, settled bool) {
 // policyAlone is a policy that refuses the namespace controller. It is over when it no longer
 // exists, or does not cover any of the contents that are left.
 func (f *failing) policyAlone(said answer.Refusal) (c *Cause, over bool) {
-	policy, err := f.evidence.Get(admissionPolicies, "", said.Name)
+	policy, err := f.evidence.Get(evidence.AdmissionPolicies, "", said.Name)
 	binding, missing := f.evidence.Get(admission.PolicyBindings, "", said.Binding)
 	read := err == nil && missing == nil
-	at := evidence.Identity(admissionPolicies, "", said.Name)
+	at := evidence.Identity(evidence.AdmissionPolicies, "", said.Name)
 	met := []*unstructured.Unstructured{f.whole}
 	var about graph.Node
 	switch {
@@ -86,7 +86,7 @@ func (f *failing) policyAlone(said answer.Refusal) (c *Cause, over bool) {
 	case apierrors.IsNotFound(err) || apierrors.IsNotFound(missing):
 		return nil, true
 	case read:
-		at = evidence.IdentityOf(admissionPolicies, at.Resource.Kind, policy)
+		at = evidence.IdentityOf(evidence.AdmissionPolicies, at.Resource.Kind, policy)
 		asked := f.askedAbout(f.asker.PolicyAsked(policy, binding, "DELETE"))
 		if len(asked) == 0 {
 			return nil, true

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -55,24 +58,49 @@ func shown(found []finding.Fact) []Evidence {
 	return facts
 }
 
-// holdsOf are the blockers of an object that a rule found. What refuses one write may refuse another.
+// holdsOf are the blockers of an object that a rule found. What refuses one write may refuse another, and what depends on
+// that follows it. A turn comes last, once.
 func (w *walker) holdsOf(n graph.Node, blockers []finding.Blocker) []hold {
 	var holds []hold
-	for _, b := range blockers {
-		if b.Refused == nil {
+	var turns []finding.Blocker
+	for len(blockers) > 0 {
+		b := blockers[0]
+		blockers = blockers[1:]
+		switch {
+		case b.Turn != finding.NoTurn:
+			if !slices.ContainsFunc(turns, func(t finding.Blocker) bool { return t.Turn == b.Turn && t.Symptom == b.Symptom }) {
+				turns = append(turns, b)
+			}
+		case b.Refused == nil:
 			holds = append(holds, w.hold(n, b))
-			continue
+		default:
+			h, then := w.refused(b)
+			if h.cause != nil && !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == h.cause }) {
+				holds = append(holds, h)
+			}
+			blockers = slices.Concat(then, blockers)
 		}
-		c := w.refusal(n, b.Refused.Reply, b.Refused.Operation)
-		if c == nil || slices.ContainsFunc(holds, func(h hold) bool { return h.cause == c }) {
-			continue
-		}
-		if c.Verdict != Stuck {
-			b.Because = b.Refused.Perhaps
-		}
-		holds = append(holds, hold{because: say(b.Because), cause: c})
+	}
+	for _, t := range turns {
+		holds = append(holds, w.hold(n, t))
 	}
 	return holds
+}
+
+// refused is the blocker that refuses a write, without a cause when nothing is known to, and those that depend on it.
+func (w *walker) refused(b finding.Blocker) (h hold, then []finding.Blocker) {
+	h = hold{symptom: b.Symptom, cause: w.refusal(b.Refused.Of, b.Refused.Reply, b.Refused.Operation)}
+	var by *finding.Refuser
+	if h.cause != nil {
+		by = &finding.Refuser{At: h.cause.Object, Verdict: h.cause.Verdict}
+		if by.Verdict != Stuck && b.Refused.Perhaps != nil {
+			b.Because = b.Refused.Perhaps
+		}
+	}
+	if h.because = say(b.Because); b.Refused.Then != nil {
+		then = b.Refused.Then(by)
+	}
+	return h, then
 }
 
 // hold is a blocker of an object that a rule found.
@@ -85,6 +113,11 @@ func (w *walker) hold(n graph.Node, b finding.Blocker) hold {
 		return w.manager(n, because, b.Turn == finding.Overdue).as(b.Symptom)
 	}
 	h := hold{symptom: b.Symptom, because: because, next: b.Next}
+	if h.next != nil && b.Symptom == finding.GcFgBlocking {
+		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
+			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])
+		}
+	}
 	if b.Cause != nil {
 		h.cause = w.caused(b.Cause)
 	}
@@ -110,6 +143,9 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	if f.Worst {
 		w.worsen(c, f.Verdict, say(f.Summary))
 	}
+	if f.First != nil {
+		w.show(c, shown([]finding.Fact{*f.First})[0])
+	}
 	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown {
 		return c
 	}
@@ -128,15 +164,17 @@ func (d commands) remedies(ways []finding.Way) []Remedy {
 
 // remedy is a way out with its command, and the risk of its words and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: say(way.Effect), Risk: sayings[way.Effect[0].Word].risk, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts)}
+	r := Remedy{Effect: say(way.Effect), Risk: Safe, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts)}
 	switch {
 	case way.Op != nil:
 		r.Action = d.does(*way.Op)
 	case way.Look != nil:
 		r.Action = Action{Command: way.Look.Command(d.programs)}
 	}
-	if r.Risk == "" {
-		r.Risk = Safe
+	for _, s := range way.Effect {
+		if risk := sayings[s.Word].risk; risk.Exceeds(r.Risk) {
+			r.Risk = risk
+		}
 	}
 	if way.Blind {
 		r.Risk = Dangerous
@@ -163,4 +201,9 @@ func (d commands) remedy(way *finding.Way) Remedy {
 func lost(l finding.Loss) remedy.Loss {
 	l.What = say(l.Says)
 	return l.Loss
+}
+
+// repair is the way to make a service answer again: none in a namespace that is being deleted.
+func (d commands) repair(s *admission.Serving, effect string) []Remedy {
+	return d.remedies(workload.Repair(d.reader, s, finding.Plain(effect)))
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/network"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
@@ -24,57 +26,36 @@ type rule struct {
 	// on is the type, with its group, of the objects that are examined; empty for all.
 	on string
 	// look returns the blockers. It is false when the API does not show them, so that the question is who should act.
-	look func(*walker, rules.Mark) ([]hold, bool)
+	look rules.Rule
 }
-
-// crdCleanup is the API server's own finalizer of CustomResourceDefinitions.
-const crdCleanup = "customresourcecleanup.apiextensions.k8s.io"
 
 // table has the finalizers of Kubernetes and of its storage, network and device projects. The first rule that fits counts;
 // for all other finalizers the walker looks for the controllers that remove them.
-var table []rule
-
-// init fills the table, because the rules refer to it when they follow an object to the next.
-func init() {
-	table = []rule{
-		{metav1.FinalizerDeleteDependents, "", always((*walker).foreground)},
-		{metav1.FinalizerOrphanDependents, "", always((*walker).orphan)},
-		{crdCleanup, "customresourcedefinitions.apiextensions.k8s.io", always((*walker).instances)},
-		{"kubernetes.io/pvc-protection", "persistentvolumeclaims", values(storage.Claim)},
-		{"kubernetes.io/pv-protection", "persistentvolumes", values(storage.Volume)},
-		{"batch.kubernetes.io/job-tracking", "pods", values(pod.JobTracking)},
-		{"kubernetes.io/vac-protection", "volumeattributesclasses.storage.k8s.io", values(storage.AttributesClass)},
-		{"external-provisioner.volume.kubernetes.io/finalizer", "persistentvolumes", values(storage.Provisioned)},
-		{"kubernetes.io/pv-controller", "persistentvolumes", values(storage.Provisioned)},
-		{"snapshot.storage.kubernetes.io/pvc-as-source-protection", "persistentvolumeclaims", values(storage.SnapshotSource)},
-		{"provisioner.storage.kubernetes.io/cloning-protection", "persistentvolumeclaims", values(storage.CopiedClaim)},
-		{"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection", "volumesnapshots.snapshot.storage.k8s.io", values(storage.SnapshotContent)},
-		{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", values(storage.CopiedSnapshot)},
-		{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", values(storage.CopiedSnapshot)},
-		{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection", "volumesnapshotcontents.snapshot.storage.k8s.io", values(storage.ContentOfSnapshot)},
-		{"service.kubernetes.io/load-balancer-cleanup", "services", values(network.LoadBalancer)},
-		{"networking.k8s.io/service-cidr-finalizer", "servicecidrs.networking.k8s.io", values(network.ServiceCIDR)},
-		{"resource.kubernetes.io/delete-protection", "resourceclaims.resource.k8s.io", values(pod.DeviceClaim)},
-		{"scheduling.k8s.io/podgroup-protection", "podgroups.scheduling.k8s.io", values(pod.Group)},
-		{"in-use.crossplane.io", "", values(usage.ProviderConfig)},
-		{"usage.apiextensions.crossplane.io", "", values(usage.Usage)},
-		{"karpenter.sh/termination", "", values(usage.Karpenter)},
-		{"external-attacher/*", "volumeattachments.storage.k8s.io", values(storage.Attachment)},
-		{"external-attacher/*", "persistentvolumes", values(storage.AttachedVolume)},
-	}
-}
-
-// always is a rule that is part of the walk still, whose blockers the API always shows.
-func always(look func(*walker, graph.Node) []hold) func(*walker, rules.Mark) ([]hold, bool) {
-	return func(w *walker, m rules.Mark) ([]hold, bool) { return look(w, m.Node), true }
-}
-
-// values is a rule that returns values.
-func values(look rules.Rule) func(*walker, rules.Mark) ([]hold, bool) {
-	return func(w *walker, m rules.Mark) ([]hold, bool) {
-		blockers, told := look(w.rules, m)
-		return w.holdsOf(m.Node, blockers), told
-	}
+var table = []rule{
+	{metav1.FinalizerDeleteDependents, "", collector.Foreground},
+	{metav1.FinalizerOrphanDependents, "", collector.Orphan},
+	{definition.Cleanup, "customresourcedefinitions.apiextensions.k8s.io", definition.Instances},
+	{"kubernetes.io/pvc-protection", "persistentvolumeclaims", storage.Claim},
+	{"kubernetes.io/pv-protection", "persistentvolumes", storage.Volume},
+	{"batch.kubernetes.io/job-tracking", "pods", pod.JobTracking},
+	{"kubernetes.io/vac-protection", "volumeattributesclasses.storage.k8s.io", storage.AttributesClass},
+	{"external-provisioner.volume.kubernetes.io/finalizer", "persistentvolumes", storage.Provisioned},
+	{"kubernetes.io/pv-controller", "persistentvolumes", storage.Provisioned},
+	{"snapshot.storage.kubernetes.io/pvc-as-source-protection", "persistentvolumeclaims", storage.SnapshotSource},
+	{"provisioner.storage.kubernetes.io/cloning-protection", "persistentvolumeclaims", storage.CopiedClaim},
+	{"snapshot.storage.kubernetes.io/volumesnapshot-bound-protection", "volumesnapshots.snapshot.storage.k8s.io", storage.SnapshotContent},
+	{"snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", storage.CopiedSnapshot},
+	{"provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection", "volumesnapshots.snapshot.storage.k8s.io", storage.CopiedSnapshot},
+	{"snapshot.storage.kubernetes.io/volumesnapshotcontent-bound-protection", "volumesnapshotcontents.snapshot.storage.k8s.io", storage.ContentOfSnapshot},
+	{"service.kubernetes.io/load-balancer-cleanup", "services", network.LoadBalancer},
+	{"networking.k8s.io/service-cidr-finalizer", "servicecidrs.networking.k8s.io", network.ServiceCIDR},
+	{"resource.kubernetes.io/delete-protection", "resourceclaims.resource.k8s.io", pod.DeviceClaim},
+	{"scheduling.k8s.io/podgroup-protection", "podgroups.scheduling.k8s.io", pod.Group},
+	{"in-use.crossplane.io", "", usage.ProviderConfig},
+	{"usage.apiextensions.crossplane.io", "", usage.Usage},
+	{"karpenter.sh/termination", "", usage.Karpenter},
+	{"external-attacher/*", "volumeattachments.storage.k8s.io", storage.Attachment},
+	{"external-attacher/*", "persistentvolumes", storage.AttachedVolume},
 }
 
 // fits reports whether the rule is about the finalizer.
@@ -93,8 +74,8 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 		if !r.fits(m) {
 			continue
 		}
-		if holds, told := r.look(w, m); told {
-			return holds
+		if blockers, told := r.look(w.rules, m); told {
+			return w.holdsOf(n, blockers)
 		}
 	}
 	holds := w.foreign(n, index, finalizer, finalizers.Metadata)

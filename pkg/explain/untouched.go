@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -34,13 +34,13 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 	r := w.asker.TryDelete(n, "")
 	if r.Kind == answer.Protected {
 		return append(findings, w.notStuck(n, finding.NsProtected, func(c *Cause) {
-			c.Summary, c.Evidence = namespaceProtected, []Evidence{asked(r)}
+			c.Summary, c.Evidence = namespaceProtected, []Evidence{r.Fact()}
 		}))
 	}
 	if !r.OK() {
 		findings = append(findings, w.notStuck(n, finding.NotBeingDeleted, func(c *Cause) {
 			root := w.refusal(n, r, "DELETE")
-			c.Summary, c.Evidence = wouldBeRefused, []Evidence{asked(r)}
+			c.Summary, c.Evidence = wouldBeRefused, []Evidence{r.Fact()}
 			if root != nil {
 				c.Summary = fmt.Sprintf(refusedBy, root.Object, root.ID)
 				c.Evidence, c.Remedies = root.Evidence, slices.Clone(root.Remedies)
@@ -133,28 +133,7 @@ func (w *walker) creator(n graph.Node) (creator string, garbage bool) {
 			return ref.Kind + "/" + ref.Name, false
 		}
 	}
-	return w.firstManager(n), false
-}
-
-// firstManager names the program that created an object, by its field managers; it is empty for a
-// user.
-func (w *walker) firstManager(n graph.Node) string {
-	full, err := w.evidence.Whole(n)
-	if err != nil {
-		return ""
-	}
-	first := ""
-	var when metav1.Time
-	for _, entry := range full.GetManagedFields() {
-		// No object is created by its status, and the times are of seconds.
-		if entry.Subresource == "" && entry.Time != nil && (first == "" || entry.Time.Before(&when)) {
-			first, when = entry.Manager, *entry.Time
-		}
-	}
-	if strings.HasPrefix(first, "kubectl") || first == "Mozilla" {
-		return ""
-	}
-	return first
+	return w.rules.FirstManager(n), false
 }
 
 // unasked adds the causes of objects that are not being deleted, which block
@@ -186,14 +165,8 @@ func (w *walker) waysOut(e Explanation) {
 		if !w.help(f.Cause) {
 			continue
 		}
-		way := edge{owner: owner, dependent: dependent, keeper: keeper(owner, dependent)}
-		for i, r := range w.freeOwner(way) {
-			if i > 0 && unchangeable(e, dependent.UID()) {
-				r.Effect = way.onceChangeable() + r.Effect
-			}
-			r.Effect = fmt.Sprintf(freesOnly, owner.Identity(), r.Effect)
-			r.Risk = Disruptive // the cause remains
-			w.offer(f.Cause, r)
+		for _, r := range w.remedies(collector.FreeOwner(owner, dependent, unchangeable(e, dependent.UID()))) {
+			w.offer(f.Cause, r) // which remains
 		}
 	}
 }

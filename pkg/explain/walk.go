@@ -18,6 +18,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -146,10 +149,7 @@ type walker struct {
 	// path holds the objects between the one asked for and the current one.
 	path     []types.UID
 	gcHealth *health
-	// outlived are the namespaces that do not exist, and in which an object has been seen since.
-	outlived map[string]bool
 	authors  int // the objects that were read for who set a finalizer
-	rules    *rules.Facts
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
@@ -189,19 +189,20 @@ func (s *step) chain() []Link {
 
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
-		facts: &facts{Input: in, result: map[types.UID]gc.Outcome{}, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
-		book:  newBook(), known: map[types.UID]*known{}, outlived: map[string]bool{},
+		facts: &facts{Input: in, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
+		book:  newBook(), known: map[types.UID]*known{},
 		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
+	outcomes := map[types.UID]gc.Outcome{}
 	for _, o := range in.Outcomes {
-		w.result[o.Object.UID] = o
+		outcomes[o.Object.UID] = o
 		if o.Result == gc.Deleted {
 			w.deletions++
 		}
 	}
-	w.unlisted = slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool { return typeGone(w.evidence, u) })
-	for _, u := range w.unlisted {
+	unlisted := slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool { return definition.Gone(w.evidence, u) })
+	for _, u := range unlisted {
 		w.evidence.Needs(graph.Part{Resource: u.GroupResource()}) // it may fail there alone
 	}
 	if w.Catalogue == nil {
@@ -215,10 +216,10 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Manager: func() rules.Manager {
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Manager: func() rules.Manager {
 		h := w.health()
-		return rules.Manager{Lease: h.lease, Shows: h.evidence, Idle: h.dead() && len(h.idle) > 0}
-	}}
+		return rules.Manager{Lease: h.lease, Shows: h.evidence, Dead: h.dead(), Idle: h.dead() && len(h.idle) > 0}
+	}, Blinded: func(n graph.Node) bool { return w.late(n) && w.blindingType(n) != nil }}
 	return w
 }
 
@@ -310,11 +311,10 @@ func (w *walker) holds(n graph.Node) []hold {
 	o := n.Object()
 	var holds []hold
 	if w.evidence.NamespaceGone(o.Namespace) {
-		left, wentToo := w.withoutNamespace(n)
-		if wentToo {
-			return left
+		left, wentToo := namespace.Gone(w.rules, n)
+		if holds = w.holdsOf(n, left); wentToo {
+			return holds
 		}
-		holds = append(holds, left...)
 	}
 	for i, finalizer := range w.finalizers(n) {
 		holds = append(holds, w.finalizer(n, i, finalizer)...)
@@ -331,21 +331,9 @@ func (w *walker) holds(n graph.Node) []hold {
 		holds = append(holds, hold{because: inTheFuture, cause: early})
 	}
 	if len(holds) == 0 {
-		holds = append(holds, w.halfDeleted(n))
+		holds = append(holds, w.hold(n, collector.HalfDeleted(n)))
 	}
 	return holds
-}
-
-// halfDeleted is an object that nothing blocks and that still exists.
-func (w *walker) halfDeleted(n graph.Node) hold {
-	return hold{because: nothingBlocks, cause: w.cause(finding.HalfDeleted, n.Identity(), "", func(c *Cause) {
-		c.Verdict, c.Summary = Stuck, deletionBroken
-		c.Evidence = []Evidence{
-			evidence.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
-			evidence.Field(n, "metadata.finalizers", "none"),
-		}
-		c.Remedies = []Remedy{w.deleteAgain(n, Safe, finishDeletion)}
-	})}
 }
 
 func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }

@@ -13,6 +13,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -31,7 +32,7 @@ func (f refusedWrite) byWebhook() *Cause {
 	case f.r.Kind == answer.WebhookDenied:
 		return f.denies(suspects[0])
 	}
-	return f.webhookDead(f.n, suspects[0], f.asker.ServingOf(suspects[0]), asked(f.r), f.r.Message)
+	return f.webhookDead(f.n, suspects[0], f.asker.ServingOf(suspects[0]), f.r.Fact(), f.r.Message)
 }
 
 // unclearWebhook is a refusal by a webhook of which the configuration is not
@@ -42,7 +43,7 @@ func (f refusedWrite) unclearWebhook(suspects []*admission.Webhook) *Cause {
 		id, verdict, does = finding.AdmWebhookDeny, Unknown, someRejects
 	}
 	c := f.walker.cause(id, f.n.Identity(), f.r.Name, func(c *Cause) {
-		c.Verdict, c.Summary, c.Evidence = verdict, fmt.Sprintf(does, f.r.Name), []Evidence{asked(f.r)}
+		c.Verdict, c.Summary, c.Evidence = verdict, fmt.Sprintf(does, f.r.Name), []Evidence{f.r.Fact()}
 		switch {
 		case len(suspects) > 0:
 			c.Summary += oneOfSeveral
@@ -125,7 +126,7 @@ func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Servin
 	if behind := w.finder.Behind(s.Namespace, s.Name); len(behind) > 0 {
 		c.Summary += fmt.Sprintf(backendIs, behind[0].ID())
 	}
-	c.Summary += hopeless(s)
+	c.Summary += say(workload.Hopeless(s))
 }
 
 // passOver makes writes pass while webhooks of one configuration are unreachable.
@@ -202,7 +203,7 @@ func (w *walker) delays(n graph.Node, r admission.Reply, operation string) []*Ca
 					c.Summary = fmt.Sprintf(answersLate, h.Name, took)
 				}
 			}
-			c.Evidence = append([]Evidence{{Source: asked(r).Source, Value: strings.TrimSpace(fmt.Sprintf(answeredAfter, took, cmp.Or(r.Message, "accepted")))}}, webhookEvidence(h)...)
+			c.Evidence = append([]Evidence{{Source: r.Fact().Source, Value: strings.TrimSpace(fmt.Sprintf(answeredAfter, took, cmp.Or(r.Message, "accepted")))}}, webhookEvidence(h)...)
 			s := w.asker.ServingOf(h)
 			if s != nil && s.Dead {
 				c.Remedies = w.repair(s, noLongerWait)
@@ -225,7 +226,7 @@ func (f refusedWrite) denies(h *admission.Webhook) *Cause {
 	c := f.shared(string(h.Config.UID)+" "+h.Name, finding.AdmWebhookDeny, h.Config, func(c *Cause) {
 		c.Summary = fmt.Sprintf(webhookRejects, h.Name)
 		f.onlyCaller(c)
-		c.Evidence = append([]Evidence{asked(f.r)}, webhookEvidence(h)...)
+		c.Evidence = append([]Evidence{f.r.Fact()}, webhookEvidence(h)...)
 		c.Remedies = []Remedy{{Risk: Safe, Action: yaml(f.Kubectl, f.n.Identity()), Effect: changeForWebhook}}
 	})
 	f.met(c)

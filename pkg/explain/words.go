@@ -2,46 +2,18 @@
 
 package explain
 
-import "github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-
 // All that explain says is in words.go and words_*.go, a file for each subject. The rules choose values, and nothing
 // reads a sentence.
 
 // Common facts and reasons.
 const (
-	notTerminated  = "it is not being deleted"
-	deletedByNow   = "it was deleted during this analysis"
-	nothingBlocks  = "nothing blocks it"
-	deletionBroken = "it is marked as deleted, but nothing blocks it: its deletion was interrupted"
-	finishDeletion = "complete the deletion"
-	andMore        = "and %d more like it"
-	unreadBlocker  = "%s could not be read, so its blocker is not known"
-	unexamined     = "who removes the finalizers of %s beyond the first %d: it has %d"
-	notListed      = "%s could not be listed%s"
-	moreUnlisted   = "%s and %d more could not be listed%s"
-	typesOf        = "the types of %s"
+	notTerminated = "it is not being deleted"
+	andMore       = "and %d more like it"
+	unexamined    = "who removes the finalizers of %s beyond the first %d: it has %d"
 
-	removesFinalizer     = "remove this finalizer alone, once you have done its cleanup yourself"
 	removesSpecFinalizer = "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"
 	lostCleanup          = "the resources that its controller would have cleaned up, possibly outside the cluster"
 )
 
 // lostGuard says of webhooks or a policy that they check nothing "any more", or while something is so.
 const lostGuard = "nothing is checked by the %s %s"
-
-// A service that does not answer.
-const (
-	irreparable    = "; it cannot be repaired in place: its namespace %s is being deleted, and nothing can be created there"
-	recreateFirst  = "recreate the namespace first; then install the service %s and its pods in it, and %s"
-	installAgain   = "see the rest of its installation: install the service %s and its pods again, and %s"
-	scaleUpBackend = "scale up its backend %s, which is scaled to 0; %s"
-	repairBackend  = "see its backend: repair the service %s and its pods, and %s"
-)
-
-// count says how many there are of something, of which there is at least one.
-func count(n int, one string) string {
-	if n == 1 {
-		return one
-	}
-	return evidence.Number(n, one)
-}

@@ -2,40 +2,9 @@
 
 package explain
 
-import (
-	"fmt"
+import "github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-)
-
-// What is said of namespaces and their contents, and of the instances of a CustomResourceDefinition.
-
-// A namespace that does not exist.
-const (
-	namespaceMissing = "its namespace does not exist"
-	leftBehind       = "the namespace does not exist any more, and nothing in it can be changed: it was finalized before it was empty"
-	recreateIt       = "recreate the namespace, so that changes are possible again; let the controllers finish, then delete the namespace in the ordinary way"
-)
-
-// What a namespace waits for.
-const (
-	specUnknown      = "the finalizers in its spec are not known"
-	waitsForContents = "waits for its contents: %s"
-	waitsForPods     = "waits for its %s, before the rest of its contents"
-	mightWaitFor     = "might wait for contents that could not be listed"
-	emptinessUnknown = "it is not known whether it is empty: %s"
-	controllerSays   = "; the namespace controller says: %s"
-)
-
-// blocksNext says what will block a namespace once its pods are deleted: so many objects, and the first of them.
-func blocksNext(objects int, first graph.Node, finalizer string) string {
-	blocker := first.Identity().String() + " will block it"
-	if objects > 1 {
-		blocker = evidence.Number(objects, "object") + " will block it, such as " + first.Identity().String()
-	}
-	return fmt.Sprintf("; after that %s: no working controller removes the finalizer %s", blocker, finalizer)
-}
+// What is said of namespaces and their contents.
 
 // What the namespace controller has to do, and cannot.
 const (
@@ -49,8 +18,6 @@ const (
 	leaseUnread    = "; the lease of kube-controller-manager could not be read"
 	notDeleted     = "the namespace controller has not deleted its contents"
 	cannotDelete   = "the namespace controller cannot delete its contents"
-	cannotList     = "the namespace controller cannot list all types"
-	cannotDiscover = "the namespace controller cannot discover all types"
 	cannotUpdate   = "the namespace controller cannot update its %s"
 	matchesUpdates = "the rules and selectors of the webhook match updates of its %s"
 )
@@ -59,17 +26,6 @@ const (
 const (
 	failureGone   = "the contents that the namespace controller failed to delete do not exist any more; it retries within a minute"
 	rejectionGone = "nothing rejects the deletions of the namespace controller any more; it retries within a minute"
-	apisAnswer    = "all APIs are available again; the namespace controller retries within a minute"
-)
-
-// APIs that do not respond, or make no sense.
-const (
-	badVersion   = "an aggregated API advertises a group version that cannot be parsed"
-	repairAPI    = "see the aggregated APIs, which are those with a service: repair the one that the message names"
-	apiSilent    = "the API of this APIService does not respond, so no namespace deletion can finish"
-	apiRepaired  = "namespace deletions resume"
-	unregister   = "unregister the API, if its product was uninstalled"
-	lostStoredBy = "everything that the API stored in the namespaces"
 )
 
 // Contents that the namespace controller has not deleted, or failed to.
@@ -84,16 +40,6 @@ const (
 	isAccepted        = "accepted"
 	explainAlone      = "explain this namespace alone"
 	findRejection     = "find out what rejects the deletion, without deleting anything, and repair that; the namespace controller then resumes within a minute"
-)
-
-// Instances of a definition.
-const (
-	waitsForInstances = "waits for its %s"
-	toDeleteInstances = "the API server has to delete its instances"
-	crdUnlisted       = "its instances could not be listed"
-	instancesRemain   = "the API server still has to delete %d of its instances"
-	instancesDeleted  = "its instances are deleted; the API server notices that within about a minute"
-	tooLong           = ", but this takes longer than usual"
 )
 
 // objects counts objects.

@@ -18,7 +18,6 @@ const (
 	coversWrites = "the webhook covers writes to it, by its rules and selectors"
 	coversPods   = "the webhook covers each of its pods, by its rules and selectors"
 	notRemovable = "its finalizer %s cannot be removed"
-	dryRun       = "a dry-run %s of %s"
 	sentByYou    = "when you send it"
 	// whenYou ends the summary of a refusal that only the caller is known to meet.
 	whenYou = "; this is the answer to you, and the answer to the controller is not known"
@@ -149,67 +148,8 @@ const (
 // Types that cannot be converted or decoded.
 
 const (
-	unreadable        = "it cannot be read: %s"
-	readableIn        = "%s, in which it can be read"
-	collectorSeesNot  = "the garbage collector cannot list objects of its type, so it does not see that it has to act"
-	blindly           = "take it out of foreground deletion, in the version in which it can be read: %s; once the garbage collector can list its type again, it deletes the dependents that have no other owner"
-	conversionFails   = "its conversion webhook fails: objects stored in another version cannot be read, listed or written, which blocks their deletion, and the deletion of the definition and of every namespace"
-	readAgain         = "the objects can be read again"
-	convertNothing    = "make the API server change only the apiVersion, if all objects of the type are to be deleted anyway"
-	fieldsDropped     = "fields that the versions do not share are dropped from objects that are written"
-	notListable       = "cannot be listed"
-	listable          = "%s can be listed"
-	instancesUnlisted = "the API server cannot list its instances"
-	definitionKept    = "the API server cannot list its instances, so it deletes neither them nor the definition"
-	instanceKept      = "the API server cannot delete its instance %s"
-	retryNow          = "make the API server retry at once"
-	onceListable      = ", when its instances can be listed"
-
-	notDecodable     = "the API server cannot decrypt or decode the stored %s: they cannot be listed, so the deletion of their owners and of their namespaces might not finish"
-	restoreKey       = "restore the encryption key with which the objects were written, or restore etcd from before they were damaged"
-	findDamaged      = "list the objects one by one, with the continue token of each answer: the one after the last that can be read is damaged; it can be deleted %s, otherwise only in etcd, after a snapshot of it"
-	deleteUnread     = "delete %s, which cannot be read, regardless of its finalizers, owners and UID, once it is certain that the key cannot be restored; this needs the verb unsafe-delete-ignore-read-errors on %s, and works %s"
-	objectAndGuarded = "the object, and what its finalizers guard"
-)
-
-// unsafely says where the API server deletes what it cannot read (KEP-3926).
-func unsafely(byDefault bool) string {
-	if byDefault {
-		return "unless the feature gate AllowUnsafeMalformedObjectDeletion is off, which is on by default on this server"
-	}
-	return "with the feature gate AllowUnsafeMalformedObjectDeletion, which exists since 1.32 and is off by default before 1.37"
-}
-
-// Dependents, and owners in foreground deletion that wait for them.
-
-const (
-	keeps            = "%s, which exists, so the garbage collector keeps the dependent"
-	outOfForeground  = "take the owner out of foreground deletion: %s; %s"
-	notWaitFor       = "make the owner not wait for %s; %s"
-	dropToOwner      = "remove the reference to the owner, which then does not wait for %s"
-	dropAsCollector  = "remove its reference to the owner, as the garbage collector tries to do; %s"
-	leftWithoutOwner = "%s, which has no owner then, so the garbage collector does not delete it"
-	deleteNow        = "delete %s without waiting for the garbage collector's next attempt"
-
-	// When an owner is deleted.
-	atOnceThen    = "it is deleted at once"
-	onceFinalized = "it is deleted once its other finalizers are removed"
-	onceEmpty     = "it is deleted once it is empty"
-	onceStopped   = "it is deleted once its kubelet has stopped it"
-
-	// What becomes of the dependent then.
-	collectedThen   = "the garbage collector then deletes %s"
-	deletedItself   = "%s is already being deleted, and is gone once its own blocker is"
-	keptByOther     = "%s is kept, because %s owns it as well"
-	untilChangeable = ", and its reference to the owner dangles until it can be changed"
-	keptByRefusal   = "%s is kept, with a dangling reference, until its deletion is no longer refused"
-	dependsOnOwners = "the outcome of %s depends on its other owners"
-
-	// ifAllowed and onceAllowed begin a remedy that works only if something is not refused.
-	ifAllowed   = "if %s is not refused: "
-	onceAllowed = "once %s is no longer refused: "
-	changeOf    = "a change of %s"
-	deletionOf  = "a deletion of %s"
+	unreadable = "it cannot be read: %s"
+	readableIn = "%s, in which it can be read"
 )
 
 // An object of which no deletion was requested.
@@ -227,7 +167,6 @@ const (
 	leaveIt            = "leave it: %s creates it, and recreates it as long as it is needed"
 	deleteCreator      = "to get rid of objects of this name, delete %s, or scale it down: as long as it needs one, it creates another"
 	stopCreator        = "to get rid of objects of this name, stop their creator, %s"
-	freesOnly          = "%s alone: %s"
 	inTheFuture        = "its deletion lies in the future"
 	requestedAhead     = "its deletion was requested %s from now: clocks in the control plane differ, so nothing can be concluded from ages"
 	syncClocks         = "synchronise the clocks of the control plane machines"

@@ -310,3 +310,19 @@ func (a *Asker) TryStatus(n graph.Node) Reply {
 		return err
 	}))
 }
+
+// Fact is the API server's answer as evidence, about the object that was asked about.
+func (r Reply) Fact() evidence.Fact {
+	return evidence.Fact{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: Shortened(r.Message)}
+}
+
+// longest is how much is shown of what an API server says of a value: it may be all of the object.
+const longest = 300
+
+// Shortened is what an API server says, as far as it is shown.
+func Shortened(text string) string {
+	if runes := []rune(text); len(runes) > longest {
+		return string(runes[:longest]) + "..."
+	}
+	return text
+}

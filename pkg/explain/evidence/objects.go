@@ -95,6 +95,14 @@ func Number(n int, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
+// Some says how many there are of something, of which there is at least one.
+func Some(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return Number(n, one)
+}
+
 // Lists reports whether a list of a rule, of RBAC or of admission, has the word or
 // stands for all.
 func Lists(list []string, word string) bool {

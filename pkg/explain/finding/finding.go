@@ -95,12 +95,21 @@ type Blocker struct {
 	Refused *Refused
 }
 
-// Refused is a blocker where the API server does not accept a write. What refuses it is the cause: Because is for when
-// that is certain.
+// Refused is a blocker where the API server does not accept a write to an object. What refuses it is the cause, if anything
+// is known to: Because is for when that is certain, Perhaps for when it is not; nil for the same.
 type Refused struct {
+	Of        graph.Node
 	Reply     admission.Reply
 	Operation string
 	Perhaps   Text
+	// Then are the blockers that depend on what refuses it, which is nil when nothing is known to; nil for none.
+	Then func(*Refuser) []Blocker
+}
+
+// Refuser is what refuses a write. Only with the verdict Stuck it is certain.
+type Refuser struct {
+	At      graph.Identity
+	Verdict Verdict
 }
 
 // Turn says that a controller of kube-controller-manager has to act, and that nothing else is missing.
@@ -144,9 +153,14 @@ type Cause struct {
 	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
 	Own     []Fact
 	OwnWays []Way
+	// First is a fact about the first of the objects that has one of its path.
+	First *Fact
 	// Worst: of the objects that share the cause the gravest verdict counts.
 	Worst bool
 }
+
+// Fact is the cause as evidence of another.
+func (c *Cause) Fact() Fact { return Fact{evidence.Fact{Source: c.At.String()}, c.Summary} }
 
 // Controller is what should act.
 type Controller struct {
@@ -159,7 +173,7 @@ type Controller struct {
 
 // Way is a way out.
 type Way struct {
-	// Effect is what it is for. Its first word decides the risk, which what is lost can raise.
+	// Effect is what it is for. The gravest of its words decides the risk, which what is lost can raise.
 	Effect Text
 	// Op is the change, nil for none; Look is what a person looks at instead, nil for nothing.
 	Op   *remedy.Op

@@ -8,17 +8,22 @@ package rules
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -31,14 +36,51 @@ type Facts struct {
 	Graph  *graph.Graph
 	// Manager is what is known of kube-controller-manager.
 	Manager func() Manager
+	// Unlisted is what the snapshot lacks.
+	Unlisted []graph.Unlisted
+	// Outcomes are what the engine does with objects when nothing else acts.
+	Outcomes map[types.UID]gc.Outcome
+	// Outlived are the namespaces that do not exist, and in which an object has been seen since.
+	Outlived map[string]bool
+	// Blinded: the garbage collector should have acted on the object, and does not start before it can list a type.
+	Blinded func(graph.Node) bool
+	// once are the causes that are found out once.
+	once map[string]*finding.Cause
+}
+
+// Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met.
+func (f *Facts) Once(kind finding.Kind, key string, fill func(*finding.Cause)) *finding.Cause {
+	c := f.once[kind.ID+" "+key]
+	if c == nil {
+		c = &finding.Cause{Kind: kind, Key: key, Shared: true, Verdict: finding.Unknown}
+		if f.once == nil {
+			f.once = map[string]*finding.Cause{}
+		}
+		f.once[kind.ID+" "+key] = c
+		fill(c)
+	}
+	return c
+}
+
+// Namespaced reports whether objects of a type are in namespaces, if that is known.
+func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, known bool) {
+	kind, err := f.Graph.Snapshot().Mapper.KindFor(resource)
+	if err != nil {
+		return false, false
+	}
+	mapping, err := f.Graph.Snapshot().Mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 // Manager is what is known of kube-controller-manager.
 type Manager struct {
 	Lease evidence.LeaseState
 	Shows evidence.Fact
-	// Idle: it does not work, which objects show that it should have handled.
-	Idle bool
+	// Dead: nothing shows that it lives. Idle: it does not work, which objects show that it should have handled.
+	Dead, Idle bool
 }
 
 // Mark is a finalizer at its index in the list of an object.
@@ -54,16 +96,86 @@ type Rule func(*Facts, Mark) ([]finding.Blocker, bool)
 
 // The words of all rules.
 const (
-	Deleted    finding.Word = "deleted by now"
-	Unreadable finding.Word = "unread"
-	ByHand     finding.Word = "remove the finalizer"
+	Deleted      finding.Word = "deleted by now"
+	Unreadable   finding.Word = "unread"
+	NotListed    finding.Word = "not listed"
+	MoreUnlisted finding.Word = "more unlisted"
+	TypesOf      finding.Word = "types of"
+	ByHand       finding.Word = "remove the finalizer"
 )
 
 // DriverDelay is for how long an external driver may have the same failure before that counts.
 const DriverDelay = 10 * time.Minute
 
+// CollectorDelay is how long the garbage collector, or the API server, may take for one step.
+const CollectorDelay = 10 * time.Second
+
 // Age is how long ago the object's deletion was asked for.
 func (f *Facts) Age(n graph.Node) time.Duration { return f.Now.Sub(evidence.Requested(n.Object())) }
+
+// Changeable reports whether an object can be changed although its namespace does not exist, by the version of the API
+// server or a dry run.
+func (f *Facts) Changeable(n graph.Node) bool {
+	if f.Server().ChangesWithoutNamespace() {
+		return true
+	}
+	for _, finalizer := range n.Finalizers() {
+		return f.Asker.TryRemoval(n, finalizer).Kind == answer.Accepted
+	}
+	return false
+}
+
+// Pending reports whether the engine removed the garbage collector's finalizer.
+func (f *Facts) Pending(n graph.Node, finalizer string) bool {
+	o, concerned := f.Outcomes[n.UID()]
+	return concerned && (o.Result == gc.Deleted || o.Object.BeingDeleted() && !o.Object.HasFinalizer(finalizer))
+}
+
+// Incomplete says which lists, which might have dependents of an object, could not be read; it is nil for none.
+func (f *Facts) Incomplete() finding.Text {
+	if len(f.Unlisted) == 0 {
+		return nil
+	}
+	return f.Missing(f.Unlisted)
+}
+
+// Missing says of some of what the snapshot lacks that it could not be listed.
+func (f *Facts) Missing(unlisted []graph.Unlisted) finding.Text {
+	snapshot := f.Graph.Snapshot()
+	name, where := finding.Plain(unlisted[0].GroupResource()), snapshot.Beyond(unlisted[0])
+	if slices.ContainsFunc(unlisted, func(u graph.Unlisted) bool { return snapshot.Beyond(u) != where }) && where != "" {
+		name, where = finding.Plain(unlisted[0].GroupResource().String()+" ("+where+")"), ""
+	} else if where != "" {
+		where = " " + where
+	}
+	if unlisted[0].Resource == "" {
+		name = finding.Say(TypesOf, unlisted[0].GroupVersion())
+	}
+	if more := len(unlisted) - 1; more > 0 {
+		return finding.Say(MoreUnlisted, name, more, where)
+	}
+	return finding.Say(NotListed, name, where)
+}
+
+// FirstManager names the program that created an object, by its field managers; it is empty for a user.
+func (f *Facts) FirstManager(n graph.Node) string {
+	full, err := f.Whole(n)
+	if err != nil {
+		return ""
+	}
+	first := ""
+	var when metav1.Time
+	for _, entry := range full.GetManagedFields() {
+		// No object is created by its status, and the times are of seconds.
+		if entry.Subresource == "" && entry.Time != nil && (first == "" || entry.Time.Before(&when)) {
+			first, when = entry.Manager, *entry.Time
+		}
+	}
+	if strings.HasPrefix(first, "kubectl") || first == "Mozilla" {
+		return ""
+	}
+	return first
+}
 
 // WholeOr reads an object that is to be judged. Without it, the blockers say why it could not be read.
 func (f *Facts) WholeOr(n graph.Node, because finding.Word, what string) (*unstructured.Unstructured, []finding.Blocker) {

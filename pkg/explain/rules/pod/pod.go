@@ -123,8 +123,8 @@ func kubeletRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 	}
 	because, perhaps := finding.Say(KubeletRejected), finding.Say(MightBeRejected)
 	return []finding.Blocker{
-		{Because: because, Refused: &finding.Refused{Reply: f.Asker.TryStatus(n), Operation: "UPDATE", Perhaps: perhaps}},
-		{Because: because, Refused: &finding.Refused{Reply: f.Asker.TryDelete(n, "pod"), Operation: "DELETE", Perhaps: perhaps}},
+		{Because: because, Refused: &finding.Refused{Of: n, Reply: f.Asker.TryStatus(n), Operation: "UPDATE", Perhaps: perhaps}},
+		{Because: because, Refused: &finding.Refused{Of: n, Reply: f.Asker.TryDelete(n, "pod"), Operation: "DELETE", Perhaps: perhaps}},
 	}
 }
 

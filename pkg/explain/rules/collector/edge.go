@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Dependents, and owners in foreground deletion that wait for them.
+const (
+	Keeps            finding.Word = "keeps"
+	OutOfForeground  finding.Word = "out of foreground"
+	NotWaitFor       finding.Word = "not wait for"
+	DropToOwner      finding.Word = "drop to owner"
+	DropAsCollector  finding.Word = "drop as collector"
+	LeftWithoutOwner finding.Word = "left without owner"
+	DeleteNow        finding.Word = "delete now"
+	FreesOnly        finding.Word = "frees only"
+)
+
+// When an owner is deleted that is taken out of foreground deletion.
+const (
+	AtOnce        finding.Word = "at once"
+	OnceFinalized finding.Word = "once finalized"
+	OnceEmpty     finding.Word = "once empty"
+	OnceStopped   finding.Word = "once stopped"
+)
+
+// What becomes of the dependent then.
+const (
+	CollectedThen   finding.Word = "collected then"
+	DeletedItself   finding.Word = "deleted itself"
+	KeptByOther     finding.Word = "kept by other"
+	UntilChangeable finding.Word = "until changeable"
+	KeptByRefusal   finding.Word = "kept by refusal"
+	DependsOnOwners finding.Word = "depends on owners"
+)
+
+// What begins a way out that works only if something is not refused.
+const (
+	IfAllowed   finding.Word = "if allowed"
+	OnceAllowed finding.Word = "once allowed"
+	ChangeOf    finding.Word = "change of"
+	DeletionOf  finding.Word = "deletion of"
+)
+
+// edge is a blocking reference of a dependent to an owner in foreground deletion.
+type edge struct {
+	owner, dependent graph.Node
+	// keeper is the reference to another owner that keeps the dependent, nil without one.
+	keeper *graph.Reference
+	// refused is the operation that the garbage collector is refused on the dependent: DELETE, UPDATE, or empty for none.
+	refused string
+}
+
+// fact shows what the garbage collector has to do with the dependent.
+func (e edge) fact() finding.Fact {
+	if e.keeper == nil {
+		return finding.Field(e.dependent, "metadata.deletionTimestamp", evidence.NotSet)
+	}
+	return finding.FieldSays(e.dependent, fmt.Sprintf("metadata.ownerReferences[%d]", e.keeper.Index), Keeps, ownerName(e.keeper))
+}
+
+// ownerName names the owner that a reference states.
+func ownerName(ref *graph.Reference) string { return ref.Kind + "/" + ref.Name }
+
+// goes says when an owner is deleted that is taken out of foreground deletion.
+func goes(owner graph.Node) finding.Word {
+	o := owner.Object()
+	switch grace := o.DeletionGracePeriodSeconds; {
+	case slices.ContainsFunc(o.Finalizers, func(f string) bool { return f != metav1.FinalizerDeleteDependents }):
+		return OnceFinalized
+	case o.Resource.IsNamespace():
+		return OnceEmpty
+	case o.Resource.IsPod() && grace != nil && *grace > 0:
+		return OnceStopped
+	}
+	return AtOnce
+}
+
+// afterwards says what becomes of the dependent once the owner is deleted.
+func (e edge) afterwards() finding.Text {
+	id := e.dependent.Identity()
+	switch {
+	case e.dependent.BeingDeleted():
+		return finding.Say(DeletedItself, id)
+	case e.keeper != nil && e.refused == "UPDATE":
+		return finding.Say(KeptByOther, id, ownerName(e.keeper)).And(UntilChangeable)
+	case e.keeper != nil:
+		return finding.Say(KeptByOther, id, ownerName(e.keeper))
+	case e.refused == "DELETE":
+		return finding.Say(KeptByRefusal, id)
+	case slices.ContainsFunc(e.dependent.Owners(), func(ref graph.Reference) bool { return ref.State == graph.Unknown }):
+		return finding.Say(DependsOnOwners, id)
+	}
+	return finding.Say(CollectedThen, id)
+}
+
+// again sends a DELETE with background propagation, which removes the garbage collector's finalizers. The UID guards it.
+func again(id graph.Identity, w finding.Word, args ...any) finding.Way {
+	return finding.Does(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), w, args...)
+}
+
+// dropping removes one owner reference of a dependent.
+func dropping(ref graph.Reference, effect finding.Text) finding.Way {
+	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
+	op := remedy.PatchOf(ref.Dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Remove(at))
+	return finding.Way{Effect: effect, Op: &op}
+}
+
+// release makes the reference one that does not block.
+func (e edge) release(ref graph.Reference) finding.Way {
+	at := fmt.Sprintf("/metadata/ownerReferences/%d", ref.Index)
+	return finding.Does(remedy.PatchOf(e.dependent.Identity(), remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false)), NotWaitFor, e.dependent.Identity(), e.afterwards())
+}
+
+// drop removes the reference from the dependent.
+func (e edge) drop(ref graph.Reference) finding.Way {
+	id := e.dependent.Identity()
+	way := dropping(ref, finding.Say(DropToOwner, id))
+	switch last := len(e.dependent.Object().OwnerReferences) == 1; {
+	case e.dependent.BeingDeleted() || e.keeper != nil:
+		way.Effect = slices.Concat(way.Effect, finding.Plain("; "), e.afterwards())
+	case last:
+		way.Loss = finding.Lost(remedy.Leaks, id, LeftWithoutOwner, id)
+	default:
+		way.Effect = slices.Concat(way.Effect, finding.Plain("; "), finding.Say(DependsOnOwners, "the dependent"))
+	}
+	return way
+}
+
+// ways are the three classical ways to delete an owner in foreground deletion: without waiting at all, without waiting for
+// this dependent, and without the reference.
+func (e edge) ways() []finding.Way {
+	ways := []finding.Way{e.background()}
+	if ref := e.reference(); ref != nil {
+		ways = append(ways, e.release(*ref), e.drop(*ref))
+	}
+	return ways
+}
+
+// background takes the owner out of foreground deletion.
+func (e edge) background() finding.Way {
+	return again(e.owner.Identity(), OutOfForeground, finding.Say(goes(e.owner)), e.afterwards())
+}
+
+// reference returns the dependent's reference to the owner.
+func (e edge) reference() *graph.Reference {
+	for _, ref := range e.dependent.Owners() {
+		if ref.UID == e.owner.UID() {
+			return &ref
+		}
+	}
+	return nil
+}
+
+// changeable and deletable begin the effect of what works once the dependent can be changed, or the owner deleted.
+func (e edge) changeable() finding.Text { return finding.Say(ChangeOf, e.dependent.Identity()) }
+
+// FreeOwner are the ways to delete an owner in foreground deletion without a dependent that is blocked itself, and may be
+// unchangeable.
+func FreeOwner(owner, dependent graph.Node, unchangeable bool) []finding.Way {
+	e := edge{owner: owner, dependent: dependent, keeper: Keeper(owner, dependent)}
+	ways := e.ways()
+	for i := range ways {
+		if i > 0 && unchangeable {
+			ways[i].Effect = slices.Concat(finding.Say(OnceAllowed, e.changeable()), ways[i].Effect)
+		}
+		ways[i].Effect = finding.Say(FreesOnly, owner.Identity(), ways[i].Effect)
+	}
+	return ways
+}
+
+// free are the ways to delete an owner whose dependent the garbage collector is refused to delete, or to release, which
+// would keep it: then none deletes that. Each says what must be allowed first.
+func (e edge) free(asker *admission.Asker) []finding.Way {
+	id, ways := e.dependent.Identity(), e.ways()
+	first := unless(asker, finding.Say(DeletionOf, e.owner.Identity()), func() admission.Reply { return asker.TryDelete(e.owner, "") })
+	ways[0].Effect = slices.Concat(first, ways[0].Effect)
+	if e.keeper != nil {
+		ways = ways[:1]
+		if ref := e.reference(); ref != nil {
+			ways = append(ways, dropping(*ref, finding.Say(OnceAllowed, e.changeable()).And(DropAsCollector, finding.Say(KeptByOther, id, ownerName(e.keeper)))))
+		}
+		return ways
+	}
+	condition := unless(asker, e.changeable(), func() admission.Reply { return asker.TryRelease(e.dependent, e.owner.UID()) })
+	for i := range ways[1:] {
+		ways[1+i].Effect = slices.Concat(condition, ways[1+i].Effect)
+	}
+	last := again(id, OnceAllowed, "that")
+	last.Effect = last.Effect.And(DeleteNow, id)
+	return append(ways, last)
+}
+
+// unless says what must be allowed before a remedy works, nil for nothing. It asks only while most probes are left: those
+// that verdicts depend on come first.
+func unless(asker *admission.Asker, what finding.Text, ask func() admission.Reply) finding.Text {
+	switch {
+	case !asker.HalfLeft():
+		return finding.Say(IfAllowed, what)
+	case ask().OK():
+		return nil
+	}
+	return finding.Say(OnceAllowed, what)
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package collector has the rules of the garbage collector's own finalizers, and of what it would never look at again.
+package collector
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// The finalizer foregroundDeletion: garbagecollector.go, processDeletingDependentsItem and attemptToDeleteItem.
+
+// What the garbage collector has to do, and cannot.
+const (
+	WaitsForDependents finding.Word = "waits for dependents"
+	DeleteDependents   finding.Word = "delete dependents"
+	EndForeground      finding.Word = "end foreground"
+	RemoveForeground   finding.Word = "remove foreground"
+	CannotRemoveIt     finding.Word = "cannot remove foreground"
+	TypeUnlisted       finding.Word = "type unlisted"
+	SeesNot            finding.Word = "sees not"
+	Blindly            finding.Word = "blindly"
+	UnlistedBlockers   finding.Word = "unlisted blockers"
+	NoneFound          finding.Word = "none found"
+	Cannot             finding.Word = "collector cannot"
+	Might              finding.Word = "collector might not"
+	RetriesRarely      finding.Word = "retries rarely"
+	YouCannot          finding.Word = "you cannot"
+	ReleaseIts         finding.Word = "release its dependent"
+	ReleaseFrom        finding.Word = "release from owner"
+	DeleteIts          finding.Word = "delete its dependent"
+	DeleteIt           finding.Word = "delete it"
+)
+
+// A cycle of owners.
+const (
+	BlocksItself   finding.Word = "blocks itself"
+	CycleOf        finding.Word = "cycle of"
+	MoreReferences finding.Word = "more references"
+	BreakCycle     finding.Word = "break cycle"
+)
+
+// Dependents that were created after the deletion of their owner.
+const (
+	CreatedLate    finding.Word = "created late"
+	RecreatedLate  finding.Word = "recreated late"
+	CreationBy     finding.Word = "creation by"
+	FindCreator    finding.Word = "find creator"
+	StopItsCreator finding.Word = "stop its creator"
+	StopController finding.Word = "stop controller"
+)
+
+// A deletion that was interrupted.
+const (
+	NothingBlocks  finding.Word = "nothing blocks"
+	DeletionBroken finding.Word = "deletion broken"
+	FinishDeletion finding.Word = "finish deletion"
+)
+
+// HalfDeleted is an object that nothing blocks and that still exists.
+func HalfDeleted(n graph.Node) finding.Blocker {
+	return finding.Blocker{Because: finding.Say(NothingBlocks), Cause: &finding.Cause{
+		Kind: finding.HalfDeleted, At: n.Identity(), Verdict: finding.Stuck, Summary: finding.Say(DeletionBroken),
+		Evidence: []finding.Fact{
+			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)), finding.Field(n, "metadata.finalizers", "none"),
+		},
+		Ways: []finding.Way{again(n.Identity(), FinishDeletion)},
+	}}
+}
+
+// Foreground is the finalizer foregroundDeletion: blocking dependents are deleted first, recursively. One that is on the way
+// here closes a Cycle.
+func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
+	n, blockers := m.Node, blindCollector(f, m.Node)
+	f.Needs(graph.Part{}) // references are by UID, and count wherever they are
+	acts := len(blockers) == 0 && !f.NamespaceGone(n.Namespace())
+	blocking := n.BlockingDependents()
+	waits := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(WaitsForDependents, evidence.Some(len(blocking), "blocking dependent"))}
+	if c := remadeDependents(f, n, blocking); c != nil {
+		b := waits
+		b.Cause = c
+		blockers = append(blockers, b)
+		blocking = slices.DeleteFunc(slices.Clone(blocking), func(d graph.Node) bool {
+			made := d.Object().CreationTimestamp.Time
+			return made.After(evidence.Requested(n.Object())) && f.Now.Sub(made) < passing
+		})
+		if len(blocking) == 0 {
+			return blockers, true
+		}
+	}
+	for _, d := range blocking {
+		if c := acrossNamespaces(n, d); c != nil {
+			blockers = append(blockers, finding.Blocker{Symptom: finding.GcFgOwnerrefScope, Because: waits.Because, Cause: c})
+		}
+		b := waits
+		if d.BeingDeleted() {
+			b.Next = &d
+		} else if b.Cause = untouched(f, n, d); b.Cause == nil {
+			blockers = append(blockers, denied(f, n, d, acts)...)
+			continue
+		}
+		blockers = append(blockers, b)
+	}
+	if acts && len(blocking) == 0 {
+		blockers = append(blockers, alone(f, n)...)
+	}
+	return blockers, true
+}
+
+// alone is an owner without blocking dependents.
+func alone(f *rules.Facts, n graph.Node) []finding.Blocker {
+	turn := rules.Protected(finding.GcFgBlocking, RemoveForeground)
+	switch {
+	case f.Blinded(n):
+		return rules.Protected(finding.GcFgBlocking, EndForeground)
+	case f.Incomplete() != nil:
+		return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(UnlistedBlockers), Cause: &finding.Cause{
+			Kind: finding.GcFgBlocking, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: finding.Say(NoneFound, f.Incomplete()),
+			Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
+		}}}
+	case f.Age(n) <= rules.CollectorDelay:
+		return turn
+	}
+	return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(CannotRemoveIt), Refused: &finding.Refused{
+		Of: n, Reply: f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), Operation: "UPDATE",
+		Then: func(by *finding.Refuser) []finding.Blocker {
+			if by != nil {
+				return nil
+			}
+			return turn
+		},
+	}}}
+}
+
+// passing is how old a dependent is at most of which it does not matter how far its own deletion is, when others come after
+// it.
+const passing = time.Minute
+
+// remadeDependents are blocking dependents that were created after the deletion of their owner, which is kept as long as
+// more are created. Each look meets others, in whatever state: their blockers are not those of the owner.
+func remadeDependents(f *rules.Facts, n graph.Node, blocking []graph.Node) *finding.Cause {
+	late := lateDependents(n, blocking)
+	if len(late) == 0 || f.Age(n) <= rules.CollectorDelay {
+		return nil
+	}
+	c := &finding.Cause{Kind: finding.GcFgRecreated, At: n.Identity(), Verdict: finding.Unknown}
+	for _, d := range late[:min(len(late), evidence.MaxShown)] {
+		c.Evidence = append(c.Evidence, finding.FieldSays(d, "metadata.creationTimestamp", CreationBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(f.FirstManager(d), "a user")))
+	}
+	created, creator := evidence.Number(len(late), "blocking dependent"), f.FirstManager(late[0])
+	c.Ways = []finding.Way{edge{owner: n, dependent: late[0], keeper: Keeper(n, late[0])}.background()}
+	maker, named := f.Finder.Server(n, creator)
+	if maker == nil {
+		stop := finding.Say(StopItsCreator, creator)
+		if creator == "" {
+			stop = finding.Say(FindCreator)
+		}
+		c.Summary, c.Ways = finding.Say(CreatedLate, created), append(c.Ways, finding.Way{Effect: stop})
+		return c
+	}
+	c.Summary = finding.Say(RecreatedLate, created, maker.ID())
+	if named && persists(n, late, f.Now) {
+		c.Verdict = finding.Stuck
+	}
+	stop := finding.Way{Effect: finding.Say(StopController, maker.ID()), Temporary: true}
+	if replicas := int64(maker.Replicas); replicas > 0 {
+		op, back := remedy.ScaleOf(maker.ID(), remedy.Replicas{Current: replicas}), remedy.ScaleOf(maker.ID(), remedy.Replicas{Wanted: replicas})
+		op.Back, stop.Op = &back, &op
+	}
+	c.Ways = append(c.Ways, stop)
+	return c
+}
+
+// persists reports whether the creator of the late dependents of an owner goes on: it has created one within the last
+// minute, more than a minute after the deletion, which no controller overlooks so long that heeds deletions.
+func persists(owner graph.Node, late []graph.Node, now time.Time) bool {
+	asked := evidence.Requested(owner.Object())
+	return slices.ContainsFunc(late, func(d graph.Node) bool {
+		made := d.Object().CreationTimestamp.Time
+		return made.Sub(asked) > passing && now.Sub(made) < passing
+	})
+}
+
+// lateDependents are those that were made after the deletion of their owner.
+func lateDependents(n graph.Node, dependents []graph.Node) []graph.Node {
+	asked := evidence.Requested(n.Object())
+	return slices.DeleteFunc(slices.Clone(dependents), func(d graph.Node) bool { return !d.Object().CreationTimestamp.After(asked) })
+}
+
+// blindCollector is an owner in foreground deletion of a type that the garbage collector cannot list: it does not see the
+// owner, and never looks at it.
+func blindCollector(f *rules.Facts, n graph.Node) []finding.Blocker {
+	var blockers []finding.Blocker
+	for _, u := range f.Unlisted {
+		if u.GroupResource() != n.Resource().GroupResource() {
+			continue
+		}
+		if root := definition.Unlisted(f, u); root != nil {
+			because := finding.Say(TypeUnlisted)
+			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: Blind(n.Identity(), goes(n), root.Fact())})
+		}
+	}
+	return blockers
+}
+
+// Blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
+func Blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause {
+	return &finding.Cause{
+		Kind: finding.GcBlind, At: id, Verdict: finding.Stuck, Summary: finding.Say(SeesNot),
+		Evidence: []finding.Fact{finding.At(id.String(), "metadata.finalizers", metav1.FinalizerDeleteDependents), why},
+		Ways:     []finding.Way{again(id, Blindly, finding.Say(end))},
+	}
+}
+
+// denied is a blocking dependent that the garbage collector has not deleted, or, when another owner keeps it, not released.
+// If that is refused, it has no turn unless only the caller is known to be refused. acts: it may have one at all.
+func denied(f *rules.Facts, owner, d graph.Node, acts bool) []finding.Blocker {
+	var turn []finding.Blocker
+	if acts {
+		turn = rules.Protected(finding.GcFgBlocking, DeleteDependents)
+	}
+	if f.Age(owner) <= rules.CollectorDelay {
+		return turn
+	}
+	e := edge{owner: owner, dependent: d, keeper: Keeper(owner, d), refused: "DELETE"}
+	refused := &finding.Refused{Of: d}
+	ofOwner, ofDependent := finding.Say(DeleteIts, d.Identity()), finding.Say(DeleteIt)
+	if e.keeper != nil {
+		e.refused = "UPDATE"
+		ofOwner, ofDependent = finding.Say(ReleaseIts, d.Identity()), finding.Say(ReleaseFrom, owner.Identity())
+		refused.Reply = f.Asker.TryRelease(d, owner.UID())
+	} else {
+		alike := "dependent of " + string(owner.UID())
+		if f.Manager().Dead { // then it is no wonder that nothing is deleted
+			alike = "dependent"
+		}
+		refused.Reply = f.Asker.TryDelete(d, alike)
+	}
+	refused.Operation, refused.Perhaps = e.refused, finding.Say(Might, ofOwner)
+	refused.Then = func(by *finding.Refuser) []finding.Blocker {
+		if by == nil {
+			return turn
+		}
+		b := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(Cannot, ofOwner)}
+		summary := finding.Say(Cannot, ofDependent).And(RetriesRarely)
+		if by.Verdict != finding.Stuck {
+			b.Because, summary = refused.Perhaps, finding.Say(Might, ofDependent).And(YouCannot)
+		} else {
+			turn = nil
+		}
+		c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
+			c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
+			c.Evidence = []finding.Fact{e.fact(), {Fact: refused.Reply.Fact()}}
+			c.Ways = e.free(f.Asker)
+		})
+		c.Own, b.Cause = []finding.Fact{e.fact()}, &c
+		return append([]finding.Blocker{b}, turn...)
+	}
+	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: finding.Say(Cannot, ofOwner), Refused: refused}}
+}
+
+// Keeper returns the reference of a dependent to another owner, which exists: the garbage collector keeps the dependent
+// because of that. It is nil without one.
+func Keeper(owner, d graph.Node) *graph.Reference {
+	for _, ref := range d.Owners() {
+		if ref.UID != owner.UID() && ref.State == graph.Solid {
+			return &ref
+		}
+	}
+	return nil
+}
+
+// Cycle is a ring of owners in foreground deletion, or one that owns itself. The garbage collector breaks only rings that it
+// meets while it starts a deletion.
+func Cycle(f *rules.Facts, d graph.Node, path []types.UID) *finding.Cause {
+	ring, first := slices.Sorted(slices.Values(path)), d
+	for _, uid := range ring { // one cause for the ring, wherever it is entered
+		if m, ok := f.Graph.Node(uid); ok && m.Object().HasFinalizer(metav1.FinalizerDeleteDependents) {
+			first = m
+			break
+		}
+	}
+	c := &finding.Cause{
+		Kind: finding.GcFgCycle, At: first.Identity(), Key: fmt.Sprint(ring), Verdict: finding.Stuck, Summary: finding.Say(CycleOf, len(ring)),
+		Evidence: ringEvidence(f.Graph, ring), Ways: []finding.Way{again(first.Identity(), BreakCycle)},
+	}
+	if len(ring) == 1 {
+		c.Summary = finding.Say(BlocksItself)
+	}
+	return c
+}
+
+// ringEvidence are the references of a ring.
+func ringEvidence(g *graph.Graph, ring []types.UID) []finding.Fact {
+	var facts []finding.Fact
+	for _, uid := range ring {
+		m, ok := g.Node(uid)
+		if !ok {
+			continue
+		}
+		for _, ref := range m.Owners() {
+			if ref.Blocking() && slices.Contains(ring, ref.UID) {
+				facts = append(facts, finding.Field(m, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s/%s, blockOwnerDeletion: true", ref.Kind, ref.Name)))
+			}
+		}
+	}
+	if more := len(facts) - 2*evidence.MaxShown; more > 0 {
+		facts = append(facts[:2*evidence.MaxShown], finding.AtSays("the cycle", "", MoreReferences, more))
+	}
+	return facts
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+)
+
+// The finalizer orphan: garbagecollector.go, attemptToOrphanWorker.
+
+// What orphaning needs.
+const (
+	OrphanDependents finding.Word = "orphan dependents"
+	NotYetOrphaned   finding.Word = "not yet orphaned"
+	OrphanFinalizer  finding.Word = "orphan finalizer"
+	OneReferences    finding.Word = "one references"
+	SomeReference    finding.Word = "some reference"
+	ReferencesKept   finding.Word = "references kept"
+	OrphaningDenied  finding.Word = "orphaning denied"
+	RemoveNow        finding.Word = "remove now"
+	UpdateOf         finding.Word = "update"
+)
+
+// Orphan is the finalizer orphan: the references to the object are removed from its dependents first.
+func Orphan(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
+	n := m.Node
+	f.Needs(graph.Part{}) // references are by UID, and count wherever they are
+	missing := f.Incomplete()
+	switch {
+	case f.NamespaceGone(n.Namespace()):
+		return nil, true
+	case f.Pending(n, metav1.FinalizerOrphanDependents) || !n.HasDependents() && missing == nil:
+		return orphanTurn(f, n), true
+	}
+	c := &finding.Cause{
+		Kind: finding.GcOrphanPending, At: n.Identity(), Verdict: finding.Unknown, Summary: finding.Say(ReferencesKept, referencing(n)),
+		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents)},
+	}
+	if missing != nil {
+		c.Evidence = append(c.Evidence, finding.Fact{Fact: evidence.Fact{Source: "the lists"}, Says: missing})
+	}
+	return []finding.Blocker{{Because: finding.Say(NotYetOrphaned), Cause: c}}, true
+}
+
+// orphanTurn is an owner whose references cannot be removed from a dependent, or which cannot be updated itself, or else at
+// which it is the garbage collector's turn.
+func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
+	turn := rules.Protected(finding.GcOrphanPending, OrphanDependents)
+	if f.Age(n) <= rules.CollectorDelay {
+		return turn
+	}
+	refusing, r := n, f.Asker.TryRemoval(n, metav1.FinalizerOrphanDependents)
+	for i, d := range n.Dependents() {
+		if !r.OK() || i >= evidence.MaxShown {
+			break
+		}
+		refusing, r = d, f.Asker.TryRelease(d, n.UID())
+	}
+	because, perhaps := finding.Say(Cannot, finding.Say(UpdateOf, refusing.Identity())), finding.Say(Might, finding.Say(UpdateOf, refusing.Identity()))
+	return []finding.Blocker{{Symptom: finding.GcOrphanPending, Because: because, Refused: &finding.Refused{
+		Of: refusing, Reply: r, Operation: "UPDATE", Perhaps: perhaps,
+		Then: func(by *finding.Refuser) []finding.Blocker {
+			if by == nil {
+				return turn
+			}
+			c := &finding.Cause{
+				Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: finding.Say(OrphanFinalizer),
+				Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), {Fact: r.Fact()}},
+			}
+			if n.HasDependents() {
+				c.Summary = finding.Say(OrphaningDenied, referencing(n))
+			}
+			for _, ref := range refusing.Owners() {
+				if ref.UID == n.UID() {
+					c.Ways = append(c.Ways, dropping(ref, finding.Say(RemoveNow))) // it is what the orphaning is for
+				}
+			}
+			if by.Verdict != finding.Stuck {
+				because = perhaps
+			}
+			return []finding.Blocker{{Because: because, Cause: c}}
+		},
+	}}}
+}
+
+// referencing says how many dependents still reference an owner.
+func referencing(n graph.Node) finding.Text {
+	if n.CountDependents() == 1 {
+		return finding.Say(OneReferences)
+	}
+	return finding.Say(SomeReference, evidence.Number(n.CountDependents(), "dependent"))
+}

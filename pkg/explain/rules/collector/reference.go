@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package collector
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// References that are wrong.
+const (
+	UnservedOwner     finding.Word = "unserved owner"
+	InvalidOwner      finding.Word = "invalid owner"
+	NamespacedOwner   finding.Word = "namespaced owner"
+	AlsoReferences    finding.Word = "also references"
+	References        finding.Word = "references"
+	Ignores           finding.Word = "ignores"
+	OwnerUnread       finding.Word = "owner unread"
+	CrossesNamespaces finding.Word = "crosses namespaces"
+	DropInvalid       finding.Word = "drop invalid"
+	KeepDependent     finding.Word = "keep dependent"
+	DeleteDependent   finding.Word = "delete dependent"
+	LostDependent     finding.Word = "lost dependent"
+	LostOthersToo     finding.Word = "lost others too"
+	DropUnresolvable  finding.Word = "drop unresolvable"
+	DropNamespaced    finding.Word = "drop namespaced"
+)
+
+// What follows when a dependent has lost a reference that could not be resolved, to the owner in the last two.
+const (
+	ThenDeletesIt    finding.Word = "then deletes it"
+	ThenReleasesIt   finding.Word = "then releases it"
+	ThenOwnerless    finding.Word = "then ownerless"
+	ThenOthersDecide finding.Word = "then others decide"
+)
+
+// untouched says why a blocking dependent is not being deleted, and is nil when only the garbage collector has to act,
+// which gives up at the first reference that it cannot resolve.
+func untouched(f *rules.Facts, owner, d graph.Node) *finding.Cause {
+	for _, ref := range d.Owners() {
+		switch ref.Reason {
+		case graph.Unresolvable, graph.InvalidName:
+			return reference(f, finding.GcFgOwnerUnresolvable, owner, ref)
+		case graph.ClusterScopedDependent:
+			return reference(f, finding.GcFgOwnerrefScope, owner, ref)
+		case graph.UnlistedOwner:
+			return &finding.Cause{
+				Kind: finding.NotRead, At: d.Identity(), Key: "owner", Verdict: finding.Unknown, Summary: finding.Say(OwnerUnread, ownerName(&ref)),
+				Evidence: []finding.Fact{finding.Field(d, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), ref.APIVersion+" "+ownerName(&ref))},
+			}
+		}
+	}
+	return nil
+}
+
+// acrossNamespaces is a blocking dependent in another namespace than its owner. The garbage collector takes the
+// owner for absent there, and waits for the dependent all the same, by the UID
+// (garbagecollector/graph_builder.go, blockingDependents). Whether the dependent is deleted is another question.
+func acrossNamespaces(owner, d graph.Node) *finding.Cause {
+	for _, ref := range d.Owners() {
+		if ref.UID == owner.UID() && ref.Reason == graph.WrongNamespace && ref.Blocking() {
+			return &finding.Cause{
+				Kind: finding.GcFgOwnerrefScope, At: d.Identity(), Key: string(owner.UID()) + " across", Verdict: finding.Progressing, // by itself it blocks nothing
+				Summary: finding.Say(CrossesNamespaces, owner.Identity()), Evidence: []finding.Fact{referenceFact(ref)},
+				Ways: []finding.Way{dropping(ref, finding.Say(DropInvalid))},
+			}
+		}
+	}
+	return nil
+}
+
+// referenceFact is a reference with what is wrong with it.
+func referenceFact(ref graph.Reference) finding.Fact {
+	return finding.Field(ref.Dependent, fmt.Sprintf("metadata.ownerReferences[%d]", ref.Index), fmt.Sprintf("%s %s (%s)", ref.APIVersion, ownerName(&ref), ref.Reason))
+}
+
+// unresolvable says to remove a reference that could not be resolved, and what follows. The garbage collector looks for a
+// dependent's owners by their UIDs, so without a reference to it an owner does not wait for the dependent, and an object
+// without references is no dependent. keeper is the reference to another owner, nil for none.
+func unresolvable(owner graph.Node, ref graph.Reference, keeper *graph.Reference) finding.Text {
+	others := slices.DeleteFunc(slices.Clone(ref.Dependent.Owners()), func(r graph.Reference) bool { return r.Index == ref.Index })
+	said := finding.Say(DropUnresolvable)
+	if ref.Reason == graph.ClusterScopedDependent {
+		said = finding.Say(DropNamespaced)
+	}
+	last := ref.UID == owner.UID() && !slices.ContainsFunc(others, func(r graph.Reference) bool { return r.UID == owner.UID() })
+	switch {
+	case last && len(others) == 0:
+		return said.And(ThenOwnerless)
+	case last:
+		return said.And(ThenOthersDecide)
+	case keeper != nil:
+		return said.And(ThenReleasesIt, ownerName(keeper))
+	}
+	return said.And(ThenDeletesIt)
+}
+
+// reference is a cause in one owner reference of a dependent, which the garbage collector ignores for that.
+func reference(f *rules.Facts, kind finding.Kind, owner graph.Node, ref graph.Reference) *finding.Cause {
+	d, at := ref.Dependent, ref.Dependent.Identity()
+	has := finding.Say(AlsoReferences, at)
+	if ref.UID == owner.UID() {
+		has = finding.Say(References, at)
+	}
+	other, end := Keeper(owner, d), again(at, DeleteDependent)
+	if end.Loss = finding.Lost(remedy.LosesObject, at, LostDependent); other != nil {
+		end.Loss = finding.Lost(remedy.LosesObject, at, LostOthersToo, ownerName(other))
+	}
+	c := &finding.Cause{
+		Kind: kind, At: at, Key: string(owner.UID()), Verdict: finding.Unknown, Summary: finding.Say(NamespacedOwner, at),
+		Evidence: []finding.Fact{referenceFact(ref), finding.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
+		Ways:     []finding.Way{again(owner.Identity(), KeepDependent, finding.Say(goes(owner))), end, dropping(ref, unresolvable(owner, ref, other))},
+	}
+	switch ref.Reason {
+	case graph.Unresolvable:
+		c.Summary = finding.Say(UnservedOwner, has, ref.APIVersion, ref.Kind).And(Ignores)
+	case graph.InvalidName:
+		c.Summary = finding.Say(InvalidOwner, has, ownerName(&ref)).And(Ignores)
+	}
+	if f.Age(owner) > rules.CollectorDelay {
+		c.Verdict = finding.Stuck
+	}
+	return c
+}
