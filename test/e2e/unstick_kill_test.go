@@ -188,7 +188,10 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 				s.more[ts.Getenv("NS")] = true
 				s.mu.Unlock()
 			}
-			switch ended := s.struck(ts, run); {
+			switch ended, outdated := s.struck(ts, run); {
+			case outdated && time.Now().Before(deadline):
+				tries = -1
+				continue
 			case ended < 0:
 				continue
 			case s.answer != nil && ended > 0:
@@ -285,8 +288,9 @@ func nothingOpen(ts *testscript.TestScript, looked time.Time) {
 	}
 }
 
-// struck runs the plugin and has befall it what the strike says. It returns the exit code, which is negative for a run that was killed.
-func (s *strike) struck(ts *testscript.TestScript, args []string) int {
+// struck runs the plugin and has befall it what the strike says. It returns the exit code, which is negative for a run that was killed, and
+// whether the run was over before its first write, since a controller has written to an object of the plan since: then it is to be planned again.
+func (s *strike) struck(ts *testscript.TestScript, args []string) (code int, outdated bool) {
 	config, err := clientcmd.BuildConfigFromFlags("", ts.Getenv("KUBECONFIG"))
 	ts.Check(err)
 	proxy, err := faults.Start(config, faults.Options{})
@@ -310,7 +314,7 @@ func (s *strike) struck(ts *testscript.TestScript, args []string) int {
 		ts.Fatalf("%v", err)
 	}
 	ts.Logf("%s %q: %v, %v\n%s", s, args, proxy.Log(), cmd.ProcessState, &said)
-	return cmd.ProcessState.ExitCode()
+	return cmd.ProcessState.ExitCode(), len(proxy.Log()) == 0 && strings.Contains(said.String(), "the changes are not those of")
 }
 
 // audited is audited for runs that were killed: changes may have been made again, and refused ones are not compared. What became of a request
