@@ -10,10 +10,16 @@ import (
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
+
+// besidesStuck are the parts of the cluster whose claims may go with what is stuck.
+func besidesStuck(l *look) []graph.Part {
+	return (&unstick.Look{Report: l.report, Graph: l.graph}).ClaimParts()
+}
 
 // seen is a look with the data that is at stake.
 func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {

@@ -297,7 +297,7 @@ func price(risk explain.Risk, r *explain.Remedy) string {
 	return cmp.Or(text, "safe")
 }
 
-const dataUnread = "DATA might be lost: the claims in the namespace, or the volumes, could not be read"
+const dataUnread = "DATA might be lost: the claims, their owners, or the volumes could not be read"
 
 // notDone says why nothing is done about a cause.
 func notDone(c *unstick.Choice) string {

@@ -29,18 +29,24 @@ type Look struct {
 	Graph  *graph.Graph
 	// Pending are the writes that a garbage collector that sees what was read would make.
 	Pending []gc.Step
-	// Stakes are the volumes of which the data would be destroyed when what is being deleted in a namespace goes.
+	// Stakes are the volumes of which the data would be destroyed when what is being deleted goes.
 	Stakes []Stake
-	// Unsure are the namespaces of which that could not be found out.
+	// Unsure are the namespaces of which that could not be found out, "" for all.
 	Unsure []string
+	// falls are what goes with all that is being deleted, and may.
+	falls graph.Set
 }
 
-// Stake is a volume with the reclaim policy Delete, of a claim that is being deleted, or is in a namespace that is.
+// Stake is a volume with the reclaim policy Delete, of a claim that is being deleted, is in a namespace that is, or goes with its owners. Without
+// a name the volumes could not be read.
 type Stake struct {
 	Volume graph.Identity
 	Size   string
 	// Namespace is that of the claim.
 	Namespace string
+	claim     graph.Node
+	// ends: it goes with whatever is freed in its namespace. open: whether it goes with an owner that could not be read is not known.
+	ends, open bool
 }
 
 // Options say what may be done.
