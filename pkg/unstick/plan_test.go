@@ -160,6 +160,10 @@ func TestUndo(t *testing.T) {
 		"it is gone":                  {finalizer, func(w *world) { delete(w.objects, "a") }, "Gone"},
 		"another has its name":        {finalizer, func(w *world) { w.objects["a"].SetUID("other") }, "Gone"},
 		"a workload":                  {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), func(*world) {}, "scale 0 3"},
+		"a workload as it was left":   {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(0), "scale 0 3"},
+		"a workload that was scaled":  {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(5), "Changed"},
+		"a workload as it was before": {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(3), "Undone"},
+		"a policy":                    {remedy.RetainOf(identity("a")), reclaims("Recycle"), "Changed"},
 		"a deletion":                  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}), func(w *world) { delete(w.objects, "a") }, "Gone"},
 		"a saved deletion":            {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(w *world) { delete(w.objects, "a") }, "restore a"},
 		"a saved one that came back":  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(*world) {}, "Exists"},
@@ -192,6 +196,16 @@ func TestUndo(t *testing.T) {
 		if got := undone(&reversals[0]); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
+	}
+}
+
+func scaled(replicas int64) func(*world) {
+	return func(w *world) { w.objects["a"].Object["spec"] = map[string]any{"replicas": replicas} }
+}
+
+func reclaims(policy string) func(*world) {
+	return func(w *world) {
+		w.objects["a"].Object["spec"] = map[string]any{"persistentVolumeReclaimPolicy": policy}
 	}
 }
 
