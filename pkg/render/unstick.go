@@ -77,15 +77,13 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	}
 	for _, alike := range changesAlike(c.Writes) {
 		write := alike[0]
-		text := changeText(&write.Op)
-		if more := len(alike) - 1; more > 0 && !t.Wide {
-			text += fmt.Sprintf(", and the same of %d more: %s", more, NamesOf(objectsOf(alike[1:])))
-		}
 		if len(write.Then) > 0 && write.Remedy.Keeps {
-			t.flow("   ", text+" (safe: keeps the data)")
-			t.flow("   ", "and then: "+write.Then[0].Effect+" ("+price(c.Risk, write.Then[0])+")")
+			t.flow("   ", t.same(alike)+" (safe: keeps the data)")
+			for _, then := range changesAlike(write.Follow()) {
+				t.flow("   ", "and then: "+t.change(c.Risk, then))
+			}
 		} else {
-			t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
+			t.flow("   ", t.change(c.Risk, alike))
 		}
 		if len(write.Then) > 0 && !write.Remedy.Keeps {
 			t.flow("   ", "and then, as the garbage collector would: "+thenText(write.Then))
@@ -98,6 +96,19 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
 	}
+}
+
+// change says what changes that are alike do, what for, and what that costs.
+func (t *UnstickText) change(risk explain.Risk, alike []*unstick.Write) string {
+	return t.same(alike) + temporary(alike[0]) + " (" + price(risk, alike[0].Remedy) + ")" + purpose(alike[0])
+}
+
+func (t *UnstickText) same(alike []*unstick.Write) string {
+	text := changeText(&alike[0].Op)
+	if more := len(alike) - 1; more > 0 && !t.Wide {
+		text += fmt.Sprintf(", and the same of %d more: %s", more, NamesOf(objectsOf(alike[1:])))
+	}
+	return text
 }
 
 // refused says what the API server said to changes that it would refuse, each answer once.

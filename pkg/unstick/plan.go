@@ -195,6 +195,17 @@ func (w *Write) consents() []string {
 	return keys
 }
 
+// Follow are the changes that Then has, as they are made.
+func (w *Write) Follow() []Write {
+	var all []Write
+	for _, r := range w.Then {
+		if Possible(r) {
+			all = append(all, Write{Op: *r.Operation, Remedy: r, Cause: w.Cause, Risk: w.Risk})
+		}
+	}
+	return all
+}
+
 // Temporary reports whether the change is to be taken back when what it frees is gone.
 func (w *Write) Temporary() bool { return w.Remedy.Temporary && w.Op.Back != nil }
 
