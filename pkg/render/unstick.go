@@ -78,7 +78,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	for _, alike := range changesAlike(c.Writes) {
 		write := alike[0]
 		if len(write.Then) > 0 && write.Remedy.Keeps {
-			t.flow("   ", t.same(alike)+" (safe: keeps the data)")
+			t.flow("   ", t.same(alike)+" ("+keeping(write)+")")
 			for _, then := range changesAlike(write.Follow()) {
 				t.flow("   ", "and then: "+t.change(c.Risk, then))
 			}
@@ -96,6 +96,14 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
 	}
+}
+
+// keeping says what a change keeps.
+func keeping(w *unstick.Write) string {
+	if w.Leaves {
+		return "safe: keeps the storage; the PersistentVolume object is deleted, and only the backup has its manifest"
+	}
+	return "safe: keeps the data"
 }
 
 // change says what changes that are alike do, what for, and what that costs.
@@ -143,7 +151,7 @@ func changesAlike(writes []unstick.Write) [][]*unstick.Write {
 	for i := range writes {
 		anonymous := writes[i].Op
 		anonymous.Object.Name, anonymous.Object.Namespace = "", ""
-		text := changeText(&anonymous)
+		text := changeText(&anonymous) + fmt.Sprint(writes[i].Leaves)
 		if _, known := at[text]; !known {
 			at[text], groups = len(groups), append(groups, nil)
 		}

@@ -45,6 +45,8 @@ type Stake struct {
 	// Namespace is that of the claim.
 	Namespace string
 	claim     graph.Node
+	// leaves: the volume is being deleted itself.
+	leaves bool
 	// ends: it goes with whatever is freed in its namespace. open: whether it goes with an owner that could not be read is not known.
 	ends, open bool
 }
@@ -182,6 +184,8 @@ type Write struct {
 	Then []*explain.Remedy
 	// Frees are the objects that the cause blocks, of those that were asked for.
 	Frees []types.UID
+	// Leaves: its object is being deleted itself.
+	Leaves bool
 }
 
 // consents are what agreeing to a change agrees to: it, and what follows it, each at its risk.
@@ -425,7 +429,7 @@ func (o *chooser) writes(c *explain.Cause, risk explain.Risk, before, way []*exp
 			continue
 		}
 		if !o.done.Has(r.Operation.Key()) {
-			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees})
+			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees, Leaves: o.leaves(r.Operation.Object.UID)})
 		}
 	}
 	return unique(writes)

@@ -41,6 +41,7 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 		s, at := claims[types.UID(evidence.Nested(v, "spec", "claimRef", "uid"))]
 		if at && err == nil && evidence.Nested(v, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
 			s.Volume, s.Size = evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), evidence.Nested(v, "spec", "capacity", "storage")
+			s.leaves = v.GetDeletionTimestamp() != nil
 			l.Stakes = append(l.Stakes, s)
 		}
 	}
@@ -267,6 +268,12 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(l.frees(c, way)...), within: &l.falls}
 	after.spread()
 	return func(s *Stake) bool { return s.ends && namespaces.Has(s.Namespace) || after.set.Has(s.claim) }
+}
+
+// leaves reports whether an object is being deleted itself.
+func (l *Look) leaves(uid types.UID) bool {
+	n, known := l.Graph.Node(uid)
+	return known && n.BeingDeleted() || slices.ContainsFunc(l.Stakes, func(s Stake) bool { return s.Volume.UID == uid && s.leaves })
 }
 
 // actionOf is a change with its command.
