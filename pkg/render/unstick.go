@@ -49,7 +49,7 @@ func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error 
 	}
 	for _, done := range []bool{true, false} {
 		for i := range p.Choices {
-			if c := &p.Choices[i]; len(c.Writes) > 0 == done && c.Reason != unstick.NotChosen {
+			if c := &p.Choices[i]; len(c.Writes) > 0 == done && (c.Reason != unstick.NotChosen || c.Cause.Verdict == explain.Stuck) {
 				t.choice(c)
 			}
 		}
@@ -327,6 +327,8 @@ func notDone(c *unstick.Choice) string {
 	switch c.Reason {
 	case unstick.NotStuck:
 		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain", explain.NotTerminating: "it is not being deleted"}[c.Cause.Verdict]
+	case unstick.NotChosen:
+		return "not chosen"
 	case unstick.NotAllowed:
 		return joined("needs --allow="+string(c.Needs), advice)
 	case unstick.NotEnough:

@@ -71,8 +71,10 @@ type Pick struct{ Cause, Way int }
 
 // Picked is a cause, and the changes of one of its ways out; without changes it is the least risky one.
 type Picked struct {
-	ID      string
-	Object  graph.Identity
+	ID     string
+	Object graph.Identity
+	// Summary is that of the cause where others have the same ID and Object, and empty otherwise.
+	Summary string
 	Changes sets.Set[string]
 }
 
@@ -104,6 +106,9 @@ func Resolve(report *explain.Report, picks []Pick) ([]Picked, error) {
 		}
 		c := report.Causes[number-1]
 		picked := Picked{ID: c.ID, Object: c.Object}
+		if slices.ContainsFunc(report.Causes, func(other *explain.Cause) bool { return other != c && other.ID == c.ID && other.Object == c.Object }) {
+			picked.Summary = c.Summary
+		}
 		if p.Way > 0 {
 			ways := c.Ways()
 			if p.Way > len(ways) {
@@ -450,7 +455,9 @@ func emptied(g *graph.Graph, namespace string) bool {
 
 // picked returns what was picked of a cause, and whether the cause is dealt with.
 func (o *Options) picked(c *explain.Cause) (Picked, bool) {
-	i := slices.IndexFunc(o.Picked, func(p Picked) bool { return p.ID == c.ID && p.Object == c.Object })
+	i := slices.IndexFunc(o.Picked, func(p Picked) bool {
+		return p.ID == c.ID && p.Object == c.Object && (p.Summary == "" || p.Summary == c.Summary)
+	})
 	if i < 0 {
 		return Picked{}, len(o.Picked) == 0
 	}

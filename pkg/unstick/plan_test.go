@@ -139,6 +139,24 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// Of two causes of one object, the other is not chosen.
+func TestTwins(t *testing.T) {
+	at := func(name string) *explain.Cause {
+		return &explain.Cause{Kind: explain.Kind{ID: "it"}, Object: identity("at"), Verdict: explain.Stuck, Summary: name, Remedies: []explain.Remedy{way(explain.Safe, name)}}
+	}
+	report := &explain.Report{Causes: []*explain.Cause{at("a"), at("b")}}
+	for _, pick := range []unstick.Pick{{Way: 2}, {Cause: 2, Way: 1}} {
+		picked, err := unstick.Resolve(report, []unstick.Pick{pick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := unstick.Choose(&unstick.Look{Report: report, Graph: graph.New(&graph.Snapshot{})}, &unstick.Options{Allow: explain.Safe, Picked: picked})
+		if first, second := describe(&p.Choices[0]), describe(&p.Choices[1]); first != "NotChosen" || second != "1: b safe" {
+			t.Errorf("%+v: %s, %s", pick, first, second)
+		}
+	}
+}
+
 // What can be put back is put back, and what cannot is said.
 func TestUndo(t *testing.T) {
 	finalizer := remedy.PatchOf(identity("a"), remedy.Test("/metadata/finalizers/0", "x/y"), remedy.Remove("/metadata/finalizers/0"))
