@@ -332,6 +332,9 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		if backup != "" && o.answers.isText() {
 			fmt.Fprintf(o.Out, "Undo:    %s unstick --undo %s\n", o.name, backup)
 		}
+		if on := o.goingOn(report.Last); on != "" && o.answers.isText() {
+			fmt.Fprintf(o.Out, "Go on:   %s\n", on)
+		}
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && o.timeout > 0:

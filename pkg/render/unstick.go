@@ -201,7 +201,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	for i := range r.Plan.Choices {
-		if c := &r.Plan.Choices[i]; c.Cause.Verdict == explain.Stuck && c.Reason != unstick.NotChosen {
+		if c := &r.Plan.Choices[i]; c.Cause.Verdict == explain.Stuck {
 			t.choice(c)
 		}
 	}
