@@ -333,7 +333,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 			fmt.Fprintf(o.Out, "Undo:    %s unstick --undo %s\n", o.name, backup)
 		}
 		if on := o.goingOn(report.Last); on != "" && o.answers.isText() {
-			fmt.Fprintf(o.Out, "Go on:   %s\n", on)
+			fmt.Fprintf(o.Out, "Next:    %s\n", on)
 		}
 	}
 	switch {

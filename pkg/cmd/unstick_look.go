@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
@@ -55,7 +56,14 @@ func (o *unstickOptions) goingOn(l *unstick.Look) string {
 	case namespace != nil && *namespace != "":
 		command += " -n " + shell.Quote(*namespace)
 	}
-	if len(o.args) > 0 {
+	switch named := len(o.args) > 1 || len(o.args) == 1 && strings.Contains(o.args[0], "/"); {
+	case named: // some may be gone
+		for i := range l.Report.Objects {
+			if left := &l.Report.Objects[i]; left.Verdict == explain.Stuck {
+				command += " " + remedy.Ref(left.Object)
+			}
+		}
+	case len(o.args) > 0:
 		command += " " + shell.Command(o.args)
 	}
 	if risk != explain.Safe {
