@@ -9,8 +9,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -32,8 +34,10 @@ type Scope struct {
 	// owners without a namespace. What may only be listed in the namespace is
 	// graph.Snapshot.Outside, not Unlisted.
 	Widened bool
-	// Parts are what is read instead, and no owners besides; nil is for what is said above.
+	// Parts are what is read instead, and no owners besides but those of OwnersOf; nil is for what is said above.
 	Parts graph.Parts
+	// OwnersOf is a type: with Parts, owners outside of these are read one by one for its objects, and theirs in turn. Empty is for none.
+	OwnersOf schema.GroupResource
 	// OwnersOnly: list nothing. The snapshot has the extra objects, and their
 	// owners in turn, each read by itself.
 	OwnersOnly bool
@@ -89,8 +93,8 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 			s.Add(o) // which learns what else has this UID
 		}
 	}
-	if scope.Parts == nil {
-		r.decide(ctx, s)
+	if scope.Parts == nil || scope.OwnersOf != (schema.GroupResource{}) {
+		r.decide(ctx, s, &scope)
 	}
 	return s, ctx.Err()
 }
@@ -288,8 +292,8 @@ func (r *Reader) namespaces(ctx context.Context) []string {
 }
 
 // decide reads the owners that the lists can neither show nor prove absent, a
-// GET each, and their owners in turn.
-func (r *Reader) decide(ctx context.Context, s *graph.Snapshot) {
+// GET each, and their owners in turn; where parts are read, those of OwnersOf alone.
+func (r *Reader) decide(ctx context.Context, s *graph.Snapshot, scope *Scope) {
 	type place struct {
 		resource        schema.GroupResource
 		namespace, name string
@@ -298,6 +302,10 @@ func (r *Reader) decide(ctx context.Context, s *graph.Snapshot) {
 	tried := map[place]bool{}
 	for ctx.Err() == nil {
 		undecided := slices.DeleteFunc(s.Undecided(), func(u graph.Undecided) bool { return tried[at(u)] })
+		if scope.Parts != nil {
+			stated := ownersOf(s, scope.OwnersOf)
+			undecided = slices.DeleteFunc(undecided, func(u graph.Undecided) bool { return !stated[[2]string{u.Resource.Kind, u.Name}] })
+		}
 		if len(undecided) == 0 {
 			return
 		}
@@ -306,6 +314,26 @@ func (r *Reader) decide(ctx context.Context, s *graph.Snapshot) {
 			tried[at(u)] = true
 		}
 	}
+}
+
+// ownersOf are the kinds and names of the owners that objects of a type state, and of theirs as far as these were read.
+func ownersOf(s *graph.Snapshot, resource schema.GroupResource) map[[2]string]bool {
+	stated, seen := map[[2]string]bool{}, map[types.UID]bool{}
+	var queue []metav1.OwnerReference
+	for o := range s.Objects() {
+		if o.Resource.GroupResource() == resource {
+			queue = append(queue, o.OwnerReferences...)
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		ref := queue[0]
+		stated[[2]string{ref.Kind, ref.Name}] = true
+		if owner, known := s.Object(ref.UID); known && !seen[ref.UID] {
+			seen[ref.UID] = true
+			queue = append(queue, owner.OwnerReferences...)
+		}
+	}
+	return stated
 }
 
 // decideAll reads the owners a few at a time and records what it found.

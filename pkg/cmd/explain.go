@@ -47,6 +47,8 @@ type explainOptions struct {
 	cause int
 	// each: what has to be done to each of many objects is wanted for all of them.
 	each bool
+	// besides are parts of the cluster whose claims are read as well, with their owners, to deal with what was found; nil for none.
+	besides func(*look) []graph.Part
 	// watch explains again until what was asked for is gone.
 	watch bool
 }

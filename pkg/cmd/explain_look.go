@@ -4,12 +4,14 @@ package cmd
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -53,10 +55,17 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	parts := o.parts(&q)
 	for looks := 1; ; looks++ {
 		l, err := o.lookAt(ctx, &q, parts)
-		if err != nil || len(l.report.Missed) == 0 {
+		if err != nil {
 			return l, err
 		}
-		parts = explain.Wider(parts, l.report.Missed, looks)
+		missed := l.report.Missed
+		if o.besides != nil && len(missed) == 0 {
+			missed = slices.DeleteFunc(o.besides(l), parts.Contain)
+		}
+		if len(missed) == 0 {
+			return l, nil
+		}
+		parts = explain.Wider(parts, missed, looks)
 	}
 }
 
@@ -116,6 +125,9 @@ func (o *explainOptions) lookAt(ctx context.Context, q *inquiry, parts graph.Par
 // read reads parts of the cluster, with what was named, and returns what of that does not exist.
 func (o *explainOptions) read(ctx context.Context, q *inquiry, parts graph.Parts) (*graph.Snapshot, []graph.Identity, error) {
 	scope := cluster.Scope{Parts: parts}
+	if o.besides != nil {
+		scope.OwnersOf = evidence.Claims.GroupResource()
+	}
 	alongside(&scope, q.workloads, func(object *graph.Object) bool { return !o.given() && o.isHere(q.session, object.Identity()) })
 	snapshot, err := q.session.reader.Snapshot(ctx, scope)
 	if err != nil {

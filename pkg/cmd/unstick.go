@@ -105,7 +105,7 @@ const unstickExample = `  # What would be done
   NAME unstick --undo DIR`
 
 func newUnstick(g *globals) *cobra.Command {
-	o := &unstickOptions{explainOptions: explainOptions{globals: g, each: true}}
+	o := &unstickOptions{explainOptions: explainOptions{globals: g, each: true, besides: besidesStuck}}
 	cmd := &cobra.Command{
 		Use:               "unstick [TYPE NAME | TYPE/NAME ... | TYPE] [N ...] [-l SELECTOR] [-f FILE]",
 		Short:             "Free objects whose deletion is stuck, by the least risky way out",
@@ -331,6 +331,9 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		}
 		if backup != "" && o.answers.isText() {
 			fmt.Fprintf(o.Out, "Undo:    %s unstick --undo %s\n", o.name, backup)
+		}
+		if on := o.goingOn(report.Last); on != "" && o.answers.isText() {
+			fmt.Fprintf(o.Out, "Next:    %s\n", on)
 		}
 	}
 	switch {

@@ -9,11 +9,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/simulator"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
+
+// besidesStuck are the parts of the cluster whose claims may go with what is stuck.
+func besidesStuck(l *look) []graph.Part {
+	return (&unstick.Look{Report: l.report, Graph: l.graph}).ClaimParts()
+}
 
 // seen is a look with the data that is at stake.
 func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
@@ -26,6 +35,41 @@ func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
 	}
 	seen.FindStakes(ctx, l.session.reader)
 	return seen
+}
+
+// goingOn is the command that shows what can be done about what is still stuck, at its risk; empty where that is nothing, or the
+// arguments alone do not say what for.
+func (o *unstickOptions) goingOn(l *unstick.Look) string {
+	var risk explain.Risk
+	for _, c := range unstick.Choose(l, &unstick.Options{Allow: explain.Dangerous}).Choices {
+		if len(c.Writes) > 0 && (risk == "" || c.Risk.Exceeds(risk)) {
+			risk = c.Risk
+		}
+	}
+	if risk == "" || o.fromFiles() || o.selector != "" || o.fieldSelector != "" {
+		return ""
+	}
+	command := o.name + o.connection() + " unstick"
+	switch namespace := o.config.Namespace; {
+	case o.allNamespaces:
+		command += " -A"
+	case namespace != nil && *namespace != "":
+		command += " -n " + shell.Quote(*namespace)
+	}
+	switch named := len(o.args) > 1 || len(o.args) == 1 && strings.Contains(o.args[0], "/"); {
+	case named: // some may be gone
+		for i := range l.Report.Objects {
+			if left := &l.Report.Objects[i]; left.Verdict == explain.Stuck {
+				command += " " + remedy.Ref(left.Object)
+			}
+		}
+	case len(o.args) > 0:
+		command += " " + shell.Command(o.args)
+	}
+	if risk != explain.Safe {
+		command += " --allow=" + string(risk)
+	}
+	return command + " --dry-run"
 }
 
 // noneChosen says that no cause is one of those that were asked for.

@@ -49,7 +49,7 @@ func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error 
 	}
 	for _, done := range []bool{true, false} {
 		for i := range p.Choices {
-			if c := &p.Choices[i]; len(c.Writes) > 0 == done && c.Reason != unstick.NotChosen {
+			if c := &p.Choices[i]; len(c.Writes) > 0 == done && (c.Reason != unstick.NotChosen || c.Cause.Verdict == explain.Stuck) {
 				t.choice(c)
 			}
 		}
@@ -77,15 +77,13 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	}
 	for _, alike := range changesAlike(c.Writes) {
 		write := alike[0]
-		text := changeText(&write.Op)
-		if more := len(alike) - 1; more > 0 && !t.Wide {
-			text += fmt.Sprintf(", and the same of %d more: %s", more, NamesOf(objectsOf(alike[1:])))
-		}
 		if len(write.Then) > 0 && write.Remedy.Keeps {
-			t.flow("   ", text+" (safe: keeps the data)")
-			t.flow("   ", "and then: "+write.Then[0].Effect+" ("+price(c.Risk, write.Then[0])+")")
+			t.flow("   ", t.same(alike)+" ("+keeping(write)+")")
+			for _, then := range changesAlike(write.Follow()) {
+				t.flow("   ", "and then: "+t.change(c.Risk, then))
+			}
 		} else {
-			t.flow("   ", text+temporary(write)+" ("+price(c.Risk, write.Remedy)+")"+purpose(write))
+			t.flow("   ", t.change(c.Risk, alike))
 		}
 		if len(write.Then) > 0 && !write.Remedy.Keeps {
 			t.flow("   ", "and then, as the garbage collector would: "+thenText(write.Then))
@@ -98,6 +96,27 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
 	}
+}
+
+// keeping says what a change keeps.
+func keeping(w *unstick.Write) string {
+	if w.Leaves {
+		return "safe: keeps the storage; the PersistentVolume object is deleted, and only the backup has its manifest"
+	}
+	return "safe: keeps the data"
+}
+
+// change says what changes that are alike do, what for, and what that costs.
+func (t *UnstickText) change(risk explain.Risk, alike []*unstick.Write) string {
+	return t.same(alike) + temporary(alike[0]) + " (" + price(risk, alike[0].Remedy) + ")" + purpose(alike[0])
+}
+
+func (t *UnstickText) same(alike []*unstick.Write) string {
+	text := changeText(&alike[0].Op)
+	if more := len(alike) - 1; more > 0 && !t.Wide {
+		text += fmt.Sprintf(", and the same of %d more: %s", more, NamesOf(objectsOf(alike[1:])))
+	}
+	return text
 }
 
 // refused says what the API server said to changes that it would refuse, each answer once.
@@ -132,7 +151,7 @@ func changesAlike(writes []unstick.Write) [][]*unstick.Write {
 	for i := range writes {
 		anonymous := writes[i].Op
 		anonymous.Object.Name, anonymous.Object.Namespace = "", ""
-		text := changeText(&anonymous)
+		text := changeText(&anonymous) + fmt.Sprint(writes[i].Leaves)
 		if _, known := at[text]; !known {
 			at[text], groups = len(groups), append(groups, nil)
 		}
@@ -182,7 +201,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	for i := range r.Plan.Choices {
-		if c := &r.Plan.Choices[i]; c.Cause.Verdict == explain.Stuck && c.Reason != unstick.NotChosen {
+		if c := &r.Plan.Choices[i]; c.Cause.Verdict == explain.Stuck {
 			t.choice(c)
 		}
 	}
@@ -297,7 +316,7 @@ func price(risk explain.Risk, r *explain.Remedy) string {
 	return cmp.Or(text, "safe")
 }
 
-const dataUnread = "DATA might be lost: the claims in the namespace, or the volumes, could not be read"
+const dataUnread = "DATA might be lost: the claims, their owners, or the volumes could not be read"
 
 // notDone says why nothing is done about a cause.
 func notDone(c *unstick.Choice) string {
@@ -308,6 +327,8 @@ func notDone(c *unstick.Choice) string {
 	switch c.Reason {
 	case unstick.NotStuck:
 		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain", explain.NotTerminating: "it is not being deleted"}[c.Cause.Verdict]
+	case unstick.NotChosen:
+		return "not chosen"
 	case unstick.NotAllowed:
 		return joined("needs --allow="+string(c.Needs), advice)
 	case unstick.NotEnough:

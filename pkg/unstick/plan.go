@@ -29,18 +29,26 @@ type Look struct {
 	Graph  *graph.Graph
 	// Pending are the writes that a garbage collector that sees what was read would make.
 	Pending []gc.Step
-	// Stakes are the volumes of which the data would be destroyed when what is being deleted in a namespace goes.
+	// Stakes are the volumes of which the data would be destroyed when what is being deleted goes.
 	Stakes []Stake
-	// Unsure are the namespaces of which that could not be found out.
+	// Unsure are the namespaces of which that could not be found out, "" for all.
 	Unsure []string
+	// falls are what goes with all that is being deleted, and may.
+	falls graph.Set
 }
 
-// Stake is a volume with the reclaim policy Delete, of a claim that is being deleted, or is in a namespace that is.
+// Stake is a volume with the reclaim policy Delete, of a claim that is being deleted, is in a namespace that is, or goes with its owners. Without
+// a name the volumes could not be read.
 type Stake struct {
 	Volume graph.Identity
 	Size   string
 	// Namespace is that of the claim.
 	Namespace string
+	claim     graph.Node
+	// leaves: the volume is being deleted itself.
+	leaves bool
+	// ends: it goes with whatever is freed in its namespace. open: whether it goes with an owner that could not be read is not known.
+	ends, open bool
 }
 
 // Options say what may be done.
@@ -63,8 +71,10 @@ type Pick struct{ Cause, Way int }
 
 // Picked is a cause, and the changes of one of its ways out; without changes it is the least risky one.
 type Picked struct {
-	ID      string
-	Object  graph.Identity
+	ID     string
+	Object graph.Identity
+	// Summary is that of the cause where others have the same ID and Object, and empty otherwise.
+	Summary string
 	Changes sets.Set[string]
 }
 
@@ -96,6 +106,9 @@ func Resolve(report *explain.Report, picks []Pick) ([]Picked, error) {
 		}
 		c := report.Causes[number-1]
 		picked := Picked{ID: c.ID, Object: c.Object}
+		if slices.ContainsFunc(report.Causes, func(other *explain.Cause) bool { return other != c && other.ID == c.ID && other.Object == c.Object }) {
+			picked.Summary = c.Summary
+		}
 		if p.Way > 0 {
 			ways := c.Ways()
 			if p.Way > len(ways) {
@@ -176,6 +189,8 @@ type Write struct {
 	Then []*explain.Remedy
 	// Frees are the objects that the cause blocks, of those that were asked for.
 	Frees []types.UID
+	// Leaves: its object is being deleted itself.
+	Leaves bool
 }
 
 // consents are what agreeing to a change agrees to: it, and what follows it, each at its risk.
@@ -187,6 +202,17 @@ func (w *Write) consents() []string {
 		}
 	}
 	return keys
+}
+
+// Follow are the changes that Then has, as they are made.
+func (w *Write) Follow() []Write {
+	var all []Write
+	for _, r := range w.Then {
+		if Possible(r) {
+			all = append(all, Write{Op: *r.Operation, Remedy: r, Cause: w.Cause, Risk: w.Risk})
+		}
+	}
+	return all
 }
 
 // Temporary reports whether the change is to be taken back when what it frees is gone.
@@ -408,7 +434,7 @@ func (o *chooser) writes(c *explain.Cause, risk explain.Risk, before, way []*exp
 			continue
 		}
 		if !o.done.Has(r.Operation.Key()) {
-			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees})
+			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees, Leaves: o.leaves(r.Operation.Object.UID)})
 		}
 	}
 	return unique(writes)
@@ -429,7 +455,9 @@ func emptied(g *graph.Graph, namespace string) bool {
 
 // picked returns what was picked of a cause, and whether the cause is dealt with.
 func (o *Options) picked(c *explain.Cause) (Picked, bool) {
-	i := slices.IndexFunc(o.Picked, func(p Picked) bool { return p.ID == c.ID && p.Object == c.Object })
+	i := slices.IndexFunc(o.Picked, func(p Picked) bool {
+		return p.ID == c.ID && p.Object == c.Object && (p.Summary == "" || p.Summary == c.Summary)
+	})
 	if i < 0 {
 		return Picked{}, len(o.Picked) == 0
 	}

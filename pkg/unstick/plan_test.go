@@ -139,6 +139,24 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// Of two causes of one object, the other is not chosen.
+func TestTwins(t *testing.T) {
+	at := func(name string) *explain.Cause {
+		return &explain.Cause{Kind: explain.Kind{ID: "it"}, Object: identity("at"), Verdict: explain.Stuck, Summary: name, Remedies: []explain.Remedy{way(explain.Safe, name)}}
+	}
+	report := &explain.Report{Causes: []*explain.Cause{at("a"), at("b")}}
+	for _, pick := range []unstick.Pick{{Way: 2}, {Cause: 2, Way: 1}} {
+		picked, err := unstick.Resolve(report, []unstick.Pick{pick})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := unstick.Choose(&unstick.Look{Report: report, Graph: graph.New(&graph.Snapshot{})}, &unstick.Options{Allow: explain.Safe, Picked: picked})
+		if first, second := describe(&p.Choices[0]), describe(&p.Choices[1]); first != "NotChosen" || second != "1: b safe" {
+			t.Errorf("%+v: %s, %s", pick, first, second)
+		}
+	}
+}
+
 // What can be put back is put back, and what cannot is said.
 func TestUndo(t *testing.T) {
 	finalizer := remedy.PatchOf(identity("a"), remedy.Test("/metadata/finalizers/0", "x/y"), remedy.Remove("/metadata/finalizers/0"))
@@ -160,6 +178,10 @@ func TestUndo(t *testing.T) {
 		"it is gone":                  {finalizer, func(w *world) { delete(w.objects, "a") }, "Gone"},
 		"another has its name":        {finalizer, func(w *world) { w.objects["a"].SetUID("other") }, "Gone"},
 		"a workload":                  {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), func(*world) {}, "scale 0 3"},
+		"a workload as it was left":   {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(0), "scale 0 3"},
+		"a workload that was scaled":  {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(5), "Changed"},
+		"a workload as it was before": {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(3), "Undone"},
+		"a policy":                    {remedy.RetainOf(identity("a")), reclaims("Recycle"), "Changed"},
 		"a deletion":                  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}), func(w *world) { delete(w.objects, "a") }, "Gone"},
 		"a saved deletion":            {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(w *world) { delete(w.objects, "a") }, "restore a"},
 		"a saved one that came back":  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(*world) {}, "Exists"},
@@ -192,6 +214,16 @@ func TestUndo(t *testing.T) {
 		if got := undone(&reversals[0]); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
+	}
+}
+
+func scaled(replicas int64) func(*world) {
+	return func(w *world) { w.objects["a"].Object["spec"] = map[string]any{"replicas": replicas} }
+}
+
+func reclaims(policy string) func(*world) {
+	return func(w *world) {
+		w.objects["a"].Object["spec"] = map[string]any{"persistentVolumeReclaimPolicy": policy}
 	}
 }
 

@@ -4,7 +4,6 @@ package unstick
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -18,57 +17,144 @@ import (
 )
 
 // FindStakes finds out which data goes when what is asked for, and what is in its namespaces, is freed: of claims that are being deleted, or are in a
-// namespace that is. It reads the claims of these namespaces, and the volumes if there are such claims. What it cannot read
-// makes the namespace Unsure: the data of claims that nobody saw may be lost.
+// namespace that is, and of claims that the garbage collector deletes after their owners. The claims are those of the graph, which has
+// those of ClaimParts with their owners; volumes are read if there are such claims. What could not be read makes the place Unsure, or the
+// stake: the data of claims that nobody saw may be lost.
 func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
-	namespaces := l.namespaces()
-	lists := sets.List(namespaces)
-	if len(lists) > mostLists {
-		lists = []string{""}
-	}
-	deleted := sets.New[types.UID]() // what the garbage collector would delete
-	for i := range l.Pending {
-		if l.Pending[i].Action == gc.ActionDelete {
-			deleted.Insert(l.Pending[i].Object.UID)
+	for _, place := range sets.List(l.places()) {
+		if !l.Graph.Snapshot().ListedIn(evidence.Claims.GroupResource(), place) {
+			l.Unsure = append(l.Unsure, place)
 		}
 	}
-	claimed, ending := map[types.UID]string{}, l.ending() // by the UIDs of claims, their namespaces
-	for _, namespace := range lists {
-		claims, err := cluster.List(ctx, evidence.Claims, namespace)
-		if err != nil {
-			l.Unsure = append(l.Unsure, sets.List(namespaces)...)
-			break
-		}
-		for i := range claims {
-			c := &claims[i]
-			if at := c.GetNamespace(); namespaces.Has(at) && (ending(at) || c.GetDeletionTimestamp() != nil || deleted.Has(c.GetUID())) {
-				claimed[c.GetUID()] = at
-			}
-		}
-	}
-	if len(claimed) == 0 {
+	claims := l.claims()
+	if len(claims) == 0 {
 		return
 	}
 	volumes, err := cluster.List(ctx, evidence.Volumes, "")
-	if err != nil {
-		l.Unsure = append(l.Unsure, sets.List(sets.New(slices.Collect(maps.Values(claimed))...))...)
-		return
+	for _, s := range claims {
+		if err != nil {
+			l.Stakes = append(l.Stakes, s)
+		}
 	}
 	for i := range volumes {
 		v := &volumes[i]
-		if namespace, at := claimed[types.UID(evidence.Nested(v, "spec", "claimRef", "uid"))]; at && evidence.Nested(v, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
-			l.Stakes = append(l.Stakes, Stake{Volume: evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), Size: evidence.Nested(v, "spec", "capacity", "storage"), Namespace: namespace})
+		s, at := claims[types.UID(evidence.Nested(v, "spec", "claimRef", "uid"))]
+		if at && err == nil && evidence.Nested(v, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
+			s.Volume, s.Size = evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), evidence.Nested(v, "spec", "capacity", "storage")
+			s.leaves = v.GetDeletionTimestamp() != nil
+			l.Stakes = append(l.Stakes, s)
 		}
 	}
 	graph.SortByIdentity(l.Stakes, func(s *Stake) graph.Identity { return s.Volume })
 }
 
-// namespaces are those in which something is stuck, or which are themselves.
-func (l *Look) namespaces() sets.Set[string] {
+// claims are those that go with something, by their UIDs, as stakes without a volume.
+func (l *Look) claims() map[types.UID]Stake {
+	going := sets.New[types.UID]() // what is freed, or deleted
+	for i := range l.Pending {
+		if l.Pending[i].Action == gc.ActionDelete {
+			going.Insert(l.Pending[i].Object.UID)
+		}
+	}
+	for i := range l.Report.Objects {
+		if o := &l.Report.Objects[i]; o.BeingDeleted() {
+			going.Insert(o.Object.UID)
+		}
+	}
+	after, unread := fall{}, fall{}
+	for n := range l.Graph.Nodes() {
+		switch {
+		case n.Virtual():
+			unread.set.Add(n)
+		case n.BeingDeleted():
+			going.Insert(n.UID())
+		}
+	}
+	after.set.AddAll(unread.set)
+	for _, c := range l.Report.Causes {
+		for i := range c.Remedies {
+			going.Insert(deletedBy(&c.Remedies[i])...)
+		}
+	}
+	for uid := range going {
+		if n, known := l.Graph.Node(uid); known {
+			after.set.Add(n)
+		}
+	}
+	after.spread()
+	l.falls, unread.within = after.set, &after.set
+	unread.spread()
+	all, places, ending := map[types.UID]Stake{}, l.places(), l.ending()
+	for n := range l.Graph.Nodes() {
+		if n.Virtual() || n.Resource().GroupResource() != evidence.Claims.GroupResource() {
+			continue
+		}
+		s := Stake{Namespace: n.Namespace(), claim: n, open: unread.set.Has(n)}
+		s.ends = places.Has(s.Namespace) && (ending(s.Namespace) || n.BeingDeleted() || going.Has(n.UID()))
+		if s.ends || after.set.Has(n) {
+			all[n.UID()] = s
+		}
+	}
+	return all
+}
+
+// fall are objects that go, and what the garbage collector deletes after them.
+type fall struct {
+	set graph.Set
+	// within is what may go; nil is for what loses all owners that keep it.
+	within *graph.Set
+}
+
+// spread adds the dependents that go, theirs, and so on.
+func (f *fall) spread() {
+	for queue := f.set.Sorted(); len(queue) > 0; queue = queue[1:] {
+		if queue[0].OrphaningDependents() {
+			continue
+		}
+		for _, d := range queue[0].Dependents() {
+			if !f.set.Has(d) && f.takes(d, queue[0]) {
+				f.set.Add(d)
+				queue = append(queue, d)
+			}
+		}
+	}
+}
+
+// takes reports whether a dependent goes when an owner has: by the garbage collector's rules it is kept by an owner that exists, and by one of which it
+// cannot be found out. What merely was not read here may be gone, or go.
+func (f *fall) takes(d, owner graph.Node) bool {
+	owned := false
+	for _, ref := range d.Owners() {
+		unread := ref.State == graph.Unknown && ref.Reason == graph.UnlistedOwner
+		switch {
+		case ref.State == graph.Dangling:
+		case ref.State == graph.Unknown && !unread:
+			return false
+		case ref.State == graph.Solid && f.within == nil && !f.set.Has(ref.Owner):
+			return false
+		case ref.Owner == owner:
+			owned = true
+		}
+	}
+	return owned && (f.within == nil || f.within.Has(d))
+}
+
+// ClaimParts are the parts of the cluster whose claims may go with what is explained.
+func (l *Look) ClaimParts() []graph.Part {
+	var parts []graph.Part
+	for _, place := range sets.List(l.places()) {
+		parts = append(parts, graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: place})
+	}
+	return parts
+}
+
+// places are the namespaces in which something is stuck, or which are themselves, with "" for what is in none: its dependents may be
+// in any.
+func (l *Look) places() sets.Set[string] {
 	all := sets.New[string]()
 	for _, c := range l.Report.Causes {
 		if c.Verdict == explain.Stuck {
-			all = all.Union(l.touched(c, nil))
+			all = all.Union(l.placesOf(c))
 		}
 	}
 	for i := range l.Pending {
@@ -79,8 +165,48 @@ func (l *Look) namespaces() sets.Set[string] {
 	return all
 }
 
-// mostLists is the number of namespaces up to which their claims are listed one by one.
-const mostLists = 20
+func (l *Look) placesOf(c *explain.Cause) sets.Set[string] {
+	all := l.touched(c, nil)
+	for _, n := range l.frees(c, nil) {
+		if n.Namespace() == "" && !n.Resource().IsNamespace() {
+			all.Insert("")
+		}
+	}
+	return all
+}
+
+// frees are what a cause blocks, what of that is on the way to it, and what a way out deletes.
+func (l *Look) frees(c *explain.Cause, way []*explain.Remedy) []graph.Node {
+	uids := sets.New[types.UID]()
+	for o := range l.Report.Blocked(c) {
+		uids.Insert(o.Object.UID)
+		for _, f := range o.Findings {
+			for _, link := range f.Chain {
+				if n, known := l.Graph.Node(link.Object.UID); f.Cause == c && known && n.BeingDeleted() {
+					uids.Insert(n.UID())
+				}
+			}
+		}
+	}
+	for _, r := range way {
+		uids.Insert(deletedBy(r)...)
+	}
+	var all []graph.Node
+	for uid := range uids {
+		if n, known := l.Graph.Node(uid); known && !n.Virtual() {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// deletedBy is what a remedy deletes.
+func deletedBy(r *explain.Remedy) []types.UID {
+	if r.Operation == nil || r.Operation.Verb != remedy.Delete {
+		return nil
+	}
+	return []types.UID{r.Operation.Object.UID}
+}
 
 // touched are the namespaces of what a cause blocks, and of what a way out of it changes.
 func (l *Look) touched(c *explain.Cause, way []*explain.Remedy) sets.Set[string] {
@@ -124,14 +250,30 @@ func (l *Look) ending() func(name string) bool {
 
 // keeps are the changes that keep the data which would go with what a way out frees.
 func (l *Look) keeps(c *explain.Cause, way []*explain.Remedy) []*explain.Remedy {
-	namespaces := l.touched(c, way)
+	going := l.goes(c, way)
 	var keep []*explain.Remedy
-	for _, s := range l.Stakes {
-		if namespaces.Has(s.Namespace) {
-			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(&s), Action: actionOf(remedy.RetainOf(s.Volume))})
+	for i := range l.Stakes {
+		if s := &l.Stakes[i]; s.Volume.Name != "" && going(s) {
+			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: actionOf(remedy.RetainOf(s.Volume))})
 		}
 	}
 	return keep
+}
+
+// goes returns what reports whether a claim goes when a way out is taken.
+func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
+	if len(l.Stakes) == 0 {
+		return func(*Stake) bool { return false }
+	}
+	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(l.frees(c, way)...), within: &l.falls}
+	after.spread()
+	return func(s *Stake) bool { return s.ends && namespaces.Has(s.Namespace) || after.set.Has(s.claim) }
+}
+
+// leaves reports whether an object is being deleted itself.
+func (l *Look) leaves(uid types.UID) bool {
+	n, known := l.Graph.Node(uid)
+	return known && n.BeingDeleted() || slices.ContainsFunc(l.Stakes, func(s Stake) bool { return s.Volume.UID == uid && s.leaves })
 }
 
 // actionOf is a change with its command.
@@ -141,5 +283,8 @@ func actionOf(op remedy.Op) explain.Action {
 
 // unsure reports whether data may go with what a way out frees of which that could not be found out.
 func (l *Look) unsure(c *explain.Cause, way []*explain.Remedy) bool {
-	return l.touched(c, way).HasAny(l.Unsure...)
+	places, going := l.placesOf(c), l.goes(c, way)
+	return places.HasAny(l.Unsure...) || slices.ContainsFunc(l.Stakes, func(s Stake) bool {
+		return s.Volume.Name == "" && going(&s) || s.open && !going(&s) && places.HasAny("", s.Namespace)
+	})
 }

@@ -139,6 +139,17 @@ func asBefore(back *remedy.Op, current *unstructured.Unstructured) bool {
 	return false
 }
 
+// changedSince reports whether an object is not what a change that takes another back is for: the API server would refuse that.
+func changedSince(back *remedy.Op, current *unstructured.Unstructured) bool {
+	if back.Verb == remedy.Scale {
+		replicas, there, err := unstructured.NestedInt64(current.Object, "spec", "replicas")
+		return there && err == nil && replicas != back.Replicas.Current
+	}
+	return slices.ContainsFunc(back.Patch, func(s remedy.Step) bool {
+		return s.Op == "test" && s.Path != "/metadata/uid" && !made(&s, back.Patch, current.Object)
+	})
+}
+
 // made reports whether an object is as a step of a patch would make it. What is removed from a list is the value that the patch tests
 // there, wherever it is.
 func made(step *remedy.Step, patch []remedy.Step, object map[string]any) bool {

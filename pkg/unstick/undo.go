@@ -36,6 +36,8 @@ const (
 	Ownerless Obstacle = "Ownerless"
 	// Destroys: the data of a volume would be destroyed, because its claim is gone or being deleted.
 	Destroys Obstacle = "Destroys"
+	// Changed: what the change has made was changed since by others.
+	Changed Obstacle = "Changed"
 	// Final: the change cannot be taken back.
 	Final Obstacle = "Final"
 	// Unread: the object, or its manifest, could not be read.
@@ -177,6 +179,8 @@ func (r *Recorded) reverse(v *Reversal, current *unstructured.Unstructured) {
 	case v.Op == nil:
 	case asBefore(v.Op, current):
 		v.Op, v.Obstacle = nil, Undone
+	case changedSince(v.Op, current):
+		v.Op, v.Obstacle = nil, Changed
 	case v.Op.Verb != remedy.Untaint:
 		v.Op = new(v.Op.At(current.GetResourceVersion()))
 	}

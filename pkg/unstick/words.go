@@ -42,6 +42,7 @@ func Words(o Obstacle) string {
 		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",
 		Ownerless:   "its owner does not exist any more, and the garbage collector would delete the object",
 		Destroys:    "to put it back would destroy the data of the volume: its claim does not exist any more, or is being deleted",
+		Changed:     "others have changed it since",
 		Final:       "this change cannot be taken back",
 		Unread:      "it could not be read",
 	}[o]
