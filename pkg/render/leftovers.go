@@ -37,6 +37,9 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 		for i := range b.Objects {
 			if !d.mayKeep(&b.Objects[i]) {
 				s.Goes = append(s.Goes, b.Objects[i].identity())
+				if !d.returning(&b.Objects[i]) {
+					s.Targets = append(s.Targets, b.Objects[i].identity())
+				}
 			}
 		}
 	}
@@ -55,6 +58,11 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 		s.Kept = append(s.Kept, uninstall.Kept{Object: reference.identity(), Reason: k.Reason, Version: k.version()})
 	}
 	return s, nil
+}
+
+// returning reports whether an object was foreseen to exist again.
+func (d *UninstallPlan) returning(r *ObjectReference) bool {
+	return slices.ContainsFunc(d.Returns, func(back Returning) bool { return back.Object == *r })
 }
 
 // mayKeep reports whether the tool's settings decide whether it deletes an object.

@@ -136,11 +136,7 @@ func (j *judging) find(l Left) {
 	}
 	c := candidate{Leftover: Leftover{Object: l.Object}, left: l}
 	n, known := j.Graph.Node(l.Object.UID)
-	gvk := l.Object.Resource.GroupVersionKind()
-	resource := l.Object.Resource.GroupResource()
-	if mapping, err := j.Graph.Snapshot().Mapper.RESTMapping(gvk.GroupKind()); err == nil {
-		resource = mapping.Resource.GroupResource()
-	}
+	gvk, resource := l.Object.Resource.GroupVersionKind(), j.resourceNow(l.Object)
 	switch {
 	case known && !n.Virtual() && n.Name() == l.Object.Name && n.Namespace() == l.Object.Namespace && n.Resource().Kind == gvk.Kind:
 		c.node, c.Object = n, n.Identity()

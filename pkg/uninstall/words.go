@@ -192,6 +192,8 @@ func (e NotOverError) Error() string {
 		return fmt.Sprintf("%s was to be deleted, and whether it exists could not be read", e.Object)
 	case e.Ending:
 		return fmt.Sprintf("%s is still being deleted", e.Object)
+	case e.Again:
+		return fmt.Sprintf("%s exists again: it was installed again, or something recreates it", e.Object)
 	}
 	return fmt.Sprintf("%s still exists", e.Object)
 }
@@ -211,6 +213,8 @@ func (e NotOverError) Hint(command string) string {
 		return "ask a user who is allowed to list objects of this type"
 	case e.Ending:
 		return "wait until it is deleted; explain-stuck says what keeps it"
+	case e.Again:
+		return "save a plan of what is installed now, and uninstall it first"
 	}
 	return "uninstall first, then remove the leftovers: " + command
 }
