@@ -102,7 +102,7 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	err = o.remove(ctx, s, l, saved)
 	if o.leftovers.now != nil {
 		answer.now = o.leftovers.now
-	} else if err != nil && answer.deletion == nil && !errors.Is(err, errIncomplete) {
+	} else if err != nil && answer.deletion == nil && !errors.Is(err, errIncomplete) && !errors.Is(err, errRemaining) {
 		return err
 	}
 	documents := output[*leftoversAnswer]{
@@ -135,7 +135,7 @@ func (o *uninstallOptions) remove(ctx context.Context, s *session, l *leftoversN
 	targets := l.targets()
 	if len(targets) == 0 {
 		fmt.Fprintln(o.ErrOut, "Nothing is deleted: name with --include the leftovers that are not in use any more.")
-		return cmp.Or(o.finish(s, l.graph.Snapshot()), l.unread())
+		return cmp.Or(o.finish(s, l.graph.Snapshot()), l.unread(), l.remaining())
 	}
 	o.leftovers.held = map[types.UID]bool{}
 	t := &telling{
@@ -143,13 +143,13 @@ func (o *uninstallOptions) remove(ctx context.Context, s *session, l *leftoversN
 	}
 	err := t.execute(ctx, o.removal(s, l, saved, targets))
 	if !o.deletion.ran {
-		return err
+		return cmp.Or(err, l.remaining())
 	}
 	now, failed := o.lookForLeftovers(context.WithoutCancel(ctx), s, saved)
 	if failed != nil {
 		return cmp.Or(err, failed)
 	}
-	o.leftovers.now = now
+	o.leftovers.now, err = now, cmp.Or(err, now.remaining())
 	stays := slices.DeleteFunc(slices.Clone(now.all), func(l uninstall.Leftover) bool { return l.Gone })
 	switch {
 	case !o.output.isText():
@@ -247,6 +247,14 @@ func (l *leftoversNow) dangers() []string {
 func (l *leftoversNow) unread() error {
 	if slices.ContainsFunc(l.all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Held.Why == uninstall.NotRead }) {
 		return incompleteError{errors.New("whether some of this is in use is not known: not everything could be read")}
+	}
+	return nil
+}
+
+// remaining is an error when some of them are kept although the user has named them.
+func (l *leftoversNow) remaining() error {
+	if slices.ContainsFunc(l.all, func(l uninstall.Leftover) bool { return l.Named && l.Held != nil }) {
+		return errRemaining
 	}
 	return nil
 }

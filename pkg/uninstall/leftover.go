@@ -18,8 +18,9 @@ type Leftover struct {
 	Object graph.Identity
 	// Gone: it provably does not exist.
 	Gone bool
-	// Held is why it is not deleted, nil when it may be.
-	Held *Hold
+	// Held is why it is not deleted, nil when it may be. Named: the user has named it.
+	Held  *Hold
+	Named bool
 	// Version is the resourceVersion of which that is said. Changed: it is not that of the plan.
 	Version string
 	Changed bool
@@ -116,7 +117,9 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	}
 	j.mentioned()
 	for i := range j.all {
-		if c := &j.all[i]; c.whole != nil && !q.Named(c.Object) {
+		c := &j.all[i]
+		c.Named = q.Named(c.left.Object)
+		if c.whole != nil && !c.Named {
 			c.hold(Unnamed, c.left.Says(), "")
 		}
 	}

@@ -196,7 +196,8 @@ func TestLeftovers(t *testing.T) {
 	l.run(0, named+"--yes", "", append(kept, "Warning: changed since the plan: configmap/notes -n shop", "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
 	l.run(0, named+"--yes", "", "Nothing is deleted")
 
-	l.run(0, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
+	l.run(2, remove+"--dry-run --include=configmap/notes,configmap/adopted", "", "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop")
+	l.run(2, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
 	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "1 CustomResourceDefinition, 1 Widget")
 
 	claim := remove + "-i --include=pvc/shop/data-db-0 "
