@@ -247,5 +247,5 @@ func (j *judging) mentioned() {
 func nameable(id graph.Identity) bool {
 	r := id.Resource
 	calls := r.Group == evidence.ValidatingWebhooks.Group || r.Group == evidence.APIServices.Group
-	return !calls && !r.IsCRD() && !r.IsNamespace() && r.GroupResource() != evidence.Leases.GroupResource()
+	return !calls && !r.IsCRD() && r.GroupResource() != evidence.Leases.GroupResource()
 }
