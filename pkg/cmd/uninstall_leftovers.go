@@ -71,7 +71,7 @@ func (o *uninstallOptions) afterwards(u *render.Uninstall) string {
 	if u.Halt != nil || len(u.Left) == 0 || o.files != nil || len(uninstall.First(u.Sight)) > 0 {
 		return ""
 	}
-	return "save this plan now, with -o json > plan.json; after that: " + o.name + " " + shell.Command(append(withoutToken(o.argv), "--remove-leftovers=plan.json"))
+	return fmt.Sprintf("save this plan now: %s > plan.json; after the tool has run: %s", o.again("--output=json"), o.again("--remove-leftovers=plan.json"))
 }
 
 // removes deletes what the tool has left behind.

@@ -154,7 +154,8 @@ func TestLeftovers(t *testing.T) {
 	released := l.file("released.yaml", released+calledService)
 	l.deploy(released)
 	const web = "helm web -n shop "
-	l.run(0, web, "", "Leftovers:    save this plan now, with -o json > plan.json", "--remove-leftovers=plan.json")
+	l.run(0, web, "", "Leftovers:    save this plan now: kubectl-gc uninstall helm web -n shop", " --output=json > plan.json; after the tool has run: kubectl-gc", "--remove-leftovers=plan.json")
+	l.run(0, web+"--prepare --yes --timeout=40s", "", "Leftovers: ", "!--prepare", "!--yes", "!--timeout")
 	document := l.run(0, web+"-o json", "")
 	l.file("plan.json", document)
 	remove := web + "--remove-leftovers=" + l.plan + " "
@@ -190,13 +191,13 @@ func TestLeftovers(t *testing.T) {
 	l.documents(remove, named)
 	l.run(3, remove+"--yes --as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
 	l.run(0, named+"--dry-run", "", append(kept, "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop", "!left  ", "ValidatingWebhookConfiguration/hook")...)
+	l.run(2, remove+"--dry-run --include=configmap/notes,configmap/adopted", "", "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop")
 	l.run(1, named, "", "there is no terminal", "--confirm=sha256:")
 	l.run(1, named+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
 	l.cp.Kubectl(t, "-n", "shop", "patch", "configmap/notes", "--type=merge", "-p", `{"data":{"a":"b"}}`)
 	l.run(0, named+"--yes", "", append(kept, "Warning: changed since the plan: configmap/notes -n shop", "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
 	l.run(0, named+"--yes", "", "Nothing is deleted")
 
-	l.run(2, remove+"--dry-run --include=configmap/notes,configmap/adopted", "", "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop")
 	l.run(2, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
 	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "1 CustomResourceDefinition, 1 Widget")
 
