@@ -4,12 +4,14 @@ package render
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -20,8 +22,15 @@ import (
 // ReadUninstallPlan reads a document, in JSON or YAML. The error says why it is none.
 func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	var d UninstallPlan
-	if err := yaml.Unmarshal(text, &d); err != nil || d.Kind != "UninstallPlan" {
+	document, err := onlyDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(document, &d); err != nil || d.Kind != "UninstallPlan" {
 		return nil, errors.New("it is not an UninstallPlan, as -o json and -o yaml print it")
+	}
+	if err := yaml.UnmarshalStrict(document, &UninstallPlan{}); err != nil { // which has no effect, and no place in the digest
+		return nil, errors.New("it has fields that an UninstallPlan does not have, or one twice")
 	}
 	if d.APIVersion != APIVersion {
 		return nil, errors.New("its apiVersion is not " + APIVersion)
@@ -58,6 +67,19 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 		s.Kept = append(s.Kept, uninstall.Kept{Object: reference.identity(), Reason: k.Reason, Version: k.version()})
 	}
 	return s, nil
+}
+
+// onlyDocument returns the text of a file that has one document, in JSON or YAML.
+func onlyDocument(text []byte) ([]byte, error) {
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)+1)
+	var only, more runtime.RawExtension
+	if err := documents.Decode(&only); err != nil {
+		return nil, errors.New("it is not a document in JSON or YAML")
+	}
+	if err := documents.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errors.New("it has more than one document")
+	}
+	return only.Raw, nil
 }
 
 // returning reports whether an object was foreseen to exist again.

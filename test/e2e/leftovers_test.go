@@ -222,6 +222,14 @@ func (l *leavings) plans(document string) {
 	changed := l.file("changed.json", regexp.MustCompile(`"result": "Deleted"`).ReplaceAllString(document, `"result": "Unchanged"`))
 	l.run(1, web+changed, "", "it was changed since it was saved", "hint: before the tool runs, save the plan")
 	l.run(1, web+l.file("emptied.json", regexp.MustCompile(`"digest": "[^"]*",`).ReplaceAllString(document, "")), "", "it was changed since it was saved")
+	l.run(1, web+l.file("field.json", strings.Replace(document, "{", `{"foo": "bar",`, 1)), "", "it has fields that an UninstallPlan does not have")
+	l.run(1, web+l.file("twice.json", document+document), "", "it has more than one document")
+	sealed := l.sealed(document, func(*render.UninstallPlan) {})
+	text, err := os.ReadFile(sealed)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.run(1, web+l.file("twice.yaml", string(text)+"\n---\nfoo: bar\n"), "", "it has more than one document")
 	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Cluster = "x" }), "", "the plan is of another cluster")
 	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Barriers, d.Outcome = nil, nil }), "", "nothing shows that the tool has run")
 	l.run(0, web+l.sealed(document, func(*render.UninstallPlan) {})+" --dry-run", "", "configmap/kept, configmap/odd -n shop")
