@@ -36,7 +36,7 @@ const (
 	ByHolder Belonging = "Holder"
 	// ByManager: a program of a workload that is deleted, which is Detail, has made it.
 	ByManager Belonging = "Manager"
-	// ByNamespace: it is the release's namespace, in which nothing is left but Kubernetes' own, and what this list has.
+	// ByNamespace: it is the release's namespace, in which nothing is left but Kubernetes' own, and what is left or kept, which is Detail.
 	ByNamespace Belonging = "Namespace"
 )
 
@@ -399,17 +399,23 @@ func (l *leftovers) emptied() {
 	for i := range l.preview.Report.Outcomes {
 		gone[l.preview.Report.Outcomes[i].Object.UID] = l.preview.Report.Outcomes[i].Result == gc.Deleted
 	}
+	kept := map[types.UID]bool{}
 	for _, k := range l.plan.Kept {
-		gone[k.Object.UID] = true
+		kept[k.Object.UID] = true
 	}
-	if slices.ContainsFunc(l.Evidence.In(name), func(m graph.Node) bool {
-		return !gone[m.UID()] && l.found[m.UID()] == nil && !m.HasOwners() && !l.everywhere(m)
-	}) {
-		return
+	var stays []graph.Identity
+	for _, m := range l.Evidence.In(name) {
+		switch {
+		case gone[m.UID()] || l.everywhere(m):
+		case kept[m.UID()] || l.found[m.UID()] != nil:
+			stays = append(stays, m.Identity())
+		case !m.HasOwners():
+			return
+		}
 	}
 	for _, n := range l.Evidence.Named(evidence.Namespaces.GroupResource(), "", name) {
 		if !n.BeingDeleted() {
-			l.add(n.Identity(), ByNamespace, "")
+			l.add(n.Identity(), ByNamespace, someOf(stays))
 		}
 	}
 }
