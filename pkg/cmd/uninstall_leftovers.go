@@ -236,11 +236,17 @@ func (l *leftoversNow) targets() []graph.Identity {
 
 // dangers are said before anything is asked.
 func (l *leftoversNow) dangers() []string {
+	var all []string
 	changed := slices.DeleteFunc(slices.Clone(l.all), func(l uninstall.Leftover) bool { return l.Gone || l.Held != nil || !l.Changed })
-	if len(changed) == 0 {
-		return nil
+	if len(changed) > 0 {
+		all = append(all, "changed since the plan: "+render.NamesOf((&leftoversNow{all: changed}).targets()))
 	}
-	return []string{"changed since the plan: " + render.NamesOf((&leftoversNow{all: changed}).targets())}
+	for i := range l.all {
+		if d := &l.all[i]; !d.Gone && d.Held == nil && len(d.Instances) > 0 {
+			all = append(all, render.NamesOf([]graph.Identity{d.Object})+": "+render.WithInstances("", d.Instances))
+		}
+	}
+	return all
 }
 
 // unread is an error when nothing could be found out of some of them.

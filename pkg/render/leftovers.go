@@ -22,12 +22,12 @@ import (
 // ReadUninstallPlan reads a document, in JSON or YAML. The error says why it is none.
 func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	var d UninstallPlan
-	document, err := onlyDocument(text)
-	if err != nil {
-		return nil, err
-	}
+	document, more := firstDocument(text)
 	if err := yaml.Unmarshal(document, &d); err != nil || d.Kind != "UninstallPlan" {
 		return nil, errors.New("it is not an UninstallPlan, as -o json and -o yaml print it")
+	}
+	if more {
+		return nil, errors.New("it has more than one document")
 	}
 	if err := yaml.UnmarshalStrict(document, &UninstallPlan{}); err != nil { // which has no effect, and no place in the digest
 		return nil, errors.New("it has fields that an UninstallPlan does not have, or one twice")
@@ -69,17 +69,14 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	return s, nil
 }
 
-// onlyDocument returns the text of a file that has one document, in JSON or YAML.
-func onlyDocument(text []byte) ([]byte, error) {
+// firstDocument returns the first document of a text in JSON or YAML, empty if there is none, and whether there is anything else.
+func firstDocument(text []byte) (document []byte, more bool) {
 	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)+1)
-	var only, more runtime.RawExtension
-	if err := documents.Decode(&only); err != nil {
-		return nil, errors.New("it is not a document in JSON or YAML")
+	var first, second runtime.RawExtension
+	if err := documents.Decode(&first); err != nil {
+		return nil, false
 	}
-	if err := documents.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it has more than one document")
-	}
-	return only.Raw, nil
+	return first.Raw, !errors.Is(documents.Decode(&second), io.EOF)
 }
 
 // returning reports whether an object was foreseen to exist again.
@@ -103,7 +100,9 @@ func Leftovers(w io.Writer, style Style, all []uninstall.Leftover, every bool) e
 	t := &rows{Style: style, out: bufio.NewWriter(w), all: every}
 	for _, label := range leftoverLabels {
 		some := only(all, func(l *uninstall.Leftover) bool { return stateOf(l) == label.state })
-		t.each(label.mark, label.label, label.color, alikeOf(some, func(l *uninstall.Leftover) (graph.Identity, string) { return l.Object, l.Says() }))
+		t.each(label.mark, label.label, label.color, alikeOf(some, func(l *uninstall.Leftover) (graph.Identity, string) {
+			return l.Object, WithInstances(l.Says(), l.Instances)
+		}))
 	}
 	return t.out.Flush()
 }

@@ -29,7 +29,7 @@ func TestReadUninstallPlan(t *testing.T) {
 	j, y := string(inJSON)+"\n", string(inYAML)
 	const more, field = "it has more than one document", "it has fields that an UninstallPlan does not have, or one twice"
 	for text, want := range map[string]string{
-		j: "", y: "", "---\n" + y: "", y + "---\n": "", "": "it is not a document in JSON or YAML",
+		j: "", y: "", "---\n" + y: "", y + "---\n": "", "": "it is not an UninstallPlan, as -o json and -o yaml print it",
 		j + j: more, j + "{}": more, y + "---\n" + y: more, y + "---\nfoo: bar\n": more, j + "---\nfoo: bar\n": more,
 		strings.Replace(j, "{", `{"foo": "bar",`, 1): field,
 		y + "foo: bar\n": field,

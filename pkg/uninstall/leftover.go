@@ -24,6 +24,8 @@ type Leftover struct {
 	// Version is the resourceVersion of which that is said. Changed: it is not that of the plan.
 	Version string
 	Changed bool
+	// Instances are those of a definition, which are deleted with it.
+	Instances []graph.Identity
 }
 
 // Unknown reports whether it is not known if the object is in use.
@@ -119,6 +121,9 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	for i := range j.all {
 		c := &j.all[i]
 		c.Named = q.Named(c.left.Object)
+		if c.whole != nil {
+			c.Instances = w.instances(c.Object, func(types.UID) bool { return false })
+		}
 		if c.whole != nil && !c.Named {
 			c.hold(Unnamed, c.left.Says(), "")
 		}

@@ -28,8 +28,8 @@ type Saved struct {
 	Goes []graph.Identity
 	// Targets are what the tool itself was to delete, but for what was foreseen to return.
 	Targets []graph.Identity
-	Left []Left
-	Kept []Kept
+	Left    []Left
+	Kept    []Kept
 }
 
 // Title names what was uninstalled.

@@ -154,7 +154,7 @@ func TestLeftovers(t *testing.T) {
 	released := l.file("released.yaml", released+calledService)
 	l.deploy(released)
 	const web = "helm web -n shop "
-	l.run(0, web, "", "Leftovers:    save this plan now: kubectl-gc uninstall helm web -n shop", " --output=json > plan.json; after the tool has run: kubectl-gc", "--remove-leftovers=plan.json")
+	l.run(0, web, "", "Leftovers:    save this plan now: kubectl gc uninstall helm web -n shop", " --output=json > plan.json; after the tool has run: kubectl gc", "--remove-leftovers=plan.json")
 	l.run(0, web+"--prepare --yes --timeout=40s", "", "Leftovers: ", "!--prepare", "!--yes", "!--timeout")
 	document := l.run(0, web+"-o json", "")
 	l.file("plan.json", document)
@@ -182,7 +182,7 @@ func TestLeftovers(t *testing.T) {
 	kept := []string{
 		"configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other", "secret/pull, secret/token -n shop: used by Pod/shop/alone",
 		"configmap/unlabelled -n shop: changed since the plan; does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
-		"configmap/kept", "customresourcedefinition/widgets.example.com", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
+		"configmap/kept", "customresourcedefinition/widgets.example.com: kept by the tool; deleted only when --include names it; its deletion deletes 1 instance: widget/one -n shop", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
 	}
 	unnamed := "label app.kubernetes.io/instance=web; deleted only when --include names it"
 	l.run(0, remove+"--yes", "", append(kept, "NOT KNOWN     configmap/argued -n shop: Pod/shop/alone has its name in spec.containers.args, and whether that is a use is not known", "configmap/notes -n shop: "+unnamed, "Nothing is deleted: name with --include")...)
@@ -199,7 +199,7 @@ func TestLeftovers(t *testing.T) {
 	l.run(0, named+"--yes", "", "Nothing is deleted")
 
 	l.run(2, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
-	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "1 CustomResourceDefinition, 1 Widget")
+	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "Warning: customresourcedefinition/widgets.example.com: its deletion deletes 1 instance: widget/one -n shop", "1 CustomResourceDefinition, 1 Widget")
 
 	claim := remove + "-i --include=pvc/shop/data-db-0 "
 	l.cp.Kubectl(t, "-n", "shop", "apply", "-f", l.file("stateful.yaml", stateful))
