@@ -74,6 +74,9 @@ func told(t *testing.T, given string) string {
 			}
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Says()))
 		}
+		for _, uid := range sight.Refused() {
+			lines = append(lines, "refused: "+string(uid))
+		}
 		for _, l := range w.Left(p, made, nil) {
 			lines = append(lines, fmt.Sprintf("left: %s: %s", l.Object, l.Says())+instances(len(l.Instances)))
 		}
