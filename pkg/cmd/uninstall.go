@@ -125,7 +125,7 @@ func (o *uninstallOptions) next(u *render.Uninstall) string {
 	case u.Halt != nil, slices.ContainsFunc(u.Open, func(q uninstall.Open) bool { return q.Cause == uninstall.NoController }):
 		return ""
 	case len(uninstall.First(u.Sight)) > 0 && o.files == nil:
-		return o.name + " " + shell.Command(append(withoutToken(o.argv), "--prepare"))
+		return o.again("--prepare")
 	}
 	command := shell.Command(u.Command)
 	if u.Strands() && command != "" {

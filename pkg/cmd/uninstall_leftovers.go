@@ -71,7 +71,7 @@ func (o *uninstallOptions) afterwards(u *render.Uninstall) string {
 	if u.Halt != nil || len(u.Left) == 0 || o.files != nil || len(uninstall.First(u.Sight)) > 0 {
 		return ""
 	}
-	return "save this plan now, with -o json > plan.json; after that: " + o.name + " " + shell.Command(append(withoutToken(o.argv), "--remove-leftovers=plan.json"))
+	return fmt.Sprintf("save this plan now: %s > plan.json; after the tool has run: %s", o.again("--output=json"), o.again("--remove-leftovers=plan.json"))
 }
 
 // removes deletes what the tool has left behind.
@@ -102,7 +102,7 @@ func (o *uninstallOptions) removes(ctx context.Context) error {
 	err = o.remove(ctx, s, l, saved)
 	if o.leftovers.now != nil {
 		answer.now = o.leftovers.now
-	} else if err != nil && answer.deletion == nil && !errors.Is(err, errIncomplete) {
+	} else if err != nil && answer.deletion == nil && !errors.Is(err, errIncomplete) && !errors.Is(err, errRemaining) {
 		return err
 	}
 	documents := output[*leftoversAnswer]{
@@ -135,7 +135,7 @@ func (o *uninstallOptions) remove(ctx context.Context, s *session, l *leftoversN
 	targets := l.targets()
 	if len(targets) == 0 {
 		fmt.Fprintln(o.ErrOut, "Nothing is deleted: name with --include the leftovers that are not in use any more.")
-		return cmp.Or(o.finish(s, l.graph.Snapshot()), l.unread())
+		return cmp.Or(o.finish(s, l.graph.Snapshot()), l.unread(), l.remaining())
 	}
 	o.leftovers.held = map[types.UID]bool{}
 	t := &telling{
@@ -143,13 +143,13 @@ func (o *uninstallOptions) remove(ctx context.Context, s *session, l *leftoversN
 	}
 	err := t.execute(ctx, o.removal(s, l, saved, targets))
 	if !o.deletion.ran {
-		return err
+		return cmp.Or(err, l.remaining())
 	}
 	now, failed := o.lookForLeftovers(context.WithoutCancel(ctx), s, saved)
 	if failed != nil {
 		return cmp.Or(err, failed)
 	}
-	o.leftovers.now = now
+	o.leftovers.now, err = now, cmp.Or(err, now.remaining())
 	stays := slices.DeleteFunc(slices.Clone(now.all), func(l uninstall.Leftover) bool { return l.Gone })
 	switch {
 	case !o.output.isText():
@@ -236,17 +236,31 @@ func (l *leftoversNow) targets() []graph.Identity {
 
 // dangers are said before anything is asked.
 func (l *leftoversNow) dangers() []string {
+	var all []string
 	changed := slices.DeleteFunc(slices.Clone(l.all), func(l uninstall.Leftover) bool { return l.Gone || l.Held != nil || !l.Changed })
-	if len(changed) == 0 {
-		return nil
+	if len(changed) > 0 {
+		all = append(all, "changed since the plan: "+render.NamesOf((&leftoversNow{all: changed}).targets()))
 	}
-	return []string{"changed since the plan: " + render.NamesOf((&leftoversNow{all: changed}).targets())}
+	for i := range l.all {
+		if d := &l.all[i]; !d.Gone && d.Held == nil && len(d.Instances) > 0 {
+			all = append(all, render.NamesOf([]graph.Identity{d.Object})+": "+render.WithInstances("", d.Instances))
+		}
+	}
+	return all
 }
 
 // unread is an error when nothing could be found out of some of them.
 func (l *leftoversNow) unread() error {
 	if slices.ContainsFunc(l.all, func(l uninstall.Leftover) bool { return l.Held != nil && l.Held.Why == uninstall.NotRead }) {
 		return incompleteError{errors.New("whether some of this is in use is not known: not everything could be read")}
+	}
+	return nil
+}
+
+// remaining is an error when some of them are kept although the user has named them.
+func (l *leftoversNow) remaining() error {
+	if slices.ContainsFunc(l.all, func(l uninstall.Leftover) bool { return l.Named && l.Held != nil }) {
+		return errRemaining
 	}
 	return nil
 }

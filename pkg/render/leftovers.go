@@ -4,12 +4,14 @@ package render
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -20,8 +22,15 @@ import (
 // ReadUninstallPlan reads a document, in JSON or YAML. The error says why it is none.
 func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	var d UninstallPlan
-	if err := yaml.Unmarshal(text, &d); err != nil || d.Kind != "UninstallPlan" {
+	document, more := firstDocument(text)
+	if err := yaml.Unmarshal(document, &d); err != nil || d.Kind != "UninstallPlan" {
 		return nil, errors.New("it is not an UninstallPlan, as -o json and -o yaml print it")
+	}
+	if more {
+		return nil, errors.New("it has more than one document")
+	}
+	if err := yaml.UnmarshalStrict(document, &UninstallPlan{}); err != nil { // which has no effect, and no place in the digest
+		return nil, errors.New("it has fields that an UninstallPlan does not have, or one twice")
 	}
 	if d.APIVersion != APIVersion {
 		return nil, errors.New("its apiVersion is not " + APIVersion)
@@ -37,6 +46,9 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 		for i := range b.Objects {
 			if !d.mayKeep(&b.Objects[i]) {
 				s.Goes = append(s.Goes, b.Objects[i].identity())
+				if !d.returning(&b.Objects[i]) {
+					s.Targets = append(s.Targets, b.Objects[i].identity())
+				}
 			}
 		}
 	}
@@ -57,6 +69,21 @@ func ReadUninstallPlan(text []byte) (*uninstall.Saved, error) {
 	return s, nil
 }
 
+// firstDocument returns the first document of a text in JSON or YAML, empty if there is none, and whether there is anything else.
+func firstDocument(text []byte) (document []byte, more bool) {
+	documents := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)+1)
+	var first, second runtime.RawExtension
+	if err := documents.Decode(&first); err != nil {
+		return nil, false
+	}
+	return first.Raw, !errors.Is(documents.Decode(&second), io.EOF)
+}
+
+// returning reports whether an object was foreseen to exist again.
+func (d *UninstallPlan) returning(r *ObjectReference) bool {
+	return slices.ContainsFunc(d.Returns, func(back Returning) bool { return back.Object == *r })
+}
+
 // mayKeep reports whether the tool's settings decide whether it deletes an object.
 func (d *UninstallPlan) mayKeep(r *ObjectReference) bool {
 	return slices.ContainsFunc(d.NotKnown, func(q OpenQuestion) bool {
@@ -73,7 +100,9 @@ func Leftovers(w io.Writer, style Style, all []uninstall.Leftover, every bool) e
 	t := &rows{Style: style, out: bufio.NewWriter(w), all: every}
 	for _, label := range leftoverLabels {
 		some := only(all, func(l *uninstall.Leftover) bool { return stateOf(l) == label.state })
-		t.each(label.mark, label.label, label.color, alikeOf(some, func(l *uninstall.Leftover) (graph.Identity, string) { return l.Object, l.Says() }))
+		t.each(label.mark, label.label, label.color, alikeOf(some, func(l *uninstall.Leftover) (graph.Identity, string) {
+			return l.Object, WithInstances(l.Says(), l.Instances)
+		}))
 	}
 	return t.out.Flush()
 }

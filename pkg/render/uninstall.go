@@ -118,7 +118,7 @@ type SeenVersion struct {
 func seenVersion(v uninstall.Version) SeenVersion { return SeenVersion{v.Resource, v.Generation} }
 
 func newKeptObject(k *uninstall.Kept) KeptObject {
-	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says(), Instances: k.Instances, SeenVersion: seenVersion(k.Version)}
+	o := KeptObject{Object: newNamedObject(k.Object), Reason: k.Reason, Message: k.Says(), Instances: len(k.Instances), SeenVersion: seenVersion(k.Version)}
 	if k.By.Name != "" {
 		by := NewObjectReference(k.By)
 		o.By = &by
@@ -197,7 +197,7 @@ func (u *Uninstall) Document() *UninstallPlan {
 	}
 	for i := range u.Left {
 		l := &u.Left[i]
-		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says(), l.Instances, seenVersion(l.Version)})
+		d.Left = append(d.Left, LeftObject{NewObjectReference(l.Object), l.By, l.Detail, l.Says(), len(l.Instances), seenVersion(l.Version)})
 	}
 	d.foresee(u.Sight)
 	d.Digest = d.digest()

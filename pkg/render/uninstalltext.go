@@ -79,10 +79,10 @@ func (t *uninstallText) asked(o *gc.Outcome) bool {
 func (t *uninstallText) sets() {
 	t.counted("deletes", t.Preview.Report.Outcomes, gc.Deleted)
 	t.each("", "keeps", noColor, alikeOf(t.Kept, func(k *uninstall.Kept) (graph.Identity, string) {
-		return k.Object, withInstances(k.Says(), k.Instances)
+		return k.Object, WithInstances(k.Says(), k.Instances)
 	}))
 	t.each("", "leaves", noColor, alikeOf(t.Left, func(l *uninstall.Left) (graph.Identity, string) {
-		return l.Object, withInstances(l.Says(), l.Instances)
+		return l.Object, WithInstances(l.Says(), l.Instances)
 	}))
 	t.stays(t.Sight, func(l *foresight.Loss) bool { return l.Claims() == nil }) // which are left behind
 	if len(t.Absent) > 0 {
@@ -90,11 +90,16 @@ func (t *uninstallText) sets() {
 	}
 }
 
-func withInstances(text string, n int) string {
-	if n == 0 {
+// WithInstances adds which instances go with a definition.
+func WithInstances(text string, instances []graph.Identity) string {
+	if len(instances) == 0 {
 		return text
 	}
-	return text + "; it has " + plural(n, "instance")
+	deletes := fmt.Sprintf("its deletion deletes %s: %s", plural(len(instances), "instance"), NamesOf(instances))
+	if text == "" {
+		return deletes
+	}
+	return text + "; " + deletes
 }
 
 // order is that of the tool.

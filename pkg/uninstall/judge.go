@@ -148,14 +148,18 @@ func (j *judging) holds(c *candidate) {
 	if blind := j.blind(c.Object.Name); blind != "" {
 		c.hold(NotRead, blind, "")
 	}
+	var contents []graph.Identity
 	for _, n := range j.Evidence.In(c.Object.Name) {
 		if everywhere(n) {
 			continue
 		}
-		c.hold(Holds, n.Identity().String(), j.madeBy(n))
-		if len(c.holds) > 2*len(j.all)+1 { // not all of them go
-			return
+		contents = append(contents, n.Identity())
+		if len(c.holds) <= 2*len(j.all)+1 { // otherwise not all of them go
+			c.hold(Holds, n.Identity().String(), j.madeBy(n))
 		}
+	}
+	if c.left.By == ByNamespace {
+		c.left.Detail = someOf(contents)
 	}
 }
 

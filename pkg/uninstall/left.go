@@ -36,7 +36,7 @@ const (
 	ByHolder Belonging = "Holder"
 	// ByManager: a program of a workload that is deleted, which is Detail, has made it.
 	ByManager Belonging = "Manager"
-	// ByNamespace: it is the release's namespace, in which nothing is left but Kubernetes' own, and what this list has.
+	// ByNamespace: it is the release's namespace, in which nothing is left but Kubernetes' own, and what is left or kept, which is Detail.
 	ByNamespace Belonging = "Namespace"
 )
 
@@ -45,8 +45,8 @@ type Left struct {
 	Object graph.Identity
 	By     Belonging
 	Detail string
-	// Instances is how many there are of a definition.
-	Instances int
+	// Instances are those of a definition.
+	Instances []graph.Identity
 	Version   Version
 }
 
@@ -88,10 +88,9 @@ func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Iden
 		World: w, plan: p, preview: made, going: made.Going(), services: sets.New[string](), pods: sets.New[string](), namespaces: sets.New(p.Namespace),
 		found: map[types.UID]*Left{},
 	}
+	going := func(uid types.UID) bool { return l.going[uid] }
 	for i := range p.Kept {
-		if k := &p.Kept[i]; k.Object.Resource.Kind == "CustomResourceDefinition" {
-			k.Instances = l.instances(k.Object.Name)
-		}
+		p.Kept[i].Instances = w.instances(p.Kept[i].Object, going)
 	}
 	l.look()
 	l.configurations()
@@ -107,6 +106,7 @@ func (w *World) Left(p *Plan, made *preview.Plan, claims map[string][]graph.Iden
 	l.emptied()
 	left := make([]Left, 0, len(l.found))
 	for _, each := range l.found {
+		each.Instances = w.instances(each.Object, going)
 		left = append(left, *each)
 	}
 	graph.SortByIdentity(left, func(l *Left) graph.Identity { return l.Object })
@@ -250,22 +250,21 @@ func (l *leftovers) definitions() {
 			l.add(id, ByGroup, group)
 		}
 	}
-	for _, left := range l.found {
-		if left.Object.Resource.IsCRD() {
-			left.Instances = l.instances(left.Object.Name)
-		}
-	}
 }
 
-// instances counts those of a definition that do not go.
-func (l *leftovers) instances(definition string) int {
-	count := 0
-	for n := range l.Evidence.Instances(schema.ParseGroupResource(definition)) {
-		if !l.going[n.UID()] {
-			count++
+// instances are those of a definition, if it is one, that do not go, in the order of their identities.
+func (w *World) instances(definition graph.Identity, going func(types.UID) bool) []graph.Identity {
+	if !definition.Resource.IsCRD() {
+		return nil
+	}
+	var all []graph.Identity
+	for n := range w.Evidence.Instances(schema.ParseGroupResource(definition.Name)) {
+		if !going(n.UID()) {
+			all = append(all, n.Identity())
 		}
 	}
-	return count
+	slices.SortFunc(all, graph.Identity.Compare)
+	return all
 }
 
 // leases are those that pods hold which go.
@@ -399,17 +398,23 @@ func (l *leftovers) emptied() {
 	for i := range l.preview.Report.Outcomes {
 		gone[l.preview.Report.Outcomes[i].Object.UID] = l.preview.Report.Outcomes[i].Result == gc.Deleted
 	}
+	kept := map[types.UID]bool{}
 	for _, k := range l.plan.Kept {
-		gone[k.Object.UID] = true
+		kept[k.Object.UID] = true
 	}
-	if slices.ContainsFunc(l.Evidence.In(name), func(m graph.Node) bool {
-		return !gone[m.UID()] && l.found[m.UID()] == nil && !m.HasOwners() && !l.everywhere(m)
-	}) {
-		return
+	var stays []graph.Identity
+	for _, m := range l.Evidence.In(name) {
+		switch {
+		case gone[m.UID()] || l.everywhere(m):
+		case kept[m.UID()] || l.found[m.UID()] != nil:
+			stays = append(stays, m.Identity())
+		case !m.HasOwners():
+			return
+		}
 	}
 	for _, n := range l.Evidence.Named(evidence.Namespaces.GroupResource(), "", name) {
 		if !n.BeingDeleted() {
-			l.add(n.Identity(), ByNamespace, "")
+			l.add(n.Identity(), ByNamespace, someOf(stays))
 		}
 	}
 }

@@ -18,11 +18,14 @@ type Leftover struct {
 	Object graph.Identity
 	// Gone: it provably does not exist.
 	Gone bool
-	// Held is why it is not deleted, nil when it may be.
-	Held *Hold
+	// Held is why it is not deleted, nil when it may be. Named: the user has named it.
+	Held  *Hold
+	Named bool
 	// Version is the resourceVersion of which that is said. Changed: it is not that of the plan.
 	Version string
 	Changed bool
+	// Instances are those of a definition, which are deleted with it.
+	Instances []graph.Identity
 }
 
 // Unknown reports whether it is not known if the object is in use.
@@ -116,7 +119,12 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	}
 	j.mentioned()
 	for i := range j.all {
-		if c := &j.all[i]; c.whole != nil && !q.Named(c.Object) {
+		c := &j.all[i]
+		c.Named = q.Named(c.left.Object)
+		if c.whole != nil {
+			c.Instances = w.instances(c.Object, func(types.UID) bool { return false })
+		}
+		if c.whole != nil && !c.Named {
 			c.hold(Unnamed, c.left.Says(), "")
 		}
 	}
@@ -136,11 +144,7 @@ func (j *judging) find(l Left) {
 	}
 	c := candidate{Leftover: Leftover{Object: l.Object}, left: l}
 	n, known := j.Graph.Node(l.Object.UID)
-	gvk := l.Object.Resource.GroupVersionKind()
-	resource := l.Object.Resource.GroupResource()
-	if mapping, err := j.Graph.Snapshot().Mapper.RESTMapping(gvk.GroupKind()); err == nil {
-		resource = mapping.Resource.GroupResource()
-	}
+	gvk, resource := l.Object.Resource.GroupVersionKind(), j.resourceNow(l.Object)
 	switch {
 	case known && !n.Virtual() && n.Name() == l.Object.Name && n.Namespace() == l.Object.Namespace && n.Resource().Kind == gvk.Kind:
 		c.node, c.Object = n, n.Identity()
@@ -248,5 +252,5 @@ func (j *judging) mentioned() {
 func nameable(id graph.Identity) bool {
 	r := id.Resource
 	calls := r.Group == evidence.ValidatingWebhooks.Group || r.Group == evidence.APIServices.Group
-	return !calls && !r.IsCRD() && !r.IsNamespace() && r.GroupResource() != evidence.Leases.GroupResource()
+	return !calls && !r.IsCRD() && r.GroupResource() != evidence.Leases.GroupResource()
 }

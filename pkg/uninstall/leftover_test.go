@@ -17,7 +17,7 @@ import (
 )
 
 // judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool has run. After a
-// line with -- comes what was said before, "goes Kind/namespace/name", "left Belonging Kind/name detail" and "kept Kind/name", where a - stands before what the
+// line with -- comes what was said before, "goes Kind/namespace/name" of what the tool deletes itself, "takes" of what goes with that, "left Belonging Kind/name detail" and "kept Kind/name", where a - stands before what the
 // user does not name, and "tolerates widgets"; at=2 and generation=3 are the version that it had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name
 // has gone. A UID is the name, or what stands after @.
 func judged(t *testing.T, given string) string {
@@ -40,6 +40,8 @@ func judged(t *testing.T, given string) string {
 			if f[1] == "nothing" {
 				continue
 			}
+			saved.Goes, saved.Targets = append(saved.Goes, identified(t, g, f[1])), append(saved.Targets, identified(t, g, f[1]))
+		case "takes":
 			saved.Goes = append(saved.Goes, identified(t, g, f[1]))
 		case "left":
 			id := identified(t, g, f[2])

@@ -25,8 +25,9 @@ type mention struct {
 type mentioning struct {
 	keys
 	of *graph.Identity
-	// full are the ways to write the name with its namespace.
-	full []string
+	// full are the ways to write the name with its namespace, and subject is the name as that of a user, or of a group.
+	full    []string
+	subject string
 	// word is in the keys of fields that name objects of the type.
 	word string
 	// far: who is looked at is of another namespace, so that a name counts only together with that of the namespace.
@@ -70,7 +71,7 @@ func (k keys) mentionOf(o *unstructured.Unstructured, of *graph.Identity) mentio
 	if word == "" {
 		word = strings.ToLower(of.Resource.Kind)
 	}
-	s := &mentioning{keys: k, of: of, full: fullNames(of), word: word, far: o.GetNamespace() != "" && of.Namespace != "" && o.GetNamespace() != of.Namespace}
+	s := &mentioning{keys: k, of: of, full: fullNames(of), subject: subjectOf(of), word: word, far: o.GetNamespace() != "" && of.Namespace != "" && o.GetNamespace() != of.Namespace}
 	s.fields(o.Object, "", nil)
 	return s.found
 }
@@ -140,8 +141,10 @@ func (s *mentioning) named(reference map[string]any, key string, at *step) {
 	namespace, stated := reference["namespace"].(string)
 	kind := evidence.Text(reference["kind"])
 	switch {
+	case s.subject != "" && reference["name"] == s.subject:
+		s.note(at, true)
 	case kind != "" && kind != s.of.Resource.Kind, stated && namespace != "" && namespace != s.of.Namespace:
-	case reference["name"] == s.of.Name && (kind != "" || reference["resource"] == s.of.Resource.Resource) && (!s.far || stated):
+	case !s.of.Resource.IsNamespace() && reference["name"] == s.of.Name && (kind != "" || reference["resource"] == s.of.Resource.Resource) && (!s.far || stated):
 		s.note(at, true)
 	case kind == "":
 		s.value(reference["name"], reference, key, at)
@@ -163,7 +166,13 @@ func (s *mentioning) rule(rule map[string]any, at *step) {
 
 // text looks at a text.
 func (s *mentioning) text(text string, in map[string]any, key string, at *step) {
-	if !strings.Contains(text, s.of.Name) {
+	switch {
+	case !strings.Contains(text, s.of.Name):
+		return
+	case s.subject != "" && hasName(text, s.subject):
+		s.note(at, text == s.subject)
+		return
+	case s.of.Resource.IsNamespace(): // of which the name alone says nothing
 		return
 	}
 	full := slices.ContainsFunc(s.full, func(name string) bool { return hasName(text, name) })
@@ -181,12 +190,26 @@ func (s *mentioning) text(text string, in map[string]any, key string, at *step) 
 	}
 }
 
-// fullNames are the ways to write a name with its namespace: as a path, as a user, and as the host of a service.
+// fullNames are the ways to write a name with its namespace, which may come before or after it: as a path, as a user, and as a host.
 func fullNames(of *graph.Identity) []string {
-	if of.Namespace == "" {
-		return nil
+	var names []string
+	for _, between := range []string{"/", ":", "."} {
+		if of.Namespace != "" {
+			names = append(names, of.Namespace+between+of.Name, of.Name+between+of.Namespace)
+		}
 	}
-	return []string{of.Namespace + "/" + of.Name, of.Namespace + ":" + of.Name, of.Name + "." + of.Namespace}
+	return names
+}
+
+// subjectOf is the name of the user that an account is, or of the group of the accounts of a namespace, empty for all else.
+func subjectOf(of *graph.Identity) string {
+	switch {
+	case of.Resource.GroupResource() == evidence.ServiceAccounts.GroupResource():
+		return "system:serviceaccount:" + of.Namespace + ":" + of.Name
+	case of.Resource.IsNamespace():
+		return "system:serviceaccounts:" + of.Name
+	}
+	return ""
 }
 
 // beside reports whether a map has the namespace, as StorageClasses do that name the Secret of their driver.

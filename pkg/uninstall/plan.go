@@ -110,8 +110,8 @@ type Kept struct {
 	Detail string
 	// By is the tool's object that has deployed it, when it is another than that of the plan.
 	By graph.Identity
-	// Instances is how many there are of a definition.
-	Instances int
+	// Instances are those of a definition.
+	Instances []graph.Identity
 	Version   Version
 }
 

@@ -26,8 +26,10 @@ type Saved struct {
 	Manifests string
 	// Goes is all that was to be deleted, Left what was to be left behind, and Kept what the tool keeps.
 	Goes []graph.Identity
-	Left []Left
-	Kept []Kept
+	// Targets are what the tool itself was to delete, but for what was foreseen to return.
+	Targets []graph.Identity
+	Left    []Left
+	Kept    []Kept
 }
 
 // Title names what was uninstalled.
@@ -47,7 +49,7 @@ func (w *World) ClusterUID() types.UID {
 }
 
 // Over returns an error unless the tool has done its work in this cluster: what it was to delete is gone, by UID, as far as lists
-// prove that, and no release of the name is installed. The error is a NotOverError, or says what was not read.
+// prove that, nothing that it was to delete itself exists again under its name, and no release of the name is installed. The error is a NotOverError, or says what was not read.
 func (w *World) Over(s *Saved) error {
 	if here := w.ClusterUID(); here != "" && s.Cluster != "" && here != s.Cluster {
 		return NotOverError{Another: true}
@@ -62,6 +64,13 @@ func (w *World) Over(s *Saved) error {
 			return NotOverError{Object: n.Identity(), Ending: n.BeingDeleted()}
 		case !snapshot.Covers(id.Resource.GroupResource(), id.Namespace, id.Name) && w.served(id):
 			return NotOverError{Object: id, Unread: true}
+		}
+	}
+	for _, id := range s.Targets {
+		for _, n := range w.Evidence.Named(w.resourceNow(id), id.Namespace, id.Name) {
+			if !restored(n) {
+				return NotOverError{Object: n.Identity(), Again: true}
+			}
 		}
 	}
 	if s.Tool != "helm" {
@@ -82,6 +91,22 @@ func (w *World) Over(s *Saved) error {
 	return nil
 }
 
+// resourceNow is as the server calls the type of an object of a document now.
+func (w *World) resourceNow(id graph.Identity) schema.GroupResource {
+	if mapping, err := w.Graph.Snapshot().Mapper.RESTMapping(id.Resource.GroupVersionKind().GroupKind()); err == nil {
+		return mapping.Resource.GroupResource()
+	}
+	return id.Resource.GroupResource()
+}
+
+// restored reports whether Kubernetes itself recreates an object under its name: what is in every namespace, its own namespaces, its roles and bindings
+// (plugin/pkg/auth/authorizer/rbac/bootstrappolicy), and the APIServices of definitions and of its own groups (pkg/controlplane/apiserver/aggregator.go).
+func restored(n graph.Node) bool {
+	name, labels := n.Name(), n.Object().Labels
+	return everywhere(n) || labels["kubernetes.io/bootstrapping"] != "" || labels["kube-aggregator.kubernetes.io/automanaged"] != "" ||
+		n.Resource().IsNamespace() && (name == metav1.NamespaceDefault || strings.HasPrefix(name, "kube-"))
+}
+
 // served reports whether the server may have objects of a type.
 func (w *World) served(id graph.Identity) bool {
 	snapshot, kind := w.Graph.Snapshot(), id.Resource.GroupVersionKind()
@@ -98,9 +123,11 @@ type NotOverError struct {
 	Another bool
 	// Unproven: nothing was to be deleted for certain, so that nothing shows whether the tool has run.
 	Unproven bool
-	// Object was to be deleted, and exists, or is the record of a release. Ending: it is being deleted. Unread: whether it exists is not known.
+	// Object was to be deleted, and exists, or is the record of a release. Ending: it is being deleted. Again: it is another object with its name. Unread:
+	// whether it exists is not known.
 	Object graph.Identity
 	Ending bool
+	Again  bool
 	Unread bool
 	// Status is what Helm says of the release.
 	Status string

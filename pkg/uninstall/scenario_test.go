@@ -74,12 +74,15 @@ func told(t *testing.T, given string) string {
 			}
 			lines = append(lines, fmt.Sprintf("%s: %s: %s", word, b.Object, b.Says()))
 		}
+		for _, uid := range sight.Refused() {
+			lines = append(lines, "refused: "+string(uid))
+		}
 		for _, l := range w.Left(p, made, nil) {
-			lines = append(lines, fmt.Sprintf("left: %s: %s", l.Object, l.Says())+instances(l.Instances))
+			lines = append(lines, fmt.Sprintf("left: %s: %s", l.Object, l.Says())+instances(len(l.Instances)))
 		}
 	}
 	for _, k := range p.Kept {
-		lines = append(lines, fmt.Sprintf("kept: %s: %s", k.Object, k.Says())+instances(k.Instances))
+		lines = append(lines, fmt.Sprintf("kept: %s: %s", k.Object, k.Says())+instances(len(k.Instances)))
 	}
 	for _, unread := range w.Evidence.Unread() {
 		lines = append(lines, "unread: "+unread)

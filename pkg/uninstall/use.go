@@ -84,8 +84,9 @@ func compareTrue(a, b bool) int {
 // naming adds the objects of a type, in a namespace or everywhere, that name one of the identities. Pods that have ended name nothing.
 func (w *World) naming(found *users, r *graph.Resource, namespace string, ids []graph.Identity) {
 	var names []string
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id graph.Identity) bool { // roles are named by bindings alone
-		return id.Resource.Group == evidence.ClusterRoleBindings.Group && r.Group != id.Resource.Group
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id graph.Identity) bool { // roles and groups are named by bindings alone
+		roles := id.Resource.Group == evidence.ClusterRoleBindings.Group || id.Resource.IsNamespace() // by the group of its accounts
+		return roles && r.Group != evidence.ClusterRoleBindings.Group
 	})
 	for _, id := range ids {
 		names = append(names, id.Name)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -117,9 +118,28 @@ func (l *Left) Says() string {
 	case ByManager:
 		return "written by " + l.Detail
 	case ByNamespace:
+		if l.Detail != "" {
+			return "contains " + l.Detail
+		}
 		return "nothing else is left in it"
 	}
 	return string(l.By)
+}
+
+// mostNamed is how many objects a sentence names.
+const mostNamed = 3
+
+// someOf names objects, in the order of their identities.
+func someOf(ids []graph.Identity) string {
+	slices.SortFunc(ids, graph.Identity.Compare)
+	var names []string
+	for _, id := range ids[:min(len(ids), mostNamed)] {
+		names = append(names, id.String())
+	}
+	if more := len(ids) - mostNamed; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // Says says why the object is not deleted.
@@ -192,6 +212,8 @@ func (e NotOverError) Error() string {
 		return fmt.Sprintf("%s was to be deleted, and whether it exists could not be read", e.Object)
 	case e.Ending:
 		return fmt.Sprintf("%s is still being deleted", e.Object)
+	case e.Again:
+		return fmt.Sprintf("%s exists again: it was installed again, or something recreates it", e.Object)
 	}
 	return fmt.Sprintf("%s still exists", e.Object)
 }
@@ -211,6 +233,8 @@ func (e NotOverError) Hint(command string) string {
 		return "ask a user who is allowed to list objects of this type"
 	case e.Ending:
 		return "wait until it is deleted; explain-stuck says what keeps it"
+	case e.Again:
+		return "save a plan of what is installed now, and uninstall it first"
 	}
 	return "uninstall first, then remove the leftovers: " + command
 }

@@ -154,7 +154,8 @@ func TestLeftovers(t *testing.T) {
 	released := l.file("released.yaml", released+calledService)
 	l.deploy(released)
 	const web = "helm web -n shop "
-	l.run(0, web, "", "Leftovers:    save this plan now, with -o json > plan.json", "--remove-leftovers=plan.json")
+	l.run(0, web, "", "Leftovers:    save this plan now: kubectl gc uninstall helm web -n shop", " --output=json > plan.json; after the tool has run: kubectl gc", "--remove-leftovers=plan.json")
+	l.run(0, web+"--prepare --yes --timeout=40s", "", "Leftovers: ", "!--prepare", "!--yes", "!--timeout")
 	document := l.run(0, web+"-o json", "")
 	l.file("plan.json", document)
 	remove := web + "--remove-leftovers=" + l.plan + " "
@@ -175,32 +176,34 @@ func TestLeftovers(t *testing.T) {
 	l.run(1, remove+"--include=crd/x", "", "the plan has no such object")
 
 	l.spoil()
+	l.run(1, remove+"--yes --include=configmap/notes", "", "Service/shop/hook exists again: it was installed again, or something recreates it", "hint: save a plan of what is installed now")
+	l.cp.Kubectl(t, "-n", "shop", "delete", "service/hook")
+	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
 	kept := []string{
 		"configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other", "secret/pull, secret/token -n shop: used by Pod/shop/alone",
 		"configmap/unlabelled -n shop: changed since the plan; does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
-		"configmap/kept", "customresourcedefinition/widgets.example.com", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
+		"configmap/kept", "customresourcedefinition/widgets.example.com: kept by the tool; deleted only when --include names it; its deletion deletes 1 instance: widget/one -n shop", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
 	}
 	unnamed := "label app.kubernetes.io/instance=web; deleted only when --include names it"
-	l.run(0, remove+"--yes", "", append(kept, "NOT KNOWN     configmap/argued -n shop: Pod/shop/alone has its name in spec.containers.args, and whether that is a use is not known", "validatingwebhookconfiguration/hook: Service/shop/hook, to which it belongs, exists again", "configmap/notes -n shop: "+unnamed, "Nothing is deleted: name with --include")...)
+	l.run(0, remove+"--yes", "", append(kept, "NOT KNOWN     configmap/argued -n shop: Pod/shop/alone has its name in spec.containers.args, and whether that is a use is not known", "configmap/notes -n shop: "+unnamed, "Nothing is deleted: name with --include")...)
 	named := remove + "--include=configmap/notes,validatingwebhookconfiguration/hook "
-	l.cp.Kubectl(t, "-n", "shop", "delete", "service/hook")
-	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
 
 	l.documents(remove, named)
 	l.run(3, remove+"--yes --as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
 	l.run(0, named+"--dry-run", "", append(kept, "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop", "!left  ", "ValidatingWebhookConfiguration/hook")...)
+	l.run(2, remove+"--dry-run --include=configmap/notes,configmap/adopted", "", "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop")
 	l.run(1, named, "", "there is no terminal", "--confirm=sha256:")
 	l.run(1, named+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
 	l.cp.Kubectl(t, "-n", "shop", "patch", "configmap/notes", "--type=merge", "-p", `{"data":{"a":"b"}}`)
 	l.run(0, named+"--yes", "", append(kept, "Warning: changed since the plan: configmap/notes -n shop", "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
 	l.run(0, named+"--yes", "", "Nothing is deleted")
 
-	l.run(0, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
-	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "1 CustomResourceDefinition, 1 Widget")
+	l.run(2, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
+	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "Warning: customresourcedefinition/widgets.example.com: its deletion deletes 1 instance: widget/one -n shop", "1 CustomResourceDefinition, 1 Widget")
 
 	claim := remove + "-i --include=pvc/shop/data-db-0 "
 	l.cp.Kubectl(t, "-n", "shop", "apply", "-f", l.file("stateful.yaml", stateful))
-	l.run(0, claim, "", "persistentvolumeclaim/data-db-0 -n shop: StatefulSet/shop/db, to which it belongs, exists again")
+	l.run(1, claim, "", "StatefulSet/shop/db exists again: it was installed again")
 	l.cp.Kubectl(t, "-n", "shop", "delete", "statefulset/db")
 	l.run(1, claim, "y\n", "This DESTROYS DATA: 1Gi on pv/shop-db", "not confirmed")
 	l.run(0, claim, "data-db-0\n", "1 PersistentVolumeClaim")
@@ -219,6 +222,14 @@ func (l *leavings) plans(document string) {
 	changed := l.file("changed.json", regexp.MustCompile(`"result": "Deleted"`).ReplaceAllString(document, `"result": "Unchanged"`))
 	l.run(1, web+changed, "", "it was changed since it was saved", "hint: before the tool runs, save the plan")
 	l.run(1, web+l.file("emptied.json", regexp.MustCompile(`"digest": "[^"]*",`).ReplaceAllString(document, "")), "", "it was changed since it was saved")
+	l.run(1, web+l.file("field.json", strings.Replace(document, "{", `{"foo": "bar",`, 1)), "", "it has fields that an UninstallPlan does not have")
+	l.run(1, web+l.file("twice.json", document+document), "", "it has more than one document")
+	sealed := l.sealed(document, func(*render.UninstallPlan) {})
+	text, err := os.ReadFile(sealed)
+	if err != nil {
+		l.Fatal(err)
+	}
+	l.run(1, web+l.file("twice.yaml", string(text)+"\n---\nfoo: bar\n"), "", "it has more than one document")
 	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Cluster = "x" }), "", "the plan is of another cluster")
 	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Barriers, d.Outcome = nil, nil }), "", "nothing shows that the tool has run")
 	l.run(0, web+l.sealed(document, func(*render.UninstallPlan) {})+" --dry-run", "", "configmap/kept, configmap/odd -n shop")
