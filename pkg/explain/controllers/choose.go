@@ -286,7 +286,7 @@ func (ch *Choice) undecided() string {
 	case ch.best != nil && ch.best.besides:
 		return fmt.Sprintf(besidesCandidate, ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.against != "":
-		return fmt.Sprintf(rightsAlone, ch.best.ID(), ch.best.State.Liveness, ch.best.against)
+		return fmt.Sprintf(rightsAlone, strings.Join(names, ", "), ch.best.against)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure && ch.Among[0].mayDo():
 		return fmt.Sprintf(doubtfulCandidate, ch.Among[0].ID(), ch.Among[0].State.Because)
 	case len(names) == 1:
