@@ -79,7 +79,11 @@ func TestChoice(t *testing.T) {
 			"Widget/s/w: Stuck fin-alive-failing@w*1\n", "Deployment/op/fan-a or Deployment/op/fan-b works, but its cleanup has failed for 34m: ", "",
 		},
 		{
-			"neither runs", base + stopped("fan-a") + stopped("fan-b") + byManager, "Widget/s/w: Stuck fin-dead@fan-a*1\n", "Deployment/op/fan-b", "",
+			"neither runs", base + stopped("fan-a") + stopped("fan-b") + byManager, unknown,
+			"nothing but rights to the type points at Deployment/op/fan-a (Dead), Deployment/op/fan-b (Dead), and the finalizer was set by \"manager\"", "",
+		},
+		{
+			"neither runs, and who set it is not known", base + stopped("fan-a") + stopped("fan-b") + widget, "Widget/s/w: Stuck fin-dead@fan-a*1\n", "Deployment/op/fan-b", "",
 		},
 		{
 			"one in the object's namespace does not run", base + running("fan-a") + strings.NewReplacer("/op/", "/s/", `"namespace":"op"`, `"namespace":"s"`).Replace(stopped("fan-b")) + byManager, unknown,

@@ -429,7 +429,7 @@ func (j *judgement) inNamespace(c *controllers.Candidate) ruling {
 // absent is a finalizer that no controller in the cluster removes.
 func (j *judgement) absent(a *controllers.Answer) ruling {
 	s := j.s
-	r := ruling{id: finding.FinAbsent, key: s.Finalizer, verdict: Stuck, byHand: true, shared: []Evidence{s.Looked}, controller: j.actor(nil, controllers.Absent)}
+	r := ruling{id: finding.FinAbsent, key: s.Finalizer, verdict: Stuck, byHand: true, shared: []Evidence{s.Looked}, own: j.writersUnknown(), controller: j.actor(nil, controllers.Absent)}
 	if slices.ContainsFunc(s.Known, func(m finalizers.Match) bool { return m.OffCluster != "" }) { // it was ruled out
 		r.shared = append(r.shared, Evidence{Source: "the API server", Path: "version", Value: fmt.Sprintf(nowhereElse, j.evidence.Server().Version())})
 	}

@@ -111,6 +111,7 @@ ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "fin-abs
 		`ConfigMap/s/b: no controller in the cluster removes the finalizer example.com/x
 searched: SEARCHED
 ConfigMap/s/b metadata.finalizers[0]: example.com/x
+ConfigMap/s/b metadata.managedFields: no entry, so it is not known who set its finalizers and who has written to it
 [safe] reinstall the controller of example.com/x: it cleans up and removes the finalizer
 [disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [disruptive] PATCH: ConfigMap/s/a alone: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is

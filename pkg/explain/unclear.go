@@ -98,6 +98,7 @@ func (j *judgement) unsure(a *controllers.Answer) ruling {
 		}
 	}
 	r.controller.Evidence = append(r.controller.Evidence, j.finder.Possible(j.n, a)...)
+	r.own = j.writersUnknown()
 	if s.Vacant() {
 		r.remedies = append([]Remedy{{Risk: Safe, Effect: fmt.Sprintf(ifNotNamedReinstall, s.Whose(), j.usually())}}, r.remedies...)
 	}
@@ -106,6 +107,14 @@ func (j *judgement) unsure(a *controllers.Answer) ruling {
 	}
 	r.remedies = append(r.remedies, Remedy{Risk: Safe, Action: managedFields(j.Kubectl, j.n.Identity()), Effect: seeStatusAndSetter})
 	return r
+}
+
+// writersUnknown says of an object without managed fields that these do not tell who writes it.
+func (j *judgement) writersUnknown() []Evidence {
+	if full, err := j.evidence.Whole(j.n); err != nil || len(full.GetManagedFields()) > 0 {
+		return nil
+	}
+	return []Evidence{evidence.Field(j.n, "metadata.managedFields", noManagedFields)}
 }
 
 // separate is what to do where the controller may be one that a namespace had for itself, or

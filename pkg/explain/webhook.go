@@ -32,7 +32,33 @@ func (f refusedWrite) byWebhook() *Cause {
 	case f.r.Kind == answer.WebhookDenied:
 		return f.denies(suspects[0])
 	}
-	return f.webhookDead(f.n, suspects[0], f.asker.ServingOf(suspects[0]), f.r.Fact(), f.r.Message)
+	if f.r.Passed > 0 {
+		return f.answersSometimes(suspects[0])
+	}
+	first := f.r.Fact()
+	if f.r.Asked > 1 {
+		first.Path = fmt.Sprintf(failedEachTime, f.r.Asked)
+	}
+	return f.webhookDead(f.n, suspects[0], f.asker.ServingOf(suspects[0]), first, f.r.Message)
+}
+
+// answersSometimes is a webhook of which some calls fail: whether the write that is needed is refused is not known.
+func (f refusedWrite) answersSometimes(h *admission.Webhook) *Cause {
+	c := f.shared(string(h.Config.UID)+" "+h.Name+" sometimes", finding.AdmWebhookDead, h.Config, func(c *Cause) {
+		s := f.asker.ServingOf(h)
+		wrong := admission.CallError(f.r.Message)
+		if correction[wrong] == "" {
+			wrong = admission.Late
+		}
+		c.Verdict, c.Summary = Unknown, fmt.Sprintf(answersSometimes, h.Name, f.r.Passed, f.r.Asked)
+		c.Evidence = append([]Evidence{f.r.Fact()}, webhookEvidence(h)...)
+		if s != nil {
+			c.Evidence = append(c.Evidence, s.Evidence...)
+		}
+		c.Remedies = []Remedy{correctCall(f.Kubectl, h, s, wrong, blockedPass)}
+	})
+	f.met(c)
+	return c
 }
 
 // unclearWebhook is a refusal by a webhook of which the configuration is not
@@ -90,7 +116,7 @@ func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Se
 		}
 		c.Remedies = w.deadWebhookRemedies(h, s, message)
 	})
-	w.nameWebhook(c, h, s)
+	w.nameWebhook(c, h, s, message)
 	if e, seen := w.asker.SeenFailing(n, `failed calling webhook "`+h.Name+`"`); seen {
 		w.worsen(c, Stuck, c.Summary, e)
 	}
@@ -99,7 +125,7 @@ func (w *walker) webhookDead(n graph.Node, h *admission.Webhook, s *admission.Se
 }
 
 // nameWebhook adds a webhook to those of a cause.
-func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Serving) {
+func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Serving, message string) {
 	if slices.ContainsFunc(w.hooks[c], func(have *admission.Webhook) bool { return have.Name == h.Name }) {
 		return
 	}
@@ -110,6 +136,9 @@ func (w *walker) nameWebhook(c *Cause, h *admission.Webhook, s *admission.Servin
 		names[i] = h.Name
 	}
 	c.Summary = fmt.Sprintf(unreachable, names[0])
+	if admission.CallError(message) == admission.Late && (s == nil || !s.Dead) {
+		c.Summary = fmt.Sprintf(notInTime, names[0], h.Seconds())
+	}
 	if len(hooks) > 1 {
 		c.Summary = fmt.Sprintf(allUnreachable, strings.Join(names, ", "))
 		if len(hooks) <= evidence.MaxShown {

@@ -74,6 +74,7 @@ const (
 	reinstall            = "reinstall %s%s: it cleans up and removes the finalizer"
 	ifNotNamedReinstall  = "if none of those named here is %s, reinstall it%s: it cleans up and removes the finalizer"
 	reinstallOrAllow     = "reinstall %s for namespace %s alone, as it had one, and it cleans up; if %s is to serve %s, allow %s to update %s there"
+	noManagedFields      = "no entry, so it is not known who set its finalizers and who has written to it"
 	ifServes             = "if %s is to serve namespace %s: %s"
 	usuallyIn            = ", usually %s"
 	anotherThan          = ", in another namespace than %s, which is being deleted"

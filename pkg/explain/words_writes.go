@@ -42,6 +42,9 @@ const (
 const (
 	unreachable       = "its webhook %s is unreachable (failurePolicy: Fail), so every write that it covers is rejected"
 	allUnreachable    = "its webhooks %s are unreachable (failurePolicy: Fail), so every write that one of them covers is rejected"
+	notInTime         = "its webhook %s did not answer within its timeoutSeconds (%ds; failurePolicy: Fail), so every write that it covers is rejected"
+	answersSometimes  = "its webhook %s answers only sometimes (failurePolicy: Fail): %d of %d dry runs passed it, so the write might pass when it is tried again"
+	failedEachTime    = "failed each of %d times"
 	asksWho           = "; its conditions depend on who sends the write, so the controller's writes might pass"
 	backendIs         = "; its backend is %s"
 	someUnreachable   = "the unreachable admission webhook %s must allow every write to it"

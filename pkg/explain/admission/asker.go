@@ -59,7 +59,7 @@ func New(ctx context.Context, prober Prober, reader *evidence.Reader, finder *co
 	return &Asker{
 		ctx: ctx, prober: prober, evidence: reader, finder: finder,
 		services: map[types.NamespacedName]*Serving{},
-		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}},
+		probed:   probing{kinds: map[string]*probesOfAKind{}, noted: map[string]bool{}, again: map[string]tally{}},
 		early:    map[write]*early{}, ahead: make(chan struct{}, aheadOf),
 	}
 }
@@ -92,6 +92,8 @@ type Reply struct {
 	About graph.Identity
 	// Took is how long the answer took.
 	Took time.Duration
+	// Asked is how often it was asked when a webhook failed that may work, and Passed how often that did not fail.
+	Asked, Passed int
 	// Gone: the object is not there any more.
 	Gone bool
 	// Unsent: it was not asked, because too much was.
@@ -116,6 +118,8 @@ type probing struct {
 	noted map[string]bool
 	// slow are the answers that a webhook delayed.
 	slow []delayed
+	// again has by name what came of asking once more for webhooks that failed.
+	again map[string]tally
 }
 
 // delayed is an answer that took long, with the one webhook that did not answer meanwhile.
@@ -139,8 +143,8 @@ func kindOf(what string, n graph.Node, alike string) string {
 
 // probe asks about a write, unless the answer is known from others of its kind, or
 // enough was asked. alike tells what the answer is about; it is empty for a
-// question that is about one object.
-func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask func() Reply) Reply {
+// question that is about one object. What ask may have sent ahead, send asks again.
+func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask, send func() Reply) Reply {
 	id := n.Identity()
 	resource := id.Resource.GroupVersionResource
 	what := strings.TrimSpace(write + " " + subresource)
@@ -179,6 +183,7 @@ func (a *Asker) probe(write, subresource string, n graph.Node, alike string, ask
 	r.Write, r.Subresource, r.About = what, subresource, id
 	a.probed.spent += time.Since(start)
 	a.noteSlow(r, n)
+	a.repeat(&r, n, send)
 	if r.tellsNothing {
 		a.noteProbe(what+" "+resource.GroupResource().String(), fmt.Sprintf(unansweredWrite, what, resource.GroupResource(), r.Message))
 	}
@@ -255,7 +260,8 @@ func metadataOf(uid types.UID, field string, value any) []byte {
 
 // TryRemoval asks whether a finalizer may be taken off the object.
 func (a *Asker) TryRemoval(n graph.Node, finalizer string) Reply {
-	return a.probe("PATCH", "", n, alikeRemovals(finalizer), a.take(write{n.UID(), finalizer}, a.removal(a.ctx, n, finalizer)))
+	send := a.removal(a.ctx, n, finalizer)
+	return a.probe("PATCH", "", n, alikeRemovals(finalizer), a.take(write{n.UID(), finalizer}, send), send)
 }
 
 // alikeRemovals names what TryRemoval asks about.
@@ -281,7 +287,8 @@ func (a *Asker) removal(ctx context.Context, n graph.Node, finalizer string) fun
 // TryDelete asks whether the object may be deleted. Objects of which the guilty
 // one is looked for are not alike.
 func (a *Asker) TryDelete(n graph.Node, alike string) Reply {
-	return a.probe("DELETE", "", n, alike, a.take(write{n.UID(), ""}, a.deletion(a.ctx, n)))
+	send := a.deletion(a.ctx, n)
+	return a.probe("DELETE", "", n, alike, a.take(write{n.UID(), ""}, send), send)
 }
 
 // deletion sends the probe of TryDelete.
@@ -296,19 +303,21 @@ func (a *Asker) deletion(ctx context.Context, n graph.Node) func() Reply {
 func (a *Asker) TryRelease(n graph.Node, owner types.UID) Reply {
 	id := n.Identity()
 	kept := slices.DeleteFunc(slices.Clone(n.Object().OwnerReferences), func(r metav1.OwnerReference) bool { return r.UID == owner })
-	return a.probe("PATCH", "", n, "", question(a.ctx, func(ctx context.Context) error {
+	send := question(a.ctx, func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "", metadataOf(id.UID, "ownerReferences", append([]metav1.OwnerReference{}, kept...)))
 		return err
-	}))
+	})
+	return a.probe("PATCH", "", n, "", send, send)
 }
 
 // TryStatus asks whether the status of the object may be written.
 func (a *Asker) TryStatus(n graph.Node) Reply {
 	id := n.Identity()
-	return a.probe("PATCH", "status", n, "status", question(a.ctx, func(ctx context.Context) error {
+	send := question(a.ctx, func(ctx context.Context) error {
 		_, err := a.prober.TryPatch(ctx, id.Resource.GroupVersionResource, id.Namespace, id.Name, "status", metadataOf(id.UID, "name", id.Name))
 		return err
-	}))
+	})
+	return a.probe("PATCH", "status", n, "status", send, send)
 }
 
 // Fact is the API server's answer as evidence, about the object that was asked about.

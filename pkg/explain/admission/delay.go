@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -43,6 +44,9 @@ func (a *Asker) Delaying(n graph.Node, r Reply) (suspects []*Webhook, certain bo
 }
 
 func (h *Webhook) timeout() time.Duration { return time.Duration(h.TimeoutSeconds) * time.Second }
+
+// Seconds returns how many it is given to answer: 10 where the server has put no default in the configuration.
+func (h *Webhook) Seconds() int64 { return cmp.Or(h.TimeoutSeconds, 10) }
 
 // noteSlow keeps an answer that took long, if one webhook is to blame.
 func (a *Asker) noteSlow(r Reply, n graph.Node) {

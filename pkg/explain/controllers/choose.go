@@ -48,6 +48,9 @@ type Contender struct {
 	// besides: a person set the finalizer, on an object on which the candidate has set
 	// its own finalizer itself.
 	besides bool
+	// against says who else is known to have to do with the finalizer, when nothing but its rights
+	// points at the candidate; empty otherwise.
+	against string
 }
 
 // Apart reports whether the candidate serves the objects of other namespaces, and may not change
@@ -148,6 +151,8 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			k.how, k.besides = unclear, true
 		} else if k.how == works && !c.strong && named != "" && !c.mayBe(named) {
 			k.how, k.unnamed = unclear, true
+		} else if k.how == down {
+			k.against = f.against(n, s, c)
 		}
 		among = append(among, k)
 	}
@@ -200,15 +205,15 @@ func (a *Contender) rivals() bool {
 
 // pick weighs the candidates, of which the best comes first. One that works is
 // the controller when the evidence decides for it against each other. A
-// controller is called dead only when every workload is known and none that
-// works may be it, and denied only when something other than rights and its name
-// says that it is the one.
+// controller is called dead only when every workload is known, none that works may
+// be it, and it is not others alone who are known to have to do with the finalizer; and
+// denied only when something other than rights and its name says that it is the one.
 func pick(among []Contender, all bool) Choice {
 	var first [apart + 1]*Contender
 	for i := range among {
 		k := &among[i]
 		skipped := k.how == unclear && !k.may && !k.otherwise() && !k.Named
-		if first[k.how] == nil && !skipped {
+		if best := first[k.how]; !skipped && (best == nil || best.against != "" && k.against == "") {
 			first[k.how] = k
 		}
 	}
@@ -221,7 +226,7 @@ func pick(among []Contender, all bool) Choice {
 		return is(mayNot, denied)
 	case unknown != nil:
 		return is(unclear, unknown)
-	case dead != nil && all && (dead.score >= certain || dead.identified):
+	case dead != nil && all && dead.against == "" && (dead.score >= certain || dead.identified):
 		return is(down, dead)
 	case dead != nil:
 		return is(unclear, dead)
@@ -280,6 +285,8 @@ func (ch *Choice) undecided() string {
 		return fmt.Sprintf(unnamedCandidate, ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.besides:
 		return fmt.Sprintf(besidesCandidate, ch.best.ID(), ch.best.State.Liveness)
+	case ch.best != nil && ch.best.against != "":
+		return fmt.Sprintf(rightsAlone, strings.Join(names, ", "), ch.best.against)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure && ch.Among[0].mayDo():
 		return fmt.Sprintf(doubtfulCandidate, ch.Among[0].ID(), ch.Among[0].State.Because)
 	case len(names) == 1:
@@ -316,8 +323,10 @@ func (k *Contender) Describe() evidence.Fact {
 
 // similar reports whether the workload calls itself the controller of the
 // type, or of the finalizer's domain.
-func (c *Candidate) similar(s *Search) bool {
-	says := func(word string) bool { return len(word) > 3 && strings.Contains(c.name, word) }
+func (c *Candidate) similar(s *Search) bool { return s.similar(c.name) }
+
+func (s *Search) similar(name string) bool {
+	says := func(word string) bool { return len(word) > 3 && strings.Contains(name, word) }
 	if !slices.ContainsFunc(controllerWords, says) {
 		return false
 	}
@@ -338,7 +347,9 @@ var (
 
 // sharesWord reports whether a word of the workload's name is one of the
 // finalizer, which may be short: "zb-operator" and "corp.example/zb-cleanup".
-func (c *Candidate) sharesWord(s *Search) bool {
+func (c *Candidate) sharesWord(s *Search) bool { return s.sharesWord(c.name) }
+
+func (s *Search) sharesWord(name string) bool {
 	domain, rest, found := strings.Cut(s.Finalizer, "/")
 	if !found {
 		domain, rest = "", s.Finalizer
@@ -348,5 +359,5 @@ func (c *Candidate) sharesWord(s *Search) bool {
 	} else {
 		domain = ""
 	}
-	return shareWord(c.name, domain+" "+rest)
+	return shareWord(name, domain+" "+rest)
 }

@@ -88,7 +88,7 @@ type Answer struct {
 func (a *Answer) Others() []*Contender {
 	var others []*Contender
 	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {
-		if k := &a.Among[i]; k.Candidate != a.best.Candidate && k.how == down && k.rivals() && !a.best.beats(k) {
+		if k := &a.Among[i]; k.Candidate != a.best.Candidate && k.how == down && k.against == "" && k.rivals() && !a.best.beats(k) {
 			others = append(others, k)
 		}
 	}
@@ -337,9 +337,7 @@ func (f *Finder) doubt(n graph.Node, s *Search) string {
 	if elsewhere := f.Elsewhere(s); elsewhere != "" {
 		return fmt.Sprintf(outsideCluster, elsewhere)
 	}
-	working := slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool {
-		return slices.Contains(components, m) || f.calledSo(m)
-	})
+	working := f.strangers(s)
 	switch {
 	case len(s.unread) > 0:
 		return fmt.Sprintf(existenceUnread, strings.Join(s.unread, ", "))

@@ -266,6 +266,14 @@ func (r *rights) mayAnything(a Account, resource schema.GroupResource, namespace
 	return within[""] || within[namespace]
 }
 
+// ownsFinalizers reports whether a rule states the finalizers of the type for an account: controllers that
+// set them are given that.
+func (r *rights) ownsFinalizers(a Account, resource schema.GroupResource) bool {
+	return slices.ContainsFunc(r.grantsOf(a), func(g *grant) bool {
+		return slices.Contains(g.APIGroups, resource.Group) && slices.Contains(g.Resources, resource.Resource+"/finalizers")
+	})
+}
+
 // within returns the namespaces in which rules let the account do something with objects of the
 // type, empty for everywhere.
 func (r *rights) within(a Account, resource schema.GroupResource) map[string]bool {

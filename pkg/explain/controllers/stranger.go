@@ -77,6 +77,55 @@ func (f *Finder) setBesides(n graph.Node, s *Search, c *Candidate) bool {
 	})
 }
 
+// against says who is known to have set the finalizer, or to have changed such objects since their
+// deletion, when that are all others and nothing but its rights to the type points at the workload:
+// that it may change the objects is no proof that it serves the finalizer. It is empty otherwise.
+func (f *Finder) against(n graph.Node, s *Search, c *Candidate) string {
+	setters, _ := f.managersIn(n, s.Finalizer)
+	if len(setters) == 0 {
+		setters = s.Setters
+	}
+	if c.identified || c.guessed() || c.kindred(s) || f.rights().ownsFinalizers(c.Account(), s.resource.GroupResource()) {
+		return ""
+	}
+	if strangers := f.strangers(s); len(strangers) > 0 {
+		return fmt.Sprintf(changedByOther, strangers[0], s.workedOn[strangers[0]])
+	}
+	if len(setters) > 0 {
+		return fmt.Sprintf(setByOther, strings.Join(setters, `", "`))
+	}
+	return ""
+}
+
+// kindred reports whether a name or label of the workload is one of the finalizer's domain, or of the type's
+// group when that is the domain's.
+func (c *Candidate) kindred(s *Search) bool {
+	group := s.resource.Group
+	if last := strings.LastIndexByte(group, '.'); last >= 0 {
+		group = group[:last]
+	}
+	names := append(slices.Clone(c.programs), c.name, c.account)
+	labels := c.labels()
+	if c.whole != nil {
+		labels = c.whole.GetLabels()
+	}
+	for _, value := range labels {
+		names = append(names, value)
+	}
+	if c.origin != nil {
+		names = append(append(names, c.origin.release), c.origin.labels[:]...)
+	}
+	return slices.ContainsFunc(names, func(name string) bool {
+		return s.similar(name) || s.sharesWord(name) || s.own && shareWord(name, group)
+	})
+}
+
+// strangers are who has changed such objects since their deletion and is no workload that is there, nor a component
+// of Kubernetes.
+func (f *Finder) strangers(s *Search) []string {
+	return slices.DeleteFunc(slices.Clone(s.workers), func(m string) bool { return slices.Contains(components, m) || f.calledSo(m) })
+}
+
 // apart reports whether a workload is there for the objects of other namespaces, as one
 // installation of a product is of which there is one in each. That is so when all its rights to
 // the type are for its own namespace; when it has some elsewhere, and another account of the

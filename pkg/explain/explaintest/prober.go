@@ -18,7 +18,8 @@ import (
 )
 
 // answer says what an Answer has for a write, or accepts it. It makes the error of "403 words", "422 field: words", "kept" or "";
-// "after 30 403 words" comes as many seconds later, in a testing/synctest bubble at once.
+// "after 30 403 words" comes as many seconds later, in a testing/synctest bubble at once;
+// "sometimes 403 words" comes at whole seconds only, with which a bubble begins.
 func (s *World) answer(write string, resource schema.GroupVersionResource, namespace, name string) (string, error) {
 	kind := ""
 	for _, r := range s.objects.Types {
@@ -33,6 +34,12 @@ func (s *World) answer(write string, resource schema.GroupVersionResource, names
 	words, ok := s.Answers[write+" "+place]
 	if !ok {
 		words, ok = s.Answers[write+" *"]
+	}
+	if sometimes, is := strings.CutPrefix(words, "sometimes "); is {
+		if words = ""; time.Now().Nanosecond() == 0 {
+			words = sometimes
+		}
+		ok = words != ""
 	}
 	if late, is := strings.CutPrefix(words, "after "); is {
 		seconds, rest, _ := strings.Cut(late, " ")

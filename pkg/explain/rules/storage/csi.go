@@ -39,6 +39,10 @@ const (
 	SecretMissing     finding.Word = "secret missing"
 	WaitsForRelease   finding.Word = "waits for release"
 	NothingToDelete   finding.Word = "nothing to delete"
+	StorageKept       finding.Word = "storage kept"
+	ProtectionLeft    finding.Word = "protection left"
+	ReleaseVolume     finding.Word = "release volume"
+	LostVolume        finding.Word = "lost volume"
 	SeePods           finding.Word = "see pods"
 	RepairAttacher    finding.Word = "repair attacher"
 	RepairProvisioner finding.Word = "repair provisioner"
@@ -202,7 +206,12 @@ func Provisioned(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	lease := driverOf(f, c, driver, dashed(driver))
 	rules.Judge(f.Reader, c, n.Node, failure+rules.Lasting(f.Reader, n.Node), lease)
 	if policy == "Retain" {
-		c.Evidence = append(c.Evidence, finding.FieldSays(n.Node, "spec.persistentVolumeReclaimPolicy", NothingToDelete))
+		c.Summary, c.Evidence = finding.Say(ProtectionLeft, driver), append(c.Evidence, finding.FieldSays(n.Node, "spec.persistentVolumeReclaimPolicy", NothingToDelete))
+		c.Ways = []finding.Way{
+			finding.See(remedy.Describe(n.Identity()), ReleaseVolume, driver),
+			rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostVolume)),
+		}
+		return []finding.Blocker{{Because: finding.Say(StorageKept), Cause: c}}, true
 	}
 	c.Ways = []finding.Way{
 		finding.See(remedy.Describe(n.Identity()), RepairProvisioner, driver),
