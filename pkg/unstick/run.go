@@ -229,9 +229,8 @@ func (r *run) tried() tried {
 // over reports whether there is nothing to wait for: nothing is left, nothing was changed, nothing of what is left is affected by it, or
 // nothing has happened for a while.
 func (r *run) over(l *Look) bool {
-	left := slices.ContainsFunc(l.Report.Objects, func(o explain.Explanation) bool { return o.BeingDeleted() })
 	still, patience := r.Now().Sub(r.changed), r.patience(l)
-	return !left && r.unseen == nil || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient || still > showing && !r.hopeful(l)
+	return len(l.left()) == 0 && r.unseen == nil || !slices.ContainsFunc(r.report.Records, acted) || still > patience && !r.options.Patient || still > showing && !r.hopeful(l)
 }
 
 // patience is how long nothing may change before the run gives up what is left: longer than who has to try again may take.
@@ -256,13 +255,11 @@ func (r *run) patience(l *Look) time.Duration {
 
 // tellWaiting says what is waited for once the usual time is over.
 func (r *run) tellWaiting(l *Look) {
-	var left []graph.Identity
-	for i := range l.Report.Objects {
-		if o := &l.Report.Objects[i]; o.BeingDeleted() {
-			left = append(left, o.Object)
-		}
+	if r.Now().Sub(r.changed) <= quiet {
+		return
 	}
-	if r.Now().Sub(r.changed) <= quiet || len(left) == 0 || r.waiting == fmt.Sprint(left) {
+	left := l.left()
+	if len(left) == 0 || r.waiting == fmt.Sprint(left) {
 		return
 	}
 	r.waiting = fmt.Sprint(left)

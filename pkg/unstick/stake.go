@@ -56,10 +56,8 @@ func (l *Look) claims() map[types.UID]Stake {
 			going.Insert(l.Pending[i].Object.UID)
 		}
 	}
-	for i := range l.Report.Objects {
-		if o := &l.Report.Objects[i]; o.BeingDeleted() {
-			going.Insert(o.Object.UID)
-		}
+	for _, id := range l.left() {
+		going.Insert(id.UID)
 	}
 	after, unread := fall{}, fall{}
 	for n := range l.Graph.Nodes() {
@@ -232,6 +230,17 @@ func (l *Look) touched(c *explain.Cause, way []*explain.Remedy) sets.Set[string]
 		add(r.Operation.Object)
 	}
 	return all
+}
+
+// left are the explained objects that are being deleted.
+func (l *Look) left() []graph.Identity {
+	var ids []graph.Identity
+	for i := range l.Report.Objects {
+		if o := &l.Report.Objects[i]; o.BeingDeleted() {
+			ids = append(ids, o.Object)
+		}
+	}
+	return ids
 }
 
 // ending returns what reports whether a namespace is being deleted, or whether that is not known.
