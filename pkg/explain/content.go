@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -21,20 +21,11 @@ import (
 
 // The contents of a namespace that its controller fails to delete, and what rejects that.
 
-// firstProbes is how many objects of a namespace are asked about to see whether anything blocks them at all.
-const firstProbes = 10
-
-// tries are dry-run DELETEs of what is in a namespace.
-type tries struct {
-	content []graph.Node
-	replies []admission.Reply
-}
-
 // contentHangs leads from content that is not being deleted yet to what rejects or delays that. Where an answer takes
 // long the namespace controller might be waiting: it sets no condition before it has tried all types.
 func (w *walker) contentHangs(n graph.Node) ([]hold, standing) {
 	var holds []hold
-	roots, stands := w.contentRoots(n, firstProbes)
+	roots, stands := w.contentRoots(n, rules.FirstAsked)
 	for _, c := range roots {
 		holds = append(holds, hold{symptom: finding.NsContentFailure, because: notDeleted, cause: c})
 	}
@@ -62,7 +53,7 @@ type standing struct {
 
 // contentRoots returns what blocks the deletion of a namespace's contents.
 func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands standing) {
-	for m, r := range w.tryContent(n, most) {
+	for m, r := range w.rules.TryContent(n, most) {
 		switch {
 		case r.Unsent:
 			stands.unsent = true
@@ -119,7 +110,7 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 	n := f.namespace
 	return w.cause(finding.NsContentFailure, n.Identity(), "", func(c *Cause) {
 		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
-		for _, m := range w.untouchedIn(n.Object().Name) {
+		for _, m := range w.rules.Untouched(n.Object().Name) {
 			if len(c.Evidence) <= evidence.MaxShown {
 				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", evidence.NotSet))
 			}
@@ -140,7 +131,7 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 				c.Verdict = Stuck
 			}
 		}
-		c.Remedies = []Remedy{see(findRejection, "%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), typesFor(w.untouchedIn(n.Name())))}
+		c.Remedies = []Remedy{see(findRejection, "%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), typesFor(w.rules.Untouched(n.Name())))}
 	})
 }
 

@@ -168,7 +168,7 @@ func (w *walker) actsNot(n graph.Node, because string) unproven {
 		return waitedShortly
 	case slices.ContainsFunc(n.Finalizers(), refused):
 		return workUnaccepted
-	case n.Resource().IsNamespace() && !w.emptiable(n):
+	case n.Resource().IsNamespace() && !w.rules.Emptiable(n):
 		return contentUnaccepted
 	}
 	w.evidence.Settle(secondLook)
@@ -213,7 +213,7 @@ func (w *walker) idle(n graph.Node) string {
 	switch {
 	case w.evidence.NamespaceGone(o.Namespace) && !w.rules.Changeable(n):
 	case o.Resource.IsNamespace():
-		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && slices.Contains(namespace.Finalizers(full), "kubernetes") && w.emptiable(n) {
+		if full, err := w.evidence.Whole(n); err == nil && len(evidence.Conditions(full)) == 0 && slices.Contains(namespace.Finalizers(full), "kubernetes") && w.rules.Emptiable(n) {
 			return noCondition
 		}
 	case w.rules.Incomplete() != nil:

@@ -50,7 +50,7 @@ func (w *walker) namespace(n graph.Node) []hold {
 // emptying is the namespace controller's finalizer: the contents are deleted first.
 func (w *walker) emptying(n graph.Node, full *unstructured.Unstructured) []hold {
 	holds := w.holdsOf(n, namespace.Waits(w.rules, n, full))
-	untouched := len(w.untouchedIn(n.Object().Name))
+	untouched := len(w.rules.Untouched(n.Object().Name))
 	failure, failed := evidence.ConditionOf(full, "NamespaceDeletionContentFailure")
 	failed = failed && failure.Status == "True"
 	over := failed && overtaken(w.evidence, failure, n.Object().Name)

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -95,7 +96,7 @@ func (f *failing) policyAlone(said answer.Refusal) (c *Cause, over bool) {
 			return nil, false
 		}
 		about, met = asked[0], append(met, policy, binding)
-		for _, m := range asked[:min(len(asked), firstProbes)] {
+		for _, m := range asked[:min(len(asked), rules.FirstAsked)] {
 			if whole, err := f.evidence.Whole(m); err == nil {
 				met = append(met, whole)
 			}
@@ -132,7 +133,7 @@ func (f *failing) policyAlone(said answer.Refusal) (c *Cause, over bool) {
 // askedAbout returns the contents of the namespace that are not being deleted and that a
 // webhook or policy covers.
 func (f *failing) askedAbout(asked func(graph.Node) bool) []graph.Node {
-	return slices.DeleteFunc(slices.Clone(f.untouchedIn(f.namespace.Object().Name)), func(m graph.Node) bool { return !asked(m) })
+	return slices.DeleteFunc(slices.Clone(f.rules.Untouched(f.namespace.Object().Name)), func(m graph.Node) bool { return !asked(m) })
 }
 
 // lasts reports whether the failure of the namespace controller is still what it would meet:

@@ -189,7 +189,7 @@ func (s *step) chain() []Link {
 
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
-		facts: &facts{Input: in, tried: map[types.UID]*tries{}, undeleted: map[string][]graph.Node{}},
+		facts: &facts{Input: in},
 		book:  newBook(), known: map[types.UID]*known{},
 		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
 
@@ -153,3 +154,6 @@ var whyUnproven = map[unproven]string{
 	contentUnaccepted:    "it is not known that the API server accepts the deletion of the contents",
 	changedInTheMeantime: "%s has just changed",
 }
+
+// controllerSayings are those of the rules about the controllers of finalizers.
+var controllerSayings = map[finding.Word]saying{}

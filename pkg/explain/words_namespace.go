@@ -2,7 +2,10 @@
 
 package explain
 
-import "github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+import (
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+)
 
 // What is said of namespaces and their contents.
 
@@ -44,3 +47,6 @@ const (
 
 // objects counts objects.
 func objects(n int) string { return evidence.Number(n, "object") }
+
+// namespaceSayings are those of the rules about a namespace's controller, and kube-controller-manager.
+var namespaceSayings = map[finding.Word]saying{}

@@ -5,6 +5,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
@@ -27,7 +28,19 @@ type saying struct {
 }
 
 // sayings has what each word stands for.
-var sayings = map[finding.Word]saying{
+var sayings = joined(ruleSayings, writeSayings, controllerSayings, namespaceSayings)
+
+// joined is one table of several.
+func joined(tables ...map[finding.Word]saying) map[finding.Word]saying {
+	all := map[finding.Word]saying{}
+	for _, t := range tables {
+		maps.Copy(all, t)
+	}
+	return all
+}
+
+// ruleSayings are those of the rules about objects.
+var ruleSayings = map[finding.Word]saying{
 	rules.Deleted:      {text: "it was deleted during this analysis"},
 	rules.Unreadable:   {text: "%s could not be read, so its blocker is not known"},
 	rules.NotListed:    {text: "%s could not be listed%s"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 )
 
 // All that explain says of writes: webhooks and policies that reject them, types that cannot be converted, dependents
@@ -174,3 +175,6 @@ const (
 	requestedAhead     = "its deletion was requested %s from now: clocks in the control plane differ, so nothing can be concluded from ages"
 	syncClocks         = "synchronise the clocks of the control plane machines"
 )
+
+// writeSayings are those of the rules about writes that are refused.
+var writeSayings = map[finding.Word]saying{}

@@ -46,6 +46,9 @@ type Facts struct {
 	Blinded func(graph.Node) bool
 	// once are the causes that are found out once.
 	once map[string]*finding.Cause
+	// untouched is what Untouched has found, by namespace, and tried what TryContent has asked.
+	untouched map[string][]graph.Node
+	tried     map[types.UID]*tries
 }
 
 // Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met.
