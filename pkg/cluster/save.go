@@ -52,7 +52,7 @@ func (r *Reader) Contents() []offline.Content {
 // no list is in memory. What cannot be read is written as that, and is no error; an
 // error means that nothing can be written, or that the context ended.
 func (r *Reader) Save(ctx context.Context, w *offline.Writer, options SaveOptions) error {
-	s := &saver{Reader: r, ctx: ctx, out: w, options: options, owners: map[graph.Undecided]bool{}, ending: map[types.UID]bool{}}
+	s := &saver{Reader: r, ctx: ctx, out: w, options: options, owners: map[graph.Undecided]bool{}, listed: map[schema.GroupResource]int{}, ending: map[types.UID]bool{}}
 	for _, resource := range r.saved() {
 		if options.Progress != nil {
 			options.Progress(resource.GroupResource().String())
@@ -96,6 +96,8 @@ type saver struct {
 	options SaveOptions
 	// owners are those named by references that no list has shown or disproved yet.
 	owners map[graph.Undecided]bool
+	// listed is how many objects of each type were listed.
+	listed map[schema.GroupResource]int
 	// complete are the types of which all objects were listed.
 	complete map[schema.GroupResource]bool
 	// ending are the objects that are being deleted.
@@ -190,7 +192,7 @@ func (s *saver) saveList(resource *graph.Resource, namespace string, again bool)
 			return nil, err
 		}
 		if failed == nil || attempt > 0 || !apierrors.IsResourceExpired(failed) {
-			return failed, s.byThemselves(whole)
+			return failed, s.wholes(namespace, whole, singleWhole)
 		}
 	}
 }
@@ -306,6 +308,7 @@ func metadataEntry(o *graph.Object) *offline.Entry {
 
 // add writes an object, and notes what is to be read for it later.
 func (s *saver) add(e *offline.Entry, o *graph.Object) error {
+	s.listed[o.Resource.GroupResource()]++
 	if o.BeingDeleted() {
 		s.ending[types.UID(strings.Clone(string(o.UID)))] = true
 		if len(s.endingAt) <= maxSingles {
@@ -363,11 +366,15 @@ func (s *saver) again() error {
 		s.options.Progress("what moves")
 	}
 	s.options.Wait(s.ctx, secondLook)
-	for i := range s.endingAt {
-		o := &s.endingAt[i]
-		if err := s.single(o.Resource, o.Namespace, o.Name, singleAgain); err != nil {
+	for left := s.endingAt; len(left) > 0; {
+		next := slices.IndexFunc(left, func(o graph.Object) bool { return o.Resource.GroupResource() != left[0].Resource.GroupResource() })
+		if next < 0 {
+			next = len(left)
+		}
+		if err := s.wholes(s.options.Namespace, left[:next], singleAgain); err != nil {
 			return err
 		}
+		left = left[next:]
 	}
 	return s.leasesAgain()
 }

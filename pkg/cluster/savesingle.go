@@ -4,12 +4,14 @@ package cluster
 
 import (
 	"cmp"
+	stdjson "encoding/json"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -74,15 +76,79 @@ func (s *saver) saveOwners() error {
 	}
 }
 
-// byThemselves writes objects of a list of which more than metadata is needed.
-func (s *saver) byThemselves(objects []graph.Object) error {
+// fewSingles is up to how many objects of a type are read by themselves. More are read from one list, unless the type has so
+// many others, perSingle for each, that this costs the server more.
+const (
+	fewSingles = 20
+	perSingle  = 50
+)
+
+// wholes writes objects of a type of which more than metadata is needed, in the namespace of their list.
+func (s *saver) wholes(namespace string, objects []graph.Object, why purpose) error {
+	if len(objects) > fewSingles && s.listed[objects[0].Resource.GroupResource()] <= perSingle*len(objects) {
+		var err error
+		if objects, err = s.among(namespace, objects, why); err != nil {
+			return err
+		}
+	}
 	for i := range objects {
 		o := &objects[i]
-		if err := s.single(o.Resource, o.Namespace, o.Name, singleWhole); err != nil {
+		if err := s.single(o.Resource, o.Namespace, o.Name, why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// among writes those of the objects of a type that one list has, and returns the others: all, when it cannot be read.
+func (s *saver) among(namespace string, objects []graph.Object, why purpose) (others []graph.Object, err error) {
+	resource := objects[0].Resource
+	accept := acceptWhole
+	if offline.HoldsOf(resource.GroupResource()) == offline.Metadata {
+		accept = metadataLists
+	}
+	entries := map[types.NamespacedName]*offline.Entry{}
+	for i := range objects {
+		entries[types.NamespacedName{Namespace: objects[i].Namespace, Name: objects[i].Name}] = nil
+	}
+	_, failed, _ := s.each(resource, namespace, accept, nil, false, func(_ *metav1.Table, object stdjson.RawMessage) error {
+		var whole unstructured.Unstructured
+		if json.Unmarshal(object, &whole.Object) != nil {
+			return nil // what cannot be decoded is not held
+		}
+		name := types.NamespacedName{Namespace: whole.GetNamespace(), Name: whole.GetName()}
+		if _, wanted := entries[name]; wanted {
+			if e, _, err := newEntry(resource, &whole); err == nil {
+				entries[name] = e
+			}
+		}
+		return nil
+	})
+	if failed != nil {
+		return objects, s.ctx.Err()
+	}
+	if err := s.out.Begin(singles(resource, why)); err != nil {
+		return nil, err
+	}
+	for i := range objects {
+		e := entries[types.NamespacedName{Namespace: objects[i].Namespace, Name: objects[i].Name}]
+		if e == nil {
+			others = append(others, objects[i])
+			continue
+		}
+		if err := s.out.Add(e); err != nil {
+			return nil, err
+		}
+	}
+	return others, s.out.End(offline.End{})
+}
+
+// singles is a list of objects that were read beside the list of their type.
+func singles(resource *graph.Resource, why purpose) *offline.List {
+	return &offline.List{
+		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
+		Namespaced: resource.Namespaced, Holds: offline.HoldsOf(resource.GroupResource()), Single: true, Again: why == singleAgain,
+	}
 }
 
 // purpose is why an object is read by itself.
@@ -128,10 +194,7 @@ func (s *saver) single(resource *graph.Resource, namespace, name string, why pur
 	if err != nil {
 		return nil //nolint:nilerr // nor is what cannot be encoded
 	}
-	if err := s.out.Begin(&offline.List{
-		Group: resource.Group, Version: resource.Version, Resource: resource.Resource, Kind: resource.Kind,
-		Namespaced: resource.Namespaced, Holds: offline.HoldsOf(gr), Single: true, Again: why == singleAgain,
-	}); err != nil {
+	if err := s.out.Begin(singles(resource, why)); err != nil {
 		return err
 	}
 	if why == singleDecides { // its owners are to be found, too

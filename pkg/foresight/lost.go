@@ -148,7 +148,7 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 	if name == "" {
 		return nil
 	}
-	volume, err := l.now.evidence.Get(volumes, "", name)
+	volume, err := l.now.evidence.Volume(name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

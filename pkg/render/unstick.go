@@ -101,7 +101,7 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 // keeping says what a change keeps.
 func keeping(w *unstick.Write) string {
 	if w.Leaves {
-		return "safe: keeps the storage; the PersistentVolume object is deleted, and only the backup has its manifest"
+		return "safe: keeps the storage; the PersistentVolume object is deleted: keep its manifest"
 	}
 	return "safe: keeps the data"
 }
@@ -326,7 +326,7 @@ func notDone(c *unstick.Choice) string {
 	}
 	switch c.Reason {
 	case unstick.NotStuck:
-		return "nothing to do: " + map[explain.Verdict]string{explain.Progressing: "it makes progress", explain.Pending: "it is about to end", explain.Unknown: "the cause is not certain", explain.NotTerminating: "it is not being deleted"}[c.Cause.Verdict]
+		return unneeded[c.Cause.Verdict] + after("; first: ", advice)
 	case unstick.NotChosen:
 		return "not chosen"
 	case unstick.NotAllowed:
@@ -340,16 +340,25 @@ func notDone(c *unstick.Choice) string {
 	case unstick.HasContent:
 		return joined("the namespace has content, or it is not known whether it has: never finalized", advice)
 	case unstick.Person:
-		return joined("only a person can do this", advice)
+		return "only a person can do this" + after(": ", advice)
 	}
 	return ""
 }
 
-func joined(text, advice string) string {
-	if advice == "" {
-		return text
+// unneeded says why nothing is done about a cause that does not block for certain.
+var unneeded = map[explain.Verdict]string{
+	explain.Progressing: "nothing to do: it makes progress", explain.Pending: "nothing to do: it is about to end",
+	explain.NotTerminating: "nothing to do: it is not being deleted", explain.Unknown: "nothing is done, because the cause is not certain",
+}
+
+func joined(text, advice string) string { return text + after("; or: ", advice) }
+
+// after is a text that follows another, with what comes between; empty if the text is.
+func after(between, text string) string {
+	if text == "" {
+		return ""
 	}
-	return text + "; or: " + advice
+	return between + text
 }
 
 // resultText says what became of a change.

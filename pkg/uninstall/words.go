@@ -224,7 +224,7 @@ func (e NotOverError) Hint(command string) string {
 	case e.Another:
 		return "--context and --kubeconfig choose the cluster"
 	case e.Unproven:
-		return "delete what is not needed any more by its name"
+		return "see what is left, and delete by name what is not needed any more"
 	case e.Status == "uninstalling":
 		return "the uninstallation failed or is not finished: repeat it: " + command
 	case e.Status != "":

@@ -328,6 +328,9 @@ func (o *chooser) choice(c *explain.Cause, rank int) Choice {
 		return choice
 	case c.Verdict != explain.Stuck:
 		choice.Reason = NotStuck
+		if ways := c.Ways(); c.Verdict == explain.Unknown && len(ways) > 0 {
+			choice.Advice = ways[0][0]
+		}
 		return choice
 	}
 	choice.Reason = Person

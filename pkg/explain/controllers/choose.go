@@ -151,8 +151,10 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			k.how, k.besides = unclear, true
 		} else if k.how == works && !c.strong && named != "" && !c.mayBe(named) {
 			k.how, k.unnamed = unclear, true
-		} else if k.how == down {
-			k.against = f.against(n, s, c)
+		} else if k.how == works || k.how == down {
+			if k.against = f.against(n, s, c); k.against != "" && k.how == works {
+				k.how = unclear
+			}
 		}
 		among = append(among, k)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -54,21 +55,20 @@ func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
 // manyVolumes is how many volumes are read one by one, before all are.
 const manyVolumes = 20
 
-// Volume reads a volume, nil when that fails.
-func (r *Reader) Volume(name string) *unstructured.Unstructured {
+// Volume reads a volume. Of many volumes all are read at once.
+func (r *Reader) Volume(name string) (*unstructured.Unstructured, error) {
 	if r.looked++; r.looked <= manyVolumes {
-		volume, err := r.Get(Volumes, "", name)
-		if err != nil {
-			return nil
-		}
-		return volume
+		return r.Get(Volumes, "", name)
 	}
+	all, err := r.List(Volumes, "")
 	if r.volumes == nil {
-		r.volumes = map[string]*unstructured.Unstructured{}
-		all, _ := r.List(Volumes, "") // what cannot be read is noted
+		r.volumes = make(map[string]*unstructured.Unstructured, len(all))
 		for i := range all {
 			r.volumes[all[i].GetName()] = &all[i]
 		}
 	}
-	return r.volumes[name]
+	if volume := r.volumes[name]; volume != nil || err != nil {
+		return volume, err
+	}
+	return nil, apierrors.NewNotFound(Volumes.GroupResource(), name)
 }

@@ -46,7 +46,7 @@ func dataOf(r *evidence.Reader, n graph.Node) stored {
 		}
 		return unknown()
 	}
-	if volume := r.Volume(name); volume != nil {
+	if volume, err := r.Volume(name); err == nil {
 		return dataOn(volume)
 	}
 	return unknown()
