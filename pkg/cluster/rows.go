@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,33 +22,26 @@ import (
 const (
 	acceptRows  = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 	acceptWhole = "application/json"
-	// metadataLists asks for the metadata alone, in JSON: with the managed fields.
-	metadataLists = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
 
 // objects writes a list of whole objects, with READY and STATUS where the type has
 // them.
 func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) (version string, failed, err error) {
-	accept, more := acceptRows, map[string]string{"includeObject": string(metav1.IncludeObject)}
-	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
-		accept, more = acceptWhole, nil
-	}
-	return s.each(resource, namespace, accept, more, inOne, func(table *metav1.Table, object stdjson.RawMessage) error {
-		return s.row(resource, table, object)
-	})
-}
-
-// each reads a list, page by page, and calls do for its objects. failed is why it could not be read, err one of the file.
-func (s *saver) each(resource *graph.Resource, namespace, accept string, more map[string]string, inOne bool, do func(*metav1.Table, stdjson.RawMessage) error) (version string, failed, err error) {
 	s.stats.lists.Add(1)
+	accept := acceptRows
+	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
+		accept = acceptWhole
+	}
 	for pages, size := (paging{}), pageSize(0); ; {
 		parameters, objects, asked := pageParameters(pages.token, size, inOne), 0, time.Now()
-		maps.Copy(parameters, more)
+		if accept == acceptRows {
+			parameters["includeObject"] = string(metav1.IncludeObject)
+		}
 		var list metav1.ListMeta
 		err := s.page(resource, namespace, accept, parameters, func(body io.Reader) (err error) {
 			list, err = eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error {
 				objects++
-				return do(table, object)
+				return s.row(resource, table, object)
 			})
 			return err
 		})

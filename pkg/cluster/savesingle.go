@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"cmp"
-	stdjson "encoding/json"
 	"slices"
 	"strings"
 
@@ -103,22 +102,14 @@ func (s *saver) wholes(namespace string, objects []graph.Object, why purpose) er
 // among writes those of the objects of a type that one list has, and returns the others: all, when it cannot be read.
 func (s *saver) among(namespace string, objects []graph.Object, why purpose) (others []graph.Object, err error) {
 	resource := objects[0].Resource
-	accept := acceptWhole
-	if offline.HoldsOf(resource.GroupResource()) == offline.Metadata {
-		accept = metadataLists
-	}
 	entries := map[types.NamespacedName]*offline.Entry{}
 	for i := range objects {
 		entries[types.NamespacedName{Namespace: objects[i].Namespace, Name: objects[i].Name}] = nil
 	}
-	_, failed, _ := s.each(resource, namespace, accept, nil, false, func(_ *metav1.Table, object stdjson.RawMessage) error {
-		var whole unstructured.Unstructured
-		if json.Unmarshal(object, &whole.Object) != nil {
-			return nil // what cannot be decoded is not held
-		}
+	failed := s.EachNaming(s.ctx, resource.GroupVersionResource, namespace, []string{`"uid"`}, func() {}, func(whole *unstructured.Unstructured) error {
 		name := types.NamespacedName{Namespace: whole.GetNamespace(), Name: whole.GetName()}
 		if _, wanted := entries[name]; wanted {
-			if e, _, err := newEntry(resource, &whole); err == nil {
+			if e, _, err := newEntry(resource, whole); err == nil { // what cannot be encoded is not held
 				entries[name] = e
 			}
 		}

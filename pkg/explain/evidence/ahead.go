@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,19 +50,50 @@ func (r *Reader) ahead(n graph.Node) {
 }
 
 // Together reads the whole of several nodes at once, for who is about to ask for each by
-// Whole.
+// Whole. Those of a type of which there are many are read from one list.
 func (r *Reader) Together(nodes []graph.Node) {
 	if r.whole != nil {
 		r.whole.Together(nodes)
 		return
 	}
-	var unread []graph.Node
+	unread := map[place][]graph.Node{}
 	for _, n := range nodes {
-		if !r.many(alikeOf(n)) && !r.hasRead(placeOf(n)) {
-			unread = append(unread, n)
+		if of := alikeOf(n); !r.many(of) && !r.hasRead(placeOf(n)) {
+			unread[of] = append(unread[of], n)
 		}
 	}
-	r.readEarly(unread)
+	var single []graph.Node
+	for of, alike := range unread {
+		if len(alike) > maxAlike && r.counts().all[of] <= len(alike)*perTerminating && r.readListed(of.resource, alike) == nil {
+			continue
+		}
+		single = append(single, alike...)
+	}
+	r.readEarly(single)
+}
+
+// readListed reads the whole of nodes of one type from a list, as far as it has them.
+func (r *Reader) readListed(resource schema.GroupVersionResource, nodes []graph.Node) error {
+	namespace, wanted := nodes[0].Namespace(), map[types.UID]bool{}
+	for _, n := range nodes {
+		if wanted[n.UID()] = true; n.Namespace() != namespace {
+			namespace = ""
+		}
+	}
+	var found []unstructured.Unstructured
+	err := r.source.Cluster.EachNaming(r.ctx, resource, namespace, []string{`"uid"`}, func() { found = nil }, func(o *unstructured.Unstructured) error {
+		if wanted[o.GetUID()] {
+			found = append(found, *o)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range found {
+		r.Known(resource, &found[i])
+	}
+	return nil
 }
 
 // hasRead reports whether an object was read, maybe early.
