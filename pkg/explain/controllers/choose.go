@@ -109,7 +109,13 @@ func (f *Finder) prospects(s *Search, namespace string) []prospect {
 
 // choose finds the controller among the candidates, for one object.
 func (f *Finder) choose(n graph.Node, s *Search) Choice {
-	return pick(f.contenders(n, s), len(f.inventory().unread)+len(s.workloadsUnread) == 0)
+	ch := pick(f.contenders(n, s), len(f.inventory().unread)+len(s.workloadsUnread) == 0)
+	if ch.how == works && !slices.ContainsFunc(s.Setters, isCommon) {
+		if ch.best.against = f.against(n, s, ch.best.Candidate); ch.best.against != "" {
+			ch.how = unclear // that it works is no more proof than its rights are
+		}
+	}
+	return ch
 }
 
 // contenders returns the likely candidates as they stand for one object, the
@@ -151,10 +157,8 @@ func (f *Finder) contenders(n graph.Node, s *Search) []Contender {
 			k.how, k.besides = unclear, true
 		} else if k.how == works && !c.strong && named != "" && !c.mayBe(named) {
 			k.how, k.unnamed = unclear, true
-		} else if k.how == works || k.how == down {
-			if k.against = f.against(n, s, c); k.against != "" && k.how == works {
-				k.how = unclear
-			}
+		} else if k.how == down {
+			k.against = f.against(n, s, c)
 		}
 		among = append(among, k)
 	}
