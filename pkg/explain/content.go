@@ -38,7 +38,7 @@ func (w *walker) contentUnasked(n graph.Node, untouched, asked int) hold {
 		if c.Summary = fmt.Sprintf(contentsUnchecked, objects(untouched)); asked > 0 {
 			c.Summary = fmt.Sprintf(contentsSampled, objects(untouched), asked)
 		}
-		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", evidence.NotSet), w.health().evidence}
+		c.Evidence = []Evidence{evidence.Field(n, "status.conditions", evidence.NotSet), shown([]finding.Fact{w.rules.Manager().Shows})[0]}
 		c.Remedies = []Remedy{see(explainAlone, "%s explain-stuck %s", w.Plugin, shell.Quote("namespaces/"+n.Object().Name))}
 	})}
 }
@@ -98,9 +98,9 @@ func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, 
 	case len(holds) > 0 && (len(alone) > 0 || slices.ContainsFunc(roots, func(c *Cause) bool { return c.Verdict == Stuck || c.Verdict == Progressing })):
 		return holds
 	case stands.gone > 0 && left <= 0, untouched == 0 && settled:
-		return append(holds, w.backOff(n, failure, failureGone))
-	case len(roots) == 0 && settled && !w.health().dead():
-		return append(holds, w.backOff(n, failure, rejectionGone))
+		return append(holds, w.hold(n, namespace.BackOff(w.rules, n, failure, namespace.FailureGone)))
+	case len(roots) == 0 && settled && !w.rules.Manager().Dead:
+		return append(holds, w.hold(n, namespace.BackOff(w.rules, n, failure, namespace.RejectionGone)))
 	}
 	return append(holds, hold{because: cannotDelete, cause: w.contentFailure(f, left)})
 }

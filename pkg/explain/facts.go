@@ -21,9 +21,7 @@ type facts struct {
 	evidence *evidence.Reader
 	finder   *controllers.Finder
 	asker    *admission.Asker
-	// deletions counts those that the garbage collector has still to make.
-	deletions int
-	rules     *rules.Facts
+	rules    *rules.Facts
 }
 
 // patience is Input.Wait for an answer that counts.

@@ -194,12 +194,13 @@ func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field
 	}
 	name := controllers.Whose(finalizer, known)
 	because := fmt.Sprintf(mustRemove, name)
-	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
-		return w.manager(n, because, w.late(n)), true
+	m := w.rules.Manager()
+	if late := w.rules.Late(n); m.Lease != evidence.LeaseFresh || !late {
+		return w.hold(n, w.rules.Turn(n, finding.Kind{}, finding.Plain(because), late)), true
 	}
 	return hold{because: because, cause: w.shared(finalizer, finding.FinWorking, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf(notChecked, because, known[0].WaitsFor)
-		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(known[0])...)}
+		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append(shown([]finding.Fact{m.Shows}), entryEvidence(known[0])...)}
 		c.Evidence = []Evidence{evidence.Field(n, string(list), finalizer)}
 	})}, true
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -140,10 +141,10 @@ func (f *failing) askedAbout(asked func(graph.Node) bool) []graph.Node {
 // it has tried since all that it met was changed for the last time, as far as that shows. It
 // tries at least every minute as long as it fails.
 func (f *failing) lasts(met ...*unstructured.Unstructured) bool {
-	if f.health().dead() || f.failure.Since.IsZero() {
+	if f.rules.Manager().Dead || f.failure.Since.IsZero() {
 		return false
 	}
-	tried := f.evidence.Now.Add(-namespaceRetry)
+	tried := f.evidence.Now.Add(-namespace.Retry)
 	if f.failure.Since.After(tried) {
 		tried = f.failure.Since
 	}

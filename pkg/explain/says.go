@@ -59,30 +59,19 @@ func shown(found []finding.Fact) []Evidence {
 }
 
 // holdsOf are the blockers of an object that a rule found. What refuses one write may refuse another, and what depends on
-// that follows it. A turn comes last, once.
+// that comes last.
 func (w *walker) holdsOf(n graph.Node, blockers []finding.Blocker) []hold {
 	var holds []hold
-	var turns []finding.Blocker
-	for len(blockers) > 0 {
-		b := blockers[0]
-		blockers = blockers[1:]
-		switch {
-		case b.Turn != finding.NoTurn:
-			if !slices.ContainsFunc(turns, func(t finding.Blocker) bool { return t.Turn == b.Turn && t.Symptom == b.Symptom }) {
-				turns = append(turns, b)
-			}
-		case b.Refused == nil:
-			holds = append(holds, w.hold(n, b))
-		default:
-			h, then := w.refused(b)
-			if h.cause != nil && !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == h.cause }) {
-				holds = append(holds, h)
-			}
-			blockers = slices.Concat(then, blockers)
+	for ; len(blockers) > 0; blockers = blockers[1:] {
+		if blockers[0].Refused == nil {
+			holds = append(holds, w.hold(n, blockers[0]))
+			continue
 		}
-	}
-	for _, t := range turns {
-		holds = append(holds, w.hold(n, t))
+		h, then := w.refused(blockers[0])
+		if h.cause != nil && !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == h.cause }) {
+			holds = append(holds, h)
+		}
+		blockers = append(blockers, then...)
 	}
 	return holds
 }
@@ -105,14 +94,7 @@ func (w *walker) refused(b finding.Blocker) (h hold, then []finding.Blocker) {
 
 // hold is a blocker of an object that a rule found.
 func (w *walker) hold(n graph.Node, b finding.Blocker) hold {
-	because := say(b.Because)
-	switch b.Turn {
-	case finding.Usual:
-		return w.protection(n, b.Symptom, because)
-	case finding.InTime, finding.Overdue:
-		return w.manager(n, because, b.Turn == finding.Overdue).as(b.Symptom)
-	}
-	h := hold{symptom: b.Symptom, because: because, next: b.Next}
+	h := hold{symptom: b.Symptom, because: say(b.Because), next: b.Next}
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
 			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])
@@ -146,10 +128,14 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	if f.First != nil {
 		w.show(c, shown([]finding.Fact{*f.First})[0])
 	}
-	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown {
-		return c
+	switch {
+	case len(f.Own) > 0 && w.join(c, shown(f.Own)...) <= evidence.MaxShown:
+		c.Remedies = append(c.Remedies, w.remedies(f.OwnWays)...)
+	case len(f.Own) == 0 && len(c.Remedies) <= evidence.MaxShown:
+		for _, r := range w.remedies(f.OwnWays) {
+			w.offerOnce(c, r)
+		}
 	}
-	c.Remedies = append(c.Remedies, w.remedies(f.OwnWays)...)
 	return c
 }
 

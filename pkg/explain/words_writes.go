@@ -153,27 +153,14 @@ const (
 
 const (
 	unreadable = "it cannot be read: %s"
-	readableIn = "%s, in which it can be read"
 )
 
 // An object of which no deletion was requested.
 
 const (
-	namespaceProtected = "the API server does not allow the deletion of this namespace"
-	explainContents    = "explain the terminating objects in it"
-	oneTerminating     = "%s in it is being deleted"
-	someTerminating    = "%s in it are being deleted"
-	wouldBeRefused     = "a DELETE of it would be refused"
-	refusedBy          = wouldBeRefused + ", by %s [%s]"
-	thenDeleteAgain    = "; then send the DELETE again"
-	wasCreated         = "it was created %s ago: if an object of its name was deleted, that one is gone, and this is another one"
-	createdBy          = "%s created it %s ago: if an object of its name was deleted, that one is gone, and this is another one"
-	leaveIt            = "leave it: %s creates it, and recreates it as long as it is needed"
-	deleteCreator      = "to get rid of objects of this name, delete %s, or scale it down: as long as it needs one, it creates another"
-	stopCreator        = "to get rid of objects of this name, stop their creator, %s"
-	inTheFuture        = "its deletion lies in the future"
-	requestedAhead     = "its deletion was requested %s from now: clocks in the control plane differ, so nothing can be concluded from ages"
-	syncClocks         = "synchronise the clocks of the control plane machines"
+	wouldBeRefused  = "a DELETE of it would be refused"
+	refusedBy       = wouldBeRefused + ", by %s [%s]"
+	thenDeleteAgain = "; then send the DELETE again"
 )
 
 // writeSayings are those of the rules about writes that are refused.

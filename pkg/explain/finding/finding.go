@@ -83,15 +83,14 @@ func Facts(read ...evidence.Fact) []Fact {
 	return facts
 }
 
-// Blocker is one that keeps an object: a cause, another object that must be deleted first, a Turn of
-// kube-controller-manager, a write that may be Refused, or none of these for what acts by itself.
+// Blocker is one that keeps an object: a cause, another object that must be deleted first, a write that may be Refused, or
+// none of these for what acts by itself.
 type Blocker struct {
 	// Symptom is the kind of the step, zero for a step that has none.
 	Symptom Kind
 	Because Text
 	Cause   *Cause
 	Next    *graph.Node
-	Turn    Turn
 	Refused *Refused
 }
 
@@ -102,7 +101,8 @@ type Refused struct {
 	Reply     admission.Reply
 	Operation string
 	Perhaps   Text
-	// Then are the blockers that depend on what refuses it, which is nil when nothing is known to; nil for none.
+	// Then are the blockers that depend on what refuses it, which is nil when nothing is known to; nil for none. They come
+	// after all others.
 	Then func(*Refuser) []Blocker
 }
 
@@ -110,29 +110,6 @@ type Refused struct {
 type Refuser struct {
 	At      graph.Identity
 	Verdict Verdict
-}
-
-// Turn says that a controller of kube-controller-manager has to act, and that nothing else is missing.
-type Turn int
-
-// The turns.
-const (
-	// NoTurn: another blocker.
-	NoTurn Turn = iota
-	// Usual: it should have acted when its usual delay is over.
-	Usual
-	// InTime: it may take longer.
-	InTime
-	// Overdue: it should have acted.
-	Overdue
-)
-
-// TurnOf is Overdue or InTime.
-func TurnOf(overdue bool) Turn {
-	if overdue {
-		return Overdue
-	}
-	return InTime
 }
 
 // Cause is what blocks objects.
@@ -151,6 +128,7 @@ type Cause struct {
 	Controller *Controller
 	Ways       []Way
 	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
+	// Without Own the objects are not counted, and ways that are the same are one.
 	Own     []Fact
 	OwnWays []Way
 	// First is a fact about the first of the objects that has one of its path.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules has what all rules share. A rule says what keeps an object that is being deleted: it is a function over
-// Facts, which only reads, and returns values. The rules are below, a package a subject. None of them knows the walk
-// from object to object, nor the causes that were found before.
+// Package rules has what all rules share, such as what is known of kube-controller-manager. A rule says what keeps an object
+// that is being deleted: it is a function over Facts, which only reads, and returns values. The rules are below, a package a
+// subject. None of them knows the walk from object to object, nor the causes that were found before.
 package rules
 
 import (
@@ -34,16 +34,14 @@ type Facts struct {
 	Finder *controllers.Finder
 	Asker  *admission.Asker
 	Graph  *graph.Graph
-	// Manager is what is known of kube-controller-manager.
-	Manager func() Manager
 	// Unlisted is what the snapshot lacks.
 	Unlisted []graph.Unlisted
 	// Outcomes are what the engine does with objects when nothing else acts.
 	Outcomes map[types.UID]gc.Outcome
 	// Outlived are the namespaces that do not exist, and in which an object has been seen since.
 	Outlived map[string]bool
-	// Blinded: the garbage collector should have acted on the object, and does not start before it can list a type.
-	Blinded func(graph.Node) bool
+	// manager is what Manager has found out.
+	manager *Manager
 	// once are the causes that are found out once.
 	once map[string]*finding.Cause
 	// untouched is what Untouched has found, by namespace, and tried what TryContent has asked.
@@ -76,14 +74,6 @@ func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, kn
 		return false, false
 	}
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
-}
-
-// Manager is what is known of kube-controller-manager.
-type Manager struct {
-	Lease evidence.LeaseState
-	Shows evidence.Fact
-	// Dead: nothing shows that it lives. Idle: it does not work, which objects show that it should have handled.
-	Dead, Idle bool
 }
 
 // Mark is a finalizer at its index in the list of an object.
@@ -198,12 +188,6 @@ func Unread(n graph.Node, because finding.Word, what string, err error) []findin
 		Kind: finding.NotRead, At: n.Identity(), Key: what, Verdict: finding.Unknown,
 		Summary: finding.Say(Unreadable, what), Evidence: []finding.Fact{finding.At(what, "", err.Error())},
 	}}}
-}
-
-// Protected is an object whose finalizer a controller of kube-controller-manager has to remove, for which nothing else is
-// missing.
-func Protected(symptom finding.Kind, because finding.Word, args ...any) []finding.Blocker {
-	return []finding.Blocker{{Symptom: symptom, Because: finding.Say(because, args...), Turn: finding.Usual}}
 }
 
 // Link leads to an object of a type that must be deleted, or change, first: by the graph when it is being deleted, to its

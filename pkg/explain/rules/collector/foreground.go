@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -32,6 +33,8 @@ const (
 	TypeUnlisted       finding.Word = "type unlisted"
 	SeesNot            finding.Word = "sees not"
 	Blindly            finding.Word = "blindly"
+	ReadableIn         finding.Word = "readable in"
+	BlindAfterRestart  finding.Word = "blind after restart"
 	UnlistedBlockers   finding.Word = "unlisted blockers"
 	NoneFound          finding.Word = "none found"
 	Cannot             finding.Word = "collector cannot"
@@ -100,6 +103,7 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 			return blockers, true
 		}
 	}
+	var waiting []graph.Node // for the garbage collector alone
 	for _, d := range blocking {
 		if c := acrossNamespaces(n, d); c != nil {
 			blockers = append(blockers, finding.Blocker{Symptom: finding.GcFgOwnerrefScope, Because: waits.Because, Cause: c})
@@ -108,30 +112,57 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 		if d.BeingDeleted() {
 			b.Next = &d
 		} else if b.Cause = untouched(f, n, d); b.Cause == nil {
-			blockers = append(blockers, denied(f, n, d, acts)...)
+			waiting = append(waiting, d)
 			continue
 		}
 		blockers = append(blockers, b)
 	}
-	if acts && len(blocking) == 0 {
-		blockers = append(blockers, alone(f, n)...)
+	switch {
+	case acts && len(blocking) == 0:
+		return append(blockers, alone(f, n)...), true
+	case f.Age(n) > rules.CollectorDelay:
+		return append(blockers, denied(f, n, waiting, acts)...), true
+	case acts && len(waiting) > 0:
+		return append(blockers, turn(f, n, finding.GcFgBlocking, DeleteDependents)...), true
 	}
 	return blockers, true
 }
 
+// turn is an object at which the garbage collector has to act, and which it might not, as long as it cannot list a type.
+func turn(f *rules.Facts, n graph.Node, symptom finding.Kind, because finding.Word) []finding.Blocker {
+	c := blinding(f, n)
+	if c == nil || f.Manager().Dead {
+		return f.Protected(n, symptom, because)
+	}
+	return []finding.Blocker{{Symptom: symptom, Because: finding.Say(BlindAfterRestart, finding.Say(because)), Cause: c}}
+}
+
+// blinding is the cause for which a type cannot be listed, when the garbage collector should have acted on the object, on a
+// server where that does not start before it has listed all types; nil for none.
+func blinding(f *rules.Facts, n graph.Node) *finding.Cause {
+	if f.Server().CollectsWithoutAll() || !f.Late(n) {
+		return nil
+	}
+	for _, u := range f.Unlisted {
+		if c := definition.Unlisted(f, u); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
 // alone is an owner without blocking dependents.
 func alone(f *rules.Facts, n graph.Node) []finding.Blocker {
-	turn := rules.Protected(finding.GcFgBlocking, RemoveForeground)
 	switch {
-	case f.Blinded(n):
-		return rules.Protected(finding.GcFgBlocking, EndForeground)
+	case blinding(f, n) != nil:
+		return turn(f, n, finding.GcFgBlocking, EndForeground)
 	case f.Incomplete() != nil:
 		return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(UnlistedBlockers), Cause: &finding.Cause{
 			Kind: finding.GcFgBlocking, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: finding.Say(NoneFound, f.Incomplete()),
 			Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
 		}}}
 	case f.Age(n) <= rules.CollectorDelay:
-		return turn
+		return turn(f, n, finding.GcFgBlocking, RemoveForeground)
 	}
 	return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(CannotRemoveIt), Refused: &finding.Refused{
 		Of: n, Reply: f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), Operation: "UPDATE",
@@ -139,7 +170,7 @@ func alone(f *rules.Facts, n graph.Node) []finding.Blocker {
 			if by != nil {
 				return nil
 			}
-			return turn
+			return turn(f, n, finding.GcFgBlocking, RemoveForeground)
 		},
 	}}}
 }
@@ -160,7 +191,7 @@ func remadeDependents(f *rules.Facts, n graph.Node, blocking []graph.Node) *find
 		c.Evidence = append(c.Evidence, finding.FieldSays(d, "metadata.creationTimestamp", CreationBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(f.FirstManager(d), "a user")))
 	}
 	created, creator := evidence.Number(len(late), "blocking dependent"), f.FirstManager(late[0])
-	c.Ways = []finding.Way{edge{owner: n, dependent: late[0], keeper: Keeper(n, late[0])}.background()}
+	c.Ways = []finding.Way{edge{owner: n, dependent: late[0], keeper: rules.Keeper(n, late[0])}.background()}
 	maker, named := f.Finder.Server(n, creator)
 	if maker == nil {
 		stop := finding.Say(StopItsCreator, creator)
@@ -209,14 +240,27 @@ func blindCollector(f *rules.Facts, n graph.Node) []finding.Blocker {
 		}
 		if root := definition.Unlisted(f, u); root != nil {
 			because := finding.Say(TypeUnlisted)
-			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: Blind(n.Identity(), goes(n), root.Fact())})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: blind(n.Identity(), goes(n), root.Fact())})
 		}
 	}
 	return blockers
 }
 
-// Blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
-func Blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause {
+// BlindTo is an object that can be read in another version alone, if it is an owner in foreground deletion; nil for others.
+func BlindTo(id graph.Identity, o *unstructured.Unstructured) *finding.Cause {
+	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return nil
+	}
+	end := AtOnce
+	if len(o.GetFinalizers()) > 1 {
+		end = OnceFinalized
+	}
+	id.Resource.Version = o.GroupVersionKind().Version
+	return blind(id, end, finding.AtSays(id.String(), "apiVersion", ReadableIn, o.GetAPIVersion()))
+}
+
+// blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
+func blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause {
 	return &finding.Cause{
 		Kind: finding.GcBlind, At: id, Verdict: finding.Stuck, Summary: finding.Say(SeesNot),
 		Evidence: []finding.Fact{finding.At(id.String(), "metadata.finalizers", metav1.FinalizerDeleteDependents), why},
@@ -224,17 +268,27 @@ func Blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause
 	}
 }
 
-// denied is a blocking dependent that the garbage collector has not deleted, or, when another owner keeps it, not released.
-// If that is refused, it has no turn unless only the caller is known to be refused. acts: it may have one at all.
-func denied(f *rules.Facts, owner, d graph.Node, acts bool) []finding.Blocker {
-	var turn []finding.Blocker
-	if acts {
-		turn = rules.Protected(finding.GcFgBlocking, DeleteDependents)
+// denied are blocking dependents that the garbage collector has not deleted, or, when another owner keeps them, not
+// released. If that is refused of all, it has no turn unless only the caller is known to be refused. acts: it may have one at
+// all.
+func denied(f *rules.Facts, owner graph.Node, dependents []graph.Node, acts bool) []finding.Blocker {
+	next := func() []finding.Blocker {
+		if !acts {
+			return nil
+		}
+		acts = false
+		return turn(f, owner, finding.GcFgBlocking, DeleteDependents)
 	}
-	if f.Age(owner) <= rules.CollectorDelay {
-		return turn
+	var blockers []finding.Blocker
+	for _, d := range dependents {
+		blockers = append(blockers, deniedOf(f, owner, d, next))
 	}
-	e := edge{owner: owner, dependent: d, keeper: Keeper(owner, d), refused: "DELETE"}
+	return blockers
+}
+
+// deniedOf is denied for one of them; otherwise returns the turn of the garbage collector once.
+func deniedOf(f *rules.Facts, owner, d graph.Node, otherwise func() []finding.Blocker) finding.Blocker {
+	e := edge{owner: owner, dependent: d, keeper: rules.Keeper(owner, d), refused: "DELETE"}
 	refused := &finding.Refused{Of: d}
 	ofOwner, ofDependent := finding.Say(DeleteIts, d.Identity()), finding.Say(DeleteIt)
 	if e.keeper != nil {
@@ -251,35 +305,24 @@ func denied(f *rules.Facts, owner, d graph.Node, acts bool) []finding.Blocker {
 	refused.Operation, refused.Perhaps = e.refused, finding.Say(Might, ofOwner)
 	refused.Then = func(by *finding.Refuser) []finding.Blocker {
 		if by == nil {
-			return turn
+			return otherwise()
 		}
 		b := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(Cannot, ofOwner)}
 		summary := finding.Say(Cannot, ofDependent).And(RetriesRarely)
 		if by.Verdict != finding.Stuck {
 			b.Because, summary = refused.Perhaps, finding.Say(Might, ofDependent).And(YouCannot)
-		} else {
-			turn = nil
 		}
 		c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
 			c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
 			c.Evidence = []finding.Fact{e.fact(), {Fact: refused.Reply.Fact()}}
 			c.Ways = e.free(f.Asker)
 		})
-		c.Own, b.Cause = []finding.Fact{e.fact()}, &c
-		return append([]finding.Blocker{b}, turn...)
-	}
-	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: finding.Say(Cannot, ofOwner), Refused: refused}}
-}
-
-// Keeper returns the reference of a dependent to another owner, which exists: the garbage collector keeps the dependent
-// because of that. It is nil without one.
-func Keeper(owner, d graph.Node) *graph.Reference {
-	for _, ref := range d.Owners() {
-		if ref.UID != owner.UID() && ref.State == graph.Solid {
-			return &ref
+		if c.Own, b.Cause = []finding.Fact{e.fact()}, &c; by.Verdict == finding.Stuck {
+			return []finding.Blocker{b}
 		}
+		return append([]finding.Blocker{b}, otherwise()...)
 	}
-	return nil
+	return finding.Blocker{Symptom: finding.GcFgDenied, Because: finding.Say(Cannot, ofOwner), Refused: refused}
 }
 
 // Cycle is a ring of owners in foreground deletion, or one that owns itself. The garbage collector breaks only rings that it

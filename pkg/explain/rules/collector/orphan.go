@@ -50,9 +50,8 @@ func Orphan(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 // orphanTurn is an owner whose references cannot be removed from a dependent, or which cannot be updated itself, or else at
 // which it is the garbage collector's turn.
 func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
-	turn := rules.Protected(finding.GcOrphanPending, OrphanDependents)
 	if f.Age(n) <= rules.CollectorDelay {
-		return turn
+		return turn(f, n, finding.GcOrphanPending, OrphanDependents)
 	}
 	refusing, r := n, f.Asker.TryRemoval(n, metav1.FinalizerOrphanDependents)
 	for i, d := range n.Dependents() {
@@ -66,7 +65,7 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 		Of: refusing, Reply: r, Operation: "UPDATE", Perhaps: perhaps,
 		Then: func(by *finding.Refuser) []finding.Blocker {
 			if by == nil {
-				return turn
+				return turn(f, n, finding.GcOrphanPending, OrphanDependents)
 			}
 			c := &finding.Cause{
 				Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: finding.Say(OrphanFinalizer),

@@ -132,6 +132,20 @@ func Served(definition *unstructured.Unstructured) []schema.GroupVersionResource
 	return resources
 }
 
+// OtherVersion reads an object in one of the versions in which it can be read, nil when there is none.
+func OtherVersion(f *rules.Facts, id graph.Identity) *unstructured.Unstructured {
+	definition, err := f.Get(evidence.CRDs, "", id.Resource.GroupResource().String())
+	if err != nil {
+		return nil
+	}
+	for _, resource := range Served(definition) {
+		if o, err := f.Anew(resource, id.Namespace, id.Name); err == nil {
+			return o
+		}
+	}
+	return nil
+}
+
 // defines returns the type that a definition defines.
 func defines(definition *unstructured.Unstructured) schema.GroupResource {
 	return schema.GroupResource{Group: evidence.Nested(definition, "spec", "group"), Resource: evidence.Nested(definition, "spec", "names", "plural")}

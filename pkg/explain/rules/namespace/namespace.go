@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespace has the rules of namespaces: what is left in one, and what keeps its controller from knowing that.
+// Package namespace has the rules of namespaces: what is left in one, what keeps its controller from knowing that, and the
+// controller itself.
 package namespace
 
 import (
@@ -85,12 +86,6 @@ func Gone(f *rules.Facts, n graph.Node) ([]finding.Blocker, bool) {
 		Evidence: []finding.Fact{finding.At(at.String(), "", evidence.DoesNotExist)},
 		Ways:     []finding.Way{finding.Does(remedy.Op{Verb: remedy.Create, Object: at}, Recreate)},
 	}}}, false
-}
-
-// Finalizers returns the finalizers in the spec of a namespace.
-func Finalizers(o *unstructured.Unstructured) []string {
-	names, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "finalizers")
-	return names
 }
 
 // Whole reads a namespace. Without it, the blockers say why it could not be read, and what is in it.

@@ -83,7 +83,7 @@ func Terminating(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	}
 	node := evidence.Nested(full, "spec", "nodeName")
 	if node == "" {
-		return []finding.Blocker{{Symptom: finding.PodUnscheduled, Because: finding.Say(WithoutNode), Turn: finding.TurnOf(f.Now.Sub(end) > podGCDelay)}}, true
+		return []finding.Blocker{f.Turn(n.Node, finding.PodUnscheduled, finding.Say(WithoutNode), f.Now.Sub(end) > podGCDelay)}, true
 	}
 	machine, err := f.Get(evidence.Nodes, "", node)
 	switch {
