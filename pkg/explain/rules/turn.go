@@ -73,12 +73,11 @@ func (m *Manager) Cause(key string, summary finding.Word) *finding.Cause {
 
 // repair are the ways to have it run again.
 func (m *Manager) repair() []finding.Way {
-	look := remedy.Look{Of: graph.Identity{Namespace: "kube-system"}, Words: "get lease kube-controller-manager -o yaml"}
-	if m.Lease != evidence.LeaseMissing {
-		return []finding.Way{finding.See(look, FindHolder)}
+	in := graph.Identity{Namespace: "kube-system"}
+	if m.Lease == evidence.LeaseMissing {
+		return []finding.Way{finding.See(remedy.Look{Of: in, Words: "get pods -l", Args: []string{"component=kube-controller-manager"}, Flags: " -o wide"}, FindManager)}
 	}
-	look.Words = "get pods -l component=kube-controller-manager -o wide"
-	return []finding.Way{finding.See(look, FindManager)}
+	return []finding.Way{finding.See(remedy.Look{Of: in, Words: "get lease", Args: []string{"kube-controller-manager"}, Flags: " -o yaml"}, FindHolder)}
 }
 
 // collecting is the plugin's own garbage collection, for an object that waits for the garbage collector's.
