@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -66,8 +68,8 @@ func (w *walker) contentRoots(n graph.Node, most int) (roots []*Cause, stands st
 		if !r.Unsent && !r.NoRight {
 			stands.asked++
 		}
-		for _, c := range append(w.obstacles(m, r, "DELETE"), w.delays(m, r, "DELETE")...) {
-			if !slices.Contains(roots, c) {
+		for _, f := range append(write.Obstacles(w.rules, m, r, "DELETE"), write.Delays(w.rules, m, r, "DELETE")...) {
+			if c := w.caused(f); !slices.Contains(roots, c) {
 				roots = append(roots, c)
 			}
 		}
@@ -87,11 +89,11 @@ func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, 
 		holds = append(holds, hold{symptom: finding.NsContentFailure, because: cannotDelete, cause: c})
 	}
 	left := untouched - stands.gone
-	f := failing{walker: w, namespace: n, whole: whole, failure: failure, accepted: left > 0 && stands.accepted == left, unasked: left > 0 && stands.asked == 0 && stands.unsent}
-	alone, settled := f.refusedAlone()
-	for _, h := range alone {
-		if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Object == h.cause.Object }) {
-			holds = append(holds, h)
+	f := write.Failing{Namespace: n, Whole: whole, Failure: failure, Accepted: left > 0 && stands.accepted == left, Unasked: left > 0 && stands.asked == 0 && stands.unsent}
+	alone, settled := write.Alone(w.rules, f)
+	for _, b := range alone {
+		if !slices.ContainsFunc(roots, func(c *Cause) bool { return c.Object == b.Cause.At }) {
+			holds = append(holds, w.hold(n, b))
 		}
 	}
 	switch {
@@ -106,10 +108,10 @@ func (w *walker) contentRefused(n graph.Node, whole *unstructured.Unstructured, 
 }
 
 // contentFailure is content that the namespace controller fails to delete for a reason that is not known.
-func (w *walker) contentFailure(f failing, untouched int) *Cause {
-	n := f.namespace
+func (w *walker) contentFailure(f write.Failing, untouched int) *Cause {
+	n := f.Namespace
 	return w.cause(finding.NsContentFailure, n.Identity(), "", func(c *Cause) {
-		c.Evidence = []Evidence{f.failure.Fact(n.Identity().String())}
+		c.Evidence = []Evidence{f.Failure.Fact(n.Identity().String())}
 		for _, m := range w.rules.Untouched(n.Object().Name) {
 			if len(c.Evidence) <= evidence.MaxShown {
 				c.Evidence = append(c.Evidence, evidence.Field(m, "metadata.deletionTimestamp", evidence.NotSet))
@@ -119,24 +121,21 @@ func (w *walker) contentFailure(f failing, untouched int) *Cause {
 		case untouched == 0:
 			c.Summary = failedBefore
 			return
-		case f.accepted:
+		case f.Accepted:
 			c.Summary = fmt.Sprintf(acceptedNow, objects(untouched))
-			c.Evidence = append(c.Evidence, triedContent)
+			c.Evidence = append(c.Evidence, admission.AcceptedEach)
 			return
-		case f.unasked:
+		case f.Unasked:
 			c.Summary = fmt.Sprintf(uncheckedNow, objects(untouched))
 		default:
 			c.Summary = fmt.Sprintf(failsNow, objects(untouched))
-			if w.failsLong(f.failure) {
+			if w.rules.FailsLong(f.Failure) {
 				c.Verdict = Stuck
 			}
 		}
 		c.Remedies = []Remedy{see(findRejection, "%s delete --all %s --dry-run=server", shell.In(w.Kubectl, n.Object().Name), typesFor(w.rules.Untouched(n.Name())))}
 	})
 }
-
-// triedContent says that the API server accepts the deletion of all content.
-var triedContent = Evidence{Source: dryRunOfEach, Value: isAccepted}
 
 // typesFor names the types of objects, for kubectl.
 func typesFor(objects []graph.Node) string {

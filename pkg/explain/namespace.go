@@ -15,19 +15,19 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // Namespaces: pkg/controller/namespace/deletion, namespaced_resources_deleter.go.
 
-// How long the namespace controller may take: to begin, for its first pass, and after
-// the last thing that it waited for went.
+// How long the namespace controller may take: to begin, and for its first pass.
 const (
 	namespaceBegins = 10 * time.Second
 	namespaceStart  = 30 * time.Second
-	namespaceRetry  = 90 * time.Second
 )
 
 // namespace returns what the finalizers in a namespace's spec wait for.
@@ -105,9 +105,9 @@ func (w *walker) notBegun(h *health) *Cause {
 func (w *walker) writesRefused(n graph.Node) []hold {
 	var holds []hold
 	for _, part := range []string{"status", "finalize"} {
-		for h, s := range w.asker.DeadWebhooks(n, "UPDATE", part) {
-			c := w.webhookDead(n, h, s, Evidence{Source: n.Identity().String(), Value: fmt.Sprintf(matchesUpdates, part)}, "")
-			if !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == c }) {
+		covers := finding.Field(n, "", fmt.Sprintf(matchesUpdates, part))
+		for _, f := range write.Unreachable(w.rules, n, w.asker.DeadWebhooks(n, "UPDATE", part), covers) {
+			if c := w.caused(f); !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == c }) {
 				holds = append(holds, hold{because: fmt.Sprintf(cannotUpdate, part), cause: c})
 			}
 		}
@@ -129,7 +129,7 @@ func (w *walker) controllerTurn(n graph.Node, full *unstructured.Unstructured, u
 		}
 	}
 	return hold{because: summary, cause: w.cause(finding.NsContent, n.Identity(), "turn", func(c *Cause) {
-		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(namespaceRetry)
+		c.Verdict, c.Summary, c.Until = Progressing, summary, latest.Add(rules.ContentRetry)
 		c.Evidence = []Evidence{evidence.Field(n, "spec.finalizers", "kubernetes"), w.health().evidence}
 		if w.evidence.Now.After(c.Until) {
 			c.Verdict, c.Until = Unknown, time.Time{}
@@ -165,7 +165,7 @@ func overtaken(r *evidence.Reader, failure evidence.Condition, namespace string)
 // backOff is a namespace whose controller has still to see that the reason of its failure does not exist any more.
 func (w *walker) backOff(n graph.Node, failure evidence.Condition, summary string) hold {
 	return hold{because: summary, cause: w.cause(finding.NsContent, n.Identity(), "back-off", func(c *Cause) {
-		c.Verdict, c.Summary, c.Until = Progressing, summary, w.evidence.Now.Add(namespace.Delay)
+		c.Verdict, c.Summary, c.Until = Progressing, summary, w.evidence.Now.Add(rules.ContentDelay)
 		c.Evidence = []Evidence{failure.Fact(n.Identity().String()), w.health().evidence}
 	})}
 }

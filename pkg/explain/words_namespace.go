@@ -39,8 +39,6 @@ const (
 	failsNow          = "the namespace controller fails to delete %s"
 	acceptedNow       = "the namespace controller failed to delete %s at its last attempt; the API server would accept that now, so it resumes within a minute, unless only its own requests are rejected"
 	uncheckedNow      = "the namespace controller failed to delete %s at its last attempt; whether the API server would accept that now was not checked"
-	dryRunOfEach      = "a dry-run DELETE of each"
-	isAccepted        = "accepted"
 	explainAlone      = "explain this namespace alone"
 	findRejection     = "find out what rejects the deletion, without deleting anything, and repair that; the namespace controller then resumes within a minute"
 )

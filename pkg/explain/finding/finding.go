@@ -157,6 +157,17 @@ type Cause struct {
 	First *Fact
 	// Worst: of the objects that share the cause the gravest verdict counts.
 	Worst bool
+	// Grows: what the rule says later counts as well, as it makes of one cause what it finds of several objects.
+	Grows bool
+}
+
+// Put adds a way out, in the place of the one with its slot.
+func (c *Cause) Put(way Way) {
+	if i := slices.IndexFunc(c.Ways, func(have Way) bool { return have.Slot == way.Slot }); i >= 0 {
+		c.Ways[i] = way
+		return
+	}
+	c.Ways = append(c.Ways, way)
 }
 
 // Fact is the cause as evidence of another.
@@ -190,6 +201,9 @@ type Way struct {
 	Partial, Temporary bool
 	// Facts are what it rests on beyond the cause.
 	Facts []Fact
+	// Slot is of a way that is put together again when more is known: it takes the place of those with the same slot, whatever
+	// their causes. It is empty for others.
+	Slot string
 }
 
 // Loss is something that a way out loses or leaves behind.
