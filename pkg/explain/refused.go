@@ -92,12 +92,3 @@ func (w *walker) atWork(holds []hold) (*Cause, bool) {
 	}
 	return nil, false
 }
-
-// refusal returns the first that blocks a write, nil when nothing is known
-// to.
-func (w *walker) refusal(n graph.Node, r admission.Reply, operation string) *Cause {
-	for _, c := range write.Obstacles(w.rules, n, r, operation) {
-		return w.caused(c)
-	}
-	return nil
-}

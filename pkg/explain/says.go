@@ -56,49 +56,21 @@ func shown(found []finding.Fact) []Evidence {
 	return facts
 }
 
-// holdsOf are the blockers of an object that a rule found. What refuses one write may refuse another, and what depends on
-// that follows it. A turn comes last, once.
+// holdsOf are the blockers of an object that a rule found. A turn comes last, once.
 func (w *walker) holdsOf(n graph.Node, blockers []finding.Blocker) []hold {
 	var holds []hold
 	var turns []finding.Blocker
-	for len(blockers) > 0 {
-		b := blockers[0]
-		blockers = blockers[1:]
-		switch {
-		case b.Turn != finding.NoTurn:
-			if !slices.ContainsFunc(turns, func(t finding.Blocker) bool { return t.Turn == b.Turn && t.Symptom == b.Symptom }) {
-				turns = append(turns, b)
-			}
-		case b.Refused == nil:
+	for _, b := range blockers {
+		if b.Turn == finding.NoTurn {
 			holds = append(holds, w.hold(n, b))
-		default:
-			h, then := w.refused(b)
-			if h.cause != nil && !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == h.cause }) {
-				holds = append(holds, h)
-			}
-			blockers = slices.Concat(then, blockers)
+		} else if !slices.ContainsFunc(turns, func(t finding.Blocker) bool { return t.Turn == b.Turn && t.Symptom == b.Symptom }) {
+			turns = append(turns, b)
 		}
 	}
 	for _, t := range turns {
 		holds = append(holds, w.hold(n, t))
 	}
 	return holds
-}
-
-// refused is the blocker that refuses a write, without a cause when nothing is known to, and those that depend on it.
-func (w *walker) refused(b finding.Blocker) (h hold, then []finding.Blocker) {
-	h = hold{symptom: b.Symptom, cause: w.refusal(b.Refused.Of, b.Refused.Reply, b.Refused.Operation)}
-	var by *finding.Refuser
-	if h.cause != nil {
-		by = &finding.Refuser{At: h.cause.Object, Verdict: h.cause.Verdict}
-		if by.Verdict != Stuck && b.Refused.Perhaps != nil {
-			b.Because = b.Refused.Perhaps
-		}
-	}
-	if h.because = say(b.Because); b.Refused.Then != nil {
-		then = b.Refused.Then(by)
-	}
-	return h, then
 }
 
 // hold is a blocker of an object that a rule found.

@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -39,9 +40,9 @@ func (w *walker) notTerminating(n graph.Node) []Finding {
 	}
 	if !r.OK() {
 		findings = append(findings, w.notStuck(n, finding.NotBeingDeleted, func(c *Cause) {
-			root := w.refusal(n, r, "DELETE")
 			c.Summary, c.Evidence = wouldBeRefused, []Evidence{r.Fact()}
-			if root != nil {
+			if by := write.Refusal(w.rules, n, r, "DELETE"); by != nil {
+				root := w.caused(by)
 				c.Summary = fmt.Sprintf(refusedBy, root.Object, root.ID)
 				c.Evidence, c.Remedies = root.Evidence, slices.Clone(root.Remedies)
 				for i := range c.Remedies { // no controller retries

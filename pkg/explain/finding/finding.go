@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -84,7 +83,7 @@ func Facts(read ...evidence.Fact) []Fact {
 }
 
 // Blocker is one that keeps an object: a cause, another object that must be deleted first, a Turn of
-// kube-controller-manager, a write that may be Refused, or none of these for what acts by itself.
+// kube-controller-manager, or none of these for what acts by itself.
 type Blocker struct {
 	// Symptom is the kind of the step, zero for a step that has none.
 	Symptom Kind
@@ -92,24 +91,6 @@ type Blocker struct {
 	Cause   *Cause
 	Next    *graph.Node
 	Turn    Turn
-	Refused *Refused
-}
-
-// Refused is a blocker where the API server does not accept a write to an object. What refuses it is the cause, if anything
-// is known to: Because is for when that is certain, Perhaps for when it is not; nil for the same.
-type Refused struct {
-	Of        graph.Node
-	Reply     admission.Reply
-	Operation string
-	Perhaps   Text
-	// Then are the blockers that depend on what refuses it, which is nil when nothing is known to; nil for none.
-	Then func(*Refuser) []Blocker
-}
-
-// Refuser is what refuses a write. Only with the verdict Stuck it is certain.
-type Refuser struct {
-	At      graph.Identity
-	Verdict Verdict
 }
 
 // Turn says that a controller of kube-controller-manager has to act, and that nothing else is missing.

@@ -63,6 +63,14 @@ func Obstacles(f *rules.Facts, n graph.Node, r admission.Reply, operation string
 	return Unreachable(f, n, f.Asker.DeadWebhooks(n, operation, r.Subresource), finding.FieldSays(n, "", CoversWrites), all...)
 }
 
+// Refusal is the first of the Obstacles, nil for none.
+func Refusal(f *rules.Facts, n graph.Node, r admission.Reply, operation string) *finding.Cause {
+	for _, c := range Obstacles(f, n, r, operation) {
+		return c
+	}
+	return nil
+}
+
 // Unreachable are the causes of webhooks that cannot be reached and must allow a write to an object, which covers shows of
 // each, beside those that are known.
 func Unreachable(f *rules.Facts, n graph.Node, dead iter.Seq2[*admission.Webhook, *admission.Serving], covers finding.Fact, known ...*finding.Cause) []*finding.Cause {
