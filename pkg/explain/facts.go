@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -48,9 +47,4 @@ func (f *facts) finalizers(n graph.Node) []string {
 	}
 	f.evidence.NoteUnread(fmt.Sprintf(unexamined, n.Identity(), mostFinalizers, len(all)))
 	return all[:mostFinalizers]
-}
-
-// failsLong reports whether the namespace controller has failed for so long that it counts.
-func (f *facts) failsLong(failure evidence.Condition) bool {
-	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > namespace.Delay
 }

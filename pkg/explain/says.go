@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -58,38 +56,13 @@ func shown(found []finding.Fact) []Evidence {
 	return facts
 }
 
-// holdsOf are the blockers of an object that a rule found. What refuses one write may refuse another, and what depends on
-// that comes last.
+// holdsOf are the blockers of an object that a rule found.
 func (w *walker) holdsOf(n graph.Node, blockers []finding.Blocker) []hold {
 	var holds []hold
-	for ; len(blockers) > 0; blockers = blockers[1:] {
-		if blockers[0].Refused == nil {
-			holds = append(holds, w.hold(n, blockers[0]))
-			continue
-		}
-		h, then := w.refused(blockers[0])
-		if h.cause != nil && !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == h.cause }) {
-			holds = append(holds, h)
-		}
-		blockers = append(blockers, then...)
+	for _, b := range blockers {
+		holds = append(holds, w.hold(n, b))
 	}
 	return holds
-}
-
-// refused is the blocker that refuses a write, without a cause when nothing is known to, and those that depend on it.
-func (w *walker) refused(b finding.Blocker) (h hold, then []finding.Blocker) {
-	h = hold{symptom: b.Symptom, cause: w.refusal(b.Refused.Of, b.Refused.Reply, b.Refused.Operation)}
-	var by *finding.Refuser
-	if h.cause != nil {
-		by = &finding.Refuser{At: h.cause.Object, Verdict: h.cause.Verdict}
-		if by.Verdict != Stuck && b.Refused.Perhaps != nil {
-			b.Because = b.Refused.Perhaps
-		}
-	}
-	if h.because = say(b.Because); b.Refused.Then != nil {
-		then = b.Refused.Then(by)
-	}
-	return h, then
 }
 
 // hold is a blocker of an object that a rule found.
@@ -114,16 +87,24 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 			return w.shared(key, k, at, fill)
 		}
 	}
+	first := false
 	c := made(f.Kind, f.At, f.Key, func(c *Cause) {
-		c.Verdict, c.Until, c.Summary, c.Evidence = f.Verdict, f.Until, say(f.Summary), shown(f.Evidence)
+		first = true
 		if by := f.Controller; by != nil {
 			c.Controller = &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: shown(by.Evidence)}
 			c.Remedies = w.remedies(by.Ways)
 		}
-		c.Remedies = append(c.Remedies, w.remedies(f.Ways)...)
 	})
-	if f.Worst {
-		w.worsen(c, f.Verdict, say(f.Summary))
+	if first || f.Grows {
+		w.tell(c, shown(f.Evidence))
+	}
+	if first || f.Grows || f.Worst && f.Verdict.Gravity() > c.Verdict.Gravity() {
+		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, say(f.Summary)
+	}
+	for i := range f.Ways {
+		if first || f.Ways[i].Slot != "" {
+			w.offer(c, w.remedy(&f.Ways[i]))
+		}
 	}
 	if f.First != nil {
 		w.show(c, shown([]finding.Fact{*f.First})[0])
@@ -150,7 +131,7 @@ func (d commands) remedies(ways []finding.Way) []Remedy {
 
 // remedy is a way out with its command, and the risk of its words and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: say(way.Effect), Risk: Safe, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts)}
+	r := Remedy{Effect: say(way.Effect), Risk: Safe, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = d.does(*way.Op)
@@ -187,9 +168,4 @@ func (d commands) remedy(way *finding.Way) Remedy {
 func lost(l finding.Loss) remedy.Loss {
 	l.What = say(l.Says)
 	return l.Loss
-}
-
-// repair is the way to make a service answer again: none in a namespace that is being deleted.
-func (d commands) repair(s *admission.Serving, effect string) []Remedy {
-	return d.remedies(workload.Repair(d.reader, s, finding.Plain(effect)))
 }

@@ -3,13 +3,10 @@
 package explain
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/untouched"
@@ -21,29 +18,10 @@ import (
 // notTerminating is what is said of an object that is not being deleted.
 func (w *walker) notTerminating(n graph.Node) []Finding {
 	var findings []Finding
-	causes, r := untouched.About(w.rules, n)
-	for _, c := range causes {
+	for _, c := range untouched.About(w.rules, n) {
 		findings = append(findings, Finding{w.caused(c), []Link{{Object: n.Identity()}}})
 	}
-	if !r.OK() && r.Kind != answer.Protected {
-		findings = append(findings, Finding{w.wouldBeRefused(n, r), []Link{{Object: n.Identity()}}})
-	}
 	return findings
-}
-
-// wouldBeRefused is an object of which a DELETE would be refused.
-func (w *walker) wouldBeRefused(n graph.Node, r admission.Reply) *Cause {
-	return w.cause(finding.NotBeingDeleted, n.Identity(), "not terminating", func(c *Cause) {
-		root := w.refusal(n, r, "DELETE")
-		c.Verdict, c.Summary, c.Evidence = NotTerminating, wouldBeRefused, []Evidence{r.Fact()}
-		if root != nil {
-			c.Summary = fmt.Sprintf(refusedBy, root.Object, root.ID)
-			c.Evidence, c.Remedies = root.Evidence, slices.Clone(root.Remedies)
-			for i := range c.Remedies { // no controller retries
-				c.Remedies[i].Effect += thenDeleteAgain
-			}
-		}
-	})
 }
 
 // unasked adds the causes of objects that are not being deleted, which block

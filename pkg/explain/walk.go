@@ -148,14 +148,8 @@ type walker struct {
 	// path holds the objects between the one asked for and the current one.
 	path    []types.UID
 	authors int // the objects that were read for who set a finalizer
-	// hooks are the webhooks of causes that are one for several.
-	hooks map[*Cause][]*admission.Webhook
 	// served has the finalizers of causes that are one for several.
 	served map[*Cause][]string
-	// forAll are the summaries of refusals that only the caller is known to meet, without that.
-	forAll map[*Cause]string
-	// excepted are the remedies that except namespaces, by what they except them from.
-	excepted map[string]*exception
 }
 
 // known is what is known of one object.
@@ -188,8 +182,7 @@ func (s *step) chain() []Link {
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		facts: &facts{Input: in},
-		book:  newBook(), known: map[types.UID]*known{},
-		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
+		book:  newBook(), known: map[types.UID]*known{}, served: map[*Cause][]string{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	outcomes := map[types.UID]gc.Outcome{}
@@ -210,8 +203,8 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
-	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}}
+	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Together: map[*finding.Cause][]*admission.Webhook{}, Exempted: map[string][]string{}}
 	return w
 }
 

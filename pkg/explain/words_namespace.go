@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
@@ -12,31 +11,6 @@ import (
 )
 
 // What is said of namespaces and their contents, of kube-controller-manager, and of objects of which no deletion was requested.
-
-// What the namespace controller cannot do.
-const (
-	notDeleted     = "the namespace controller has not deleted its contents"
-	cannotDelete   = "the namespace controller cannot delete its contents"
-	cannotUpdate   = "the namespace controller cannot update its %s"
-	matchesUpdates = "the rules and selectors of the webhook match updates of its %s"
-)
-
-// Contents that the namespace controller has not deleted, or failed to.
-const (
-	contentsUnchecked = "the namespace controller has not started to delete %s in it; whether something rejects or delays that was not checked, because too many dry runs had been sent"
-	contentsSampled   = "the namespace controller has not started to delete %s in it; whether something rejects or delays that was checked for only %d, because too many dry runs had been sent"
-	failedBefore      = "the namespace controller could not delete all contents at its last attempt"
-	failsNow          = "the namespace controller fails to delete %s"
-	acceptedNow       = "the namespace controller failed to delete %s at its last attempt; the API server would accept that now, so it resumes within a minute, unless only its own requests are rejected"
-	uncheckedNow      = "the namespace controller failed to delete %s at its last attempt; whether the API server would accept that now was not checked"
-	dryRunOfEach      = "a dry-run DELETE of each"
-	isAccepted        = "accepted"
-	explainAlone      = "explain this namespace alone"
-	findRejection     = "find out what rejects the deletion, without deleting anything, and repair that; the namespace controller then resumes within a minute"
-)
-
-// objects counts objects.
-func objects(n int) string { return evidence.Number(n, "object") }
 
 // namespaceSayings are those of the rules about a namespace's controller, kube-controller-manager, and objects of which no
 // deletion was requested.
@@ -49,8 +23,21 @@ var namespaceSayings = map[finding.Word]saying{
 	namespace.UpdateBlocked:  {text: "; a policy, a webhook or a missing right might block the update of its finalizers"},
 	namespace.NotStarted:     {text: "the namespace controller has not started: it might be disabled, it might be waiting for a server that does not respond about this or another namespace (it handles ten at a time), or its writes to the namespace might be rejected"},
 	namespace.LeaseUnread:    {text: "; the lease of kube-controller-manager could not be read"},
+	namespace.CannotUpdate:   {text: "the namespace controller cannot update its %s"},
+	namespace.MatchesUpdates: {text: "the rules and selectors of the webhook match updates of its %s"},
 	namespace.FailureGone:    {text: "the contents that the namespace controller failed to delete do not exist any more; it retries within a minute"},
 	namespace.RejectionGone:  {text: "nothing rejects the deletions of the namespace controller any more; it retries within a minute"},
+
+	namespace.NotDeleted:        {text: "the namespace controller has not deleted its contents"},
+	namespace.CannotDelete:      {text: "the namespace controller cannot delete its contents"},
+	namespace.ContentsUnchecked: {text: "the namespace controller has not started to delete %s in it; whether something rejects or delays that was not checked, because too many dry runs had been sent"},
+	namespace.ContentsSampled:   {text: "the namespace controller has not started to delete %s in it; whether something rejects or delays that was checked for only %d, because too many dry runs had been sent"},
+	namespace.FailedBefore:      {text: "the namespace controller could not delete all contents at its last attempt"},
+	namespace.FailsNow:          {text: "the namespace controller fails to delete %s"},
+	namespace.AcceptedNow:       {text: "the namespace controller failed to delete %s at its last attempt; the API server would accept that now, so it resumes within a minute, unless only its own requests are rejected"},
+	namespace.UncheckedNow:      {text: "the namespace controller failed to delete %s at its last attempt; whether the API server would accept that now was not checked"},
+	namespace.ExplainAlone:      {text: "explain this namespace alone"},
+	namespace.FindRejection:     {text: "find out what rejects the deletion, without deleting anything, and repair that; the namespace controller then resumes within a minute"},
 
 	rules.MadeAgo:             {text: "%s ago, created by a controller in kube-controller-manager"},
 	rules.NotDoneFor:          {text: "%s ago: %s"},
@@ -77,6 +64,9 @@ var namespaceSayings = map[finding.Word]saying{
 	collector.ReadableIn:        {text: "%s, in which it can be read"},
 
 	untouched.NamespaceProtected: {text: "the API server does not allow the deletion of this namespace"},
+	untouched.WouldBeRefused:     {text: "a DELETE of it would be refused"},
+	untouched.RefusedBy:          {text: ", by %s [%s]"},
+	untouched.ThenDeleteAgain:    {text: "; then send the DELETE again"},
 	untouched.OneTerminating:     {text: "%s in it is being deleted"},
 	untouched.SomeTerminating:    {text: "%s in it are being deleted"},
 	untouched.ExplainContents:    {text: "explain the terminating objects in it"},

@@ -40,6 +40,10 @@ type Facts struct {
 	Outcomes map[types.UID]gc.Outcome
 	// Outlived are the namespaces that do not exist, and in which an object has been seen since.
 	Outlived map[string]bool
+	// Together are the webhooks of causes that are one for several, and Exempted the namespaces that a way out exempts from what
+	// refuses writes, by what that is.
+	Together map[*finding.Cause][]*admission.Webhook
+	Exempted map[string][]string
 	// manager is what Manager has found out.
 	manager *Manager
 	// once are the causes that are found out once.
@@ -49,11 +53,11 @@ type Facts struct {
 	tried     map[types.UID]*tries
 }
 
-// Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met.
+// Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met, and may grow.
 func (f *Facts) Once(kind finding.Kind, key string, fill func(*finding.Cause)) *finding.Cause {
 	c := f.once[kind.ID+" "+key]
 	if c == nil {
-		c = &finding.Cause{Kind: kind, Key: key, Shared: true, Verdict: finding.Unknown}
+		c = &finding.Cause{Kind: kind, Key: key, Shared: true, Grows: true, Verdict: finding.Unknown}
 		if f.once == nil {
 			f.once = map[string]*finding.Cause{}
 		}
@@ -116,6 +120,11 @@ func (f *Facts) Changeable(n graph.Node) bool {
 		return f.Asker.TryRemoval(n, finalizer).Kind == answer.Accepted
 	}
 	return false
+}
+
+// Change changes an object that was read whole, which is kept in a file before, and can be taken back.
+func (f *Facts) Change(at graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) remedy.Op {
+	return remedy.PatchOf(at, steps...).Saved(f.Version(at)).TakenBack(whole.Object)
 }
 
 // Pending reports whether the engine removed the garbage collector's finalizer.

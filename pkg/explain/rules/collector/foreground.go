@@ -13,10 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -88,7 +90,7 @@ func HalfDeleted(n graph.Node) finding.Blocker {
 func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 	n, blockers := m.Node, blindCollector(f, m.Node)
 	f.Needs(graph.Part{}) // references are by UID, and count wherever they are
-	acts := len(blockers) == 0 && !f.NamespaceGone(n.Namespace())
+	acts, waiting := len(blockers) == 0 && !f.NamespaceGone(n.Namespace()), false
 	blocking := n.BlockingDependents()
 	waits := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(WaitsForDependents, evidence.Some(len(blocking), "blocking dependent"))}
 	if c := remadeDependents(f, n, blocking); c != nil {
@@ -103,7 +105,6 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 			return blockers, true
 		}
 	}
-	var waiting []graph.Node // for the garbage collector alone
 	for _, d := range blocking {
 		if c := acrossNamespaces(n, d); c != nil {
 			blockers = append(blockers, finding.Blocker{Symptom: finding.GcFgOwnerrefScope, Because: waits.Because, Cause: c})
@@ -112,18 +113,18 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 		if d.BeingDeleted() {
 			b.Next = &d
 		} else if b.Cause = untouched(f, n, d); b.Cause == nil {
-			waiting = append(waiting, d)
+			refused := denied(f, n, d)
+			waiting = waiting || len(refused) == 0 || refused[0].Cause.Verdict != finding.Stuck
+			blockers = append(blockers, refused...)
 			continue
 		}
 		blockers = append(blockers, b)
 	}
 	switch {
 	case acts && len(blocking) == 0:
-		return append(blockers, alone(f, n)...), true
-	case f.Age(n) > rules.CollectorDelay:
-		return append(blockers, denied(f, n, waiting, acts)...), true
-	case acts && len(waiting) > 0:
-		return append(blockers, turn(f, n, finding.GcFgBlocking, DeleteDependents)...), true
+		blockers = append(blockers, alone(f, n)...)
+	case acts && waiting:
+		blockers = append(blockers, turn(f, n, finding.GcFgBlocking, DeleteDependents)...)
 	}
 	return blockers, true
 }
@@ -161,18 +162,12 @@ func alone(f *rules.Facts, n graph.Node) []finding.Blocker {
 			Kind: finding.GcFgBlocking, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: finding.Say(NoneFound, f.Incomplete()),
 			Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
 		}}}
-	case f.Age(n) <= rules.CollectorDelay:
-		return turn(f, n, finding.GcFgBlocking, RemoveForeground)
+	case f.Age(n) > rules.CollectorDelay:
+		if by := write.Refusal(f, n, f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); by != nil {
+			return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(CannotRemoveIt), Cause: by}}
+		}
 	}
-	return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(CannotRemoveIt), Refused: &finding.Refused{
-		Of: n, Reply: f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), Operation: "UPDATE",
-		Then: func(by *finding.Refuser) []finding.Blocker {
-			if by != nil {
-				return nil
-			}
-			return turn(f, n, finding.GcFgBlocking, RemoveForeground)
-		},
-	}}}
+	return turn(f, n, finding.GcFgBlocking, RemoveForeground)
 }
 
 // passing is how old a dependent is at most of which it does not matter how far its own deletion is, when others come after
@@ -268,61 +263,41 @@ func blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause
 	}
 }
 
-// denied are blocking dependents that the garbage collector has not deleted, or, when another owner keeps them, not
-// released. If that is refused of all, it has no turn unless only the caller is known to be refused. acts: it may have one at
-// all.
-func denied(f *rules.Facts, owner graph.Node, dependents []graph.Node, acts bool) []finding.Blocker {
-	next := func() []finding.Blocker {
-		if !acts {
-			return nil
-		}
-		acts = false
-		return turn(f, owner, finding.GcFgBlocking, DeleteDependents)
+// denied is what refuses that the garbage collector deletes a blocking dependent, or, when another owner keeps it, releases
+// it, and that it does not: none when nothing is known to. Unless that is certain, it is still the collector's turn.
+func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
+	if f.Age(owner) <= rules.CollectorDelay {
+		return nil
 	}
-	var blockers []finding.Blocker
-	for _, d := range dependents {
-		blockers = append(blockers, deniedOf(f, owner, d, next))
-	}
-	return blockers
-}
-
-// deniedOf is denied for one of them; otherwise returns the turn of the garbage collector once.
-func deniedOf(f *rules.Facts, owner, d graph.Node, otherwise func() []finding.Blocker) finding.Blocker {
 	e := edge{owner: owner, dependent: d, keeper: rules.Keeper(owner, d), refused: "DELETE"}
-	refused := &finding.Refused{Of: d}
 	ofOwner, ofDependent := finding.Say(DeleteIts, d.Identity()), finding.Say(DeleteIt)
+	var r admission.Reply
 	if e.keeper != nil {
 		e.refused = "UPDATE"
 		ofOwner, ofDependent = finding.Say(ReleaseIts, d.Identity()), finding.Say(ReleaseFrom, owner.Identity())
-		refused.Reply = f.Asker.TryRelease(d, owner.UID())
+		r = f.Asker.TryRelease(d, owner.UID())
 	} else {
 		alike := "dependent of " + string(owner.UID())
 		if f.Manager().Dead { // then it is no wonder that nothing is deleted
 			alike = "dependent"
 		}
-		refused.Reply = f.Asker.TryDelete(d, alike)
+		r = f.Asker.TryDelete(d, alike)
 	}
-	refused.Operation, refused.Perhaps = e.refused, finding.Say(Might, ofOwner)
-	refused.Then = func(by *finding.Refuser) []finding.Blocker {
-		if by == nil {
-			return otherwise()
-		}
-		b := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(Cannot, ofOwner)}
-		summary := finding.Say(Cannot, ofDependent).And(RetriesRarely)
-		if by.Verdict != finding.Stuck {
-			b.Because, summary = refused.Perhaps, finding.Say(Might, ofDependent).And(YouCannot)
-		}
-		c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
-			c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
-			c.Evidence = []finding.Fact{e.fact(), {Fact: refused.Reply.Fact()}}
-			c.Ways = e.free(f.Asker)
-		})
-		if c.Own, b.Cause = []finding.Fact{e.fact()}, &c; by.Verdict == finding.Stuck {
-			return []finding.Blocker{b}
-		}
-		return append([]finding.Blocker{b}, otherwise()...)
+	by := write.Refusal(f, d, r, e.refused)
+	if by == nil {
+		return nil
 	}
-	return finding.Blocker{Symptom: finding.GcFgDenied, Because: finding.Say(Cannot, ofOwner), Refused: refused}
+	because, summary := finding.Say(Cannot, ofOwner), finding.Say(Cannot, ofDependent).And(RetriesRarely)
+	if by.Verdict != finding.Stuck {
+		because, summary = finding.Say(Might, ofOwner), finding.Say(Might, ofDependent).And(YouCannot)
+	}
+	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
+		c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
+		c.Evidence = []finding.Fact{e.fact(), {Fact: r.Fact()}}
+		c.Ways = e.free(f.Asker)
+	})
+	c.Own = []finding.Fact{e.fact()}
+	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: because, Cause: by}, {Symptom: finding.GcFgBlocking, Because: because, Cause: &c}}
 }
 
 // Cycle is a ring of owners in foreground deletion, or one that owns itself. The garbage collector breaks only rings that it

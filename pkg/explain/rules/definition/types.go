@@ -104,7 +104,7 @@ func conversion(f *rules.Facts, resource schema.GroupResource, message string) *
 				c.Evidence = append(c.Evidence, finding.AtSays(c.At.String(), path, NotListable))
 			}
 		}
-		way := finding.Does(remedy.PatchOf(c.At, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})).Saved(f.Version(c.At)).TakenBack(definition.Object), ConvertNothing)
+		way := finding.Does(f.Change(c.At, definition, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})), ConvertNothing)
 		way.Loss = finding.Lost(remedy.LosesObject, graph.Identity{}, LostFields)
 		c.Ways = append(c.Ways, way)
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -21,6 +22,9 @@ import (
 // What is said of an object of which no deletion was requested.
 const (
 	NamespaceProtected finding.Word = "namespace protected"
+	WouldBeRefused     finding.Word = "would be refused"
+	RefusedBy          finding.Word = "refused by"
+	ThenDeleteAgain    finding.Word = "then delete again"
 	OneTerminating     finding.Word = "one terminating"
 	SomeTerminating    finding.Word = "some terminating"
 	ExplainContents    finding.Word = "explain contents"
@@ -37,21 +41,38 @@ const remade = 5 * time.Minute
 
 // About says of an object what would become of a DELETE, and whether it might have replaced one that was deleted. The
 // terminating contents of a namespace are what is stuck, however young that is.
-func About(f *rules.Facts, n graph.Node) (causes []*finding.Cause, r admission.Reply) {
-	causes, r = terminatingIn(f, n), f.Asker.TryDelete(n, "")
+func About(f *rules.Facts, n graph.Node) []*finding.Cause {
+	causes, r := terminatingIn(f, n), f.Asker.TryDelete(n, "")
+	age, contents := f.Now.Sub(n.Object().CreationTimestamp.Time), len(causes) > 0
 	if r.Kind == answer.Protected {
 		c := about(n, finding.NsProtected, finding.Say(NamespaceProtected))
 		c.Evidence = finding.Facts(r.Fact())
-		return append(causes, c), r
+		return append(causes, c)
 	}
-	age := f.Now.Sub(n.Object().CreationTimestamp.Time)
-	if len(causes) > 0 || n.Object().CreationTimestamp.IsZero() || age > remade {
-		return causes, r
+	if !r.OK() {
+		causes = append(causes, refused(f, n, r))
+	}
+	if contents || n.Object().CreationTimestamp.IsZero() || age > remade {
+		return causes
 	}
 	if creator, garbage := creator(f, n); !garbage {
 		causes = append(causes, remadeBy(n, creator, duration.HumanDuration(max(age, 0))))
 	}
-	return causes, r
+	return causes
+}
+
+// refused is an object of which a DELETE would be refused: no controller retries one.
+func refused(f *rules.Facts, n graph.Node, r admission.Reply) *finding.Cause {
+	c := about(n, finding.NotBeingDeleted, finding.Say(WouldBeRefused))
+	c.Evidence = finding.Facts(r.Fact())
+	if by := write.Refusal(f, n, r, "DELETE"); by != nil {
+		c.Summary, c.Evidence = c.Summary.And(RefusedBy, by.At, by.Kind.ID), by.Evidence
+		for _, way := range by.Ways {
+			way.Slot, way.Effect = "", way.Effect.And(ThenDeleteAgain)
+			c.Ways = append(c.Ways, way)
+		}
+	}
+	return c
 }
 
 // about is something to be said of an object.
