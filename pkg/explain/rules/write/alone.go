@@ -43,7 +43,7 @@ const (
 	NotCheckedNow             finding.Word = "not checked now"
 
 	LacksRight    finding.Word = "lacks right"
-	AtLastAttempt finding.Word = "at last attempt"
+	AtLastAttempt finding.Word = "as of the attempt"
 	NoBinding     finding.Word = "no binding"
 )
 
@@ -88,7 +88,7 @@ func Alone(facts *rules.Facts, c Failing) (blockers []finding.Blocker, settled b
 
 // once is the cause of namespaces of which the same may refuse the controller, and the same is known.
 func (f *failing) once(kind finding.Kind, key string, counts bool, fill func(*finding.Cause)) *finding.Cause {
-	return f.Once(kind, fmt.Sprintf("%s controller %t %t %t", key, f.Accepted, f.Unasked, counts), func(c *finding.Cause) {
+	return f.Once(kind, key+" controller "+fmt.Sprint(f.Accepted, f.Unasked, counts), func(c *finding.Cause) {
 		c.Evidence = []finding.Fact{f.says()}
 		if f.Accepted {
 			c.Evidence = append(c.Evidence, finding.Fact{Fact: admission.AcceptedEach})
