@@ -26,11 +26,6 @@ type Action struct {
 // changes.
 func shows(format string, args ...any) Action { return Action{Command: fmt.Sprintf(format, args...)} }
 
-// see is a remedy that begins with a command that changes nothing.
-func see(effect, command string, args ...any) Remedy {
-	return Remedy{Risk: Safe, Action: shows(command, args...), Effect: effect}
-}
-
 // commands makes actions of what remedies do.
 type commands struct{ programs remedy.Programs }
 

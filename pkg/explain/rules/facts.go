@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -93,12 +94,15 @@ type Rule func(*Facts, Mark) ([]finding.Blocker, bool)
 
 // The words of all rules.
 const (
-	Deleted      finding.Word = "deleted by now"
-	Unreadable   finding.Word = "unread"
-	NotListed    finding.Word = "not listed"
-	MoreUnlisted finding.Word = "more unlisted"
-	TypesOf      finding.Word = "types of"
-	ByHand       finding.Word = "remove the finalizer"
+	Deleted        finding.Word = "deleted by now"
+	Unreadable     finding.Word = "unread"
+	NotListed      finding.Word = "not listed"
+	MoreUnlisted   finding.Word = "more unlisted"
+	TypesOf        finding.Word = "types of"
+	ByHand         finding.Word = "remove the finalizer"
+	InTheFuture    finding.Word = "in the future"
+	RequestedAhead finding.Word = "requested ahead"
+	SyncClocks     finding.Word = "sync clocks"
 )
 
 // DriverDelay is for how long an external driver may have the same failure before that counts.
@@ -226,6 +230,26 @@ func Warnings(r *evidence.Reader, n graph.Node, reasons ...string) []finding.Fac
 		}
 	}
 	return facts
+}
+
+// skew is how far clocks may differ without a mention.
+const skew = time.Minute
+
+// Future is an object that was deleted in the future: only pods have a grace period, so clocks differ, and no age can be
+// trusted.
+func (f *Facts) Future(n graph.Node) []finding.Blocker {
+	ahead := evidence.Requested(n.Object()).Sub(f.Now)
+	if ahead <= skew {
+		return nil
+	}
+	return []finding.Blocker{{Because: finding.Say(InTheFuture), Cause: &finding.Cause{
+		Kind: finding.ClockSkew, At: n.Identity(), Shared: true, Verdict: finding.Unknown, Summary: finding.Say(RequestedAhead, duration.HumanDuration(ahead)),
+		Evidence: []finding.Fact{
+			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			finding.At("the API server", "Date", f.Now.UTC().Format(time.RFC3339)),
+		},
+		Ways: []finding.Way{{Effect: finding.Say(SyncClocks)}},
+	}}}
 }
 
 // RemoveFinalizer removes a finalizer from its object, as long as it is at the index at which it was seen. loss is what
