@@ -87,7 +87,7 @@ func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
 	var holds []hold
 	for i := range users[:min(len(users), evidence.MaxShown)] {
 		u := &users[i]
-		holds = append(holds, w.hold(n, usage.InUse(n, u.Node, u.Evidence)))
+		holds = append(holds, w.hold(usage.InUse(n, u.Node, u.Evidence)))
 	}
 	for _, what := range unread {
 		w.evidence.NoteUnread(fmt.Sprintf(usersOf, n.Identity(), what))
@@ -167,7 +167,7 @@ func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field
 	because := fmt.Sprintf(mustRemove, name)
 	m := w.rules.Manager()
 	if late := w.rules.Late(n); m.Lease != evidence.LeaseFresh || !late {
-		return w.hold(n, w.rules.Turn(n, finding.Kind{}, finding.Plain(because), late)), true
+		return w.hold(w.rules.Turn(n, finding.Kind{}, finding.Plain(because), late)), true
 	}
 	return hold{because: because, cause: w.shared(finalizer, finding.FinWorking, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf(notChecked, because, known[0].WaitsFor)

@@ -30,7 +30,7 @@ func (w *walker) refusals(n graph.Node, known []hold) []hold {
 			continue
 		}
 		for _, c := range write.Obstacles(w.rules, n, r, "UPDATE") {
-			holds = append(holds, w.hold(n, finding.Blocker{Because: finding.Say(write.NotRemovable, finalizer), Cause: c}))
+			holds = append(holds, w.hold(finding.Blocker{Because: finding.Say(write.NotRemovable, finalizer), Cause: c}))
 		}
 	}
 	return holds

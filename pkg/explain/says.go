@@ -57,16 +57,16 @@ func shown(found []finding.Fact) []Evidence {
 }
 
 // holdsOf are the blockers of an object that a rule found.
-func (w *walker) holdsOf(n graph.Node, blockers []finding.Blocker) []hold {
+func (w *walker) holdsOf(blockers []finding.Blocker) []hold {
 	var holds []hold
 	for _, b := range blockers {
-		holds = append(holds, w.hold(n, b))
+		holds = append(holds, w.hold(b))
 	}
 	return holds
 }
 
 // hold is a blocker of an object that a rule found.
-func (w *walker) hold(n graph.Node, b finding.Blocker) hold {
+func (w *walker) hold(b finding.Blocker) hold {
 	h := hold{symptom: b.Symptom, because: say(b.Because), next: b.Next}
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {

@@ -76,7 +76,7 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 			continue
 		}
 		if blockers, told := r.look(w.rules, m); told {
-			return w.holdsOf(n, blockers)
+			return w.holdsOf(blockers)
 		}
 	}
 	holds := w.foreign(n, index, finalizer, finalizers.Metadata)
@@ -94,13 +94,13 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 // namespace returns what the finalizers in a namespace's spec wait for.
 func (w *walker) namespace(n graph.Node) []hold {
 	full, unread := namespace.Whole(w.rules, n)
-	holds := w.holdsOf(n, unread)
+	holds := w.holdsOf(unread)
 	if full == nil {
 		return holds
 	}
 	for i, finalizer := range rules.SpecFinalizers(full) {
 		if finalizer == "kubernetes" {
-			holds = append(holds, w.holdsOf(n, namespace.Emptying(w.rules, n, full))...)
+			holds = append(holds, w.holdsOf(namespace.Emptying(w.rules, n, full))...)
 		} else {
 			holds = append(holds, w.foreign(n, i, finalizer, finalizers.Spec)...)
 		}

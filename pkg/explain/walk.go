@@ -291,7 +291,7 @@ func (w *walker) holds(n graph.Node) []hold {
 	var holds []hold
 	if w.evidence.NamespaceGone(o.Namespace) {
 		left, wentToo := namespace.Gone(w.rules, n)
-		if holds = w.holdsOf(n, left); wentToo {
+		if holds = w.holdsOf(left); wentToo {
 			return holds
 		}
 	}
@@ -303,12 +303,12 @@ func (w *walker) holds(n graph.Node) []hold {
 		holds = append(holds, w.namespace(n)...)
 	case o.Resource.IsPod():
 		blockers, _ := pod.Terminating(w.rules, rules.Mark{Node: n})
-		holds = append(holds, w.holdsOf(n, blockers)...)
+		holds = append(holds, w.holdsOf(blockers)...)
 	}
 	holds = append(holds, w.refusals(n, holds)...)
-	holds = append(holds, w.holdsOf(n, w.rules.Future(n))...)
+	holds = append(holds, w.holdsOf(w.rules.Future(n))...)
 	if len(holds) == 0 {
-		holds = append(holds, w.hold(n, collector.HalfDeleted(n)))
+		holds = append(holds, w.hold(collector.HalfDeleted(n)))
 	}
 	return holds
 }
