@@ -158,13 +158,8 @@ func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admissio
 		f.Together[c] = append(f.Together[c], h)
 		takeIn(f, c, h, s, message)
 	}
-	if c.Verdict != finding.Stuck {
-		if seen, is := f.Asker.SeenFailing(n, `failed calling webhook "`+h.Name+`"`); is {
-			c.Verdict, c.Evidence = finding.Stuck, append(c.Evidence, finding.Fact{Fact: seen})
-		}
-	}
 	exempt(f, c, n, f.Together[c]...)
-	return c
+	return met(f, n, c, `failed calling webhook "`+h.Name+`"`)
 }
 
 // takeIn makes a cause that of one more webhook.
@@ -186,7 +181,7 @@ func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission
 	default:
 		c.Summary = finding.Say(OneUnreachable, h.Name)
 	}
-	if h.JudgesUsers() {
+	if c.Verdict != finding.Stuck {
 		c.Summary = c.Summary.And(AsksWho)
 	}
 	if s == nil {

@@ -104,18 +104,21 @@ func (f refused) cause() *finding.Cause {
 	return definition.Unwritable(f.Facts, f.n, f.r.Refusal)
 }
 
-// met makes a refusal of the caller's write the cause that the object is stuck, when the controller is seen to meet it as
-// well.
-func (f refused) met(c *finding.Cause) *finding.Cause {
-	if c.Verdict == finding.Stuck || f.r.Words() == "" {
+// met makes a refusal that the controller might not meet the cause that the object is stuck, when the controller is seen to
+// meet it, by the words of that.
+func met(f *rules.Facts, n graph.Node, c *finding.Cause, words string) *finding.Cause {
+	if c.Verdict == finding.Stuck || words == "" {
 		return c
 	}
-	if seen, is := f.Asker.SeenFailing(f.n, f.r.Words()); is {
+	if seen, is := f.Asker.SeenFailing(n, words); is {
 		c.Verdict, c.Evidence = finding.Stuck, append(c.Evidence, finding.Fact{Fact: seen})
-		c.Summary = slices.DeleteFunc(c.Summary, func(s finding.Said) bool { return s.Word == AnswerToYou })
+		c.Summary = slices.DeleteFunc(c.Summary, func(s finding.Said) bool { return s.Word == AnswerToYou || s.Word == AsksWho })
 	}
 	return c
 }
+
+// met is met for the answer.
+func (f refused) met(c *finding.Cause) *finding.Cause { return met(f.Facts, f.n, c, f.r.Words()) }
 
 // changed is an object that one of the suspects changes whenever it is written, in a way that the API server refuses.
 func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key string, summary finding.Text) *finding.Cause {
