@@ -18,10 +18,11 @@ type book struct {
 	causes  map[string]*Cause
 	members map[*Cause]int // the objects of a cause that many share
 	helped  map[*Cause]bool
+	slots   map[string][]*Cause // those with a remedy of the slot
 }
 
 func newBook() book {
-	return book{causes: map[string]*Cause{}, members: map[*Cause]int{}, helped: map[*Cause]bool{}}
+	return book{causes: map[string]*Cause{}, members: map[*Cause]int{}, helped: map[*Cause]bool{}, slots: map[string][]*Cause{}}
 }
 
 // cause returns the cause of the kind at the object; detail tells several at one
@@ -52,12 +53,12 @@ func (b *book) join(c *Cause, facts ...Evidence) int {
 	return b.members[c]
 }
 
-// worsen gives a cause a graver verdict, because of the facts. One that is as grave
-// already stays as it is.
-func (b *book) worsen(c *Cause, verdict Verdict, summary string, facts ...Evidence) {
-	if verdict.Gravity() > c.Verdict.Gravity() {
-		c.Verdict, c.Summary = verdict, summary
-		c.Evidence = append(c.Evidence, facts...)
+// tell adds facts that a cause does not have yet.
+func (b *book) tell(c *Cause, facts []Evidence) {
+	for _, fact := range facts {
+		if !slices.Contains(c.Evidence, fact) {
+			c.Evidence = append(c.Evidence, fact)
+		}
 	}
 }
 
@@ -68,8 +69,19 @@ func (b *book) show(c *Cause, fact Evidence) {
 	}
 }
 
-// offer adds a remedy for one of the objects.
-func (b *book) offer(c *Cause, r Remedy) { c.Remedies = append(c.Remedies, r) }
+// offer adds a remedy. It takes the place of those in its slot, whatever their causes.
+func (b *book) offer(c *Cause, r Remedy) {
+	is := func(have Remedy) bool { return r.slot != "" && have.slot == r.slot }
+	for _, other := range b.slots[r.slot] {
+		other.Remedies[slices.IndexFunc(other.Remedies, is)] = r
+	}
+	if slices.ContainsFunc(c.Remedies, is) {
+		return
+	}
+	if c.Remedies = append(c.Remedies, r); r.slot != "" {
+		b.slots[r.slot] = append(b.slots[r.slot], c)
+	}
+}
 
 // offerOnce adds a remedy that a shared cause does not have yet. One for each of
 // the first namespaces is enough.
@@ -77,15 +89,6 @@ func (b *book) offerOnce(c *Cause, r Remedy) {
 	if len(c.Remedies) < 2*evidence.MaxShown && !slices.ContainsFunc(c.Remedies, r.same) {
 		c.Remedies = append(c.Remedies, r)
 	}
-}
-
-// offerInstead adds a remedy in the place of the one that is the same way.
-func (b *book) offerInstead(c *Cause, r Remedy) {
-	if i := slices.IndexFunc(c.Remedies, func(have Remedy) bool { return have.way == r.way }); i >= 0 {
-		c.Remedies[i] = r
-		return
-	}
-	b.offer(c, r)
 }
 
 // help reports whether it is called for the cause for the first time.

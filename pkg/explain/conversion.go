@@ -6,12 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -42,7 +37,7 @@ func (w *walker) unreadableObject(f Failed) Explanation {
 		return e
 	}
 	c := w.caused(found)
-	o := otherVersion(w.evidence, f.Object)
+	o := definition.OtherVersion(w.rules, f.Object)
 	if o != nil {
 		e.Object.UID = o.GetUID()
 		e.Chain[0].Object.UID = o.GetUID()
@@ -56,39 +51,10 @@ func (w *walker) unreadableObject(f Failed) Explanation {
 	way := append(slices.Clone(e.Chain), Link{Object: c.Object, Because: c.Summary})
 	e.Findings = []Finding{{c, way}}
 	if o != nil {
-		e.Findings = append(e.Findings, w.inOtherVersion(e, o)...)
+		if blind := collector.BlindTo(e.Object, o); blind != nil {
+			e.Findings = append(e.Findings, Finding{w.caused(blind), e.Chain})
+		}
 	}
 	e.Chain = way
 	return e
-}
-
-// otherVersion reads an object in one of the versions in which it can be read,
-// nil when there is none.
-func otherVersion(facts *evidence.Reader, id graph.Identity) *unstructured.Unstructured {
-	whole, err := facts.Get(evidence.CRDs, "", id.Resource.GroupResource().String())
-	if err != nil {
-		return nil
-	}
-	for _, resource := range definition.Served(whole) {
-		if o, err := facts.Anew(resource, id.Namespace, id.Name); err == nil {
-			return o
-		}
-	}
-	return nil
-}
-
-// inOtherVersion is what can be done about an object in the version in which it
-// can be read.
-func (w *walker) inOtherVersion(e Explanation, o *unstructured.Unstructured) []Finding {
-	id := e.Object
-	id.Resource.Version = o.GroupVersionKind().Version
-	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-		return nil
-	}
-	end := collector.AtOnce
-	if len(o.GetFinalizers()) > 1 {
-		end = collector.OnceFinalized
-	}
-	why := finding.At(id.String(), "apiVersion", fmt.Sprintf(readableIn, o.GetAPIVersion()))
-	return []Finding{{w.caused(collector.Blind(id, end, why)), e.Chain}}
 }

@@ -51,6 +51,13 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "spec.replicas", Value: "1 is assumed"}},
 		{"the replicas that a tool has kept", install + downscaled + owned, "fin-dead",
 			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "metadata.annotations[downscaler/original-replicas]", Value: "2, kept by kube-downscaler"}},
+		{"the controller's failure with the second object", alive + held + "ConfigMap/s/b deleted=60 finalizers=example.com/x\n" + validating("") +
+			`Event/s/e {"type":"Warning","message":"admission webhook \"w.example.com\" denied it","involvedObject":{"uid":"b"},"lastTimestamp":"2026-01-02T03:04:00Z"}` + `
+Service/x/hook {}
+EndpointSlice/x/h {"metadata":{"labels":{"kubernetes.io/service-name":"hook"}},"endpoints":[{}]}
+answer PATCH ConfigMap/s/a 403 admission webhook "w.example.com" denied the request: no
+answer PATCH ConfigMap/s/b 403 admission webhook "w.example.com" denied the request: no
+`, "adm-webhook-deny", explain.Evidence{Source: "Event about /", Path: "message", Value: "denied it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var all []explain.Evidence

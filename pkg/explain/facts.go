@@ -11,7 +11,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -21,9 +20,7 @@ type facts struct {
 	evidence *evidence.Reader
 	finder   *controllers.Finder
 	asker    *admission.Asker
-	// deletions counts those that the garbage collector has still to make.
-	deletions int
-	rules     *rules.Facts
+	rules    *rules.Facts
 }
 
 // patience is Input.Wait for an answer that counts.
@@ -50,9 +47,4 @@ func (f *facts) finalizers(n graph.Node) []string {
 	}
 	f.evidence.NoteUnread(fmt.Sprintf(unexamined, n.Identity(), mostFinalizers, len(all)))
 	return all[:mostFinalizers]
-}
-
-// failsLong reports whether the namespace controller has failed for so long that it counts.
-func (f *facts) failsLong(failure evidence.Condition) bool {
-	return !failure.Since.IsZero() && f.evidence.Now.Sub(failure.Since) > namespace.Delay
 }

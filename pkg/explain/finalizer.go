@@ -4,18 +4,16 @@ package explain
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -72,8 +70,8 @@ func (w *walker) foreign(n graph.Node, index int, finalizer string, list finaliz
 	}
 	holds := append([]hold{{because: because, finalizer: of, cause: c, alike: alike}}, used...)
 	if a.Is == controllers.Unserved {
-		for _, root := range w.podsRefused(a.By.Workload) {
-			holds = append(holds, hold{because: because + podsCannotBeMade, finalizer: of, cause: root})
+		for _, root := range write.ForPods(w.rules, a.By.Workload) {
+			holds = append(holds, hold{because: because + podsCannotBeMade, finalizer: of, cause: w.caused(root)})
 		}
 	}
 	return holds
@@ -89,39 +87,12 @@ func (w *walker) users(n graph.Node, a *controllers.Answer) []hold {
 	var holds []hold
 	for i := range users[:min(len(users), evidence.MaxShown)] {
 		u := &users[i]
-		holds = append(holds, w.hold(n, usage.InUse(n, u.Node, u.Evidence)))
+		holds = append(holds, w.hold(usage.InUse(n, u.Node, u.Evidence)))
 	}
 	for _, what := range unread {
 		w.evidence.NoteUnread(fmt.Sprintf(usersOf, n.Identity(), what))
 	}
 	return holds
-}
-
-// podsRefused are the webhooks that keep the pods of a workload from being created: the one
-// that the API server names, if it is known which, and all others that must allow them
-// and cannot be reached.
-func (w *walker) podsRefused(l *controllers.Workload) []*Cause {
-	message, id := w.finder.StateOf(l).Obstacle, l.ID()
-	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: id}
-	if message == "" || r.Kind != answer.WebhookFailed {
-		return nil
-	}
-	n, known := w.evidence.Node(id.Resource.GroupResource(), id.Namespace, id.UID)
-	if !known {
-		return nil
-	}
-	fact := Evidence{Source: id.String(), Path: "status.conditions[ReplicaFailure]", Value: message}
-	var all []*Cause
-	if suspects := w.asker.WebhooksNamed(n, r, "CREATE"); len(suspects) == 1 {
-		all = append(all, w.webhookDead(n, suspects[0], w.asker.ServingOf(suspects[0]), fact, message))
-	}
-	for h, s := range w.asker.DeadForPods(n) {
-		must := Evidence{Source: id.String(), Value: coversPods}
-		if c := w.webhookDead(n, h, s, must, ""); !slices.Contains(all, c) {
-			all = append(all, c)
-		}
-	}
-	return all
 }
 
 // nameAll adds a finalizer to those of a cause that is one for several.
@@ -194,12 +165,13 @@ func (w *walker) component(n graph.Node, finalizer string, list finalizers.Field
 	}
 	name := controllers.Whose(finalizer, known)
 	because := fmt.Sprintf(mustRemove, name)
-	if w.health().lease != evidence.LeaseFresh || !w.late(n) {
-		return w.manager(n, because, w.late(n)), true
+	m := w.rules.Manager()
+	if late := w.rules.Late(n); m.Lease != evidence.LeaseFresh || !late {
+		return w.hold(w.rules.Turn(n, finding.Kind{}, finding.Plain(because), late)), true
 	}
 	return hold{because: because, cause: w.shared(finalizer, finding.FinWorking, n.Identity(), func(c *Cause) {
 		c.Summary = fmt.Sprintf(notChecked, because, known[0].WaitsFor)
-		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append([]Evidence{w.health().evidence}, entryEvidence(known[0])...)}
+		c.Controller = &Controller{Name: name, Liveness: controllers.Alive, Evidence: append(shown([]finding.Fact{m.Shows}), entryEvidence(known[0])...)}
 		c.Evidence = []Evidence{evidence.Field(n, string(list), finalizer)}
 	})}, true
 }

@@ -28,8 +28,3 @@ func loses(kind remedy.LossKind, format string, args ...any) []remedy.Loss {
 func leaves(what string) []remedy.Loss {
 	return loses(remedy.Leaks, "%s", cmp.Or(what, lostCleanup))
 }
-
-// unguards is the loss of what webhooks or policies do; in says where or how long.
-func unguards(what, in string) []remedy.Loss {
-	return loses(remedy.Unguards, lostGuard, what, in)
-}

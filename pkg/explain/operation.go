@@ -5,13 +5,8 @@ package explain
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // Action is what a remedy does. Without a command it is something that only a person
@@ -31,39 +26,17 @@ type Action struct {
 // changes.
 func shows(format string, args ...any) Action { return Action{Command: fmt.Sprintf(format, args...)} }
 
-// see is a remedy that begins with a command that changes nothing.
-func see(effect, command string, args ...any) Remedy {
-	return Remedy{Risk: Safe, Action: shows(command, args...), Effect: effect}
-}
-
 // commands makes actions of what remedies do.
-type commands struct {
-	programs remedy.Programs
-	// reader has the objects as they were read.
-	reader *evidence.Reader
-}
+type commands struct{ programs remedy.Programs }
 
 // does is a change that a program could make.
 func (d commands) does(op remedy.Op) Action {
 	return Action{Command: op.Command(d.programs), Operation: &op, Undo: op.Undo(d.programs)}
 }
 
-// kubectl begins a command about an object.
-func (d commands) kubectl(n graph.Node) string { return shell.In(d.programs.Kubectl, n.Namespace()) }
-
-// deleteSaved is a DELETE by the object's own policy, with the object kept in a file before.
-func (d commands) deleteSaved(id graph.Identity) Action {
-	return d.does(remedy.DeleteOf(id, metav1.DeleteOptions{}).Saved(d.reader.Version(id)))
-}
-
 // patch changes an object by JSON patch, guarded by its UID.
 func (d commands) patch(id graph.Identity, steps ...remedy.Step) Action {
 	return d.does(remedy.PatchOf(id, steps...))
-}
-
-// change is patch for an object that was read whole, kept in a file before.
-func (d commands) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
-	return d.does(remedy.PatchOf(id, steps...).Saved(d.reader.Version(id)).TakenBack(whole.Object))
 }
 
 // create makes an object that has nothing but a name.

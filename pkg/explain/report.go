@@ -64,19 +64,9 @@ type Remedy struct {
 	Temporary bool
 	// facts are what the action rests on beyond the cause. They are shown with its evidence.
 	facts []Evidence
-	// way tells ways out of one cause apart where a later one takes the place of an earlier; empty for others.
-	way way
+	// slot is that of the finding.Way.
+	slot string
 }
-
-// way is a way out that is put together again when more is known.
-type way string
-
-const (
-	// passesOver lets writes pass while webhooks cannot be called.
-	passesOver way = "pass over"
-	// exceptsNamespaces excepts namespaces from webhooks or a policy.
-	exceptsNamespaces way = "except"
-)
 
 // same reports whether another remedy does the same.
 func (r Remedy) same(other Remedy) bool { return r.Command == other.Command && r.Reads(&other) }

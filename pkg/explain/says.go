@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -58,61 +56,18 @@ func shown(found []finding.Fact) []Evidence {
 	return facts
 }
 
-// holdsOf are the blockers of an object that a rule found. What refuses one write may refuse another, and what depends on
-// that follows it. A turn comes last, once.
-func (w *walker) holdsOf(n graph.Node, blockers []finding.Blocker) []hold {
+// holdsOf are the blockers of an object that a rule found.
+func (w *walker) holdsOf(blockers []finding.Blocker) []hold {
 	var holds []hold
-	var turns []finding.Blocker
-	for len(blockers) > 0 {
-		b := blockers[0]
-		blockers = blockers[1:]
-		switch {
-		case b.Turn != finding.NoTurn:
-			if !slices.ContainsFunc(turns, func(t finding.Blocker) bool { return t.Turn == b.Turn && t.Symptom == b.Symptom }) {
-				turns = append(turns, b)
-			}
-		case b.Refused == nil:
-			holds = append(holds, w.hold(n, b))
-		default:
-			h, then := w.refused(b)
-			if h.cause != nil && !slices.ContainsFunc(holds, func(have hold) bool { return have.cause == h.cause }) {
-				holds = append(holds, h)
-			}
-			blockers = slices.Concat(then, blockers)
-		}
-	}
-	for _, t := range turns {
-		holds = append(holds, w.hold(n, t))
+	for _, b := range blockers {
+		holds = append(holds, w.hold(b))
 	}
 	return holds
 }
 
-// refused is the blocker that refuses a write, without a cause when nothing is known to, and those that depend on it.
-func (w *walker) refused(b finding.Blocker) (h hold, then []finding.Blocker) {
-	h = hold{symptom: b.Symptom, cause: w.refusal(b.Refused.Of, b.Refused.Reply, b.Refused.Operation)}
-	var by *finding.Refuser
-	if h.cause != nil {
-		by = &finding.Refuser{At: h.cause.Object, Verdict: h.cause.Verdict}
-		if by.Verdict != Stuck && b.Refused.Perhaps != nil {
-			b.Because = b.Refused.Perhaps
-		}
-	}
-	if h.because = say(b.Because); b.Refused.Then != nil {
-		then = b.Refused.Then(by)
-	}
-	return h, then
-}
-
 // hold is a blocker of an object that a rule found.
-func (w *walker) hold(n graph.Node, b finding.Blocker) hold {
-	because := say(b.Because)
-	switch b.Turn {
-	case finding.Usual:
-		return w.protection(n, b.Symptom, because)
-	case finding.InTime, finding.Overdue:
-		return w.manager(n, because, b.Turn == finding.Overdue).as(b.Symptom)
-	}
-	h := hold{symptom: b.Symptom, because: because, next: b.Next}
+func (w *walker) hold(b finding.Blocker) hold {
+	h := hold{symptom: b.Symptom, because: say(b.Because), next: b.Next}
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
 			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])
@@ -132,24 +87,36 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 			return w.shared(key, k, at, fill)
 		}
 	}
+	first := false
 	c := made(f.Kind, f.At, f.Key, func(c *Cause) {
-		c.Verdict, c.Until, c.Summary, c.Evidence = f.Verdict, f.Until, say(f.Summary), shown(f.Evidence)
+		first = true
 		if by := f.Controller; by != nil {
 			c.Controller = &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: shown(by.Evidence)}
 			c.Remedies = w.remedies(by.Ways)
 		}
-		c.Remedies = append(c.Remedies, w.remedies(f.Ways)...)
 	})
-	if f.Worst {
-		w.worsen(c, f.Verdict, say(f.Summary))
+	if first || f.Grows {
+		w.tell(c, shown(f.Evidence))
+	}
+	if first || f.Grows || f.Worst && f.Verdict.Gravity() > c.Verdict.Gravity() {
+		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, say(f.Summary)
+	}
+	for i := range f.Ways {
+		if first || f.Ways[i].Slot != "" {
+			w.offer(c, w.remedy(&f.Ways[i]))
+		}
 	}
 	if f.First != nil {
 		w.show(c, shown([]finding.Fact{*f.First})[0])
 	}
-	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown {
-		return c
+	switch {
+	case len(f.Own) > 0 && w.join(c, shown(f.Own)...) <= evidence.MaxShown:
+		c.Remedies = append(c.Remedies, w.remedies(f.OwnWays)...)
+	case len(f.Own) == 0 && len(c.Remedies) <= evidence.MaxShown:
+		for _, r := range w.remedies(f.OwnWays) {
+			w.offerOnce(c, r)
+		}
 	}
-	c.Remedies = append(c.Remedies, w.remedies(f.OwnWays)...)
 	return c
 }
 
@@ -164,7 +131,7 @@ func (d commands) remedies(ways []finding.Way) []Remedy {
 
 // remedy is a way out with its command, and the risk of its words and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: say(way.Effect), Risk: Safe, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts)}
+	r := Remedy{Effect: say(way.Effect), Risk: Safe, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = d.does(*way.Op)
@@ -201,9 +168,4 @@ func (d commands) remedy(way *finding.Way) Remedy {
 func lost(l finding.Loss) remedy.Loss {
 	l.What = say(l.Says)
 	return l.Loss
-}
-
-// repair is the way to make a service answer again: none in a namespace that is being deleted.
-func (d commands) repair(s *admission.Serving, effect string) []Remedy {
-	return d.remedies(workload.Repair(d.reader, s, finding.Plain(effect)))
 }

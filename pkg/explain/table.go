@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/network"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/storage"
@@ -75,7 +76,7 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 			continue
 		}
 		if blockers, told := r.look(w.rules, m); told {
-			return w.holdsOf(n, blockers)
+			return w.holdsOf(blockers)
 		}
 	}
 	holds := w.foreign(n, index, finalizer, finalizers.Metadata)
@@ -85,6 +86,23 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 			holds[i].symptom = finding.PodFinalizer
 		case n.Resource().IsCRD():
 			holds[i].symptom = finding.CrdFinalizer
+		}
+	}
+	return holds
+}
+
+// namespace returns what the finalizers in a namespace's spec wait for.
+func (w *walker) namespace(n graph.Node) []hold {
+	full, unread := namespace.Whole(w.rules, n)
+	holds := w.holdsOf(unread)
+	if full == nil {
+		return holds
+	}
+	for i, finalizer := range rules.SpecFinalizers(full) {
+		if finalizer == "kubernetes" {
+			holds = append(holds, w.holdsOf(namespace.Emptying(w.rules, n, full))...)
+		} else {
+			holds = append(holds, w.foreign(n, i, finalizer, finalizers.Spec)...)
 		}
 	}
 	return holds

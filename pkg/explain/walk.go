@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -147,17 +146,10 @@ type walker struct {
 	commands
 	known map[types.UID]*known
 	// path holds the objects between the one asked for and the current one.
-	path     []types.UID
-	gcHealth *health
-	authors  int // the objects that were read for who set a finalizer
-	// hooks are the webhooks of causes that are one for several.
-	hooks map[*Cause][]*admission.Webhook
+	path    []types.UID
+	authors int // the objects that were read for who set a finalizer
 	// served has the finalizers of causes that are one for several.
 	served map[*Cause][]string
-	// forAll are the summaries of refusals that only the caller is known to meet, without that.
-	forAll map[*Cause]string
-	// excepted are the remedies that except namespaces, by what they except them from.
-	excepted map[string]*exception
 }
 
 // known is what is known of one object.
@@ -190,16 +182,12 @@ func (s *step) chain() []Link {
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		facts: &facts{Input: in},
-		book:  newBook(), known: map[types.UID]*known{},
-		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
+		book:  newBook(), known: map[types.UID]*known{}, served: map[*Cause][]string{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	outcomes := map[types.UID]gc.Outcome{}
 	for _, o := range in.Outcomes {
 		outcomes[o.Object.UID] = o
-		if o.Result == gc.Deleted {
-			w.deletions++
-		}
 	}
 	unlisted := slices.DeleteFunc(in.Graph.Snapshot().Unlisted(), func(u graph.Unlisted) bool { return definition.Gone(w.evidence, u) })
 	for _, u := range unlisted {
@@ -211,15 +199,12 @@ func newWalker(ctx context.Context, in Input) *walker {
 	if w.Workloads == nil {
 		w.Workloads = controllers.NewWorkloads(ctx, in.Cluster)
 	}
-	w.finder = controllers.New(w.evidence, w.Workloads, w.Catalogue, w.unmadePods)
+	w.finder = controllers.New(w.evidence, w.Workloads, w.Catalogue, func() []Evidence { return shown(w.rules.UnmadePods()) })
 	w.asker = admission.New(ctx, in.Prober, w.evidence, w.finder)
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
-	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Manager: func() rules.Manager {
-		h := w.health()
-		return rules.Manager{Lease: h.lease, Shows: h.evidence, Dead: h.dead(), Idle: h.dead() && len(h.idle) > 0}
-	}, Blinded: func(n graph.Node) bool { return w.late(n) && w.blindingType(n) != nil }}
+	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Together: map[*finding.Cause][]*admission.Webhook{}, Exempted: map[string][]string{}}
 	return w
 }
 
@@ -251,12 +236,6 @@ type hold struct {
 	// alike: the cause is named after the first of several objects that it blocks in the same way, and none of them waits
 	// for that one.
 	alike bool
-}
-
-// as is the hold with a symptom.
-func (h hold) as(symptom Kind) hold {
-	h.symptom = symptom
-	return h
 }
 
 // explain finds all blockers of a terminating object, directly or further down.
@@ -312,7 +291,7 @@ func (w *walker) holds(n graph.Node) []hold {
 	var holds []hold
 	if w.evidence.NamespaceGone(o.Namespace) {
 		left, wentToo := namespace.Gone(w.rules, n)
-		if holds = w.holdsOf(n, left); wentToo {
+		if holds = w.holdsOf(left); wentToo {
 			return holds
 		}
 	}
@@ -324,16 +303,12 @@ func (w *walker) holds(n graph.Node) []hold {
 		holds = append(holds, w.namespace(n)...)
 	case o.Resource.IsPod():
 		blockers, _ := pod.Terminating(w.rules, rules.Mark{Node: n})
-		holds = append(holds, w.holdsOf(n, blockers)...)
+		holds = append(holds, w.holdsOf(blockers)...)
 	}
 	holds = append(holds, w.refusals(n, holds)...)
-	if early := w.future(n); early != nil {
-		holds = append(holds, hold{because: inTheFuture, cause: early})
-	}
+	holds = append(holds, w.holdsOf(w.rules.Future(n))...)
 	if len(holds) == 0 {
-		holds = append(holds, w.hold(n, collector.HalfDeleted(n)))
+		holds = append(holds, w.hold(collector.HalfDeleted(n)))
 	}
 	return holds
 }
-
-func isForeground(o *graph.Object) bool { return o.HasFinalizer(metav1.FinalizerDeleteDependents) }

@@ -14,6 +14,3 @@ const (
 	removesSpecFinalizer = "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"
 	lostCleanup          = "the resources that its controller would have cleaned up, possibly outside the cluster"
 )
-
-// lostGuard says of webhooks or a policy that they check nothing "any more", or while something is so.
-const lostGuard = "nothing is checked by the %s %s"

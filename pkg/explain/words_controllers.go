@@ -11,7 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 )
 
-// All that explain says of controllers: those that remove finalizers, what they need, and kube-controller-manager.
+// All that explain says of controllers: those that remove finalizers, and what they need.
 
 // A controller that works.
 
@@ -125,35 +125,12 @@ func runsAs(l finalizers.Workload) string {
 	return name + " in namespace " + l.Namespace
 }
 
-// kube-controller-manager.
+// A part of kube-controller-manager.
 
 const (
-	mustRemove          = "%s must remove it"
-	notChecked          = "%s: kube-controller-manager works, but what the finalizer waits for was not checked: %s"
-	madeAgo             = "%s ago, created by a controller in kube-controller-manager"
-	notDoneFor          = "%s ago: %s"
-	noCondition         = "the namespace controller has not set any condition"
-	dependentNotDeleted = "its dependent %s can be deleted, but is not"
-	foregroundNotEnded  = "it has the finalizer foregroundDeletion, but no blocking dependents"
-	notOrphaned         = "its dependents are not orphaned"
-
-	managerDead       = "no garbage collector works: kube-controller-manager neither renews its lease nor acts"
-	managerUnproven   = "kube-controller-manager does not renew its lease; it is not known whether it works without one, because %s"
-	managerLate       = "kube-controller-manager has not acted for a while: one of its controllers might be disabled, might have missed the object, or might be backing off after an error, for up to 17 minutes"
-	managerLateUnread = "kube-controller-manager has not acted for a while, and its lease could not be read"
-	blindAfterRestart = "%s: after a restart, the garbage collector of this server does nothing until it has listed all types, and the list of one fails"
-	findManager       = "see kube-controller-manager, if it runs as a pod: find out there, or on the machines of the control plane, why it does not run, and start it"
-	findHolder        = "see who held the lease last: find out there why kube-controller-manager does not run, and start it"
-	collectThere      = "do the garbage collector's work there once; the command shows what it will do, and asks first"
+	mustRemove = "%s must remove it"
+	notChecked = "%s: kube-controller-manager works, but what the finalizer waits for was not checked: %s"
 )
-
-// whyUnproven says why nothing shows that a controller manager does not act; one names an object.
-var whyUnproven = map[unproven]string{
-	waitedShortly:        "this object has not waited for it for long",
-	workUnaccepted:       "it is not known that the API server accepts its writes",
-	contentUnaccepted:    "it is not known that the API server accepts the deletion of the contents",
-	changedInTheMeantime: "%s has just changed",
-}
 
 // controllerSayings are those of the rules about the controllers of finalizers.
 var controllerSayings = map[finding.Word]saying{}

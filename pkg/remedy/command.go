@@ -46,7 +46,7 @@ func (o *Op) Command(p Programs) string {
 		}
 	}
 	if o.Save {
-		return SavedFirst(p.Kubectl, o.Object, o.Version, command)
+		return savedFirst(p.Kubectl, o.Object, o.Version, command)
 	}
 	return command
 }
@@ -108,10 +108,10 @@ func (o *Op) finalizeCommand(p Programs) string {
 		p.Kubectl, shell.Quote(o.Object.Name), shell.Quote(string(o.Object.UID)), shell.Quote(o.Value), p.Kubectl, shell.Quote(o.Object.URLPath()+"/finalize"))
 }
 
-// SavedFirst puts a command that writes an object to a file before one that changes
+// savedFirst puts a command that writes an object to a file before one that changes
 // it. The file is named by the version that was looked at, and what is in it is
 // kept: a second remedy must not put what the first has changed in its place.
-func SavedFirst(kubectl string, id graph.Identity, version, command string) string {
+func savedFirst(kubectl string, id graph.Identity, version, command string) string {
 	file := (&Op{Object: id, Version: version}).file()
 	return fmt.Sprintf("{ test -s %s || %s get %s -o yaml > %s; } && %s", file, shell.In(kubectl, id.Namespace), shell.Target(id), file, command)
 }

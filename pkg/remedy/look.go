@@ -21,6 +21,9 @@ type Look struct {
 	Flags string
 	// Plugin: the plugin shows it, and not kubectl.
 	Plugin bool
+	// Save: the object is kept in a file before, which is named by the Version that was looked at.
+	Save    bool
+	Version string
 }
 
 // UntilSucceeded are the words that wait for the end of a pod.
@@ -45,11 +48,24 @@ func (l *Look) Command(p Programs) string {
 	case l.Of.Name != "":
 		command += " " + shell.Target(l.Of)
 	}
-	return command + l.Flags
+	command += l.Flags
+	if l.Save {
+		return savedFirst(p.Kubectl, l.Of, l.Version, command)
+	}
+	return command
 }
 
 // YAML shows an object as it is.
 func YAML(id graph.Identity) Look { return Look{Words: "get", Of: id, Flags: " -o yaml"} }
+
+// CanI asks the API server whether a user has a right in a namespace, which is empty for none.
+func CanI(verb, resource, user, namespace string) Look {
+	look := Look{Words: "auth can-i", Args: []string{verb, resource}, Flags: " --as=" + shell.Quote(user)}
+	if namespace != "" {
+		look.Flags += " -n " + shell.Quote(namespace)
+	}
+	return look
+}
 
 // Preview shows what a deletion of an object would delete with it.
 func Preview(id graph.Identity) Look {

@@ -322,7 +322,11 @@ func (a *Asker) TryStatus(n graph.Node) Reply {
 
 // Fact is the API server's answer as evidence, about the object that was asked about.
 func (r Reply) Fact() evidence.Fact {
-	return evidence.Fact{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: Shortened(r.Message)}
+	fact := evidence.Fact{Source: "a dry-run " + r.Write + " of " + r.About.String(), Value: Shortened(r.Message)}
+	if r.Asked > 1 && r.Passed == 0 {
+		fact.Path = fmt.Sprintf(failedEachTime, r.Asked)
+	}
+	return fact
 }
 
 // longest is how much is shown of what an API server says of a value: it may be all of the object.

@@ -28,6 +28,12 @@ func (r Reply) Words() string {
 	return ""
 }
 
+// Misconfigured reports whether a policy refuses because its binding cannot be used, as when the object with its parameters is
+// gone: who asks, and for what, does not matter then (k8s.io/apiserver/pkg/admission/plugin/policy/generic, CollectParams).
+func (r Reply) Misconfigured() bool {
+	return r.Kind == answer.PolicyDenied && strings.Contains(r.Message, "failed to configure binding: ")
+}
+
 // SeenFailing finds the words in what controllers say of their work on the
 // object: in its status, in events since its deletion was asked for, and in the
 // conditions of its namespace and of its definition, whose controllers delete

@@ -2,6 +2,8 @@
 
 package admission
 
+import "github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+
 // What is said of writes that were not asked about, and of what answers a webhook.
 const (
 	slowWrites        = "whether more writes would be accepted: the webhook %s takes %s each time"
@@ -14,4 +16,8 @@ const (
 	endpointsUnread   = "exists; its EndpointSlices could not be read: %s"
 	namespaceDeleted  = "is being deleted, so nothing can be created in it"
 	noneMatchSelector = "none matches the selector %s"
+	failedEachTime    = "failed each of %d times"
 )
+
+// AcceptedEach says that the API server accepts the deletion of all contents of a namespace.
+var AcceptedEach = evidence.Fact{Source: "a dry-run DELETE of each", Value: "accepted"}

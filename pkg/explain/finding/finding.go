@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -83,56 +82,13 @@ func Facts(read ...evidence.Fact) []Fact {
 	return facts
 }
 
-// Blocker is one that keeps an object: a cause, another object that must be deleted first, a Turn of
-// kube-controller-manager, a write that may be Refused, or none of these for what acts by itself.
+// Blocker is one that keeps an object: a cause, another object that must be deleted first, or neither for what acts by itself.
 type Blocker struct {
 	// Symptom is the kind of the step, zero for a step that has none.
 	Symptom Kind
 	Because Text
 	Cause   *Cause
 	Next    *graph.Node
-	Turn    Turn
-	Refused *Refused
-}
-
-// Refused is a blocker where the API server does not accept a write to an object. What refuses it is the cause, if anything
-// is known to: Because is for when that is certain, Perhaps for when it is not; nil for the same.
-type Refused struct {
-	Of        graph.Node
-	Reply     admission.Reply
-	Operation string
-	Perhaps   Text
-	// Then are the blockers that depend on what refuses it, which is nil when nothing is known to; nil for none.
-	Then func(*Refuser) []Blocker
-}
-
-// Refuser is what refuses a write. Only with the verdict Stuck it is certain.
-type Refuser struct {
-	At      graph.Identity
-	Verdict Verdict
-}
-
-// Turn says that a controller of kube-controller-manager has to act, and that nothing else is missing.
-type Turn int
-
-// The turns.
-const (
-	// NoTurn: another blocker.
-	NoTurn Turn = iota
-	// Usual: it should have acted when its usual delay is over.
-	Usual
-	// InTime: it may take longer.
-	InTime
-	// Overdue: it should have acted.
-	Overdue
-)
-
-// TurnOf is Overdue or InTime.
-func TurnOf(overdue bool) Turn {
-	if overdue {
-		return Overdue
-	}
-	return InTime
 }
 
 // Cause is what blocks objects.
@@ -151,12 +107,24 @@ type Cause struct {
 	Controller *Controller
 	Ways       []Way
 	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
+	// Without Own the objects are not counted, and ways that are the same are one.
 	Own     []Fact
 	OwnWays []Way
 	// First is a fact about the first of the objects that has one of its path.
 	First *Fact
 	// Worst: of the objects that share the cause the gravest verdict counts.
 	Worst bool
+	// Grows: what the rule says later counts as well, as it makes of one cause what it finds of several objects.
+	Grows bool
+}
+
+// Put adds a way out, in the place of the one with its slot.
+func (c *Cause) Put(way Way) {
+	if i := slices.IndexFunc(c.Ways, func(have Way) bool { return have.Slot == way.Slot }); i >= 0 {
+		c.Ways[i] = way
+		return
+	}
+	c.Ways = append(c.Ways, way)
 }
 
 // Fact is the cause as evidence of another.
@@ -190,6 +158,9 @@ type Way struct {
 	Partial, Temporary bool
 	// Facts are what it rests on beyond the cause.
 	Facts []Fact
+	// Slot is of a way that is put together again when more is known: it takes the place of those with the same slot, whatever
+	// their causes. It is empty for others.
+	Slot string
 }
 
 // Loss is something that a way out loses or leaves behind.

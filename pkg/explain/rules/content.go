@@ -4,6 +4,7 @@ package rules
 
 import (
 	"iter"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +19,18 @@ import (
 
 // FirstAsked is how many objects of a namespace are asked about to see whether anything blocks them at all.
 const FirstAsked = 10
+
+const (
+	// ContentDelay is for how long the namespace controller may fail before that counts.
+	ContentDelay = 60 * time.Second
+	// ContentRetry is how long it may take after the last thing that it waited for went.
+	ContentRetry = 90 * time.Second
+)
+
+// FailsLong reports whether the namespace controller has failed for so long that it counts.
+func (f *Facts) FailsLong(failure evidence.Condition) bool {
+	return !failure.Since.IsZero() && f.Now.Sub(failure.Since) > ContentDelay
+}
 
 // tries are dry-run DELETEs of what is in a namespace.
 type tries struct {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules has what all rules share. A rule says what keeps an object that is being deleted: it is a function over
-// Facts, which only reads, and returns values. The rules are below, a package a subject. None of them knows the walk
-// from object to object, nor the causes that were found before.
+// Package rules has what all rules share, such as what is known of kube-controller-manager. A rule says what keeps an object
+// that is being deleted: it is a function over Facts, which only reads, and returns values. The rules are below, a package a
+// subject. None of them knows the walk from object to object, nor the causes that were found before.
 package rules
 
 import (
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
@@ -34,16 +35,18 @@ type Facts struct {
 	Finder *controllers.Finder
 	Asker  *admission.Asker
 	Graph  *graph.Graph
-	// Manager is what is known of kube-controller-manager.
-	Manager func() Manager
 	// Unlisted is what the snapshot lacks.
 	Unlisted []graph.Unlisted
 	// Outcomes are what the engine does with objects when nothing else acts.
 	Outcomes map[types.UID]gc.Outcome
 	// Outlived are the namespaces that do not exist, and in which an object has been seen since.
 	Outlived map[string]bool
-	// Blinded: the garbage collector should have acted on the object, and does not start before it can list a type.
-	Blinded func(graph.Node) bool
+	// Together are the webhooks of causes that are one for several, and Exempted the namespaces that a way out exempts from what
+	// refuses writes, by what that is.
+	Together map[*finding.Cause][]*admission.Webhook
+	Exempted map[string][]string
+	// manager is what Manager has found out.
+	manager *Manager
 	// once are the causes that are found out once.
 	once map[string]*finding.Cause
 	// untouched is what Untouched has found, by namespace, and tried what TryContent has asked.
@@ -51,11 +54,11 @@ type Facts struct {
 	tried     map[types.UID]*tries
 }
 
-// Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met.
+// Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met, and may grow.
 func (f *Facts) Once(kind finding.Kind, key string, fill func(*finding.Cause)) *finding.Cause {
 	c := f.once[kind.ID+" "+key]
 	if c == nil {
-		c = &finding.Cause{Kind: kind, Key: key, Shared: true, Verdict: finding.Unknown}
+		c = &finding.Cause{Kind: kind, Key: key, Shared: true, Grows: true, Verdict: finding.Unknown}
 		if f.once == nil {
 			f.once = map[string]*finding.Cause{}
 		}
@@ -78,14 +81,6 @@ func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, kn
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
-// Manager is what is known of kube-controller-manager.
-type Manager struct {
-	Lease evidence.LeaseState
-	Shows evidence.Fact
-	// Dead: nothing shows that it lives. Idle: it does not work, which objects show that it should have handled.
-	Dead, Idle bool
-}
-
 // Mark is a finalizer at its index in the list of an object.
 type Mark struct {
 	graph.Node
@@ -99,12 +94,15 @@ type Rule func(*Facts, Mark) ([]finding.Blocker, bool)
 
 // The words of all rules.
 const (
-	Deleted      finding.Word = "deleted by now"
-	Unreadable   finding.Word = "unread"
-	NotListed    finding.Word = "not listed"
-	MoreUnlisted finding.Word = "more unlisted"
-	TypesOf      finding.Word = "types of"
-	ByHand       finding.Word = "remove the finalizer"
+	Deleted        finding.Word = "deleted by now"
+	Unreadable     finding.Word = "unread"
+	NotListed      finding.Word = "not listed"
+	MoreUnlisted   finding.Word = "more unlisted"
+	TypesOf        finding.Word = "types of"
+	ByHand         finding.Word = "remove the finalizer"
+	InTheFuture    finding.Word = "in the future"
+	RequestedAhead finding.Word = "requested ahead"
+	SyncClocks     finding.Word = "sync clocks"
 )
 
 // DriverDelay is for how long an external driver may have the same failure before that counts.
@@ -126,6 +124,11 @@ func (f *Facts) Changeable(n graph.Node) bool {
 		return f.Asker.TryRemoval(n, finalizer).Kind == answer.Accepted
 	}
 	return false
+}
+
+// Change changes an object that was read whole, which is kept in a file before, and can be taken back.
+func (f *Facts) Change(at graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) remedy.Op {
+	return remedy.PatchOf(at, steps...).Saved(f.Version(at)).TakenBack(whole.Object)
 }
 
 // Pending reports whether the engine removed the garbage collector's finalizer.
@@ -200,12 +203,6 @@ func Unread(n graph.Node, because finding.Word, what string, err error) []findin
 	}}}
 }
 
-// Protected is an object whose finalizer a controller of kube-controller-manager has to remove, for which nothing else is
-// missing.
-func Protected(symptom finding.Kind, because finding.Word, args ...any) []finding.Blocker {
-	return []finding.Blocker{{Symptom: symptom, Because: finding.Say(because, args...), Turn: finding.Usual}}
-}
-
 // Link leads to an object of a type that must be deleted, or change, first: by the graph when it is being deleted, to its
 // cause when it is not.
 func (f *Facts) Link(symptom finding.Kind, because finding.Word, of schema.GroupVersionResource, o *unstructured.Unstructured, cause func() *finding.Cause) finding.Blocker {
@@ -233,6 +230,26 @@ func Warnings(r *evidence.Reader, n graph.Node, reasons ...string) []finding.Fac
 		}
 	}
 	return facts
+}
+
+// skew is how far clocks may differ without a mention.
+const skew = time.Minute
+
+// Future is an object that was deleted in the future: only pods have a grace period, so clocks differ, and no age can be
+// trusted.
+func (f *Facts) Future(n graph.Node) []finding.Blocker {
+	ahead := evidence.Requested(n.Object()).Sub(f.Now)
+	if ahead <= skew {
+		return nil
+	}
+	return []finding.Blocker{{Because: finding.Say(InTheFuture), Cause: &finding.Cause{
+		Kind: finding.ClockSkew, At: n.Identity(), Shared: true, Verdict: finding.Unknown, Summary: finding.Say(RequestedAhead, duration.HumanDuration(ahead)),
+		Evidence: []finding.Fact{
+			finding.Field(n, "metadata.deletionTimestamp", n.Object().DeletionTimestamp.UTC().Format(time.RFC3339)),
+			finding.At("the API server", "Date", f.Now.UTC().Format(time.RFC3339)),
+		},
+		Ways: []finding.Way{{Effect: finding.Say(SyncClocks)}},
+	}}}
 }
 
 // RemoveFinalizer removes a finalizer from its object, as long as it is at the index at which it was seen. loss is what

@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -169,7 +170,7 @@ func (e edge) changeable() finding.Text { return finding.Say(ChangeOf, e.depende
 // FreeOwner are the ways to delete an owner in foreground deletion without a dependent that is blocked itself, and may be
 // unchangeable.
 func FreeOwner(owner, dependent graph.Node, unchangeable bool) []finding.Way {
-	e := edge{owner: owner, dependent: dependent, keeper: Keeper(owner, dependent)}
+	e := edge{owner: owner, dependent: dependent, keeper: rules.Keeper(owner, dependent)}
 	ways := e.ways()
 	for i := range ways {
 		if i > 0 && unchangeable {

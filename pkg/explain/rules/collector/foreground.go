@@ -10,12 +10,15 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -32,6 +35,8 @@ const (
 	TypeUnlisted       finding.Word = "type unlisted"
 	SeesNot            finding.Word = "sees not"
 	Blindly            finding.Word = "blindly"
+	ReadableIn         finding.Word = "readable in"
+	BlindAfterRestart  finding.Word = "blind after restart"
 	UnlistedBlockers   finding.Word = "unlisted blockers"
 	NoneFound          finding.Word = "none found"
 	Cannot             finding.Word = "collector cannot"
@@ -85,7 +90,7 @@ func HalfDeleted(n graph.Node) finding.Blocker {
 func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 	n, blockers := m.Node, blindCollector(f, m.Node)
 	f.Needs(graph.Part{}) // references are by UID, and count wherever they are
-	acts := len(blockers) == 0 && !f.NamespaceGone(n.Namespace())
+	acts, waiting := len(blockers) == 0 && !f.NamespaceGone(n.Namespace()), false
 	blocking := n.BlockingDependents()
 	waits := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(WaitsForDependents, evidence.Some(len(blocking), "blocking dependent"))}
 	if c := remadeDependents(f, n, blocking); c != nil {
@@ -108,40 +113,61 @@ func Foreground(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 		if d.BeingDeleted() {
 			b.Next = &d
 		} else if b.Cause = untouched(f, n, d); b.Cause == nil {
-			blockers = append(blockers, denied(f, n, d, acts)...)
+			refused := denied(f, n, d)
+			waiting = waiting || len(refused) == 0 || refused[0].Cause.Verdict != finding.Stuck
+			blockers = append(blockers, refused...)
 			continue
 		}
 		blockers = append(blockers, b)
 	}
-	if acts && len(blocking) == 0 {
+	switch {
+	case acts && len(blocking) == 0:
 		blockers = append(blockers, alone(f, n)...)
+	case acts && waiting:
+		blockers = append(blockers, turn(f, n, finding.GcFgBlocking, DeleteDependents)...)
 	}
 	return blockers, true
 }
 
+// turn is an object at which the garbage collector has to act, and which it might not, as long as it cannot list a type.
+func turn(f *rules.Facts, n graph.Node, symptom finding.Kind, because finding.Word) []finding.Blocker {
+	c := blinding(f, n)
+	if c == nil || f.Manager().Dead {
+		return f.Protected(n, symptom, because)
+	}
+	return []finding.Blocker{{Symptom: symptom, Because: finding.Say(BlindAfterRestart, finding.Say(because)), Cause: c}}
+}
+
+// blinding is the cause for which a type cannot be listed, when the garbage collector should have acted on the object, on a
+// server where that does not start before it has listed all types; nil for none.
+func blinding(f *rules.Facts, n graph.Node) *finding.Cause {
+	if f.Server().CollectsWithoutAll() || !f.Late(n) {
+		return nil
+	}
+	for _, u := range f.Unlisted {
+		if c := definition.Unlisted(f, u); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
 // alone is an owner without blocking dependents.
 func alone(f *rules.Facts, n graph.Node) []finding.Blocker {
-	turn := rules.Protected(finding.GcFgBlocking, RemoveForeground)
 	switch {
-	case f.Blinded(n):
-		return rules.Protected(finding.GcFgBlocking, EndForeground)
+	case blinding(f, n) != nil:
+		return turn(f, n, finding.GcFgBlocking, EndForeground)
 	case f.Incomplete() != nil:
 		return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(UnlistedBlockers), Cause: &finding.Cause{
 			Kind: finding.GcFgBlocking, At: n.Identity(), Key: "unlisted", Verdict: finding.Unknown, Summary: finding.Say(NoneFound, f.Incomplete()),
 			Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
 		}}}
-	case f.Age(n) <= rules.CollectorDelay:
-		return turn
+	case f.Age(n) > rules.CollectorDelay:
+		if by := write.Refusal(f, n, f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), "UPDATE"); by != nil {
+			return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(CannotRemoveIt), Cause: by}}
+		}
 	}
-	return []finding.Blocker{{Symptom: finding.GcFgBlocking, Because: finding.Say(CannotRemoveIt), Refused: &finding.Refused{
-		Of: n, Reply: f.Asker.TryRemoval(n, metav1.FinalizerDeleteDependents), Operation: "UPDATE",
-		Then: func(by *finding.Refuser) []finding.Blocker {
-			if by != nil {
-				return nil
-			}
-			return turn
-		},
-	}}}
+	return turn(f, n, finding.GcFgBlocking, RemoveForeground)
 }
 
 // passing is how old a dependent is at most of which it does not matter how far its own deletion is, when others come after
@@ -160,7 +186,7 @@ func remadeDependents(f *rules.Facts, n graph.Node, blocking []graph.Node) *find
 		c.Evidence = append(c.Evidence, finding.FieldSays(d, "metadata.creationTimestamp", CreationBy, d.Object().CreationTimestamp.UTC().Format(time.RFC3339), cmp.Or(f.FirstManager(d), "a user")))
 	}
 	created, creator := evidence.Number(len(late), "blocking dependent"), f.FirstManager(late[0])
-	c.Ways = []finding.Way{edge{owner: n, dependent: late[0], keeper: Keeper(n, late[0])}.background()}
+	c.Ways = []finding.Way{edge{owner: n, dependent: late[0], keeper: rules.Keeper(n, late[0])}.background()}
 	maker, named := f.Finder.Server(n, creator)
 	if maker == nil {
 		stop := finding.Say(StopItsCreator, creator)
@@ -209,14 +235,27 @@ func blindCollector(f *rules.Facts, n graph.Node) []finding.Blocker {
 		}
 		if root := definition.Unlisted(f, u); root != nil {
 			because := finding.Say(TypeUnlisted)
-			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: Blind(n.Identity(), goes(n), root.Fact())})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: blind(n.Identity(), goes(n), root.Fact())})
 		}
 	}
 	return blockers
 }
 
-// Blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
-func Blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause {
+// BlindTo is an object that can be read in another version alone, if it is an owner in foreground deletion; nil for others.
+func BlindTo(id graph.Identity, o *unstructured.Unstructured) *finding.Cause {
+	if !slices.Contains(o.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return nil
+	}
+	end := AtOnce
+	if len(o.GetFinalizers()) > 1 {
+		end = OnceFinalized
+	}
+	id.Resource.Version = o.GroupVersionKind().Version
+	return blind(id, end, finding.AtSays(id.String(), "apiVersion", ReadableIn, o.GetAPIVersion()))
+}
+
+// blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
+func blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause {
 	return &finding.Cause{
 		Kind: finding.GcBlind, At: id, Verdict: finding.Stuck, Summary: finding.Say(SeesNot),
 		Evidence: []finding.Fact{finding.At(id.String(), "metadata.finalizers", metav1.FinalizerDeleteDependents), why},
@@ -224,62 +263,41 @@ func Blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause
 	}
 }
 
-// denied is a blocking dependent that the garbage collector has not deleted, or, when another owner keeps it, not released.
-// If that is refused, it has no turn unless only the caller is known to be refused. acts: it may have one at all.
-func denied(f *rules.Facts, owner, d graph.Node, acts bool) []finding.Blocker {
-	var turn []finding.Blocker
-	if acts {
-		turn = rules.Protected(finding.GcFgBlocking, DeleteDependents)
-	}
+// denied is what refuses that the garbage collector deletes a blocking dependent, or, when another owner keeps it, releases
+// it, and that it does not: none when nothing is known to. Unless that is certain, it is still the collector's turn.
+func denied(f *rules.Facts, owner, d graph.Node) []finding.Blocker {
 	if f.Age(owner) <= rules.CollectorDelay {
-		return turn
+		return nil
 	}
-	e := edge{owner: owner, dependent: d, keeper: Keeper(owner, d), refused: "DELETE"}
-	refused := &finding.Refused{Of: d}
+	e := edge{owner: owner, dependent: d, keeper: rules.Keeper(owner, d), refused: "DELETE"}
 	ofOwner, ofDependent := finding.Say(DeleteIts, d.Identity()), finding.Say(DeleteIt)
+	var r admission.Reply
 	if e.keeper != nil {
 		e.refused = "UPDATE"
 		ofOwner, ofDependent = finding.Say(ReleaseIts, d.Identity()), finding.Say(ReleaseFrom, owner.Identity())
-		refused.Reply = f.Asker.TryRelease(d, owner.UID())
+		r = f.Asker.TryRelease(d, owner.UID())
 	} else {
 		alike := "dependent of " + string(owner.UID())
 		if f.Manager().Dead { // then it is no wonder that nothing is deleted
 			alike = "dependent"
 		}
-		refused.Reply = f.Asker.TryDelete(d, alike)
+		r = f.Asker.TryDelete(d, alike)
 	}
-	refused.Operation, refused.Perhaps = e.refused, finding.Say(Might, ofOwner)
-	refused.Then = func(by *finding.Refuser) []finding.Blocker {
-		if by == nil {
-			return turn
-		}
-		b := finding.Blocker{Symptom: finding.GcFgBlocking, Because: finding.Say(Cannot, ofOwner)}
-		summary := finding.Say(Cannot, ofDependent).And(RetriesRarely)
-		if by.Verdict != finding.Stuck {
-			b.Because, summary = refused.Perhaps, finding.Say(Might, ofDependent).And(YouCannot)
-		} else {
-			turn = nil
-		}
-		c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
-			c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
-			c.Evidence = []finding.Fact{e.fact(), {Fact: refused.Reply.Fact()}}
-			c.Ways = e.free(f.Asker)
-		})
-		c.Own, b.Cause = []finding.Fact{e.fact()}, &c
-		return append([]finding.Blocker{b}, turn...)
+	by := write.Refusal(f, d, r, e.refused)
+	if by == nil {
+		return nil
 	}
-	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: finding.Say(Cannot, ofOwner), Refused: refused}}
-}
-
-// Keeper returns the reference of a dependent to another owner, which exists: the garbage collector keeps the dependent
-// because of that. It is nil without one.
-func Keeper(owner, d graph.Node) *graph.Reference {
-	for _, ref := range d.Owners() {
-		if ref.UID != owner.UID() && ref.State == graph.Solid {
-			return &ref
-		}
+	because, summary := finding.Say(Cannot, ofOwner), finding.Say(Cannot, ofDependent).And(RetriesRarely)
+	if by.Verdict != finding.Stuck {
+		because, summary = finding.Say(Might, ofOwner), finding.Say(Might, ofDependent).And(YouCannot)
 	}
-	return nil
+	c := *f.Once(finding.GcFgDenied, fmt.Sprintf("%s %s %s %t", owner.UID(), e.refused, by.At, by.Verdict == finding.Stuck), func(c *finding.Cause) {
+		c.At, c.Verdict, c.Summary = d.Identity(), by.Verdict, summary
+		c.Evidence = []finding.Fact{e.fact(), {Fact: r.Fact()}}
+		c.Ways = e.free(f.Asker)
+	})
+	c.Own = []finding.Fact{e.fact()}
+	return []finding.Blocker{{Symptom: finding.GcFgDenied, Because: because, Cause: by}, {Symptom: finding.GcFgBlocking, Because: because, Cause: &c}}
 }
 
 // Cycle is a ring of owners in foreground deletion, or one that owns itself. The garbage collector breaks only rings that it

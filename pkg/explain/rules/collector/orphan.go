@@ -8,6 +8,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
@@ -50,9 +51,8 @@ func Orphan(f *rules.Facts, m rules.Mark) ([]finding.Blocker, bool) {
 // orphanTurn is an owner whose references cannot be removed from a dependent, or which cannot be updated itself, or else at
 // which it is the garbage collector's turn.
 func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
-	turn := rules.Protected(finding.GcOrphanPending, OrphanDependents)
 	if f.Age(n) <= rules.CollectorDelay {
-		return turn
+		return turn(f, n, finding.GcOrphanPending, OrphanDependents)
 	}
 	refusing, r := n, f.Asker.TryRemoval(n, metav1.FinalizerOrphanDependents)
 	for i, d := range n.Dependents() {
@@ -61,31 +61,27 @@ func orphanTurn(f *rules.Facts, n graph.Node) []finding.Blocker {
 		}
 		refusing, r = d, f.Asker.TryRelease(d, n.UID())
 	}
-	because, perhaps := finding.Say(Cannot, finding.Say(UpdateOf, refusing.Identity())), finding.Say(Might, finding.Say(UpdateOf, refusing.Identity()))
-	return []finding.Blocker{{Symptom: finding.GcOrphanPending, Because: because, Refused: &finding.Refused{
-		Of: refusing, Reply: r, Operation: "UPDATE", Perhaps: perhaps,
-		Then: func(by *finding.Refuser) []finding.Blocker {
-			if by == nil {
-				return turn
-			}
-			c := &finding.Cause{
-				Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: finding.Say(OrphanFinalizer),
-				Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), {Fact: r.Fact()}},
-			}
-			if n.HasDependents() {
-				c.Summary = finding.Say(OrphaningDenied, referencing(n))
-			}
-			for _, ref := range refusing.Owners() {
-				if ref.UID == n.UID() {
-					c.Ways = append(c.Ways, dropping(ref, finding.Say(RemoveNow))) // it is what the orphaning is for
-				}
-			}
-			if by.Verdict != finding.Stuck {
-				because = perhaps
-			}
-			return []finding.Blocker{{Because: because, Cause: c}}
-		},
-	}}}
+	by := write.Refusal(f, refusing, r, "UPDATE")
+	if by == nil {
+		return turn(f, n, finding.GcOrphanPending, OrphanDependents)
+	}
+	c := &finding.Cause{
+		Kind: finding.GcOrphanPending, At: n.Identity(), Key: "denied", Verdict: by.Verdict, Summary: finding.Say(OrphanFinalizer),
+		Evidence: []finding.Fact{finding.Field(n, "metadata.finalizers", metav1.FinalizerOrphanDependents), {Fact: r.Fact()}},
+	}
+	if n.HasDependents() {
+		c.Summary = finding.Say(OrphaningDenied, referencing(n))
+	}
+	for _, ref := range refusing.Owners() {
+		if ref.UID == n.UID() {
+			c.Ways = append(c.Ways, dropping(ref, finding.Say(RemoveNow))) // it is what the orphaning is for
+		}
+	}
+	because := finding.Say(Cannot, finding.Say(UpdateOf, refusing.Identity()))
+	if by.Verdict != finding.Stuck {
+		because = finding.Say(Might, finding.Say(UpdateOf, refusing.Identity()))
+	}
+	return []finding.Blocker{{Symptom: finding.GcOrphanPending, Because: because, Cause: by}, {Because: because, Cause: c}}
 }
 
 // referencing says how many dependents still reference an owner.

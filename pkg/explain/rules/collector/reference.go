@@ -109,7 +109,7 @@ func reference(f *rules.Facts, kind finding.Kind, owner graph.Node, ref graph.Re
 	if ref.UID == owner.UID() {
 		has = finding.Say(References, at)
 	}
-	other, end := Keeper(owner, d), again(at, DeleteDependent)
+	other, end := rules.Keeper(owner, d), again(at, DeleteDependent)
 	if end.Loss = finding.Lost(remedy.LosesObject, at, LostDependent); other != nil {
 		end.Loss = finding.Lost(remedy.LosesObject, at, LostOthersToo, ownerName(other))
 	}

@@ -104,7 +104,7 @@ func conversion(f *rules.Facts, resource schema.GroupResource, message string) *
 				c.Evidence = append(c.Evidence, finding.AtSays(c.At.String(), path, NotListable))
 			}
 		}
-		way := finding.Does(remedy.PatchOf(c.At, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})).Saved(f.Version(c.At)).TakenBack(definition.Object), ConvertNothing)
+		way := finding.Does(f.Change(c.At, definition, remedy.Replace("/spec/conversion", map[string]any{"strategy": "None"})), ConvertNothing)
 		way.Loss = finding.Lost(remedy.LosesObject, graph.Identity{}, LostFields)
 		c.Ways = append(c.Ways, way)
 	})
@@ -130,6 +130,20 @@ func Served(definition *unstructured.Unstructured) []schema.GroupVersionResource
 		}
 	}
 	return resources
+}
+
+// OtherVersion reads an object in one of the versions in which it can be read, nil when there is none.
+func OtherVersion(f *rules.Facts, id graph.Identity) *unstructured.Unstructured {
+	definition, err := f.Get(evidence.CRDs, "", id.Resource.GroupResource().String())
+	if err != nil {
+		return nil
+	}
+	for _, resource := range Served(definition) {
+		if o, err := f.Anew(resource, id.Namespace, id.Name); err == nil {
+			return o
+		}
+	}
+	return nil
 }
 
 // defines returns the type that a definition defines.

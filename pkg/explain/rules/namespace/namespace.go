@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespace has the rules of namespaces: what is left in one, and what keeps its controller from knowing that.
+// Package namespace has the rules of namespaces: what is left in one, what keeps its controller from knowing that, and the
+// controller itself.
 package namespace
 
 import (
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,13 +53,9 @@ const (
 	LostStoredBy   finding.Word = "lost stored by"
 )
 
-const (
-	// Delay is how long content may be left alone before a failure that the conditions state counts.
-	Delay = 60 * time.Second
-	// MostAsked is how many objects of a namespace are asked about, to find those that cannot be deleted: the namespace
-	// controller deletes collections, and the server does not tell it which object it fails at.
-	MostAsked = 50
-)
+// MostAsked is how many objects of a namespace are asked about, to find those that cannot be deleted: the namespace controller
+// deletes collections, and the server does not tell it which object it fails at.
+const MostAsked = 50
 
 // Gone is an object whose namespace does not exist. A namespace whose deletion finished in the ordinary way was empty: only
 // an object that still exists after the namespace was missed was left behind, and one is enough to know that of the
@@ -87,12 +83,6 @@ func Gone(f *rules.Facts, n graph.Node) ([]finding.Blocker, bool) {
 	}}}, false
 }
 
-// Finalizers returns the finalizers in the spec of a namespace.
-func Finalizers(o *unstructured.Unstructured) []string {
-	names, _, _ := unstructured.NestedStringSlice(o.Object, "spec", "finalizers")
-	return names
-}
-
 // Whole reads a namespace. Without it, the blockers say why it could not be read, and what is in it.
 func Whole(f *rules.Facts, n graph.Node) (*unstructured.Unstructured, []finding.Blocker) {
 	full, unread := f.WholeOr(n, SpecUnknown, "its spec")
@@ -102,9 +92,9 @@ func Whole(f *rules.Facts, n graph.Node) (*unstructured.Unstructured, []finding.
 	return full, unread
 }
 
-// Waits are what the finalizer of the namespace controller waits for: the contents are deleted first. The conditions are
+// waits are what the finalizer of the namespace controller waits for: the contents are deleted first. The conditions are
 // hints: they have been seen to say that the namespace is empty while pods were left.
-func Waits(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []finding.Blocker {
+func waits(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []finding.Blocker {
 	return slices.Concat(discovery(f, n, full), contents(f, n), versions(n, full), unseen(f, n, full))
 }
 
@@ -249,7 +239,7 @@ func discovery(f *rules.Facts, n graph.Node, full *unstructured.Unstructured) []
 	}
 	if len(blockers) == 0 && failing {
 		blockers = append(blockers, finding.Blocker{Because: because, Cause: &finding.Cause{
-			Kind: finding.NsDiscovery, At: n.Identity(), Verdict: finding.Progressing, Summary: finding.Say(APIsAnswer), Until: f.Now.Add(Delay), Evidence: []finding.Fact{fact},
+			Kind: finding.NsDiscovery, At: n.Identity(), Verdict: finding.Progressing, Summary: finding.Say(APIsAnswer), Until: f.Now.Add(rules.ContentDelay), Evidence: []finding.Fact{fact},
 		}})
 	}
 	return blockers

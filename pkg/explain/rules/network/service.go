@@ -142,7 +142,7 @@ func ServiceCIDR(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		}
 	}
 	if len(blockers) == 0 {
-		return []finding.Blocker{{Symptom: finding.ServicecidrInUse, Because: finding.Say(RangeUnused), Turn: finding.TurnOf(f.Age(n.Node) > cidrDelay)}}, true
+		return []finding.Blocker{f.Turn(n.Node, finding.ServicecidrInUse, finding.Say(RangeUnused), f.Age(n.Node) > cidrDelay)}, true
 	}
 	return blockers, true
 }

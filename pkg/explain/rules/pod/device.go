@@ -60,7 +60,7 @@ func DeviceClaim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if len(blockers) > 0 {
 		return blockers, true
 	}
-	return rules.Protected(finding.DraClaimReserved, DeviceFree), true
+	return f.Protected(n.Node, finding.DraClaimReserved, DeviceFree), true
 }
 
 // user is a pod that is not being deleted and that an object waits for.
@@ -112,5 +112,5 @@ func Group(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if len(blockers) > 0 {
 		return blockers, true
 	}
-	return rules.Protected(finding.PodGroupInUse, GroupEnded), true
+	return f.Protected(n.Node, finding.PodGroupInUse, GroupEnded), true
 }

@@ -49,19 +49,19 @@ func JobTracking(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		return []finding.Blocker{{Because: finding.Say(NotOfAJob), Cause: trackedByOther(n, ref)}}, true
 	}
 	if ref == nil {
-		return rules.Protected(finding.PodJobTracking, Jobless), true
+		return f.Protected(n.Node, finding.PodJobTracking, Jobless), true
 	}
 	job, err := f.Get(Jobs, n.Namespace(), ref.Name)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && job.GetUID() != ref.UID:
-		return rules.Protected(finding.PodJobTracking, JobGone), true
+		return f.Protected(n.Node, finding.PodJobTracking, JobGone), true
 	case err != nil:
 		return rules.Unread(n.Node, JobCounts, "job "+ref.Name, err), true
 	}
 	if manager := evidence.Nested(job, "spec", "managedBy"); manager != "" && manager != builtinJobController {
 		return []finding.Blocker{{Because: finding.Say(JobCounts), Cause: managedJob(n.Node, job, manager)}}, true
 	}
-	return rules.Protected(finding.PodJobTracking, JobControllerCounts, n.Namespace(), ref.Name), true
+	return f.Protected(n.Node, finding.PodJobTracking, JobControllerCounts, n.Namespace(), ref.Name), true
 }
 
 // trackedByOther is a pod of a controller that is not a Job: the job controller

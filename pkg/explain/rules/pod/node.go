@@ -142,7 +142,7 @@ func nodeDown(f *rules.Facts, node *unstructured.Unstructured) *finding.Cause {
 		if c.Verdict, c.Summary = finding.Progressing, finding.Say(TakenOut); m.Lease != evidence.LeaseFresh {
 			c.Verdict, c.Summary = finding.Unknown, finding.Say(MightBeTakenOut)
 		}
-		c.Evidence = append(c.Evidence, finding.At(source, "spec.taints", "node.kubernetes.io/out-of-service"), finding.Fact{Fact: m.Shows})
+		c.Evidence = append(c.Evidence, finding.At(source, "spec.taints", "node.kubernetes.io/out-of-service"), m.Shows)
 	default:
 		taint := finding.Does(remedy.TaintOf(s.Node, "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"), MarkOutOfService)
 		taint.Temporary, taint.Loss = true, finding.Lost(remedy.CorruptsData, graph.Identity{}, LostWrittenTwice)
@@ -159,18 +159,18 @@ func nodeGone(f *rules.Facts, n graph.Node, node string) []finding.Blocker {
 	c := &finding.Cause{
 		Kind: finding.PodNodeGone, At: evidence.Identity(evidence.Nodes, "", node), Key: node, Shared: true, Worst: true,
 		Verdict: finding.Progressing, Summary: finding.Say(NodeGoneEnds),
-		Evidence: append([]finding.Fact{finding.At("Node/"+node, "", evidence.DoesNotExist)}, finding.Facts(m.Shows)...),
+		Evidence: []finding.Fact{finding.At("Node/"+node, "", evidence.DoesNotExist), m.Shows},
 		Own:      []finding.Fact{finding.Field(n, "spec.nodeName", node)}, OwnWays: []finding.Way{force(n, LostContainers)},
 	}
 	switch {
-	case m.Idle && overdue:
+	case len(m.Idle) > 0 && overdue:
 		c.Verdict, c.Summary = finding.Stuck, finding.Say(NodeGoneStays)
 	case m.Lease != evidence.LeaseFresh || overdue:
 		c.Verdict, c.Summary = finding.Unknown, finding.Say(NodeGoneMightEnd)
 	}
 	blockers := []finding.Blocker{{Because: finding.Say(NodeIsGone, node), Cause: c}}
-	if m.Idle {
-		return append(blockers, finding.Blocker{Because: finding.Say(PodGCTurn), Turn: finding.TurnOf(overdue)})
+	if len(m.Idle) > 0 {
+		return append(blockers, f.Turn(n, finding.Kind{}, finding.Say(PodGCTurn), overdue))
 	}
 	c.Ways = []finding.Way{{Effect: finding.Say(WaitForPodGC)}}
 	return blockers

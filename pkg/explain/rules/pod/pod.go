@@ -14,6 +14,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -83,7 +84,7 @@ func Terminating(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	}
 	node := evidence.Nested(full, "spec", "nodeName")
 	if node == "" {
-		return []finding.Blocker{{Symptom: finding.PodUnscheduled, Because: finding.Say(WithoutNode), Turn: finding.TurnOf(f.Now.Sub(end) > podGCDelay)}}, true
+		return []finding.Blocker{f.Turn(n.Node, finding.PodUnscheduled, finding.Say(WithoutNode), f.Now.Sub(end) > podGCDelay)}, true
 	}
 	machine, err := f.Get(evidence.Nodes, "", node)
 	switch {
@@ -121,11 +122,17 @@ func kubeletRefused(f *rules.Facts, n graph.Node) []finding.Blocker {
 	if f.Now.Sub(n.Object().DeletionTimestamp.Time) <= kubeletDelay {
 		return nil
 	}
-	because, perhaps := finding.Say(KubeletRejected), finding.Say(MightBeRejected)
-	return []finding.Blocker{
-		{Because: because, Refused: &finding.Refused{Of: n, Reply: f.Asker.TryStatus(n), Operation: "UPDATE", Perhaps: perhaps}},
-		{Because: because, Refused: &finding.Refused{Of: n, Reply: f.Asker.TryDelete(n, "pod"), Operation: "DELETE", Perhaps: perhaps}},
+	var blockers []finding.Blocker
+	for _, c := range []*finding.Cause{write.Refusal(f, n, f.Asker.TryStatus(n), "UPDATE"), write.Refusal(f, n, f.Asker.TryDelete(n, "pod"), "DELETE")} {
+		switch {
+		case c == nil:
+		case c.Verdict == finding.Stuck:
+			blockers = append(blockers, finding.Blocker{Because: finding.Say(KubeletRejected), Cause: c})
+		default:
+			blockers = append(blockers, finding.Blocker{Because: finding.Say(MightBeRejected), Cause: c})
+		}
 	}
+	return blockers
 }
 
 // grace is a pod that is in time.

@@ -227,7 +227,7 @@ func AttributesClass(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		}
 	}
 	if len(blockers) == 0 {
-		return rules.Protected(finding.VacInUse, ClassUnused), true
+		return f.Protected(n.Node, finding.VacInUse, ClassUnused), true
 	}
 	return blockers, true
 }

@@ -71,7 +71,7 @@ func Claim(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if len(blockers) > 0 {
 		return blockers, true
 	}
-	return rules.Protected(finding.PvcInUse, ClaimUnused), true
+	return f.Protected(n.Node, finding.PvcInUse, ClaimUnused), true
 }
 
 // user is a pod that is not being deleted and that uses a claim, one of its users.
@@ -169,13 +169,13 @@ func Volume(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 		return unread, true
 	}
 	if evidence.Nested(full, "status", "phase") != "Bound" {
-		return rules.Protected(finding.PvBound, Unbound), true
+		return f.Protected(n.Node, finding.PvBound, Unbound), true
 	}
 	namespace, name := evidence.Nested(full, "spec", "claimRef", "namespace"), evidence.Nested(full, "spec", "claimRef", "name")
 	claim, err := f.Get(evidence.Claims, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
-		return rules.Protected(finding.PvBound, ClaimGone), true
+		return f.Protected(n.Node, finding.PvBound, ClaimGone), true
 	case err != nil:
 		return rules.Unread(n.Node, IsBound, "claim "+namespace+"/"+name, err), true
 	}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package write
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Ways to get past a webhook or a policy, and what they lose.
+const (
+	ExemptOne    finding.Word = "exempt one"
+	ExemptAll    finding.Word = "exempt all"
+	OnlyAudit    finding.Word = "only audit"
+	Unguarded    finding.Word = "unguarded"
+	Webhook      finding.Word = "webhook"
+	Webhooks     finding.Word = "webhooks"
+	Policy       finding.Word = "policy"
+	FromNowOn    finding.Word = "from now on"
+	WhileItIs    finding.Word = "while it is unreachable"
+	WhileTheyAre finding.Word = "while they are unreachable"
+	InThatOne    finding.Word = "in that namespace"
+	InThose      finding.Word = "in those namespaces"
+)
+
+// mostExempted is the number of namespaces that a way out exempts.
+const mostExempted = 2 * evidence.MaxShown
+
+// unguards is the loss of what webhooks or policies do; in says where or how long.
+func unguards(what, in finding.Word) []finding.Loss {
+	return finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, finding.Say(what), finding.Say(in))
+}
+
+// exempt adds a way to exempt the object's namespace from webhooks of one configuration.
+func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.Webhook) {
+	if n.Namespace() == "" {
+		return
+	}
+	h, what := hooks[0], Webhook
+	if len(hooks) > 1 {
+		what = Webhooks
+	}
+	exemption(f, c, n, keyOf(h), what, func(condition any) remedy.Op {
+		var steps []remedy.Step
+		for _, h := range hooks {
+			at, test := entry(h)
+			steps = append(steps, append(test, adding(h.Whole, at+"/namespaceSelector/matchExpressions/-", condition))...)
+		}
+		return f.Change(h.Config, h.Whole, steps...)
+	})
+}
+
+// exemptBound adds a way to exempt the object's namespace from the binding of a policy, or to make the binding reject nothing
+// for an object that has none.
+func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
+	binding, err := f.Get(admission.PolicyBindings, "", name)
+	if err != nil {
+		return
+	}
+	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
+	if n.Namespace() == "" {
+		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []string{"Audit"})), OnlyAudit)
+		way.Slot, way.Loss = "audit "+name, unguards(Policy, FromNowOn)
+		c.Put(way)
+		return
+	}
+	exemption(f, c, n, name, Policy, func(condition any) remedy.Op {
+		step := adding(binding, "/spec/matchResources/namespaceSelector/matchExpressions/-", condition)
+		// What the API server would add to it is stated, so that the undo finds what was added
+		// (kubernetes/pkg/apis/admissionregistration/v1/defaults.go, SetDefaults_MatchResources).
+		if added, is := step.Value.(map[string]any); is && step.Path == "/spec/matchResources" {
+			added["matchPolicy"], added["objectSelector"] = "Equivalent", map[string]any{}
+		}
+		return f.Change(at, binding, step)
+	})
+}
+
+// exemption adds the object's namespace to those that a way out exempts from what has the key. One change is for all of
+// them, whatever the causes: each is made for the object as it was read, and a second would undo what the first has done.
+func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from finding.Word, op func(condition any) remedy.Op) {
+	namespaces := f.Exempted[key]
+	if !slices.Contains(namespaces, n.Namespace()) && len(namespaces) < mostExempted {
+		namespaces = append(namespaces, n.Namespace())
+		slices.Sort(namespaces)
+		f.Exempted[key] = namespaces
+	}
+	effect, in := ExemptOne, InThatOne
+	if len(namespaces) > 1 {
+		effect, in = ExemptAll, InThose
+	}
+	var names []any
+	for _, namespace := range namespaces {
+		names = append(names, namespace)
+	}
+	way := finding.Does(op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}), effect, strings.Join(namespaces, ", "), finding.Say(from))
+	way.Slot, way.Loss, way.Temporary = "exempt "+key, unguards(from, in), true
+	c.Put(way)
+}

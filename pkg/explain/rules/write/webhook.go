@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package write
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Webhooks that are unreachable, slow, or reject a write.
+const (
+	AllUnreachable      finding.Word = "all unreachable"
+	OneUnreachable      finding.Word = "one unreachable"
+	NotInTime           finding.Word = "not in time"
+	AnswersSometimes    finding.Word = "answers sometimes"
+	AsksWho             finding.Word = "asks who"
+	BackendIs           finding.Word = "backend is"
+	SomeUnreachable     finding.Word = "some unreachable"
+	SomeRejects         finding.Word = "some rejects"
+	ConfigUnread        finding.Word = "config unread"
+	NotInAPI            finding.Word = "not in API"
+	OneOfSeveral        finding.Word = "one of several"
+	WebhookRejects      finding.Word = "webhook rejects"
+	MightDelay          finding.Word = "might delay"
+	AnswersLate         finding.Word = "answers late"
+	SeemsToAnswerLate   finding.Word = "seems to answer late"
+	AnsweredAfter       finding.Word = "answered after"
+	FindWebhook         finding.Word = "find webhook"
+	MakeURLAnswer       finding.Word = "make URL answer"
+	DeleteConfiguration finding.Word = "delete configuration"
+	ChangeForWebhook    finding.Word = "change for webhook"
+	LetPass             finding.Word = "let pass"
+)
+
+// What ends what to do about a webhook.
+const (
+	BlockedPass  finding.Word = "blocked pass"
+	NoLongerWait finding.Word = "no longer wait"
+)
+
+// How the call of a webhook is corrected. What follows of it comes after.
+const (
+	CorrectCertificate finding.Word = "correct certificate"
+	CorrectPort        finding.Word = "correct port"
+	MakeListen         finding.Word = "make listen"
+	CorrectPath        finding.Word = "correct path"
+	CheckNetwork       finding.Word = "check network"
+)
+
+var corrections = map[admission.WrongCall]finding.Word{
+	admission.WrongCertificate: CorrectCertificate,
+	admission.WrongPort:        CorrectPort,
+	admission.NotListening:     MakeListen,
+	admission.WrongPath:        CorrectPath,
+	admission.Late:             CheckNetwork,
+}
+
+// byWebhook is a webhook that was called: it is unreachable, or rejects the write. The API server tells only its name, which
+// others may have in other configurations.
+func (f refused) byWebhook() *finding.Cause {
+	suspects := f.Asker.WebhooksNamed(f.n, f.r, f.operation)
+	switch {
+	case len(suspects) != 1:
+		return f.unclearWebhook(suspects)
+	case f.r.Kind == answer.WebhookDenied:
+		return f.denies(suspects[0])
+	case f.r.Passed > 0:
+		return f.answersSometimes(suspects[0])
+	}
+	return DeadWebhook(f.Facts, f.n, suspects[0], f.Asker.ServingOf(suspects[0]), finding.Fact{Fact: f.r.Fact()}, f.r.Message)
+}
+
+// denies is a webhook that answers, and rejects the write. Which senders it accepts is in its code.
+func (f refused) denies(h *admission.Webhook) *finding.Cause {
+	c := f.met(f.Once(finding.AdmWebhookDeny, keyOf(h), func(c *finding.Cause) {
+		c.At, c.Summary = h.Config, finding.Say(WebhookRejects, h.Name).And(AnswerToYou)
+		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, nil)
+		c.Ways = []finding.Way{finding.See(remedy.YAML(f.n.Identity()), ChangeForWebhook)}
+	}))
+	exempt(f.Facts, c, f.n, h)
+	return c
+}
+
+// answersSometimes is a webhook of which some calls fail: whether the write that is needed is refused is not known.
+func (f refused) answersSometimes(h *admission.Webhook) *finding.Cause {
+	return f.Once(finding.AdmWebhookDead, keyOf(h)+" sometimes", func(c *finding.Cause) {
+		s, wrong := f.Asker.ServingOf(h), admission.CallError(f.r.Message)
+		if corrections[wrong] == "" {
+			wrong = admission.Late
+		}
+		c.At, c.Summary = h.Config, finding.Say(AnswersSometimes, h.Name, f.r.Passed, f.r.Asked)
+		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, s)
+		c.Ways = []finding.Way{correctCall(h, s, wrong, BlockedPass)}
+	})
+}
+
+// unclearWebhook is a refusal by a webhook of which the configuration is not known, or several may be meant.
+func (f refused) unclearWebhook(suspects []*admission.Webhook) *finding.Cause {
+	c := &finding.Cause{
+		Kind: finding.AdmWebhookDead, At: f.n.Identity(), Key: f.r.Name, Verdict: finding.Stuck, Summary: finding.Say(SomeUnreachable, f.r.Name),
+		Evidence: finding.Facts(f.r.Fact()),
+	}
+	if f.r.Kind == answer.WebhookDenied {
+		c.Kind, c.Verdict, c.Summary = finding.AdmWebhookDeny, finding.Unknown, finding.Say(SomeRejects, f.r.Name)
+	}
+	switch {
+	case len(suspects) > 0:
+		c.Summary = c.Summary.And(OneOfSeveral)
+	case f.Asker.Configured():
+		c.Summary, c.Ways = c.Summary.And(NotInAPI), []finding.Way{{Effect: finding.Say(FromFile)}}
+	default:
+		c.Summary = c.Summary.And(ConfigUnread)
+	}
+	if c.Verdict == finding.Unknown {
+		c.Summary = c.Summary.And(AnswerToYou)
+	}
+	for i, h := range suspects {
+		c.Evidence = append(c.Evidence, configured(h)...)
+		if len(c.Ways) < 2*evidence.MaxShown && (i == 0 || suspects[i-1].Config != h.Config) {
+			c.Ways = append(c.Ways, finding.See(remedy.YAML(h.Config), FindWebhook))
+		}
+	}
+	return f.met(c)
+}
+
+// DeadWebhook is an unreachable webhook that must allow a write to an object, which the first fact shows. The service is nil
+// for one that is called by a URL; message says how the call failed, and is empty when none was made. The webhooks of a
+// configuration that have one backend are one cause.
+func DeadWebhook(f *rules.Facts, n graph.Node, h *admission.Webhook, s *admission.Serving, first finding.Fact, message string) *finding.Cause {
+	served := h.ClientConfig.URL
+	if service := h.ClientConfig.Service; service != nil {
+		served = service.Namespace + "/" + service.Name
+	}
+	c := f.Once(finding.AdmWebhookDead, fmt.Sprintf("%s %s %t", h.Config.UID, served, h.JudgesUsers()), func(c *finding.Cause) {
+		c.At, c.Verdict = h.Config, finding.Stuck
+		if h.JudgesUsers() {
+			c.Verdict = finding.Unknown
+		}
+		c.Evidence, c.Ways = shows(first, h, s), deadWays(f, c, h, s, message)
+	})
+	if !slices.ContainsFunc(f.Together[c], func(have *admission.Webhook) bool { return have.Name == h.Name }) {
+		f.Together[c] = append(f.Together[c], h)
+		takeIn(f, c, h, s, message)
+	}
+	exempt(f, c, n, f.Together[c]...)
+	return met(f, n, c, `failed calling webhook "`+h.Name+`"`)
+}
+
+// takeIn makes a cause that of one more webhook.
+func takeIn(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission.Serving, message string) {
+	hooks := f.Together[c]
+	switch {
+	case len(hooks) > 1:
+		var names []string
+		for _, h := range hooks {
+			names = append(names, h.Name)
+		}
+		c.Summary = finding.Say(AllUnreachable, strings.Join(names, ", "))
+		if len(hooks) <= evidence.MaxShown {
+			c.Evidence = append(c.Evidence, configured(h)...)
+		}
+		c.Put(passOver(f, c, hooks...))
+	case admission.CallError(message) == admission.Late && (s == nil || !s.Dead):
+		c.Summary = finding.Say(NotInTime, h.Name, h.Seconds())
+	default:
+		c.Summary = finding.Say(OneUnreachable, h.Name)
+	}
+	if c.Verdict != finding.Stuck {
+		c.Summary = c.Summary.And(AsksWho)
+	}
+	if s == nil {
+		return
+	}
+	if behind := f.Finder.Behind(s.Namespace, s.Name); len(behind) > 0 {
+		c.Summary = c.Summary.And(BackendIs, behind[0].ID())
+	}
+	c.Summary = append(c.Summary, workload.Hopeless(s)...)
+}
+
+// deadWays are the ways out of a webhook that cannot be called.
+func deadWays(f *rules.Facts, c *finding.Cause, h *admission.Webhook, s *admission.Serving, message string) []finding.Way {
+	var ways []finding.Way
+	switch wrong := admission.CallError(message); {
+	case wrong != admission.OtherCall && (s == nil || !s.Dead):
+		ways = []finding.Way{correctCall(h, s, wrong, BlockedPass)}
+	case s != nil:
+		ways = workload.Repair(f.Reader, s, finding.Say(BlockedPass))
+	default:
+		look := remedy.YAML(h.Config)
+		ways = []finding.Way{{Effect: finding.Say(MakeURLAnswer).And(BlockedPass), Look: &look}}
+	}
+	ways = append(ways, passOver(f, c, h))
+	if s == nil || s.Uninstalled {
+		way := finding.Does(remedy.DeleteOf(h.Config, metav1.DeleteOptions{}).Saved(f.Version(h.Config)), DeleteConfiguration)
+		way.Loss = unguards(Webhooks, FromNowOn)
+		ways = append(ways, way)
+	}
+	return ways
+}
+
+// passOver makes writes pass while webhooks of one configuration are unreachable.
+func passOver(f *rules.Facts, c *finding.Cause, hooks ...*admission.Webhook) finding.Way {
+	what, in := Webhook, WhileItIs
+	if len(hooks) > 1 {
+		what, in = Webhooks, WhileTheyAre
+	}
+	var steps []remedy.Step
+	for _, h := range slices.SortedFunc(slices.Values(hooks), func(a, b *admission.Webhook) int { return a.Index - b.Index }) {
+		at, test := entry(h)
+		steps = append(steps, append(test, remedy.Replace(at+"/failurePolicy", "Ignore"))...)
+	}
+	way := finding.Does(f.Change(hooks[0].Config, hooks[0].Whole, steps...), LetPass, finding.Say(what), finding.Say(in))
+	way.Slot, way.Loss, way.Temporary = "pass over "+c.Key, unguards(what, in), true
+	return way
+}
+
+// correctCall is the way to correct how a webhook is called, when its backend exists.
+func correctCall(h *admission.Webhook, s *admission.Serving, wrong admission.WrongCall, then finding.Word) finding.Way {
+	look := remedy.YAML(h.Config)
+	if s != nil && (wrong == admission.WrongPort || wrong == admission.NotListening) {
+		look = remedy.Look{Words: "get service,endpointslices -o wide", Of: graph.Identity{Namespace: s.Namespace}}
+	}
+	return finding.Way{Effect: finding.Say(corrections[wrong]).And(then), Look: &look}
+}
+
+// Delays are what delays a write that is not refused: webhooks that do not answer and may be passed over.
+func Delays(f *rules.Facts, n graph.Node, r admission.Reply, operation string) []*finding.Cause {
+	if !r.OK() || !r.Slow() {
+		return nil
+	}
+	suspects, certain := f.Asker.Delaying(n, r)
+	took := r.Took.Round(time.Second)
+	var causes []*finding.Cause
+	for _, h := range suspects {
+		c := f.Once(finding.AdmWebhookDead, keyOf(h)+" delays", func(c *finding.Cause) {
+			s := f.Asker.ServingOf(h)
+			c.At, c.Summary = h.Config, finding.Say(MightDelay, h.Name, operation, took)
+			if len(suspects) == 1 && r.Kind == answer.Accepted {
+				c.Verdict, c.Summary = finding.Progressing, finding.Say(SeemsToAnswerLate, h.Name, took)
+				if certain {
+					c.Summary = finding.Say(AnswersLate, h.Name, took)
+				}
+			}
+			c.Evidence = shows(finding.AtSays(r.Fact().Source, "", AnsweredAfter, took, cmp.Or(strings.TrimSpace(r.Message), "accepted")), h, s)
+			c.Ways = []finding.Way{correctCall(h, s, admission.Late, NoLongerWait)}
+			if s != nil && s.Dead {
+				c.Ways = workload.Repair(f.Reader, s, finding.Say(NoLongerWait))
+			}
+		})
+		exempt(f, c, n, h)
+		causes = append(causes, c)
+	}
+	return causes
+}
+
+// ForPods are the webhooks that keep the pods of a workload from being created: the one that the API server names, if it is
+// known which, and all others that must allow them and cannot be reached.
+func ForPods(f *rules.Facts, l *controllers.Workload) []*finding.Cause {
+	message, id := f.Finder.StateOf(l).Obstacle, l.ID()
+	r := admission.Reply{Refusal: answer.ToWrite(errors.New(message)), About: id}
+	if message == "" || r.Kind != answer.WebhookFailed {
+		return nil
+	}
+	n, known := f.Node(id.Resource.GroupResource(), id.Namespace, id.UID)
+	if !known {
+		return nil
+	}
+	var all []*finding.Cause
+	if named := f.Asker.WebhooksNamed(n, r, "CREATE"); len(named) == 1 {
+		all = append(all, DeadWebhook(f, n, named[0], f.Asker.ServingOf(named[0]), finding.At(id.String(), "status.conditions[ReplicaFailure]", message), message))
+	}
+	return Unreachable(f, n, f.Asker.DeadForPods(n), finding.AtSays(id.String(), "", CoversPods), all...)
+}
+
+// keyOf tells a webhook from all others.
+func keyOf(h *admission.Webhook) string { return string(h.Config.UID) + " " + h.Name }
+
+// entry is where a webhook stands in its configuration, with the step that makes certain that it is there.
+func entry(h *admission.Webhook) (at string, test []remedy.Step) {
+	at = fmt.Sprintf("/webhooks/%d", h.Index)
+	return at, []remedy.Step{remedy.Test(at+"/name", h.Name)}
+}
+
+// shows is the evidence of a webhook and its service, which may be nil, after another fact.
+func shows(first finding.Fact, h *admission.Webhook, s *admission.Serving) []finding.Fact {
+	facts := append([]finding.Fact{first}, configured(h)...)
+	if s != nil {
+		facts = append(facts, finding.Facts(s.Evidence...)...)
+	}
+	return facts
+}
+
+// configured is what its configuration says of a webhook.
+func configured(h *admission.Webhook) []finding.Fact {
+	where := h.ClientConfig.URL
+	if service := h.ClientConfig.Service; service != nil {
+		where = "service " + service.Namespace + "/" + service.Name
+	}
+	return []finding.Fact{finding.At(h.Config.String(), h.Path()+".clientConfig", where), finding.At(h.Config.String(), h.Path()+".failurePolicy", h.FailurePolicy)}
+}

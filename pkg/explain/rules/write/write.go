@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package write has the rules of writes: what refuses one or delays it, and what refuses the namespace controller.
+package write
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// What refuses a write.
+const (
+	// AnswerToYou ends the summary of a refusal that only the caller is known to meet.
+	AnswerToYou   finding.Word = "answer to you"
+	NotRemovable  finding.Word = "not removable"
+	CoversWrites  finding.Word = "covers writes"
+	CoversPods    finding.Word = "covers pods"
+	ServerRejects finding.Word = "server rejects"
+	AddsAgain     finding.Word = "adds again"
+	AddsAnother   finding.Word = "adds another"
+	ChangesField  finding.Word = "changes field"
+	SomeMutator   finding.Word = "some mutator"
+	NoneMatches   finding.Word = "none matches"
+	SpareEnding   finding.Word = "spare ending"
+	InvalidNow    finding.Word = "invalid now"
+	CorrectFields finding.Word = "correct fields"
+	RelaxSchema   finding.Word = "relax schema"
+	FromFile      finding.Word = "from file"
+	InFile        finding.Word = "in file"
+)
+
+// refused is a write to an object that the API server does not accept.
+type refused struct {
+	*rules.Facts
+	n         graph.Node
+	r         admission.Reply
+	operation string
+}
+
+// Obstacles are all that is known to block a write. The API server names the first that it meets; unreachable webhooks that
+// must allow the write block it as well.
+func Obstacles(f *rules.Facts, n graph.Node, r admission.Reply, operation string) []*finding.Cause {
+	var all []*finding.Cause
+	if c := (refused{f, n, r, operation}).cause(); c != nil {
+		all = append(all, c)
+	}
+	if r.Kind == answer.Accepted || r.Kind == answer.NamespaceMissing {
+		return all
+	}
+	return Unreachable(f, n, f.Asker.DeadWebhooks(n, operation, r.Subresource), finding.FieldSays(n, "", CoversWrites), all...)
+}
+
+// Refusal is the first of the Obstacles, nil for none.
+func Refusal(f *rules.Facts, n graph.Node, r admission.Reply, operation string) *finding.Cause {
+	for _, c := range Obstacles(f, n, r, operation) {
+		return c
+	}
+	return nil
+}
+
+// Unreachable are the causes of webhooks that cannot be reached and must allow a write to an object, which covers shows of
+// each, beside those that are known.
+func Unreachable(f *rules.Facts, n graph.Node, dead iter.Seq2[*admission.Webhook, *admission.Serving], covers finding.Fact, known ...*finding.Cause) []*finding.Cause {
+	for h, s := range dead {
+		if c := DeadWebhook(f, n, h, s, covers, ""); !slices.Contains(known, c) {
+			known = append(known, c)
+		}
+	}
+	return known
+}
+
+// cause is what the API server's answer names, nil when it names nothing.
+func (f refused) cause() *finding.Cause {
+	switch f.r.Kind {
+	case answer.WebhookFailed, answer.WebhookDenied:
+		return f.byWebhook()
+	case answer.PolicyDenied:
+		return f.byPolicy()
+	case answer.KeepsFinalizer:
+		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", finding.Say(AddsAgain))
+	case answer.AddsFinalizer:
+		return f.changed(finding.AdmMutatingReadd, f.Asker.Mutators(f.n), "", finding.Say(AddsAnother))
+	case answer.Invalid:
+		return f.invalid()
+	case answer.Refused: // by an admission plugin inside the API server
+		return f.met(&finding.Cause{
+			Kind: finding.AdmRefused, At: f.n.Identity(), Key: f.r.Message, Verdict: finding.Unknown, Summary: finding.Say(ServerRejects).And(AnswerToYou),
+			Evidence: finding.Facts(f.r.Fact()),
+		})
+	}
+	return definition.Unwritable(f.Facts, f.n, f.r.Refusal)
+}
+
+// met makes a refusal that the controller might not meet the cause that the object is stuck, when the controller is seen to
+// meet it, by the words of that.
+func met(f *rules.Facts, n graph.Node, c *finding.Cause, words string) *finding.Cause {
+	if c.Verdict == finding.Stuck || words == "" {
+		return c
+	}
+	if seen, is := f.Asker.SeenFailing(n, words); is {
+		c.Verdict, c.Evidence = finding.Stuck, append(c.Evidence, finding.Fact{Fact: seen})
+		c.Summary = slices.DeleteFunc(c.Summary, func(s finding.Said) bool { return s.Word == AnswerToYou || s.Word == AsksWho })
+	}
+	return c
+}
+
+// met is met for the answer.
+func (f refused) met(c *finding.Cause) *finding.Cause { return met(f.Facts, f.n, c, f.r.Words()) }
+
+// changed is an object that one of the suspects changes whenever it is written, in a way that the API server refuses.
+func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key string, summary finding.Text) *finding.Cause {
+	at := f.n.Identity()
+	if len(suspects) == 1 {
+		at = suspects[0].At
+	}
+	return f.Once(kind, at.String()+" "+string(at.UID)+" "+key, func(c *finding.Cause) {
+		c.At, c.Verdict, c.Summary, c.Evidence = at, finding.Stuck, summary, finding.Facts(f.r.Fact())
+		for i := range suspects {
+			c.Evidence = append(c.Evidence, finding.Fact{Fact: suspects[i].Evidence})
+			if i < 2*evidence.MaxShown {
+				c.Ways = append(c.Ways, f.spare(&suspects[i]))
+			}
+		}
+		if len(suspects) == 0 {
+			c.Evidence = append(c.Evidence, finding.AtSays("mutating webhooks and policies", "", NoneMatches))
+		}
+	})
+}
+
+// spareTerminating is the condition with which a mutating webhook or policy ignores what is being deleted. The object of a
+// DELETE is null.
+var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating", "expression": "object == null || !has(object.metadata.deletionTimestamp)"}
+
+// spare makes a webhook or policy ignore what is being deleted.
+func (f refused) spare(m *admission.Mutator) finding.Way {
+	var steps []remedy.Step
+	at := "/spec"
+	if h := m.Webhook; h != nil {
+		at, steps = entry(h)
+	}
+	return finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding)
+}
+
+// invalid is an object of which every update is refused: for what is changed while it is written, or because its own type no
+// longer allows it.
+func (f refused) invalid() *finding.Cause {
+	m := f.Asker.Mutation(f.n, f.r)
+	switch {
+	case m == nil:
+		return f.noLongerValid()
+	case len(m.By) > 1:
+		return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, finding.Say(ChangesField, finding.Say(SomeMutator), m.Cause.Field))
+	}
+	return f.changed(finding.AdmMutatingInvalid, m.By, m.Cause.Field, finding.Say(ChangesField, "it", m.Cause.Field))
+}
+
+func (f refused) noLongerValid() *finding.Cause {
+	id := f.n.Identity()
+	c := &finding.Cause{
+		Kind: finding.ValSchemaTightened, At: id, Verdict: finding.Stuck, Summary: finding.Say(InvalidNow), Evidence: finding.Facts(f.r.Fact()),
+		Ways: []finding.Way{finding.See(remedy.Look{Words: "edit", Of: id}, CorrectFields)},
+	}
+	for _, cause := range f.r.Causes[:min(len(f.r.Causes), evidence.MaxShown)] {
+		c.Evidence = append(c.Evidence, finding.Field(f.n, strings.TrimPrefix(cause.Field, "<nil>"), admission.Shortened(cause.Message))) // <nil> is the object itself
+	}
+	whole, err := f.Get(evidence.CRDs, "", id.Resource.GroupResource().String())
+	if err != nil {
+		return c
+	}
+	at := evidence.IdentityOf(evidence.CRDs, "CustomResourceDefinition", whole)
+	c.Evidence = append(c.Evidence, finding.At(at.String(), "metadata.generation", fmt.Sprint(whole.GetGeneration())))
+	c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "edit", Of: at, Save: true, Version: f.Version(at)}, RelaxSchema))
+	return c
+}
+
+// adding is the step that adds a value at a path, with what has to be there for it and is not.
+func adding(o *unstructured.Unstructured, path string, value any) remedy.Step {
+	at := strings.LastIndex(path, "/")
+	if have, is := remedy.At(o.Object, path[:at]); is && have != nil {
+		return remedy.Add(path, value)
+	}
+	if key := path[at+1:]; key != "-" {
+		return adding(o, path[:at], map[string]any{key: value})
+	}
+	return adding(o, path[:at], []any{value})
+}
