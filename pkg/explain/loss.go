@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -22,11 +21,6 @@ func (r *Remedy) Leaks() string {
 // loses is a loss with which nothing is to be counted.
 func loses(kind remedy.LossKind, format string, args ...any) []remedy.Loss {
 	return []remedy.Loss{{Kind: kind, What: fmt.Sprintf(format, args...)}}
-}
-
-// leaves is what a finalizer's controller would have cleaned up, in the words of the catalogue where it has any.
-func leaves(what string) []remedy.Loss {
-	return loses(remedy.Leaks, "%s", cmp.Or(what, lostCleanup))
 }
 
 // unguards is the loss of what webhooks or policies do; in says where or how long.

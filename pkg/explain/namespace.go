@@ -15,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -41,7 +42,7 @@ func (w *walker) namespace(n graph.Node) []hold {
 		if finalizer == "kubernetes" {
 			holds = append(holds, w.emptying(n, full)...)
 		} else {
-			holds = append(holds, w.foreign(n, i, finalizer, finalizers.Spec)...)
+			holds = append(holds, w.foreign(rules.Mark{Node: n, Index: i, Key: finalizer}, finalizers.Spec)...)
 		}
 	}
 	return holds

@@ -56,27 +56,13 @@ func (d commands) deleteSaved(id graph.Identity) Action {
 	return d.does(remedy.DeleteOf(id, metav1.DeleteOptions{}).Saved(d.reader.Version(id)))
 }
 
-// patch changes an object by JSON patch, guarded by its UID.
-func (d commands) patch(id graph.Identity, steps ...remedy.Step) Action {
-	return d.does(remedy.PatchOf(id, steps...))
-}
-
-// change is patch for an object that was read whole, kept in a file before.
+// change changes an object that was read whole by JSON patch, guarded by its UID, and keeps it in a file before.
 func (d commands) change(id graph.Identity, whole *unstructured.Unstructured, steps ...remedy.Step) Action {
 	return d.does(remedy.PatchOf(id, steps...).Saved(d.reader.Version(id)).TakenBack(whole.Object))
 }
 
-// create makes an object that has nothing but a name.
-func (d commands) create(id graph.Identity) Action {
-	return d.does(remedy.Op{Verb: remedy.Create, Object: id})
-}
-
-// yaml shows an object as it is, and managedFields also who wrote what of it.
+// yaml shows an object as it is.
 func yaml(kubectl string, id graph.Identity) Action {
 	look := remedy.YAML(id)
 	return Action{Command: look.Command(remedy.Programs{Kubectl: kubectl})}
-}
-
-func managedFields(kubectl string, id graph.Identity) Action {
-	return shows("%s --show-managed-fields", yaml(kubectl, id).Command)
 }

@@ -108,19 +108,37 @@ func (w *walker) hold(n graph.Node, b finding.Blocker) hold {
 	because := say(b.Because)
 	switch b.Turn {
 	case finding.Usual:
-		return w.protection(n, b.Symptom, because)
+		return w.protection(n, b.Symptom, because).of(b)
 	case finding.InTime, finding.Overdue:
-		return w.manager(n, because, b.Turn == finding.Overdue).as(b.Symptom)
+		return w.manager(n, because, b.Turn == finding.Overdue).as(b.Symptom).of(b)
 	}
-	h := hold{symptom: b.Symptom, because: because, next: b.Next}
+	h := hold{symptom: b.Symptom, because: because, next: b.Next}.of(b)
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
 			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])
 		}
 	}
 	if b.Cause != nil {
-		h.cause = w.caused(b.Cause)
+		h.cause, h.alike = w.caused(b.Cause), b.Cause.Alike
 	}
+	return h
+}
+
+// of is the hold with the finalizer that keeps the object.
+func (h hold) of(b finding.Blocker) hold {
+	because := ""
+	switch h.finalizer = b.Finalizer; {
+	case b.Finalizer != "":
+		because = fmt.Sprintf(ofFinalizer, b.Finalizer)
+	case b.SpecFinalizer != "":
+		because = fmt.Sprintf(ofSpecFinalizer, b.SpecFinalizer)
+	default:
+		return h
+	}
+	if h.because != "" {
+		because += ": " + h.because
+	}
+	h.because = because
 	return h
 }
 
@@ -135,22 +153,42 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	c := made(f.Kind, f.At, f.Key, func(c *Cause) {
 		c.Verdict, c.Until, c.Summary, c.Evidence = f.Verdict, f.Until, say(f.Summary), shown(f.Evidence)
 		if by := f.Controller; by != nil {
-			c.Controller = &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: shown(by.Evidence)}
-			c.Remedies = w.remedies(by.Ways)
+			c.Controller, c.Remedies = w.controller(by), w.remedies(by.Ways)
 		}
 		c.Remedies = append(c.Remedies, w.remedies(f.Ways)...)
 	})
 	if f.Worst {
 		w.worsen(c, f.Verdict, say(f.Summary))
 	}
+	if f.Newest {
+		c.Summary = say(f.Summary)
+	}
 	if f.First != nil {
 		w.show(c, shown([]finding.Fact{*f.First})[0])
 	}
-	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown {
+	if len(f.Own) == 0 || w.join(c, shown(f.Own)...) > evidence.MaxShown && !w.Each {
 		return c
 	}
-	c.Remedies = append(c.Remedies, w.remedies(f.OwnWays)...)
+	for _, r := range w.remedies(f.OwnWays) {
+		if r.Operation != nil {
+			w.offer(c, r)
+		} else { // several objects can begin with the same look
+			w.offerOnce(c, r)
+		}
+	}
 	return c
+}
+
+// controller is what should act, in words.
+func (d commands) controller(by *finding.Controller) *Controller {
+	facts := shown(by.Evidence)
+	if by.Logs != nil {
+		facts = append(facts, Evidence{Source: "logs", Value: by.Logs.Command(d.programs)})
+	}
+	for _, m := range by.Known {
+		facts = append(facts, entryEvidence(m)...)
+	}
+	return &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
 }
 
 // remedies are ways out.

@@ -78,7 +78,7 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 			return w.holdsOf(n, blockers)
 		}
 	}
-	holds := w.foreign(n, index, finalizer, finalizers.Metadata)
+	holds := w.foreign(m, finalizers.Metadata)
 	for i := range holds {
 		switch {
 		case n.Resource().IsPod():

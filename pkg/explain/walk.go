@@ -149,11 +149,8 @@ type walker struct {
 	// path holds the objects between the one asked for and the current one.
 	path     []types.UID
 	gcHealth *health
-	authors  int // the objects that were read for who set a finalizer
 	// hooks are the webhooks of causes that are one for several.
 	hooks map[*Cause][]*admission.Webhook
-	// served has the finalizers of causes that are one for several.
-	served map[*Cause][]string
 	// forAll are the summaries of refusals that only the caller is known to meet, without that.
 	forAll map[*Cause]string
 	// excepted are the remedies that except namespaces, by what they except them from.
@@ -191,7 +188,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		facts: &facts{Input: in},
 		book:  newBook(), known: map[types.UID]*known{},
-		excepted: map[string]*exception{}, served: map[*Cause][]string{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
+		excepted: map[string]*exception{}, forAll: map[*Cause]string{}, hooks: map[*Cause][]*admission.Webhook{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	outcomes := map[types.UID]gc.Outcome{}
@@ -216,7 +213,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}, reader: w.evidence}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Manager: func() rules.Manager {
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Late: w.late, Note: func(t finding.Text) { w.evidence.NoteUnread(say(t)) }, Manager: func() rules.Manager {
 		h := w.health()
 		return rules.Manager{Lease: h.lease, Shows: h.evidence, Dead: h.dead(), Idle: h.dead() && len(h.idle) > 0}
 	}, Blinded: func(n graph.Node) bool { return w.late(n) && w.blindingType(n) != nil }}

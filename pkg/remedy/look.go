@@ -51,6 +51,22 @@ func (l *Look) Command(p Programs) string {
 // YAML shows an object as it is.
 func YAML(id graph.Identity) Look { return Look{Words: "get", Of: id, Flags: " -o yaml"} }
 
+// ManagedFields shows an object with who wrote what of it.
+func ManagedFields(id graph.Identity) Look {
+	look := YAML(id)
+	look.Flags += " --show-managed-fields"
+	return look
+}
+
+// CanI asks the API server whether a user may do something, in a namespace or, if that is empty, anywhere.
+func CanI(verb, what, user, namespace string) Look {
+	look := Look{Words: "auth can-i " + verb, Args: []string{what}, Flags: " --as=" + user}
+	if namespace != "" {
+		look.Flags += " -n " + shell.Quote(namespace)
+	}
+	return look
+}
+
 // Preview shows what a deletion of an object would delete with it.
 func Preview(id graph.Identity) Look {
 	return Look{Plugin: true, Words: "delete", Of: id, Flags: " --dry-run"}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/admission"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -93,6 +94,8 @@ type Blocker struct {
 	Next    *graph.Node
 	Turn    Turn
 	Refused *Refused
+	// Finalizer is the one of metadata.finalizers that keeps the object, SpecFinalizer that of its spec. Because goes on from it.
+	Finalizer, SpecFinalizer string
 }
 
 // Refused is a blocker where the API server does not accept a write to an object. What refuses it is the cause, if anything
@@ -150,13 +153,16 @@ type Cause struct {
 	Evidence   []Fact
 	Controller *Controller
 	Ways       []Way
-	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
+	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few;
+	// OwnWays for all of them where that is wanted.
 	Own     []Fact
 	OwnWays []Way
 	// First is a fact about the first of the objects that has one of its path.
 	First *Fact
-	// Worst: of the objects that share the cause the gravest verdict counts.
-	Worst bool
+	// Worst: of the objects that share the cause the gravest verdict counts. Newest: the summary of this one counts from now on.
+	Worst, Newest bool
+	// Alike: At is the first of several objects that the cause blocks in the same way, and none of them waits for that one.
+	Alike bool
 }
 
 // Fact is the cause as evidence of another.
@@ -167,6 +173,11 @@ type Controller struct {
 	Name     Text
 	Liveness string
 	Evidence []Fact
+	// Logs is how to read what it logs, nil for no way. Known is what the catalogue says of its finalizer, and Among are those
+	// of which one may be it. They come after the evidence.
+	Logs  *remedy.Look
+	Known []finalizers.Match
+	Among []Fact
 	// Ways have it run again. They come before those of the cause.
 	Ways []Way
 }
