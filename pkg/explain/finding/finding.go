@@ -41,6 +41,8 @@ func Say(w Word, args ...any) Text { return Text{{w, args}} }
 func Plain(value any) Text { return Say("", value) }
 
 // And is the text with another after it.
+//
+//go:noinline
 func (t Text) And(w Word, args ...any) Text { return append(slices.Clip(t), Said{w, args}) }
 
 // Fact is one fact that a cause rests on. Where it has a text, that is its value.
@@ -76,6 +78,8 @@ func AtSays(source, path string, w Word, args ...any) Fact {
 }
 
 // Facts are facts that were read as they are.
+//
+//go:noinline
 func Facts(read ...evidence.Fact) []Fact {
 	facts := make([]Fact, len(read))
 	for i, f := range read {
