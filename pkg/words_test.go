@@ -18,7 +18,7 @@ import (
 var sentences = map[string]int{
 	"foresight": 0, "preview": 0, "check": 0, "uninstall": 0, "explain": 0,
 	"explain/evidence": 0, "explain/finding": 0,
-	"explain/rules": 0, "explain/rules/workload": 0, "explain/rules/definition": 0, "explain/rules/write": 0, "explain/rules/collector": 0, "explain/rules/namespace": 0, "explain/rules/pod": 0, "explain/rules/storage": 0, "explain/rules/network": 0, "explain/rules/usage": 0,
+	"explain/rules": 0, "explain/rules/workload": 0, "explain/rules/definition": 0, "explain/rules/write": 0, "explain/rules/collector": 0, "explain/rules/namespace": 0, "explain/rules/pod": 0, "explain/rules/storage": 0, "explain/rules/network": 0, "explain/rules/usage": 0, "explain/rules/finalizer": 0,
 	"explain/admission": 1, "explain/controllers": 1, // each is a pattern of what the API server says
 }
 

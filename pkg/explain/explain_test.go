@@ -33,6 +33,8 @@ type scenario struct {
 	shuffle *rand.Rand
 	// far has them asked about before it is their turn.
 	far bool
+	// each has what is to be done to each of many objects for all of them.
+	each bool
 }
 
 func parse(t *testing.T, text string) *scenario {
@@ -75,7 +77,7 @@ func (s *scenario) report(t *testing.T) *explain.Report {
 			asked = append(asked, n.Object().UID)
 		}
 	}
-	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.Events, Catalogue: s.catalogue, Now: now, Server: s.Server, Far: s.far}
+	in := explain.Input{Graph: g, Outcomes: outcome.Outcomes, Cluster: s, Events: s.Events, Catalogue: s.catalogue, Now: now, Server: s.Server, Far: s.far, Each: s.each}
 	if s.wait != nil {
 		in.Wait = func(_ context.Context, d time.Duration) { s.wait(d) }
 	}

@@ -3,12 +3,14 @@
 package explain_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
@@ -314,6 +316,42 @@ func TestOperations(t *testing.T) {
 	} {
 		if verbs[verb] == 0 {
 			t.Errorf("no scenario has a remedy with %s", verb)
+		}
+	}
+}
+
+// What has to be done to each of many objects is there for a few of them, or for each.
+func TestEach(t *testing.T) {
+	var pods, widgets strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&pods, "Pod/s/p%d deleted=60 grace=30 {\"spec\":{\"nodeName\":\"gone\"}}\n", i)
+		fmt.Fprintf(&widgets, "Widget/s/w%d deleted=60 finalizers=%s\n", i, fin)
+	}
+	for _, c := range []struct {
+		id, cluster string
+		few         int
+	}{
+		{"pod-node-gone", alive + pods.String(), 5},
+		{"fin-absent", alive + widgetCRD + widgets.String(), 3},
+	} {
+		for _, each := range []bool{false, true} {
+			s := parse(t, c.cluster)
+			s.each = each
+			of := map[graph.Identity]bool{}
+			for _, cause := range s.report(t).Causes {
+				for _, r := range cause.Remedies {
+					if cause.ID == c.id && r.Operation != nil {
+						of[r.Operation.Object] = true
+					}
+				}
+			}
+			want := c.few
+			if each {
+				want = 8
+			}
+			if len(of) != want {
+				t.Errorf("%s, each=%t: operations on %d objects, not %d", c.id, each, len(of), want)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ package explain
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -66,6 +67,15 @@ type Remedy struct {
 	facts []Evidence
 	// slot is that of the finding.Way.
 	slot string
+}
+
+// Leaks says what is lost or left behind, empty for nothing.
+func (r *Remedy) Leaks() string {
+	var texts []string
+	for _, l := range r.Loss {
+		texts = append(texts, l.What)
+	}
+	return strings.Join(texts, "; ")
 }
 
 // same reports whether another remedy does the same.

@@ -67,14 +67,14 @@ func (w *walker) holdsOf(blockers []finding.Blocker) []hold {
 
 // hold is a blocker of an object that a rule found.
 func (w *walker) hold(b finding.Blocker) hold {
-	h := hold{symptom: b.Symptom, because: say(b.Because), next: b.Next}
+	h := hold{symptom: b.Symptom, because: say(b.Because), finalizer: b.Finalizer, next: b.Next}
 	if h.next != nil && b.Symptom == finding.GcFgBlocking {
 		if at := slices.Index(w.path, b.Next.UID()); at >= 0 {
 			h.next, b.Cause = nil, collector.Cycle(w.rules, *b.Next, w.path[at:])
 		}
 	}
 	if b.Cause != nil {
-		h.cause = w.caused(b.Cause)
+		h.cause, h.alike = w.caused(b.Cause), b.Cause.Alike
 	}
 	return h
 }
@@ -91,8 +91,7 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	c := made(f.Kind, f.At, f.Key, func(c *Cause) {
 		first = true
 		if by := f.Controller; by != nil {
-			c.Controller = &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: shown(by.Evidence)}
-			c.Remedies = w.remedies(by.Ways)
+			c.Controller, c.Remedies = w.controller(by), w.remedies(by.Ways)
 		}
 	})
 	if first || f.Grows {
@@ -110,14 +109,32 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		w.show(c, shown([]finding.Fact{*f.First})[0])
 	}
 	switch {
-	case len(f.Own) > 0 && w.join(c, shown(f.Own)...) <= evidence.MaxShown:
-		c.Remedies = append(c.Remedies, w.remedies(f.OwnWays)...)
+	case len(f.Own) > 0 && (w.join(c, shown(f.Own)...) <= evidence.MaxShown || w.Each):
+		for _, r := range w.remedies(f.OwnWays) {
+			if r.Operation != nil {
+				w.offer(c, r)
+			} else { // several objects can begin with the same look
+				w.offerOnce(c, r)
+			}
+		}
 	case len(f.Own) == 0 && len(c.Remedies) <= evidence.MaxShown:
 		for _, r := range w.remedies(f.OwnWays) {
 			w.offerOnce(c, r)
 		}
 	}
 	return c
+}
+
+// controller is what should act, in words.
+func (d commands) controller(by *finding.Controller) *Controller {
+	facts := shown(by.Evidence)
+	if by.Logs != nil {
+		facts = append(facts, Evidence{Source: "logs", Value: by.Logs.Command(d.programs)})
+	}
+	for _, m := range by.Known {
+		facts = append(facts, entryEvidence(m)...)
+	}
+	return &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
 }
 
 // remedies are ways out.

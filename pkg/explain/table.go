@@ -11,6 +11,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/collector"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/definition"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/finalizer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/namespace"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/network"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/pod"
@@ -69,8 +70,8 @@ func (r rule) fits(m rules.Mark) bool {
 }
 
 // finalizer returns what the object's finalizer waits for.
-func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
-	m := rules.Mark{Node: n, Index: index, Key: finalizer}
+func (w *walker) finalizer(n graph.Node, index int, key string) []hold {
+	m := rules.Mark{Node: n, Index: index, Key: key}
 	for _, r := range table {
 		if !r.fits(m) {
 			continue
@@ -79,7 +80,7 @@ func (w *walker) finalizer(n graph.Node, index int, finalizer string) []hold {
 			return w.holdsOf(blockers)
 		}
 	}
-	holds := w.foreign(n, index, finalizer, finalizers.Metadata)
+	holds := w.holdsOf(finalizer.Foreign(w.rules, m, finalizers.Metadata))
 	for i := range holds {
 		switch {
 		case n.Resource().IsPod():
@@ -98,11 +99,11 @@ func (w *walker) namespace(n graph.Node) []hold {
 	if full == nil {
 		return holds
 	}
-	for i, finalizer := range rules.SpecFinalizers(full) {
-		if finalizer == "kubernetes" {
+	for i, key := range rules.SpecFinalizers(full) {
+		if key == "kubernetes" {
 			holds = append(holds, w.holdsOf(namespace.Emptying(w.rules, n, full))...)
 		} else {
-			holds = append(holds, w.foreign(n, i, finalizer, finalizers.Spec)...)
+			holds = append(holds, w.holdsOf(finalizer.Foreign(w.rules, rules.Mark{Node: n, Index: i, Key: key}, finalizers.Spec))...)
 		}
 	}
 	return holds

@@ -146,10 +146,7 @@ type walker struct {
 	commands
 	known map[types.UID]*known
 	// path holds the objects between the one asked for and the current one.
-	path    []types.UID
-	authors int // the objects that were read for who set a finalizer
-	// served has the finalizers of causes that are one for several.
-	served map[*Cause][]string
+	path []types.UID
 }
 
 // known is what is known of one object.
@@ -182,7 +179,7 @@ func (s *step) chain() []Link {
 func newWalker(ctx context.Context, in Input) *walker {
 	w := &walker{
 		facts: &facts{Input: in},
-		book:  newBook(), known: map[types.UID]*known{}, served: map[*Cause][]string{},
+		book:  newBook(), known: map[types.UID]*known{},
 	}
 	w.evidence = evidence.New(ctx, evidence.Source{Cluster: in.Cluster, Graph: in.Graph, Events: in.Events, Now: in.Now, Server: in.Server, Wait: w.patience(), Passed: in.Passed})
 	outcomes := map[types.UID]gc.Outcome{}
@@ -204,7 +201,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Together: map[*finding.Cause][]*admission.Webhook{}, Exempted: map[string][]string{}}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t finding.Text) { w.evidence.NoteUnread(say(t)) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exempted: map[string][]string{}}
 	return w
 }
 

@@ -11,6 +11,5 @@ const (
 	andMore       = "and %d more like it"
 	unexamined    = "who removes the finalizers of %s beyond the first %d: it has %d"
 
-	removesSpecFinalizer = "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"
-	lostCleanup          = "the resources that its controller would have cleaned up, possibly outside the cluster"
+	removeFinalizer = "remove this finalizer alone, once you have done its cleanup yourself"
 )

@@ -46,7 +46,7 @@ var ruleSayings = map[finding.Word]saying{
 	rules.NotListed:    {text: "%s could not be listed%s"},
 	rules.MoreUnlisted: {text: "%s and %d more could not be listed%s"},
 	rules.TypesOf:      {text: "the types of %s"},
-	rules.ByHand:       {text: "remove this finalizer alone, once you have done its cleanup yourself", risk: Dangerous},
+	rules.ByHand:       {text: removeFinalizer, risk: Dangerous},
 	rules.DriverDown:   {text: "; the controller does not run"},
 	rules.HolderGone:   {text: "does not exist; it is not known whether a driver without a lease runs"},
 

@@ -58,6 +58,13 @@ func (l *Look) Command(p Programs) string {
 // YAML shows an object as it is.
 func YAML(id graph.Identity) Look { return Look{Words: "get", Of: id, Flags: " -o yaml"} }
 
+// ManagedFields shows an object with who wrote what of it.
+func ManagedFields(id graph.Identity) Look {
+	look := YAML(id)
+	look.Flags += " --show-managed-fields"
+	return look
+}
+
 // CanI asks the API server whether a user has a right in a namespace, which is empty for none.
 func CanI(verb, resource, user, namespace string) Look {
 	look := Look{Words: "auth can-i", Args: []string{verb, resource}, Flags: " --as=" + shell.Quote(user)}

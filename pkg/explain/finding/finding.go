@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -39,6 +40,8 @@ func Say(w Word, args ...any) Text { return Text{{w, args}} }
 func Plain(value any) Text { return Say("", value) }
 
 // And is the text with another after it.
+//
+//go:noinline
 func (t Text) And(w Word, args ...any) Text { return append(slices.Clip(t), Said{w, args}) }
 
 // Fact is one fact that a cause rests on. Where it has a text, that is its value.
@@ -74,6 +77,8 @@ func AtSays(source, path string, w Word, args ...any) Fact {
 }
 
 // Facts are facts that were read as they are.
+//
+//go:noinline
 func Facts(read ...evidence.Fact) []Fact {
 	facts := make([]Fact, len(read))
 	for i, f := range read {
@@ -89,6 +94,8 @@ type Blocker struct {
 	Because Text
 	Cause   *Cause
 	Next    *graph.Node
+	// Finalizer is the one of metadata.finalizers that keeps the object, empty for other reasons.
+	Finalizer string
 }
 
 // Cause is what blocks objects.
@@ -106,8 +113,8 @@ type Cause struct {
 	Evidence   []Fact
 	Controller *Controller
 	Ways       []Way
-	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few.
-	// Without Own the objects are not counted, and ways that are the same are one.
+	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few;
+	// OwnWays for all of them where that is wanted. Without Own the objects are not counted, and ways that are the same are one.
 	Own     []Fact
 	OwnWays []Way
 	// First is a fact about the first of the objects that has one of its path.
@@ -116,6 +123,8 @@ type Cause struct {
 	Worst bool
 	// Grows: what the rule says later counts as well, as it makes of one cause what it finds of several objects.
 	Grows bool
+	// Alike: At is the first of several objects that the cause blocks in the same way, and none of them waits for that one.
+	Alike bool
 }
 
 // Put adds a way out, in the place of the one with its slot.
@@ -135,6 +144,11 @@ type Controller struct {
 	Name     Text
 	Liveness string
 	Evidence []Fact
+	// Logs is how to read what it logs, nil for no way. Known is what the catalogue says of its finalizer, and Among are those
+	// of which one may be it. They come after the evidence.
+	Logs  *remedy.Look
+	Known []finalizers.Match
+	Among []Fact
 	// Ways have it run again. They come before those of the cause.
 	Ways []Way
 }

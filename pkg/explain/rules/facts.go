@@ -47,11 +47,39 @@ type Facts struct {
 	Exempted map[string][]string
 	// manager is what Manager has found out.
 	manager *Manager
+	// Each: what has to be done to each of many objects is wanted for all of them, not for the first few.
+	Each bool
+	// Note keeps what could not be found out.
+	Note func(finding.Text)
 	// once are the causes that are found out once.
 	once map[string]*finding.Cause
 	// untouched is what Untouched has found, by namespace, and tried what TryContent has asked.
 	untouched map[string][]graph.Node
 	tried     map[types.UID]*tries
+	// counts is what Count has counted, and names what Gather has.
+	counts map[string]int
+	names  map[string][]string
+}
+
+// Count returns how often it was called with the key, this time included.
+func (f *Facts) Count(key string) int {
+	if f.counts == nil {
+		f.counts = map[string]int{}
+	}
+	f.counts[key]++
+	return f.counts[key]
+}
+
+// Gather returns the names that it was called with for the key, and whether this one is new.
+func (f *Facts) Gather(key, name string) (all []string, added bool) {
+	if slices.Contains(f.names[key], name) {
+		return f.names[key], false
+	}
+	if f.names == nil {
+		f.names = map[string][]string{}
+	}
+	f.names[key] = append(f.names[key], name)
+	return f.names[key], true
 }
 
 // Once returns the cause of a kind with the key, wherever it is met. It is found out when it is first met, and may grow.

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package finalizer
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Verdicts about what explain/controllers finds.
+
+// A controller that works.
+const (
+	ProgressUnread    finding.Word = "progress unread"
+	NotRemovedYet     finding.Word = "not removed yet"
+	NoProgress        finding.Word = "no progress"
+	ButWritten        finding.Word = "but written"
+	MightBePaused     finding.Word = "might be paused"
+	Reports           finding.Word = "reports"
+	ChangedSince      finding.Word = "changed since"
+	NamesMissing      finding.Word = "names missing"
+	RecreateNeeded    finding.Word = "recreate needed"
+	ReferToAnother    finding.Word = "refer to another"
+	NeedsCreation     finding.Word = "needs creation"
+	OverQuota         finding.Word = "over quota"
+	IgnoresPaused     finding.Word = "ignores paused"
+	CleanupFails      finding.Word = "cleanup fails"
+	HasFailedFor      finding.Word = "has failed for"
+	SkipStep          finding.Word = "skip step"
+	RelaxQuota        finding.Word = "relax quota"
+	FixFailure        finding.Word = "fix failure"
+	EndPause          finding.Word = "end pause"
+	WaitsUntilDeleted finding.Word = "waits until deleted"
+	WaitsForKept      finding.Word = "waits for kept"
+	DeleteAwaited     finding.Word = "delete awaited"
+	OneOf             finding.Word = "one of"
+)
+
+// A controller that lacks rights.
+const (
+	NotAllowed        finding.Word = "not allowed"
+	NotAllowedAtLeast finding.Word = "not allowed at least"
+	ReapplyAggregated finding.Word = "reapply aggregated"
+	BindSomeRole      finding.Word = "bind some role"
+	BindEverywhere    finding.Word = "bind everywhere"
+	RightsUntilThen   finding.Word = "rights until then"
+	RestoreRights     finding.Word = "restore rights"
+	DeniedAsWell      finding.Word = "denied as well"
+)
+
+// A controller that does not work or does not exist.
+const (
+	DoesNotWork          finding.Word = "does not work"
+	NoneWorks            finding.Word = "none works"
+	IfController         finding.Word = "if controller"
+	RanInEnding          finding.Word = "ran in ending"
+	RanInGone            finding.Word = "ran in gone"
+	BeingDeleted         finding.Word = "being deleted"
+	NoLongerExists       finding.Word = "no longer exists"
+	RecreateNamespaceFor finding.Word = "recreate namespace for"
+	RunElsewhere         finding.Word = "run elsewhere"
+	SetByUser            finding.Word = "set by user"
+	UserWhoSetIt         finding.Word = "user who set it"
+	NoController         finding.Word = "no controller"
+	SetterMissing        finding.Word = "setter missing"
+	NowhereElse          finding.Word = "nowhere else"
+	Reinstall            finding.Word = "reinstall"
+	UsuallyIn            finding.Word = "usually in"
+	AnotherThan          finding.Word = "another than"
+	AskUser              finding.Word = "ask user"
+	AskUserOrReinstall   finding.Word = "ask user, or reinstall"
+)
+
+func (j *judgement) judge(a *controllers.Answer) *finding.Cause {
+	switch a.Is {
+	case controllers.Served:
+		return j.working(a.By)
+	case controllers.NotAllowed:
+		return j.withoutRight(a.By)
+	case controllers.Displaced:
+		return j.inNamespace(a.By)
+	case controllers.Unserved:
+		if a.Helped { // it is not the controller itself
+			return j.dead(a.By)
+		}
+		return j.withOthers(j.deadOrDenied(a.By), a)
+	case controllers.Unclaimed, controllers.Manual:
+		return j.absent(a)
+	}
+	return j.unclear(a)
+}
+
+// actor describes the controller for the report.
+func (j *judgement) actor(c *controllers.Candidate, liveness string) *finding.Controller {
+	actor := &finding.Controller{Name: finding.Plain(j.s.Whose()), Liveness: liveness, Known: j.s.Known}
+	if c == nil {
+		return actor
+	}
+	name := c.ID().String()
+	if len(j.s.Known) > 0 {
+		name += " (" + j.s.Known[0].Product + ")"
+	}
+	actor.Name, actor.Evidence = finding.Plain(name), finding.Facts(c.Signs[:min(len(c.Signs), evidence.MaxShown)]...)
+	if liveness != controllers.Dead { // those are of the cause itself
+		actor.Evidence = append(actor.Evidence, finding.Facts(j.Finder.StateOf(c.Workload).Evidence...)...)
+	}
+	logs := remedy.Logs(c.ID(), c.Ref(), "")
+	actor.Logs = &logs
+	return actor
+}
+
+// working is an object whose controller works; nil stands for one that
+// holds a lease from outside the cluster.
+func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
+	c, name := &finding.Cause{Controller: j.actor(by, controllers.Alive)}, j.s.Whose()
+	var l *controllers.Workload
+	if by != nil {
+		l, name = by.Workload, by.ID().String()
+		c.Ways = []finding.Way{workload.ReadLogs(l, j.n.Name())}
+	} else {
+		c.Evidence = finding.Facts(*j.s.OrphanLease)
+	}
+	full, err := j.Whole(j.n.Node)
+	if err != nil {
+		c.Kind, c.Key, c.Verdict, c.Summary = finding.FinUnknown, "unread "+name, finding.Unknown, finding.Say(ProgressUnread, name)
+		c.Own = []finding.Fact{finding.Field(j.n.Node, "", err.Error())}
+		return c
+	}
+	p := j.Finder.ProgressOf(j.n.Node, full, l)
+	if p.Failure != nil {
+		return j.failing(c, &p, name)
+	}
+	c.Kind, c.Verdict, c.Summary = finding.FinWorking, finding.Progressing, finding.Say(NotRemovedYet, name, j.s.Finalizer)
+	told(c, &p)
+	j.lacks(full, c, "")
+	if idle := j.since(evidence.Latest(evidence.Latest(evidence.Requested(j.n.Object()), p.Started), p.Moved)); idle > controllers.Quiet {
+		c.Verdict, c.Summary = finding.Unknown, c.Summary.And(NoProgress, strings.TrimSuffix(idle.Truncate(time.Minute).String(), "0s"))
+		ago := j.since(p.Written)
+		writes := !p.Written.IsZero() && ago <= controllers.Quiet
+		if writes {
+			j.about += "writes"
+			c.Summary = c.Summary.And(ButWritten, duration.HumanDuration(ago))
+		}
+		switch {
+		case p.Pause != nil:
+			c.Summary = c.Summary.And(MightBePaused, p.Pause)
+			c.Own, c.Ways = append(c.Own, finding.Facts(p.Pause.Fact())...), append(c.Ways, resume(p.Pause))
+		case p.Says == nil && j.about == "" && l != nil && !l.IsPod() && !writes:
+			c.Ways = append(c.Ways, workload.Restart(l))
+		}
+	}
+	c.Key = strings.Join([]string{string(c.Verdict), name, j.s.Finalizer, j.about}, " ")
+	if p.Says != nil {
+		c.Summary = c.Summary.And(Reports, p.Says.Message)
+		c.Key += " " + p.Says.Gist(j.n.Name())
+	}
+	if c.Verdict == finding.Unknown && p.Pause != nil {
+		c.Key += " " + p.Pause.String()
+	}
+	return c
+}
+
+func (j *judgement) since(t time.Time) time.Duration { return j.Now.Sub(t) }
+
+// told adds what an object shows of the work on its deletion to the evidence. What its
+// controller says, and does not pass by itself, leaves open whether that ends.
+func told(c *finding.Cause, p *controllers.Progress) {
+	if !p.Written.IsZero() {
+		c.Own = append(c.Own, finding.Facts(p.Evidence)...)
+	}
+	if p.Says != nil {
+		c.Own = append(c.Own, finding.Facts(p.Says.Evidence)...)
+		if p.Says.Lasting {
+			c.Verdict = finding.Unknown
+		}
+	}
+	for _, fact := range p.Words {
+		known := func(f finding.Fact) bool {
+			return f.Source == fact.Source && f.Path == fact.Path && f.Path != "message"
+		}
+		if len(c.Own) <= evidence.MaxShown && !slices.ContainsFunc(c.Own, known) {
+			c.Own = append(c.Own, finding.Fact{Fact: fact})
+		}
+	}
+}
+
+// lacks adds an object that a controller needs and that does not exist: what its message names,
+// or else what the object's spec refers to. To recreate it comes first, where that is possible. It
+// reports whether there is one.
+func (j *judgement) lacks(full *unstructured.Unstructured, c *finding.Cause, message string) bool {
+	var lack *controllers.Lack
+	if full == nil {
+		lack = j.Finder.MissingIn(j.n.Node, message)
+	} else if lacks := j.Finder.Lacks(j.n.Node, full); len(lacks) > 0 {
+		lack = &lacks[0]
+	}
+	if lack == nil {
+		return false
+	}
+	id, way := lack.Object, RecreateNeeded
+	c.Own, j.about = append(c.Own, finding.Facts(lack.Evidence)...), id.String()
+	if full != nil {
+		c.Summary = c.Summary.And(NamesMissing, lack.Evidence.Path, id)
+	}
+	if id.Namespace != "" && j.Ending(id.Namespace) {
+		way = ReferToAnother
+	}
+	first(c, finding.Way{Effect: finding.Say(way, id)})
+	return true
+}
+
+// first puts a way out before the others of a cause.
+func first(c *finding.Cause, way finding.Way) { c.Ways = append([]finding.Way{way}, c.Ways...) }
+
+// failing is an object at which a working controller, one of those named, fails. That counts as stuck when
+// nothing else has moved for long; until then it is not known whether it passes.
+func (j *judgement) failing(c *finding.Cause, p *controllers.Progress, names ...string) *finding.Cause {
+	f, name := p.Failure, finding.Say(OneOf, names)
+	var undated finding.Text
+	c.Kind, c.Verdict, c.Own = finding.FinFailing, finding.Unknown, finding.Facts(f.Evidence)
+	if j.since(evidence.Latest(f.Since, p.Worked)) > f.Patience() {
+		c.Verdict = finding.Stuck
+		if ago := j.since(p.Changed()); !f.Dated && f.Kind != controllers.Paused && ago <= controllers.Quiet {
+			c.Verdict, undated = finding.Unknown, finding.Say(ChangedSince, duration.HumanDuration(ago))
+			c.Own = append(c.Own, finding.Facts(p.Evidence)...)
+		}
+	}
+	switch f.Kind {
+	case controllers.NeedsCreate:
+		c.Kind, c.Verdict, j.byHand = finding.FinNeedsCreate, finding.Stuck, true
+		c.Summary, c.Ways = finding.Say(NeedsCreation, name, f.Message), append(c.Ways, finding.Way{Effect: finding.Say(SkipStep)})
+	case controllers.OverQuota:
+		c.Kind, c.Summary = finding.FinQuota, finding.Say(OverQuota, name, f.Message)
+		first(c, finding.Way{Effect: finding.Say(RelaxQuota)})
+	case controllers.Paused:
+		c.Summary, c.Ways = finding.Say(IgnoresPaused, name, f.Message), []finding.Way{resume(p.Pause)}
+	case controllers.Failing:
+		c.Summary = append(finding.Say(CleanupFails, name, f.Message), undated...)
+		if stood := j.since(f.Since); f.Dated && stood >= time.Minute {
+			c.Summary = finding.Say(HasFailedFor, name, duration.HumanDuration(stood), f.Message)
+		}
+		if !j.waitsFor(c, f, name) && !j.lacks(nil, c, f.Message) {
+			first(c, finding.Way{Effect: finding.Say(FixFailure)})
+		}
+	}
+	c.Key = strings.Join([]string{string(c.Verdict), strings.Join(names, " "), j.about, f.Gist(j.n.Name())}, " ")
+	return c
+}
+
+// resume ends a pause.
+func resume(p *controllers.Pause) finding.Way {
+	change := remedy.Replace("/"+strings.ReplaceAll(p.Field, ".", "/"), false)
+	if key := p.Annotation; key != "" {
+		change = remedy.Remove("/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key))
+	}
+	return finding.Does(remedy.PatchOf(p.Object, change), EndPause)
+}
+
+// waitsFor is a controller that says that other objects must be deleted first: those of
+// its own API that its message names. It reports whether there are any. One of them that is
+// not being deleted is what has to be deleted.
+func (j *judgement) waitsFor(c *finding.Cause, f *controllers.Failure, name finding.Text) bool {
+	awaited := j.Finder.Awaited(j.n.Node, f.Message)
+	if len(awaited) == 0 {
+		return false
+	}
+	stays := slices.IndexFunc(awaited, func(m graph.Node) bool { return !m.BeingDeleted() })
+	if stays < 0 {
+		c.Summary, j.next = finding.Say(WaitsUntilDeleted, name, awaited[0].Identity()), &awaited[0]
+		return true
+	}
+	id := awaited[stays].Identity()
+	j.about, c.Summary = id.String(), finding.Say(WaitsForKept, name, id, f.Message)
+	for _, m := range awaited[:min(len(awaited), evidence.MaxShown)] {
+		if !m.BeingDeleted() {
+			c.Own = append(c.Own, finding.Field(m, "metadata.deletionTimestamp", evidence.NotSet))
+		}
+	}
+	first(c, finding.See(remedy.Preview(id), DeleteAwaited, id))
+	return true
+}
+
+// withoutRight is an object that its controller is not allowed to change.
+func (j *judgement) withoutRight(by *controllers.Candidate) *finding.Cause {
+	id, account := j.n.Identity(), by.Account()
+	resource := id.Resource.GroupResource()
+	at := evidence.Identity(evidence.ServiceAccounts, account.Namespace, account.Name)
+	for _, m := range j.Named(evidence.ServiceAccounts.GroupResource(), at.Namespace, at.Name) {
+		at = m.Identity()
+	}
+	c := &finding.Cause{
+		Kind: finding.FinRBAC, At: at, Key: account.User() + " " + resource.String(), Verdict: finding.Stuck,
+		Summary:    finding.Say(NotAllowed, by.ID(), resource),
+		Evidence:   []finding.Fact{finding.At(at.String(), resource.String(), j.Finder.Says(by.Workload, j.n.Node))},
+		Controller: j.actor(by, controllers.Denied),
+		Ways:       []finding.Way{j.askRights(by)},
+	}
+	if st := j.Finder.StateOf(by.Workload); st.Liveness != controllers.Alive {
+		c.Summary = finding.Say(NotAllowedAtLeast, by.ID(), resource, st.Because)
+	}
+	for _, role := range j.Finder.Emptied(by.Workload, j.n.Node) {
+		c.Evidence = append(c.Evidence, finding.Facts(role.Evidence)...)
+		c.Ways = append(c.Ways, finding.See(remedy.Look{Words: "get clusterroles -l", Args: []string{role.Selector}}, ReapplyAggregated, role.Name))
+	}
+	if id.Namespace != "" && j.Ending(id.Namespace) {
+		c.Key += " ending" // no RoleBinding can be created there
+		first(c, j.grantEverywhere(by))
+	}
+	c.Ways = append(c.Ways, workload.ReadLogs(by.Workload, id.Name))
+	return c
+}
+
+// grantEverywhere gives a controller the right to change objects of a type by a
+// ClusterRoleBinding, since a RoleBinding cannot be created in a namespace that is being
+// deleted.
+func (j *judgement) grantEverywhere(by *controllers.Candidate) finding.Way {
+	role, account := j.Finder.RoleFor(j.n.Node), by.Account()
+	if role == "" {
+		return finding.Way{Effect: finding.Say(BindSomeRole, j.n.Resource().GroupResource(), account.User())}
+	}
+	name := "kubectl-gc-" + account.Name
+	grant := remedy.Grant{ClusterRole: role, Namespace: account.Namespace, ServiceAccount: account.Name}
+	way := finding.Does(remedy.GrantOf(evidence.Identity(evidence.ClusterRoleBindings, "", name), grant), BindEverywhere, role, name)
+	way.Loss = finding.Lost(remedy.GrantsMore, graph.Identity{}, RightsUntilThen)
+	return way
+}
+
+// askRights asks the API server whether the controller is allowed to remove the finalizer.
+func (j *judgement) askRights(by *controllers.Candidate) finding.Way {
+	what := j.n.Resource().GroupResource().String() + "/" + j.n.Name()
+	return finding.See(remedy.CanI("patch", what, by.Account().User(), j.n.Namespace()), RestoreRights)
+}
+
+// deadOrDenied is a finalizer whose controller does not run. When it would not be
+// allowed to remove the finalizer either, that is said, too.
+func (j *judgement) deadOrDenied(by *controllers.Candidate) *finding.Cause {
+	c := j.dead(by)
+	if by.Named && j.Finder.MayNotChange(by.Workload, j.n.Node) {
+		c.Own = []finding.Fact{finding.AtSays(by.Account().String(), j.n.Resource().GroupResource().String(), DeniedAsWell)}
+		c.OwnWays = []finding.Way{j.askRights(by)}
+	}
+	return c
+}
+
+// withOthers adds the dead candidates that may be the controller as well.
+func (j *judgement) withOthers(c *finding.Cause, a *controllers.Answer) *finding.Cause {
+	others := a.Others()
+	if len(others) == 0 {
+		return c
+	}
+	names := []string{a.By.ID().String()}
+	c.Ways = ifController(a.By, c.Ways)
+	for _, k := range others {
+		names = append(names, k.ID().String())
+	}
+	c.Key, c.Summary = strings.Join(names, " "), finding.Say(NoneWorks, strings.Join(names, ", "))
+	for _, k := range others {
+		c.Evidence, c.Ways = append(c.Evidence, finding.Facts(k.Describe())...), append(c.Ways, j.tryCandidate(k)...)
+	}
+	return c
+}
+
+// ifController are ways out that help if a candidate is the controller.
+func ifController(c *controllers.Candidate, ways []finding.Way) []finding.Way {
+	for i := range ways {
+		ways[i].Effect, ways[i].Partial = slices.Concat(finding.Say(IfController, c.ID()), ways[i].Effect), true
+	}
+	return ways
+}
+
+func (j *judgement) dead(by *controllers.Candidate) *finding.Cause {
+	st := j.Finder.StateOf(by.Workload)
+	j.byHand = true
+	return &finding.Cause{
+		Kind: finding.FinDead, At: by.ID(), Key: by.ID().String(), Verdict: finding.Stuck,
+		Summary: finding.Say(DoesNotWork, st.Because), Evidence: finding.Facts(st.Evidence...), Controller: j.actor(by, controllers.Dead), Ways: workload.Revive(j.Reader, by.Workload, st),
+	}
+}
+
+// inNamespace is a finalizer whose controller is, or was, deleted with a
+// namespace. by is nil when nothing of it is left.
+func (j *judgement) inNamespace(by *controllers.Candidate) *finding.Cause {
+	c := &finding.Cause{Kind: finding.FinInNamespace, Verdict: finding.Stuck, Controller: j.actor(by, controllers.Absent)}
+	j.byHand = true
+	namespace, shown := j.s.Went()
+	switch {
+	case by != nil:
+		namespace = by.ID().Namespace
+		c.Controller.Liveness = controllers.Dead
+		c.Evidence = finding.Facts(j.Finder.StateOf(by.Workload).Evidence...)
+	case namespace != "":
+		c.Evidence = finding.Facts(shown...)
+	default:
+		namespace = j.n.Namespace()
+	}
+	c.Key, c.Summary = namespace+" "+j.s.Finalizer, finding.Say(RanInEnding, namespace)
+	way, where := finding.Way{Effect: finding.Say(RunElsewhere, j.s.Whose(), namespace)}, BeingDeleted
+	if j.NamespaceGone(namespace) {
+		where, c.Summary = NoLongerExists, finding.Say(RanInGone, namespace)
+		way = finding.Does(remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.Namespaces, "", namespace)}, RecreateNamespaceFor, j.s.Whose())
+		way.Partial = true
+	}
+	c.Ways, c.Evidence = []finding.Way{way}, append(c.Evidence, finding.AtSays("Namespace/"+namespace, "", where), finding.Fact{Fact: j.s.Looked})
+	return c
+}
+
+// absent is a finalizer that no controller in the cluster removes.
+func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
+	s := j.s
+	c := &finding.Cause{Kind: finding.FinAbsent, Key: s.Finalizer, Verdict: finding.Stuck, Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Absent)}
+	j.byHand = true
+	if slices.ContainsFunc(s.Known, func(m finalizers.Match) bool { return m.OffCluster != "" }) { // it was ruled out
+		c.Evidence = append(c.Evidence, finding.AtSays("the API server", "version", NowhereElse, j.Server().Version()))
+	}
+	setter := remedy.ManagedFields(j.n.Identity())
+	if a.Is == controllers.Manual {
+		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, finding.Say(SetByUser, s.Finalizer), finding.Say(UserWhoSetIt, strings.Join(s.Setters, ", "))
+		c.Ways = []finding.Way{finding.See(setter, AskUser)}
+		return c
+	}
+	if operator := s.Operator(); operator != "" { // one that is gone leaves all its kinds behind
+		c.Key, j.kinds = operator, true
+	}
+	c.Summary = finding.Say(NoController, []string{s.Finalizer})
+	if name := j.Finder.Missing(s); name != "" {
+		c.Summary = c.Summary.And(SetterMissing, name)
+	}
+	c.Ways = []finding.Way{{Effect: finding.Say(Reinstall, s.Whose(), j.usually())}}
+	if len(s.Known) == 0 && finalizers.Domain(s.Finalizer) == "" || s.SetByPeople() { // it need not be a program's
+		c.Ways = []finding.Way{finding.See(setter, AskUserOrReinstall)}
+	}
+	return c
+}
+
+// usually says where the controller usually runs, or that it cannot be started there.
+func (j *judgement) usually() finding.Text {
+	for _, m := range j.s.Known {
+		for _, l := range m.Workloads {
+			switch {
+			case l.Namespace == "" || l.Namespace == finalizers.ObjectNamespace:
+			case j.Ending(l.Namespace) && !j.NamespaceGone(l.Namespace):
+				return finding.Say(AnotherThan, l.Namespace)
+			default:
+				return finding.Say(UsuallyIn, l)
+			}
+		}
+	}
+	return nil
+}

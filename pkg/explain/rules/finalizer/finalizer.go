@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package finalizer has the rules of finalizers that controllers outside this program remove: who should, and why that has
+// not happened yet.
+package finalizer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/usage"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/write"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// What is said of the finalizer itself, and of how to remove it instead of its controller.
+const (
+	OfFinalizer    finding.Word = "of finalizer"
+	OfSpec         finding.Word = "of spec finalizer"
+	That           finding.Word = "that"
+	PodsNotMade    finding.Word = "pods not made"
+	MustRemove     finding.Word = "must remove"
+	NotChecked     finding.Word = "not checked"
+	UsersOf        finding.Word = "users of"
+	Outlived       finding.Word = "outlived"
+	SetBy          finding.Word = "set by"
+	SetAt          finding.Word = "set at"
+	RemoveHarmless finding.Word = "remove harmless finalizer"
+	RemoveFromSpec finding.Word = "remove from spec"
+	LostCleanup    finding.Word = "lost cleanup"
+)
+
+const (
+	// maxByHand is the number of objects for which a cause shows how to remove the finalizer by hand.
+	maxByHand = 3
+	// maxAuthors is the number of objects that are read for who set a finalizer.
+	maxAuthors = 100
+)
+
+// Foreign is a finalizer, in one of the lists, of a controller outside this program. Objects that wait for the same share
+// the cause. Behind a controller that does not run may be what refuses its pods.
+func Foreign(f *rules.Facts, n rules.Mark, list finalizers.Field) []finding.Blocker {
+	if b, is := component(f, n, list); is {
+		return []finding.Blocker{entry(b, n, list)}
+	}
+	a := f.Finder.Find(n.Node, n.Key, list)
+	used := users(f, n.Node, a)
+	if len(used) > 0 && a.Is == controllers.Served {
+		return used
+	}
+	j := &judgement{Facts: f, n: n, s: a.Search}
+	c := j.judge(a)
+	if j.next != nil {
+		return []finding.Blocker{entry(finding.Blocker{Symptom: c.Kind, Because: c.Summary, Next: j.next}, n, list)}
+	}
+	j.share(c)
+	blockers := append([]finding.Blocker{entry(finding.Blocker{Cause: c}, n, list)}, used...)
+	if a.Is == controllers.Unserved {
+		for _, refused := range write.ForPods(f, a.By.Workload) {
+			blockers = append(blockers, entry(finding.Blocker{Because: finding.Say(PodsNotMade), Cause: refused}, n, list))
+		}
+	}
+	return blockers
+}
+
+// entry is a blocker that is the finalizer, which is in one of the lists: that comes first in what is said of it.
+func entry(b finding.Blocker, n rules.Mark, list finalizers.Field) finding.Blocker {
+	because := finding.Say(OfSpec, n.Key)
+	if list != finalizers.Spec {
+		b.Finalizer, because = n.Key, finding.Say(OfFinalizer, n.Key)
+	}
+	if len(b.Because) > 0 {
+		because = append(because.And(That), b.Because...)
+	}
+	b.Because = because
+	return b
+}
+
+// component is a finalizer that a part of kube-controller-manager removes, of which the conditions are not looked at.
+func component(f *rules.Facts, n rules.Mark, list finalizers.Field) (b finding.Blocker, is bool) {
+	known := f.Finder.Entries(n.Key, n.Resource().GroupVersionKind().GroupKind(), list)
+	if len(known) == 0 || known[0].Builtin != finalizers.ControllerManager || !known[0].KindFits {
+		return b, false
+	}
+	name := controllers.Whose(n.Key, known)
+	m := f.Manager()
+	if m.Lease != evidence.LeaseFresh || !f.Late(n.Node) {
+		return f.Protected(n.Node, finding.Kind{}, MustRemove, name)[0], true
+	}
+	return finding.Blocker{Because: finding.Say(MustRemove, name), Cause: &finding.Cause{
+		Kind: finding.FinWorking, At: n.Identity(), Key: n.Key, Shared: true, Verdict: finding.Unknown, Summary: finding.Say(NotChecked, name, known[0].WaitsFor),
+		Controller: &finding.Controller{Name: finding.Plain(name), Liveness: controllers.Alive, Evidence: []finding.Fact{m.Shows}, Known: known[:1]},
+		Evidence:   []finding.Fact{finding.Field(n.Node, string(list), n.Key)},
+	}}, true
+}
+
+// users are the objects that use one whose controller waits until none does: they must be deleted, however well
+// it works. A controller that must do something else, or does not work, is looked at when none is left.
+func users(f *rules.Facts, n graph.Node, a *controllers.Answer) []finding.Blocker {
+	if !a.Waits() || a.Is != controllers.Served && a.Is != controllers.Unclear {
+		return nil
+	}
+	users, unread := f.Finder.UsersOf(n, a.Search)
+	var blockers []finding.Blocker
+	for i := range users[:min(len(users), evidence.MaxShown)] {
+		blockers = append(blockers, usage.InUse(n, users[i].Node, users[i].Evidence))
+	}
+	for _, what := range unread {
+		f.Note(finding.Say(UsersOf, n.Identity(), what))
+	}
+	return blockers
+}
+
+// judgement finds out who should remove one finalizer from one object, and why that does not happen. The objects with the
+// same cause differ in what it has besides.
+type judgement struct {
+	*rules.Facts
+	n rules.Mark
+	s *controllers.Search
+	// about is another object that the cause is about.
+	about string
+	// byHand: removing the finalizer by hand is a way out, the last one.
+	byHand bool
+	// kinds: the cause is one for all kinds of objects.
+	kinds bool
+	// next must be deleted first and is being deleted; there is no cause then.
+	next *graph.Node
+}
+
+// share makes the cause one for all objects that wait for the same, and adds what is of this object alone. Where nothing
+// else is at fault, it is named after the first of them. A namespace has a kind of its own for each list.
+func (j *judgement) share(c *finding.Cause) {
+	resource, itself := " "+j.n.Resource().GroupResource().String(), c.At == graph.Identity{}
+	c.Key, c.Shared = c.Kind.ID+" "+c.Key, true
+	switch {
+	case j.n.Resource().IsNamespace():
+		c.At, c.Key, c.Kind = j.n.Identity(), c.Key+resource, finding.NsMetaFinalizers
+		if j.s.Field == finalizers.Spec {
+			c.Kind = finding.NsSpecFinalizers
+		}
+	case itself && j.kinds:
+		c.At, c.Alike = j.n.Identity(), true
+		if all, added := j.Gather(c.Key, j.s.Finalizer); added && len(all) > 1 {
+			c.Summary, c.Grows = finding.Say(NoController, all), true
+		}
+	case itself:
+		c.At, c.Alike, c.Key = j.n.Identity(), true, c.Key+resource
+	}
+	own, nth := []finding.Fact{finding.Field(j.n.Node, fmt.Sprintf("%s[%d]", j.s.Field, j.n.Index), j.s.Finalizer)}, j.Count(c.Kind.ID+" "+c.Key)
+	if nth <= evidence.MaxShown {
+		own = slices.Concat(own, j.author(), j.outlivedDefinition(), c.Own)
+	}
+	c.Own = own
+	if j.byHand && (nth <= maxByHand || j.Each) {
+		c.OwnWays = append(c.OwnWays, j.removal(c.Kind))
+	}
+}
+
+// outlivedDefinition tells of an instance that is older than its CustomResourceDefinition: that was
+// deleted and recreated, and so may have been its controller.
+func (j *judgement) outlivedDefinition() []finding.Fact {
+	for _, definition := range j.Named(evidence.CRDs.GroupResource(), "", j.n.Resource().GroupResource().String()) {
+		made, instance := definition.Object().CreationTimestamp, j.n.Object().CreationTimestamp
+		if !made.IsZero() && !instance.IsZero() && instance.Before(&made) {
+			return []finding.Fact{finding.FieldSays(definition, "metadata.creationTimestamp", Outlived, made.UTC().Format(time.RFC3339), instance.UTC().Format(time.RFC3339))}
+		}
+	}
+	return nil
+}
+
+// removal removes the finalizer instead of its controller, the last way out.
+func (j *judgement) removal(of finding.Kind) finding.Way {
+	known, harmless := "", false
+	for _, m := range j.s.Known {
+		known, harmless = cmp.Or(m.Leaks, known), m.Harmless
+	}
+	loss := finding.Lost(remedy.Leaks, graph.Identity{}, LostCleanup)
+	if known != "" {
+		loss[0].Says = finding.Plain(known)
+	}
+	way := rules.RemoveFinalizer(j.n, loss)
+	switch {
+	case j.s.Field == finalizers.Spec:
+		// Only the subresource finalize can. The resourceVersion that the object carries is the guard against changes in between,
+		// the name in the entry that against another list.
+		way = finding.Does(remedy.Op{Verb: remedy.Finalize, Object: j.n.Identity(), Value: j.s.Finalizer}, RemoveFromSpec)
+		way.Loss = loss
+	case harmless && (of == finding.FinAbsent || of == finding.FinInNamespace):
+		way.Effect = finding.Say(RemoveHarmless)
+	}
+	return way
+}
+
+// author says who set the finalizer, by the object's managed fields.
+func (j *judgement) author() []finding.Fact {
+	if j.Count("authors") > maxAuthors {
+		return nil
+	}
+	full, err := j.Whole(j.n.Node)
+	if err != nil {
+		return nil
+	}
+	var facts []finding.Fact
+	for _, e := range full.GetManagedFields() {
+		if e.FieldsV1 == nil || !evidence.SetsFinalizer(e.FieldsV1.GetRawBytes(), j.s.Finalizer) {
+			continue
+		}
+		fact := finding.FieldSays(j.n.Node, "metadata.managedFields", SetBy, e.Manager, string(e.Operation))
+		if e.Time != nil {
+			fact.Says = fact.Says.And(SetAt, e.Time.UTC().Format(time.RFC3339))
+		}
+		facts = append(facts, fact)
+	}
+	return facts
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package finalizer
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/rules/workload"
+	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// A controller that is not known, or of which it is not known whether it works.
+const (
+	StillHas            finding.Word = "still has"
+	SeeStatusAndSetter  finding.Word = "see status and setter"
+	SeeLeader           finding.Word = "see leader"
+	SeeLastLeader       finding.Word = "see last leader"
+	IfNotNamedReinstall finding.Word = "if not named, reinstall"
+	ReinstallOrAllow    finding.Word = "reinstall or allow"
+	IfServes            finding.Word = "if serves"
+	NoManagedFields     finding.Word = "no managed fields"
+	MightRunOutside     finding.Word = "might run outside"
+	FindOutWhether      finding.Word = "find out whether"
+	ReadLogOutside      finding.Word = "read log outside"
+	IfNoneInstall       finding.Word = "if none, install"
+)
+
+// unclear is a finalizer of which it is not known which controller removes it, or whether
+// that works.
+func (j *judgement) unclear(a *controllers.Answer) *finding.Cause {
+	c := j.unsure(a)
+	if elsewhere := j.Finder.Elsewhere(j.s); elsewhere != "" && !strings.HasSuffix(elsewhere, finalizers.Always) && len(a.Among) == 0 {
+		return j.outOfSight(c, elsewhere)
+	}
+	tied := a.Equals()
+	if len(tied) == 0 {
+		return c
+	}
+	full, err := j.Whole(j.n.Node)
+	if err != nil {
+		return c
+	}
+	// All of them work, so the controller, whichever it is, is the one that fails.
+	if p := j.Finder.ProgressOf(j.n.Node, full, nil); p.Failure != nil {
+		var names []string
+		for _, k := range tied[:min(len(tied), evidence.MaxShown)] {
+			names = append(names, k.ID().String())
+		}
+		c.Controller.Name, c.Controller.Liveness = finding.Say(OneOf, names), controllers.Alive
+		return j.failing(c, &p, names...)
+	}
+	return c
+}
+
+// outOfSight is a finalizer that no controller in the cluster removes, and whose controller
+// may run where it cannot be seen: what the object shows tells whether it does.
+func (j *judgement) outOfSight(c *finding.Cause, elsewhere string) *finding.Cause {
+	c.Summary = finding.Say(MightRunOutside, j.s.Finalizer, elsewhere)
+	if version := j.Server().Version(); version != "" {
+		c.Own = append(c.Own, finding.At("the API server", "version", version))
+	}
+	c.Ways = []finding.Way{
+		finding.See(remedy.ManagedFields(j.n.Identity()), FindOutWhether),
+		{Effect: finding.Say(ReadLogOutside, elsewhere)},
+		{Effect: finding.Say(IfNoneInstall, j.s.Whose(), j.usually())},
+	}
+	return c
+}
+
+// tryCandidate is what to do about one of several candidates.
+func (j *judgement) tryCandidate(k *controllers.Contender) []finding.Way {
+	switch id, st := k.ID(), k.State; {
+	case st.Trouble == controllers.NotLeading:
+		return []finding.Way{finding.See(remedy.YAML(st.Lease), SeeLeader, id)}
+	case st.Trouble == controllers.Leaderless:
+		return []finding.Way{finding.See(remedy.YAML(st.Lease), SeeLastLeader, id), workload.ReadLogs(k.Workload, "")}
+	case st.Liveness == controllers.Dead, st.Trouble == controllers.Leaving, st.Trouble == controllers.NewAccount:
+		return ifController(k.Candidate, workload.Revive(j.Reader, k.Workload, st))
+	case st.Unstarted && st.Liveness == controllers.Unsure:
+		return []finding.Way{workload.Describe(k.Workload, st.Pod)}
+	}
+	return []finding.Way{workload.ReadLogs(k.Workload, j.n.Name())}
+}
+
+// unsure is a finalizer whose controller is not known for certain.
+func (j *judgement) unsure(a *controllers.Answer) *finding.Cause {
+	s := j.s
+	c := &finding.Cause{
+		Kind: finding.FinUnknown, Key: s.Finalizer + " " + a.Why, Verdict: finding.Unknown, Summary: finding.Say(StillHas, s.Finalizer, a.Why),
+		Evidence: finding.Facts(s.Looked), Own: j.writersUnknown(), Controller: j.actor(nil, controllers.Unsure),
+	}
+	for i := range a.Among[:min(len(a.Among), evidence.MaxShown)] {
+		k := &a.Among[i]
+		c.Controller.Among = append(c.Controller.Among, finding.Facts(k.Describe())...)
+		if k.State.Liveness != controllers.Alive {
+			c.Controller.Among = append(c.Controller.Among, finding.Facts(k.State.Evidence...)...)
+		}
+		if !k.Apart() {
+			c.Ways = append(c.Ways, j.tryCandidate(k)...)
+		}
+	}
+	c.Controller.Among = append(c.Controller.Among, finding.Facts(j.Finder.Possible(j.n.Node, a)...)...)
+	if s.Vacant() {
+		first(c, finding.Way{Effect: finding.Say(IfNotNamedReinstall, s.Whose(), j.usually())})
+	}
+	if i := slices.IndexFunc(a.Among, func(k controllers.Contender) bool { return k.Apart() }); i >= 0 && len(c.Ways) == 0 {
+		c.Ways = j.separate(a.Among[i].Candidate)
+	}
+	c.Ways = append(c.Ways, finding.See(remedy.ManagedFields(j.n.Identity()), SeeStatusAndSetter))
+	return c
+}
+
+// writersUnknown says of an object without managed fields that these do not tell who writes it.
+func (j *judgement) writersUnknown() []finding.Fact {
+	if full, err := j.Whole(j.n.Node); err != nil || len(full.GetManagedFields()) > 0 {
+		return nil
+	}
+	return []finding.Fact{finding.FieldSays(j.n.Node, "metadata.managedFields", NoManagedFields)}
+}
+
+// separate is what to do where the controller may be one that a namespace had for itself, or
+// another, which serves other namespaces.
+func (j *judgement) separate(other *controllers.Candidate) []finding.Way {
+	namespace, resource := j.n.Namespace(), j.n.Resource().GroupResource()
+	if !j.Ending(namespace) {
+		return []finding.Way{{Effect: finding.Say(ReinstallOrAllow, j.s.Whose(), namespace, other.ID(), namespace, other.Account(), resource)}}
+	}
+	everywhere := j.grantEverywhere(other)
+	everywhere.Effect = slices.Concat(finding.Say(IfServes, other.ID(), namespace), everywhere.Effect)
+	return []finding.Way{{Effect: finding.Say(RunElsewhere, j.s.Whose(), namespace)}, everywhere}
+}
