@@ -87,19 +87,14 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from finding.Word, op func(condition any) remedy.Op) {
 	namespaces := f.Exempted[key]
 	if !slices.Contains(namespaces, n.Namespace()) && len(namespaces) < mostExempted {
-		namespaces = append(namespaces, n.Namespace())
-		slices.Sort(namespaces)
+		namespaces = slices.Sorted(slices.Values(append(slices.Clip(namespaces), n.Namespace())))
 		f.Exempted[key] = namespaces
 	}
 	effect, in := ExemptOne, InThatOne
 	if len(namespaces) > 1 {
 		effect, in = ExemptAll, InThose
 	}
-	var names []any
-	for _, namespace := range namespaces {
-		names = append(names, namespace)
-	}
-	way := finding.Does(op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}), effect, strings.Join(namespaces, ", "), finding.Say(from))
+	way := finding.Does(op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": namespaces}), effect, strings.Join(namespaces, ", "), finding.Say(from))
 	way.Slot, way.Loss, way.Temporary = "exempt "+key, unguards(from, in), true
 	c.Put(way)
 }
