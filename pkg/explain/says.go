@@ -117,8 +117,10 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, say(f.Summary)
 	}
 	for i := range f.Ways {
-		if first || f.Ways[i].Slot != "" {
-			w.offer(c, w.remedy(&f.Ways[i]))
+		way := &f.Ways[i]
+		has := func(r Remedy) bool { return r.Operation == way.Op }
+		if first || way.Slot != "" && !slices.ContainsFunc(c.Remedies, has) {
+			w.offer(c, w.remedy(way))
 		}
 	}
 	if f.First != nil {
@@ -146,6 +148,7 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	switch {
 	case way.Op != nil:
 		r.Action = d.does(*way.Op)
+		r.Operation = way.Op // the same, by which the remedy is known
 	case way.Look != nil:
 		r.Action = Action{Command: way.Look.Command(d.programs)}
 	}

@@ -44,10 +44,9 @@ type Facts struct {
 	Outlived map[string]bool
 	// Blinded: the garbage collector should have acted on the object, and does not start before it can list a type.
 	Blinded func(graph.Node) bool
-	// Together are the webhooks of causes that are one for several, and Exempted the namespaces that a way out exempts from what
-	// refuses writes, by what that is.
-	Together map[*finding.Cause][]*admission.Webhook
-	Exempted map[string][]string
+	// Together are the webhooks of causes that are one for several, and Exemptions are by what they are from.
+	Together   map[*finding.Cause][]*admission.Webhook
+	Exemptions map[string]Exemption
 	// once are the causes that are found out once.
 	once map[string]*finding.Cause
 	// untouched is what Untouched has found, by namespace, and tried what TryContent has asked.
@@ -80,6 +79,13 @@ func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, kn
 		return false, false
 	}
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// Exemption is the way out to exempt namespaces from what refuses writes: a policy, or so many webhooks.
+type Exemption struct {
+	Namespaces []string
+	Webhooks   int
+	Way        finding.Way
 }
 
 // Manager is what is known of kube-controller-manager.
