@@ -15,6 +15,25 @@ const autoscaler = `HorizontalPodAutoscaler/op/hpa {"spec":{"scaleTargetRef":{"a
 
 var downscaled = strings.Replace(deployment(0), `"metadata":{`, `"metadata":{"annotations":{"downscaler/original-replicas":"2"},`, 1)
 
+// seenLater is a webhook that rejects what is asked about two objects, of which the controller is seen to fail with the second.
+var seenLater = alive + held + "ConfigMap/s/b deleted=60 finalizers=example.com/x\n" + validating("") + `
+Event/s/e {"type":"Warning","message":"admission webhook \"w.example.com\" denied it","involvedObject":{"uid":"b"},"lastTimestamp":"2026-01-02T03:04:00Z"}
+Service/x/hook {}
+EndpointSlice/x/h {"metadata":{"labels":{"kubernetes.io/service-name":"hook"}},"endpoints":[{}]}
+answer PATCH ConfigMap/s/a 403 admission webhook "w.example.com" denied the request: no
+answer PATCH ConfigMap/s/b 403 admission webhook "w.example.com" denied the request: no
+`
+
+// TestChains: a chain ends with what is known of its cause in the end, and not when it was met.
+func TestChains(t *testing.T) {
+	report := parse(t, seenLater).report(t)
+	for _, o := range report.Objects {
+		if end := o.Chain[len(o.Chain)-1]; end.Because != report.Causes[0].Summary {
+			t.Errorf("%s: %s, not %s", o.Object, end.Because, report.Causes[0].Summary)
+		}
+	}
+}
+
 // TestEvidence holds what is shown beside the verdicts: why nothing can be told, and what the
 // controller says that decides nothing.
 func TestEvidence(t *testing.T) {
@@ -51,13 +70,7 @@ ClusterRoleBinding/all {"roleRef":{"kind":"ClusterRole","name":"all"},"subjects"
 			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "spec.replicas", Value: "1 is assumed"}},
 		{"the replicas that a tool has kept", install + downscaled + owned, "fin-dead",
 			explain.Evidence{Source: "Deployment/op/widget-operator", Path: "metadata.annotations[downscaler/original-replicas]", Value: "2, kept by kube-downscaler"}},
-		{"the controller's failure with the second object", alive + held + "ConfigMap/s/b deleted=60 finalizers=example.com/x\n" + validating("") +
-			`Event/s/e {"type":"Warning","message":"admission webhook \"w.example.com\" denied it","involvedObject":{"uid":"b"},"lastTimestamp":"2026-01-02T03:04:00Z"}` + `
-Service/x/hook {}
-EndpointSlice/x/h {"metadata":{"labels":{"kubernetes.io/service-name":"hook"}},"endpoints":[{}]}
-answer PATCH ConfigMap/s/a 403 admission webhook "w.example.com" denied the request: no
-answer PATCH ConfigMap/s/b 403 admission webhook "w.example.com" denied the request: no
-`, "adm-webhook-deny", explain.Evidence{Source: "Event about /", Path: "message", Value: "denied it"}},
+		{"the controller's failure with the second object", seenLater, "adm-webhook-deny", explain.Evidence{Source: "Event about /", Path: "message", Value: "denied it"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var all []explain.Evidence

@@ -48,6 +48,19 @@ func (r Risk) Exceeds(other Risk) bool { return risks[r] > risks[other] }
 // Evidence is one fact that a cause rests on.
 type Evidence = evidence.Fact
 
+// Action is what a remedy does. Without a command it is something that only a person
+// can do.
+type Action struct {
+	// Command can be pasted into a shell.
+	Command string
+	// Operation is what the command changes in the cluster, nil when it changes
+	// nothing or leaves that to a person.
+	Operation *remedy.Op
+	// Undo is a command that takes back what the other changed, empty where there is
+	// nothing to take back or no such command.
+	Undo string
+}
+
 // Remedy is a way out.
 type Remedy struct {
 	Risk Risk

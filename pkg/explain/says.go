@@ -101,8 +101,10 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 		c.Verdict, c.Until, c.Summary = f.Verdict, f.Until, say(f.Summary)
 	}
 	for i := range f.Ways {
-		if first || f.Ways[i].Slot != "" {
-			w.offer(c, w.remedy(&f.Ways[i]))
+		way := &f.Ways[i]
+		has := func(r Remedy) bool { return r.Operation == way.Op }
+		if first || way.Slot != "" && !slices.ContainsFunc(c.Remedies, has) {
+			w.offer(c, w.remedy(way))
 		}
 	}
 	if f.First != nil {
@@ -137,6 +139,9 @@ func (d commands) controller(by *finding.Controller) *Controller {
 	return &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
 }
 
+// commands makes actions of what remedies do.
+type commands struct{ programs remedy.Programs }
+
 // remedies are ways out.
 func (d commands) remedies(ways []finding.Way) []Remedy {
 	var remedies []Remedy
@@ -151,7 +156,8 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	r := Remedy{Effect: say(way.Effect), Risk: Safe, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
 	switch {
 	case way.Op != nil:
-		r.Action = d.does(*way.Op)
+		r.Action = Action{Command: way.Op.Command(d.programs), Operation: way.Op, Undo: way.Op.Undo(d.programs)}
+		r.Operation = way.Op // the same, by which the remedy is known
 	case way.Look != nil:
 		r.Action = Action{Command: way.Look.Command(d.programs)}
 	}

@@ -103,6 +103,11 @@ func Explain(ctx context.Context, in Input, objects []types.UID) *Report {
 	slices.SortFunc(report.Causes, compareCauses)
 	for i := range report.Objects {
 		o := &report.Objects[i]
+		for _, f := range o.Findings {
+			if last := len(f.Chain) - 1; last > 0 && f.Chain[last].Because == "" {
+				f.Chain[last].Because = f.Cause.Summary
+			}
+		}
 		slices.SortStableFunc(o.Findings, func(a, b Finding) int { return compareCauses(a.Cause, b.Cause) })
 		if len(o.Findings) > 0 { // a shared cause may have got worse since
 			o.Chain = o.Findings[0].Chain
@@ -201,7 +206,7 @@ func newWalker(ctx context.Context, in Input) *walker {
 	w.Kubectl = cmp.Or(w.Kubectl, "kubectl")
 	w.Plugin = cmp.Or(w.Plugin, "kubectl gc")
 	w.commands = commands{programs: remedy.Programs{Kubectl: w.Kubectl, Plugin: w.Plugin}}
-	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t finding.Text) { w.evidence.NoteUnread(say(t)) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exempted: map[string][]string{}}
+	w.rules = &rules.Facts{Reader: w.evidence, Finder: w.finder, Asker: w.asker, Graph: w.Graph, Unlisted: unlisted, Outcomes: outcomes, Outlived: map[string]bool{}, Each: in.Each, Note: func(t finding.Text) { w.evidence.NoteUnread(say(t)) }, Together: map[*finding.Cause][]*admission.Webhook{}, Exemptions: map[string]rules.Exemption{}}
 	return w
 }
 
@@ -258,7 +263,7 @@ func (w *walker) add(a *known, n graph.Node, h hold) {
 	case h.cause != nil:
 		way := &step{link: link}
 		if h.cause.Object != n.Identity() && !h.alike {
-			way.next = &step{link: Link{Object: h.cause.Object, Because: h.cause.Summary}}
+			way.next = &step{link: Link{Object: h.cause.Object}} // the rest is said when all of the cause is known
 		}
 		a.take(found{h.cause, way})
 	case h.next != nil:

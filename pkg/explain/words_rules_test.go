@@ -42,7 +42,7 @@ func TestSayings(t *testing.T) {
 			case declared[word] != "":
 				t.Errorf("%s is the same word as %s", name, declared[word])
 			case s.text == "" && s.made == nil:
-				t.Errorf("%s has no words in words_rules.go", name)
+				t.Errorf("%s has no words in words_*.go", name)
 			}
 			declared[word] = name
 			return true

@@ -41,10 +41,9 @@ type Facts struct {
 	Outcomes map[types.UID]gc.Outcome
 	// Outlived are the namespaces that do not exist, and in which an object has been seen since.
 	Outlived map[string]bool
-	// Together are the webhooks of causes that are one for several, and Exempted the namespaces that a way out exempts from what
-	// refuses writes, by what that is.
-	Together map[*finding.Cause][]*admission.Webhook
-	Exempted map[string][]string
+	// Together are the webhooks of causes that are one for several, and Exemptions are by what they are from.
+	Together   map[*finding.Cause][]*admission.Webhook
+	Exemptions map[string]Exemption
 	// manager is what Manager has found out.
 	manager *Manager
 	// Each: what has to be done to each of many objects is wanted for all of them, not for the first few.
@@ -107,6 +106,13 @@ func (f *Facts) Namespaced(resource schema.GroupVersionResource) (namespaced, kn
 		return false, false
 	}
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// Exemption is the way out to exempt namespaces from what refuses writes: a policy, or so many webhooks.
+type Exemption struct {
+	Namespaces []string
+	Webhooks   int
+	Way        finding.Way
 }
 
 // Mark is a finalizer at its index in the list of an object.

@@ -47,7 +47,7 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 	if len(hooks) > 1 {
 		what = Webhooks
 	}
-	exemption(f, c, n, keyOf(h), what, func(condition any) remedy.Op {
+	exemption(f, c, n, keyOf(h), what, len(hooks), func(condition any) remedy.Op {
 		var steps []remedy.Step
 		for _, h := range hooks {
 			at, test := entry(h)
@@ -71,7 +71,7 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 		c.Put(way)
 		return
 	}
-	exemption(f, c, n, name, Policy, func(condition any) remedy.Op {
+	exemption(f, c, n, name, Policy, 0, func(condition any) remedy.Op {
 		step := adding(binding, "/spec/matchResources/namespaceSelector/matchExpressions/-", condition)
 		// What the API server would add to it is stated, so that the undo finds what was added
 		// (kubernetes/pkg/apis/admissionregistration/v1/defaults.go, SetDefaults_MatchResources).
@@ -82,24 +82,24 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	})
 }
 
-// exemption adds the object's namespace to those that a way out exempts from what has the key. One change is for all of
-// them, whatever the causes: each is made for the object as it was read, and a second would undo what the first has done.
-func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from finding.Word, op func(condition any) remedy.Op) {
-	namespaces := f.Exempted[key]
-	if !slices.Contains(namespaces, n.Namespace()) && len(namespaces) < mostExempted {
-		namespaces = append(namespaces, n.Namespace())
-		slices.Sort(namespaces)
-		f.Exempted[key] = namespaces
+// exemption adds the object's namespace to those that a way out exempts from what has the key, which may be so many webhooks.
+// One change is for all of them, whatever the causes: each is made for the object as it was read, and a second would undo
+// what the first has done.
+func exemption(f *rules.Facts, c *finding.Cause, n graph.Node, key string, from finding.Word, webhooks int, op func(condition any) remedy.Op) {
+	e := f.Exemptions[key]
+	more := !slices.Contains(e.Namespaces, n.Namespace()) && len(e.Namespaces) < mostExempted
+	if more {
+		e.Namespaces = slices.Sorted(slices.Values(append(slices.Clip(e.Namespaces), n.Namespace())))
 	}
-	effect, in := ExemptOne, InThatOne
-	if len(namespaces) > 1 {
-		effect, in = ExemptAll, InThose
+	if more || e.Webhooks != webhooks {
+		effect, in := ExemptOne, InThatOne
+		if len(e.Namespaces) > 1 {
+			effect, in = ExemptAll, InThose
+		}
+		change := op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": e.Namespaces})
+		e.Webhooks, e.Way = webhooks, finding.Does(change, effect, strings.Join(e.Namespaces, ", "), finding.Say(from))
+		e.Way.Slot, e.Way.Loss, e.Way.Temporary = "exempt "+key, unguards(from, in), true
+		f.Exemptions[key] = e
 	}
-	var names []any
-	for _, namespace := range namespaces {
-		names = append(names, namespace)
-	}
-	way := finding.Does(op(map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}), effect, strings.Join(namespaces, ", "), finding.Say(from))
-	way.Slot, way.Loss, way.Temporary = "exempt "+key, unguards(from, in), true
-	c.Put(way)
+	c.Put(e.Way)
 }
