@@ -34,7 +34,7 @@ const (
 	// too many.
 	mostRequests = 600
 	// operator is the one controller for which many objects wait, and explainAll how its cause is read.
-	operator  = "many-operator"
+	operator   = "many-operator"
 	explainAll = "explain-stuck -A -o json"
 )
 
