@@ -55,7 +55,7 @@ const longList = 10 * DefaultPageSize
 func (r *Reader) awaitCache(ctx context.Context, l *listing, callOff func()) (begins func() error) {
 	var settled atomic.Bool
 	timer := time.AfterFunc(r.timeout/4, func() {
-		if !r.isLong(ctx, l) && settled.CompareAndSwap(false, true) {
+		if !r.isLong(ctx, l, longList) && settled.CompareAndSwap(false, true) {
 			callOff()
 		}
 	})
@@ -68,12 +68,12 @@ func (r *Reader) awaitCache(ctx context.Context, l *listing, callOff func()) (be
 	}
 }
 
-// isLong reports whether the server says that the list is long. It is asked for the first
+// isLong reports whether the server says that the list has more objects than so many. It is asked for the first
 // object, which one whose cache does not catch up takes as long for as for all.
-func (r *Reader) isLong(ctx context.Context, l *listing) bool {
+func (r *Reader) isLong(ctx context.Context, l *listing, most int) bool {
 	ctx, cancel := context.WithTimeout(ctx, min(r.timeout/4, shortListTimeout))
 	defer cancel()
 	r.stats.pages.Add(1)
 	list, err := r.client(l.resource, l.namespace).List(ctx, metav1.ListOptions{Limit: 1})
-	return err == nil && list.RemainingItemCount != nil && *list.RemainingItemCount >= longList
+	return err == nil && list.RemainingItemCount != nil && *list.RemainingItemCount >= int64(most)
 }

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"cmp"
+	"context"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -27,21 +28,31 @@ const (
 // objects writes a list of whole objects, with READY and STATUS where the type has
 // them.
 func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) (version string, failed, err error) {
-	s.stats.lists.Add(1)
-	accept := acceptRows
+	include := metav1.IncludeObject
 	if withoutStatus[resource.GroupResource().String()] || resource.Resource == "events" {
-		accept = acceptWhole
+		include = metav1.IncludeNone
 	}
+	version, err = s.eachObject(s.ctx, resource, namespace, include, inOne, func(table *metav1.Table, object stdjson.RawMessage) error {
+		return s.row(resource, table, object)
+	})
+	failed, err = parted(err)
+	return version, failed, err
+}
+
+// eachObject reads a list, page by page or in one piece, and calls do for its objects: with the row of a table that kubectl
+// get prints, unless none is included, and as much of the object as is.
+func (r *Reader) eachObject(ctx context.Context, resource *graph.Resource, namespace string, include metav1.IncludeObjectPolicy, inOne bool, do func(*metav1.Table, stdjson.RawMessage) error) (version string, err error) {
+	r.stats.lists.Add(1)
 	for pages, size := (paging{}), pageSize(0); ; {
-		parameters, objects, asked := pageParameters(pages.token, size, inOne), 0, time.Now()
-		if accept == acceptRows {
-			parameters["includeObject"] = string(metav1.IncludeObject)
+		parameters, accept, objects, asked := pageParameters(pages.token, size, inOne), acceptWhole, 0, time.Now()
+		if include != metav1.IncludeNone {
+			accept, parameters["includeObject"] = acceptRows, string(include)
 		}
 		var list metav1.ListMeta
-		err := s.page(resource, namespace, accept, parameters, func(body io.Reader) (err error) {
+		err := r.page(ctx, resource, namespace, accept, parameters, func(body io.Reader) (err error) {
 			list, err = eachRow(body, func(table *metav1.Table, object stdjson.RawMessage) error {
 				objects++
-				return s.row(resource, table, object)
+				return do(table, object)
 			})
 			return err
 		})
@@ -49,12 +60,11 @@ func (s *saver) objects(resource *graph.Resource, namespace string, inOne bool) 
 			err = pages.page(objects, list.Continue)
 		}
 		if err != nil {
-			failed, fatal := parted(err)
-			return "", failed, fatal
+			return "", err
 		}
 		version, size = list.ResourceVersion, size.after(time.Since(asked))
 		if pages.token == "" {
-			return version, nil, nil
+			return version, nil
 		}
 	}
 }

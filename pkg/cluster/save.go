@@ -216,11 +216,11 @@ func pageParameters(token string, size pageSize, inOne bool) map[string]string {
 }
 
 // page asks for a page of a list.
-func (s *saver) page(resource *graph.Resource, namespace, accept string, parameters map[string]string, each func(io.Reader) error) error {
-	s.stats.pages.Add(1)
-	ctx, cancel := context.WithTimeout(s.ctx, s.timeout)
+func (r *Reader) page(ctx context.Context, resource *graph.Resource, namespace, accept string, parameters map[string]string, each func(io.Reader) error) error {
+	r.stats.pages.Add(1)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	request := s.bulk.Get().AbsPath(resource.Path(namespace, "")...).SetHeader("Accept", accept)
+	request := r.bulk.Get().AbsPath(resource.Path(namespace, "")...).SetHeader("Accept", accept)
 	for name, value := range parameters {
 		request.Param(name, value)
 	}
@@ -258,7 +258,7 @@ func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool)
 	for pages, size := (paging{}), pageSize(0); ; {
 		var list wire.List
 		objects, asked := 0, time.Now()
-		err := s.page(resource, namespace, acceptLists, pageParameters(pages.token, size, inOne), func(body io.Reader) (err error) {
+		err := s.page(s.ctx, resource, namespace, acceptLists, pageParameters(pages.token, size, inOne), func(body io.Reader) (err error) {
 			list, err = decodeList(&decoder, body, func(o *graph.Object) error {
 				objects++
 				o.Resource = resource

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -336,8 +337,51 @@ func ownersOf(s *graph.Snapshot, resource schema.GroupResource) map[[2]string]bo
 	return stated
 }
 
-// decideAll reads the owners a few at a time and records what it found.
+// decideAll reads owners and records what it found: those of a type of which there are many from one list, the others a few at
+// a time. They are sorted.
 func (r *Reader) decideAll(ctx context.Context, s *graph.Snapshot, undecided []graph.Undecided) {
+	single := slices.DeleteFunc(slices.Clone(undecided), func(u graph.Undecided) bool { return graph.ValidName(u.Name) })
+	undecided = slices.DeleteFunc(slices.Clone(undecided), func(u graph.Undecided) bool { return !graph.ValidName(u.Name) })
+	for len(undecided) > 0 {
+		first := undecided[0]
+		n := 1
+		for n < len(undecided) && undecided[n].Namespace == first.Namespace && undecided[n].Resource == first.Resource {
+			n++
+		}
+		if n <= fewSingles || !r.decideListed(ctx, s, undecided[:n]) {
+			single = append(single, undecided[:n]...)
+		}
+		undecided = undecided[n:]
+	}
+	r.decideSingly(ctx, s, single)
+}
+
+// decideListed reads owners of one type, and in one namespace if they have any, from a list, which proves absent what it does
+// not have. It is false if the list has too many others, or cannot be read.
+func (r *Reader) decideListed(ctx context.Context, s *graph.Snapshot, undecided []graph.Undecided) bool {
+	of := undecided[0].Resource
+	l := &listing{resource: r.catalog.canonical(of), namespace: undecided[0].Namespace}
+	if r.isLong(ctx, l, perSingle*len(undecided)) || r.listPages(ctx, l) != nil {
+		return false
+	}
+	absent := sets.New[string]()
+	for _, u := range undecided {
+		absent.Insert(u.Name)
+	}
+	for _, o := range l.objects {
+		if absent.Has(o.Name) {
+			absent.Delete(o.Name)
+			s.Add(o)
+		}
+	}
+	for name := range absent {
+		s.MarkAbsent(of.GroupResource(), l.namespace, name)
+	}
+	return true
+}
+
+// decideSingly reads owners by themselves.
+func (r *Reader) decideSingly(ctx context.Context, s *graph.Snapshot, undecided []graph.Undecided) {
 	objects := make([]graph.Object, len(undecided))
 	errs := make([]error, len(undecided))
 	var group errgroup.Group

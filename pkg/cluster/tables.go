@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -34,25 +35,46 @@ var withoutStatus = map[string]bool{
 	"clusterrolebindings.rbac.authorization.k8s.io": true, "podtemplates": true, "limitranges": true,
 }
 
-// Statuses asks the server for the printed form of each object, a few at a
-// time. The objects' content does not cross the wire, except for custom
+// Statuses asks the server for the printed form of objects: a few at a time, or in a list where many are of one type in one
+// namespace. The objects' content does not cross the wire, except for custom
 // resources, whose conditions may be needed. It returns what it could learn
 // and the first error by resource for the rest.
 func (r *Reader) Statuses(ctx context.Context, objects []*graph.Object) (map[types.UID]Status, map[string]error) {
 	statuses, failures := map[types.UID]Status{}, map[string]error{}
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(getsInFlight)
+	alike := map[graph.Identity][]*graph.Object{}
 	for _, o := range objects {
-		resource := o.Resource.GroupResource().String()
-		if withoutStatus[resource] {
+		if !withoutStatus[o.Resource.GroupResource().String()] {
+			of := graph.Identity{Resource: *o.Resource, Namespace: o.Namespace}
+			alike[of] = append(alike[of], o)
+		}
+	}
+	var mu sync.Mutex
+	var lists, gets errgroup.Group
+	lists.SetLimit(listsInFlight)
+	gets.SetLimit(getsInFlight)
+	var single []*graph.Object
+	for of, objects := range alike {
+		if len(objects) <= fewSingles {
+			single = append(single, objects...)
 			continue
 		}
-		group.Go(func() error {
+		lists.Go(func() error {
+			found, read := r.statusesIn(ctx, of, objects)
+			mu.Lock()
+			defer mu.Unlock()
+			if maps.Copy(statuses, found); !read {
+				single = append(single, objects...)
+			}
+			return nil
+		})
+	}
+	_ = lists.Wait() // what could not be listed is read singly
+	for _, o := range single {
+		gets.Go(func() error {
 			status, err := r.status(ctx, o)
 			mu.Lock()
 			defer mu.Unlock()
-			if err == nil {
+			if resource := o.Resource.GroupResource().String(); err == nil {
 				statuses[o.UID] = status
 			} else if failures[resource] == nil && !answer.NoObject(err) {
 				failures[resource] = err
@@ -60,19 +82,57 @@ func (r *Reader) Statuses(ctx context.Context, objects []*graph.Object) (map[typ
 			return nil
 		})
 	}
-	_ = group.Wait() // failures are collected by resource
+	_ = gets.Wait() // failures are collected by resource
 	return statuses, failures
+}
+
+// statusesIn takes the states of objects from a list of their type and namespace. It is false if that has too many others, or
+// cannot be read.
+func (r *Reader) statusesIn(ctx context.Context, of graph.Identity, objects []*graph.Object) (map[types.UID]Status, bool) {
+	if r.isLong(ctx, &listing{resource: &of.Resource, namespace: of.Namespace}, perSingle*len(objects)) {
+		return nil, false
+	}
+	wanted, found := map[types.UID]bool{}, map[types.UID]Status{}
+	for _, o := range objects {
+		wanted[o.UID] = true
+	}
+	_, err := r.eachObject(ctx, &of.Resource, of.Namespace, included(&of.Resource), false, func(table *metav1.Table, object json.RawMessage) error {
+		var o metav1.PartialObjectMetadata
+		if err := json.Unmarshal(object, &o); err != nil || !wanted[o.UID] {
+			return err
+		}
+		found[o.UID] = statusOfRow(table, object)
+		return nil
+	})
+	return found, err == nil
+}
+
+// included is how much of an object is needed to tell its state beside the columns of its type.
+func included(resource *graph.Resource) metav1.IncludeObjectPolicy {
+	if scheme.Scheme.IsGroupRegistered(resource.Group) {
+		return metav1.IncludeMetadata
+	}
+	return metav1.IncludeObject
+}
+
+// statusOfRow is what the first row of a table says, or else the conditions of its object. table is nil for an old aggregated
+// server that knows no tables.
+func statusOfRow(table *metav1.Table, object []byte) Status {
+	var status Status
+	if table != nil {
+		status = rowStatus(table)
+	}
+	if status == (Status{}) {
+		status = rawConditionStatus(object)
+	}
+	return status
 }
 
 // status reads one object as a table.
 func (r *Reader) status(ctx context.Context, o *graph.Object) (Status, error) {
 	r.stats.tables.Add(1)
-	include := metav1.IncludeMetadata
-	if !scheme.Scheme.IsGroupRegistered(o.Resource.Group) {
-		include = metav1.IncludeObject
-	}
 	data, err := raw(ctx, r.rest.Get().AbsPath(o.Resource.Path(o.Namespace, o.Name)...).
-		Param("includeObject", string(include)).
+		Param("includeObject", string(included(o.Resource))).
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"))
 	if err != nil {
 		return Status{}, err
@@ -82,16 +142,12 @@ func (r *Reader) status(ctx context.Context, o *graph.Object) (Status, error) {
 		return Status{}, fmt.Errorf("reading the table of %s: %w", o.Identity(), err)
 	}
 	if table.Kind != "Table" { // an old aggregated server that knows no tables
-		return rawConditionStatus(data), nil
+		return statusOfRow(nil, data), nil
 	}
 	if len(table.Rows) == 0 {
 		return Status{}, nil
 	}
-	status := rowStatus(&table)
-	if status == (Status{}) {
-		status = rawConditionStatus(table.Rows[0].Object.Raw)
-	}
-	return status, nil
+	return statusOfRow(&table, table.Rows[0].Object.Raw), nil
 }
 
 // raw sends a request and returns the body, or the server's error in full.

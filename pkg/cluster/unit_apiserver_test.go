@@ -453,7 +453,8 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request, p place) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("continue"))
 	list.Items = list.Items[from:]
 	if limit, _ := strconv.Atoi(r.URL.Query().Get("limit")); limit > 0 && limit < len(list.Items) {
-		list.Items, list.Continue = list.Items[:limit], strconv.Itoa(from+limit)
+		left := int64(len(list.Items) - limit)
+		list.Items, list.Continue, list.RemainingItemCount = list.Items[:limit], strconv.Itoa(from+limit), &left
 	}
 	writeJSON(w, http.StatusOK, list)
 }

@@ -535,6 +535,66 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Many owners of one type are read from one list, which proves absent what it does not have; by a GET each when it cannot be read, or has
+// too many others.
+func TestManyUndecidedOwners(t *testing.T) {
+	const many = fewSingles + 10
+	for _, test := range []struct {
+		name   string
+		others int
+		make   func(s *apiServer)
+		gets   int
+	}{
+		{"from a list", 0, nil, 0},
+		{"the list has too many others", perSingle*many + 1, nil, many},
+		{"the list is forbidden", 0, func(s *apiServer) { s.on("GET", "/api/v1/nodes", always, forbidden()) }, many},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newAPIServer(t)
+			for i := range many {
+				s.add(fmt.Sprintf("configmaps shop/c%d < v1:Node:n%d@n%d", i, i, i))
+				if i != 3 {
+					s.add(fmt.Sprintf("nodes n%d", i))
+				}
+			}
+			s.add("configmaps shop/odd < v1:Node:n/status@x")
+			for i := range test.others {
+				s.add(fmt.Sprintf("nodes other%d", i))
+			}
+			if test.make != nil {
+				test.make(s)
+			}
+			snapshot := s.snapshot(s.reader(Options{}), Scope{Namespace: "shop"})
+			for n := range graph.New(snapshot).Nodes() {
+				for _, ref := range n.Owners() {
+					want := graph.Solid
+					switch n.Name() {
+					case "c3":
+						want = graph.Dangling
+					case "odd":
+						want = graph.Unknown
+					}
+					if ref.State != want {
+						t.Errorf("%s: %s %s, want %s", n.Name(), ref.State, ref.Reason, want)
+					}
+				}
+			}
+			if objects := snapshot.Len(); objects != 2*many {
+				t.Errorf("%d objects, want %d", objects, 2*many)
+			}
+			gets := 0
+			for _, path := range s.asked("GET", "/api/v1/nodes") {
+				if placeOf(path).name != "" {
+					gets++
+				}
+			}
+			if gets != test.gets {
+				t.Errorf("%d GETs of owners, want %d", gets, test.gets)
+			}
+		})
+	}
+}
+
 // Owners that the lists leave open are read by one GET each, and theirs in turn.
 func TestUndecidedOwners(t *testing.T) {
 	for _, test := range []struct {
@@ -691,7 +751,7 @@ func TestSnapshotIsInterrupted(t *testing.T) {
 // Four lists are in flight at a time, and eight GETs.
 func TestReadsInFlight(t *testing.T) {
 	s := newAPIServer(t)
-	for i := range 40 {
+	for i := range fewSingles {
 		s.add(fmt.Sprintf("configmaps shop/c%d < v1:Node:n%d@n%d", i, i, i))
 	}
 	var mu sync.Mutex
@@ -725,7 +785,7 @@ func TestReadsInFlight(t *testing.T) {
 	if most["list"] > listsInFlight || most["get"] > getsInFlight || most["get"] == 0 {
 		t.Errorf("in flight at most: %v", most)
 	}
-	if got := r.Stats().String(); !strings.Contains(got, "2 discovery, 4 lists in 4 pages, 40 gets, 0 tables; ") {
+	if got := r.Stats().String(); !strings.Contains(got, fmt.Sprintf("2 discovery, 4 lists in 4 pages, %d gets, 0 tables; ", fewSingles)) {
 		t.Errorf("counted %s", got)
 	}
 }

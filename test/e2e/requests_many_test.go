@@ -36,6 +36,8 @@ const (
 	// operator is the one controller for which many objects wait, and explainAll how its cause is read.
 	operator   = "many-operator"
 	explainAll = "explain-stuck -A -o json"
+	// withStatus shows the READY of all Deployments.
+	withStatus = "tree -n many deployments --status=always"
 )
 
 // TestRequestsOfMany counts what each command that only reads asks of a cluster that has many of everything: workloads with
@@ -55,6 +57,8 @@ func TestRequestsOfMany(t *testing.T) {
 		"tree -A -o name",
 		"tree -n many",
 		"tree -n many deployments",
+		withStatus,
+		"tree -A --status=always",
 		"graph -A -o json",
 		"snapshot -o " + filepath.Join(dir, "many.snapshot"),
 		"check -A --settle=0",
@@ -91,8 +95,11 @@ func TestRequestsOfMany(t *testing.T) {
 		if n > mostRequests {
 			t.Errorf("%s sent %d requests", args, n)
 		}
-		if args == explainAll {
+		switch ready := strings.Count(stdout.String(), " 0/0 "); {
+		case args == explainAll:
 			oneCauseOfMany(t, stdout.Bytes())
+		case args == withStatus && ready <= many:
+			t.Errorf("%d Deployments with READY, want more than %d: %.500s", ready, many, stdout.String())
 		}
 	}
 }
@@ -165,8 +172,8 @@ func (c crowd) fill(t *testing.T) {
 	}
 }
 
-// workload makes a Deployment with what its controllers make, and a claim that its pod uses, of which the deletion was
-// requested.
+// workload makes a Deployment with what its controllers make, a claim that its pod uses, of which the deletion was requested,
+// and an object that the volume owns.
 func (c crowd) workload(i int) error {
 	name, of := fmt.Sprintf("app-%d", i), c.AppsV1()
 	d, err := c.deployment(name)
@@ -182,11 +189,16 @@ func (c crowd) workload(i int) error {
 	}
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
-	if _, err := c.CoreV1().PersistentVolumes().Create(c.ctx, &corev1.PersistentVolume{
+	volume, err := c.CoreV1().PersistentVolumes().Create(c.ctx, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PersistentVolumeSpec{Capacity: size, AccessModes: modes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/many"}}},
-	}, metav1.CreateOptions{}); err != nil {
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	under := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "under-" + name, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(volume, corev1.SchemeGroupVersion.WithKind("PersistentVolume"))}}}
+	if _, err := c.CoreV1().ConfigMaps("many").Create(c.ctx, under, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	if _, err := c.CoreV1().PersistentVolumeClaims("many").Create(c.ctx, &corev1.PersistentVolumeClaim{
