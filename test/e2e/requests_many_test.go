@@ -29,10 +29,10 @@ import (
 
 const (
 	// many is how many there are of everything in the cluster of TestRequestsOfMany.
-	many = 650
+	many = 300
 	// mostRequests is how many requests a command may send there. It is less than many, so that one for each of anything is
 	// too many.
-	mostRequests = 600
+	mostRequests = 280
 	// operator is the one controller for which many objects wait, and explainAll how its cause is read.
 	operator   = "many-operator"
 	explainAll = "explain-stuck -A -o json"
