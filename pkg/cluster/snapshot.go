@@ -82,7 +82,7 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 			GroupVersionResource: gv.WithResource(""), Reason: graph.DiscoveryFailed, Message: err.Error(),
 		})
 	}
-	work := r.work(ctx, scope)
+	work := r.work(scope, func() []string { return r.allowed(ctx, extra) })
 	r.list(ctx, work, scope)
 	var pages []graph.Batch
 	for _, result := range work {
@@ -105,12 +105,11 @@ func samePlace(a, b *graph.Object) bool {
 	return a.Resource.GroupResource() == b.Resource.GroupResource() && a.Namespace == b.Namespace && a.Name == b.Name
 }
 
-// work returns the lists that the scope needs.
-func (r *Reader) work(ctx context.Context, scope Scope) []*listing {
+// work returns the lists that the scope needs, with the namespaces to try where lists of all are forbidden.
+func (r *Reader) work(scope Scope, fallback func() []string) []*listing {
 	if scope.OwnersOnly {
 		return nil
 	}
-	fallback := func() []string { return r.fallbackNamespaces(ctx) }
 	var work []*listing
 	for _, resource := range r.catalog.resources {
 		switch {
@@ -274,6 +273,21 @@ func (l *listing) addTo(s *graph.Snapshot, pages []graph.Batch) []graph.Batch {
 		pages = part.addTo(s, pages)
 	}
 	return pages
+}
+
+// allowed returns the namespaces to try when lists of all are forbidden: those of fallbackNamespaces, and that of each object.
+func (r *Reader) allowed(ctx context.Context, objects []graph.Object) []string {
+	namespaces := slices.Clip(r.fallbackNamespaces(ctx))
+	for i := range objects {
+		namespace := objects[i].Namespace
+		if objects[i].Resource.IsNamespace() {
+			namespace = objects[i].Name
+		}
+		if namespace != "" && !slices.Contains(namespaces, namespace) {
+			namespaces = append(namespaces, namespace)
+		}
+	}
+	return namespaces
 }
 
 // namespaces returns the namespaces to try when lists of all are forbidden:

@@ -562,9 +562,9 @@ func (s *apiServer) writer(config rest.Config, options ServerOptions) *Server {
 }
 
 // snapshot reads everything.
-func (s *apiServer) snapshot(r *Reader, scope Scope) *graph.Snapshot {
+func (s *apiServer) snapshot(r *Reader, scope Scope, extra ...graph.Object) *graph.Snapshot {
 	s.t.Helper()
-	snapshot, err := r.Snapshot(within(s.t), scope)
+	snapshot, err := r.Snapshot(within(s.t), scope, extra...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -452,6 +452,21 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
+// Who may not list namespaces sees what is in those that he names.
+func TestSnapshotOfNamedNamespace(t *testing.T) {
+	s := newAPIServer(t)
+	s.add(shop)
+	s.on("GET", "/api/v1/configmaps", always, forbidden())
+	s.on("GET", "/api/v1/namespaces", always, forbidden())
+	named := graph.Object{Resource: &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}, Name: "shop", UID: "shop"}
+	got := strings.Join(contents(s.snapshot(s.reader(Options{Namespace: "other"}), Scope{}, named)), "\n")
+	for _, want := range []string{"ConfigMap/other/b", "ConfigMap/shop/a", "configmaps /: Forbidden"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("without %s: %s", want, got)
+		}
+	}
+}
+
 // What a snapshot says of itself: which lists were complete, and at which
 // version.
 func TestSnapshotListed(t *testing.T) {

@@ -308,13 +308,18 @@ func (a *StuckAnswer) offer(number string) {
 	}
 }
 
-// allowing is the flag that the least risky way out of a cause needs.
-func allowing(c *explain.Cause) string {
+// chosen is how unstick is told to deal with a cause: by its number, with the flag that the least risky way out needs. The number
+// of the only cause would be one of its ways out.
+func chosen(report *explain.Report, c *explain.Cause, number int) string {
 	ways := c.Ways()
-	if i := slices.IndexFunc(ways, doable); ways[i][0].Risk != explain.Safe {
-		return " --allow=" + string(ways[i][0].Risk)
+	i := slices.IndexFunc(ways, doable)
+	switch {
+	case len(report.Causes) == 1:
+		return fmt.Sprint(i + 1)
+	case ways[i][0].Risk != explain.Safe:
+		return fmt.Sprintf("%d --allow=%s", number, ways[i][0].Risk)
 	}
-	return ""
+	return fmt.Sprint(number)
 }
 
 // doable reports whether a program can carry out a way out, and nothing dangerous comes of it.
@@ -397,7 +402,7 @@ func (a *StuckAnswer) overview(report *explain.Report) {
 		if i := slices.IndexFunc(shown, func(c *explain.Cause) bool {
 			return c.Verdict == explain.Stuck && slices.ContainsFunc(c.Ways(), doable)
 		}); i >= 0 {
-			a.offer(fmt.Sprint(number[shown[i]]) + allowing(shown[i]))
+			a.offer(chosen(report, shown[i], number[shown[i]]))
 		}
 		a.more("one cause: --cause N; evidence and all ways out: -o wide")
 	}

@@ -3,7 +3,10 @@
 package render_test
 
 import (
+	"cmp"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
 // An answer about one object with one cause fits a screen of 80 by 24. The next step is among its first lines, it has no
@@ -101,5 +105,49 @@ func screen(line string) func(func(string) bool) {
 			runes = runes[80:]
 		}
 		yield(string(runes))
+	}
+}
+
+// What an answer offers to do, unstick takes: the number is that of a cause, or of a way out of the only one, which a program
+// can carry out without more being allowed than is written beside it.
+func TestOffersAreTaken(t *testing.T) {
+	offer := regexp.MustCompile(`(?m)^Do it +kubectl gc unstick (\d+)(?:\.(\d+))?(?: --allow=(\w+))?$`)
+	offers := 0
+	explaintest.EachScenario(t, 1, func(t *testing.T, given string) {
+		w := explaintest.Parse(t, given)
+		report := w.Report(t, w.Graph(), true)
+		for number := range len(report.Causes) + 1 {
+			var out strings.Builder
+			a := render.StuckAnswer{Now: report.Now, Cause: number, Plugin: "kubectl gc"}
+			if err := a.Write(&out, report); err != nil {
+				t.Fatal(err)
+			}
+			for _, said := range offer.FindAllStringSubmatch(out.String(), -1) {
+				offers++
+				pick := unstick.Pick{}
+				pick.Way, _ = strconv.Atoi(said[1])
+				if said[2] != "" {
+					pick.Cause = pick.Way
+					pick.Way, _ = strconv.Atoi(said[2])
+				}
+				picked, err := unstick.Resolve(report, []unstick.Pick{pick})
+				if err != nil {
+					t.Errorf("%s: %v\n%s", said[0], err, out.String())
+					continue
+				}
+				cause := report.Causes[slices.IndexFunc(report.Causes, func(c *explain.Cause) bool {
+					return c.ID == picked[0].ID && c.Object == picked[0].Object && (picked[0].Summary == "" || picked[0].Summary == c.Summary)
+				})]
+				if !slices.ContainsFunc(cause.Remedies, func(r explain.Remedy) bool {
+					allowed := !r.Risk.Exceeds(explain.Risk(cmp.Or(said[3], "safe"))) || picked[0].Changes != nil
+					return unstick.Possible(&r) && allowed && (picked[0].Changes == nil || picked[0].Changes.Has(r.Operation.Key()))
+				}) {
+					t.Errorf("%s does nothing:\n%s", said[0], out.String())
+				}
+			}
+		}
+	})
+	if offers < 200 {
+		t.Errorf("only %d offers", offers)
 	}
 }

@@ -55,20 +55,23 @@ func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
 // manyVolumes is how many volumes are read one by one, before all are.
 const manyVolumes = 20
 
-// Volume reads a volume. Of many volumes all are read at once.
+// Volume reads a volume. Of many volumes all are read at once, if they may be.
 func (r *Reader) Volume(name string) (*unstructured.Unstructured, error) {
 	if r.looked++; r.looked <= manyVolumes {
 		return r.Get(Volumes, "", name)
 	}
 	all, err := r.List(Volumes, "")
+	if err != nil {
+		return r.Get(Volumes, "", name)
+	}
 	if r.volumes == nil {
 		r.volumes = make(map[string]*unstructured.Unstructured, len(all))
 		for i := range all {
 			r.volumes[all[i].GetName()] = &all[i]
 		}
 	}
-	if volume := r.volumes[name]; volume != nil || err != nil {
-		return volume, err
+	if volume := r.volumes[name]; volume != nil {
+		return volume, nil
 	}
 	return nil, apierrors.NewNotFound(Volumes.GroupResource(), name)
 }

@@ -473,3 +473,33 @@ func TestUnread(t *testing.T) {
 		t.Errorf("%d reads of events, and %q", reads, w.asked)
 	}
 }
+
+// Of many volumes all are read at once; where they may not be listed, each by itself.
+func TestVolume(t *testing.T) {
+	for failing, want := range map[string]int{"": 20, "persistentvolumes/": 30} {
+		w := &world{objects: map[string]*unstructured.Unstructured{}, failing: failing}
+		for i := range 30 {
+			volume := &unstructured.Unstructured{}
+			volume.SetName(fmt.Sprint("v", i))
+			w.objects["persistentvolumes//"+volume.GetName()] = volume
+		}
+		r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: graph.New(&graph.Snapshot{}), Now: now})
+		for i := range 30 {
+			if volume, err := r.Volume(fmt.Sprint("v", i)); err != nil || volume.GetName() != fmt.Sprint("v", i) {
+				t.Errorf("v%d: %v", i, err)
+			}
+		}
+		if _, err := r.Volume("none"); !apierrors.IsNotFound(err) {
+			t.Errorf("none: %v", err)
+		}
+		gets := 0
+		for _, asked := range w.asked {
+			if strings.HasPrefix(asked, "get ") && asked != "get persistentvolumes//none" {
+				gets++
+			}
+		}
+		if gets != want {
+			t.Errorf("%d GETs, want %d", gets, want)
+		}
+	}
+}
