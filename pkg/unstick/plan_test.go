@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -107,6 +108,28 @@ func describe(c *unstick.Choice) string {
 		text += ", then " + c.Writes[0].Then[0].Effect
 	}
 	return text
+}
+
+// A change of an object that is denied to the caller waits until that is not so any more; one of another object does not.
+func TestDeniedToTheCaller(t *testing.T) {
+	change := func(name string) explain.Remedy {
+		return explain.Remedy{Risk: explain.Safe, Effect: "do " + name, Action: explain.Action{Operation: new(remedy.PatchOf(identity(name), remedy.Remove("/metadata/finalizers/0")))}}
+	}
+	for _, test := range []struct {
+		kind explain.Kind
+		of   string
+		want int
+	}{{finding.AdmWebhookDeny, "held", 2}, {finding.AdmVapDeny, "held", 2}, {finding.AdmWebhookDead, "held", 0}, {finding.AdmWebhookDeny, "other", 0}} {
+		guard := &explain.Cause{Kind: explain.Kind{ID: "guard"}, Object: identity("held"), Verdict: explain.Stuck, Remedies: []explain.Remedy{change(test.of)}}
+		denial := &explain.Cause{Kind: test.kind, Object: identity("webhook"), Verdict: explain.Unknown}
+		l := &unstick.Look{Graph: graph.New(&graph.Snapshot{}), Report: &explain.Report{
+			Causes:  []*explain.Cause{guard, denial},
+			Objects: []explain.Explanation{{Object: identity("held"), Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: guard}, {Cause: denial}}}},
+		}}
+		if p := unstick.Choose(l, &unstick.Options{Allow: explain.Safe}); p.Choices[0].After != test.want || len(p.Choices[0].Writes) != 1 {
+			t.Errorf("%s, a change of %s: after %d, want %d", test.kind.ID, test.of, p.Choices[0].After, test.want)
+		}
+	}
 }
 
 // Numbers mean what explain-stuck prints: a cause of several, a way out of a single one.
