@@ -280,10 +280,7 @@ func pickAlive(alive *Contender, among []Contender) Choice {
 
 // undecided says between whom the evidence does not decide.
 func (ch *Choice) undecided() string {
-	var names []string
-	for _, k := range ch.Among[:min(len(ch.Among), evidence.MaxShown)] {
-		names = append(names, fmt.Sprintf("%s (%s)", k.ID(), k.State.Liveness))
-	}
+	names := ch.names(func(*Contender) bool { return true })
 	switch {
 	case ch.best != nil && ch.best.misplaced:
 		return fmt.Sprintf(misplacedCandidate, ch.best.ID(), ch.best.State.Liveness)
@@ -292,7 +289,7 @@ func (ch *Choice) undecided() string {
 	case ch.best != nil && ch.best.besides:
 		return fmt.Sprintf(besidesCandidate, ch.best.ID(), ch.best.State.Liveness)
 	case ch.best != nil && ch.best.against != "":
-		return fmt.Sprintf(rightsAlone, strings.Join(names, ", "), ch.best.against)
+		return fmt.Sprintf(rightsAlone, strings.Join(ch.names(func(k *Contender) bool { return k.mayDo() || k.Candidate == ch.best.Candidate }), ", "), ch.best.against)
 	case len(names) == 1 && ch.Among[0].State.Liveness == Unsure && ch.Among[0].mayDo():
 		return fmt.Sprintf(doubtfulCandidate, ch.Among[0].ID(), ch.Among[0].State.Because)
 	case len(names) == 1:
@@ -301,6 +298,17 @@ func (ch *Choice) undecided() string {
 		return fmt.Sprintf(probableCandidate, names[0], strings.Join(names[1:], ", "))
 	}
 	return fmt.Sprintf(undecidedAmong, strings.Join(names, ", "))
+}
+
+// names says how the first of some candidates stand.
+func (ch *Choice) names(are func(*Contender) bool) []string {
+	var names []string
+	for i := range ch.Among {
+		if k := &ch.Among[i]; are(k) && len(names) < evidence.MaxShown {
+			names = append(names, fmt.Sprintf("%s (%s)", k.ID(), k.State.Liveness))
+		}
+	}
+	return names
 }
 
 // otherwise reports whether the candidate may have other rights than those of its account.
