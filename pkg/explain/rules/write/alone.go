@@ -191,7 +191,8 @@ func changedAt(o *unstructured.Unstructured) (at time.Time, known bool) {
 }
 
 // webhook is a webhook that refuses the namespace controller, nil when which one is not certain. Which senders it accepts is
-// in its code. It is over when it does not cover any of the contents that are left.
+// in its code. It is over when it does not cover any of the contents that are left, or could not be called and by now
+// rejects nothing for that.
 func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 	named := slices.DeleteFunc(slices.Clone(f.Asker.Webhooks()), func(h *admission.Webhook) bool { return h.Name != said.Name })
 	if len(named) == 0 {
@@ -200,6 +201,9 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 	var asked []*admission.Webhook
 	var about graph.Node
 	for _, h := range named {
+		if said.Kind == answer.WebhookFailed && h.FailurePolicy == "Ignore" {
+			continue
+		}
 		if content := f.askedAbout(func(m graph.Node) bool { matches, _ := f.Asker.Matches(h, "DELETE", "", m); return matches }); len(content) > 0 {
 			asked, about = append(asked, h), content[0]
 		}
