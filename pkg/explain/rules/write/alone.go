@@ -150,6 +150,7 @@ func (f *failing) policy(said answer.Refusal) (c *finding.Cause, over bool) {
 			c.Evidence = append(c.Evidence, finding.AtSays(at.String(), "metadata.managedFields", LastChanged, duration.HumanDuration(f.Now.Sub(changed))))
 		}
 	})
+	because(c, said)
 	if read {
 		exemptBound(f.Facts, c, about, said.Binding)
 	}
@@ -231,6 +232,7 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 		c.Evidence = append(c.Evidence, configured(h)...)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(h.Config), HaveWebhookAllow)}
 	})
+	because(c, said)
 	exempt(f.Facts, c, about, h)
 	return c, false
 }
