@@ -103,3 +103,19 @@ func TestAddedFinalizers(t *testing.T) {
 		}
 	}
 }
+
+func TestReason(t *testing.T) {
+	for message, want := range map[string]string{
+		`admission webhook "w.example.com" denied the request: ticket
+  required`: "ticket required",
+		`configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: keep off`:                  "keep off",
+		`admission webhook "w.example.com" denied the request without explanation`:                                              "",
+		`failed calling webhook "w.example.com": failed to call webhook: no route`:                                              "",
+		`2 remaining: [admission webhook "w.example.com" denied the request: a, unexpected items still remain in namespace: s]`: "",
+		`admission webhook "w.example.com" denied the request: a, admission webhook "v.example.com" denied the request: b`:      "",
+	} {
+		if got := ToWrite(errors.New(message)).Reason(); got != want {
+			t.Errorf("%s: %q, want %q", message, got, want)
+		}
+	}
+}

@@ -168,6 +168,19 @@ func Named(words string) []Refusal {
 	return all
 }
 
+// denial is what comes before the reason of a webhook or policy that says no.
+var denial = pattern.New(`denied (?:the )?request: `)
+
+// Reason is why a webhook or policy says no, in its own words on one line. It is empty without any, and when the message
+// is the list of several that a controller writes.
+func (r Refusal) Reason() string {
+	said := denial().Split(r.Message, -1)
+	if len(said) != 2 || strings.Contains(said[0], ": [") || r.Kind != WebhookDenied && r.Kind != PolicyDenied {
+		return ""
+	}
+	return strings.Join(strings.Fields(said[1]), " ")
+}
+
 // Right is what somebody may do with a type.
 type Right struct {
 	User, Verb string

@@ -101,6 +101,7 @@ func (b *book) help(c *Cause) bool {
 // finish completes a cause when all its objects are known.
 func (b *book) finish(c *Cause) {
 	slices.SortStableFunc(c.Remedies, func(a, b Remedy) int { return risks[a.Risk] - risks[b.Risk] })
+	fromEnd(c.Remedies)
 	for i := range c.Remedies {
 		c.Evidence = append(c.Evidence, c.Remedies[i].facts...)
 	}
@@ -118,6 +119,19 @@ func (b *book) finish(c *Cause) {
 	c.Evidence = once(c.Evidence)
 	if c.Controller != nil {
 		c.Controller.Evidence = once(c.Controller.Evidence)
+	}
+}
+
+// fromEnd has what removes entries of one list begin with the last entry, in the places that these have and at one risk:
+// each names the index at which its entry was seen, and removing a later entry leaves that as it is.
+func fromEnd(all []Remedy) {
+	for i := range all {
+		for j := range all[i+1:] {
+			a, b := &all[i], &all[i+1+j]
+			if a.Risk == b.Risk && a.Operation != nil && b.Operation != nil && b.Operation.Before(a.Operation) {
+				*a, *b = *b, *a
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package explain_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -48,6 +49,32 @@ func effects(t *testing.T, cluster *scenario, report *explain.Report) func(*expl
 			t.Errorf("%s of %s at %s has no effect", op.Verb, cause.ID, cause.Object)
 		}
 		return text
+	}
+}
+
+// TestOneAfterAnother: what removes finalizers or references of the objects of one cause can be done in the order in which it is
+// shown.
+func TestOneAfterAnother(t *testing.T) {
+	several := 0
+	for _, cluster := range clusters(t) {
+		s := parse(t, cluster)
+		report := s.report(t)
+		for _, cause := range report.Causes {
+			server, of := simulator.New(s.Graph().Snapshot(), simulator.Options{Now: now, Server: s.Server}), map[types.UID]int{}
+			for _, r := range cause.Remedies {
+				if op := r.Operation; op != nil && op.Verb == remedy.Patch && op.Patch[len(op.Patch)-1].Op == "remove" {
+					if of[op.Object.UID]++; of[op.Object.UID] == 2 {
+						several++
+					}
+					if err := server.Do(t.Context(), op); errors.Is(err, remedy.ErrChanged) {
+						t.Errorf("%v\n%s\n%s", err, r.Command, cluster)
+					}
+				}
+			}
+		}
+	}
+	if several == 0 {
+		t.Error("no scenario has an object with several to remove")
 	}
 }
 

@@ -123,7 +123,7 @@ ConfigMap/s/b metadata.managedFields: no entry, so it is not known who set its f
 `},
 	{"a dependent that is being deleted, and that may not be changed", alive + policy + owner + deniedUpdate + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap-deny",
-		`ValidatingAdmissionPolicy/p: the policy rejects the write that the deletion needs
+		`ValidatingAdmissionPolicy/p: the policy rejects the write that the deletion needs ("no")
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
 [safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed
@@ -237,7 +237,7 @@ Lease/kube-node-lease/dead : does not exist
 ConfigMap/s/a
 answer ASK ConfigMap/s/a
 answer DELETE ConfigMap/s/a 422 : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no`, "not-terminating",
-		`ConfigMap/s/a: a DELETE of it would be refused, by ValidatingAdmissionPolicy/p [adm-vap-deny]
+		`ConfigMap/s/a: a DELETE of it would be refused, by ValidatingAdmissionPolicy/p [adm-vap-deny] ("no")
 a dry-run DELETE of ConfigMap/s/a : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
 [safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed; then send the DELETE again

@@ -139,6 +139,7 @@ var controllerSayings = map[finding.Word]saying{
 	finalizer.SetByUser:            {text: "a user set the finalizer %s by hand or in a manifest, and no controller in the cluster removes it"},
 	finalizer.UserWhoSetIt:         {text: "the user who set it: %s"},
 	finalizer.NoController:         {made: func(args ...any) string { return noController(args[0].([]string)) }},
+	finalizer.HandlesOthers:        {text: "; %s handles it on %s only"},
 	finalizer.SetterMissing:        {text: "; %q set it, but no workload has that name"},
 	finalizer.NowhereElse:          {text: "%s: not a platform that runs this controller outside the cluster"},
 	finalizer.Reinstall:            {text: "reinstall %s%s" + cleansUp},

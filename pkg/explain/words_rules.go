@@ -128,6 +128,7 @@ var ruleSayings = map[finding.Word]saying{
 	workload.RestartHung:     {text: "restart the controller, if its log shows that it hangs; this interrupts its other work", risk: Disruptive},
 	workload.RestartForToken: {text: "restart the controller, so that it gets a token of the new ServiceAccount, because that of the old one is never accepted again: it cleans up and removes the finalizer", risk: Disruptive},
 	workload.ReplaceLeaving:  {text: "find out who deletes %s, and why; once it is gone, reinstall it from its chart or manifest: it cleans up and removes the finalizer"},
+	workload.RunOutside:      {text: "run a copy of %s in another namespace, with rights in all namespaces, until it has removed its finalizers; nothing can be created in %s"},
 	workload.SeePod:          {text: "see what blocks that pod: once it has ended, another one replaces it, cleans up and removes the finalizer"},
 	workload.ScaleUpAgain:    {text: "scale the controller up: it cleans up and removes the finalizer. Nothing happens if it was scaled up meanwhile"},
 	workload.RecreateAccount: {text: "recreate the ServiceAccount, to which its rights are still bound, or apply it from the product's chart or manifest"},

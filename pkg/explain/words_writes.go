@@ -35,6 +35,8 @@ const (
 // writeSayings are those of the rules about writes that are refused.
 var writeSayings = map[finding.Word]saying{
 	write.AnswerToYou:   {text: "; this is the answer to you, and the answer to the controller is not known"},
+	write.Reason:        {text: ` ("%s")`},
+	write.OneReason:     {text: ` (for example "%s")`},
 	write.NotRemovable:  {text: "its finalizer %s cannot be removed"},
 	write.CoversWrites:  {text: "the webhook covers writes to it, by its rules and selectors"},
 	write.CoversPods:    {text: "the webhook covers each of its pods, by its rules and selectors"},

@@ -8,6 +8,8 @@ package remedy
 import (
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -200,6 +202,28 @@ func (o Op) TakenBack(whole map[string]any) Op {
 		o.Back = &inverse
 	}
 	return o
+}
+
+// Before reports whether a patch has to come before another one of the same object, if both are made as they are: it
+// removes a later entry of the same list.
+func (o *Op) Before(other *Op) bool {
+	list, index := o.removed()
+	same, lower := other.removed()
+	return o.Object == other.Object && list == same && index > lower && lower >= 0
+}
+
+// removed returns the list of which a patch removes an entry, and its index; -1 for none.
+func (o *Op) removed() (list string, index int) {
+	if len(o.Patch) == 0 || o.Patch[len(o.Patch)-1].Op != "remove" {
+		return "", -1
+	}
+	last := o.Patch[len(o.Patch)-1].Path
+	cut := strings.LastIndexByte(last, '/')
+	index, err := strconv.Atoi(last[cut+1:])
+	if err != nil {
+		return "", -1
+	}
+	return last[:cut], index
 }
 
 // Step is a step of a JSON patch (RFC 6902).

@@ -159,14 +159,25 @@ func (f *searcher) search(n graph.Node, finalizer string, field finalizers.Field
 }
 
 // Entries returns what the catalogue has of the finalizer: what is said of this
-// kind, or else what is said of this name.
+// kind, or else what is said of this name. The controllers of Kubernetes handle the
+// kinds that are said, and no others.
 func (f *searcher) Entries(finalizer string, kind schema.GroupKind, field finalizers.Field) []finalizers.Match {
 	all := slices.DeleteFunc(f.catalogue.Find(finalizer, kind), func(m finalizers.Match) bool { return m.Field != field })
 	fitting := slices.DeleteFunc(slices.Clone(all), func(m finalizers.Match) bool { return !m.KindFits })
 	if len(fitting) > 0 {
 		return fitting[:1]
 	}
-	return slices.DeleteFunc(all, func(m finalizers.Match) bool { return !m.Exact })
+	return slices.DeleteFunc(all, func(m finalizers.Match) bool { return !m.Exact || m.Builtin != "" })
+}
+
+// OfOthers returns the entry of a controller of Kubernetes that has the finalizer on other kinds alone; nil for none.
+func (f *searcher) OfOthers(s *Search) *finalizers.Match {
+	for _, m := range f.catalogue.Find(s.Finalizer, s.resource.GroupVersionKind().GroupKind()) {
+		if m.Builtin != "" && m.Field == s.Field && len(s.Known) == 0 {
+			return &m
+		}
+	}
+	return nil
 }
 
 // local reports whether the controller may run in the object's own namespace.

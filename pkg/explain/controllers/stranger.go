@@ -79,13 +79,16 @@ func (f *Finder) setBesides(n graph.Node, s *Search, c *Candidate) bool {
 
 // against says who is known to have set the finalizer, or to have changed such objects since their
 // deletion, when that are all others and nothing but its rights to the type points at the workload:
-// that it may change the objects is no proof that it serves the finalizer. It is empty otherwise.
+// that it may change the objects is no proof that it serves the finalizer. It is empty otherwise. Where only people
+// set the finalizer, a rule for the type's finalizers is no proof either; and when such a finalizer names no domain,
+// the workload must be called after the finalizer itself, as it has nothing of the type.
 func (f *Finder) against(n graph.Node, s *Search, c *Candidate) string {
 	setters, _ := f.managersIn(n, s.Finalizer)
 	if len(setters) == 0 {
 		setters = s.Setters
 	}
-	if c.identified || c.guessed() || c.kindred(s) || f.rights().ownsFinalizers(c.Account(), s.resource.GroupResource()) {
+	manual := len(setters) > 0 && !slices.ContainsFunc(setters, func(m string) bool { return !isPerson(m) })
+	if c.identified || c.guessed() || c.kindred(s, manual && finalizers.Domain(s.Finalizer) == "") || !manual && f.rights().ownsFinalizers(c.Account(), s.resource.GroupResource()) {
 		return ""
 	}
 	if strangers := f.strangers(s); len(strangers) > 0 {
@@ -97,9 +100,9 @@ func (f *Finder) against(n graph.Node, s *Search, c *Candidate) string {
 	return ""
 }
 
-// kindred reports whether a name or label of the workload is one of the finalizer's domain, or of the type's
-// group when that is the domain's.
-func (c *Candidate) kindred(s *Search) bool {
+// kindred reports whether a name or label of the workload is one of the finalizer's, or, unless that must be, of its
+// domain, or of the type's group when that is the domain's.
+func (c *Candidate) kindred(s *Search, itself bool) bool {
 	group := s.resource.Group
 	if last := strings.LastIndexByte(group, '.'); last >= 0 {
 		group = group[:last]
@@ -116,7 +119,7 @@ func (c *Candidate) kindred(s *Search) bool {
 		names = append(append(names, c.origin.release), c.origin.labels[:]...)
 	}
 	return slices.ContainsFunc(names, func(name string) bool {
-		return s.similar(name) || s.sharesWord(name) || s.own && shareWord(name, group)
+		return s.sharesWord(name) || !itself && (s.similar(name) || s.own && shareWord(name, group))
 	})
 }
 

@@ -75,6 +75,7 @@ const (
 	UserWhoSetIt         finding.Word = "user who set it"
 	NoController         finding.Word = "no controller"
 	SetterMissing        finding.Word = "setter missing"
+	HandlesOthers        finding.Word = "handles others"
 	NowhereElse          finding.Word = "nowhere else"
 	Reinstall            finding.Word = "reinstall"
 	UsuallyIn            finding.Word = "usually in"
@@ -425,20 +426,28 @@ func (j *judgement) absent(a *controllers.Answer) *finding.Cause {
 		c.Evidence = append(c.Evidence, finding.AtSays("the API server", "version", NowhereElse, j.Server().Version()))
 	}
 	setter := remedy.ManagedFields(j.n.Identity())
+	var handles finding.Text
+	of := j.Finder.OfOthers(s)
+	if of != nil {
+		handles = finding.Say(HandlesOthers, controllers.Whose(s.Finalizer, []finalizers.Match{*of}), strings.Join(of.Kinds, ", "))
+	}
 	if a.Is == controllers.Manual {
-		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, finding.Say(SetByUser, s.Finalizer), finding.Say(UserWhoSetIt, strings.Join(s.Setters, ", "))
+		c.Kind, c.Summary, c.Controller.Name = finding.FinManual, append(finding.Say(SetByUser, s.Finalizer), handles...), finding.Say(UserWhoSetIt, strings.Join(s.Setters, ", "))
 		c.Ways = []finding.Way{finding.See(setter, AskUser)}
 		return c
 	}
 	if operator := s.Operator(); operator != "" { // one that is gone leaves all its kinds behind
 		c.Key, j.kinds = operator, true
 	}
-	c.Summary = finding.Say(NoController, []string{s.Finalizer})
+	c.Summary = append(finding.Say(NoController, []string{s.Finalizer}), handles...)
 	if name := j.Finder.Missing(s); name != "" {
 		c.Summary = c.Summary.And(SetterMissing, name)
 	}
 	c.Ways = []finding.Way{{Effect: finding.Say(Reinstall, s.Whose(), j.usually())}}
-	if len(s.Known) == 0 && finalizers.Domain(s.Finalizer) == "" || s.SetByPeople() { // it need not be a program's
+	switch {
+	case of != nil: // a user or a program has taken the name
+		c.Ways = []finding.Way{finding.See(setter, AskUser)}
+	case len(s.Known) == 0 && finalizers.Domain(s.Finalizer) == "", s.SetByPeople(): // it need not be a program's
 		c.Ways = []finding.Way{finding.See(setter, AskUserOrReinstall)}
 	}
 	return c

@@ -87,7 +87,7 @@ func entry(b finding.Blocker, n rules.Mark, list finalizers.Field) finding.Block
 // component is a finalizer that a part of kube-controller-manager removes, of which the conditions are not looked at.
 func component(f *rules.Facts, n rules.Mark, list finalizers.Field) (b finding.Blocker, is bool) {
 	known := f.Finder.Entries(n.Key, n.Resource().GroupVersionKind().GroupKind(), list)
-	if len(known) == 0 || known[0].Builtin != finalizers.ControllerManager || !known[0].KindFits {
+	if len(known) == 0 || known[0].Builtin != finalizers.ControllerManager {
 		return b, false
 	}
 	name := controllers.Whose(n.Key, known)

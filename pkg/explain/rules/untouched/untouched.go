@@ -67,6 +67,9 @@ func refused(f *rules.Facts, n graph.Node, r admission.Reply) *finding.Cause {
 	c.Evidence = finding.Facts(r.Fact())
 	if by := write.Refusal(f, n, r, "DELETE"); by != nil {
 		c.Summary, c.Evidence = c.Summary.And(RefusedBy, by.At, by.Kind.ID), by.Evidence
+		if reason := r.Reason(); reason != "" {
+			c.Summary = c.Summary.And(write.Reason, admission.Shortened(reason))
+		}
 		for _, way := range by.Ways {
 			way.Slot, way.Effect = "", way.Effect.And(ThenDeleteAgain)
 			c.Ways = append(c.Ways, way)

@@ -19,6 +19,7 @@ const (
 	RestartHung     finding.Word = "restart hung"
 	RestartForToken finding.Word = "restart for token"
 	ReplaceLeaving  finding.Word = "replace leaving"
+	RunOutside      finding.Word = "run outside"
 	SeePod          finding.Word = "see pod"
 	ScaleUpAgain    finding.Word = "scale up controller"
 	RecreateAccount finding.Word = "recreate account"
@@ -75,9 +76,12 @@ func explained(namespace, object string) remedy.Look {
 }
 
 // Revive returns the ways to get a controller to run again, by what is wrong
-// with it.
+// with it. In a namespace that is being deleted, no pod and no account can be created.
 func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) []finding.Way {
 	account := l.Account()
+	if namespace := l.ID().Namespace; r.Ending(namespace) {
+		return []finding.Way{{Effect: finding.Say(RunOutside, l.ID(), namespace)}}
+	}
 	switch st.Trouble {
 	case controllers.ScaledDown:
 		return []finding.Way{ScaleUp(r, l.ID(), finding.Say(ScaleUpAgain))}

@@ -150,6 +150,7 @@ func (f *failing) policy(said answer.Refusal) (c *finding.Cause, over bool) {
 			c.Evidence = append(c.Evidence, finding.AtSays(at.String(), "metadata.managedFields", LastChanged, duration.HumanDuration(f.Now.Sub(changed))))
 		}
 	})
+	because(c, said)
 	if read {
 		exemptBound(f.Facts, c, about, said.Binding)
 	}
@@ -191,7 +192,8 @@ func changedAt(o *unstructured.Unstructured) (at time.Time, known bool) {
 }
 
 // webhook is a webhook that refuses the namespace controller, nil when which one is not certain. Which senders it accepts is
-// in its code. It is over when it does not cover any of the contents that are left.
+// in its code. It is over when it does not cover any of the contents that are left, or could not be called and by now
+// rejects nothing for that.
 func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 	named := slices.DeleteFunc(slices.Clone(f.Asker.Webhooks()), func(h *admission.Webhook) bool { return h.Name != said.Name })
 	if len(named) == 0 {
@@ -200,6 +202,9 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 	var asked []*admission.Webhook
 	var about graph.Node
 	for _, h := range named {
+		if said.Kind == answer.WebhookFailed && h.FailurePolicy == "Ignore" {
+			continue
+		}
 		if content := f.askedAbout(func(m graph.Node) bool { matches, _ := f.Asker.Matches(h, "DELETE", "", m); return matches }); len(content) > 0 {
 			asked, about = append(asked, h), content[0]
 		}
@@ -227,6 +232,7 @@ func (f *failing) webhook(said answer.Refusal) (c *finding.Cause, over bool) {
 		c.Evidence = append(c.Evidence, configured(h)...)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(h.Config), HaveWebhookAllow)}
 	})
+	because(c, said)
 	exempt(f.Facts, c, about, h)
 	return c, false
 }

@@ -58,6 +58,9 @@ func (f refused) byPolicy() *finding.Cause {
 			c.Verdict, c.Summary = finding.Unknown, c.Summary.And(AnswerToYou)
 		}
 	}))
+	if !r.Misconfigured() {
+		because(c, r.Refusal)
+	}
 	exemptBound(f.Facts, c, f.n, r.Binding)
 	return c
 }

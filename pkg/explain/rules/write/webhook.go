@@ -93,6 +93,7 @@ func (f refused) denies(h *admission.Webhook) *finding.Cause {
 		c.Evidence = shows(finding.Fact{Fact: f.r.Fact()}, h, nil)
 		c.Ways = []finding.Way{finding.See(remedy.YAML(f.n.Identity()), ChangeForWebhook)}
 	}))
+	because(c, f.r.Refusal)
 	exempt(f.Facts, c, f.n, h)
 	return c
 }
@@ -127,6 +128,7 @@ func (f refused) unclearWebhook(suspects []*admission.Webhook) *finding.Cause {
 	default:
 		c.Summary = c.Summary.And(ConfigUnread)
 	}
+	because(c, f.r.Refusal)
 	if c.Verdict == finding.Unknown {
 		c.Summary = c.Summary.And(AnswerToYou)
 	}

@@ -25,6 +25,8 @@ import (
 const (
 	// AnswerToYou ends the summary of a refusal that only the caller is known to meet.
 	AnswerToYou   finding.Word = "answer to you"
+	Reason        finding.Word = "reason"
+	OneReason     finding.Word = "one reason"
 	NotRemovable  finding.Word = "not removable"
 	CoversWrites  finding.Word = "covers writes"
 	CoversPods    finding.Word = "covers pods"
@@ -119,6 +121,22 @@ func met(f *rules.Facts, n graph.Node, c *finding.Cause, words string) *finding.
 
 // met is met for the answer.
 func (f refused) met(c *finding.Cause) *finding.Cause { return met(f.Facts, f.n, c, f.r.Words()) }
+
+// because adds the reason of a refusal to what a cause says. Objects that share the cause may have others: then it is an
+// example, the same in whichever order they are looked at.
+func because(c *finding.Cause, r answer.Refusal) {
+	reason := admission.Shortened(r.Reason())
+	if reason == "" {
+		return
+	}
+	at := slices.IndexFunc(c.Summary, func(s finding.Said) bool { return s.Word == Reason || s.Word == OneReason })
+	switch {
+	case at < 0:
+		c.Summary = slices.Insert(c.Summary, 1, finding.Say(Reason, reason)...)
+	case c.Summary[at].Args[0] != reason:
+		c.Summary[at] = finding.Say(OneReason, min(reason, c.Summary[at].Args[0].(string)))[0]
+	}
+}
 
 // changed is an object that one of the suspects changes whenever it is written, in a way that the API server refuses.
 func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key string, summary finding.Text) *finding.Cause {
