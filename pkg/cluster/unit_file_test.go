@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +115,23 @@ func TestManyTerminatingFromFile(t *testing.T) {
 		if diff := cmp.Diff(wholes(t, live, "configmaps", "shop"), wholes(t, r, "configmaps", namespace)); diff != "" {
 			t.Errorf("namespace %q: the second look has other than the cluster: %s", namespace, diff)
 		}
+	}
+}
+
+// Of objects of which a snapshot has the metadata alone, it has the annotations on which it depends what a tool deletes.
+func TestAnnotationsFromFile(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("configmaps shop/parent")
+	held := map[string]string{"applyset.kubernetes.io/contains-group-kinds": "ConfigMap", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
+	s.objects[0].Annotations = maps.Clone(held)
+	s.objects[0].Annotations["example.com/other"] = "S3CRET"
+	s.objects[0].CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour)) // so that it is not read by itself
+	o, err := readerOf(t, s.file(SaveOptions{}, func() {})).Read(t.Context(), configMaps.GroupVersionResource, "shop", "parent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(held, o.GetAnnotations()); diff != "" {
+		t.Error(diff)
 	}
 }
 

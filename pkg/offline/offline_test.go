@@ -671,6 +671,43 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+// What tools delete depends on words that stay where they are options, and on names that are replaced within longer texts.
+func TestRedactOptions(t *testing.T) {
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{Redacted: true})
+	must(t, err)
+	w.KeepOriginals()
+	must(t, w.Answer(&offline.Answer{Path: "/api/v1", Code: 200, Body: []byte(`{"resources":[{"name":"configmaps","kind":"ConfigMap"},{"name":"applications","kind":"Application","group":"argoproj.io"}]}`)}))
+	e, err := offline.NewEntry(schema.GroupResource{Group: "argoproj.io", Resource: "applications"}, map[string]any{
+		"metadata": map[string]any{"name": "umbra", "namespace": "umbra", "annotations": map[string]any{
+			"argocd.argoproj.io/sync-options": "Delete=false, Prune=confirm,Umbra=true", "argocd.argoproj.io/sync-wave": "-5", "helm.sh/resource-policy": "keep",
+			"kustomize.toolkit.fluxcd.io/prune": "Disabled", "argocd.argoproj.io/tracking-id": "umbra:/ConfigMap:umbra/umbra",
+			"applyset.kubernetes.io/contains-group-kinds": "ConfigMap,Umbra.umbra.com", "applyset.kubernetes.io/additional-namespaces": "umbra,kube-system",
+		}},
+		"spec":   map[string]any{"destination": map[string]any{"server": "https://kubernetes.default.svc", "name": "in-cluster"}, "project": "umbra", "source": "S3CRET"},
+		"status": map[string]any{"resources": []any{map[string]any{"kind": "ConfigMap", "version": "v1", "name": "umbra", "namespace": "umbra"}}},
+	})
+	must(t, err)
+	addList(t, w, offline.List{Group: "argoproj.io", Version: "v1", Resource: "applications", Kind: "Application", Namespaced: true}, e)
+	must(t, w.Close(ended))
+	umbra := wordFor(w, "umbra")
+	_, got := ask(t, open(t, text.Bytes()), "/apis/argoproj.io/v1/namespaces/"+umbra+"/applications/"+umbra, asWhole)
+	for _, want := range []string{
+		`"Delete=false, Prune=confirm,` + wordFor(w, "Umbra") + `=true"`, `"-5"`, `"keep"`, `"Disabled"`, `"` + umbra + `:/ConfigMap:` + umbra + `/` + umbra + `"`,
+		`"ConfigMap,` + wordFor(w, "Umbra") + `.` + umbra + `.com"`, `"` + umbra + `,kube-system"`,
+		`"https://kubernetes.default.svc"`, `"in-cluster"`, `"project":"` + umbra + `"`, `"name":"` + umbra + `","namespace":"` + umbra + `"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	for _, gone := range []string{"umbra", "Umbra", "S3CRET"} {
+		if strings.Contains(got, gone) {
+			t.Errorf("%s is in %s", gone, got)
+		}
+	}
+}
+
 // redactedPod is what TestRedact looks at.
 type redactedPod struct {
 	Metadata struct {
