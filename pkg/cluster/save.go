@@ -7,7 +7,9 @@ import (
 	"context"
 	stdjson "encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster/wire"
@@ -254,20 +257,18 @@ func parted(err error) (failed, fatal error) {
 // which more is to be read.
 func (s *saver) metadata(resource *graph.Resource, namespace string, inOne bool) (version string, whole []graph.Object, failed, err error) {
 	s.stats.lists.Add(1)
-	var decoder wire.Decoder
+	var list metadataList
 	for pages, size := (paging{}), pageSize(0); ; {
-		var list wire.List
 		objects, asked := 0, time.Now()
-		err := s.page(s.ctx, resource, namespace, acceptLists, pageParameters(pages.token, size, inOne), func(body io.Reader) (err error) {
-			list, err = decodeList(&decoder, body, func(o *graph.Object) error {
+		err := s.page(s.ctx, resource, namespace, acceptLists, pageParameters(pages.token, size, inOne), func(body io.Reader) error {
+			return list.decode(body, func(m *metav1.PartialObjectMetadata) error {
 				objects++
-				o.Resource = resource
-				if len(whole) < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(o)) {
-					whole = append(whole, ownObject(o))
+				o := graph.NewObject(resource, m)
+				if len(whole) < maxSingles && (o.BeingDeleted() || len(o.Finalizers) > 0 || s.justMade(&o)) {
+					whole = append(whole, ownObject(&o))
 				}
-				return s.add(metadataEntry(o), o)
+				return s.add(metadataEntry(&o, m.Annotations), &o)
 			})
-			return err
 		})
 		if err == nil {
 			err = pages.page(objects, list.Continue)
@@ -297,9 +298,48 @@ func ownObject(o *graph.Object) graph.Object {
 	return graph.Object{Resource: o.Resource, Namespace: strings.Clone(o.Namespace), Name: strings.Clone(o.Name)}
 }
 
+// metadataList decodes lists of metadata, with the annotations and without the managed fields, one after the other.
+type metadataList struct {
+	wire.List
+	decoder wire.Decoder
+	buffer  []byte
+}
+
+// managedFields are those of an object's metadata (generated.proto).
+var managedFields = wire.Drop{1: {17: wire.Whole}}
+
+// decode calls each for the objects of a list in either encoding.
+func (l *metadataList) decode(body io.Reader, each func(*metav1.PartialObjectMetadata) error) error {
+	packed, whole, err := recognizes(body)
+	switch {
+	case err != nil:
+	case packed:
+		kind := metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"}
+		l.List, err = l.decoder.Split(whole, kind, func(message []byte) error {
+			var m metav1.PartialObjectMetadata
+			message, l.buffer = managedFields.From(message, l.buffer)
+			if err := m.Unmarshal(message); err != nil {
+				return fmt.Errorf("decoding a list: %w", err)
+			}
+			return each(&m)
+		})
+	default:
+		l.List, err = decodeJSON(whole, func(text []byte) error {
+			var m metav1.PartialObjectMetadata
+			if err := json.Unmarshal(text, &m); err != nil {
+				return err
+			}
+			return each(&m)
+		})
+	}
+	return err
+}
+
 // metadataEntry is the entry of an object of which only that is known.
-func metadataEntry(o *graph.Object) *offline.Entry {
+func metadataEntry(o *graph.Object, annotations map[string]string) *offline.Entry {
 	m := o.Metadata()
+	maps.DeleteFunc(annotations, func(name, _ string) bool { return !offline.KeepsAnnotation(name) })
+	m.Annotations = annotations
 	text, _ := stdjson.Marshal(struct { // strings, numbers and times
 		Metadata *metav1.ObjectMeta `json:"metadata"`
 	}{&m})

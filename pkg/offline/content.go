@@ -45,6 +45,18 @@ var namingFields = map[string][]string{
 	"certificates.cert-manager.io":         {"issuerRef"},
 	"horizontalpodautoscalers.autoscaling": {"scaleTargetRef", "minReplicas"},
 	"scaledobjects.keda.sh":                {"scaleTargetRef", "minReplicaCount", "idleReplicaCount"},
+
+	"kustomizations.kustomize.toolkit.fluxcd.io": {"kubeConfig", "serviceAccountName", "suspend", "prune", "deletionPolicy"},
+	"helmreleases.helm.toolkit.fluxcd.io":        {"kubeConfig", "serviceAccountName", "suspend", "targetNamespace", "releaseName", "storageNamespace", "uninstall"},
+	"applications.argoproj.io":                   {"destination", "project"},
+	"applicationsets.argoproj.io":                {"syncPolicy"},
+}
+
+// inventoryFields are the fields of the status in which objects of some of these types say what they have deployed.
+var inventoryFields = map[string][]string{
+	"kustomizations.kustomize.toolkit.fluxcd.io": {"inventory"},
+	"helmreleases.helm.toolkit.fluxcd.io":        {"history", "storageNamespace"},
+	"applications.argoproj.io":                   {"resources"},
 }
 
 // HoldsOf returns what a snapshot has of the objects of a type.
@@ -92,11 +104,17 @@ var keptMetadata = []string{
 }
 
 // keptAnnotation matches the annotations that say something of deletion: who installed
-// an object, whether its controller is paused, or how many replicas it had, whose volume it is, what protects it.
+// an object, whether its controller is paused, or how many replicas it had, whose volume it is, what protects it, what an
+// ApplySet has, and whether and when Helm, Flux and Argo CD delete it.
 var keptAnnotation = pattern.New(`(?i)(^meta\.helm\.sh/release-name(space)?$|(^|[/.-])(paused?|pause-reconcil\w+|reconcil\w*-paused|skip-reconcil\w+|suspend(ed)?)$` +
 	`|^volume\.(beta\.)?kubernetes\.io/(storage-provisioner|provisioner-deletion-secret-name(space)?)$|^pv\.kubernetes\.io/provisioned-by$` +
 	`|^(downscaler/original|kubecost\.kubernetes\.io/turn-down|autoscaling\.keda\.sh/paused|loft\.sh/paused)-replicas$|^idling\.alpha\.openshift\.io/previous-scale$` +
-	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$)`)
+	`|^kubernetes\.io/config\.(mirror|source|hash)$|^karpenter\.sh/do-not-disrupt$|^storageclass\.kubernetes\.io/is-default-class$` +
+	`|^applyset\.kubernetes\.io/(contains-group-(kinds|resources)|additional-namespaces)$|^kustomize\.toolkit\.fluxcd\.io/(prune|reconcile|ssa)$` +
+	`|^argocd\.argoproj\.io/(tracking-id|sync-options|sync-wave)$|^helm\.sh/(resource-policy|hook-weight)$)`)
+
+// KeepsAnnotation reports whether an annotation is held.
+func KeepsAnnotation(name string) bool { return keptAnnotation().MatchString(name) }
 
 // reduceMetadata drops annotations but those that matter, and of managed fields all but
 // who wrote, when, and who set finalizers. Those of an object that is not being deleted,
@@ -109,7 +127,7 @@ func reduceMetadata(resource schema.GroupResource, metadata map[string]any) {
 	}
 	if annotations, ok := metadata["annotations"].(map[string]any); ok {
 		for name := range annotations {
-			if !keptAnnotation().MatchString(name) {
+			if !KeepsAnnotation(name) {
 				delete(annotations, name)
 			}
 		}
@@ -162,7 +180,13 @@ func reduceParts(resource string, object map[string]any) {
 		status, _ := object["status"].(map[string]any)
 		keep(object, "metadata", "spec")
 		keep(spec, fields...)
-		object["status"] = tellingPart(status, maxDepth)
+		told := tellingPart(status, maxDepth)
+		for _, field := range inventoryFields[resource] {
+			if status[field] != nil {
+				told[field] = status[field]
+			}
+		}
+		object["status"] = told
 		return
 	}
 	switch resource {

@@ -47,6 +47,8 @@ type File struct {
 	answers map[string]*Answer
 	lists   map[schema.GroupResource][]*list
 	ones    map[one]*One
+	// singles are the objects that were read by themselves, by what they are called.
+	singles map[one][]spot
 
 	mu    sync.Mutex
 	cache []member
@@ -66,6 +68,12 @@ type chunk struct {
 	count  int
 	// first and last are the least and the greatest key.
 	first, last string
+}
+
+// spot is where an object of a list is.
+type spot struct {
+	*list
+	chunk, entry int
 }
 
 // key orders the objects of a list as etcd does.
@@ -88,7 +96,7 @@ type member struct {
 // Open reads a snapshot once, to its end, and makes the index. An error says why it is
 // no complete snapshot that this program can read.
 func Open(in io.ReaderAt, size int64) (*File, error) {
-	f := &File{in: in, size: size, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{}}
+	f := &File{in: in, size: size, answers: map[string]*Answer{}, lists: map[schema.GroupResource][]*list{}, ones: map[one]*One{}, singles: map[one][]spot{}}
 	s := &scanner{file: f}
 	if err := s.scan(); err != nil {
 		return nil, err
@@ -106,6 +114,7 @@ type scanner struct {
 	seen    Trailer
 	ended   bool
 	answers int
+	singles int
 }
 
 // ErrNewer is the error about a snapshot that a newer program wrote.
@@ -298,15 +307,21 @@ func (s *scanner) object(text []byte) error {
 	if err := json.Unmarshal(text, &view); err != nil {
 		return fmt.Errorf("it is corrupted: an object of %s: %w", s.list.GroupResource(), err)
 	}
-	k := key(view.Object.Metadata.Namespace, view.Object.Metadata.Name)
+	m := &view.Object.Metadata
+	k := key(m.Namespace, m.Name)
 	s.seen.Objects++
 	l := s.list
 	if n := len(l.chunks); n == 0 || l.chunks[n-1].offset != s.offset {
-		k = strings.Clone(k)
-		l.chunks = append(l.chunks, chunk{offset: s.offset, skip: s.lines, count: 1, first: k, last: k})
-		return nil
+		l.chunks = append(l.chunks, chunk{offset: s.offset, skip: s.lines, first: strings.Clone(k), last: strings.Clone(k)})
 	}
 	c := &l.chunks[len(l.chunks)-1]
+	if l.Single {
+		if s.singles++; s.singles > maxLists {
+			return errTooLarge
+		}
+		at := one{l.GroupResource(), m.Namespace, m.Name, l.Again}
+		s.file.singles[at] = append(s.file.singles[at], spot{l, len(l.chunks) - 1, c.count})
+	}
 	c.count++
 	if k < c.first {
 		c.first = strings.Clone(k)

@@ -250,6 +250,145 @@ func TestSecondLook(t *testing.T) {
 	}
 }
 
+// addList adds a list of objects, and then one of a few of them that were read by themselves.
+func addList(t testing.TB, w *offline.Writer, l offline.List, entries ...*offline.Entry) {
+	t.Helper()
+	must(t, w.Begin(&l))
+	for _, e := range entries {
+		must(t, w.Add(e))
+	}
+	must(t, w.End(offline.End{}))
+}
+
+// twoLooks is a file with Secrets of which a list has the metadata, and with Pods; some Secrets were read by themselves, some objects again.
+func twoLooks(t testing.TB) *offline.Server {
+	t.Helper()
+	secret := func(i int, uid, has string) *offline.Entry {
+		return &offline.Entry{Whole: has != "", Object: []byte(fmt.Sprintf(`{"metadata":{"name":"o%d","namespace":"n","uid":"%s%d"%s}}`, i, uid, i, has))}
+	}
+	const fuller, later = `,"managedFields":[{"manager":"m"}]`, `,"managedFields":[{"manager":"m"}],"resourceVersion":"2"`
+	pod := func(i int, version string) *offline.Entry {
+		return &offline.Entry{Whole: true, Object: []byte(fmt.Sprintf(`{"metadata":{"name":"o%d","namespace":"n","uid":"p%d","resourceVersion":"%s"},"status":{"phase":"Running"}}`, i, i, version))}
+	}
+	var secrets, pods []*offline.Entry
+	for i := range 6 {
+		secrets, pods = append(secrets, secret(i, "s", "")), append(pods, pod(i, "1"))
+		pods[i].Ready, pods[i].Status = "1/1", "Running"
+	}
+	ofSecrets := offline.List{Version: "v1", Resource: "secrets", Kind: "Secret", Namespaced: true, Holds: offline.Metadata}
+	ofPods := offline.List{Version: "v1", Resource: "pods", Kind: "Pod", Namespaced: true, Holds: offline.Parts}
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{})
+	must(t, err)
+	addList(t, w, ofSecrets, secrets...)
+	addList(t, w, ofPods, pods...)
+	ofSecrets.Single, ofPods.Single = true, true
+	addList(t, w, ofSecrets, secret(0, "s", fuller), secret(1, "other", fuller))
+	addList(t, w, ofSecrets, secret(2, "s", fuller))
+	ofSecrets.Again, ofPods.Again = true, true
+	addList(t, w, ofSecrets, secret(2, "s", later), secret(3, "other", later))
+	addList(t, w, ofPods, pod(4, "2"))
+	for _, resource := range []string{"secrets", "pods"} {
+		must(t, w.One(&offline.One{Resource: resource, Namespace: "n", Name: "o5", Again: true, Error: apierrors.NewNotFound(schema.GroupResource{Resource: resource}, "o5").ErrStatus}))
+	}
+	must(t, w.Close(ended))
+	return open(t, text.Bytes())
+}
+
+// What a file knows of an object is the same whether it is asked for by itself or in a list, in every form: the fullest that it has of
+// that very object, at each look.
+func TestListsHaveWhatGetsHave(t *testing.T) {
+	s := twoLooks(t)
+	for _, look := range []struct{ secrets, pods string }{
+		{"o0 s0 full, o1 s1, o2 s2 full, o3 s3, o4 s4, o5 s5", "o0 p0 1, o1 p1 1, o2 p2 1, o3 p3 1, o4 p4 1, o5 p5 1"},
+		{"o0 s0 full, o1 s1, o2 s2 full 2, o3 other3 full 2, o4 s4", "o0 p0 1, o1 p1 1, o2 p2 1, o3 p3 1, o4 p4 2"},
+	} {
+		for resource, want := range map[string]string{"secrets": look.secrets, "pods": look.pods} {
+			for _, accept := range []string{asMetadata, asTable, asWhole} {
+				for _, query := range []string{"?", "?fieldSelector=metadata.namespace%3Dn", "?includeObject=Object"} {
+					for path := range map[string]bool{"/api/v1/namespaces/n/" + resource: true, "/api/v1/" + resource: true} {
+						var got []string
+						for _, o := range items(t, s, path+query, accept) {
+							if single := items(t, s, "/api/v1/namespaces/n/"+resource+"/"+o.Object.Metadata.Name+query, strings.Replace(accept, "MetadataList", "Metadata", 1)); resource == "pods" || accept == asMetadata {
+								if diff := cmp.Diff([]printedObject{o}, single); diff != "" {
+									t.Errorf("%s%s as %s: the list has other than the GET:\n%s", path, query, accept, diff)
+								}
+							}
+							got = append(got, o.String())
+						}
+						same := strings.Join(got, ", ")
+						if accept == asTable && resource == "pods" {
+							same = strings.ReplaceAll(same, " 1/1 Running", "")
+						}
+						if same != want {
+							t.Errorf("%s%s as %s has %s, want %s", path, query, accept, same, want)
+						}
+					}
+				}
+			}
+		}
+		s.Pass()
+	}
+}
+
+// printedObject is an object of an answer, maybe with its columns.
+type printedObject struct {
+	Cells  []any
+	Object struct {
+		Metadata struct {
+			Name, UID, ResourceVersion string
+			ManagedFields              []any
+		}
+		Status struct{ Phase string }
+	}
+}
+
+func (o *printedObject) String() string {
+	m := o.Object.Metadata
+	words := []string{m.Name, m.UID}
+	if len(m.ManagedFields) > 0 {
+		words = append(words, "full")
+	}
+	if m.ResourceVersion != "" {
+		words = append(words, m.ResourceVersion)
+	}
+	for _, cell := range o.Cells {
+		if cell != nil {
+			words = append(words, fmt.Sprint(cell))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// items are the objects of an answer in any form.
+func items(t testing.TB, s *offline.Server, path, accept string) []printedObject {
+	t.Helper()
+	code, body := ask(t, s, path, accept)
+	if code != http.StatusOK {
+		return nil
+	}
+	var answer struct {
+		Kind  string
+		Items []json.RawMessage
+		Rows  []printedObject
+	}
+	must(t, json.Unmarshal([]byte(body), &answer))
+	if answer.Items == nil {
+		answer.Items = []json.RawMessage{[]byte(body)}
+	}
+	if (answer.Kind == "Table") != (accept == asTable) {
+		t.Errorf("GET %s as %s: %s", path, accept, answer.Kind)
+	}
+	if answer.Kind == "Table" {
+		return answer.Rows
+	}
+	objects := make([]printedObject, len(answer.Items))
+	for i := range objects {
+		must(t, json.Unmarshal(answer.Items[i], &objects[i].Object))
+	}
+	return objects
+}
+
 // zip compresses a text as it is.
 func zip(t testing.TB, text string) []byte {
 	t.Helper()
@@ -528,6 +667,43 @@ func TestRedact(t *testing.T) {
 	} {
 		if !strings.Contains(values[0], values[1]) {
 			t.Errorf("%s: %s has no %s", field, values[0], values[1])
+		}
+	}
+}
+
+// What tools delete depends on words that stay where they are options, and on names that are replaced within longer texts.
+func TestRedactOptions(t *testing.T) {
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{Redacted: true})
+	must(t, err)
+	w.KeepOriginals()
+	must(t, w.Answer(&offline.Answer{Path: "/api/v1", Code: 200, Body: []byte(`{"resources":[{"name":"configmaps","kind":"ConfigMap"},{"name":"applications","kind":"Application","group":"argoproj.io"}]}`)}))
+	e, err := offline.NewEntry(schema.GroupResource{Group: "argoproj.io", Resource: "applications"}, map[string]any{
+		"metadata": map[string]any{"name": "umbra", "namespace": "umbra", "annotations": map[string]any{
+			"argocd.argoproj.io/sync-options": "Delete=false, Prune=confirm,Umbra=true", "argocd.argoproj.io/sync-wave": "-5", "helm.sh/resource-policy": "keep",
+			"kustomize.toolkit.fluxcd.io/prune": "Disabled", "argocd.argoproj.io/tracking-id": "umbra:/ConfigMap:umbra/umbra",
+			"applyset.kubernetes.io/contains-group-kinds": "ConfigMap,Umbra.umbra.com", "applyset.kubernetes.io/additional-namespaces": "umbra,kube-system",
+		}},
+		"spec":   map[string]any{"destination": map[string]any{"server": "https://kubernetes.default.svc", "name": "in-cluster"}, "project": "umbra", "source": "S3CRET"},
+		"status": map[string]any{"resources": []any{map[string]any{"kind": "ConfigMap", "version": "v1", "name": "umbra", "namespace": "umbra"}}},
+	})
+	must(t, err)
+	addList(t, w, offline.List{Group: "argoproj.io", Version: "v1", Resource: "applications", Kind: "Application", Namespaced: true}, e)
+	must(t, w.Close(ended))
+	umbra := wordFor(w, "umbra")
+	_, got := ask(t, open(t, text.Bytes()), "/apis/argoproj.io/v1/namespaces/"+umbra+"/applications/"+umbra, asWhole)
+	for _, want := range []string{
+		`"Delete=false, Prune=confirm,` + wordFor(w, "Umbra") + `=true"`, `"-5"`, `"keep"`, `"Disabled"`, `"` + umbra + `:/ConfigMap:` + umbra + `/` + umbra + `"`,
+		`"ConfigMap,` + wordFor(w, "Umbra") + `.` + umbra + `.com"`, `"` + umbra + `,kube-system"`,
+		`"https://kubernetes.default.svc"`, `"in-cluster"`, `"project":"` + umbra + `"`, `"name":"` + umbra + `","namespace":"` + umbra + `"`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+	for _, gone := range []string{"umbra", "Umbra", "S3CRET"} {
+		if strings.Contains(got, gone) {
+			t.Errorf("%s is in %s", gone, got)
 		}
 	}
 }

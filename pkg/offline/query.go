@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // query is what the parameters of a list ask for.
@@ -90,6 +89,11 @@ func (q *query) all(l *list, t *target) bool {
 	return q.labels.Empty() && q.fields.Empty() && (t.namespace == "" || t.namespace == l.Namespace)
 }
 
+// mayMatch reports whether what has the text may be asked for.
+func (q *query) mayMatch(text []byte) bool {
+	return !slices.ContainsFunc(q.words, func(word []byte) bool { return !bytes.Contains(text, word) })
+}
+
 // matches reports whether an object is asked for.
 func (q *query) matches(t *target, m *view, e *Entry) (bool, error) {
 	switch {
@@ -137,54 +141,23 @@ type body struct {
 }
 
 // newBody begins the answer.
-func newBody(l *list, want form) *body {
-	kind, apiVersion := l.Kind+"List", schema.GroupVersion{Group: l.Group, Version: l.Version}.String()
-	if want == metadataOnly {
-		kind, apiVersion = "PartialObjectMetadataList", "meta.k8s.io/v1"
-	}
+func newBody(l *list, want wanted) *body {
 	b := &body{}
-	head, _ := json.Marshal(metav1.TypeMeta{Kind: kind, APIVersion: apiVersion}) // strings
-	b.Write(head[:len(head)-1])
-	b.WriteString(`,"items":[`)
+	b.Write(want.head(&l.List))
 	return b
 }
 
-// add adds an object if it is asked for.
-func (b *body) add(l *list, t *target, q *query, want form, text []byte) (bool, error) {
-	for _, word := range q.words {
-		if !bytes.Contains(text, word) {
-			return false, nil
-		}
-	}
-	var e Entry
-	if q.all(l, t) {
-		if err := json.Unmarshal(text, &e); err != nil {
-			return false, fmt.Errorf("reading the snapshot: %w", err)
-		}
-	} else {
-		m, err := metadataOf(text, &e)
-		if err != nil {
-			return false, err
-		}
-		if matches, err := q.matches(t, m, &e); err != nil || !matches {
-			return false, err
-		}
-	}
-	object := e.Object
-	if want == metadataOnly {
-		var parts struct {
-			Metadata json.RawMessage `json:"metadata"`
-		}
-		if err := json.Unmarshal(e.Object, &parts); err != nil {
-			return false, fmt.Errorf("reading the snapshot: %w", err)
-		}
-		object = slices.Concat([]byte(`{"metadata":`), parts.Metadata, []byte(`}`))
+// add adds an object.
+func (b *body) add(l *list, want wanted, e *Entry) error {
+	item, err := want.item(&l.List, e)
+	if err != nil {
+		return fmt.Errorf("reading the snapshot: %w", err)
 	}
 	if b.count++; b.count > 1 {
 		b.WriteByte(',')
 	}
-	b.Write(object)
-	return true, nil
+	b.Write(item)
+	return nil
 }
 
 // end ends the answer, with the token of the next page.

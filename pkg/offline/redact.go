@@ -146,8 +146,18 @@ var plainKeys = sets.New(
 	"acquireTime", "eventTime", "firstTimestamp", "lastTimestamp", "firstObservedTime", "lastObservedTime", "detectedTime",
 	"restartPolicy", "deletionPolicy", "reclaimPolicy", "persistentVolumeReclaimPolicy", "failurePolicy", "matchPolicy",
 	"sideEffects", "reinvocationPolicy", "concurrencyPolicy", "schedule", "strategy", "effect", "policy", "volumeMode", "volumeBindingMode", "accessModes",
-	"operator", "protocol", "qosClass", "fieldPath", "whenDeleted", "whenScaled", "ready", "addressType",
+	"operator", "protocol", "qosClass", "fieldPath", "whenDeleted", "whenScaled", "deletionPropagation", "applicationsSync", "ready", "addressType",
 	"key", "topologyKey", "parameterNotFoundAction", "validationActions", "containerID", "imageID",
+)
+
+// optionKeys are the labels and annotations of which the values are options of a tool, and optionWords the words of these, which stay
+// there: what is deleted depends on them.
+var (
+	optionKeys = sets.New(
+		"argocd.argoproj.io/sync-options", "helm.sh/resource-policy",
+		"kustomize.toolkit.fluxcd.io/prune", "kustomize.toolkit.fluxcd.io/reconcile", "kustomize.toolkit.fluxcd.io/ssa",
+	)
+	optionWords = sets.New("delete", "prune", "confirm", "true", "false", "keep", "disabled", "enabled", "ignore")
 )
 
 // typeNames are types whose objects are named after types.
@@ -273,7 +283,7 @@ func (r *redactor) value(field string, value any) any {
 		if field == "fieldsV1" {
 			return r.managed(v)
 		}
-		if plainKeys.Has(field) && field != "status" && field != "reason" {
+		if plainKeys.Has(field) && field != "status" && field != "reason" && field != "resources" {
 			return v
 		}
 		for name, inner := range v {
@@ -289,6 +299,13 @@ func (r *redactor) field(field, s string) string {
 	switch {
 	case plainKeys.Has(field), notTime == nil:
 		return s
+	case optionKeys.Has(field):
+		return word().ReplaceAllStringFunc(s, func(w string) string {
+			if optionWords.Has(strings.ToLower(w)) {
+				return w
+			}
+			return r.word(w, false)
+		})
 	case field == "finalizers", telling().MatchString(field), strings.Contains(s, " "):
 		return r.text(s)
 	}

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Server answers the GET requests of a client from a file, as the API server would
@@ -104,15 +105,14 @@ func (s *Server) answer(request *http.Request) (*Answer, error) {
 	case query.Has("watch"):
 		return nil, notHeld("nothing happens in a snapshot")
 	}
-	accept := request.Header.Get("Accept")
 	if t.name != "" {
-		return s.get(&t, formOf(accept))
+		return s.get(&t, wantedOf(request))
 	}
 	q, err := newQuery(&t, query)
 	if err != nil {
 		return nil, err
 	}
-	return s.list(&t, q, formOf(accept))
+	return s.list(&t, q, wantedOf(request))
 }
 
 // target is what a path names: an object, or the objects of a type.
@@ -144,26 +144,6 @@ func parseTarget(path string) (target, bool) {
 		t.subresource = strings.Join(words[2:], "/")
 	}
 	return t, t.Resource != ""
-}
-
-// form is how objects are wanted.
-type form int
-
-const (
-	whole form = iota
-	metadataOnly
-	table
-)
-
-// formOf reads what a request accepts, of which the first counts.
-func formOf(accept string) form {
-	switch {
-	case strings.Contains(accept, "as=Table"):
-		return table
-	case strings.Contains(accept, "as=PartialObjectMetadata"):
-		return metadataOnly
-	}
-	return whole
 }
 
 // notHeld is the error about what a file does not hold.
@@ -202,13 +182,11 @@ func (s *Server) listsOf(t *target) []*list {
 }
 
 // get answers the GET of an object.
-func (s *Server) get(t *target, want form) (*Answer, error) {
+func (s *Server) get(t *target, want wanted) (*Answer, error) {
 	lists := s.listsOf(t)
 	if o := s.file.ones[one{t.GroupResource(), t.namespace, t.name, true}]; o != nil && s.passed.Load() {
 		return nil, &apierrors.StatusError{ErrStatus: o.Error}
 	}
-	var short *Entry // the object, but not all of it
-	var at *list
 	for _, l := range lists {
 		if l.End.Error != nil {
 			continue
@@ -218,19 +196,13 @@ func (s *Server) get(t *target, want form) (*Answer, error) {
 		case err != nil:
 			return nil, err
 		case e == nil:
-		case e.Whole || want == table:
-			return s.one(t, l, e, want)
-		case short == nil:
-			short, at = e, l
+		case want.form == whole && !e.Whole:
+			return nil, notHeld(fmt.Sprintf("the file holds only the metadata of %s %q", t.GroupResource(), t.name))
+		default:
+			return s.one(l, e, want)
 		}
 	}
-	switch {
-	case short == nil:
-		return nil, s.missing(t, lists)
-	case want == whole:
-		return nil, notHeld(fmt.Sprintf("the file holds only the metadata of %s %q", t.GroupResource(), t.name))
-	}
-	return s.one(t, at, short, want)
+	return nil, s.missing(t, lists)
 }
 
 // missing is the error about an object that no list has.
@@ -253,7 +225,7 @@ func (s *Server) missing(t *target, lists []*list) error {
 	return notHeld(fmt.Sprintf("the file does not hold %s %q", t.GroupResource(), t.name))
 }
 
-// find looks for an object in a list, nil when it has none.
+// find looks for an object in a list, and returns all that is known of it, nil when the list does not have it.
 func (s *Server) find(l *list, t *target) (*Entry, error) {
 	k := key(t.namespace, t.name)
 	quoted, err := json.Marshal(t.name)
@@ -261,6 +233,7 @@ func (s *Server) find(l *list, t *target) (*Entry, error) {
 		return nil, err
 	}
 	var found *Entry
+	var meta *view
 	for i := range l.chunks {
 		c := &l.chunks[i]
 		if k < c.first || k > c.last {
@@ -272,15 +245,64 @@ func (s *Server) find(l *list, t *target) (*Entry, error) {
 			}
 			var e Entry
 			if m, err := metadataOf(text, &e); err == nil && m.Name == t.name && m.Namespace == t.namespace {
-				found = &e
+				found, meta = &e, m
 			}
 			return found == nil
 		})
-		if err != nil || found != nil {
+		if err != nil {
+			return nil, err
+		}
+		if found != nil {
+			found, _, err = s.known(l, found, meta)
 			return found, err
 		}
 	}
 	return nil, nil
+}
+
+// known returns what the file has of an object of a list: the object itself, whole if it was read so by itself, and once time has
+// passed as it was seen then: nil when it was gone.
+func (s *Server) known(l *list, e *Entry, m *view) (*Entry, *view, error) {
+	passed := s.passed.Load()
+	at := one{l.GroupResource(), m.Namespace, m.Name, true}
+	if o := s.file.ones[at]; passed && o != nil && o.Error.Reason == metav1.StatusReasonNotFound {
+		return nil, nil, nil
+	}
+	for _, at.again = range []bool{true, false} {
+		if at.again && !passed {
+			continue
+		}
+		for _, single := range s.file.singles[at] {
+			other, meta, err := s.at(&single)
+			if err != nil {
+				return nil, nil, err
+			}
+			itself := meta.UID == m.UID
+			if single.Version != l.Version || !at.again && (!itself || e.Whole) {
+				continue
+			}
+			if itself {
+				other.Ready, other.Status = cmp.Or(other.Ready, e.Ready), cmp.Or(other.Status, e.Status)
+			}
+			return other, meta, nil
+		}
+	}
+	return e, m, nil
+}
+
+// at returns the object at a spot.
+func (s *Server) at(p *spot) (e *Entry, m *view, err error) {
+	e = &Entry{}
+	failed := s.file.entries(&p.chunks[p.chunk], p.entry, func(_ int, text []byte) bool {
+		m, err = metadataOf(text, e)
+		return false
+	})
+	return e, m, cmp.Or(failed, err)
+}
+
+// alone reports whether there is more about objects of a type than its list has.
+func (s *Server) alone(resource schema.GroupResource) bool {
+	return s.passed.Load() || slices.ContainsFunc(s.file.lists[resource], func(l *list) bool { return l.Single })
 }
 
 // metadataOf decodes an entry, and of its object as much as selectors need.
@@ -301,66 +323,21 @@ func metadataOf(text []byte, e *Entry) (*view, error) {
 type view struct {
 	Name      string            `json:"name"`
 	Namespace string            `json:"namespace"`
+	UID       types.UID         `json:"uid"`
 	Labels    map[string]string `json:"labels"`
 }
 
 // one answers with an object.
-func (s *Server) one(t *target, l *list, e *Entry, want form) (*Answer, error) {
-	var body []byte
-	var err error
-	switch want {
-	case table:
-		body, err = json.Marshal(tableOf(e))
-	case metadataOnly:
-		body, err = withKind(e.Object, "meta.k8s.io/v1", "PartialObjectMetadata", true)
-	default:
-		body, err = withKind(e.Object, schema.GroupVersion{Group: t.Group, Version: t.Version}.String(), l.Kind, false)
-	}
+func (*Server) one(l *list, e *Entry, want wanted) (*Answer, error) {
+	body, err := want.one(&l.List, e)
 	if err != nil {
 		return nil, fmt.Errorf("reading the snapshot: %w", err)
 	}
 	return &Answer{Code: http.StatusOK, ContentType: "application/json", Body: body}, nil
 }
 
-// withKind returns an object, or its metadata alone, with its apiVersion and kind.
-func withKind(object []byte, apiVersion, kind string, metadata bool) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(object, &fields); err != nil {
-		return nil, err
-	}
-	if metadata {
-		fields = map[string]json.RawMessage{"metadata": fields["metadata"]}
-	}
-	if fields == nil {
-		fields = map[string]json.RawMessage{}
-	}
-	for name, value := range map[string]string{"apiVersion": apiVersion, "kind": kind} {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		fields[name] = text
-	}
-	return json.Marshal(fields)
-}
-
-// tableOf is the table of an object with the two columns that are held.
-func tableOf(e *Entry) *metav1.Table {
-	cell := func(value string) any {
-		if value == "" {
-			return nil
-		}
-		return value
-	}
-	return &metav1.Table{
-		TypeMeta:          metav1.TypeMeta{Kind: "Table", APIVersion: "meta.k8s.io/v1"},
-		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Ready", Type: "string"}, {Name: "Status", Type: "string"}},
-		Rows:              []metav1.TableRow{{Cells: []any{cell(e.Ready), cell(e.Status)}}},
-	}
-}
-
 // list answers a list.
-func (s *Server) list(t *target, q *query, want form) (*Answer, error) {
+func (s *Server) list(t *target, q *query, want wanted) (*Answer, error) {
 	l, err := s.listed(t)
 	if err != nil {
 		return nil, err
@@ -411,8 +388,8 @@ func partial(l *list) error {
 }
 
 // page adds the objects of a page to the body, and returns where the next begins.
-func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, error) {
-	count := 0
+func (s *Server) page(l *list, t *target, q *query, want wanted, b *body) (place, error) {
+	count, alone := 0, s.alone(l.GroupResource())
 	var failed error
 	for at := q.at; at.chunk < len(l.chunks); at = (place{at.chunk + 1, 0}) {
 		c := &l.chunks[at.chunk]
@@ -425,10 +402,10 @@ func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, 
 				next = i
 				return false
 			}
-			var taken bool
-			taken, failed = b.add(l, t, q, want, text)
-			if taken {
+			var e *Entry
+			if e, failed = s.taken(l, t, q, alone, text); e != nil {
 				count++
+				failed = b.add(l, want, e)
 			}
 			return failed == nil
 		})
@@ -443,6 +420,31 @@ func (s *Server) page(l *list, t *target, q *query, want form, b *body) (place, 
 		return place{len(l.chunks), 0}, nil
 	}
 	return place{}, nil
+}
+
+// taken returns an object of a list if it is asked for, otherwise nil. alone: there may be more about it than the text says.
+func (s *Server) taken(l *list, t *target, q *query, alone bool, text []byte) (*Entry, error) {
+	e := &Entry{}
+	switch {
+	case !alone && !q.mayMatch(text):
+		return nil, nil
+	case !alone && q.all(l, t):
+		if err := json.Unmarshal(text, e); err != nil {
+			return nil, fmt.Errorf("reading the snapshot: %w", err)
+		}
+		return e, nil
+	}
+	m, err := metadataOf(text, e)
+	if err == nil && alone {
+		e, m, err = s.known(l, e, m)
+	}
+	if err != nil || e == nil {
+		return nil, err
+	}
+	if matches, err := q.matches(t, m, e); err != nil || !matches {
+		return nil, err
+	}
+	return e, nil
 }
 
 // place is where a page begins; the zero place is the beginning, and that of no page.

@@ -8,10 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/kubectl-gc/kubectl-gc/internal/scenarios"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
 )
@@ -30,14 +33,31 @@ func TestScenarios(t *testing.T) {
 		if strings.HasPrefix(given, "leftovers ") {
 			return given + "\n--\n" + judged(t, given) + body[len(strings.TrimRight(body, "\n")):]
 		}
-		return given + "\n--\n" + told(t, given) + body[len(strings.TrimRight(body, "\n")):]
+		answer := told(t, given, func(*explaintest.World) {})
+		if diff := cmp.Diff(answer, told(t, given, reduced)); diff != "" {
+			t.Errorf("from a snapshot the answer differs:\n%s", diff)
+		}
+		return given + "\n--\n" + answer + body[len(strings.TrimRight(body, "\n")):]
 	})
 }
 
-func told(t *testing.T, given string) string {
+// reduced takes out of a cluster what a snapshot does not have.
+func reduced(cluster *explaintest.World) {
+	for n := range cluster.Graph().Nodes() {
+		resource := n.Resource().GroupResource()
+		if o := cluster.Whole[resource.Resource+"/"+n.Namespace()+"/"+n.Name()]; o != nil && !n.Virtual() {
+			gvk := o.GroupVersionKind()
+			o.Object = offline.Reduce(resource, o.Object)
+			o.SetGroupVersionKind(gvk)
+		}
+	}
+}
+
+func told(t *testing.T, given string, change func(*explaintest.World)) string {
 	parts := strings.Split(given, "\n--\n")
 	order, text, _ := strings.Cut(parts[0], "\n")
 	cluster := explaintest.Parse(t, text)
+	change(cluster)
 	g := cluster.Graph()
 	g.Snapshot().Facts = cluster.Facts()
 	words := strings.Fields(order)

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
+)
+
+// file is a snapshot of the server, and wait what happens before the second look.
+func (s *apiServer) file(options SaveOptions, wait func()) *offline.Server {
+	s.t.Helper()
+	config, recording := Record(&rest.Config{Dial: testnet.Dial, Host: s.URL})
+	config, stats := ReadOnly(config)
+	r, err := NewReader(s.t.Context(), config, stats, Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	options.Begun = time.Now()
+	options.Wait = func(context.Context, time.Duration) { wait() }
+	var text bytes.Buffer
+	w, err := offline.NewWriter(&text, offline.Header{Namespace: options.Namespace, Contents: r.Contents()})
+	for _, a := range recording.Answers() {
+		err = errors.Join(err, w.Answer(a))
+	}
+	if err := errors.Join(err, r.Save(s.t.Context(), w, options), w.Close(time.Now())); err != nil {
+		s.t.Fatal(err)
+	}
+	file, err := offline.Open(bytes.NewReader(text.Bytes()), int64(text.Len()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return offline.NewServer(file)
+}
+
+// readerOf reads a snapshot.
+func readerOf(t *testing.T, file *offline.Server) *Reader {
+	t.Helper()
+	config, stats := ReadOnly(&rest.Config{Host: "http://snapshot.invalid", Transport: file})
+	r, err := NewReader(t.Context(), config, stats, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// wholes are the objects of a type by UID, as a list has them, and the same read one by one: what is not the same is an error.
+func wholes(t *testing.T, r *Reader, resource, namespace string) map[string]any {
+	t.Helper()
+	gvr, found := schema.GroupVersionResource{Version: "v1", Resource: resource}, map[string]any{}
+	var listed []*unstructured.Unstructured
+	err := r.EachNaming(t.Context(), gvr, namespace, []string{`"uid"`}, func() { listed = nil }, func(o *unstructured.Unstructured) error {
+		listed = append(listed, o)
+		return nil
+	})
+	for _, o := range listed {
+		found[string(o.GetUID())] = o.Object["metadata"]
+		single, failed := r.Read(t.Context(), gvr, o.GetNamespace(), o.GetName())
+		if err = errors.Join(err, failed); failed == nil {
+			if diff := cmp.Diff(o.Object["metadata"], single.Object["metadata"]); diff != "" {
+				t.Errorf("the list has other than the GET: %s", diff)
+			}
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
+// Many objects that are being deleted are in a snapshot as they are in the cluster, at both looks.
+func TestManyTerminatingFromFile(t *testing.T) {
+	for _, namespace := range []string{"", "shop"} {
+		s := newAPIServer(t)
+		for i := range fewSingles + 5 {
+			s.add(fmt.Sprintf("configmaps shop/c%02d finalizers=example.com/f deleting=2026-01-02T03:04:05Z", i))
+		}
+		for _, o := range s.objects {
+			o.ManagedFields = []metav1.ManagedFieldsEntry{{
+				Manager: "of " + o.Name, Operation: "Update", APIVersion: "v1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:finalizers":{"v:\"example.com/f\"":{}}}}`),
+			}}
+		}
+		var before map[string]any
+		live := s.reader(Options{})
+		file := s.file(SaveOptions{Namespace: namespace}, func() {
+			before = wholes(t, live, "configmaps", "shop")
+			s.remove("c03")
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.objects[7].ResourceVersion = "2"
+		})
+		r := readerOf(t, file)
+		if diff := cmp.Diff(before, wholes(t, r, "configmaps", namespace)); diff != "" || len(before) != fewSingles+5 {
+			t.Errorf("namespace %q: the file has other than the cluster: %s", namespace, diff)
+		}
+		file.Pass()
+		if diff := cmp.Diff(wholes(t, live, "configmaps", "shop"), wholes(t, r, "configmaps", namespace)); diff != "" {
+			t.Errorf("namespace %q: the second look has other than the cluster: %s", namespace, diff)
+		}
+	}
+}
+
+// Of objects of which a snapshot has the metadata alone, it has the annotations on which it depends what a tool deletes.
+func TestAnnotationsFromFile(t *testing.T) {
+	s := newAPIServer(t)
+	s.add("configmaps shop/parent")
+	held := map[string]string{"applyset.kubernetes.io/contains-group-kinds": "ConfigMap", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
+	s.objects[0].Annotations = maps.Clone(held)
+	s.objects[0].Annotations["example.com/other"] = "S3CRET"
+	s.objects[0].CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour)) // so that it is not read by itself
+	o, err := readerOf(t, s.file(SaveOptions{}, func() {})).Read(t.Context(), configMaps.GroupVersionResource, "shop", "parent")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(held, o.GetAnnotations()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// READY and STATUS of many objects of a type are those that the cluster prints, by their columns or their conditions.
+func TestManyStatusesFromFile(t *testing.T) {
+	for _, test := range []struct{ name, cells, object string }{
+		{"columns", "Ready=1/2 Status=Failing", `{}`},
+		{"conditions", "Age=5m", `{"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Failing"}]}}`},
+		{"columns before conditions", "Status=Odd", `{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`},
+		{"neither", "Age=5m", `{}`},
+	} {
+		s := newAPIServer(t)
+		var rows []metav1.TableRow
+		var table metav1.Table
+		for i := range fewSingles + 5 {
+			s.add(fmt.Sprintf("widgets shop/w%02d", i))
+			var object map[string]any
+			var one metav1.Table
+			if err := errors.Join(json.Unmarshal([]byte(test.object), &object), json.Unmarshal([]byte(tableOf(test.cells, "")), &one)); err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprintf("w%02d", i)
+			object["metadata"] = map[string]any{"name": name, "namespace": "shop", "uid": name}
+			one.Rows[0].Object.Raw, _ = json.Marshal(object)
+			rows = append(rows, one.Rows[0])
+			table = one
+		}
+		table.Rows = rows
+		body, err := json.Marshal(table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.raw["/apis/example.com/v1/widgets"], s.raw["/apis/example.com/v1/namespaces/shop/widgets"] = string(body), string(body)
+		statuses := func(r *Reader) map[string]Status {
+			var objects []*graph.Object
+			for o := range s.snapshot(r, Scope{}).Objects() {
+				if strings.HasPrefix(o.Name, "w") {
+					objects = append(objects, &o)
+				}
+			}
+			found, failures := r.Statuses(t.Context(), objects)
+			if len(objects) != fewSingles+5 || len(failures) > 0 {
+				t.Errorf("%s: %d objects, failures %v", test.name, len(objects), failures)
+			}
+			all := map[string]Status{}
+			for uid, status := range found {
+				all[string(uid)] = status
+			}
+			return all
+		}
+		want := statuses(s.reader(Options{}))
+		if diff := cmp.Diff(want, statuses(readerOf(t, s.file(SaveOptions{}, func() {})))); diff != "" || len(want) != fewSingles+5 {
+			t.Errorf("%s: the file has other than the cluster: %s", test.name, diff)
+		}
+	}
+}
