@@ -82,7 +82,7 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 			GroupVersionResource: gv.WithResource(""), Reason: graph.DiscoveryFailed, Message: err.Error(),
 		})
 	}
-	work := r.work(scope, func() []string { return r.allowed(ctx, extra) })
+	work := r.work(scope, func() []string { return withThoseOf(r.fallbackNamespaces(ctx), extra) })
 	r.list(ctx, work, scope)
 	var pages []graph.Batch
 	for _, result := range work {
@@ -275,9 +275,9 @@ func (l *listing) addTo(s *graph.Snapshot, pages []graph.Batch) []graph.Batch {
 	return pages
 }
 
-// allowed returns the namespaces to try when lists of all are forbidden: those of fallbackNamespaces, and that of each object.
-func (r *Reader) allowed(ctx context.Context, objects []graph.Object) []string {
-	namespaces := slices.Clip(r.fallbackNamespaces(ctx))
+// withThoseOf adds the namespace of each object to others. Who may list no namespaces sees what is in those that he names.
+func withThoseOf(namespaces []string, objects []graph.Object) []string {
+	namespaces = slices.Clip(namespaces)
 	for i := range objects {
 		namespace := objects[i].Namespace
 		if objects[i].Resource.IsNamespace() {

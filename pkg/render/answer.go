@@ -312,8 +312,7 @@ func (a *StuckAnswer) offer(number string) {
 // of the only cause would be one of its ways out.
 func chosen(report *explain.Report, c *explain.Cause, number int) string {
 	ways := c.Ways()
-	i := slices.IndexFunc(ways, doable)
-	switch {
+	switch i := slices.IndexFunc(ways, doable); {
 	case len(report.Causes) == 1:
 		return fmt.Sprint(i + 1)
 	case ways[i][0].Risk != explain.Safe:
