@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
@@ -17,11 +16,11 @@ import (
 )
 
 // actor says who removes a finalizer: a controller of kube-controller-manager, if that
-// is known to run, or one of which something may be known.
+// is known to run and handles the kind, or one of which something may be known.
 func (w *World) actor(o *graph.Object, finalizer string) (simulator.Actor, string) {
-	known := finalizers.Builtin().Find(finalizer, schema.GroupKind{})
+	known := finalizers.Builtin().Find(finalizer, o.Resource.GroupVersionKind().GroupKind())
 	switch {
-	case len(known) > 0 && known[0].Builtin == finalizers.ControllerManager:
+	case len(known) > 0 && known[0].Builtin == finalizers.ControllerManager && known[0].KindFits:
 		if w.ControllerManager {
 			return simulator.Acts, ""
 		}

@@ -21,7 +21,12 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world reads objects, one a line: NAME, then its finalizers, then < and its owners,
+// kindsOf are the types of objects by the start of their line, for all that are no ConfigMaps.
+var kindsOf = map[string]*graph.Resource{
+	"Pod/": resourceOf("", "pods", "Pod", true), "PersistentVolumeClaim/": resourceOf("", "persistentvolumeclaims", "PersistentVolumeClaim", true),
+}
+
+// world reads objects, one a line: NAME, or KIND/NAME, then its finalizers, then < and its owners,
 // of which those with ! are blocked.
 func world(text string) *graph.Graph {
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -34,7 +39,13 @@ func world(text string) *graph.Graph {
 		if len(fields) == 0 {
 			continue
 		}
-		o := graph.Object{Resource: planConfigMaps, Namespace: "shop", Name: fields[0], UID: types.UID(fields[0]), ResourceVersion: "1", Finalizers: fields[1:]}
+		resource, name := planConfigMaps, fields[0]
+		for kind, of := range kindsOf {
+			if rest, is := strings.CutPrefix(name, kind); is {
+				resource, name = of, rest
+			}
+		}
+		o := graph.Object{Resource: resource, Namespace: "shop", Name: name, UID: types.UID(name), ResourceVersion: "1", Finalizers: fields[1:]}
 		for _, owner := range strings.Fields(owners) {
 			name, blocks := strings.CutSuffix(owner, "!")
 			o.OwnerReferences = append(o.OwnerReferences, metav1.OwnerReference{
@@ -66,14 +77,19 @@ func TestOutcomes(t *testing.T) {
 				"b Unknown: finalizer example.com/x; whether a controller removes the finalizer example.com/x is not known",
 		},
 		"one of kube-controller-manager": {
-			"a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, true, "a Deleted: ",
+			"Pod/a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, true, "a Unknown: its kubelet must end it; the pod could not be read",
 		},
 		"which is not known to work": {
-			"a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, false,
-			"a Unknown: finalizer batch.kubernetes.io/job-tracking; whether a controller removes the finalizer batch.kubernetes.io/job-tracking is not known",
+			"Pod/a batch.kubernetes.io/job-tracking", metav1.DeletePropagationBackground, false,
+			"a Unknown: finalizer batch.kubernetes.io/job-tracking; its kubelet must end it; " +
+				"whether a controller removes the finalizer batch.kubernetes.io/job-tracking is not known; the pod could not be read",
+		},
+		"of another kind": {
+			"a " + builtIn, metav1.DeletePropagationBackground, true,
+			"a Unknown: finalizer kubernetes.io/pvc-protection; whether a controller removes the finalizer kubernetes.io/pvc-protection is not known",
 		},
 		"whose condition cannot be seen": {
-			"a " + builtIn, metav1.DeletePropagationBackground, true,
+			"PersistentVolumeClaim/a " + builtIn, metav1.DeletePropagationBackground, true,
 			"a Unknown: finalizer kubernetes.io/pvc-protection; whether a pod uses the claim is not known",
 		},
 		"what follows an owner that may remain": {
