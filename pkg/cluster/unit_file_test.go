@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/rest"
@@ -64,10 +63,10 @@ func readerOf(t *testing.T, file *offline.Server) *Reader {
 	return r
 }
 
-// wholes are the objects of a type by UID, as a list has them, and the same read one by one: what is not the same is an error.
-func wholes(t *testing.T, r *Reader, resource, namespace string) map[string]any {
+// wholes are the ConfigMaps by UID, as a list has them, and the same read one by one: what is not the same is an error.
+func wholes(t *testing.T, r *Reader, namespace string) map[string]any {
 	t.Helper()
-	gvr, found := schema.GroupVersionResource{Version: "v1", Resource: resource}, map[string]any{}
+	gvr, found := configMaps.GroupVersionResource, map[string]any{}
 	var listed []*unstructured.Unstructured
 	err := r.EachNaming(t.Context(), gvr, namespace, []string{`"uid"`}, func() { listed = nil }, func(o *unstructured.Unstructured) error {
 		listed = append(listed, o)
@@ -104,18 +103,18 @@ func TestManyTerminatingFromFile(t *testing.T) {
 		var before map[string]any
 		live := s.reader(Options{})
 		file := s.file(SaveOptions{Namespace: namespace}, func() {
-			before = wholes(t, live, "configmaps", "shop")
+			before = wholes(t, live, "shop")
 			s.remove("c03")
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.objects[7].ResourceVersion = "2"
 		})
 		r := readerOf(t, file)
-		if diff := cmp.Diff(before, wholes(t, r, "configmaps", namespace)); diff != "" || len(before) != fewSingles+5 {
+		if diff := cmp.Diff(before, wholes(t, r, namespace)); diff != "" || len(before) != fewSingles+5 {
 			t.Errorf("namespace %q: the file has other than the cluster: %s", namespace, diff)
 		}
 		file.Pass()
-		if diff := cmp.Diff(wholes(t, live, "configmaps", "shop"), wholes(t, r, "configmaps", namespace)); diff != "" {
+		if diff := cmp.Diff(wholes(t, live, "shop"), wholes(t, r, namespace)); diff != "" {
 			t.Errorf("namespace %q: the second look has other than the cluster: %s", namespace, diff)
 		}
 	}
