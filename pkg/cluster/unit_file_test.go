@@ -16,7 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/testnet"
@@ -61,10 +63,10 @@ func readerOf(t *testing.T, file *offline.Server) *Reader {
 	return r
 }
 
-// wholes are the objects of a type by UID, as a list has them, and the same read one by one: what is not the same is an error.
-func wholes(t *testing.T, r *Reader, resource, namespace string) map[string]any {
+// wholes are the ConfigMaps by UID, as a list has them, and the same read one by one: what is not the same is an error.
+func wholes(t *testing.T, r *Reader, namespace string) map[string]any {
 	t.Helper()
-	gvr, found := schema.GroupVersionResource{Version: "v1", Resource: resource}, map[string]any{}
+	gvr, found := configMaps.GroupVersionResource, map[string]any{}
 	var listed []*unstructured.Unstructured
 	err := r.EachNaming(t.Context(), gvr, namespace, []string{`"uid"`}, func() { listed = nil }, func(o *unstructured.Unstructured) error {
 		listed = append(listed, o)
@@ -101,18 +103,18 @@ func TestManyTerminatingFromFile(t *testing.T) {
 		var before map[string]any
 		live := s.reader(Options{})
 		file := s.file(SaveOptions{Namespace: namespace}, func() {
-			before = wholes(t, live, "configmaps", "shop")
+			before = wholes(t, live, "shop")
 			s.remove("c03")
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.objects[7].ResourceVersion = "2"
 		})
 		r := readerOf(t, file)
-		if diff := cmp.Diff(before, wholes(t, r, "configmaps", namespace)); diff != "" || len(before) != fewSingles+5 {
+		if diff := cmp.Diff(before, wholes(t, r, namespace)); diff != "" || len(before) != fewSingles+5 {
 			t.Errorf("namespace %q: the file has other than the cluster: %s", namespace, diff)
 		}
 		file.Pass()
-		if diff := cmp.Diff(wholes(t, live, "configmaps", "shop"), wholes(t, r, "configmaps", namespace)); diff != "" {
+		if diff := cmp.Diff(wholes(t, live, "shop"), wholes(t, r, namespace)); diff != "" {
 			t.Errorf("namespace %q: the second look has other than the cluster: %s", namespace, diff)
 		}
 	}
@@ -186,5 +188,44 @@ func TestManyStatusesFromFile(t *testing.T) {
 		if diff := cmp.Diff(want, statuses(readerOf(t, s.file(SaveOptions{}, func() {})))); diff != "" || len(want) != fewSingles+5 {
 			t.Errorf("%s: the file has other than the cluster: %s", test.name, diff)
 		}
+	}
+}
+
+// Lists of metadata have the annotations in either encoding, and no managed fields in the packed one.
+func TestMetadataList(t *testing.T) {
+	types := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(types); err != nil {
+		t.Fatal(err)
+	}
+	item := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: "c", Namespace: "shop", UID: "c", ResourceVersion: "7", Labels: map[string]string{"a": "b"}, Finalizers: []string{"example.com/f"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n"}}, Annotations: map[string]string{"x": "y", "long": strings.Repeat("z", 40000)},
+	}}
+	sent := item.DeepCopy()
+	sent.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(strings.Repeat(" ", 20000) + "{}")}}
+	list := metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+		ListMeta: metav1.ListMeta{ResourceVersion: "9", Continue: "next"}, Items: []metav1.PartialObjectMetadata{*sent, *sent},
+	}
+	var l metadataList
+	for i, encoder := range []runtime.Encoder{protobuf.NewSerializer(types, types), jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, types, types, jsonserializer.SerializerOptions{})} {
+		var body bytes.Buffer
+		if err := encoder.Encode(&list, &body); err != nil {
+			t.Fatal(err)
+		}
+		var got []metav1.ObjectMeta
+		err := l.decode(&body, func(m *metav1.PartialObjectMetadata) error {
+			if i == 1 {
+				m.ManagedFields = nil
+			}
+			got = append(got, m.ObjectMeta)
+			return nil
+		})
+		if diff := cmp.Diff([]metav1.ObjectMeta{item.ObjectMeta, item.ObjectMeta}, got); diff != "" || err != nil || l.Continue != "next" || l.ResourceVersion != "9" {
+			t.Errorf("%s: %v, %v: %s", encoder.Identifier(), l.List, err, diff)
+		}
+	}
+	if err := l.decode(strings.NewReader("k8s\x00\x0a\xff"), func(*metav1.PartialObjectMetadata) error { return nil }); err == nil {
+		t.Error("what is broken is no list")
 	}
 }

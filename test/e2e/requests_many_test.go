@@ -102,6 +102,12 @@ func TestRequestsOfMany(t *testing.T) {
 			t.Errorf("%d Deployments with READY, want more than %d: %.500s", ready, many, stdout.String())
 		}
 	}
+	for _, args := range []string{withStatus, "explain-stuck -n many configmap/held-7"} {
+		argv := append([]string{"kubectl-gc"}, strings.Fields(args)...)
+		if difference := compareOffline(t.Context(), dir, append(argv, "--kubeconfig="+cp.Kubeconfig)); difference != "" {
+			t.Error(difference)
+		}
+	}
 }
 
 // oneCauseOfMany checks that all objects that wait for one controller share one cause, which does not grow with them.

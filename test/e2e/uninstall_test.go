@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -223,6 +225,12 @@ func TestUninstall(t *testing.T) {
 		}
 		if strings.Contains(stdout+stderr, hidden) {
 			t.Errorf("uninstall %s shows what is secret", test.args)
+		}
+		if tool, _, _ := strings.Cut(test.args, " "); code != 1 && slices.Contains([]string{"applyset", "argocd", "flux"}, tool) && !strings.Contains(test.args, "json") {
+			from, _, codeFrom := run("uninstall " + test.args + " --from " + snapshot)
+			if diff := cmp.Diff(stdout, from); diff != "" || codeFrom != code {
+				t.Errorf("uninstall %s --from a snapshot: exit code %d, want %d:\n%s", test.args, codeFrom, code, diff)
+			}
 		}
 		if strings.Contains(test.args, "-o json") {
 			document, err := jsonschema.UnmarshalJSON(strings.NewReader(stdout))

@@ -71,20 +71,31 @@ type lists struct {
 }
 
 // inList finds the whole of a node in a list: that of all objects if there is one, and
-// otherwise that of those that are being deleted.
+// otherwise that of those that are being deleted; of its namespace for who may not list all.
 func (r *lists) inList(n graph.Node, p place) (*unstructured.Unstructured, error) {
-	list, known := r.indexes[p]
-	if !known {
-		list = r.indexed(p)
-		r.indexes[p] = list
+	list := r.index(p)
+	if apierrors.IsForbidden(list.err) && p.namespace != n.Namespace() {
+		p.namespace = n.Namespace()
+		list = r.index(p)
 	}
 	if list.err != nil {
+		r.note(p, list.err)
 		return nil, list.err
 	}
 	if full := list.of(n.UID()); full != nil {
 		return full, nil
 	}
 	return nil, apierrors.NewNotFound(p.resource.GroupResource(), n.Name())
+}
+
+// index is indexed, once.
+func (r *lists) index(p place) *found {
+	list, known := r.indexes[p]
+	if !known {
+		list = r.indexed(p)
+		r.indexes[p] = list
+	}
+	return list
 }
 
 // indexed finds the objects of the list that was read, or else those that are being
@@ -111,7 +122,6 @@ func (r *lists) indexed(p place) *found {
 			return list.pack(o)
 		})
 	}
-	r.note(p, list.err)
 	return list
 }
 

@@ -305,9 +305,11 @@ func (r *Reader) Version(id graph.Identity) string {
 			return items[i].GetResourceVersion()
 		}
 	}
-	if list := r.indexes[place{resource, "", ""}]; list != nil {
-		if o := list.of(id.UID); o != nil {
-			return o.GetResourceVersion()
+	for _, namespace := range []string{"", id.Namespace} {
+		if list := r.indexes[place{resource, namespace, ""}]; list != nil {
+			if o := list.of(id.UID); o != nil {
+				return o.GetResourceVersion()
+			}
 		}
 	}
 	return string(id.UID)

@@ -76,8 +76,11 @@ func (w *world) list(resource schema.GroupVersionResource, namespace string) ([]
 			items = append(items, *o)
 		}
 	}
-	if w.failing == resource.Resource+"/"+namespace {
+	switch w.failing {
+	case resource.Resource + "/" + namespace:
 		return nil, errors.New("broken")
+	case "forbidden " + resource.Resource + "/" + namespace:
+		return nil, apierrors.NewForbidden(resource.GroupResource(), "", errors.New("no rights"))
 	}
 	return items, nil
 }
@@ -140,13 +143,18 @@ func TestWhole(t *testing.T) {
 	for name, test := range map[string]struct {
 		resource *graph.Resource
 		objects  int
+		failing  string
 		asked    []string
 	}{
-		"a few":           {configMaps, 3, []string{"get configmaps/shop/o0", "get configmaps/shop/o1", "get configmaps/shop/o2"}},
-		"many":            {configMaps, 30, []string{"list configmaps/ with deletionTimestamp"}},
-		"a crowd of pods": {pods, 30, []string{"list pods/shop"}},
+		"a few": {configMaps, 3, "", []string{"get configmaps/shop/o0", "get configmaps/shop/o1", "get configmaps/shop/o2"}},
+		"many":  {configMaps, 30, "", []string{"list configmaps/ with deletionTimestamp"}},
+		"many, for who may not list all": {
+			configMaps, 30, "forbidden configmaps/", []string{"list configmaps/ with deletionTimestamp", "list configmaps/shop with deletionTimestamp"},
+		},
+		"a crowd of pods": {pods, 30, "", []string{"list pods/shop"}},
 	} {
 		w, g := crowd(test.resource, test.objects)
+		w.failing = test.failing
 		r := evidence.New(t.Context(), evidence.Source{Cluster: w, Graph: g, Now: now})
 		for range 2 {
 			for n := range g.Nodes() {
@@ -156,8 +164,8 @@ func TestWhole(t *testing.T) {
 			}
 		}
 		slices.Sort(w.asked) // several at once
-		if diff := cmp.Diff(test.asked, w.asked); diff != "" {
-			t.Errorf("%s: asked (-want +got):\n%s", name, diff)
+		if diff := cmp.Diff(test.asked, w.asked); diff != "" || len(r.Unread()) > 0 {
+			t.Errorf("%s: unread %v, asked (-want +got):\n%s", name, r.Unread(), diff)
 		}
 	}
 }
