@@ -450,19 +450,21 @@ func (o *Options) includes(c *explain.Cause) bool {
 	})
 }
 
-// digest is that of changes and of the versions of their objects, as far as these were read. The status of what is scaled or restarted
-// changes all the time, and its version with it; from how many replicas to how many is in the change.
+// digest is that of changes, each with what it starts from: what is deleted is of a version, as far as that was read, and any other
+// change says what it replaces, in itself or in its inverse. What else changes of its object, such as the status, is nothing to it.
 func digest(g *graph.Graph, writes []Write) string {
 	hash := sha256.New()
 	for i := range writes {
-		op := &writes[i].Op
-		version := op.Version
-		if op.Verb == remedy.Scale || op.Verb == remedy.Restart {
-			version = ""
-		} else if n, known := g.Node(op.Object.UID); known && !n.Virtual() {
-			version = cmp.Or(n.Object().ResourceVersion, version)
+		op, from := &writes[i].Op, ""
+		switch n, known := g.Node(op.Object.UID); {
+		case op.Verb == remedy.Delete && known && !n.Virtual():
+			from = cmp.Or(n.Object().ResourceVersion, op.Version)
+		case op.Verb == remedy.Delete:
+			from = op.Version
+		case op.Back != nil:
+			from = op.Back.Key()
 		}
-		fmt.Fprintf(hash, "%s %s %s\n", op.Key(), version, writes[i].consents())
+		fmt.Fprintf(hash, "%s %s %s\n", op.Key(), from, writes[i].consents())
 	}
 	return fmt.Sprintf("sha256:%x", hash.Sum(nil))
 }

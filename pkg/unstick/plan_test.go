@@ -309,4 +309,13 @@ func TestDigest(t *testing.T) {
 	if digest("1", scaled) == digest("1", remedy.ScaleOf(id, remedy.Replicas{Current: 3})) {
 		t.Error("the same for another number of replicas")
 	}
+	replaced := func(old string) remedy.Op {
+		return remedy.PatchOf(id, remedy.Replace("/spec/conversion", "None")).TakenBack(map[string]any{"spec": map[string]any{"conversion": old}})
+	}
+	if digest("1", replaced("Webhook")) != digest("2", replaced("Webhook")) {
+		t.Error("another for another version of what is patched")
+	}
+	if digest("1", replaced("Webhook")) == digest("1", replaced("Other")) {
+		t.Error("the same for another value that is replaced")
+	}
 }
