@@ -102,9 +102,12 @@ func (s *saver) wholes(namespace string, objects []graph.Object, why purpose) er
 // among writes those of the objects of a type that one list has, and returns the others: all, when it cannot be read.
 func (s *saver) among(namespace string, objects []graph.Object, why purpose) (others []graph.Object, err error) {
 	resource := objects[0].Resource
+	named := func(o *graph.Object) types.NamespacedName {
+		return types.NamespacedName{Namespace: o.Namespace, Name: o.Name}
+	}
 	entries := map[types.NamespacedName]*offline.Entry{}
 	for i := range objects {
-		entries[types.NamespacedName{Namespace: objects[i].Namespace, Name: objects[i].Name}] = nil
+		entries[named(&objects[i])] = nil
 	}
 	failed := s.EachNaming(s.ctx, resource.GroupVersionResource, namespace, []string{`"uid"`}, func() {}, func(whole *unstructured.Unstructured) error {
 		name := types.NamespacedName{Namespace: whole.GetNamespace(), Name: whole.GetName()}
@@ -122,7 +125,7 @@ func (s *saver) among(namespace string, objects []graph.Object, why purpose) (ot
 		return nil, err
 	}
 	for i := range objects {
-		e := entries[types.NamespacedName{Namespace: objects[i].Namespace, Name: objects[i].Name}]
+		e := entries[named(&objects[i])]
 		if e == nil {
 			others = append(others, objects[i])
 			continue

@@ -275,7 +275,8 @@ func (l *listing) addTo(s *graph.Snapshot, pages []graph.Batch) []graph.Batch {
 	return pages
 }
 
-// withThoseOf adds the namespace of each object to others. Who may list no namespaces sees what is in those that he names.
+// withThoseOf adds the namespace of each object to others: a user who may not list namespaces sees the contents of those
+// that he names.
 func withThoseOf(namespaces []string, objects []graph.Object) []string {
 	namespaces = slices.Clip(namespaces)
 	for i := range objects {
