@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -83,8 +83,8 @@ func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session,
 const fieldManager = "kubectl-gc"
 
 // cluster is what a deletion uses of the connection.
-func (s *session) cluster() deletion.Cluster {
-	return deletion.Live(s.reader, s.writable, fieldManager)
+func (s *session) cluster() change.Cluster {
+	return change.Live(s.reader, s.writable, fieldManager)
 }
 
 func kubeconfigError(err error) error {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -84,7 +84,7 @@ func (o *collectOptions) collect(ctx context.Context) error {
 }
 
 // look finds out what there is to collect now.
-func (o *collectOptions) look(ctx context.Context) (*session, *deletion.Job, error) {
+func (o *collectOptions) look(ctx context.Context) (*session, *change.Job, error) {
 	s, err := o.connectToWrite(ctx, o.pageSize)
 	if err != nil {
 		return nil, nil, err
@@ -100,8 +100,8 @@ func (o *collectOptions) look(ctx context.Context) (*session, *deletion.Job, err
 		return nil, nil, err
 	}
 	g := graph.New(snapshot)
-	j := &deletion.Job{Cluster: s.cluster(), Graph: g, Whole: wholeOf(scope, g), Workloads: workloads, Job: preview.Job{Namespace: namespace}}
-	j.Again = func(ctx context.Context) (*deletion.Job, error) {
+	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: wholeOf(scope, g), Workloads: workloads, Job: preview.Job{Namespace: namespace}}
+	j.Again = func(ctx context.Context) (*change.Job, error) {
 		_, now, err := o.look(ctx)
 		return now, err
 	}

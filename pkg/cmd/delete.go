@@ -17,8 +17,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -164,10 +164,10 @@ func (o *deleteOptions) delete(ctx context.Context) error {
 	if len(ids) == 0 {
 		return o.nothing(s, g)
 	}
-	j := &deletion.Job{Cluster: s.cluster(), Graph: g, Whole: whole, Job: preview.Job{
+	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: whole, Job: preview.Job{
 		Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds(), Targets: ids, Choose: o.choose(versionsOf(found)),
 	}}
-	j.Again = func(ctx context.Context) (*deletion.Job, error) { return o.lookAgain(ctx, j, namespace, one) }
+	j.Again = func(ctx context.Context) (*change.Job, error) { return o.lookAgain(ctx, j, namespace, one) }
 	t := &telling{
 		deletionOptions: &o.deletionOptions, session: s, dangers: o.dangers(g, ids),
 		what:      fmt.Sprintf("delete %s (%s)", render.NamesOf(ids), o.cascade),
@@ -188,7 +188,7 @@ func versionsOf(objects []graph.Object) map[types.UID]string {
 // lookAgain finds out what there is now for a job that somebody has agreed to. Its targets are those
 // of before that are still there, by UID, and that the selection still has, if there is one; of what is gone, those of
 // which dependents are left.
-func (o *deleteOptions) lookAgain(ctx context.Context, before *deletion.Job, namespace string, one bool) (*deletion.Job, error) {
+func (o *deleteOptions) lookAgain(ctx context.Context, before *change.Job, namespace string, one bool) (*change.Job, error) {
 	s, err := o.connectToWrite(ctx, o.pageSize)
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func (o *deleteOptions) lookAgain(ctx context.Context, before *deletion.Job, nam
 				continue // of those that are, the engine asks again when their version is another
 			}
 		default:
-			if err := deletion.ProveGone(ctx, s.reader, id); err != nil {
+			if err := change.ProveGone(ctx, s.reader, id); err != nil {
 				return nil, err
 			}
 			if !known {
@@ -314,7 +314,7 @@ func (o *deleteOptions) read(ctx context.Context, s *session, namespace string, 
 		return nil, nil, err
 	}
 	g = graph.New(snapshot)
-	if scope.Namespace == "" || o.scope != "auto" || scope.Widened || !deletion.Finishes(g, slices.Concat(uids(identities(found)), uids(also))) {
+	if scope.Namespace == "" || o.scope != "auto" || scope.Widened || !change.Finishes(g, slices.Concat(uids(identities(found)), uids(also))) {
 		return g, wholeOf(scope, g), nil
 	}
 	scope = cluster.Scope{Namespace: namespace, Widened: true}

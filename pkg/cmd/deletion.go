@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -116,8 +116,8 @@ type telling struct {
 }
 
 // execute previews a job, and unless it is a dry run asks and does it.
-func (t *telling) execute(ctx context.Context, j *deletion.Job) error {
-	p, err := deletion.Make(ctx, j, deletion.Options{
+func (t *telling) execute(ctx context.Context, j *change.Job) error {
+	p, err := change.Make(ctx, j, change.Options{
 		Safe: t.order == orderSafe, Yes: t.yes, Digest: t.confirm, Tolerance: t.allowIncomplete.Tolerance,
 		NoWait: !t.wait, Timeout: t.timeout, Concurrency: t.concurrency, Asker: t, Log: t.tell,
 	})
@@ -147,7 +147,7 @@ func (t *telling) execute(ctx context.Context, j *deletion.Job) error {
 }
 
 // show prints the preview of a job, with what the server says to it in a server dry run.
-func (t *telling) show(ctx context.Context, p *deletion.Plan) error {
+func (t *telling) show(ctx context.Context, p *change.Plan) error {
 	plan := render.NewDeletionPlan(p.Plan)
 	plan.Foresee(p.Sight, t.order == orderSafe)
 	if t.dryRun == "server" {
@@ -172,7 +172,7 @@ func (t *telling) show(ctx context.Context, p *deletion.Plan) error {
 }
 
 // note adds the server's answers to a plan.
-func note(plan *render.DeletionPlan, answers *deletion.Answers) {
+func note(plan *render.DeletionPlan, answers *change.Answers) {
 	for i, err := range answers.Steps {
 		plan.Steps[i].Server = render.NewServerAnswer(err)
 		if errors.As(err, new(cluster.NotAskedError)) {
@@ -183,7 +183,7 @@ func note(plan *render.DeletionPlan, answers *deletion.Answers) {
 }
 
 // withoutTargets ends a deletion of which no target is left: what would have gone with them need not be gone.
-func (t *telling) withoutTargets(consent *deletion.Consent) error {
+func (t *telling) withoutTargets(consent *change.Consent) error {
 	defer t.finishStats(t.session)
 	if len(consent.Left) == 0 {
 		fmt.Fprintln(t.ErrOut, "The objects that you agreed to delete are gone: nothing is left to do.")
@@ -195,7 +195,7 @@ func (t *telling) withoutTargets(consent *deletion.Consent) error {
 
 // withoutSteps ends a job whose preview has no steps: all is done, or what remains
 // waits for something that no write of the job would bring about.
-func (t *telling) withoutSteps(p *deletion.Plan) error {
+func (t *telling) withoutSteps(p *change.Plan) error {
 	fmt.Fprintln(t.ErrOut, render.NoSteps(p.Report))
 	remaining := &gc.Report{Outcomes: p.Report.Remaining()}
 	if t.output.own() == nil { // a document has what nobody can decide about, too
@@ -222,7 +222,7 @@ func remains(report *gc.Report) error {
 
 // wouldStick is the exit code of a dry run: something would get stuck, or might
 // because its controller goes as well, or something else would break; with --strict also that not all could be read that tells.
-func (t *telling) wouldStick(p *deletion.Plan) error {
+func (t *telling) wouldStick(p *change.Plan) error {
 	switch {
 	case p.Sticks():
 		return errRemaining
@@ -311,7 +311,7 @@ func (d *deletionOptions) unlessInterrupted(ctx context.Context, err error) erro
 }
 
 // perform does the job on the cluster and reports.
-func (t *telling) perform(ctx context.Context, consent *deletion.Consent) error {
+func (t *telling) perform(ctx context.Context, consent *change.Consent) error {
 	p := consent.Plan
 	result, err := consent.Run(ctx)
 	if result == nil {

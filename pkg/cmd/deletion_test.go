@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -100,7 +100,7 @@ func TestAgain(t *testing.T) {
 		want      string
 	}{{0, false, plain}, {1, true, plain}, {2, false, plain}, {2, true, named}} {
 		told := &telling{demanding: test.demanding}
-		j := &deletion.Job{Job: preview.Job{Targets: make([]graph.Identity, test.targets)}}
+		j := &change.Job{Job: preview.Job{Targets: make([]graph.Identity, test.targets)}}
 		if got := told.again(j, &gc.Report{}); got != test.want {
 			t.Errorf("%d targets, demanding %t: got %q, want %q", test.targets, test.demanding, got, test.want)
 		}
@@ -124,7 +124,7 @@ func TestAgainByCollect(t *testing.T) {
 	s := &graph.Snapshot{}
 	s.Add(object("a"))
 	a := object("a")
-	j := &deletion.Job{Graph: graph.New(s), Job: preview.Job{Targets: []graph.Identity{a.Identity()}}}
+	j := &change.Job{Graph: graph.New(s), Job: preview.Job{Targets: []graph.Identity{a.Identity()}}}
 	const collect, plain = "'kubectl gc collect -n shop --dry-run=client'", "Run the same command again to resume."
 	for name, test := range map[string]struct {
 		owner gc.Result
@@ -152,14 +152,14 @@ func TestAgainByCollect(t *testing.T) {
 func TestQuestionText(t *testing.T) {
 	destroyed := []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}
 	for _, test := range []struct {
-		q    deletion.Question
+		q    change.Question
 		want string
 	}{
-		{deletion.Question{}, "Do you want to continue? (y/N): "},
-		{deletion.Question{Name: "data-db-0", Destroyed: destroyed}, `This DESTROYS DATA: 5Gi on pv/shop-db. Type "data-db-0" to continue: `},
-		{deletion.Question{Name: "db", Destroyed: slices.Repeat(destroyed, 5)},
+		{change.Question{}, "Do you want to continue? (y/N): "},
+		{change.Question{Name: "data-db-0", Destroyed: destroyed}, `This DESTROYS DATA: 5Gi on pv/shop-db. Type "data-db-0" to continue: `},
+		{change.Question{Name: "db", Destroyed: slices.Repeat(destroyed, 5)},
 			`This DESTROYS DATA: 5Gi on pv/shop-db, 5Gi on pv/shop-db, 5Gi on pv/shop-db, and 2 more. Type "db" to continue: `},
-		{deletion.Question{Name: "kube-system", System: true}, `This belongs to the system. Type "kube-system" to continue: `},
+		{change.Question{Name: "kube-system", System: true}, `This belongs to the system. Type "kube-system" to continue: `},
 	} {
 		if got := questionText(&test.q); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)

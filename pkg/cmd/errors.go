@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -116,8 +116,8 @@ func hint(err error, command string) string {
 
 // hintAfterRefusal says what to try after a deletion was refused, and is empty for other errors.
 func hintAfterRefusal(err error) string {
-	var incomplete *deletion.IncompleteError
-	var digest *deletion.DigestError
+	var incomplete *change.IncompleteError
+	var digest *change.DigestError
 	switch {
 	case errors.As(err, &incomplete) && incomplete.NoOrder != "":
 		return "--order=default deletes in any order; --allow-incomplete takes the order that is known"
@@ -125,7 +125,7 @@ func hintAfterRefusal(err error) string {
 		return hintToTolerate(incomplete.Missing)
 	case errors.As(err, &digest):
 		return "run with --dry-run=client again and look at what changed; the digest is now " + digest.Now
-	case errors.As(err, new(deletion.UnacceptableError)):
+	case errors.As(err, new(change.UnacceptableError)):
 		return "nothing was changed: what has to go before it is deleted only when it can go itself"
 	}
 	return ""

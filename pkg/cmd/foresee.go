@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/finalizers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
@@ -55,7 +55,7 @@ func wholeOf(scope cluster.Scope, g *graph.Graph) *graph.Graph {
 }
 
 // preview is a plan as it is shown.
-func (t *telling) preview(p *deletion.Plan) *render.Preview {
+func (t *telling) preview(p *change.Plan) *render.Preview {
 	return &render.Preview{What: t.what, Report: p.Report, Sight: p.Sight, Safe: t.order == orderSafe, Instead: t.instead(p.Sight)}
 }
 

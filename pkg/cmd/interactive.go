@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
@@ -28,8 +28,8 @@ func (d *deletionOptions) validateInteractive() error {
 	return nil
 }
 
-// Show implements deletion.Asker.
-func (t *telling) Show(p *deletion.Plan) error {
+// Show implements change.Asker.
+func (t *telling) Show(p *change.Plan) error {
 	style, err := t.style(t.ErrOut)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (t *telling) Show(p *deletion.Plan) error {
 }
 
 // tell says what happens on the way.
-func (t *telling) tell(e deletion.Event) {
+func (t *telling) tell(e change.Event) {
 	switch {
 	case e.Unread != nil:
 		_ = render.Warnings(t.ErrOut, e.Unread) // what follows says the same
@@ -65,8 +65,8 @@ func (t *telling) tell(e deletion.Event) {
 	}
 }
 
-// Ask implements deletion.Asker on a terminal. Without one the answer is no.
-func (t *telling) Ask(ctx context.Context, q deletion.Question) (string, error) {
+// Ask implements change.Asker on a terminal. Without one the answer is no.
+func (t *telling) Ask(ctx context.Context, q change.Question) (string, error) {
 	switch digest := q.Plan.Digest; {
 	case t.mayAsk(&q):
 		return t.ask(ctx, questionText(&q), !isTerminal(t.In))
@@ -84,12 +84,12 @@ func (t *telling) Ask(ctx context.Context, q deletion.Question) (string, error) 
 // mayAsk reports whether there is somebody to ask: a terminal, or with --interactive
 // whoever writes to standard input, as kubectl has it. What belongs to the system is
 // agreed to on a terminal alone.
-func (d *deletionOptions) mayAsk(q *deletion.Question) bool {
+func (d *deletionOptions) mayAsk(q *change.Question) bool {
 	return isTerminal(d.In) || d.interactive && !q.System
 }
 
 // questionText puts a question into words.
-func questionText(q *deletion.Question) string {
+func questionText(q *change.Question) string {
 	switch {
 	case q.System:
 		return fmt.Sprintf("This belongs to the system. Type %q to continue: ", q.Name)

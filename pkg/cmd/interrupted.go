@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
@@ -32,7 +32,7 @@ func interrupted(report *gc.Report, managed bool, again string) string {
 // again says how to go on with what a run has left. What the same command need not find
 // again is shown by collect: nothing leads to it from what is named or matches. A collection
 // names nothing, and finds all of it.
-func (t *telling) again(j *deletion.Job, report *gc.Report) string {
+func (t *telling) again(j *change.Job, report *gc.Report) string {
 	lost := j.OutOfReach(report)
 	if len(lost) == 0 {
 		if t.demanding && len(j.Targets) > 1 {

@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 )
 
@@ -76,7 +76,7 @@ func Run(ctx context.Context, argv []string, streams genericiooptions.IOStreams)
 		return exitError
 	}
 	printError(streams.ErrOut, err, command.CommandPath())
-	if errors.Is(err, errIncomplete) || errors.As(err, new(*deletion.IncompleteError)) {
+	if errors.Is(err, errIncomplete) || errors.As(err, new(*change.IncompleteError)) {
 		return exitIncomplete
 	}
 	if _, compares := command.Annotations[exitsAsDiff]; compares {

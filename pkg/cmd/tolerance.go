@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 )
 
 // tolerance is the value of --allow-incomplete: what may be unreadable when
 // something is to be changed. Its zero value tolerates nothing. It implements
 // pflag.Value.
-type tolerance struct{ deletion.Tolerance }
+type tolerance struct{ change.Tolerance }
 
 // String implements pflag.Value.
 func (t *tolerance) String() string {
@@ -29,7 +29,7 @@ func (t *tolerance) Type() string { return "GROUP" }
 // add up.
 func (t *tolerance) Set(value string) error {
 	if all, err := strconv.ParseBool(value); err == nil {
-		t.Tolerance = deletion.Tolerance{All: all}
+		t.Tolerance = change.Tolerance{All: all}
 		return nil
 	}
 	for name := range strings.SplitSeq(value, ",") {

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -244,13 +244,13 @@ func mightStick(p *uninstall.Plan, report *gc.Report) bool {
 }
 
 // play makes the plan of the tool's deletes, nil when there are none. It can carry nothing out: it is given nothing that makes clients that write.
-func play(ctx context.Context, s *session, g *graph.Graph, p *uninstall.Plan) (*deletion.Plan, error) {
+func play(ctx context.Context, s *session, g *graph.Graph, p *uninstall.Plan) (*change.Plan, error) {
 	job := p.Job()
 	if len(job.Targets) == 0 {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	j := &deletion.Job{Cluster: deletion.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: job}
-	return deletion.Make(ctx, j, deletion.Options{})
+	j := &change.Job{Cluster: change.Cluster{Reader: s.reader}, Graph: g, Whole: g, Job: job}
+	return change.Make(ctx, j, change.Options{})
 }
 
 // delivers reports whether an object comes back with what is removed, and so does not.

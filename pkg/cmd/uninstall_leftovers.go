@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -289,7 +289,7 @@ func (o *uninstallOptions) lookForLeftovers(ctx context.Context, s *session, sav
 		Saved: saved,
 		Named: func(id graph.Identity) bool { return named[id.UID] },
 		Tolerated: func(u graph.Unlisted) bool {
-			tolerance := deletion.Tolerance{Names: o.deletion.allowIncomplete.Names}
+			tolerance := change.Tolerance{Names: o.deletion.allowIncomplete.Names}
 			return len(tolerance.Intolerable([]graph.Unlisted{u})) == 0
 		},
 	})
@@ -334,16 +334,16 @@ func (o *uninstallOptions) included(s *session, saved *uninstall.Saved) (map[typ
 }
 
 // removal is the deletion of leftovers, each in the version that was judged. What a later look finds in use is left alone.
-func (o *uninstallOptions) removal(s *session, l *leftoversNow, saved *uninstall.Saved, targets []graph.Identity) *deletion.Job {
+func (o *uninstallOptions) removal(s *session, l *leftoversNow, saved *uninstall.Saved, targets []graph.Identity) *change.Job {
 	versions := map[types.UID]string{}
 	for i := range l.all {
 		versions[l.all[i].Object.UID] = l.all[i].Version
 	}
-	j := &deletion.Job{Cluster: s.cluster(), Graph: l.graph, Whole: l.graph, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: targets}}
+	j := &change.Job{Cluster: s.cluster(), Graph: l.graph, Whole: l.graph, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: targets}}
 	j.Choose = func(id graph.Identity) gc.Target {
 		return gc.Target{Identity: id, Reselect: o.stillJudged(id, versions[id.UID])} // Matched is none: each is asked about
 	}
-	j.Again = func(ctx context.Context) (*deletion.Job, error) {
+	j.Again = func(ctx context.Context) (*change.Job, error) {
 		s, err := o.connectToWrite(ctx, o.pageSize)
 		if err != nil {
 			return nil, err
@@ -361,7 +361,7 @@ func (o *uninstallOptions) removal(s *session, l *leftoversNow, saved *uninstall
 			case was && !now.all[i].Gone:
 				left = append(left, now.all[i].Object)
 			case was:
-				if err := deletion.ProveGone(ctx, s.reader, now.all[i].Object); err != nil {
+				if err := change.ProveGone(ctx, s.reader, now.all[i].Object); err != nil {
 					return nil, err
 				}
 			}

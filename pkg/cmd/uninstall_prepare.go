@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -78,9 +78,9 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 }
 
 // job is the deletion of what goes first: what would still get stuck when it is looked at again, and what is being deleted by then.
-func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identity) *deletion.Job {
-	j := &deletion.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first}}
-	j.Again = func(ctx context.Context) (*deletion.Job, error) {
+func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identity) *change.Job {
+	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: g, Job: preview.Job{Policy: metav1.DeletePropagationBackground, Targets: first}}
+	j.Again = func(ctx context.Context) (*change.Job, error) {
 		s, err := o.connectToWrite(ctx, o.pageSize)
 		if err != nil {
 			return nil, err
@@ -95,7 +95,7 @@ func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identit
 			n, known := g.Node(id.UID)
 			switch known = known && !n.Virtual(); {
 			case !known:
-				if err := deletion.ProveGone(ctx, s.reader, id); err != nil {
+				if err := change.ProveGone(ctx, s.reader, id); err != nil {
 					return nil, err
 				}
 			case n.BeingDeleted() || slices.Contains(still, id.UID):

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -61,7 +61,7 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !deletion.Agrees(answer, "") {
+		if !change.Agrees(answer, "") {
 			return unstick.ErrNotConfirmed
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -46,7 +46,7 @@ type Question struct {
 }
 
 // Agreed reports whether an answer is the one that was asked for.
-func (q *Question) Agreed(answer string) bool { return deletion.Agrees(answer, q.Name) }
+func (q *Question) Agreed(answer string) bool { return change.Agrees(answer, q.Name) }
 
 // Consent is how a plan may be agreed to beforehand.
 type Consent struct {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package deletion deletes objects, or collects garbage, with somebody's consent: Make makes the plan
+// Package change deletes objects, or collects garbage, with somebody's consent: Make makes the plan
 // of a job and finds out what else it means, Plan.Consent asks whether it may be done, and Consent.Run
 // does it. It reaches the cluster through a Cluster and people through an Asker; it prints
 // nothing, and without a Consent it writes nothing.
-package deletion
+package change
 
 import (
 	"context"

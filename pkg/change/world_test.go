@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deletion_test
+package change_test
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/internal/testworld"
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -29,7 +29,7 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world is a cluster in memory of Widgets and Namespaces. It is a deletion.Reader and a deletion.DryRunner.
+// world is a cluster in memory of Widgets and Namespaces. It is a change.Reader and a change.DryRunner.
 type world struct {
 	t         *testing.T
 	resources []*graph.Resource
@@ -80,23 +80,23 @@ func (w *world) has() string {
 }
 
 // job deletes those of the named Widgets that are there.
-func (w *world) job(names ...string) *deletion.Job {
+func (w *world) job(names ...string) *change.Job {
 	s, _ := w.Snapshot(w.t.Context(), cluster.Scope{})
-	j := &deletion.Job{Graph: graph.New(s), Job: preview.Job{Policy: metav1.DeletePropagationBackground}}
+	j := &change.Job{Graph: graph.New(s), Job: preview.Job{Policy: metav1.DeletePropagationBackground}}
 	for _, name := range names {
 		if o, known := s.Object(types.UID(name)); known {
 			j.Targets = append(j.Targets, o.Identity())
 		}
 	}
-	j.Cluster = deletion.Cluster{
+	j.Cluster = change.Cluster{
 		Reader:    w,
-		DryRunner: func() (deletion.DryRunner, error) { return w, nil },
-		Server: func(cluster.ServerOptions) (deletion.Server, error) {
+		DryRunner: func() (change.DryRunner, error) { return w, nil },
+		Server: func(cluster.ServerOptions) (change.Server, error) {
 			w.writers++
 			return writer{w.now}, nil
 		},
 	}
-	j.Again = func(context.Context) (*deletion.Job, error) {
+	j.Again = func(context.Context) (*change.Job, error) {
 		again := w.job(names...)
 		again.Waves = j.Waves
 		return again, nil
@@ -172,15 +172,15 @@ type asker struct {
 	answers []string
 	before  func(answered int)
 	shown   int
-	asked   []deletion.Question
+	asked   []change.Question
 }
 
-func (a *asker) Show(*deletion.Plan) error {
+func (a *asker) Show(*change.Plan) error {
 	a.shown++
 	return nil
 }
 
-func (a *asker) Ask(_ context.Context, q deletion.Question) (string, error) {
+func (a *asker) Ask(_ context.Context, q change.Question) (string, error) {
 	a.asked = append(a.asked, q)
 	if a.before != nil {
 		a.before(len(a.asked))

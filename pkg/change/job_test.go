@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deletion_test
+package change_test
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -34,14 +34,14 @@ func TestQuestion(t *testing.T) {
 		Resource:  graph.Resource{GroupVersionResource: corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), Kind: "PersistentVolumeClaim", Namespaced: true},
 		Namespace: "shop", Name: "data-db-0",
 	}
-	question := func(sight *foresight.Sight) deletion.Question {
-		j := &deletion.Job{Job: preview.Job{Targets: []graph.Identity{target}}}
-		p := &deletion.Plan{Plan: &preview.Plan{Job: &j.Job, Report: &gc.Report{}}, Job: j, Sight: sight}
+	question := func(sight *foresight.Sight) change.Question {
+		j := &change.Job{Job: preview.Job{Targets: []graph.Identity{target}}}
+		p := &change.Plan{Plan: &preview.Plan{Job: &j.Job, Report: &gc.Report{}}, Job: j, Sight: sight}
 		return p.Question()
 	}
 	losses := []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}
 	for _, test := range []struct {
-		q             deletion.Question
+		q             change.Question
 		destroyed     []foresight.Loss
 		agree, refuse []string
 	}{
@@ -66,9 +66,9 @@ func TestQuestion(t *testing.T) {
 }
 
 // consent makes the plan of a job and asks.
-func consent(t *testing.T, j *deletion.Job, o deletion.Options) (*deletion.Consent, error) {
+func consent(t *testing.T, j *change.Job, o change.Options) (*change.Consent, error) {
 	t.Helper()
-	p, err := deletion.Make(t.Context(), j, o)
+	p, err := change.Make(t.Context(), j, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func consent(t *testing.T, j *deletion.Job, o deletion.Options) (*deletion.Conse
 func TestRun(t *testing.T) {
 	w := newWorld(t, owner, dependent, bystander)
 	var events []string
-	log := func(e deletion.Event) {
+	log := func(e change.Event) {
 		switch {
 		case e.Begins:
 			events = append(events, "begins")
@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 			events = append(events, "ends")
 		}
 	}
-	c, err := consent(t, w.job("a"), deletion.Options{Yes: true, Log: log})
+	c, err := consent(t, w.job("a"), change.Options{Yes: true, Log: log})
 	if err != nil || w.has() != "a b z" || w.writers > 0 {
 		t.Fatalf("%v, there is %s, %d writers", err, w.has(), w.writers)
 	}
@@ -110,20 +110,20 @@ func TestRun(t *testing.T) {
 			resumed.Targets = append(resumed.Targets, n.Identity())
 		}
 	}
-	if c, err = consent(t, resumed, deletion.Options{Yes: true}); err != nil {
+	if c, err = consent(t, resumed, change.Options{Yes: true}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = c.Run(t.Context()); err != nil || w.has() != "z" {
 		t.Errorf("%v, there is %s", err, w.has())
 	}
-	c, err = consent(t, w.job(), deletion.Options{Yes: true}) // a collection
+	c, err = consent(t, w.job(), change.Options{Yes: true}) // a collection
 	if err != nil || len(c.Plan.Report.Steps) > 0 {
 		t.Fatalf("%v, %+v", err, c)
 	}
 	if result, err := c.Run(t.Context()); err == nil || result != nil {
 		t.Errorf("nothing was run: %v", result)
 	}
-	if result, err := (&deletion.Consent{Plan: c.Plan}).Run(t.Context()); err == nil || result != nil {
+	if result, err := (&change.Consent{Plan: c.Plan}).Run(t.Context()); err == nil || result != nil {
 		t.Errorf("a consent that nobody gave was run: %v", result)
 	}
 }
@@ -131,7 +131,7 @@ func TestRun(t *testing.T) {
 // What nobody agrees to, and of what too little is known, is refused before anything can write.
 func TestRefused(t *testing.T) {
 	digest := func() string {
-		p, err := deletion.Make(t.Context(), newWorld(t, owner, dependent).job("a"), deletion.Options{})
+		p, err := change.Make(t.Context(), newWorld(t, owner, dependent).job("a"), change.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,24 +140,24 @@ func TestRefused(t *testing.T) {
 	unlisted := graph.Unlisted{GroupVersionResource: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "gadgets"}, Reason: graph.Forbidden}
 	const system = "Namespace/kube-system"
 	for name, test := range map[string]struct {
-		options  deletion.Options
+		options  change.Options
 		unlisted bool
 		of       string
 		agreed   bool
 		want     error
 	}{
-		"nobody to ask":                  {want: deletion.ErrNotConfirmed},
-		"no":                             {options: deletion.Options{Asker: &asker{answers: []string{"n\n"}}}, want: deletion.ErrNotConfirmed},
-		"yes":                            {options: deletion.Options{Asker: &asker{answers: []string{"yes\n"}}}, agreed: true},
-		"no answer":                      {options: deletion.Options{Asker: &asker{}}, want: errNobody},
-		"the digest":                     {options: deletion.Options{Digest: digest}, agreed: true},
-		"another digest":                 {options: deletion.Options{Digest: "sha256:0", Yes: true}, want: &deletion.DigestError{Agreed: "sha256:0", Now: digest}},
-		"something unread":               {options: deletion.Options{Yes: true}, unlisted: true, want: &deletion.IncompleteError{Missing: []string{"gadgets.example.com"}}},
-		"something unread, tolerated":    {options: deletion.Options{Yes: true, Tolerance: deletion.Tolerance{Names: []string{"example.com"}}}, unlisted: true, agreed: true},
-		"the system":                     {options: deletion.Options{Yes: true}, of: system, want: deletion.ErrNotConfirmed},
-		"the system, yes":                {options: deletion.Options{Yes: true, Asker: &asker{answers: []string{"yes"}}}, of: system, want: deletion.ErrNotConfirmed},
-		"the system, and its name":       {options: deletion.Options{Yes: true, Asker: &asker{answers: []string{"kube-system"}}}, of: system, agreed: true},
-		"another answer after the first": {options: deletion.Options{Asker: &asker{answers: []string{"", "yes"}}}, want: deletion.ErrNotConfirmed},
+		"nobody to ask":                  {want: change.ErrNotConfirmed},
+		"no":                             {options: change.Options{Asker: &asker{answers: []string{"n\n"}}}, want: change.ErrNotConfirmed},
+		"yes":                            {options: change.Options{Asker: &asker{answers: []string{"yes\n"}}}, agreed: true},
+		"no answer":                      {options: change.Options{Asker: &asker{}}, want: errNobody},
+		"the digest":                     {options: change.Options{Digest: digest}, agreed: true},
+		"another digest":                 {options: change.Options{Digest: "sha256:0", Yes: true}, want: &change.DigestError{Agreed: "sha256:0", Now: digest}},
+		"something unread":               {options: change.Options{Yes: true}, unlisted: true, want: &change.IncompleteError{Missing: []string{"gadgets.example.com"}}},
+		"something unread, tolerated":    {options: change.Options{Yes: true, Tolerance: change.Tolerance{Names: []string{"example.com"}}}, unlisted: true, agreed: true},
+		"the system":                     {options: change.Options{Yes: true}, of: system, want: change.ErrNotConfirmed},
+		"the system, yes":                {options: change.Options{Yes: true, Asker: &asker{answers: []string{"yes"}}}, of: system, want: change.ErrNotConfirmed},
+		"the system, and its name":       {options: change.Options{Yes: true, Asker: &asker{answers: []string{"kube-system"}}}, of: system, agreed: true},
+		"another answer after the first": {options: change.Options{Asker: &asker{answers: []string{"", "yes"}}}, want: change.ErrNotConfirmed},
 	} {
 		w, target := newWorld(t, owner, dependent), "a"
 		if test.of != "" {
@@ -170,7 +170,7 @@ func TestRefused(t *testing.T) {
 		if fmt.Sprint(err) != fmt.Sprint(test.want) || (c != nil) != test.agreed || w.writers > 0 {
 			t.Errorf("%s: %v, %v, %d writers", name, c, err, w.writers)
 		}
-		if missing := new(deletion.IncompleteError); errors.As(err, &missing) && !slices.Equal(missing.Missing, []string{"gadgets.example.com"}) {
+		if missing := new(change.IncompleteError); errors.As(err, &missing) && !slices.Equal(missing.Missing, []string{"gadgets.example.com"}) {
 			t.Errorf("%s: %q is missing", name, missing.Missing)
 		}
 		if a, is := test.options.Asker.(*asker); is && (a.shown != 1 || len(a.asked) != 1) {
@@ -201,7 +201,7 @@ func TestChangedWhileAsked(t *testing.T) {
 		w := newWorld(t, owner, dependent)
 		var told []string
 		a := &asker{answers: slices.Repeat([]string{"yes"}, test.answers), before: func(int) { w.become(test.later...) }}
-		c, err := consent(t, w.job(test.targets...), deletion.Options{Asker: a, Log: func(e deletion.Event) {
+		c, err := consent(t, w.job(test.targets...), change.Options{Asker: a, Log: func(e change.Event) {
 			if e.Changed != nil {
 				told = append(told, "changed "+e.Changed.String())
 			}
@@ -232,7 +232,7 @@ func TestChangedWhileAsked(t *testing.T) {
 }
 
 // waves has the dependent go before its owner.
-func waves(j *deletion.Job) *deletion.Job {
+func waves(j *change.Job) *change.Job {
 	for i := len(j.Targets) - 1; i >= 0; i-- {
 		j.Waves = append(j.Waves, preview.Wave{Objects: []graph.Identity{j.Targets[i]}})
 	}
@@ -255,7 +255,7 @@ func TestWaves(t *testing.T) {
 	} {
 		w := newWorld(t, owner, dependent, bystander)
 		w.refused = map[string]error{test.refused: errors.New("denied")}
-		c, err := consent(t, waves(w.job("a", "b")), deletion.Options{Yes: true, Log: func(e deletion.Event) {
+		c, err := consent(t, waves(w.job("a", "b")), change.Options{Yes: true, Log: func(e change.Event) {
 			if e.Wrote != nil && e.Wrote.Object.Name == "b" && test.comes != "" {
 				w.become(owner, bystander, test.comes)
 			}
@@ -264,7 +264,7 @@ func TestWaves(t *testing.T) {
 			t.Fatal(err)
 		}
 		result, err := c.Run(t.Context())
-		if unacceptable := errors.As(err, new(deletion.UnacceptableError)); unacceptable != (test.refused == "a") || !unacceptable && err != nil {
+		if unacceptable := errors.As(err, new(change.UnacceptableError)); unacceptable != (test.refused == "a") || !unacceptable && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := w.has(); got != test.has || err != nil && w.writers > 0 {
@@ -283,7 +283,7 @@ func TestWaves(t *testing.T) {
 func TestAskServer(t *testing.T) {
 	w := newWorld(t, owner, dependent)
 	w.refused = map[string]error{"b": errNobody}
-	p, err := deletion.Make(t.Context(), w.job("a"), deletion.Options{})
+	p, err := change.Make(t.Context(), w.job("a"), change.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

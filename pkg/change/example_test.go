@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deletion_test
+package change_test
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/deletion"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
@@ -17,19 +17,19 @@ import (
 
 // A program deletes an object and what depends on it if somebody agrees.
 func Example() {
-	remove := func(ctx context.Context, config *rest.Config, id graph.Identity, asker deletion.Asker) (*gc.Report, error) {
+	remove := func(ctx context.Context, config *rest.Config, id graph.Identity, asker change.Asker) (*gc.Report, error) {
 		readOnly, stats := cluster.ReadOnly(config)
 		reader, err := cluster.NewReader(ctx, readOnly, stats, cluster.Options{})
 		if err != nil {
 			return nil, err
 		}
-		var look func(context.Context) (*deletion.Job, error)
-		look = func(ctx context.Context) (*deletion.Job, error) {
+		var look func(context.Context) (*change.Job, error)
+		look = func(ctx context.Context) (*change.Job, error) {
 			snapshot, err := reader.Snapshot(ctx, cluster.Scope{})
 			if err != nil {
 				return nil, err
 			}
-			j := &deletion.Job{Cluster: deletion.Live(reader, config, "example"), Graph: graph.New(snapshot), Again: look}
+			j := &change.Job{Cluster: change.Live(reader, config, "example"), Graph: graph.New(snapshot), Again: look}
 			j.Whole, j.Job = j.Graph, preview.Job{Policy: metav1.DeletePropagationForeground}
 			if _, there := snapshot.Object(id.UID); there {
 				j.Targets = []graph.Identity{id}
@@ -40,7 +40,7 @@ func Example() {
 		if err != nil {
 			return nil, err
 		}
-		plan, err := deletion.Make(ctx, job, deletion.Options{Asker: asker, Concurrency: 16})
+		plan, err := change.Make(ctx, job, change.Options{Asker: asker, Concurrency: 16})
 		if err != nil {
 			return nil, err
 		}
