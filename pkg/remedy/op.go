@@ -194,12 +194,19 @@ func (o Op) Saved(version string) Op {
 	return o
 }
 
-// TakenBack is a patch with its inverse, of an object that was read whole. It takes back these values and no others, and
-// nothing when they are not what the patch has made of them.
+// TakenBack is a patch with what takes it back from an object that was read whole and is changed by nothing else.
 func (o Op) TakenBack(whole map[string]any) Op {
-	if back, ok := Inverse(whole, o.Patch[1:]); ok {
-		inverse := PatchOf(o.Object, back...)
-		o.Back = &inverse
+	fields, err := o.Fields(whole)
+	if err != nil {
+		return o
+	}
+	after, err := apply(whole, o.Patch[1:])
+	if err != nil {
+		return o
+	}
+	if steps, standing := Reverse(fields, whole, after); standing == Made {
+		back := PatchOf(o.Object, steps...)
+		o.Back = &back
 	}
 	return o
 }
