@@ -53,6 +53,8 @@ type Options struct {
 	Timeout time.Duration
 	// Concurrency is the number of writes in flight.
 	Concurrency int
+	// Journal keeps each write before it is sent; nil keeps nothing.
+	Journal *Journal
 	// Asker is asked where Yes and Digest do not answer; with nil the answer is no.
 	Asker Asker
 	// Log is told what happens, by one goroutine at a time; nil is for nobody.

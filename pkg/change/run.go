@@ -75,16 +75,12 @@ func (r *running) next(ctx context.Context, wave int) (*gc.Collector, error) {
 			return nil, fmt.Errorf("not deleted, because %w", err)
 		}
 	}
-	server, err := r.job.Cluster.Server(r.patience(r.plan.Takes))
+	server, stop, err := r.job.server(ctx, r.patience(r.plan.Takes), r.Journal)
 	if err != nil {
 		return nil, err
 	}
 	r.stop()
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	r.stop = stop
-	server.Concern(awaited(r.job))
-	server.Watch(watching, r.job.Graph.Snapshot(), watched(r.job))
-	server.AwaitWatches(ctx, watchesTake)
 	return gc.New(server, r.job.Graph, gc.Options{
 		Workers: r.Concurrency, Observer: func(s gc.Step) { r.tell(Event{Wrote: &s}) }, Guard: r.plan.Guard(), Patient: !r.NoWait && r.Timeout > 0,
 	}), nil

@@ -8,22 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
-	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -33,17 +27,13 @@ import (
 type unstickOptions struct {
 	explainOptions
 	consenting
+	journaling
 	allow   string
 	causes  []string
-	backup  string
-	undo    string
+	undoDir string
 	answers output[*unstickAnswer]
 
-	picks    []unstick.Pick
-	operator *cluster.Operator
-	// server is the address of the API server, and cluster the UID of its namespace kube-system, empty when that could not be read.
-	server  string
-	cluster types.UID
+	picks []unstick.Pick
 }
 
 // unstickAnswer is a plan, or what a run did.
@@ -105,7 +95,7 @@ const unstickExample = `  # What would be done
   NAME unstick --undo DIR`
 
 func newUnstick(g *globals) *cobra.Command {
-	o := &unstickOptions{explainOptions: explainOptions{globals: g, each: true, besides: besidesStuck}}
+	o := &unstickOptions{explainOptions: explainOptions{globals: g, each: true, besides: besidesStuck}, journaling: journaling{g: g}}
 	cmd := &cobra.Command{
 		Use:               "unstick [TYPE NAME | TYPE/NAME ... | TYPE] [N ...] [-l SELECTOR] [-f FILE]",
 		Short:             "Free objects whose deletion is stuck, by the least risky way out",
@@ -134,8 +124,8 @@ func newUnstick(g *globals) *cobra.Command {
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask about what is safe")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
 	flags.DurationVar(&o.timeout, "timeout", 0, "How long to wait for what may still be freed; 0 gives up when nothing has changed for a while")
-	flags.StringVar(&o.backup, "backup", "", `Keep each object as it was in a new directory below this one, "none" in no directory (default: kubectl-gc/unstick in $XDG_STATE_HOME)`)
-	flags.StringVar(&o.undo, "undo", "", "Put back what the run with this backup directory has changed, as far as that can be put back")
+	o.journaling.addFlags(flags, "Keep each object as it was in a new directory below this one")
+	flags.StringVar(&o.undoDir, "undo", "", "Take back what the run with this directory has changed, as undo does")
 	g.completeValues(cmd, map[string][]string{"dry-run": dryRuns, "allow": {"safe", "disruptive", "dangerous"}})
 	return cmd
 }
@@ -181,13 +171,13 @@ func (o *unstickOptions) validate() error {
 	switch {
 	case risky != explain.Safe && risky != explain.Disruptive && risky != explain.Dangerous:
 		return usageError{fmt.Errorf(`invalid --allow %q: must be "safe", "disruptive" or "dangerous"`, o.allow)}
-	case o.undo == "" && o.flags.Changed("undo"): // an empty variable of a script
+	case o.undoDir == "" && o.flags.Changed("undo"): // an empty variable of a script
 		return usageError{errors.New("--undo needs the directory of a run")}
 	case slices.Contains(o.causes, "") || len(o.causes) == 0 && o.flags.Changed("cause"):
 		return usageError{errors.New("--cause needs the identifier of a cause")}
 	case o.yes && o.confirm != "":
 		return usageError{errors.New("--yes and --confirm are two answers: one of them goes")}
-	case o.undo != "" && (o.given() || o.allNamespaces || len(o.picks) > 0 || len(o.from) > 0):
+	case o.undoDir != "" && (o.given() || o.allNamespaces || len(o.picks) > 0 || len(o.from) > 0):
 		return usageError{errors.New("--undo takes no objects: what it puts back is in its directory")}
 	}
 	return o.answers.validate(o.globals)
@@ -199,18 +189,22 @@ func (o *unstickOptions) run(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	if o.undo != "" {
-		return o.putBack(ctx)
+	if o.undoDir != "" {
+		if err := o.reach(ctx, o.dryRun == "server"); err != nil {
+			return err
+		}
+		r, err := o.journaling.read(o.undoDir)
+		if err != nil {
+			return err
+		}
+		return o.undo(ctx, &o.consenting, r)
 	}
 	if err := o.readFinalizers(); err != nil {
 		return err
 	}
 	if len(o.from) == 0 {
-		if err := o.prepare(ctx, o.dryRun != "none"); err != nil {
+		if err := o.reach(ctx, o.dryRun != "none"); err != nil {
 			return err
-		}
-		if err := o.resume(ctx); err != nil {
-			return withoutBackup(err)
 		}
 	}
 	l, err := o.look(ctx)
@@ -283,29 +277,17 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	return nil
 }
 
-// prepare makes what sends changes, and finds out which cluster this is.
-func (o *unstickOptions) prepare(ctx context.Context, dryRun bool) error {
-	config, err := o.config.ToRESTConfig()
-	if err != nil {
-		return kubeconfigError(err)
-	}
-	if o.operator, err = cluster.NewOperator(config, o.stats, fieldManager, dryRun); err != nil {
-		return err
-	}
-	o.server = config.Host
-	if system, err := o.operator.Read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
-		o.cluster = system.GetUID()
-	}
-	return nil
-}
-
 // free carries out plan after plan.
 func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options *unstick.Options) error {
-	journal, err := o.journal()
+	journal, err := o.begin()
 	if err != nil {
-		return withoutBackup(err)
+		return err
+	}
+	if err := o.resume(ctx, &o.consenting, journal); err != nil {
+		return errors.Join(err, journal.Close())
 	}
 	edges := &unstick.Edges{
+		Writer: o.writer(journal), Collect: o.collecting(journal),
 		Look: func(ctx context.Context) (*unstick.Look, error) {
 			l, err := o.look(ctx)
 			if err != nil {
@@ -313,7 +295,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 			}
 			return o.seen(ctx, l), nil
 		},
-		Read: o.operator.Read, Do: o.operator.Do, Asker: o, Journal: journal, Wait: wait, Now: time.Now, Log: o.tell,
+		Asker: o, Log: o.tell,
 	}
 	report, err := edges.Run(ctx, first, options, unstick.Consent{Yes: o.yes, Digest: o.confirm})
 	backup := ""
@@ -330,7 +312,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 			return errors.Join(err, printErr)
 		}
 		if backup != "" && o.answers.isText() {
-			fmt.Fprintf(o.Out, "Undo:    %s unstick --undo %s\n", o.name, backup)
+			fmt.Fprintf(o.Out, "Undo:    %s undo %s\n", o.name, backup)
 		}
 		if on := o.goingOn(report.Last); on != "" && o.answers.isText() {
 			fmt.Fprintf(o.Out, "Next:    %s\n", on)
@@ -346,39 +328,6 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		return errRemaining
 	}
 	return nil
-}
-
-// withoutBackup adds what to do where there can be no backup directory.
-func withoutBackup(err error) error {
-	return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another; --backup=none does without, and without what is changed for a while"}
-}
-
-// state is where backups are kept without --backup (the XDG base directory specification).
-func state() (string, error) {
-	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "kubectl-gc", "unstick"), nil
-	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, ".local", "state", "kubectl-gc", "unstick"), err
-}
-
-// base is the directory below which backups are kept, empty for none.
-func (o *unstickOptions) base() (string, error) {
-	switch o.backup {
-	case "none":
-		return "", nil
-	case "":
-		return state()
-	}
-	return filepath.Abs(o.backup)
-}
-
-func (o *unstickOptions) journal() (*unstick.Journal, error) {
-	base, err := o.base()
-	if err != nil || base == "" {
-		return nil, err
-	}
-	return unstick.NewJournal(base, unstick.Header{Started: time.Now().UTC(), Server: o.server, Cluster: o.cluster})
 }
 
 // tell says what happens on the way.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -99,9 +101,25 @@ func (o *unstickOptions) ended(l *look, err error) error {
 
 // explained adds what to try to the errors of a run.
 func (o *unstickOptions) explained(err error) error {
-	var digest *unstick.DigestError
+	var digest *change.DigestError
 	if errors.As(err, &digest) {
 		return hintedError{err, "look at them with --dry-run, and approve them with --confirm=" + digest.Now}
 	}
 	return err
+}
+
+// collecting does the garbage collector's work on the cluster as far as that is allowed, with everything read again that it rests on.
+func (o *unstickOptions) collecting(journal *change.Journal) func(context.Context, func(gc.Action, graph.Object) bool, func(gc.Step)) error {
+	return func(ctx context.Context, allowed func(gc.Action, graph.Object) bool, told func(gc.Step)) error {
+		s, err := o.connectToWrite(ctx, o.pageSize)
+		if err != nil {
+			return err
+		}
+		snapshot, err := s.reader.Snapshot(ctx, cluster.Scope{})
+		if err != nil {
+			return err
+		}
+		j := &change.Job{Cluster: s.cluster(), Graph: graph.New(snapshot)}
+		return j.CollectOnly(ctx, journal, allowed, told)
+	}
 }

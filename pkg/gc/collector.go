@@ -47,7 +47,7 @@ type Options struct {
 	// so not about the delete of a target. After an error the object is left alone,
 	// and remains with that as the reason. It may be called by several goroutines at
 	// once; nil allows everything.
-	Guard func(graph.Object) error
+	Guard func(Action, graph.Object) error
 	// Patient: the run waits for what is on its way out until the context ends, also when the
 	// server says that nothing will change any more.
 	Patient bool

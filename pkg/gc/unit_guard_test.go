@@ -42,7 +42,7 @@ func TestGuard(t *testing.T) {
 		for _, workers := range []int{1, 4} {
 			objects := parseWorld(t, world)
 			f := newFake(t, objects, late)
-			guard := func(o graph.Object) error {
+			guard := func(_ Action, o graph.Object) error {
 				if o.Namespace == "kube-system" && o.Name != "planned" {
 					return errors.New("not in the preview")
 				}

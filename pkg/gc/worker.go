@@ -187,7 +187,7 @@ func (w *worker) goAhead(ctx context.Context, v view) {
 
 // collect deletes an object that no owner keeps. again is what decides about it anew.
 func (w *worker) collect(ctx context.Context, n number, o graph.Object, d Decision, again task) {
-	if !w.writer.allowed(n, &o) {
+	if !w.writer.allowed(n, ActionDelete, &o) {
 		return
 	}
 	if d.UnblockFirst && hasBlocking(o.OwnerReferences) {

@@ -55,7 +55,7 @@ type writer struct {
 	// told reports whether the server's events tell what becomes of an object.
 	told func(resource *graph.Resource, namespace string) bool
 	// guard and observer are those of the Options.
-	guard     func(graph.Object) error
+	guard     func(Action, graph.Object) error
 	observer  Observer
 	observing sync.Mutex
 	// silence is why the run was given up, nil while it was not.
@@ -394,7 +394,7 @@ func (w *writer) silent() error {
 // patch was accepted; and after a conflict, maxTurns times at most, that what led to
 // the patch is to be decided about anew.
 func (w *writer) patch(ctx context.Context, n number, o graph.Object, action Action, p Patch, reason string) (now graph.Object, accepted, anew bool) {
-	if !w.allowed(n, &o) {
+	if !w.allowed(n, action, &o) {
 		return graph.Object{}, false, false
 	}
 	patched, err := w.server.Patch(ctx, o, p)
@@ -470,11 +470,11 @@ func (w *writer) look(ctx context.Context, n number, o graph.Object) {
 }
 
 // allowed asks the guard about a write to the object.
-func (w *writer) allowed(n number, o *graph.Object) bool {
+func (w *writer) allowed(n number, action Action, o *graph.Object) bool {
 	if w.guard == nil {
 		return true
 	}
-	err := w.guard(*o)
+	err := w.guard(action, *o)
 	if err != nil {
 		w.report.guarded(n, err)
 	}

@@ -54,12 +54,12 @@ func (p *Plan) ofSystem() iter.Seq[graph.Identity] {
 // Guard returns a function that refuses to write to what belongs to the system and
 // does not go by the plan that the user agreed to: it was made since, or was not to
 // be touched.
-func (p *Plan) Guard() func(graph.Object) error {
+func (p *Plan) Guard() func(gc.Action, graph.Object) error {
 	agreed := map[types.UID]bool{}
 	for id := range p.ofSystem() {
 		agreed[id.UID] = true
 	}
-	return func(o graph.Object) error {
+	return func(_ gc.Action, o graph.Object) error {
 		if id := o.Identity(); ofSystem(&id) && !agreed[id.UID] {
 			return errOfSystem
 		}

@@ -35,7 +35,7 @@ func TestGuardOfTheSystem(t *testing.T) {
 	}
 	refuses := (&Plan{Job: &Job{}, Graph: graph.New(snapshot), Report: report}).Guard()
 	for _, o := range []graph.Object{in("kube-system", "written"), in("kube-system", "goes"), in("shop", "late")} {
-		if err := refuses(o); err != nil {
+		if err := refuses(gc.ActionDelete, o); err != nil {
 			t.Errorf("%s: %v", o.Name, err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestGuardOfTheSystem(t *testing.T) {
 		in("kube-system", "late"), in("kube-system", "stays"), in("kube-system", "undecided"), terminating, again,
 		{Resource: planNamespaces, Name: "default", UID: "default"},
 	} {
-		if refuses(o) == nil {
+		if refuses(gc.ActionDelete, o) == nil {
 			t.Errorf("%s may be written to", o.Name)
 		}
 	}

@@ -180,7 +180,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch rec.Result {
-		case unstick.Refused, unstick.Unanswered, unstick.NotTakenBack:
+		case unstick.Refused, unstick.Reverted, unstick.Unanswered, unstick.NotTakenBack:
 			t.flow("", resultText(rec))
 			if apierrors.IsForbidden(rec.Err) {
 				t.answer.command(rec.Write.Remedy.Command, 5)
@@ -365,13 +365,10 @@ func after(between, text string) string {
 func resultText(r *unstick.Record) string {
 	text := changeText(&r.Write.Op)
 	switch r.Result {
-	case unstick.TakenBack:
-		if r.Err != nil {
-			return "nothing to take back: " + text + ": " + message(r.Err)
-		}
-		return "taken back: " + changeText(r.Write.Op.Back)
-	case unstick.NotTakenBack:
-		return "NOT taken back: " + changeText(r.Write.Op.Back) + ": " + message(r.Err) + ". Do it by hand: " + Command(r.Write.Op.Back, "kubectl")
+	case unstick.TakenBack, unstick.NotTakenBack:
+		return takenBack(r.Write.Op, r.Result, r.Back, r.Err, "kubectl")
+	case unstick.Reverted:
+		return "NOT changed: " + text + ": " + message(r.Err)
 	case unstick.Skipped:
 		return "skipped: " + text + ": " + message(r.Err)
 	case unstick.Unanswered:
@@ -444,17 +441,4 @@ func ChangedNames(w io.Writer, p *unstick.Plan) error {
 		}
 	}
 	return ObjectNames(w, slices.Values(ids))
-}
-
-// Reversal writes what takes a change back, or why nothing does.
-func Reversal(w io.Writer, v *unstick.Reversal) error {
-	text := "keep:  " + changeText(v.Entry.Op) + ": " + unstick.Words(v.Obstacle)
-	if v.Err != nil {
-		text += ": " + message(v.Err)
-	}
-	if v.Op != nil {
-		text = "undo:  " + changeText(v.Entry.Op) + " -> " + changeText(v.Op)
-	}
-	_, err := fmt.Fprintln(w, printable(text))
-	return err
 }

@@ -5,8 +5,6 @@ package unstick
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,16 +14,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
-
-// ErrNotConfirmed says that nobody has agreed.
-var ErrNotConfirmed = errors.New("not confirmed; nothing was changed")
-
-// DigestError says that the changes are not those that were agreed to.
-type DigestError struct{ Agreed, Now string }
-
-func (e *DigestError) Error() string {
-	return fmt.Sprintf("the changes are not those of %s: now they are %s", e.Agreed, e.Now)
-}
 
 // Asker asks a person.
 type Asker interface {
@@ -72,7 +60,7 @@ func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error)
 	r.shown = true
 	if r.consent.Digest != "" {
 		if !first || r.consent.Digest != p.Digest {
-			return false, &DigestError{r.consent.Digest, p.Digest}
+			return false, &change.DigestError{r.consent.Digest, p.Digest}
 		}
 		r.consented(beyond)
 		return false, nil
@@ -86,7 +74,7 @@ func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error)
 			return false, err
 		}
 		if !q.Agreed(text) {
-			return false, ErrNotConfirmed
+			return false, change.ErrNotConfirmed
 		}
 		asked = true
 	}

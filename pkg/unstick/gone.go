@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
@@ -63,17 +62,12 @@ func (l *Look) absent(id graph.Identity) bool {
 func (r *run) absence(ctx context.Context, id graph.Identity) error {
 	current, err := r.Read(ctx, id)
 	switch {
-	case isGone(id, current, err):
+	case change.IsGone(id, current, err):
 		return nil
 	case err == nil:
 		return fmt.Errorf("%s: %w", id, errMissed)
 	}
 	return fmt.Errorf("reading %s: %w", id, err)
-}
-
-// isGone reports whether the answer to a GET proves that an object does not exist: nothing has its name, or another object has.
-func isGone(id graph.Identity, current *unstructured.Unstructured, err error) bool {
-	return answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name) || err == nil && current.GetUID() != id.UID
 }
 
 // errMissed says that an object exists which an explanation does not have.

@@ -3,15 +3,13 @@
 package unstick
 
 import (
-	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
-	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -36,7 +34,7 @@ func (l *Look) pending(c *explain.Cause) (now, later []*explain.Remedy) {
 		if !known || !concerned.Has(n) {
 			continue
 		}
-		r := &explain.Remedy{Risk: explain.Safe, Effect: collected(step.Reason), Action: actionOf(opOf(step))}
+		r := &explain.Remedy{Risk: explain.Safe, Effect: collected(step.Reason), Action: actionOf(change.OpOf(step))}
 		if l.follows(n, touched) {
 			later = append(later, r)
 		} else {
@@ -87,29 +85,4 @@ func (l *Look) follows(n graph.Node, touched sets.Set[types.UID]) bool {
 		}
 	}
 	return false
-}
-
-// opOf is a write of the garbage collector as a change with its guards.
-func opOf(step *gc.Step) remedy.Op {
-	id := step.Object.Identity()
-	if step.Action == gc.ActionDelete {
-		return remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: step.Options.PropagationPolicy})
-	}
-	var steps []remedy.Step
-	for i, finalizer := range slices.Backward(step.Object.Finalizers) {
-		if finalizer == step.Patch.RemoveFinalizer {
-			at := fmt.Sprintf("/metadata/finalizers/%d", i)
-			steps = append(steps, remedy.Test(at, finalizer), remedy.Remove(at))
-		}
-	}
-	for i, ref := range slices.Backward(step.Object.OwnerReferences) {
-		at := fmt.Sprintf("/metadata/ownerReferences/%d", i)
-		switch {
-		case slices.Contains(step.Patch.RemoveOwners, ref.UID):
-			steps = append(steps, remedy.Test(at+"/uid", ref.UID), remedy.Remove(at))
-		case step.Patch.Unblock && ref.BlockOwnerDeletion != nil && *ref.BlockOwnerDeletion:
-			steps = append(steps, remedy.Test(at+"/uid", ref.UID), remedy.Replace(at+"/blockOwnerDeletion", false))
-		}
-	}
-	return remedy.PatchOf(id, steps...)
 }

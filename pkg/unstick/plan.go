@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -191,6 +192,13 @@ type Write struct {
 	Frees []types.UID
 	// Leaves: its object is being deleted itself.
 	Leaves bool
+	// Collected: it is the garbage collector's work.
+	Collected bool
+}
+
+// change is the write as it is made and kept.
+func (w *Write) change() *change.Change {
+	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect, Risk: w.Risk, Temporary: w.Temporary()}
 }
 
 // consents are what agreeing to a change agrees to: it, and what follows it, each at its risk.
@@ -216,7 +224,7 @@ func (w *Write) Follow() []Write {
 }
 
 // Temporary reports whether the change is to be taken back when what it frees is gone.
-func (w *Write) Temporary() bool { return w.Remedy.Temporary && w.Op.Back != nil }
+func (w *Write) Temporary() bool { return w.Remedy.Temporary }
 
 // Writes returns all changes of a plan in the order in which they are made, each once.
 func (p *Plan) Writes() []Write {
@@ -342,7 +350,7 @@ func (o *chooser) consider(choice *Choice, way []*explain.Remedy, number int, pi
 		}
 		return
 	}
-	if o.Options.NoBackup && first.Temporary && first.Operation.Back != nil {
+	if o.Options.NoBackup && first.Temporary {
 		choice.Reason = NoBackup
 		return
 	}
@@ -364,6 +372,9 @@ func (o *chooser) consider(choice *Choice, way []*explain.Remedy, number int, pi
 		return
 	}
 	writes := o.writes(choice.Cause, risk, before, way)
+	for i := range writes {
+		writes[i].Collected = collects(first) && len(before) == 0
+	}
 	if len(writes) > 0 {
 		writes[0].Then = append(writes[0].Then, later...)
 	}

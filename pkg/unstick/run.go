@@ -3,23 +3,23 @@
 package unstick
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -45,50 +45,34 @@ const (
 	mostSkips = 5
 	// settling is how long a change gets to show, before the next look.
 	settling = 300 * time.Millisecond
-	// sending is how long the answer to a change is waited for, whatever ends the run meanwhile.
-	sending = 30 * time.Second
-	// takingBack is how long a change may take that ends a temporary one.
-	takingBack = 30 * time.Second
-	// arriving is how long the API server works on a request at most (--request-timeout of kube-apiserver, by default a minute).
-	arriving = time.Minute
 )
 
 // Edges are what a run reaches the cluster and people by. All but Log must be set.
 type Edges struct {
+	// Writer makes the changes.
+	change.Writer
 	// Look explains what was asked for, as it is now.
 	Look func(context.Context) (*Look, error)
-	// Read reads an object whole, as it is now.
-	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
-	// Do makes a change (cluster.Operator). It is called by several goroutines at once.
-	Do func(context.Context, *remedy.Op) error
+	// Collect does the garbage collector's work as far as that is allowed, and tells each write (change.Job.CollectOnly).
+	Collect func(ctx context.Context, allowed func(gc.Action, graph.Object) bool, told func(gc.Step)) error
 	// Asker is asked for consent.
 	Asker Asker
-	// Journal keeps what is changed; nil keeps nothing.
-	Journal *Journal
-	// Wait lets time pass, or the context end.
-	Wait func(context.Context, time.Duration)
-	// Now is the time, which only differences are taken of.
-	Now func() time.Time
 	// Log is told what happens, by one goroutine; nil is for nobody.
 	Log func(Event)
 }
 
 // Result is what became of a change.
-type Result string
+type Result = change.Status
 
-// The results.
+// The results; see change.Status.
 const (
-	Done Result = "Done"
-	// Skipped: the object, or what was found out about it, has changed meanwhile, so that nothing was sent or the server refused it.
-	Skipped Result = "Skipped"
-	// Refused: the server said no.
-	Refused Result = "Refused"
-	// Unanswered: no answer came, or none that proves that nothing was changed; the next look shows what became of it.
-	Unanswered Result = "Unanswered"
-	// TakenBack: a temporary change was ended.
-	TakenBack Result = "TakenBack"
-	// NotTakenBack: a temporary change could not be ended.
-	NotTakenBack Result = "NotTakenBack"
+	Done         = change.Done
+	Skipped      = change.Skipped
+	Refused      = change.Refused
+	Reverted     = change.Reverted
+	Unanswered   = change.Unanswered
+	TakenBack    = change.TakenBack
+	NotTakenBack = change.NotTakenBack
 )
 
 // Event is something that happens on the way; one field is set.
@@ -108,7 +92,11 @@ type Record struct {
 	Time   time.Time
 	Write  Write
 	Result Result
-	Err    error
+	// Back is what took the change back, or should have; nil for nothing.
+	Back *remedy.Op
+	Err  error
+	// before is the object before the change.
+	before *unstructured.Unstructured
 }
 
 // Report is what a run has done.
@@ -277,7 +265,7 @@ func (r *run) pause(round int) time.Duration {
 
 // acted reports whether a change was made, or may have been.
 func acted(rec Record) bool {
-	return rec.Result != Refused && rec.Result != Skipped
+	return rec.Result == Done || rec.Result == Unanswered || rec.Result == TakenBack || rec.Result == NotTakenBack
 }
 
 // hopeful reports whether something that is left may go because of what was done: it is not stuck, or something was done about its cause.
@@ -292,17 +280,15 @@ func (r *run) hopeful(l *Look) bool {
 }
 
 // carryOut makes changes that were agreed to, in batches: what a batch changes is read, a look proves that each change is still the one to
-// make, and then it is sent for exactly the version that was read.
+// make, and then it is sent for exactly the version that was read. The garbage collector's work is done by that's own rules.
 func (r *run) carryOut(ctx context.Context, writes []Write) error {
-	for part := range slices.Chunk(oncePerObject(writes), batch) {
+	collected := func(w Write) bool { return w.Collected }
+	work := slices.DeleteFunc(slices.Clone(writes), func(w Write) bool { return !w.Collected })
+	for part := range slices.Chunk(oncePerObject(slices.DeleteFunc(slices.Clone(writes), collected)), batch) {
 		before := r.read(ctx, part)
-		l, err := r.Look(ctx)
+		proved, err := r.prove(ctx)
 		if err != nil {
 			return err
-		}
-		proved := map[string]Write{}
-		for _, w := range r.take(ctx, l).due() {
-			proved[w.consents()[0]] = w // the same change at a greater risk is another
 		}
 		records := make([]Record, len(part))
 		parallel(len(part), func(i int) {
@@ -315,7 +301,74 @@ func (r *run) carryOut(ctx context.Context, writes []Write) error {
 			return err
 		}
 	}
+	if len(work) > 0 {
+		if err := r.collect(ctx, work); err != nil {
+			return err
+		}
+	}
 	return ctx.Err()
+}
+
+// prove looks again, and returns what is still to be done by then.
+func (r *run) prove(ctx context.Context) (map[string]Write, error) {
+	l, err := r.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	proved := map[string]Write{}
+	for _, w := range r.take(ctx, l).due() {
+		proved[w.consents()[0]] = w // the same change at a greater risk is another
+	}
+	return proved, nil
+}
+
+// collect has the garbage collector's work done to the objects, and by the actions, that were agreed to, now or as what follows. What comes up besides
+// is left to the next look.
+func (r *run) collect(ctx context.Context, writes []Write) error {
+	agreed := map[string]Write{}
+	for i := range writes {
+		w := writes[i]
+		for _, each := range append([]Write{w}, w.Follow()...) {
+			each.Frees, each.Collected = w.Frees, true
+			agreed[workOf(&each.Op)] = each
+		}
+	}
+	var records []Record
+	err := r.Collect(ctx, func(action gc.Action, o graph.Object) bool {
+		_, is := agreed[workKey(action, o.UID)]
+		return is
+	}, func(s gc.Step) {
+		rec := Record{Time: r.Now(), Write: agreed[workKey(s.Action, s.Object.UID)], Result: change.StatusOf(s.Err), Err: s.Err}
+		rec.Write.Op = change.OpOf(&s)
+		records = append(records, rec)
+	})
+	for i := range records {
+		r.record(records[i])
+	}
+	for i := range writes { // what is still to be done when it is looked at again failed, and is not tried for ever
+		if r.skips[writes[i].Op.Key()]++; r.skips[writes[i].Op.Key()] >= mostSkips {
+			r.done.Insert(writes[i].Op.Key())
+		}
+	}
+	return cmp.Or(journalError(records), err)
+}
+
+// workKey tells the garbage collector's writes apart, and workOf is that of a change.
+func workKey(action gc.Action, uid types.UID) string { return string(action) + " " + string(uid) }
+
+func workOf(op *remedy.Op) string {
+	action := gc.ActionDelete
+	for _, step := range op.Patch {
+		switch {
+		case strings.HasPrefix(step.Path, "/metadata/finalizers/"):
+			action = gc.ActionRemoveFinalizer
+		case step.Op == "replace":
+			action = gc.ActionUnblockOwnerReferences
+		case step.Op == "remove":
+			action = gc.ActionRemoveOwnerReferences
+		}
+	}
+	return workKey(action, op.Object.UID)
 }
 
 // oncePerObject leaves out all but the first change of each object: the others would meet another version than the one that was
@@ -359,84 +412,53 @@ func (r *run) write(ctx context.Context, w *Write, before *version, proved map[s
 	case !still:
 		record.Result, record.Err = Skipped, errMoot
 		return record
-	case before.object != nil && before.object.GetUID() != w.Op.Object.UID:
-		record.Result, record.Err = Skipped, remedy.ErrChanged
-		return record
 	}
-	record.Write = fresh
-	op := fresh.Op
-	if before.object != nil && r.skips[op.Key()] > 0 {
-		before = r.restless(ctx, &op, before)
+	if before.object != nil && r.skips[fresh.Op.Key()] > 0 {
+		before = r.beating(ctx, &fresh.Op, before)
 	}
-	if before.object != nil && !unversioned(&op, before.object) {
-		op = op.At(before.object.GetResourceVersion())
-	}
-	finish, err := r.Journal.begin(&fresh, before.object)
-	if err != nil {
-		record.Result, record.Err = Refused, &JournalError{err}
-		return record
-	}
-	record.Err = r.send(ctx, &op)
-	record.Result = resultOf(record.Err)
-	if err := finish(record.Result); err != nil {
-		record.Err = errors.Join(record.Err, &JournalError{err})
-	}
-	return record
+	made := r.Make(ctx, fresh.change(), before.object)
+	return Record{Time: made.Time, Write: fresh, Result: made.Status, Err: made.Err, before: made.Before}
 }
 
-// send makes a change, and waits for the answer also when the run is over meanwhile: a request that was given up may still be carried
-// out, after a look at what there is to take back.
-func (r *run) send(ctx context.Context, op *remedy.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
-	defer cancel()
-	return r.Do(ctx, op)
-}
-
-// restless reads an object again for which a change was refused before because it had another version. Where a look takes long, and a
-// controller writes into the status all the time, no version that was read before the look is ever the one that is there: a change of the
-// status alone is let pass then.
-func (r *run) restless(ctx context.Context, op *remedy.Op, before *version) *version {
+// beating reads an object again for which a change was refused before because it had another version. Where a look takes long, and somebody writes
+// the time into the object every few seconds, no version that was read before the look is ever the one that is there. A later version that differs
+// in times alone was proved by the look as well; any other is proved by the next.
+func (r *run) beating(ctx context.Context, op *remedy.Op, before *version) *version {
 	now, err := r.Read(ctx, op.Object)
-	if err != nil || !reflect.DeepEqual(withoutStatus(before.object), withoutStatus(now)) {
+	if err != nil || !remedy.Same(timeless(before.object), timeless(now)) {
 		return before
 	}
 	return &version{object: now}
 }
 
-func withoutStatus(object *unstructured.Unstructured) map[string]any {
+// timeless is an object without times and versions.
+func timeless(object *unstructured.Unstructured) any {
 	copied := object.DeepCopy()
-	delete(copied.Object, "status")
 	copied.SetResourceVersion("")
 	copied.SetManagedFields(nil)
-	return copied.Object
+	return withoutTimes(copied.Object)
 }
 
-// unversioned reports whether a change cannot be for one version: when a deletion takes the garbage collector's finalizers off an
-// object and leaves none, the API server compares the version that it names with that of an object that it has not read,
-// and refuses every one (k8s.io/apiserver/pkg/registry/generic/registry, Store.Delete after errDeleteNow).
-func unversioned(op *remedy.Op, object *unstructured.Unstructured) bool {
-	finalizers := object.GetFinalizers()
-	return op.Verb == remedy.Delete && op.Options.PropagationPolicy != nil && *op.Options.PropagationPolicy == metav1.DeletePropagationBackground &&
-		len(finalizers) > 0 && !slices.ContainsFunc(finalizers, func(f string) bool { return !graph.IsCollectorFinalizer(f) })
+func withoutTimes(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = withoutTimes(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutTimes(v[i])
+		}
+	case string:
+		if _, err := time.Parse(time.RFC3339Nano, v); err == nil {
+			return "time"
+		}
+	}
+	return value
 }
 
 // errMoot says that a change is none of those to make any more.
 var errMoot = errors.New("it is no longer the way out")
-
-func resultOf(err error) Result {
-	switch {
-	case err == nil:
-		return Done
-	case errors.Is(err, remedy.ErrChanged):
-		return Skipped
-	case answer.Missing(err), answer.Passing(err), answer.Failed(err): // also of a webhook: a changed configuration takes a moment
-		return Unanswered
-	}
-	return Refused
-}
 
 // record takes a change into the report. Changes that were made or refused are not made again.
 func (r *run) record(rec Record) {
@@ -444,7 +466,7 @@ func (r *run) record(rec Record) {
 	switch rec.Result {
 	case Done:
 		r.done.Insert(key)
-	case Refused:
+	case Refused, Reverted:
 		r.done.Insert(key)
 		r.refused.Insert(key)
 	case Unanswered, Skipped:
@@ -483,7 +505,7 @@ func parallel(n int, do func(i int)) {
 // journalError returns an error when a change could not be kept: nothing more is changed then.
 func journalError(records []Record) error {
 	for i := range records {
-		if err := new(JournalError); errors.As(records[i].Err, &err) {
+		if err := new(change.JournalError); errors.As(records[i].Err, &err) {
 			return err
 		}
 	}

@@ -32,18 +32,3 @@ func collected(reason string) string {
 func keepData(s *Stake) string {
 	return fmt.Sprintf("keep the data: retain the volume %s (%s) when its claim is deleted", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
 }
-
-// Words says in a few words why a change was skipped, refused or not taken back.
-func Words(o Obstacle) string {
-	return map[Obstacle]string{
-		Gone:        "the object does not exist any more",
-		Exists:      "an object of this name exists again",
-		Undone:      "it is as it was before",
-		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",
-		Ownerless:   "its owner does not exist any more, and the garbage collector would delete the object",
-		Destroys:    "to put it back would destroy the data of the volume: its claim does not exist any more, or is being deleted",
-		Changed:     "others have changed it since",
-		Final:       "this change cannot be taken back",
-		Unread:      "it could not be read",
-	}[o]
-}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+const (
+	// journalFile has a Header, and then a line of JSON for each Entry, and for what became of it.
+	journalFile = "journal.jsonl"
+	// lockFile is locked as long as the run lasts.
+	lockFile = "lock"
+)
+
+// JournalError says that a change could not be kept, so that nothing more was changed.
+type JournalError struct{ error }
+
+// Unwrap returns why.
+func (e *JournalError) Unwrap() error { return e.error }
+
+// Header begins a journal.
+type Header struct {
+	Started time.Time `json:"started"`
+	// Asked is the command line, without what proves who the user is.
+	Asked []string `json:"asked,omitempty"`
+	// Context is that of the kubeconfig, empty for none, Server the address of the API server.
+	Context string `json:"context,omitempty"`
+	Server  string `json:"server"`
+	// Cluster is the UID of its namespace kube-system, empty when that could not be read.
+	Cluster types.UID `json:"cluster,omitempty"`
+	// Digest is that of the plan, where there was one before the first change.
+	Digest string `json:"digest,omitempty"`
+}
+
+// Same reports whether a journal is known to be of a cluster: addresses prove nothing.
+func (h *Header) Same(cluster types.UID) bool { return cluster != "" && h.Cluster == cluster }
+
+// Entry is a change before it is sent, and what is known of it.
+type Entry struct {
+	// Number is that of the change, counted from 1.
+	Number int       `json:"number"`
+	Time   time.Time `json:"time"`
+	// Status is what became of the change; empty when it is about to be sent.
+	Status Status `json:"status,omitempty"`
+	// Cause and Why say what for, Risk what it costs.
+	Cause string       `json:"cause,omitempty"`
+	Why   string       `json:"why,omitempty"`
+	Risk  explain.Risk `json:"risk,omitempty"`
+	// Op is the change. It was sent for Version alone, empty where it has none.
+	Op      *remedy.Op `json:"op,omitempty"`
+	Version string     `json:"version,omitempty"`
+	// Metadata is what a write of the garbage collector's work may change, as it was before; nil for a delete.
+	Metadata *Metadata `json:"metadata,omitempty"`
+	// Before is the object before the change, Lets are others that it lets go.
+	Before *Kept  `json:"before,omitempty"`
+	Lets   []Kept `json:"lets,omitempty"`
+	// Temporary: the change is to be taken back.
+	Temporary bool `json:"temporary,omitempty"`
+}
+
+// Metadata is what the garbage collector's patches are about.
+type Metadata struct {
+	Finalizers      []string                `json:"finalizers,omitempty"`
+	OwnerReferences []metav1.OwnerReference `json:"ownerReferences,omitempty"`
+}
+
+// Kept is the manifest of an object, in a file of the journal's directory with the checksum.
+type Kept struct {
+	File string `json:"file"`
+	Sum  string `json:"sha256"`
+	// Partial: the data of a Secret is left out.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// Journal keeps the changes of a run in a directory, each before it is sent, with the manifest of its object. A nil
+// Journal keeps nothing, and refuses temporary changes. Its methods may be called by several goroutines at once.
+type Journal struct {
+	// Dir is the directory.
+	Dir string
+	// Secrets: the data of Secrets is kept, too.
+	Secrets bool
+
+	mu     sync.Mutex
+	file   *os.File
+	lock   *flock.Flock
+	number int
+	files  int
+	kept   map[keptVersion]Kept
+	// numbers are those of the changes, by their keys.
+	numbers map[string][]int
+}
+
+// keptVersion is an object in a version.
+type keptVersion struct {
+	uid     types.UID
+	version string
+}
+
+// NewJournal makes a directory below another for a run, readable by its user alone. The error is ErrForeign where others may write to the other.
+func NewJournal(base string, header Header) (*Journal, error) {
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		return nil, err
+	}
+	if err := trusted(base, true, false); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(base, header.Started.UTC().Format("20060102-150405-")) // 0700
+	if err != nil {
+		return nil, err
+	}
+	lock := lockOf(dir)
+	if _, err := lock.TryLock(); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(dir, journalFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{Dir: dir, file: file, lock: lock, kept: map[keptVersion]Kept{}, numbers: map[string][]int{}}
+	return j, errors.Join(j.append(header, true), syncDir(dir), syncDir(base))
+}
+
+// lockOf is held by the run of a journal; the system releases it when that ends, however.
+func lockOf(dir string) *flock.Flock {
+	return flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
+}
+
+// Close ends the journal. One without changes is removed.
+func (j *Journal) Close() error {
+	if j == nil {
+		return nil
+	}
+	err := errors.Join(j.file.Sync(), j.file.Close(), j.lock.Unlock())
+	if j.number == 0 {
+		err = errors.Join(err, os.RemoveAll(j.Dir))
+	}
+	return err
+}
+
+// Used reports whether the journal has changes.
+func (j *Journal) Used() bool { return j != nil && j.number > 0 }
+
+// Begin keeps a change that is about to be sent, with its object as it is before, which is nil for none, and the others that it lets go. When it
+// returns, all that is on the disk. What it returns keeps the status.
+func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*unstructured.Unstructured) (finish func(Status) error, _ error) {
+	if j == nil {
+		if c.Temporary {
+			return nil, errors.New("a change that is to be taken back needs a backup directory")
+		}
+		return func(Status) error { return nil }, nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(&c.Op), Risk: c.Risk, Why: c.Why, Cause: c.Cause, Temporary: c.Temporary}
+	if before != nil {
+		kept, err := j.keep(before)
+		if err != nil {
+			return nil, err
+		}
+		entry.Before, entry.Version = &kept, before.GetResourceVersion()
+	}
+	for _, other := range lets {
+		kept, err := j.keep(other)
+		if err != nil {
+			return nil, err
+		}
+		entry.Lets = append(entry.Lets, kept)
+	}
+	return j.begin(&entry, true)
+}
+
+// beginStep keeps a write of the garbage collector's work, and the metadata that it changes. Its plan is on the disk already.
+func (j *Journal) beginStep(op *remedy.Op, before *graph.Object) (finish func(Status) error, _ error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(op)}
+	if before != nil {
+		entry.Version, entry.Metadata = before.ResourceVersion, &Metadata{before.Finalizers, before.OwnerReferences}
+	}
+	return j.begin(&entry, false)
+}
+
+// begin writes the line of a change.
+func (j *Journal) begin(e *Entry, durable bool) (finish func(Status) error, _ error) {
+	if err := j.append(e, durable); err != nil {
+		return nil, err
+	}
+	key := e.Op.Key()
+	j.number, j.numbers[key] = e.Number, append(j.numbers[key], e.Number)
+	return func(status Status) error {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		return j.append(Entry{Number: e.Number, Time: time.Now().UTC(), Status: status}, durable)
+	}, nil
+}
+
+// takenBack keeps that a temporary change was ended, as often as it was sent.
+func (j *Journal) takenBack(op *remedy.Op) error {
+	if j == nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, number := range j.numbers[op.Key()] {
+		if err := j.append(Entry{Number: number, Time: time.Now().UTC(), Status: TakenBack}, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recorded is a change as a journal has it: without what takes it back, which is found from the object as it was.
+func recorded(op *remedy.Op) *remedy.Op {
+	plain := *op
+	plain.Back = nil
+	return &plain
+}
+
+// append writes a line, and if it is to be durable to the disk.
+func (j *Journal) append(line any, durable bool) error {
+	data, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	if _, err := j.file.Write(append(data, '\n')); err != nil || !durable {
+		return err
+	}
+	return j.file.Sync()
+}
+
+// keep writes the manifest of an object to the disk, once for each version, as it can be created again.
+func (j *Journal) keep(object *unstructured.Unstructured) (Kept, error) {
+	version := keptVersion{object.GetUID(), object.GetResourceVersion()}
+	if kept, known := j.kept[version]; known && version.version != "" {
+		return kept, nil
+	}
+	m := manifest(object)
+	secret := object.GetKind() == "Secret" && object.GroupVersionKind().Group == "" && !j.Secrets
+	if secret {
+		delete(m.Object, "data")
+		delete(m.Object, "stringData")
+	}
+	data, err := yaml.Marshal(m.Object)
+	if err != nil {
+		return Kept{}, err
+	}
+	kept := Kept{File: j.fileOf(object), Sum: fmt.Sprintf("%x", sha256.Sum256(data)), Partial: secret}
+	file, err := os.OpenFile(filepath.Join(j.Dir, kept.File), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return Kept{}, err
+	}
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Sync(), file.Close(), syncDir(j.Dir)); err != nil {
+		return Kept{}, err
+	}
+	j.kept[version] = kept
+	return kept, nil
+}
+
+// fileOf is the name of a new file for an object: of characters that are plain everywhere.
+func (j *Journal) fileOf(object *unstructured.Unstructured) string {
+	j.files++
+	plain := func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
+			return r
+		}
+		return '_'
+	}
+	name := fmt.Sprintf("%03d", j.files)
+	for _, part := range []string{strings.ToLower(object.GetKind()), object.GetNamespace(), object.GetName()} {
+		if part != "" {
+			name += "-" + strings.Map(plain, part[:min(len(part), 63)])
+		}
+	}
+	return name + ".yaml"
+}
+
+// manifest is an object without what the API server alone sets.
+func manifest(object *unstructured.Unstructured) *unstructured.Unstructured {
+	m := object.DeepCopy()
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(m.Object, "metadata", field)
+	}
+	return m
+}
+
+// syncDir has the entries of a directory on the disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	if err := d.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil
+}

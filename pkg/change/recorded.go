@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// Recorded is what a journal says of a run.
+type Recorded struct {
+	Dir string
+	Header
+	size int64 // of its whole lines
+	// Changes are those that were sent or about to be, in their order, each with the last that is known of it.
+	Changes []Entry
+}
+
+// Journals returns the directories of journals below another, which need not exist, the oldest first. The error is ErrForeign
+// where another user may write to it.
+func Journals(base string) ([]string, error) {
+	entries, err := os.ReadDir(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = trusted(base, true, false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, entry := range entries {
+		dir := filepath.Join(base, entry.Name())
+		if _, err := os.Lstat(filepath.Join(dir, journalFile)); err == nil && entry.IsDir() {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs, nil
+}
+
+// ReadJournal reads the journal in a directory. Half a line at its end is one that was not written: its change was not sent. The error is
+// ErrForeign where another user might have written it.
+func ReadJournal(dir string) (*Recorded, error) {
+	if err := trusted(dir, true, true); err != nil {
+		return nil, err
+	}
+	file, err := openTrusted(dir, journalFile, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }() // only read
+	r := &Recorded{Dir: dir}
+	lines := bufio.NewReader(file)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		r.size += int64(len(line))
+		if err := r.line(n, line); err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", file.Name(), n, err)
+		}
+	}
+	return r, nil
+}
+
+// line takes a line in.
+func (r *Recorded) line(n int, line []byte) error {
+	if n == 1 {
+		return json.Unmarshal(line, &r.Header)
+	}
+	var e Entry
+	if err := json.Unmarshal(line, &e); err != nil {
+		return err
+	}
+	switch {
+	case e.Op != nil && e.Number == len(r.Changes)+1:
+		e.Op = recorded(e.Op)
+		r.Changes = append(r.Changes, e)
+	case e.Op == nil && e.Number > 0 && e.Number <= len(r.Changes):
+		r.Changes[e.Number-1].Status = e.Status
+	default:
+		return errors.New("it does not follow the line before")
+	}
+	return nil
+}
+
+// ErrGoing says that the run of a journal is not over.
+var ErrGoing = errors.New("the run of this directory is still going")
+
+// Claim holds the journal of a run that is over, so that no other process takes the same change back, until release is called. Until it was
+// held the run may have written on, so it is read again.
+func (r *Recorded) Claim() (release func(), _ error) {
+	if err := trusted(filepath.Join(r.Dir, lockFile), false, true); err != nil {
+		return nil, err
+	}
+	lock := lockOf(r.Dir)
+	switch held, err := lock.TryLock(); {
+	case err != nil:
+		return nil, err
+	case !held:
+		return nil, ErrGoing
+	}
+	release = func() { _ = lock.Unlock() }
+	now, err := ReadJournal(r.Dir)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	*r = *now
+	return release, nil
+}
+
+// Open returns the temporary changes that were not taken back, the last first.
+func (r *Recorded) Open() []Entry {
+	var open []Entry
+	for _, c := range slices.Backward(r.Changes) {
+		if c.Temporary && c.Status.stands() {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// Standing is how many changes were made, or may have been, and not taken back.
+func (r *Recorded) Standing() int {
+	n := 0
+	for i := range r.Changes {
+		if r.Changes[i].Status.stands() {
+			n++
+		}
+	}
+	return n
+}
+
+// MarkTakenBack keeps that a change was taken back after its run.
+func (r *Recorded) MarkTakenBack(number int, at time.Time) error {
+	file, err := openTrusted(r.Dir, journalFile, os.O_WRONLY|os.O_APPEND)
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(r.size); err != nil { // half a line at its end
+		return errors.Join(err, file.Close())
+	}
+	j := &Journal{file: file}
+	err = j.append(Entry{Number: number, Time: at.UTC(), Status: TakenBack}, true)
+	r.size, _ = file.Seek(0, io.SeekEnd)
+	return errors.Join(err, file.Close())
+}
+
+// before returns the object before a change as far as it was kept, nil if nothing was.
+func (r *Recorded) before(e *Entry) (*unstructured.Unstructured, error) {
+	before, err := r.Manifest(e.Before)
+	if e.Metadata != nil {
+		var metadata map[string]any
+		metadata, err = runtime.DefaultUnstructuredConverter.ToUnstructured(e.Metadata)
+		before = &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
+	}
+	if err != nil || before == nil {
+		return nil, err
+	}
+	before.SetResourceVersion(e.Version)
+	return before, nil
+}
+
+// Manifest returns what was kept of an object, nil if nothing was. The error says that it is not what was kept.
+func (r *Recorded) Manifest(k *Kept) (*unstructured.Unstructured, error) {
+	if k == nil {
+		return nil, nil
+	}
+	file, err := openTrusted(r.Dir, filepath.Base(k.File), os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(file)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256(data)); sum != k.Sum {
+		return nil, fmt.Errorf("%s was changed since it was written", file.Name())
+	}
+	if data, err = yaml.YAMLToJSON(data); err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	return object, object.UnmarshalJSON(data) // numbers as the API server has them
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Obstacle says why a change is not taken back.
+type Obstacle string
+
+// The obstacles.
+const (
+	// Gone: the object does not exist any more, or another one has its name.
+	Gone Obstacle = "Gone"
+	// Exists: what was deleted exists again.
+	Exists Obstacle = "Exists"
+	// Undone: the object is as it was before.
+	Undone Obstacle = "Undone"
+	// Terminating: the API server takes no new finalizers for an object that is being deleted.
+	Terminating Obstacle = "Terminating"
+	// Ownerless: the owner of a reference does not exist any more.
+	Ownerless Obstacle = "Ownerless"
+	// Destroys: the data of a volume would be destroyed, because its claim is gone or being deleted.
+	Destroys Obstacle = "Destroys"
+	// Changed: what the change has made was changed since by others.
+	Changed Obstacle = "Changed"
+	// Late: it is not there, but no answer to it ever came, and it might still be made unless that is prevented.
+	Late Obstacle = "Late"
+	// Unkept: the data of the Secret was not kept.
+	Unkept Obstacle = "Unkept"
+	// Final: the change cannot be taken back.
+	Final Obstacle = "Final"
+	// Unread: the object, or its manifest, could not be read.
+	Unread Obstacle = "Unread"
+)
+
+// Possible reports whether there is something to do.
+func (v *Reversal) Possible() bool { return v.Op != nil || v.Obstacle == Late }
+
+// Reversal is what takes a recorded change back: an Op, or nothing, for an Obstacle.
+type Reversal struct {
+	Entry    Entry
+	Op       *remedy.Op
+	Obstacle Obstacle
+	Err      error
+	// now is the object as it was looked at for Op.
+	now *unstructured.Unstructured
+}
+
+// Undo finds out what takes the recorded changes back, the last first, as their objects are now. What was never made, or was
+// taken back, is left out.
+func (r *Recorded) Undo(ctx context.Context, w *Writer) []Reversal {
+	var all []Reversal
+	for _, e := range slices.Backward(r.Changes) {
+		if e.Status.stands() {
+			all = append(all, r.Reverse(ctx, w, e))
+		}
+	}
+	return all
+}
+
+// Reverse finds out what takes one change back, of its object as it is now.
+func (r *Recorded) Reverse(ctx context.Context, w *Writer, e Entry) Reversal {
+	v := Reversal{Entry: e}
+	before, err := r.before(&e)
+	switch {
+	case err != nil:
+		v.Obstacle, v.Err = Unread, err
+		return v
+	case e.Op.Verb == remedy.Delete && e.Before != nil && e.Before.Partial:
+		v.Obstacle = Unkept
+		return v
+	}
+	now, err := w.Read(ctx, e.Op.Object)
+	v.Op, v.Obstacle, v.Err = w.back(ctx, e.Op, before, now, err)
+	switch {
+	case v.Op != nil:
+		v.now = now
+	case v.Obstacle == Undone && e.Temporary && mayArrive(e.Status, before, now):
+		v.Obstacle = Late
+	}
+	return v
+}
+
+// TakeBack ends one temporary change of an earlier run.
+func (r *Recorded) TakeBack(ctx context.Context, w *Writer, e *Entry) Record {
+	c := &Change{Op: *e.Op, Cause: e.Cause, Why: e.Why, Risk: e.Risk, Temporary: true}
+	before, err := r.before(e)
+	if err != nil {
+		return Record{Time: w.Now(), Change: *c, Status: NotTakenBack, Err: err}
+	}
+	return w.TakeBack(ctx, c, before, e.Status)
+}
+
+// DigestOf is the same as long as the same changes would be taken back in the same way.
+func DigestOf(reversals []Reversal) string {
+	var keys []any
+	for i := range reversals {
+		if op := reversals[i].Op; op != nil {
+			keys = append(keys, op.Key())
+		}
+	}
+	return preview.Checksum(keys...)
+}
+
+// Undo takes one change of an earlier run back, of its object as it is by now, if that is what was agreed to: it is found out again right before.
+func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record {
+	for tries := 1; ; tries++ {
+		v := r.Reverse(ctx, w, agreed.Entry)
+		c := &Change{Op: *agreed.Op, Cause: agreed.Entry.Cause, Why: undoing(agreed.Entry.Number, r.Dir), Risk: agreed.Entry.Risk}
+		switch {
+		case v.Op == nil:
+			return Record{Time: w.Now(), Change: *c, Status: Skipped, Err: errors.Join(errors.New(Words(v.Obstacle)), v.Err)}
+		case v.Op.Key() != agreed.Op.Key():
+			return Record{Time: w.Now(), Change: *c, Status: Skipped, Err: fmt.Errorf("%s: %w", agreed.Op.Object, remedy.ErrChanged)}
+		}
+		c.Op = *v.Op
+		now := v.now
+		if creates(v.Op) {
+			now = nil
+		}
+		if made := w.Make(ctx, c, now); made.Status != Skipped || tries == mostTries {
+			return made
+		}
+	}
+}
+
+// back returns what takes a change back, of an object that was as before and of which a GET has answered now or err, or why nothing does. It is
+// the inverse of the change and of what is there, whatever a journal says.
+func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructured.Unstructured, err error) (*remedy.Op, Obstacle, error) {
+	absent := answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name)
+	switch {
+	case err != nil && !absent:
+		return nil, Unread, err
+	case op.Verb == remedy.Delete:
+		return w.restore(ctx, op, before, absent)
+	case op.Verb == remedy.Create:
+		return revoke(op, now, absent)
+	case IsGone(op.Object, now, err):
+		return nil, Gone, nil
+	case before == nil:
+		return nil, Final, nil
+	}
+	fields, err := op.Fields(before.Object)
+	if err != nil || len(fields) == 0 || op.Verb == remedy.Finalize {
+		return nil, Final, err
+	}
+	steps, standing := remedy.Reverse(fields, before.Object, now.Object)
+	switch standing {
+	case remedy.AsBefore:
+		return nil, Undone, nil
+	case remedy.Altered:
+		return nil, Changed, nil
+	}
+	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
+		return nil, Terminating, nil
+	}
+	if obstacle, err := w.owners(ctx, op.Object.Namespace, steps); obstacle != "" {
+		return nil, obstacle, err
+	}
+	if w.destroys(ctx, steps, now) {
+		return nil, Destroys, nil
+	}
+	back := remedy.PatchOf(op.Object, steps...)
+	switch op.Verb {
+	case remedy.Scale:
+		back = remedy.ScaleOf(op.Object, remedy.Replicas{Current: op.Replicas.Wanted, Wanted: op.Replicas.Current})
+	case remedy.Taint:
+		back = remedy.Op{Verb: remedy.Untaint, Object: op.Object, Value: op.Value}
+	}
+	return &back, "", nil
+}
+
+// owners returns why a reference that steps put back must not be: its owner is gone, so that the garbage collector would delete the object.
+func (w *Writer) owners(ctx context.Context, namespace string, steps []remedy.Step) (Obstacle, error) {
+	for _, step := range steps {
+		if step.Op == "test" || !strings.HasPrefix(step.Path, "/metadata/ownerReferences") {
+			continue
+		}
+		values, several := step.Value.([]any)
+		if !several {
+			values = []any{step.Value}
+		}
+		for _, value := range values {
+			if _, reference := value.(map[string]any); !reference {
+				continue // a flag of one that is there
+			}
+			if obstacle, err := w.owner(ctx, namespace, value); obstacle != "" {
+				return obstacle, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// owner looks for the owner of a reference.
+func (w *Writer) owner(ctx context.Context, namespace string, reference any) (Obstacle, error) {
+	fields, _ := reference.(map[string]any)
+	text := func(key string) string { value, _ := fields[key].(string); return value }
+	resource, err := w.Resource(schema.FromAPIVersionAndKind(text("apiVersion"), text("kind")))
+	if err != nil {
+		return Unread, err
+	}
+	id := graph.Identity{Resource: resource, Name: text("name"), UID: types.UID(text("uid"))}
+	if resource.Namespaced {
+		id.Namespace = namespace
+	}
+	owner, err := w.Read(ctx, id)
+	switch {
+	case IsGone(id, owner, err):
+		return Ownerless, nil
+	case err != nil:
+		return Unread, err
+	}
+	return "", nil
+}
+
+// destroys reports whether steps put a volume's reclaim policy back by which its data is destroyed at once: that of one whose claim does not use
+// it any more (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
+func (w *Writer) destroys(ctx context.Context, steps []remedy.Step, volume *unstructured.Unstructured) bool {
+	if !slices.ContainsFunc(steps, func(s remedy.Step) bool {
+		return s.Op == "replace" && s.Path == remedy.ReclaimPolicy && s.Value != "Retain"
+	}) {
+		return false
+	}
+	field := func(path ...string) string { return evidence.Nested(volume, path...) }
+	claim, err := w.Read(ctx, graph.Identity{
+		Resource:  graph.Resource{GroupVersionResource: evidence.Claims, Kind: "PersistentVolumeClaim", Namespaced: true},
+		Namespace: field("spec", "claimRef", "namespace"), Name: field("spec", "claimRef", "name"),
+	})
+	return err != nil || volume.GetDeletionTimestamp() != nil || field("status", "phase") != "Bound" ||
+		claim.GetDeletionTimestamp() != nil || string(claim.GetUID()) != field("spec", "claimRef", "uid")
+}
+
+// revoke deletes a binding that was made, if what has its name grants exactly that: its UID was not known when it was made. Other objects that
+// were made stay, for others may use them by now.
+func revoke(op *remedy.Op, now *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
+	switch {
+	case absent, op.Grant != nil && !op.Grant.IsOf(now.Object):
+		return nil, Gone, nil
+	case op.Grant == nil:
+		return nil, Final, nil
+	}
+	id := op.Object
+	id.UID = now.GetUID()
+	return new(remedy.DeleteOf(id, metav1.DeleteOptions{})), "", nil
+}
+
+// restore makes a deleted object again of which the manifest was kept, unless there is one of its name, or an owner of it is gone.
+func (w *Writer) restore(ctx context.Context, op *remedy.Op, before *unstructured.Unstructured, absent bool) (*remedy.Op, Obstacle, error) {
+	switch {
+	case !absent:
+		return nil, Exists, nil
+	case before == nil || !op.Save:
+		return nil, Final, nil
+	}
+	owners, _, _ := unstructured.NestedSlice(before.Object, "metadata", "ownerReferences")
+	if obstacle, err := w.owners(ctx, op.Object.Namespace, []remedy.Step{remedy.Add("/metadata/ownerReferences", owners)}); obstacle != "" {
+		return nil, obstacle, err
+	}
+	return &remedy.Op{Verb: remedy.Restore, Object: op.Object, Manifest: manifest(before).Object}, "", nil
+}

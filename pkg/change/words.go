@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import "fmt"
+
+// fencing says what a change is for by which a write without an answer is kept from being made late.
+const fencing = "a change of which no answer came must not be made any more"
+
+// undoing says what a change is for that takes another one back.
+func undoing(number int, dir string) string {
+	return fmt.Sprintf("undo of change %d in %s", number, dir)
+}
+
+// Words says in a few words why a change was skipped, refused or not taken back.
+func Words(o Obstacle) string {
+	return map[Obstacle]string{
+		Gone:        "the object does not exist any more",
+		Exists:      "an object of this name exists again",
+		Undone:      "it is as it was before",
+		Terminating: "the object is being deleted, and the API server accepts no new finalizers then",
+		Ownerless:   "its owner does not exist any more, and the garbage collector would delete the object",
+		Destroys:    "to put it back would destroy the data of the volume: its claim does not exist any more, or is being deleted",
+		Changed:     "others have changed it since",
+		Late:        "it is not there, but no answer to it ever came: that it is made late is prevented",
+		Unkept:      "the data of the Secret was not kept (--backup-secrets)",
+		Final:       "this change cannot be taken back",
+		Unread:      "it could not be read",
+	}[o]
+}

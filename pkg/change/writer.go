@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+const (
+	// sending is how long the answer to a change is waited for, whatever ends the run meanwhile.
+	sending = 30 * time.Second
+	// takingBack is how long taking a temporary change back may take.
+	takingBack = 2 * sending
+	// mostTries is how often the same change may meet an object that was changed meanwhile.
+	mostTries = 5
+)
+
+// Writer makes single changes: each is kept in the journal, sent for exactly the version that was looked at, and read back. It proves nothing:
+// who has a change made has found out that it is right. All fields but Journal must be set. Its methods may be called by several goroutines at once.
+type Writer struct {
+	// Read reads an object whole, as it is now.
+	Read func(context.Context, graph.Identity) (*unstructured.Unstructured, error)
+	// Do sends a change (cluster.Operator).
+	Do func(context.Context, *remedy.Op) error
+	// Resource finds the type of an owner.
+	Resource func(schema.GroupVersionKind) (graph.Resource, error)
+	// Journal keeps what is changed; nil keeps nothing.
+	Journal *Journal
+	// Wait lets time pass, or the context end.
+	Wait func(context.Context, time.Duration)
+	// Now is the time, which only differences are taken of.
+	Now func() time.Time
+}
+
+// Record is a change with what became of it.
+type Record struct {
+	Time   time.Time
+	Change Change
+	// Before is the object as it was, nil for none.
+	Before *unstructured.Unstructured
+	Status Status
+	// Back is what took the change back, or should have.
+	Back *remedy.Op
+	Err  error
+}
+
+// errReverted says why a change that was accepted is not there.
+var errReverted = errors.New("the API server accepted it, but the object is as it was before: the server dropped the change, or a webhook or controller reverted it")
+
+// Make makes a change of an object that is as before shows it, which is nil for what is made. The object is read back: Done is what is there then.
+func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstructured) Record {
+	r := Record{Time: w.Now(), Change: *c, Before: before}
+	end := func(status Status, err error) Record {
+		r.Status, r.Err = status, err
+		return r
+	}
+	op := c.Op
+	var fields []remedy.Field
+	if before != nil {
+		var err error
+		if fields, err = op.Fields(before.Object); err != nil || before.GetUID() != op.Object.UID {
+			return end(Skipped, fmt.Errorf("%s: %w", op.Object, remedy.ErrChanged))
+		}
+		op = op.At(before.GetResourceVersion())
+	}
+	lets, err := w.lets(ctx, c)
+	if err != nil {
+		return end(Skipped, err)
+	}
+	finish, err := w.Journal.Begin(c, before, lets...)
+	if err != nil {
+		return end(Refused, &JournalError{err})
+	}
+	r.Err = w.send(ctx, &op)
+	if r.Status = StatusOf(r.Err); r.Status == Done {
+		r.Status, r.Err = w.readBack(ctx, &op, fields, before)
+	}
+	if err := finish(r.Status); err != nil {
+		r.Err = errors.Join(r.Err, &JournalError{err})
+	}
+	return r
+}
+
+// lets reads the other objects that a change lets go. Those that are gone need not be kept.
+func (w *Writer) lets(ctx context.Context, c *Change) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, id := range c.Lets {
+		switch o, err := w.Read(ctx, id); {
+		case IsGone(id, o, err):
+		case err != nil:
+			return nil, fmt.Errorf("reading %s, which it lets go: %w", id, err)
+		default:
+			all = append(all, o)
+		}
+	}
+	return all, nil
+}
+
+// send makes a change, and waits for the answer also when the run is over meanwhile: a request that was given up may still be carried
+// out, after a look at what there is to take back.
+func (w *Writer) send(ctx context.Context, op *remedy.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
+	defer cancel()
+	return w.Do(ctx, op)
+}
+
+// readBack finds out what became of a change that the API server has accepted.
+func (w *Writer) readBack(ctx context.Context, op *remedy.Op, fields []remedy.Field, before *unstructured.Unstructured) (Status, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sending)
+	defer cancel()
+	now, err := w.Read(ctx, op.Object)
+	gone := answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name)
+	switch {
+	case creates(op) && gone:
+		return Reverted, errReverted
+	case creates(op) && err == nil, before != nil && IsGone(op.Object, now, err):
+		return Done, nil
+	case err != nil:
+		return Unanswered, fmt.Errorf("reading %s back: %w", op.Object, err)
+	case op.Verb == remedy.Delete && now.GetDeletionTimestamp() != nil:
+		return Done, nil
+	case op.Verb == remedy.Delete, now.GetResourceVersion() == before.GetResourceVersion():
+		return Reverted, errReverted
+	}
+	if _, standing := remedy.Reverse(fields, before.Object, now.Object); len(fields) > 0 && standing == remedy.AsBefore {
+		return Reverted, errReverted
+	}
+	return Done, nil
+}
+
+// TakeBack ends a temporary change with that status, of its object as it is now, and reads back that it has ended. It
+// sends nothing when the object is as it was before. When no answer to the change ever came, its object is changed to and fro: the change,
+// which was for one version, cannot be made late then. The result is NotTakenBack when others have changed what the change made.
+func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.Unstructured, status Status) Record {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takingBack)
+	defer cancel()
+	r := Record{Time: w.Now(), Change: *c, Before: before, Status: NotTakenBack}
+	for tries := 0; ; tries++ {
+		ended, err := w.takeBack(ctx, &r, status)
+		switch {
+		case ended:
+			r.Status, r.Err = TakenBack, errors.Join(err, w.Journal.takenBack(&c.Op))
+			return r
+		case tries < mostTries && ctx.Err() == nil && passes(err):
+			if !apierrors.IsConflict(err) {
+				w.Wait(ctx, time.Second)
+			}
+			continue
+		}
+		r.Err = err
+		return r
+	}
+}
+
+// passes reports whether taking a change back is to be tried again: it was sent and is to be read back, others were faster, or the answer
+// proves nothing.
+func passes(err error) bool {
+	return err == nil || apierrors.IsConflict(err) || !errors.Is(err, remedy.ErrChanged) && StatusOf(err) == Unanswered
+}
+
+// takeBack looks at the object of a change, and sends what takes that back, if there is something to take back. It reports whether there is nothing;
+// an error is why, then.
+func (w *Writer) takeBack(ctx context.Context, r *Record, status Status) (ended bool, _ error) {
+	c := &r.Change
+	now, err := w.Read(ctx, c.Op.Object)
+	if err != nil && !IsGone(c.Op.Object, now, err) {
+		return false, err
+	}
+	back, obstacle, err := w.back(ctx, &c.Op, r.Before, now, err)
+	switch {
+	case back != nil:
+		r.Back = back
+		return false, w.send(ctx, new(back.At(now.GetResourceVersion())))
+	case obstacle == Gone:
+		return true, errGone
+	case obstacle == Undone && r.Back == nil && mayArrive(status, r.Before, now):
+		return false, w.fence(ctx, c, now)
+	case obstacle == Undone:
+		return true, nil
+	}
+	return false, errors.Join(fmt.Errorf("%s: %w", c.Op.Object, remedy.ErrChanged), err)
+}
+
+// mayArrive reports whether a change of which no answer came might still be made: it was sent for the version that its object still has.
+func mayArrive(status Status, before, now *unstructured.Unstructured) bool {
+	return status != Done && before != nil && now.GetResourceVersion() == before.GetResourceVersion()
+}
+
+// fence changes an object and changes it back, so that a write of which no answer came, and which was for the version before, is refused when
+// it arrives at last.
+func (w *Writer) fence(ctx context.Context, c *Change, now *unstructured.Unstructured) error {
+	step := remedy.Add("/metadata/annotations/kubectl-gc~1fence", "1")
+	if len(now.GetAnnotations()) == 0 {
+		step = remedy.Add("/metadata/annotations", map[string]any{"kubectl-gc/fence": "1"})
+	}
+	fence := &Change{Op: remedy.PatchOf(c.Op.Object, step), Cause: c.Cause, Why: fencing, Risk: c.Risk, Temporary: true}
+	made := w.Make(ctx, fence, now)
+	if made.Status != Done {
+		return made.Err
+	}
+	return w.TakeBack(ctx, fence, now, Done).Err
+}
+
+// errGone says that an object does not exist any more, so that nothing of it is to be taken back.
+var errGone = errors.New("the object does not exist any more")
+
+// IsGone reports whether the answer to a GET proves that an object does not exist: nothing has its name, or another object has.
+func IsGone(id graph.Identity, current *unstructured.Unstructured, err error) bool {
+	return answer.NoSuchObject(err, id.Resource.GroupResource(), id.Name) || err == nil && current.GetUID() != id.UID
+}

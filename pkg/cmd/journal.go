@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+)
+
+// journaling are the flags about what a run keeps of its changes, and what they lead to.
+type journaling struct {
+	g       *globals
+	backup  string
+	secrets bool
+	// operator sends changes of single objects, and reads these whole.
+	operator *cluster.Operator
+	// header is what a journal of this run begins with.
+	header change.Header
+}
+
+// noBackup is the value of --backup for no journal.
+const noBackup = "none"
+
+func (j *journaling) addFlags(flags *pflag.FlagSet, usage string) {
+	flags.StringVar(&j.backup, "backup", "", usage+`; "none" keeps nothing (default: below kubectl-gc/journal in $XDG_STATE_HOME)`)
+	flags.BoolVar(&j.secrets, "backup-secrets", false, "Keep the data of Secrets, too")
+}
+
+// reach makes what sends changes, and finds out which cluster this is.
+func (j *journaling) reach(ctx context.Context, dryRun bool) error {
+	config, err := j.g.config.ToRESTConfig()
+	if err != nil {
+		return kubeconfigError(err)
+	}
+	if j.operator, err = cluster.NewOperator(config, j.g.stats, fieldManager, dryRun); err != nil {
+		return err
+	}
+	j.header = change.Header{Started: time.Now().UTC(), Asked: asked(j.g.argv), Server: config.Host}
+	if raw, err := j.g.config.ToRawKubeConfigLoader().RawConfig(); err == nil {
+		j.header.Context = raw.CurrentContext
+	}
+	if value := j.g.config.Context; value != nil && *value != "" {
+		j.header.Context = *value
+	}
+	if system, err := j.operator.Read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
+		j.header.Cluster = system.GetUID()
+	}
+	return nil
+}
+
+// asked is a command line without what proves who the user is.
+func asked(argv []string) []string {
+	var words []string
+	secret := false
+	for _, word := range argv {
+		name, _, valued := strings.Cut(word, "=")
+		switch hide := name == "--token" || name == "--password"; {
+		case secret:
+			word, secret = "...", false
+		case hide && valued:
+			word = name + "=..."
+		case hide:
+			secret = true
+		}
+		words = append(words, word)
+	}
+	return words
+}
+
+// writer makes changes of single objects, which are kept in the journal.
+func (j *journaling) writer(journal *change.Journal) change.Writer {
+	return change.Writer{Read: j.operator.Read, Do: j.operator.Do, Resource: j.resource, Journal: journal, Wait: wait, Now: time.Now}
+}
+
+// resource finds the type of a kind.
+func (j *journaling) resource(kind schema.GroupVersionKind) (graph.Resource, error) {
+	mapper, err := j.g.config.ToRESTMapper()
+	if err != nil {
+		return graph.Resource{}, kubeconfigError(err)
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return graph.Resource{}, err
+	}
+	return graph.ResourceOf(mapping), nil
+}
+
+// base is the directory below which journals are, empty for none (the XDG base directory specification).
+func (j *journaling) base() (string, error) {
+	switch j.backup {
+	case noBackup:
+		return "", nil
+	case "":
+		if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "kubectl-gc", "journal"), nil
+		}
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, ".local", "state", "kubectl-gc", "journal"), err
+	}
+	return filepath.Abs(j.backup)
+}
+
+// begin makes the journal of this run, nil for none.
+func (j *journaling) begin() (*change.Journal, error) {
+	base, err := j.base()
+	if err != nil || base == "" {
+		return nil, withoutBackup(err)
+	}
+	journal, err := change.NewJournal(base, j.header)
+	if err != nil {
+		return nil, withoutBackup(err)
+	}
+	journal.Secrets = j.secrets
+	return journal, nil
+}
+
+// withoutBackup adds what to do where there can be no journal.
+func withoutBackup(err error) error {
+	if err == nil {
+		return nil
+	}
+	return hintedError{fmt.Errorf("making the backup directory: %w", err), "--backup=DIR names another, which must be yours alone; --backup=none does without, and without temporary changes"}
+}
+
+// recorded are the journals of this cluster, the oldest first; those that cannot be read are reported and left out. Of a cluster that is not known there are none.
+func (j *journaling) recorded() ([]*change.Recorded, error) {
+	base, err := j.base()
+	if err != nil || base == "" {
+		return nil, err
+	}
+	dirs, err := change.Journals(base)
+	if err != nil {
+		return nil, err
+	}
+	var all []*change.Recorded
+	for _, dir := range dirs {
+		r, err := change.ReadJournal(dir)
+		switch {
+		case err != nil:
+			j.g.unread(err)
+		case r.Same(j.header.Cluster):
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+func (g *globals) unread(err error) {
+	fmt.Fprintf(g.ErrOut, "warning: not read: the journal of an earlier run, which might have left a temporary change: %s\n", render.Line(err.Error()))
+}
+
+// claim holds the journal of a run that is over.
+func claim(r *change.Recorded) (release func(), _ error) {
+	release, err := r.Claim()
+	switch {
+	case errors.Is(err, change.ErrGoing):
+		return nil, hintedError{err, "wait until it has ended, or interrupt it: it takes back what is temporary"}
+	case err != nil:
+		return nil, fmt.Errorf("reading the journal: %w", err)
+	}
+	return release, nil
+}
+
+// resume takes back what interrupted runs on this cluster have changed for a while, if the user agrees. A dry run only says so.
+func (j *journaling) resume(ctx context.Context, c *consenting, journal *change.Journal) error {
+	all, err := j.recorded()
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		if len(r.Open()) == 0 {
+			continue
+		}
+		release, err := r.Claim()
+		switch {
+		case errors.Is(err, change.ErrGoing):
+			continue
+		case err != nil:
+			j.g.unread(err)
+			continue
+		}
+		err = j.finishRun(ctx, c, journal, r)
+		release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishRun takes back what one earlier run has left open.
+func (j *journaling) finishRun(ctx context.Context, c *consenting, journal *change.Journal, r *change.Recorded) error {
+	open := r.Open()
+	if len(open) == 0 { // it has ended since, and has taken back what it had changed
+		return nil
+	}
+	fmt.Fprintf(j.g.ErrOut, "The run of %s has not taken back what it changed temporarily (%s):\n", r.Started.Format(time.RFC3339), r.Dir)
+	for i := range open {
+		fmt.Fprintln(j.g.ErrOut, "  open: "+render.Change(open[i].Op))
+	}
+	switch {
+	case c.dryRun != "none":
+		return nil
+	case !c.yes && !isTerminal(j.g.In):
+		fmt.Fprintf(j.g.ErrOut, "  It stays open: run %s undo %s\n", j.g.name, r.Dir)
+		return nil
+	case !c.yes:
+		answer, err := j.g.ask(ctx, fmt.Sprintf("Take back %s of that run first? (y/N): ", counted(len(open), "change")), false)
+		if err != nil || !change.Agrees(answer, "") {
+			return err
+		}
+	}
+	w := j.writer(journal)
+	for i := range open {
+		j.takeBack(ctx, &w, r, &open[i])
+	}
+	return nil
+}
+
+// takeBack ends one temporary change of an earlier run. It reports whether it has ended.
+func (j *journaling) takeBack(ctx context.Context, w *change.Writer, r *change.Recorded, e *change.Entry) bool {
+	made := r.TakeBack(ctx, w, e)
+	fmt.Fprintln(j.g.ErrOut, "  "+render.TakenBack(&made, "kubectl"+j.g.connection()))
+	if made.Status != change.TakenBack {
+		return false
+	}
+	if err := r.MarkTakenBack(e.Number, time.Now()); err != nil {
+		fmt.Fprintf(j.g.ErrOut, "warning: writing the journal: %s\n", render.Line(err.Error()))
+	}
+	return true
+}

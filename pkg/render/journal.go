@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Where names the cluster of a run: its context and the address of its API server.
+func Where(h *change.Header) string {
+	if h.Context == "" {
+		return "server " + printable(h.Server)
+	}
+	return printable("context " + h.Context + ", server " + h.Server)
+}
+
+// RunTitle says which run this is.
+func RunTitle(r *change.Recorded) string {
+	return printable(fmt.Sprintf("RUN      %s of %s, %s", strings.Join(r.Asked, " "), r.Started.Format(time.RFC3339), Where(&r.Header)))
+}
+
+// Reversal says what takes a recorded change back, or why nothing does.
+func Reversal(w io.Writer, v *change.Reversal) error {
+	text := "keep:  " + changeText(v.Entry.Op) + ": " + change.Words(v.Obstacle)
+	if v.Err != nil {
+		text += ": " + message(v.Err)
+	}
+	if v.Op != nil {
+		text = "undo:  " + changeText(v.Entry.Op) + " -> " + changeText(v.Op)
+	}
+	_, err := fmt.Fprintln(w, printable(text))
+	return err
+}
+
+// Undone says what became of a change that takes another one back.
+func Undone(r *change.Record) string {
+	text := changeText(&r.Change.Op)
+	if r.Status != change.Done {
+		return printable("NOT done: " + text + ": " + message(r.Err))
+	}
+	return printable("done: " + text)
+}
+
+// TakenBack says what became of a temporary change that was to be taken back. kubectl begins the command that does it by hand.
+func TakenBack(r *change.Record, kubectl string) string {
+	return printable(takenBack(r.Change.Op, r.Status, r.Back, r.Err, kubectl))
+}
+
+func takenBack(op remedy.Op, status change.Status, back *remedy.Op, err error, kubectl string) string {
+	text := changeText(&op)
+	switch {
+	case status == change.NotTakenBack && back != nil:
+		return "NOT taken back: " + text + ": " + message(err) + ". Do it by hand: " + Command(back, kubectl)
+	case status == change.NotTakenBack:
+		return "NOT taken back: " + text + ": " + message(err)
+	case err != nil:
+		return "nothing to take back: " + text + ": " + message(err)
+	case back == nil:
+		return "nothing to take back: it is as it was before: " + text
+	}
+	return "taken back: " + changeText(back)
+}
+
+// Run is a run that changed something.
+type Run struct {
+	Started metav1.Time `json:"started"`
+	Context string      `json:"context,omitempty"`
+	Server  string      `json:"server"`
+	// Cluster is the UID of namespace kube-system, empty when it could not be read.
+	Cluster string   `json:"cluster,omitempty"`
+	Asked   []string `json:"asked"`
+	// Directory has the journal.
+	Directory string `json:"directory"`
+	// Changes is how many were sent, Standing how many of them were made, or may have been, and not taken back; Open are the temporary ones among these.
+	Changes  int `json:"changes"`
+	Standing int `json:"standing"`
+	Open     int `json:"open"`
+}
+
+// Runs is the document of history.
+type Runs struct {
+	metav1.TypeMeta `json:",inline"`
+	Runs            []Run `json:"runs"`
+}
+
+// DeepCopyObject implements runtime.Object; the copy is shallow, as documents are never changed.
+func (r *Runs) DeepCopyObject() runtime.Object { return new(*r) }
+
+// NewHistory returns the document of runs.
+func NewHistory(all []*change.Recorded) runtime.Object {
+	document := &Runs{TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "History"}, Runs: []Run{}}
+	for _, r := range all {
+		document.Runs = append(document.Runs, Run{
+			Started: metav1.NewTime(r.Started.UTC()), Context: r.Context, Server: r.Server, Cluster: string(r.Cluster), Asked: append([]string{}, r.Asked...),
+			Directory: r.Dir, Changes: len(r.Changes), Standing: r.Standing(), Open: len(r.Open()),
+		})
+	}
+	return document
+}
+
+// History lists runs for a person, the oldest first.
+func History(w io.Writer, all []*change.Recorded) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(w, "No run has changed anything.")
+		return err
+	}
+	table := printers.GetNewTabWriter(w)
+	fmt.Fprintln(table, "STARTED\tWHERE\tASKED\tCHANGES\tSTANDING\tDIRECTORY")
+	for _, r := range all {
+		standing := fmt.Sprint(r.Standing())
+		if open := len(r.Open()); open > 0 {
+			standing += fmt.Sprintf(" (%d temporary)", open)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Started.Format(time.RFC3339), printable(cmp.Or(r.Context, r.Server)), printable(strings.Join(r.Asked, " ")), len(r.Changes), standing, printable(r.Dir))
+	}
+	return table.Flush()
+}
+
+// RunNames prints the directories of runs.
+func RunNames(w io.Writer, all []*change.Recorded) error {
+	for _, r := range all {
+		if _, err := fmt.Fprintln(w, r.Dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
