@@ -103,6 +103,7 @@ type Journal struct {
 	mu     sync.Mutex
 	file   *os.File
 	lock   *flock.Flock
+	closed bool
 	number int
 	files  int
 	kept   map[keptVersion]Kept
@@ -145,11 +146,12 @@ func lockOf(dir string) *flock.Flock {
 	return flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
 }
 
-// Close ends the journal. One without changes is removed.
+// Close ends the journal; a second time it does nothing. One without changes is removed.
 func (j *Journal) Close() error {
-	if j == nil {
+	if j == nil || j.closed {
 		return nil
 	}
+	j.closed = true
 	err := errors.Join(j.file.Sync(), j.file.Close(), j.lock.Unlock())
 	if j.number == 0 {
 		err = errors.Join(err, os.RemoveAll(j.Dir))

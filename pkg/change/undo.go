@@ -5,7 +5,6 @@ package change
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -119,16 +118,14 @@ func DigestOf(reversals []Reversal) string {
 	return preview.Checksum(keys...)
 }
 
-// Undo takes one change of an earlier run back, of its object as it is by now, if that is what was agreed to: it is found out again right before.
+// Undo takes one change of an earlier run back, of its object as it is by now. It is found out again right before whether that can be done; what
+// it puts back is what was there before the change.
 func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record {
 	for tries := 1; ; tries++ {
 		v := r.Reverse(ctx, w, agreed.Entry)
 		c := &Change{Op: *agreed.Op, Cause: agreed.Entry.Cause, Why: undoing(agreed.Entry.Number, r.Dir), Risk: agreed.Entry.Risk}
-		switch {
-		case v.Op == nil:
+		if v.Op == nil {
 			return Record{Time: w.Now(), Change: *c, Status: Skipped, Err: errors.Join(errors.New(Words(v.Obstacle)), v.Err)}
-		case v.Op.Key() != agreed.Op.Key():
-			return Record{Time: w.Now(), Change: *c, Status: Skipped, Err: fmt.Errorf("%s: %w", agreed.Op.Object, remedy.ErrChanged)}
 		}
 		c.Op = *v.Op
 		now := v.now

@@ -20,6 +20,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 )
 
 // journaling are the flags about what a run keeps of its changes, and what they lead to.
@@ -217,7 +218,7 @@ func (j *journaling) finishRun(ctx context.Context, c *consenting, journal *chan
 	case c.dryRun != "none":
 		return nil
 	case !c.yes && !isTerminal(j.g.In):
-		fmt.Fprintf(j.g.ErrOut, "  It stays open: run %s undo %s\n", j.g.name, r.Dir)
+		fmt.Fprintf(j.g.ErrOut, "  It stays open; take it back: %s undo --temporary %s\n", j.g.name, shell.Quote(r.Dir))
 		return nil
 	case !c.yes:
 		answer, err := j.g.ask(ctx, fmt.Sprintf("Take back %s of that run first? (y/N): ", counted(len(open), "change")), false)

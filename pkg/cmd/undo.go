@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,8 @@ type undoOptions struct {
 	*globals
 	journaling
 	consenting
-	args []string
+	temporary bool
+	args      []string
 }
 
 const undoLong = `Take back what an earlier run of this program has changed, as far as that can be
@@ -59,6 +61,7 @@ func newUndo(g *globals) *cobra.Command {
 	o.addDryRun(`"client" shows what would be taken back, "server" also asks the server, "none" does it`)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
+	flags.BoolVar(&o.temporary, "temporary", false, "Take back only what the run would have taken back itself: its temporary changes")
 	o.addFlags(flags, "Where the journals of runs are")
 	g.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
 	return cmd
@@ -74,7 +77,7 @@ func (o *undoOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.undo(ctx, &o.consenting, r)
+	return o.undo(ctx, &o.consenting, r, o.temporary)
 }
 
 // find finds the run.
@@ -113,14 +116,14 @@ func (j *journaling) read(dir string) (*change.Recorded, error) {
 }
 
 // undo shows what takes a run back, asks, and does it.
-func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded) error {
+func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded, temporary bool) error {
 	release, err := claim(r)
 	if err != nil {
 		return err
 	}
 	defer release()
 	w := j.writer(nil)
-	reversals := r.Undo(ctx, &w)
+	reversals := slices.DeleteFunc(r.Undo(ctx, &w), func(v change.Reversal) bool { return temporary && !v.Entry.Temporary })
 	fmt.Fprintln(j.g.Out, render.RunTitle(r))
 	possible := 0
 	for i := range reversals {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -33,7 +34,8 @@ type unstickOptions struct {
 	undoDir string
 	answers output[*unstickAnswer]
 
-	picks []unstick.Pick
+	picks   []unstick.Pick
+	journal *change.Journal
 }
 
 // unstickAnswer is a plan, or what a run did.
@@ -197,7 +199,7 @@ func (o *unstickOptions) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return o.undo(ctx, &o.consenting, r)
+		return o.undo(ctx, &o.consenting, r, false)
 	}
 	if err := o.readFinalizers(); err != nil {
 		return err
@@ -206,6 +208,10 @@ func (o *unstickOptions) run(ctx context.Context) error {
 		if err := o.reach(ctx, o.dryRun != "none"); err != nil {
 			return err
 		}
+		if err := o.open(ctx); err != nil {
+			return err
+		}
+		defer func() { _ = o.journal.Close() }() // after what is printed, unless free has closed it
 	}
 	l, err := o.look(ctx)
 	if err != nil {
@@ -277,15 +283,20 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 	return nil
 }
 
+// open makes the journal of a run, and has what earlier runs have left open taken back, if the user agrees.
+func (o *unstickOptions) open(ctx context.Context) error {
+	if o.dryRun == "none" {
+		var err error
+		if o.journal, err = o.begin(); err != nil {
+			return err
+		}
+	}
+	return o.resume(ctx, &o.consenting, o.journal)
+}
+
 // free carries out plan after plan.
 func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options *unstick.Options) error {
-	journal, err := o.begin()
-	if err != nil {
-		return err
-	}
-	if err := o.resume(ctx, &o.consenting, journal); err != nil {
-		return errors.Join(err, journal.Close())
-	}
+	journal := o.journal
 	edges := &unstick.Edges{
 		Writer: o.writer(journal), Collect: o.collecting(journal),
 		Look: func(ctx context.Context) (*unstick.Look, error) {

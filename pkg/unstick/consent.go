@@ -60,7 +60,7 @@ func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error)
 	r.shown = true
 	if r.consent.Digest != "" {
 		if !first || r.consent.Digest != p.Digest {
-			return false, &change.DigestError{r.consent.Digest, p.Digest}
+			return false, &change.DigestError{Agreed: r.consent.Digest, Now: p.Digest}
 		}
 		r.consented(beyond)
 		return false, nil

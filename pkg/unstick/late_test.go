@@ -11,49 +11,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
-	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
-	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
-
-// Whatever the change, nothing is sent to take it back from an object that is as it was before.
-func TestAsBefore(t *testing.T) {
-	taint := *remedy.TaintOf(identity("o"), "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute").Back
-	scale := remedy.ScaleOf(identity("o"), remedy.Replicas{Wanted: 2})
-	field := remedy.PatchOf(identity("o"), remedy.Test("/spec/conditions", []any{"c"}), remedy.Remove("/spec/conditions"))
-	entry := remedy.PatchOf(identity("o"), remedy.Test("/spec/list/1", "mine"), remedy.Remove("/spec/list/1"))
-	for name, test := range map[string]struct {
-		back   remedy.Op
-		object string
-		sent   bool
-	}{
-		"stopped":                            {scale, `{"replicas":0}`, true},
-		"running again":                      {scale, `{"replicas":2}`, false},
-		"scaled by a user":                   {scale, `{"replicas":1}`, true}, // its guard refuses it
-		"tainted":                            {taint, `{"taints":[{"key":"node.kubernetes.io/out-of-service","value":"nodeshutdown","effect":"NoExecute","timeAdded":"2026-01-01T00:00:00Z"}]}`, true},
-		"not tainted":                        {taint, `{}`, false},
-		"tainted by a user, for another":     {taint, `{"taints":[{"key":"node.kubernetes.io/out-of-service","value":"repair","effect":"NoExecute"}]}`, false},
-		"an added field":                     {field, `{"conditions":["c"]}`, true},
-		"an added field is gone":             {field, `{}`, false},
-		"an added entry":                     {entry, `{"list":["first","mine"]}`, true},
-		"an added entry is gone":             {entry, `{"list":["first"]}`, false},
-		"an added entry is gone, one after":  {entry, `{"list":["first","theirs"]}`, false},
-		"an added entry moved by one before": {entry, `{"list":["theirs","first","mine"]}`, true}, // its test refuses it
-	} {
-		read := func(context.Context, graph.Identity) (*unstructured.Unstructured, error) {
-			o := &unstructured.Unstructured{}
-			return o, json.Unmarshal([]byte(`{"metadata":{"uid":"uid-o"},"spec":`+test.object+`}`), &o.Object)
-		}
-		do := func(context.Context, *remedy.Op) error { return nil }
-		if sent, err := unstick.TakeBack(t.Context(), read, do, &remedy.Op{Verb: test.back.Verb, Object: identity("o"), Back: &test.back}); err != nil || sent != test.sent {
-			t.Errorf("%s: sent %t, %v", name, sent, err)
-		}
-	}
-}
 
 // A journal that was read while its run was going is read again before it is written: what the run has written since is not lost.
 func TestClaim(t *testing.T) {
@@ -61,11 +23,11 @@ func TestClaim(t *testing.T) {
 	e := w.edges(t)
 	e.Journal = journal(t)
 	e.Wait = func(context.Context, time.Duration) {}
-	read, err := unstick.ReadJournal(e.Journal.Dir)
+	read, err := change.ReadJournal(e.Journal.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := read.Claim(); !errors.Is(err, unstick.ErrGoing) {
+	if _, err := read.Claim(); !errors.Is(err, change.ErrGoing) {
 		t.Errorf("its run is going, and it is held: %v", err)
 	}
 	if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
@@ -82,7 +44,7 @@ func TestClaim(t *testing.T) {
 	if err := read.MarkTakenBack(1, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := unstick.ReadJournal(e.Journal.Dir); err != nil || len(now.Changes) != 2 || now.Changes[1].Result != unstick.Done {
+	if now, err := change.ReadJournal(e.Journal.Dir); err != nil || len(now.Changes) != 2 || now.Changes[1].Status != unstick.Done {
 		t.Errorf("%v: %+v", err, now)
 	}
 }
@@ -130,7 +92,7 @@ func TestAnswersOfTemporary(t *testing.T) {
 		sent    string
 	}{
 		"none":                    {[]error{lostAnswer{errLost}}, nil, 0, "patch lock, back lock"},
-		"none, and it never came": {[]error{errLost, apierrors.NewBadRequest("no")}, nil, 1, ""},
+		"none, and it never came": {[]error{errLost, apierrors.NewBadRequest("no")}, nil, 0, "fence lock, fence lock"},
 		"none, and made later":    {[]error{errLost, nil}, nil, 0, "patch lock, back lock"},
 		"failed after it":         {[]error{lostAnswer{failure}}, nil, 0, "patch lock, back lock"},
 		"after the end":           {[]error{nil}, nil, 0, "patch lock, back lock"},
@@ -168,7 +130,7 @@ func TestAnswersOfTemporary(t *testing.T) {
 			if got := strings.Join(w.sent, ", "); got != test.sent {
 				t.Errorf("sent %q, want %q", got, test.sent)
 			}
-			recorded, err := unstick.ReadJournal(e.Journal.Dir)
+			recorded, err := change.ReadJournal(e.Journal.Dir)
 			if err != nil || len(recorded.Open()) != test.open {
 				t.Errorf("%v: open in the journal: %+v", err, recorded.Open())
 			}

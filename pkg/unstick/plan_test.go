@@ -5,7 +5,6 @@ package unstick_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,95 +176,6 @@ func TestTwins(t *testing.T) {
 		if first, second := describe(&p.Choices[0]), describe(&p.Choices[1]); first != "NotChosen" || second != "1: b safe" {
 			t.Errorf("%+v: %s, %s", pick, first, second)
 		}
-	}
-}
-
-// What can be put back is put back, and what cannot is said.
-func TestUndo(t *testing.T) {
-	finalizer := remedy.PatchOf(identity("a"), remedy.Test("/metadata/finalizers/0", "x/y"), remedy.Remove("/metadata/finalizers/0"))
-	reference := remedy.PatchOf(identity("a"), remedy.Test("/metadata/ownerReferences/0/uid", "uid-b"), remedy.Remove("/metadata/ownerReferences/0"))
-	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "b", UID: "uid-b"}
-	kinds := func(schema.GroupVersionKind) (graph.Resource, error) { return identity("a").Resource, nil }
-	for name, test := range map[string]struct {
-		op   remedy.Op
-		then func(w *world)
-		want string
-	}{
-		"a finalizer":                 {finalizer, func(*world) {}, `add /metadata/finalizers/- x/y`},
-		"the only finalizer":          {finalizer, func(w *world) { w.objects["a"].SetFinalizers(nil) }, `add /metadata/finalizers [x/y]`},
-		"a reference":                 {reference, func(*world) {}, `add /metadata/ownerReferences [map[apiVersion:v1 kind:ConfigMap name:b uid:uid-b]]`},
-		"a reference to what is gone": {reference, func(w *world) { delete(w.objects, "b") }, "Ownerless"},
-		"a reference to its heir":     {reference, func(w *world) { w.objects["b"].SetUID("other") }, "Ownerless"},
-		"it is there again":           {finalizer, func(w *world) { w.objects["a"].SetFinalizers([]string{"x/z", "x/y"}) }, "Undone"},
-		"it is being deleted":         {finalizer, func(w *world) { w.objects["a"].SetDeletionTimestamp(new(metav1.Now())) }, "Terminating"},
-		"it is gone":                  {finalizer, func(w *world) { delete(w.objects, "a") }, "Gone"},
-		"another has its name":        {finalizer, func(w *world) { w.objects["a"].SetUID("other") }, "Gone"},
-		"a workload":                  {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), func(*world) {}, "scale 0 3"},
-		"a workload as it was left":   {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(0), "scale 0 3"},
-		"a workload that was scaled":  {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(5), "Changed"},
-		"a workload as it was before": {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(3), "Undone"},
-		"a policy":                    {remedy.RetainOf(identity("a")), reclaims("Recycle"), "Changed"},
-		"a deletion":                  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}), func(w *world) { delete(w.objects, "a") }, "Gone"},
-		"a saved deletion":            {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(w *world) { delete(w.objects, "a") }, "restore a"},
-		"a saved one that came back":  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(*world) {}, "Exists"},
-		"a restart":                   {remedy.Op{Verb: remedy.Restart, Object: identity("a")}, func(*world) {}, "Final"},
-	} {
-		w := newWorld("a=x/y,x/z", "b")
-		w.objects["a"].SetOwnerReferences([]metav1.OwnerReference{owner})
-		e := w.edges(t)
-		j := journal(t)
-		before, err := w.read(t.Context(), identity("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := unstick.Keep(j, &unstick.Write{Op: test.op, Remedy: &explain.Remedy{}, Cause: &explain.Cause{}}, before); err != nil {
-			t.Fatal(err)
-		}
-		if test.op.Verb == remedy.Patch {
-			w.objects["a"].SetFinalizers([]string{"x/z"})
-			w.objects["a"].SetOwnerReferences(nil)
-		}
-		test.then(w)
-		recorded, err := unstick.ReadJournal(j.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reversals := recorded.Undo(t.Context(), &unstick.Reading{Read: e.Read, Resource: kinds})
-		if len(reversals) != 1 {
-			t.Fatalf("%s: %+v", name, reversals)
-		}
-		if got := undone(&reversals[0]); got != test.want {
-			t.Errorf("%s: %s, want %s", name, got, test.want)
-		}
-	}
-}
-
-func scaled(replicas int64) func(*world) {
-	return func(w *world) { w.objects["a"].Object["spec"] = map[string]any{"replicas": replicas} }
-}
-
-func reclaims(policy string) func(*world) {
-	return func(w *world) {
-		w.objects["a"].Object["spec"] = map[string]any{"persistentVolumeReclaimPolicy": policy}
-	}
-}
-
-func undone(v *unstick.Reversal) string {
-	switch op := v.Op; {
-	case op == nil:
-		return string(v.Obstacle)
-	case op.Verb == remedy.Patch:
-		var parts []string
-		for _, s := range op.Patch {
-			if s.Op != "test" {
-				parts = append(parts, fmt.Sprint(s.Op, " ", s.Path, " ", s.Value))
-			}
-		}
-		return strings.Join(parts, ", ")
-	case op.Verb == remedy.Scale:
-		return fmt.Sprint("scale ", op.Replicas.Current, " ", op.Replicas.Wanted)
-	default:
-		return string(op.Verb) + " " + op.Manifest["metadata"].(map[string]any)["name"].(string)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -33,9 +34,9 @@ func webhook() lock {
 	return lock{kind: explain.Kind{ID: "adm-webhook-dead"}, remedy: explain.Remedy{Risk: explain.Disruptive, Effect: "pass over", Temporary: true, Action: explain.Action{Operation: &op}}}
 }
 
-func journal(t *testing.T) *unstick.Journal {
+func journal(t *testing.T) *change.Journal {
 	t.Helper()
-	j, err := unstick.NewJournal(t.TempDir(), unstick.Header{Started: time.Now(), Server: "https://example.com"})
+	j, err := change.NewJournal(t.TempDir(), change.Header{Started: time.Now(), Server: "https://example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +59,14 @@ func TestRun(t *testing.T) {
 		"many objects of one finalizer": {objects: []string{"a=x/y", "b=x/y", "c=x/y"}, sent: "3 of patch", asked: "x/y"},
 		"two finalizers in a row":       {objects: []string{"a=x/y,x/z"}, sent: "patch a, patch a", asked: "x/y, x/z"},
 		"two finalizers of two objects": {objects: []string{"a=x/y", "b=x/z"}, sent: "2 of patch", asked: "x/y, x/z"},
-		"no":                            {objects: []string{"a=x/y"}, answer: "no", asked: "x/y", err: unstick.ErrNotConfirmed},
-		"the name, not the finalizer":   {objects: []string{"a=x/y"}, answer: "a", asked: "x/y", err: unstick.ErrNotConfirmed},
+		"no":                            {objects: []string{"a=x/y"}, answer: "no", asked: "x/y", err: change.ErrNotConfirmed},
+		"the name, not the finalizer":   {objects: []string{"a=x/y"}, answer: "a", asked: "x/y", err: change.ErrNotConfirmed},
 		"yes is not for what is dangerous": {
-			objects: []string{"a=x/y"}, consent: unstick.Consent{Yes: true}, answer: "yes", asked: "x/y", err: unstick.ErrNotConfirmed,
+			objects: []string{"a=x/y"}, consent: unstick.Consent{Yes: true}, answer: "yes", asked: "x/y", err: change.ErrNotConfirmed,
 		},
 		"not allowed": {objects: []string{"a=x/y"}, allow: explain.Disruptive},
 		"another digest": {
-			objects: []string{"a=x/y"}, consent: unstick.Consent{Digest: "sha256:0"}, err: new(unstick.DigestError),
+			objects: []string{"a=x/y"}, consent: unstick.Consent{Digest: "sha256:0"}, err: new(change.DigestError),
 		},
 		"a lock, then a finalizer": {
 			objects: []string{"a=x/y"}, locks: []lock{webhook()}, sent: "patch lock, patch a, back lock", asked: ", x/y",
@@ -85,7 +86,7 @@ func TestRun(t *testing.T) {
 					allow = explain.Dangerous
 				}
 				report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: allow}, test.consent)
-				var digest *unstick.DigestError
+				var digest *change.DigestError
 				switch {
 				case test.err == nil && err != nil, test.err != nil && !errors.Is(err, test.err) && !errors.As(err, &digest):
 					t.Errorf("%v, want %v", err, test.err)
@@ -125,12 +126,16 @@ func TestChanged(t *testing.T) {
 				w.objects["a"].SetResourceVersion("2")
 			}
 		}, "patch a", "Skipped patch a, Done patch a"},
-		"its status at each look": {func(w *world, n int) {
+		"a time in its status at each look": {func(w *world, n int) {
 			if o := w.objects["a"]; o != nil {
 				o.SetResourceVersion(fmt.Sprint("2", n))
-				o.Object["status"] = int64(n)
+				o.Object["status"] = map[string]any{"seen": time.Now().Add(time.Duration(n) * time.Hour).Format(time.RFC3339)}
 			}
 		}, "patch a", "Skipped patch a, Done patch a"},
+		"what a controller says at each look": {func(w *world, n int) {
+			w.objects["a"].SetResourceVersion(fmt.Sprint("2", n))
+			w.objects["a"].Object["status"] = map[string]any{"phase": fmt.Sprint("draining ", n)}
+		}, "", "Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a, Skipped patch a"},
 		"its labels at each look": {func(w *world, n int) {
 			w.objects["a"].SetResourceVersion(fmt.Sprint("2", n))
 			w.objects["a"].SetLabels(map[string]string{"n": fmt.Sprint(n)})
@@ -240,7 +245,7 @@ func TestTemporary(t *testing.T) {
 			if got := strings.Join(w.sent, ", "); got != test.sent {
 				t.Errorf("sent %q, want %q", got, test.sent)
 			}
-			recorded, err := unstick.ReadJournal(e.Journal.Dir)
+			recorded, err := change.ReadJournal(e.Journal.Dir)
 			if err != nil || len(recorded.Open()) > 0 {
 				t.Errorf("%v: open in the journal: %+v", err, recorded)
 			}
@@ -314,7 +319,7 @@ func TestNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld("a=x/y")
 		w.locks = []lock{webhook()}
-		if _, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*unstick.JournalError)) || len(w.sent) > 0 {
+		if _, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*change.JournalError)) || len(w.sent) > 0 {
 			t.Errorf("without a journal: %v, sent %v", err, w.sent)
 		}
 		w = newWorld("a=x/y")
@@ -323,7 +328,7 @@ func TestNotKept(t *testing.T) {
 		if err := os.RemoveAll(e.Journal.Dir); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*unstick.JournalError)) || len(w.sent) > 0 {
+		if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*change.JournalError)) || len(w.sent) > 0 {
 			t.Errorf("without its directory: %v, sent %v", err, w.sent)
 		}
 	})
@@ -341,7 +346,7 @@ func TestJournal(t *testing.T) {
 	}
 	dir := e.Journal.Dir
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(files) != 3 {
+	if err != nil || len(files) != 4 {
 		t.Fatalf("%v: %v", err, files)
 	}
 	for _, file := range files {
@@ -359,18 +364,18 @@ func TestJournal(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	recorded, err := unstick.ReadJournal(dir)
-	if err != nil || len(recorded.Changes) != 2 || recorded.Changes[0].Result != unstick.Done {
+	recorded, err := change.ReadJournal(dir)
+	if err != nil || len(recorded.Changes) != 2 || recorded.Changes[0].Status != unstick.Done {
 		t.Fatalf("%v: %+v", err, recorded)
 	}
-	saved, err := recorded.Saved(&recorded.Changes[1])
-	if err != nil || strings.Join(saved.GetFinalizers(), ",") != "x/y,x/z" || saved.GetUID() != "" {
+	saved, err := recorded.Manifest(recorded.Changes[1].Before)
+	if err != nil || strings.Join(saved.GetFinalizers(), ",") != "x/z" || saved.GetUID() != "" {
 		t.Errorf("%v: %v", err, saved)
 	}
 	if err := recorded.MarkTakenBack(2, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if recorded, err = unstick.ReadJournal(dir); err != nil || recorded.Changes[1].Result != unstick.TakenBack {
+	if recorded, err = change.ReadJournal(dir); err != nil || recorded.Changes[1].Status != unstick.TakenBack {
 		t.Errorf("%v: %+v", err, recorded)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -32,6 +33,9 @@ type world struct {
 	locks []lock
 	// sent are the changes that came through, in order.
 	sent []string
+	// version is that of the lock, and fenced whether it has the annotation of a fence.
+	version int
+	fenced  bool
 	// before is called before a change is made, with its text, and may say what the server answers.
 	before func(change string) error
 	looks  int
@@ -147,7 +151,10 @@ func (w *world) read(_ context.Context, id graph.Identity) (*unstructured.Unstru
 		o := &unstructured.Unstructured{}
 		o.SetName("lock")
 		o.SetUID(id.UID)
-		o.SetResourceVersion("7")
+		o.SetResourceVersion(fmt.Sprint(w.version))
+		if w.fenced {
+			o.SetAnnotations(map[string]string{"kubectl-gc/fence": "1"})
+		}
 		policy := "Fail"
 		if len(w.locks) > 0 && w.locks[0].open {
 			policy = "Ignore"
@@ -170,8 +177,12 @@ func (w *world) do(ctx context.Context, op *remedy.Op) error {
 	defer w.mu.Unlock()
 	text := fmt.Sprintf("%s %s", op.Verb, op.Object.Name)
 	closes := op.Object.Name == "lock" && slices.ContainsFunc(op.Patch, func(s remedy.Step) bool { return s.Value == "Fail" })
-	if closes {
+	fences := slices.ContainsFunc(op.Patch, func(s remedy.Step) bool { return strings.HasPrefix(s.Path, "/metadata/annotations") })
+	switch {
+	case closes:
 		text = "back lock"
+	case fences:
+		text = "fence lock"
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -187,6 +198,15 @@ func (w *world) do(ctx context.Context, op *remedy.Op) error {
 		}
 	}
 	if op.Object.Name == "lock" {
+		if !op.Exact || op.Version != fmt.Sprint(w.version) {
+			return fmt.Errorf("guard: %w", remedy.ErrChanged)
+		}
+		w.version++
+		if fences {
+			w.fenced = !w.fenced
+			w.sent = append(w.sent, text)
+			return lost
+		}
 		for i := range w.locks {
 			if l := &w.locks[i]; l.remedy.Operation.Verb == op.Verb {
 				l.open = !closes
@@ -235,12 +255,15 @@ func (w *world) Ask(_ context.Context, q unstick.Question) (string, error) {
 func (w *world) edges(t *testing.T) *unstick.Edges {
 	t.Helper()
 	return &unstick.Edges{
-		Look: w.look, Read: w.read, Do: w.do, Asker: w, Now: time.Now,
-		Wait: func(ctx context.Context, d time.Duration) {
-			select {
-			case <-ctx.Done():
-			case <-time.After(d):
-			}
+		Look: w.look, Asker: w,
+		Writer: change.Writer{
+			Read: w.read, Do: w.do, Now: time.Now,
+			Wait: func(ctx context.Context, d time.Duration) {
+				select {
+				case <-ctx.Done():
+				case <-time.After(d):
+				}
+			},
 		},
 		Log: func(e unstick.Event) {
 			if e.Wrote != nil {

@@ -24,8 +24,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 	"github.com/kubectl-gc/kubectl-gc/test/faults"
 	"github.com/kubectl-gc/kubectl-gc/test/nightly"
@@ -170,7 +170,6 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 	command := append(append([]string{"unstick"}, target...), "--allow="+risk)
 	var allowed []string
 	var before map[string]*unstructured.Unstructured
-	var last time.Time // when the last run began
 	for tries, deadline := 0, time.Now().Add(patience); ; tries++ {
 		plan, exists := planned(ts, command)
 		allowed = append(allowed, promised(plan)...)
@@ -197,10 +196,10 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 			case s.answer != nil && ended > 0:
 				ts.Fatalf("a run without answers to its writes does not free %v", target)
 			case s.answer != nil:
-				nothingOpen(ts, time.Now().Add(time.Hour)) // every change was made, so that none can arrive
+				nothingOpen(ts)
 			}
 		}
-		last = time.Now()
+		takeOpen(ts)
 		err := ts.Exec("kubectl-gc", run...)
 		if !exists {
 			break // this run had only to take back
@@ -220,7 +219,7 @@ func (s *strike) kills(ts *testscript.TestScript, cp *controlplane.ControlPlane,
 			ts.Fatalf("%s was changed temporarily, and is not as before (-before +now):\n%s", name, diff)
 		}
 	}
-	nothingOpen(ts, last)
+	nothingOpen(ts)
 	ts.Setenv("AUDITED", mark)
 }
 
@@ -273,18 +272,28 @@ func lasting(object *unstructured.Unstructured) map[string]any {
 	return m.Object
 }
 
-// nothingOpen has no journal of the session say of a change that it was made, and has not been taken back, but for one that could still arrive
-// when a run looked last.
-func nothingOpen(ts *testscript.TestScript, looked time.Time) {
-	dirs, err := unstick.Journals(ts.MkAbs(".local/state/kubectl-gc/unstick"))
+// takeOpen takes back what killed runs of the session have changed temporarily, as they say that it can be done.
+func takeOpen(ts *testscript.TestScript) {
+	dirs, err := change.Journals(ts.MkAbs(".local/state/kubectl-gc/journal"))
 	ts.Check(err)
 	for _, dir := range dirs {
-		recorded, err := unstick.ReadJournal(dir)
+		recorded, err := change.ReadJournal(dir)
+		ts.Check(err)
+		if len(recorded.Open()) > 0 {
+			ts.Check(ts.Exec("kubectl-gc", "undo", "--temporary", "--yes", dir))
+		}
+	}
+}
+
+// nothingOpen has no journal of the session say of a change that it was made, and has not been taken back.
+func nothingOpen(ts *testscript.TestScript) {
+	dirs, err := change.Journals(ts.MkAbs(".local/state/kubectl-gc/journal"))
+	ts.Check(err)
+	for _, dir := range dirs {
+		recorded, err := change.ReadJournal(dir)
 		ts.Check(err)
 		for _, e := range recorded.Open() {
-			if !e.MayArrive(looked) {
-				ts.Fatalf("%s: change %d is open: %+v", dir, e.Number, e)
-			}
+			ts.Fatalf("%s: change %d is open: %+v", dir, e.Number, e)
 		}
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
-	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
 // undone puts back what the session's runs without --backup have changed, the last first. Each object that exists then, and of which no
@@ -21,16 +22,22 @@ func undone(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: undone")
 	}
-	dirs, err := unstick.Journals(ts.MkAbs(".local/state/kubectl-gc/unstick"))
+	dirs, err := change.Journals(ts.MkAbs(".local/state/kubectl-gc/journal"))
 	ts.Check(err)
 	compared := 0
 	for _, dir := range slices.Backward(dirs) {
-		ts.Check(ts.Exec("kubectl-gc", "unstick", "--undo", dir, "--yes"))
+		ts.Check(ts.Exec("kubectl-gc", "undo", dir, "--yes"))
 		said := ts.ReadFile("stdout")
-		recorded, err := unstick.ReadJournal(dir)
+		recorded, err := change.ReadJournal(dir)
 		ts.Check(err)
+		seen := map[types.UID]bool{} // the first change of each object counts
 		for i := range recorded.Changes {
-			if e := &recorded.Changes[i]; !kept(said, e.Op) && asSaved(ts, recorded, e) {
+			e := &recorded.Changes[i]
+			if seen[e.Op.Object.UID] {
+				continue
+			}
+			seen[e.Op.Object.UID] = e.Op.Object.UID != ""
+			if !kept(said, e.Op) && asSaved(ts, recorded, e) {
 				compared++
 			}
 		}
@@ -43,7 +50,7 @@ func undone(ts *testscript.TestScript, neg bool, args []string) {
 // kept reports whether --undo has said why it does not put a change back; that it was as before is no reason to be another.
 func kept(said string, op *remedy.Op) bool {
 	for line := range strings.Lines(said) {
-		if strings.HasPrefix(line, "keep: ") && strings.Contains(line, remedy.Ref(op.Object)) && !strings.Contains(line, unstick.Words(unstick.Undone)) {
+		if strings.HasPrefix(line, "keep: ") && strings.Contains(line, remedy.Ref(op.Object)) && !strings.Contains(line, change.Words(change.Undone)) {
 			return true
 		}
 	}
@@ -52,7 +59,7 @@ func kept(said string, op *remedy.Op) bool {
 
 // asSaved compares an object with what was kept of it before a change: what was not there is not there again. It is false for one that does not
 // exist, and did before.
-func asSaved(ts *testscript.TestScript, recorded *unstick.Recorded, e *unstick.Entry) bool {
+func asSaved(ts *testscript.TestScript, recorded *change.Recorded, e *change.Entry) bool {
 	id := e.Op.Object
 	get := []string{"get", id.Resource.GroupResource().String(), id.Name, "-o", "json", "--ignore-not-found", "--kubeconfig", ts.Getenv("KUBECONFIG")}
 	if id.Namespace != "" {
@@ -70,7 +77,7 @@ func asSaved(ts *testscript.TestScript, recorded *unstick.Recorded, e *unstick.E
 	}
 	now := &unstructured.Unstructured{}
 	ts.Check(now.UnmarshalJSON(text))
-	before, err := recorded.Saved(e)
+	before, err := recorded.Manifest(e.Before)
 	ts.Check(err)
 	for _, field := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"} { // those are not kept
 		unstructured.RemoveNestedField(now.Object, "metadata", field)

@@ -22,7 +22,7 @@ import (
 )
 
 // maxBinary is what a binary may have at most, in bytes.
-const maxBinary = 48_000_000
+const maxBinary = 52_000_000
 
 // names are those under which a release offers the plugin to krew: the first in
 // krew's public index, the second in indexes of one's own.

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package testapi is an API server of whole objects in memory, for tests of what writes to them: it has their versions, holds the guards of
+// changes, and answers as the API server does. Faults and other users act in Before and After.
+package testapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// Server is the API server. Its methods may be called by several goroutines at once; Before and After are called without its lock.
+type Server struct {
+	// Before is called before a change is made; after an error, which is the answer, it is not made. After is called when it was made; an error
+	// is the answer instead.
+	Before, After func(*remedy.Op) error
+	// Sent are the changes that were made, in their order.
+	Sent []remedy.Op
+
+	mu      sync.Mutex
+	version int
+	objects map[key]*unstructured.Unstructured
+}
+
+type key struct{ resource, namespace, name string }
+
+func keyOf(id graph.Identity) key {
+	return key{id.Resource.GroupResource().String(), id.Namespace, id.Name}
+}
+
+// New returns a server without objects.
+func New() *Server { return &Server{objects: map[key]*unstructured.Unstructured{}} }
+
+// Put stores an object as it is, as others do, in a new version. Its UID is that of the identity unless it has one.
+func (s *Server) Put(id graph.Identity, object map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := (&unstructured.Unstructured{Object: object}).DeepCopy()
+	o.SetName(id.Name)
+	o.SetNamespace(id.Namespace)
+	if o.GetUID() == "" {
+		o.SetUID(id.UID)
+	}
+	if gvk := id.Resource.GroupVersionKind(); o.GetKind() == "" && gvk.Kind != "" {
+		o.SetGroupVersionKind(gvk)
+	}
+	s.store(keyOf(id), o)
+}
+
+// Edit changes an object as others do; nothing where there is none.
+func (s *Server) Edit(id graph.Identity, change func(*unstructured.Unstructured)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.objects[keyOf(id)]; o != nil {
+		o = o.DeepCopy()
+		change(o)
+		s.store(keyOf(id), o)
+	}
+}
+
+// Remove removes an object as others do, whatever its finalizers.
+func (s *Server) Remove(id graph.Identity) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.objects, keyOf(id))
+}
+
+// Object returns an object, nil for none.
+func (s *Server) Object(id graph.Identity) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.objects[keyOf(id)]; o != nil {
+		return o.DeepCopy()
+	}
+	return nil
+}
+
+// store stores an object in a new version, or removes one that is being deleted and has lost its last finalizer.
+func (s *Server) store(at key, o *unstructured.Unstructured) {
+	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
+		delete(s.objects, at)
+		return
+	}
+	s.version++
+	o.SetResourceVersion(strconv.Itoa(s.version))
+	s.objects[at] = o
+}
+
+// Read reads an object.
+func (s *Server) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if o := s.Object(id); o != nil {
+		return o, nil
+	}
+	return nil, notFound(id)
+}
+
+func notFound(id graph.Identity) error {
+	return apierrors.NewNotFound(id.Resource.GroupResource(), id.Name)
+}
+
+// Do makes a change, as cluster.Operator does on a real server.
+func (s *Server) Do(ctx context.Context, op *remedy.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.Before != nil {
+		if err := s.Before(op); err != nil {
+			return err
+		}
+	}
+	if err := s.Apply(op); err != nil {
+		return err
+	}
+	if s.After != nil {
+		return s.After(op)
+	}
+	return nil
+}
+
+// Apply makes a change, whenever it arrives.
+func (s *Server) Apply(op *remedy.Op) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := keyOf(op.Object)
+	o, err := s.objects[at], error(nil)
+	switch {
+	case op.Verb == remedy.Create || op.Verb == remedy.Restore:
+		if o != nil {
+			return apierrors.NewAlreadyExists(op.Object.Resource.GroupResource(), op.Object.Name)
+		}
+		s.store(at, s.made(op))
+	case o == nil:
+		return fmt.Errorf("%w: %w", remedy.ErrChanged, notFound(op.Object))
+	case op.Verb == remedy.Delete:
+		err = s.delete(at, o, op)
+	default:
+		err = s.update(at, o, op)
+	}
+	if err == nil {
+		s.Sent = append(s.Sent, *op)
+	}
+	return err
+}
+
+// made is an object that a change makes.
+func (s *Server) made(op *remedy.Op) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	switch {
+	case op.Manifest != nil:
+		o = (&unstructured.Unstructured{Object: op.Manifest}).DeepCopy()
+	case op.Grant != nil:
+		o.Object = op.Grant.Binding()
+	}
+	o.SetName(op.Object.Name)
+	o.SetNamespace(op.Object.Namespace)
+	o.SetUID(types.UID(fmt.Sprintf("made-%d", s.version+1)))
+	return o
+}
+
+func conflict(op *remedy.Op) error {
+	return fmt.Errorf("%w: %w", remedy.ErrChanged, apierrors.NewConflict(op.Object.Resource.GroupResource(), op.Object.Name, errors.New("the object has been modified")))
+}
+
+func (s *Server) delete(at key, o *unstructured.Unstructured, op *remedy.Op) error {
+	if p := op.Options.Preconditions; p != nil && (p.UID != nil && *p.UID != o.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion()) {
+		return conflict(op)
+	}
+	if o.GetDeletionTimestamp() == nil {
+		o = o.DeepCopy()
+		o.SetDeletionTimestamp(new(metav1.Now()))
+		s.store(at, o)
+	}
+	return nil
+}
+
+// update makes a change of an object that exists. What changes nothing makes no new version.
+func (s *Server) update(at key, o *unstructured.Unstructured, op *remedy.Op) error {
+	if o.GetUID() != op.Object.UID || op.Exact && op.Version != o.GetResourceVersion() {
+		return conflict(op)
+	}
+	after := o.DeepCopy()
+	switch op.Verb {
+	case remedy.Patch:
+		if err := patch(after, op); err != nil {
+			return err
+		}
+	case remedy.Scale:
+		now, _, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+		if now != op.Replicas.Current {
+			return conflict(op)
+		}
+		set(after, op.Replicas.Wanted, "spec", "replicas")
+	case remedy.Resume:
+		unstructured.RemoveNestedField(after.Object, "spec", "paused")
+	case remedy.Taint, remedy.Untaint:
+		taint(after, op)
+	case remedy.Annotate:
+		set(after, time.Now().String(), "metadata", "annotations", op.Value)
+	case remedy.Restart:
+		if o.GetKind() != "Pod" { // which has no template: the field is dropped
+			set(after, time.Now().String(), "spec", "template", "metadata", "annotations", "restartedAt")
+		}
+	}
+	if !remedy.Same(o.Object, after.Object) {
+		s.store(at, after)
+	}
+	return nil
+}
+
+func set(o *unstructured.Unstructured, value any, path ...string) {
+	if err := unstructured.SetNestedField(o.Object, value, path...); err != nil {
+		panic(err) // the tests' objects are such that it can be set
+	}
+}
+
+func taint(o *unstructured.Unstructured, op *remedy.Op) {
+	t := remedy.ParseTaint(op.Value)
+	taints, _, _ := unstructured.NestedSlice(o.Object, "spec", "taints")
+	taints = slices.DeleteFunc(taints, t.Is)
+	if op.Verb == remedy.Taint {
+		taints = append(taints, map[string]any{"key": t.Key, "value": t.Value, "effect": t.Effect, "timeAdded": "2026-01-02T03:04:05Z"})
+	}
+	set(o, taints, "spec", "taints")
+}
+
+func patch(o *unstructured.Unstructured, op *remedy.Op) error {
+	document, err := json.Marshal(o.Object)
+	if err != nil {
+		return err
+	}
+	words, err := json.Marshal(op.Patch)
+	if err != nil {
+		return err
+	}
+	steps, err := jsonpatch.DecodePatch(words)
+	if err != nil {
+		return err
+	}
+	if document, err = steps.Apply(document); err != nil {
+		return fmt.Errorf("%w: %w", remedy.ErrChanged, err)
+	}
+	o.Object = nil
+	return kjson.Unmarshal(document, &o.Object)
+}

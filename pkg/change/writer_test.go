@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package change_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/testapi"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// thing is an object of a plural, such as configmaps, in a namespace, or in none after a dash.
+func thing(resource, name string) graph.Identity {
+	kinds := map[string]string{"configmaps": "ConfigMap", "guards": "Guard", "pods": "Pod", "secrets": "Secret", "persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim"}
+	id := graph.Identity{Resource: graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: resource}, Kind: kinds[resource]}, Name: name, UID: types.UID("uid-" + name)}
+	if id.Resource.Namespaced = resource != "guards" && resource != "persistentvolumes"; id.Resource.Namespaced {
+		id.Namespace = "s"
+	}
+	return id
+}
+
+// object is one in JSON.
+func object(t *testing.T, text string) map[string]any {
+	t.Helper()
+	var o map[string]any
+	if err := kjson.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// writing is a writer on a server, with a journal.
+func writing(t *testing.T, server *testapi.Server) change.Writer {
+	t.Helper()
+	j, err := change.NewJournal(t.TempDir(), change.Header{Started: start, Server: "https://example.com", Cluster: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return change.Writer{
+		Read: server.Read, Do: server.Do, Journal: j, Wait: func(context.Context, time.Duration) {}, Now: func() time.Time { return start },
+		Resource: func(gvk schema.GroupVersionKind) (graph.Resource, error) {
+			return thing(strings.ToLower(gvk.Kind)+"s", "").Resource, nil
+		},
+	}
+}
+
+const guarded = `{"webhooks":[{"name":"w","failurePolicy":"Fail","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]}`
+
+// exempted is a bypass as a rule makes it: with a list of Go's strings.
+func exempted() remedy.Op {
+	return remedy.PatchOf(thing("guards", "g"), remedy.Test("/webhooks/0/name", "w"),
+		remedy.Add("/webhooks/0/namespaceSelector/matchExpressions/-", map[string]any{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []string{"s"}}))
+}
+
+var errLost = errors.New("connection lost")
+
+// A temporary change is as before at the end, whatever becomes of its answers and whoever writes beside it; or it is said that it is not.
+func TestTakeBack(t *testing.T) {
+	g := thing("guards", "g")
+	before := func(o *unstructured.Unstructured) { // others put a webhook before it, and an expression
+		webhooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
+		o.Object["webhooks"] = append([]any{map[string]any{"name": "new", "failurePolicy": "Fail"}}, webhooks...)
+	}
+	lose := func(n int) func(*remedy.Op) error {
+		return func(*remedy.Op) error {
+			if n--; n >= 0 {
+				return errLost
+			}
+			return nil
+		}
+	}
+	for name, test := range map[string]struct {
+		op      remedy.Op
+		before  func(*remedy.Op) error // the change
+		after   func(*remedy.Op) error
+		between func(s *testapi.Server) // the change and its end
+		back    func(*remedy.Op) error  // before what takes it back is made
+		want    change.Status
+		left    string // of webhooks
+	}{
+		"an exemption beside a guard's own": {op: exempted(), want: change.TakenBack, left: `[{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
+		"among others' webhooks": {op: exempted(), between: func(s *testapi.Server) { s.Edit(g, before) }, want: change.TakenBack,
+			left: `[{"failurePolicy":"Fail","name":"new"},{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
+		"edited by others": {op: exempted(), between: func(s *testapi.Server) {
+			s.Edit(g, func(o *unstructured.Unstructured) {
+				o.Object["webhooks"] = object(t, strings.Replace(guarded, `{"key":"theirs","operator":"Exists"}`, `{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["s","t"]}`, 1))["webhooks"]
+			})
+		}, want: change.NotTakenBack},
+		"gone":                           {op: exempted(), between: func(s *testapi.Server) { s.Remove(g) }, want: change.TakenBack},
+		"made, and not answered":         {op: exempted(), after: lose(1), want: change.TakenBack, left: `[{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
+		"its end is made, not answered":  {op: exempted(), back: nil, after: nil, want: change.TakenBack, left: `[{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
+		"others write at its end":        {op: exempted(), back: lose(2), want: change.TakenBack, left: `[{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
+		"its end is never answered":      {op: exempted(), back: lose(100), want: change.NotTakenBack},
+		"never made, and to arrive late": {op: exempted(), before: lose(1), want: change.TakenBack, left: `[{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testapi.New()
+			s.Put(g, object(t, guarded))
+			was := s.Object(g)
+			w := writing(t, s)
+			s.Before, s.After = test.before, test.after
+			c := &change.Change{Op: test.op, Temporary: true}
+			made := w.Make(t.Context(), c, was)
+			s.Before, s.After = test.back, nil
+			if test.between != nil {
+				test.between(s)
+			}
+			ended := w.TakeBack(t.Context(), c, was, made.Status)
+			if ended.Status != test.want {
+				t.Fatalf("%s, and then %s: %v", made.Status, ended.Status, ended.Err)
+			}
+			s.Before = nil
+			late := test.op.At(was.GetResourceVersion()) // a load balancer delivers it after all
+			if err := s.Apply(&late); test.before != nil && !errors.Is(err, remedy.ErrChanged) {
+				t.Errorf("it arrives late, and is made: %v", err)
+			}
+			if now := s.Object(g); now != nil && test.left != "" {
+				if got, _ := json.Marshal(now.Object["webhooks"]); string(got) != test.left || len(now.GetAnnotations()) > 0 {
+					t.Errorf("left %s %v\nwant %s", got, now.GetAnnotations(), test.left)
+				}
+			}
+			recorded, err := change.ReadJournal(w.Journal.Dir)
+			if open := len(recorded.Open()); err != nil || (open == 0) != (test.want == change.TakenBack) {
+				t.Errorf("%v: %d open in the journal", err, open)
+			}
+		})
+	}
+}
+
+// Done is what is there when it is read back.
+func TestReadBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		op     remedy.Op
+		object string
+		after  func(s *testapi.Server, id graph.Identity)
+		want   change.Status
+	}{
+		"a finalizer": {remedy.PatchOf(thing("configmaps", "a"), remedy.Test("/metadata/finalizers/0", "x/y"), remedy.Remove("/metadata/finalizers/0")), `{"metadata":{"finalizers":["x/y"]}}`, nil, change.Done},
+		"a finalizer that is re-added": {remedy.PatchOf(thing("configmaps", "a"), remedy.Test("/metadata/finalizers/0", "x/y"), remedy.Remove("/metadata/finalizers/0")), `{"metadata":{"finalizers":["x/y"]}}`,
+			func(s *testapi.Server, id graph.Identity) {
+				s.Edit(id, func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/y"}) })
+			}, change.Reverted},
+		"the last finalizer":      {remedy.PatchOf(thing("configmaps", "a"), remedy.Remove("/metadata/finalizers/0")), `{"metadata":{"finalizers":["x/y"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`, nil, change.Done},
+		"a restart":               {remedy.Op{Verb: remedy.Restart, Object: thing("configmaps", "a")}, `{}`, nil, change.Done},
+		"a restart of a bare pod": {remedy.Op{Verb: remedy.Restart, Object: thing("pods", "a")}, `{}`, nil, change.Reverted},
+		"a deletion":              {remedy.DeleteOf(thing("configmaps", "a"), metav1.DeleteOptions{}), `{"metadata":{"finalizers":["x/y"]}}`, nil, change.Done},
+		"a workload scaled again": {remedy.ScaleOf(thing("configmaps", "a"), remedy.Replicas{Wanted: 2}), `{"spec":{"replicas":0}}`, func(s *testapi.Server, id graph.Identity) {
+			s.Edit(id, func(o *unstructured.Unstructured) { o.Object["spec"] = map[string]any{"replicas": int64(0)} })
+		}, change.Reverted},
+		"a version that nobody read": {remedy.PatchOf(thing("configmaps", "a"), remedy.Test("/metadata/finalizers/0", "x/z"), remedy.Remove("/metadata/finalizers/0")), `{"metadata":{"finalizers":["x/y"]}}`, nil, change.Skipped},
+	} {
+		s := testapi.New()
+		s.Put(test.op.Object, object(t, test.object))
+		w := writing(t, s)
+		s.After = func(*remedy.Op) error {
+			if test.after != nil {
+				test.after(s, test.op.Object)
+			}
+			return nil
+		}
+		if made := w.Make(t.Context(), &change.Change{Op: test.op}, s.Object(test.op.Object)); made.Status != test.want {
+			t.Errorf("%s: %s, %v", name, made.Status, made.Err)
+		}
+	}
+}
+
+// What can be put back is put back, and what cannot is said. Each change is put back as it was before that change.
+func TestUndo(t *testing.T) {
+	a := thing("configmaps", "a")
+	finalizer := remedy.PatchOf(a, remedy.Test("/metadata/finalizers/0", "x/y"), remedy.Remove("/metadata/finalizers/0"))
+	reference := remedy.PatchOf(a, remedy.Test("/metadata/ownerReferences/0/uid", "uid-b"), remedy.Remove("/metadata/ownerReferences/0"))
+	second := remedy.PatchOf(a, remedy.Test("/metadata/ownerReferences/0/uid", "uid-c"), remedy.Remove("/metadata/ownerReferences/0"))
+	suspended := remedy.PatchOf(a, remedy.Replace("/spec/suspend", false))
+	scale := remedy.ScaleOf(a, remedy.Replicas{Current: 3})
+	edit := func(f func(*unstructured.Unstructured)) func(*testapi.Server) {
+		return func(s *testapi.Server) { s.Edit(a, f) }
+	}
+	replicas := func(n int64) func(*testapi.Server) {
+		return edit(func(o *unstructured.Unstructured) { _ = unstructured.SetNestedField(o.Object, n, "spec", "replicas") })
+	}
+	for name, test := range map[string]struct {
+		ops  []remedy.Op
+		then func(*testapi.Server)
+		want string
+	}{
+		"a finalizer":                  {[]remedy.Op{finalizer}, nil, `add /metadata/finalizers/- x/y`},
+		"a reference":                  {[]remedy.Op{reference}, nil, `add /metadata/ownerReferences/- b`},
+		"two references of one object": {[]remedy.Op{reference, second}, nil, `add /metadata/ownerReferences c; add /metadata/ownerReferences b`},
+		"a reference to what is gone":  {[]remedy.Op{reference}, func(s *testapi.Server) { s.Remove(thing("configmaps", "b")) }, "Ownerless"},
+		"a reference to its heir": {[]remedy.Op{reference}, func(s *testapi.Server) {
+			s.Edit(thing("configmaps", "b"), func(o *unstructured.Unstructured) { o.SetUID("other") })
+		}, "Ownerless"},
+		"a suspension that was ended":   {[]remedy.Op{suspended}, nil, "replace /spec/suspend true"},
+		"it is there again":             {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetFinalizers([]string{"x/z", "x/y"}) }), "Undone"},
+		"it is being deleted":           {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetDeletionTimestamp(new(metav1.Now())) }), "Terminating"},
+		"it is gone":                    {[]remedy.Op{finalizer}, func(s *testapi.Server) { s.Remove(a) }, "Gone"},
+		"another has its name":          {[]remedy.Op{finalizer}, edit(func(o *unstructured.Unstructured) { o.SetUID("other") }), "Gone"},
+		"a workload":                    {[]remedy.Op{scale}, nil, "scale 0 3"},
+		"a workload that was scaled":    {[]remedy.Op{scale}, replicas(5), "Changed"},
+		"a workload as it was before":   {[]remedy.Op{scale}, replicas(3), "Undone"},
+		"a deletion":                    {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{})}, func(s *testapi.Server) { s.Remove(a) }, "Final"},
+		"a saved deletion":              {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, func(s *testapi.Server) { s.Remove(a) }, "restore a"},
+		"a saved one without its owner": {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, func(s *testapi.Server) { s.Remove(a); s.Remove(thing("configmaps", "b")) }, "Ownerless"},
+		"a saved one that came back":    {[]remedy.Op{remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, nil, "Exists"},
+		"a restart":                     {[]remedy.Op{{Verb: remedy.Restart, Object: a}}, nil, "Final"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testapi.New()
+			s.Put(a, object(t, `{"metadata":{"finalizers":["x/y","x/z"],"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"},{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"uid-c"}]},"spec":{"replicas":3,"suspend":true}}`))
+			s.Put(thing("configmaps", "b"), map[string]any{})
+			s.Put(thing("configmaps", "c"), map[string]any{})
+			w := writing(t, s)
+			for _, op := range test.ops {
+				if made := w.Make(t.Context(), &change.Change{Op: op}, s.Object(a)); made.Status != change.Done {
+					t.Fatalf("%s: %v", made.Status, made.Err)
+				}
+			}
+			if test.then != nil {
+				test.then(s)
+			}
+			recorded, err := change.ReadJournal(w.Journal.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []string
+			for _, v := range recorded.Undo(t.Context(), &w) {
+				all = append(all, undone(&v))
+				if v.Op != nil {
+					if made := w.Undo(t.Context(), recorded, &v); made.Status != change.Done {
+						t.Errorf("%s: %v", made.Status, made.Err)
+					}
+				}
+			}
+			if got := strings.Join(all, "; "); got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func undone(v *change.Reversal) string {
+	switch op := v.Op; {
+	case op == nil:
+		return string(v.Obstacle)
+	case op.Verb == remedy.Patch:
+		var parts []string
+		for _, s := range op.Patch {
+			value := s.Value
+			if list, is := value.([]any); is {
+				value = list[0]
+			}
+			if reference, is := value.(map[string]any); is {
+				value = reference["name"]
+			}
+			if s.Op != "test" {
+				parts = append(parts, fmt.Sprint(s.Op, " ", s.Path, " ", value))
+			}
+		}
+		return strings.Join(parts, ", ")
+	case op.Verb == remedy.Scale:
+		return fmt.Sprint("scale ", op.Replicas.Current, " ", op.Replicas.Wanted)
+	default:
+		return string(op.Verb) + " " + op.Manifest["metadata"].(map[string]any)["name"].(string)
+	}
+}
+
+// What was agreed to is found out again right before it is taken back: who answers takes a while.
+func TestUndoAfterTheAnswer(t *testing.T) {
+	a, b := thing("configmaps", "a"), thing("configmaps", "b")
+	s := testapi.New()
+	s.Put(b, map[string]any{})
+	s.Put(a, object(t, `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"b","uid":"uid-b"}]}}`))
+	w := writing(t, s)
+	w.Make(t.Context(), &change.Change{Op: remedy.PatchOf(a, remedy.Remove("/metadata/ownerReferences/0"))}, s.Object(a))
+	recorded, err := change.ReadJournal(w.Journal.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agreed := recorded.Undo(t.Context(), &w)
+	s.Remove(b)
+	if made := w.Undo(t.Context(), recorded, &agreed[0]); made.Status != change.Skipped || len(s.Object(a).GetOwnerReferences()) > 0 {
+		t.Errorf("%s, %v: %v", made.Status, s.Object(a).GetOwnerReferences(), made.Err)
+	}
+}
+
+// The policy by which a volume's data is destroyed is put back only while its claim uses it.
+func TestUndoReclaimPolicy(t *testing.T) {
+	volume, claim := thing("persistentvolumes", "v"), thing("persistentvolumeclaims", "c")
+	for name, test := range map[string]struct {
+		phase, claim string
+		want         change.Obstacle
+	}{
+		"in use":              {"Bound", `{"metadata":{"uid":"c"}}`, ""},
+		"its claim is going":  {"Bound", `{"metadata":{"uid":"c","finalizers":["x"],"deletionTimestamp":"2026-01-02T03:04:05Z"}}`, change.Destroys},
+		"another claim":       {"Bound", `{"metadata":{"uid":"d"}}`, change.Destroys},
+		"its claim is gone":   {"Released", ``, change.Destroys},
+		"released, a new one": {"Released", `{"metadata":{"uid":"c"}}`, change.Destroys},
+	} {
+		s := testapi.New()
+		s.Put(volume, object(t, fmt.Sprintf(`{"spec":{"persistentVolumeReclaimPolicy":"Delete","claimRef":{"namespace":"s","name":"c","uid":"c"}},"status":{"phase":%q}}`, test.phase)))
+		if test.claim != "" {
+			s.Put(claim, object(t, test.claim))
+		}
+		w := writing(t, s)
+		w.Make(t.Context(), &change.Change{Op: remedy.RetainOf(volume)}, s.Object(volume))
+		recorded, err := change.ReadJournal(w.Journal.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := recorded.Undo(t.Context(), &w); len(all) != 1 || all[0].Obstacle != test.want {
+			t.Errorf("%s: %+v", name, all)
+		}
+	}
+}
+
+// A journal that another user might have written is not believed, nor one that was changed; hostile names become no files of others.
+func TestForeignJournals(t *testing.T) {
+	a := thing("secrets", "../../a\n\x1b[2J"+strings.Repeat("x", 200))
+	for name, test := range map[string]struct {
+		spoil  func(dir string) error
+		undone bool // the journal can be read, and the change not be taken back
+	}{
+		"as it was written":       {func(string) error { return nil }, true},
+		"others may write to it":  {func(dir string) error { return os.Chmod(dir, 0o777) }, false},                                 //nolint:gosec // that is what is tested
+		"others may read it":      {func(dir string) error { return os.Chmod(filepath.Join(dir, "journal.jsonl"), 0o644) }, false}, //nolint:gosec // that is what is tested
+		"a link to another file":  {func(dir string) error { return relink(dir, "journal.jsonl") }, false},
+		"a link to another lock":  {func(dir string) error { return relink(dir, "lock") }, true},
+		"a manifest that changed": {func(dir string) error { return spoilManifest(dir) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testapi.New()
+			s.Put(a, object(t, `{"kind":"Secret","apiVersion":"v1","data":{"password":"c2VjcmV0"},"metadata":{"finalizers":["x/y","x/z"]}}`))
+			w := writing(t, s)
+			w.Make(t.Context(), &change.Change{Op: remedy.PatchOf(a, remedy.Remove("/metadata/finalizers/0"))}, s.Object(a))
+			dir := w.Journal.Dir
+			files, _ := filepath.Glob(filepath.Join(dir, "*"))
+			for _, file := range files {
+				data, err := os.ReadFile(file)
+				if err != nil || strings.Contains(string(data), "c2VjcmV0") || strings.ContainsAny(filepath.Base(file), "\n\x1b") || len(filepath.Base(file)) > 220 {
+					t.Errorf("%q: %v: %s", file, err, data)
+				}
+			}
+			if err := w.Journal.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.spoil(dir); err != nil {
+				t.Fatal(err)
+			}
+			recorded, err := change.ReadJournal(dir)
+			if (err == nil) != test.undone || err != nil && !errors.Is(err, change.ErrForeign) {
+				t.Fatalf("read: %v", err)
+			}
+			if err != nil {
+				return
+			}
+			_, claimed := recorded.Claim()
+			all := recorded.Undo(t.Context(), &w)
+			if honest := name == "as it was written"; claimed == nil && (all[0].Op != nil) != honest {
+				t.Errorf("%+v", all)
+			}
+			if name == "a link to another lock" && !errors.Is(claimed, change.ErrForeign) {
+				t.Errorf("claimed: %v", claimed)
+			}
+		})
+	}
+	if !(&change.Header{Cluster: "c"}).Same("c") || (&change.Header{}).Same("") || (&change.Header{Cluster: "c"}).Same("") || (&change.Header{Server: "s"}).Same("c") {
+		t.Error("a cluster that is not known is the same as none")
+	}
+}
+
+func relink(dir, name string) error {
+	path := filepath.Join(dir, name)
+	return errors.Join(os.Rename(path, path+".other"), os.Symlink(path+".other", path))
+}
+
+func spoilManifest(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil || len(files) != 1 {
+		return fmt.Errorf("%v: %w", files, err)
+	}
+	return os.WriteFile(files[0], []byte("metadata:\n  finalizers: [evil/x]\n"), 0o600)
+}
+
+// A Secret of which the data was not kept is not made again without it.
+func TestUndoOfASecret(t *testing.T) {
+	a := thing("secrets", "a")
+	for _, kept := range []bool{false, true} {
+		s := testapi.New()
+		s.Put(a, object(t, `{"kind":"Secret","apiVersion":"v1","data":{"password":"c2VjcmV0"}}`))
+		w := writing(t, s)
+		w.Journal.Secrets = kept
+		w.Make(t.Context(), &change.Change{Op: remedy.DeleteOf(a, metav1.DeleteOptions{}).Saved("1")}, s.Object(a))
+		s.Remove(a)
+		recorded, err := change.ReadJournal(w.Journal.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := recorded.Undo(t.Context(), &w); (all[0].Op != nil) != kept || !kept && all[0].Obstacle != change.Unkept {
+			t.Errorf("kept %t: %+v", kept, all[0])
+		}
+	}
+}
+
+// An answer that says that an object does not exist is believed of that object alone.
+func TestIsGone(t *testing.T) {
+	a := thing("configmaps", "a")
+	other := apierrors.NewNotFound(schema.GroupResource{Resource: "services"}, "webhook")
+	if change.IsGone(a, nil, other) || !change.IsGone(a, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a")) {
+		t.Error("a webhook's answer about its service was taken for that of the object")
+	}
+}
