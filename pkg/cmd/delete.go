@@ -360,7 +360,7 @@ func (o *deleteOptions) resume(g *graph.Graph, failed error) ([]graph.Identity, 
 		before := len(resumed)
 		for n := range g.Nodes() {
 			id := n.Identity()
-			if n.Virtual() && id.Resource.GroupResource() == missing.kind.GroupResource() && id.Name == missing.name && id.Namespace == missing.namespace {
+			if n.Virtual() && missing.names(id) {
 				resumed = append(resumed, id)
 			}
 		}
