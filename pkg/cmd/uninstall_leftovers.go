@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -71,8 +72,8 @@ func (o *uninstallOptions) listsLeftovers(ctx context.Context) error {
 		return notOver(saved, err)
 	}
 	l := &render.Leftovers{
-		Saved: saved, Plan: calledFile(o.saved), Context: o.contextName(), Server: s.config.Host, Cluster: w.ClusterUID(),
-		Delete: o.deletes("FILE"), All: w.Leftovers(saved),
+		Saved: saved, Plan: calledFile(o.saved), Context: o.contextName(), Server: s.address(), Cluster: w.ClusterUID(),
+		Time: s.now(), Delete: o.deletes("FILE"), All: w.Leftovers(saved),
 	}
 	if err := cmp.Or(ctx.Err(), o.printLeftovers(w.Graph.Snapshot(), l), o.finish(s, w.Graph.Snapshot())); err != nil {
 		return err
@@ -103,6 +104,15 @@ func (g *globals) contextName() string {
 		return *value
 	}
 	return raw.CurrentContext
+}
+
+// address is that of the server, without a password that its URL might have.
+func (s *session) address() string {
+	u, _, err := rest.DefaultServerUrlFor(s.config)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 // kept is an error when something could not be judged, or is kept although the plan has it as left behind.

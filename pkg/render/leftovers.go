@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -106,6 +107,8 @@ type Leftovers struct {
 	// Plan names the file of the plan. Context and Server are those of the cluster; Cluster is its UID, empty when that could not be read.
 	Plan, Context, Server string
 	Cluster               types.UID
+	// Time is when they were judged.
+	Time time.Time
 	// Delete is the command that takes the file.
 	Delete string
 	All    []uninstall.Leftover
@@ -121,6 +124,7 @@ func (l *Leftovers) File(w io.Writer) error {
 	comment("Left behind by: %s", l.Title())
 	comment("Plan:           %s", l.Plan)
 	comment("Cluster:        context %s, server %s, UID %s", cmp.Or(l.Context, "unknown"), l.Server, cmp.Or(string(l.Cluster), "unknown"))
+	comment("Printed:        %s; delete does not look again for what uses these objects", l.Time.UTC().Format(time.RFC3339))
 	exists := only(l.All, func(l *uninstall.Leftover) bool { return !l.Gone })
 	if len(exists) == 0 {
 		comment("Nothing is left: all objects that were to be kept or left are gone.")
