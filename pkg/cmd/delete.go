@@ -155,6 +155,7 @@ func (o *deleteOptions) delete(ctx context.Context) error {
 		}
 		ids = append(ids, resumed...)
 	}
+	absent := failed != nil
 	if o.ignoreNotFound {
 		failed = utilerrors.FilterOut(failed, func(err error) bool { return errors.As(err, new(missingError)) })
 	}
@@ -162,7 +163,7 @@ func (o *deleteOptions) delete(ctx context.Context) error {
 		return o.withGarbageHint(failed, s, g)
 	}
 	if len(ids) == 0 {
-		return o.nothing(s, g)
+		return o.nothing(s, g, absent)
 	}
 	j := &change.Job{Cluster: s.cluster(), Graph: g, Whole: whole, Job: preview.Job{
 		Policy: cascades[o.cascade], GracePeriodSeconds: o.seconds(), Targets: ids, Choose: o.choose(versionsOf(found)),
@@ -360,7 +361,7 @@ func (o *deleteOptions) resume(g *graph.Graph, failed error) ([]graph.Identity, 
 		before := len(resumed)
 		for n := range g.Nodes() {
 			id := n.Identity()
-			if n.Virtual() && id.Resource.GroupResource() == missing.kind.GroupResource() && id.Name == missing.name && id.Namespace == missing.namespace {
+			if n.Virtual() && missing.names(id) {
 				resumed = append(resumed, id)
 			}
 		}
@@ -412,10 +413,13 @@ func (o *deleteOptions) garbage(s *session, g *graph.Graph) string {
 
 // nothing says that there is nothing to delete: no object matches, or all that
 // were named are absent, and --ignore-not-found says that this is fine.
-func (o *deleteOptions) nothing(s *session, g *graph.Graph) error {
-	if !o.named() && !o.fromFiles() {
+func (o *deleteOptions) nothing(s *session, g *graph.Graph, absent bool) error {
+	if !o.named() && !(o.fromFiles() && absent) {
 		where := " in namespace " + s.namespace
-		if o.allNamespaces {
+		switch {
+		case o.fromFiles():
+			where = " in the files"
+		case o.allNamespaces:
 			where = ""
 		}
 		fmt.Fprintf(o.ErrOut, "No resources found%s.\n", where)

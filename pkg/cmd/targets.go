@@ -25,6 +25,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 )
 
 // targets are the objects that a command is about, named as kubectl takes
@@ -224,8 +225,8 @@ func (t *targets) place(s *session, info *resource.Info) error {
 }
 
 // objects returns what the builder found: the items of a list that the server
-// sent, or one named object, whose metadata is still to be read. stated says that
-// a file has its namespace.
+// sent, or one named object, whose metadata is still to be read. A file that states
+// a UID names that object alone. stated says that a file has its namespace.
 func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, stated bool) ([]graph.Object, error) {
 	kind := s.reader.Resource(info.Mapping)
 	if list, ok := info.Object.(runtime.Unstructured); ok && list.IsList() {
@@ -239,11 +240,12 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, 
 		})
 		return objects, err
 	}
+	uid := statedUID(info)
 	o, err := s.reader.Get(ctx, *kind, info.Namespace, info.Name)
 	if err != nil {
 		err = fmt.Errorf("reading %s/%s: %w", kind.Resource, info.Name, err)
 		if answer.NoSuchObject(err, kind.GroupResource(), info.Name) {
-			err = missingError{err, kind, info.Namespace, info.Name, stated, alike(s.reader.Resources(), kind)}
+			err = missingError{err, kind, info.Namespace, info.Name, uid, stated, alike(s.reader.Resources(), kind)}
 		} else {
 			err = unreadError{err, identified(kind, info.Namespace, info.Name)}
 		}
@@ -252,7 +254,27 @@ func (t *targets) objects(ctx context.Context, s *session, info *resource.Info, 
 	if o.Name != info.Name || kind.Namespaced && o.Namespace != info.Namespace {
 		return nil, fmt.Errorf("reading %s/%s: the server answers with %s", kind.Resource, info.Name, o.Identity())
 	}
+	if uid != "" && uid != o.UID {
+		err := hintedError{anotherUID(o.Identity(), info.Source), "without its uid, the file means whatever has the name"}
+		return nil, missingError{err, kind, info.Namespace, info.Name, uid, stated, nil}
+	}
 	return []graph.Object{o}, nil
+}
+
+// statedUID is the UID that a file states, empty when there is none.
+func statedUID(info *resource.Info) types.UID {
+	if o, err := meta.Accessor(info.Object); err == nil {
+		return o.GetUID()
+	}
+	return ""
+}
+
+// anotherUID is the error about an object that is not the one of a file, though it has its name.
+func anotherUID(id graph.Identity, file string) error {
+	if file == "STDIN" { // cli-runtime/pkg/resource/visitor.go, constSTDINstr
+		file = calledFile("-")
+	}
+	return fmt.Errorf("%s has another UID than %s says: it was created again", render.NamesOf([]graph.Identity{id}), file)
 }
 
 // missingError says which named object does not exist.
@@ -260,6 +282,8 @@ type missingError struct {
 	error
 	kind            *graph.Resource
 	namespace, name string
+	// uid is that of a file, empty when none states it.
+	uid types.UID
 	// stated: its namespace is that of a file, where -n names no other.
 	stated bool
 	// alike are the types of other groups that have the same plural.
@@ -292,6 +316,11 @@ func missing(err error) []missingError {
 
 // Unwrap returns the server's error.
 func (e missingError) Unwrap() error { return e.error }
+
+// names reports whether an object that does not exist any more is the one that was named.
+func (e missingError) names(id graph.Identity) bool {
+	return id.Resource.GroupResource() == e.kind.GroupResource() && id.Name == e.name && id.Namespace == e.namespace && (e.uid == "" || e.uid == id.UID)
+}
 
 // hint points at the namespace, and at the types that have the same name.
 func (e missingError) hint() string {

@@ -26,7 +26,7 @@ import (
 )
 
 const uninstallLong = `Show what a tool takes away when it removes what it has deployed, and what it
-leaves hanging. Nothing is changed without --prepare or --remove-leftovers.
+leaves hanging. Nothing is changed without --prepare.
 
 The tool's deletes are played in its own order and with its own propagation on a
 copy of the cluster's metadata, as the preview of delete is. The answer says
@@ -41,18 +41,20 @@ waited for. Then the answer is given again, and the tool's command is printed;
 it is not run. With --dry-run these writes are shown, and nothing is changed.
 
 With --remove-leftovers=PLAN, after the tool has run, what it has left behind is
-listed, and what --include names of it is deleted, as delete --order=safe does
-it. PLAN is what the same command printed before with -o json or -o yaml: it
-says which objects are meant, by UID. What has come to be used, adopted or
-recreated is kept all the same, and so is that of which this is not known.
+printed as a file for delete -f, with the UIDs; nothing is deleted.
+PLAN is what the same command printed before with -o json or -o yaml. What has
+come to be used, adopted, changed or recreated is a comment in the file, and so
+is what holds data, what the tool keeps, and what could not be checked.
 
 Exit codes:
   0    nothing is foreseen to get stuck or break
   1    error
   2    something would get stuck or break, or might, or the tool would delete
-       nothing; with --prepare or --remove-leftovers also that something remains
+       nothing; with --prepare: something remains; with --remove-leftovers:
+       something that was left behind is kept, as a comment
   3    with --strict: incomplete, because something could not be read; with
-       --prepare or --remove-leftovers: refused for that reason
+       --prepare: refused for that reason; with --remove-leftovers: some
+       leftovers could not be checked
   130  interrupted`
 
 func newUninstall(g *globals) *cobra.Command {
@@ -88,9 +90,10 @@ type uninstallOptions struct {
 	pageSize int64
 	prepare  bool
 	// deletion is how what --prepare deletes is agreed to and done.
-	deletion  deletionOptions
-	leftovers leftoversOptions
-	output    output[*render.Uninstall]
+	deletion deletionOptions
+	// saved is the file of the plan that was made before the tool ran.
+	saved  string
+	output output[*render.Uninstall]
 	// tool is as documents call it.
 	tool string
 	// manifests is the digest of which objects the files have by which the tool is told what to delete, nil when there are none.
@@ -143,8 +146,8 @@ func (o *uninstallOptions) validateArgs(n int, what string) error {
 
 func (o *uninstallOptions) run(ctx context.Context) error {
 	switch {
-	case o.leftovers.plan != "":
-		return o.deletion.unlessInterrupted(ctx, o.removes(ctx))
+	case o.saved != "":
+		return o.listsLeftovers(ctx)
 	case o.prepare:
 		return o.deletion.unlessInterrupted(ctx, o.prepares(ctx))
 	}

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,12 +30,14 @@ func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
 		}},
 	)
 	flags.BoolVar(&o.prepare, "prepare", false, "Delete first what would get stuck, after a preview and with your consent, and wait for it. The tool is not run")
-	flags.BoolVarP(&d.yes, "yes", "y", false, "With --prepare or --remove-leftovers: do not ask")
-	flags.BoolVarP(&d.interactive, "interactive", "i", false, "With --prepare or --remove-leftovers: ask even when standard input is not a terminal")
-	flags.StringVar(&d.confirm, "confirm", "", "With --prepare or --remove-leftovers: go ahead only if the writes are those with this digest, which the preview printed")
-	flags.DurationVar(&d.timeout, "timeout", 0, "With --prepare or --remove-leftovers: how long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
-	flags.Var(&d.allowIncomplete, "allow-incomplete", "With --prepare or --remove-leftovers: go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
+	flags.BoolVarP(&d.yes, "yes", "y", false, "With --prepare: do not ask")
+	flags.BoolVarP(&d.interactive, "interactive", "i", false, "With --prepare: ask even when standard input is not a terminal")
+	flags.StringVar(&d.confirm, "confirm", "", "With --prepare: go ahead only if the writes are those with this digest, which the preview printed")
+	flags.DurationVar(&d.timeout, "timeout", 0, "With --prepare: how long to wait for what is on its way out; 0 gives up when nothing has changed for a while")
+	flags.Var(&d.allowIncomplete, "allow-incomplete", "With --prepare: go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
 	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
+	d.addDryRun(`With --prepare: "client" shows what would happen, "server" also asks the server about the writes, "none" does it`)
+	o.completeValues(cmd, map[string][]string{"dry-run": dryRuns})
 }
 
 func (o *uninstallOptions) validatePrepare() error {
@@ -44,14 +47,12 @@ func (o *uninstallOptions) validatePrepare() error {
 		return usageError{errors.New("--prepare needs a cluster: a file cannot be changed")}
 	case o.prepare && !o.output.isText():
 		return usageError{fmt.Errorf("-o %s goes without --prepare", o.output.name)}
-	case !o.prepare && o.leftovers.plan == "" && (d.yes || d.interactive || d.confirm != ""):
-		return usageError{errors.New("--yes, --interactive and --confirm need --prepare or --remove-leftovers: nothing else is changed")}
-	case d.confirm == "" && d.flags.Changed("confirm"): // an empty variable of a script
-		return usageError{errors.New("--confirm needs a digest")}
-	case d.timeout < 0:
-		return usageError{errors.New("--timeout must not be negative")}
+	case o.prepare:
+		return cmp.Or(d.validateConsent(o.globals), d.validateInteractive())
+	case d.yes || d.interactive || d.flags.Changed("confirm") || d.dryRun != "none":
+		return usageError{errors.New("--yes, --interactive, --confirm and --dry-run need --prepare: nothing else is changed")}
 	}
-	return d.validateInteractive()
+	return nil
 }
 
 // prepares deletes what had better go before the tool begins, and says then what the tool does.

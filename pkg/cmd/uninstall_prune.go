@@ -60,7 +60,7 @@ func (o *pruneOptions) validate() error {
 	if o.args[0] == o.args[1] {
 		return usageError{errors.New("the old manifests and the new ones are the same")}
 	}
-	if slices.Contains(o.args, "-") && (slices.Contains(o.from, "-") || o.leftovers.plan == "-") {
+	if slices.Contains(o.args, "-") && (slices.Contains(o.from, "-") || o.saved == "-") {
 		return usageError{errors.New("standard input can be read once")}
 	}
 	return nil

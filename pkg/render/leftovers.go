@@ -5,15 +5,21 @@ package render
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
@@ -95,30 +101,75 @@ func (v SeenVersion) version() uninstall.Version {
 	return uninstall.Version{Resource: v.ResourceVersion, Generation: v.Generation}
 }
 
-// Leftovers writes what has become of what a tool was to leave behind: what is left, what is kept and why, and what is gone.
-func Leftovers(w io.Writer, style Style, all []uninstall.Leftover, every bool) error {
-	t := &rows{Style: style, out: bufio.NewWriter(w), all: every}
-	for _, label := range leftoverLabels {
-		some := only(all, func(l *uninstall.Leftover) bool { return stateOf(l) == label.state })
-		t.each(label.mark, label.label, label.color, alikeOf(some, func(l *uninstall.Leftover) (graph.Identity, string) {
-			return l.Object, WithInstances(l.Says(), l.Instances)
-		}))
-	}
-	return t.out.Flush()
+// Leftovers are what a tool was to leave behind, of which cluster and by which plan.
+type Leftovers struct {
+	*uninstall.Saved
+	// Plan names the file of the plan. Context and Server are those of the cluster; Cluster is its UID, empty when that could not be read.
+	Plan, Context, Server string
+	Cluster               types.UID
+	// Time is when they were judged.
+	Time time.Time
+	// Delete is the command that takes the file.
+	Delete string
+	All    []uninstall.Leftover
 }
 
-// leftoverLabels are the rows of leftovers, in their order.
-var leftoverLabels = []struct {
-	state string
-	mark  mark
-	label string
-	color color
-}{
-	{leftoverFree, "", "left", noColor},
-	{leftoverUnknown, question, "NOT KNOWN", yellow},
-	{leftoverKept, "", "keeps", noColor},
-	{leftoverGone, "", "gone already", noColor},
+// File writes them as a List of manifests, each with its UID: delete -f deletes exactly these objects. Kept ones are comments. Each object is one line,
+// which no text of an object can end.
+func (l *Leftovers) File(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	comment := func(format string, args ...any) {
+		fmt.Fprintln(out, "# "+Line(fmt.Sprintf(format, args...)))
+	}
+	comment("Left behind by: %s", l.Title())
+	comment("Plan:           %s", l.Plan)
+	comment("Cluster:        context %s, server %s, UID %s", cmp.Or(l.Context, "unknown"), l.Server, cmp.Or(string(l.Cluster), "unknown"))
+	comment("Printed:        %s; delete does not look again for what uses these objects", l.Time.UTC().Format(time.RFC3339))
+	exists := only(l.All, func(l *uninstall.Leftover) bool { return !l.Gone })
+	if len(exists) == 0 {
+		comment("Nothing is left: all objects that were to be kept or left are gone.")
+		return out.Flush()
+	}
+	comment("Preview:        %s --dry-run", l.Delete)
+	comment("Delete:         %s", l.Delete)
+	comment("The UIDs protect recreated objects; kubectl delete ignores UIDs. Remove the # before a kept object to include it.")
+	fmt.Fprint(out, "apiVersion: v1\nkind: List\nitems:\n")
+	for _, label := range leftoverLabels {
+		for _, o := range only(exists, func(l *uninstall.Leftover) bool { return stateOf(l) == label.state }) {
+			text := o.Says()
+			if o.Held == nil {
+				text = o.Belongs
+			}
+			comment("%s: %s: %s", label.label, objectName(o.Object), WithInstances(text, o.Instances))
+			manifest, err := manifestOf(o.Object)
+			switch {
+			case err != nil:
+				return err
+			case o.Held == nil:
+				fmt.Fprintln(out, "- "+manifest)
+			case o.Held.Why != uninstall.Replaced: // whose UID is gone
+				fmt.Fprintln(out, "# - "+manifest)
+			}
+		}
+	}
+	return out.Flush()
 }
+
+// manifestOf is what delete -f has to know of an object, in JSON that is YAML, too, where some control characters would end a line.
+func manifestOf(id graph.Identity) (string, error) {
+	n := newNamedObject(id)
+	text, err := json.Marshal(map[string]any{
+		"apiVersion": n.APIVersion, "kind": n.Kind, "metadata": struct {
+			Name      string    `json:"name"`
+			Namespace string    `json:"namespace,omitempty"`
+			UID       types.UID `json:"uid"`
+		}{n.Name, n.Namespace, n.UID},
+	})
+	return draw.Escape(string(text), func(r rune) bool { return r <= 0xffff && drivesTerminal(r) }), err
+}
+
+// leftoverLabels are the comments on leftovers, in their order.
+var leftoverLabels = []struct{ state, label string }{{leftoverFree, "left"}, {leftoverUnknown, "not known"}, {leftoverKept, "kept"}}
 
 // The states of leftovers in a document.
 const (
@@ -143,16 +194,14 @@ func stateOf(l *uninstall.Leftover) string {
 // LeftoversReport is the document of what a tool has left behind.
 type LeftoversReport struct {
 	metav1.TypeMeta `json:",inline"`
-	Complete        bool       `json:"complete"`
-	Unlisted        []Unlisted `json:"unlisted"`
-	Tool            string     `json:"tool"`
-	Namespace       string     `json:"namespace,omitempty"`
-	Name            string     `json:"name,omitempty"`
-	Command         []string   `json:"command,omitempty"`
-	// Leftovers are as they are after what was deleted.
-	Leftovers []LeftoverObject `json:"leftovers"`
-	// Deletion is the DeletionPlan of a dry run, or the DeletionReport of a run, nil when nothing is to be deleted.
-	Deletion runtime.Object `json:"deletion,omitempty"`
+	Complete        bool             `json:"complete"`
+	Unlisted        []Unlisted       `json:"unlisted"`
+	Tool            string           `json:"tool"`
+	Namespace       string           `json:"namespace,omitempty"`
+	Name            string           `json:"name,omitempty"`
+	Command         []string         `json:"command,omitempty"`
+	Cluster         types.UID        `json:"cluster,omitempty"`
+	Leftovers       []LeftoverObject `json:"leftovers"`
 }
 
 // LeftoverObject is what became of an object.
@@ -161,18 +210,19 @@ type LeftoverObject struct {
 	State   string            `json:"state"`
 	Reason  uninstall.Holding `json:"reason,omitempty"`
 	Message string            `json:"message,omitempty"`
+	Belongs string            `json:"belongs,omitempty"`
 	Changed bool              `json:"changed,omitempty"`
 }
 
-// NewLeftoversReport describes leftovers for programs.
-func NewLeftoversReport(s *graph.Snapshot, saved *uninstall.Saved, all []uninstall.Leftover, deletion runtime.Object) *LeftoversReport {
+// Document describes them for programs.
+func (l *Leftovers) Document(s *graph.Snapshot) *LeftoversReport {
 	r := &LeftoversReport{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "LeftoversReport"}, Complete: s.Complete(), Unlisted: NewUnlisted(s),
-		Tool: saved.Tool, Namespace: saved.Namespace, Name: saved.Name, Command: saved.Command, Leftovers: []LeftoverObject{}, Deletion: deletion,
+		Tool: l.Tool, Namespace: l.Namespace, Name: l.Name, Command: l.Command, Cluster: l.Cluster, Leftovers: []LeftoverObject{},
 	}
-	for i := range all {
-		l := &all[i]
-		o := LeftoverObject{Object: newNamedObject(l.Object), State: stateOf(l), Message: l.Says(), Changed: l.Changed}
+	for i := range l.All {
+		l := &l.All[i]
+		o := LeftoverObject{Object: newNamedObject(l.Object), State: stateOf(l), Message: l.Says(), Belongs: l.Belongs, Changed: l.Changed}
 		if l.Held != nil {
 			o.Reason = l.Held.Why
 		}
@@ -187,11 +237,11 @@ func (r *LeftoversReport) DeepCopyObject() runtime.Object {
 	return &document
 }
 
-// LeftoverNames prints the leftovers that exist, as kubectl's -o name does.
-func LeftoverNames(w io.Writer, all []uninstall.Leftover) error {
+// Names prints those that exist, as kubectl's -o name does.
+func (l *Leftovers) Names(w io.Writer) error {
 	return ObjectNames(w, func(yield func(graph.Identity) bool) {
-		for i := range all {
-			if !all[i].Gone && !yield(all[i].Object) {
+		for i := range l.All {
+			if !l.All[i].Gone && !yield(l.All[i].Object) {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
@@ -154,12 +155,41 @@ func (j *judging) holds(c *candidate) {
 			continue
 		}
 		contents = append(contents, n.Identity())
-		if len(c.holds) <= 2*len(j.all)+1 { // otherwise not all of them go
+		if !j.enough(c) {
 			c.hold(Holds, n.Identity().String(), j.madeBy(n))
 		}
 	}
 	if c.left.By == ByNamespace {
 		c.left.Detail = someOf(contents)
+		c.Belongs = c.left.Says()
+	}
+}
+
+// enough reports whether so much keeps an object that not all of it is among the leftovers.
+func (j *judging) enough(c *candidate) bool { return len(c.holds) > 2*len(j.all)+1 }
+
+// spare holds what only a person decides about: definitions with instances, what might have data, and what has changed or is kept by the tool.
+func (j *judging) spare(c *candidate) {
+	switch r := c.Object.Resource; {
+	case r.IsCRD():
+		instances := schema.ParseGroupResource(c.Object.Name)
+		c.Instances = j.instances(c.Object, func(types.UID) bool { return false })
+		for _, id := range c.Instances {
+			if !j.enough(c) {
+				c.hold(HasInstances, "", id.UID)
+			}
+		}
+		if !j.Graph.Snapshot().ListedIn(instances, "") {
+			c.hold(NotRead, instances.String(), "")
+		}
+	case r.GroupResource() == evidence.Claims.GroupResource(), r.GroupResource() == evidence.Volumes.GroupResource():
+		c.hold(Data, "", "")
+	}
+	if c.Changed {
+		c.hold(Changed, "", "")
+	}
+	if c.left.By == "" {
+		c.hold(ByTool, "", "")
 	}
 }
 

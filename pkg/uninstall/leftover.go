@@ -12,17 +12,17 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
-// Leftover is an object that was to stay, and what became of it.
+// Leftover is an object that was to stay, and its state now.
 type Leftover struct {
-	// Object is as it is, or as the plan has it when it is not there.
+	// Object is as it is, or as the plan has it when it does not exist.
 	Object graph.Identity
 	// Gone: it provably does not exist.
 	Gone bool
-	// Held is why it is not deleted, nil when it may be. Named: the user has named it.
-	Held  *Hold
-	Named bool
-	// Version is the resourceVersion of which that is said. Changed: it is not that of the plan.
-	Version string
+	// Held is why it is kept, nil when nothing was found that needs it.
+	Held *Hold
+	// Belongs is the sign by which it belongs to what was removed, empty for what the tool keeps. A sign is no proof.
+	Belongs string
+	// Changed: it has another version than in the plan.
 	Changed bool
 	// Instances are those of a definition, which are deleted with it.
 	Instances []graph.Identity
@@ -33,15 +33,15 @@ func (l *Leftover) Unknown() bool {
 	return l.Held != nil && (l.Held.Why == NotRead || l.Held.Why == NamedBy)
 }
 
-// Hold is why a leftover is not deleted.
+// Hold is why a leftover is kept.
 type Hold struct {
 	Why    Holding
 	Detail string
-	// by is the object that keeps it unless that is deleted, too; empty when nothing changes it.
+	// by is the object that keeps it unless that is no longer needed, too; empty when nothing changes it.
 	by types.UID
 }
 
-// Holding says why a leftover is not deleted.
+// Holding says why a leftover is kept.
 type Holding string
 
 // The reasons.
@@ -49,8 +49,12 @@ const (
 	// Replaced: another object has its name. NotRead: what has to be known is not, which is Detail.
 	Replaced Holding = "Replaced"
 	NotRead  Holding = "NotRead"
-	// Unnamed: the user has not named it. How it belonged is Detail.
-	Unnamed Holding = "Unnamed"
+	// ByTool: the tool keeps it. Changed: it is not as it was in the plan. Data: its deletion might destroy the data of a volume. HasInstances: it is a
+	// definition with instances.
+	ByTool       Holding = "KeptByTool"
+	Changed      Holding = "Changed"
+	Data         Holding = "Data"
+	HasInstances Holding = "HasInstances"
 	// OwnedBy an object, or OwnerOf one. DeliveredBy another release or tool. Unlabelled: it has lost the label by which it belonged. Repointed: it does not
 	// call the service any more by which it did.
 	OwnedBy     Holding = "OwnedBy"
@@ -70,19 +74,10 @@ const (
 	Holds     Holding = "Holds"
 )
 
-// Question is what to find out of leftovers.
-type Question struct {
-	*Saved
-	// Named reports whether the user has named an object: nothing else is deleted, since signs say how it belongs, and no sign is proof.
-	Named func(graph.Identity) bool
-	// Tolerated reports whether the user has agreed to do without something that could not be read.
-	Tolerated func(graph.Unlisted) bool
-}
-
 // judging is how they are judged. What is judged is the cluster as it is: of the plan only count which objects are meant, and how they belonged.
 type judging struct {
 	*World
-	*Question
+	*Saved
 	all []candidate
 }
 
@@ -99,14 +94,14 @@ func (c *candidate) hold(why Holding, detail string, by types.UID) {
 	c.holds = append(c.holds, Hold{why, detail, by})
 }
 
-// Leftovers says what became of the objects that were to stay, in the order of their identities. Who asks has asked Over before: what was to be
-// deleted is gone, so that anything of its name is another object.
-func (w *World) Leftovers(q *Question) []Leftover {
-	j := &judging{World: w, Question: q}
-	for _, l := range q.Left {
+// Leftovers returns the state of the objects that were to stay, in the order of their identities. The caller has called Over before: what was to be
+// deleted is gone, so anything that has its name is another object.
+func (w *World) Leftovers(s *Saved) []Leftover {
+	j := &judging{World: w, Saved: s}
+	for _, l := range s.Left {
 		j.find(l)
 	}
-	for _, k := range q.Kept {
+	for _, k := range s.Kept {
 		if k.Object.UID != "" { // otherwise nothing shows that it existed
 			j.find(Left{Object: k.Object, Version: k.Version})
 		}
@@ -119,13 +114,8 @@ func (w *World) Leftovers(q *Question) []Leftover {
 	}
 	j.mentioned()
 	for i := range j.all {
-		c := &j.all[i]
-		c.Named = q.Named(c.left.Object)
-		if c.whole != nil {
-			c.Instances = w.instances(c.Object, func(types.UID) bool { return false })
-		}
-		if c.whole != nil && !c.Named {
-			c.hold(Unnamed, c.left.Says(), "")
+		if c := &j.all[i]; c.whole != nil {
+			j.spare(c)
 		}
 	}
 	j.settle()
@@ -142,7 +132,7 @@ func (j *judging) find(l Left) {
 	if slices.ContainsFunc(j.all, func(c candidate) bool { return c.left.Object.UID == l.Object.UID }) {
 		return
 	}
-	c := candidate{Leftover: Leftover{Object: l.Object}, left: l}
+	c := candidate{Leftover: Leftover{Object: l.Object, Belongs: l.Says()}, left: l}
 	n, known := j.Graph.Node(l.Object.UID)
 	gvk, resource := l.Object.Resource.GroupVersionKind(), j.resourceNow(l.Object)
 	switch {
@@ -177,12 +167,12 @@ func (j *judging) read() {
 			c.hold(NotRead, c.node.Resource().GroupResource().String(), "")
 			continue
 		}
-		c.whole, c.Version = o, o.GetResourceVersion()
+		c.whole = o
 		c.Changed = c.Object.Resource.GroupResource() != evidence.Leases.GroupResource() && c.left.Version.changedTo(versionOf(o)) // which are renewed
 	}
 }
 
-// settle decides: who keeps something that goes as well keeps it no more.
+// settle decides: an object that is no longer needed itself keeps no other.
 func (j *judging) settle() {
 	goes := map[types.UID]bool{}
 	for i := range j.all {
@@ -203,12 +193,12 @@ func (j *judging) settle() {
 	}
 }
 
-// blind is something of a namespace, or with an empty one of the cluster, that could not be listed, and that the user has not agreed to do without.
+// blind is something of a namespace, or with an empty one of the cluster, that could not be listed.
 func (j *judging) blind(namespace string) string {
 	snapshot := j.Graph.Snapshot()
 	for _, u := range snapshot.Unlisted() {
 		elsewhere := namespace != "" && u.Namespace != "" && u.Namespace != namespace
-		if elsewhere || j.Tolerated(u) || u.Resource != "" && snapshot.ListedIn(u.GroupResource(), namespace) {
+		if elsewhere || u.Resource != "" && snapshot.ListedIn(u.GroupResource(), namespace) {
 			continue
 		}
 		if u.Resource == "" {

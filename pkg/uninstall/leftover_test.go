@@ -17,8 +17,7 @@ import (
 )
 
 // judged says what becomes of leftovers. A case begins with "leftovers", a tool, a name and a namespace; the cluster is that after the tool has run. After a
-// line with -- comes what was said before, "goes Kind/namespace/name" of what the tool deletes itself, "takes" of what goes with that, "left Belonging Kind/name detail" and "kept Kind/name", where a - stands before what the
-// user does not name, and "tolerates widgets"; at=2 and generation=3 are the version that it had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name
+// line with -- comes what was said before, "goes Kind/namespace/name" of what the tool deletes itself, "takes" of what goes with that, "left Belonging Kind/name detail" and "kept Kind/name"; at=2 and generation=3 are the version that it had (all have 1 now). "goes nothing" is a plan that deletes nothing; without any such line a Deployment of the name
 // has gone. A UID is the name, or what stands after @.
 func judged(t *testing.T, given string) string {
 	t.Helper()
@@ -28,14 +27,10 @@ func judged(t *testing.T, given string) string {
 	cluster := explaintest.Parse(t, text)
 	g := cluster.Graph()
 	w := &uninstall.World{Graph: g, Evidence: evidence.New(t.Context(), evidence.Source{Cluster: cluster, Graph: g, Now: explaintest.Now})}
-	saved, named := &uninstall.Saved{Tool: words[0], Name: words[1], Namespace: words[2]}, map[types.UID]bool{}
-	tolerated := ""
+	saved := &uninstall.Saved{Tool: words[0], Name: words[1], Namespace: words[2]}
 	for line := range strings.Lines(plan) {
 		f := strings.Fields(line)
-		name := strings.TrimPrefix(f[0], "-")
-		switch name {
-		case "tolerates":
-			tolerated = f[1]
+		switch f[0] {
 		case "goes":
 			if f[1] == "nothing" {
 				continue
@@ -44,8 +39,7 @@ func judged(t *testing.T, given string) string {
 		case "takes":
 			saved.Goes = append(saved.Goes, identified(t, g, f[1]))
 		case "left":
-			id := identified(t, g, f[2])
-			l := uninstall.Left{By: uninstall.Belonging(f[1]), Object: id}
+			l := uninstall.Left{By: uninstall.Belonging(f[1]), Object: identified(t, g, f[2])}
 			for _, word := range f[3:] {
 				if _, err := fmt.Sscanf(word, "at=%s", &l.Version.Resource); err == nil {
 					continue
@@ -55,11 +49,8 @@ func judged(t *testing.T, given string) string {
 				}
 			}
 			saved.Left = append(saved.Left, l)
-			named[id.UID] = name == f[0]
 		case "kept":
-			id := identified(t, g, f[1])
-			saved.Kept = append(saved.Kept, uninstall.Kept{Object: id})
-			named[id.UID] = name == f[0]
+			saved.Kept = append(saved.Kept, uninstall.Kept{Object: identified(t, g, f[1])})
 		}
 	}
 	if len(saved.Goes) == 0 && !strings.Contains(plan, "goes nothing") {
@@ -73,17 +64,13 @@ func judged(t *testing.T, given string) string {
 		return "not over: " + err.Error() + "; " + not.Hint("TOOL")
 	}
 	var lines []string
-	for _, l := range w.Leftovers(&uninstall.Question{
-		Saved: saved, Named: func(id graph.Identity) bool { return named[id.UID] }, Tolerated: func(u graph.Unlisted) bool { return u.Resource == tolerated },
-	}) {
-		becomes := "deleted"
+	for _, l := range w.Leftovers(saved) {
+		becomes := "left"
 		switch {
 		case l.Gone:
 			becomes = "gone"
 		case l.Held != nil:
 			becomes = "kept: " + l.Says()
-		case l.Says() != "":
-			becomes += ": " + l.Says()
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s", l.Object, becomes))
 	}

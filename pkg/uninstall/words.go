@@ -3,7 +3,6 @@
 package uninstall
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -142,15 +141,21 @@ func someOf(ids []graph.Identity) string {
 	return strings.Join(names, ", ")
 }
 
-// Says says why the object is not deleted.
+// Says says why the object is kept.
 func (h *Hold) Says() string {
 	switch h.Why {
 	case Replaced:
 		return "created again since the plan: it is another object"
 	case NotRead:
 		return h.Detail + " could not be read, so whether it is in use is not known"
-	case Unnamed:
-		return cmp.Or(h.Detail, "kept by the tool") + "; deleted only when --include names it"
+	case ByTool:
+		return "kept by the tool"
+	case Changed:
+		return "changed since the plan"
+	case Data:
+		return "might hold data that its deletion destroys"
+	case HasInstances:
+		return "has instances"
 	case OwnedBy:
 		return "owned by " + h.Detail
 	case OwnerOf:
@@ -182,10 +187,10 @@ func (h *Hold) Says() string {
 	return ""
 }
 
-// Says says what became of the object, empty when there is nothing to say.
+// Says says why the object is kept, empty when it is not.
 func (l *Leftover) Says() string {
 	var says []string
-	if l.Changed {
+	if l.Changed && l.Held != nil && l.Held.Why != Changed {
 		says = append(says, "changed since the plan")
 	}
 	if l.Held != nil {
@@ -236,7 +241,7 @@ func (e NotOverError) Hint(command string) string {
 	case e.Again:
 		return "save a plan of what is installed now, and uninstall it first"
 	}
-	return "uninstall first, then remove the leftovers: " + command
+	return "uninstall first, then list the leftovers: " + command
 }
 
 // NoReleaseError says that a namespace has no record of a release.

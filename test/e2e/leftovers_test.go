@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,97 +127,138 @@ func (l *leavings) file(name, text string) string {
 	return path
 }
 
-// run runs uninstall with arguments and an input, in which it expects an exit code and words; words after ! must not be there.
+// run runs the plugin with arguments and an input, in which it expects an exit code and words; words after ! must not be there.
 func (l *leavings) run(code int, args, in string, wants ...string) string {
 	l.Helper()
 	var stdout, stderr bytes.Buffer
-	argv := append([]string{"kubectl-gc", "uninstall"}, strings.Fields(args)...)
+	argv := append([]string{"kubectl-gc"}, strings.Fields(args)...)
 	got := gccmd.Run(l.Context(), append(argv, "--kubeconfig="+l.cp.Kubeconfig), genericiooptions.IOStreams{In: strings.NewReader(in), Out: &stdout, ErrOut: &stderr})
 	text := stdout.String() + stderr.String()
 	if got != code {
-		l.Errorf("uninstall %s: exit code %d, want %d:\n%s", args, got, code, text)
+		l.Errorf("%s: exit code %d, want %d:\n%s", args, got, code, text)
 	}
 	for _, want := range wants {
 		not := strings.HasPrefix(want, "!")
 		if strings.Contains(text, strings.TrimPrefix(want, "!")) == not {
-			l.Errorf("uninstall %s: want %q:\n%s", args, want, text)
+			l.Errorf("%s: want %q:\n%s", args, want, text)
 		}
 	}
 	return stdout.String()
 }
 
-// TestLeftovers removes what a release leaves behind, and nothing of which anything has come to depend.
+// TestLeftovers prints what a release leaves behind, and deletes of that nothing of which anything has come to depend.
 func TestLeftovers(t *testing.T) {
 	parallel(t)
 	l := &leavings{t, controlplane.Start(t, controlplane.Options{Controllers: "all", FakeNodes: 2, GraceCap: time.Second}), filepath.Join(t.TempDir(), "plan.json")}
 	released := l.file("released.yaml", released+calledService)
 	l.deploy(released)
-	const web = "helm web -n shop "
-	l.run(0, web, "", "Leftovers:    save this plan now: kubectl gc uninstall helm web -n shop", " --output=json > plan.json; after the tool has run: kubectl gc", "--remove-leftovers=plan.json")
+	const web = "uninstall helm web -n shop "
+	l.run(0, web, "", "Leftovers:    save this plan now: kubectl gc uninstall helm web -n shop", " --output=json > plan.json; after the tool has run, print them: kubectl gc",
+		"--remove-leftovers=plan.json > leftovers.yaml; then: kubectl gc delete", " -f leftovers.yaml")
 	l.run(0, web+"--prepare --yes --timeout=40s", "", "Leftovers: ", "!--prepare", "!--yes", "!--timeout")
 	document := l.run(0, web+"-o json", "")
 	l.file("plan.json", document)
-	remove := web + "--remove-leftovers=" + l.plan + " "
+	list := web + "--remove-leftovers=" + l.plan + " "
 
-	l.run(1, remove+"--yes", "", "error: removing what helm uninstall web -n shop left behind: ", " still exists", "hint: uninstall first, then remove the leftovers: helm uninstall web -n shop")
+	l.run(1, list, "", "error: listing what helm uninstall web -n shop left behind: ", " still exists", "hint: uninstall first, then list the leftovers: helm uninstall web -n shop")
 	l.uninstall()
-	l.run(1, remove+"--yes", "", "a release of the name has the status unknown in Secret/shop/sh.helm.release.v1.web.v1")
+	l.run(1, list, "", "a release of the name has the status unknown in Secret/shop/sh.helm.release.v1.web.v1")
 	l.cp.Kubectl(t, "-n", "shop", "label", "secret/sh.helm.release.v1.web.v1", "status=uninstalling")
-	l.run(1, remove+"--yes", "", "the uninstallation failed or is not finished")
+	l.run(1, list, "", "the uninstallation failed or is not finished")
 	l.cp.Kubectl(t, "-n", "shop", "label", "--overwrite", "secret/sh.helm.release.v1.web.v1", "status=uninstalled")
 
 	l.plans(document)
-	l.run(1, "helm other -n shop --yes --remove-leftovers="+l.plan, "", "is the plan of helm uninstall web -n shop in namespace shop")
-	l.run(1, web+"--yes --remove-leftovers="+released, "", "it is not an UninstallPlan")
-	l.run(1, web+"--yes --remove-leftovers=", "", "needs the file of a plan")
-	l.run(1, remove+"--prepare", "", "--prepare is for the time before")
-	l.run(1, web+"--include=crd/x", "", "needs --remove-leftovers")
-	l.run(1, remove+"--include=crd/x", "", "the plan has no such object")
+	l.run(1, "uninstall helm other -n shop --remove-leftovers="+l.plan, "", "is the plan of helm uninstall web -n shop in namespace shop")
+	l.run(1, web+"--remove-leftovers="+released, "", "it is not an UninstallPlan")
+	l.run(1, web+"--remove-leftovers=", "", "needs the file of a plan")
+	l.run(1, list+"--prepare", "", "--prepare is for the time before")
+	l.run(1, list+"--yes", "", "need --prepare")
+	l.run(1, list+"--from="+l.plan, "", "--remove-leftovers needs a cluster")
 
 	l.spoil()
-	l.run(1, remove+"--yes --include=configmap/notes", "", "Service/shop/hook exists again: it was installed again, or something recreates it", "hint: save a plan of what is installed now")
+	l.run(1, list, "", "Service/shop/hook exists again: it was installed again, or something recreates it", "hint: save a plan of what is installed now")
 	l.cp.Kubectl(t, "-n", "shop", "delete", "service/hook")
 	l.cp.Kubectl(t, "-n", "shop", "wait", "--for=delete", "endpoints,endpointslices", "-l", "app=hook", "--timeout=60s")
-	kept := []string{
-		"configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "configmap/again -n shop: created again since the plan", "configmap/used -n shop: used by Deployment/shop/other", "secret/pull, secret/token -n shop: used by Pod/shop/alone",
-		"configmap/unlabelled -n shop: changed since the plan; does not have the label app.kubernetes.io/instance=web any more", "role/bound -n shop: used by RoleBinding/shop/users",
-		"configmap/kept", "customresourcedefinition/widgets.example.com: kept by the tool; deleted only when --include names it; its deletion deletes 1 instance: widget/one -n shop", "deleted only when --include names it", "persistentvolumeclaim/data-db-0 -n shop",
-	}
-	unnamed := "label app.kubernetes.io/instance=web; deleted only when --include names it"
-	l.run(0, remove+"--yes", "", append(kept, "NOT KNOWN     configmap/argued -n shop: Pod/shop/alone has its name in spec.containers.args, and whether that is a use is not known", "configmap/notes -n shop: "+unnamed, "Nothing is deleted: name with --include")...)
-	named := remove + "--include=configmap/notes,validatingwebhookconfiguration/hook "
+	l.run(3, list+"--as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
 
-	l.documents(remove, named)
-	l.run(3, remove+"--yes --as=viewer", "", "Secret/shop/login was to be deleted, and whether it exists could not be read")
-	l.run(0, named+"--dry-run", "", append(kept, "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop", "!left  ", "ValidatingWebhookConfiguration/hook")...)
-	l.run(2, remove+"--dry-run --include=configmap/notes,configmap/adopted", "", "PREVIEW  delete what helm uninstall web -n shop left behind: configmap/notes -n shop")
-	l.run(1, named, "", "there is no terminal", "--confirm=sha256:")
-	l.run(1, named+"--confirm=sha256:x", "", "it is not that of sha256:x any more")
-	l.cp.Kubectl(t, "-n", "shop", "patch", "configmap/notes", "--type=merge", "-p", `{"data":{"a":"b"}}`)
-	l.run(0, named+"--yes", "", append(kept, "Warning: changed since the plan: configmap/notes -n shop", "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration", "Of what helm uninstall web -n shop left behind:", "!gone already")...)
-	l.run(0, named+"--yes", "", "Nothing is deleted")
+	file := l.listed(list)
+	l.documents(list)
+	l.deletes(file, list)
 
-	l.run(2, remove+"--yes --include=configmap/adopted,role/bound", "", "configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog", "role/bound -n shop: used by")
-	l.run(0, remove+"--yes --include=crd/widgets.example.com", "", "Warning: customresourcedefinition/widgets.example.com: its deletion deletes 1 instance: widget/one -n shop", "1 CustomResourceDefinition, 1 Widget")
-
-	claim := remove + "-i --include=pvc/shop/data-db-0 "
 	l.cp.Kubectl(t, "-n", "shop", "apply", "-f", l.file("stateful.yaml", stateful))
-	l.run(1, claim, "", "StatefulSet/shop/db exists again: it was installed again")
+	l.run(1, list, "", "StatefulSet/shop/db exists again: it was installed again")
 	l.cp.Kubectl(t, "-n", "shop", "delete", "statefulset/db")
-	l.run(1, claim, "y\n", "This DESTROYS DATA: 1Gi on pv/shop-db", "not confirmed")
-	l.run(0, claim, "data-db-0\n", "1 PersistentVolumeClaim")
-
 	l.cp.Kubectl(t, "-n", "shop", "label", "--overwrite", "secret/sh.helm.release.v1.web.v1", "status=deployed")
-	l.run(1, remove+"--yes", "", "nothing is left behind of a release that is installed")
-	want := "configmap/adopted configmap/again configmap/argued configmap/kept configmap/kube-root-ca.crt configmap/odd configmap/unlabelled configmap/used"
-	if got := strings.Join(strings.Fields(l.cp.Kubectl(t, "-n", "shop", "get", "configmaps", "-o", "name")), " "); got != want {
-		t.Errorf("left: %s, want %s", got, want)
+	l.run(1, list, "", "nothing is left behind of a release that is installed")
+}
+
+// listed prints the leftovers, and returns the file.
+func (l *leavings) listed(list string) string {
+	const label = "label app.kubernetes.io/instance=web"
+	text := l.run(2, list, "",
+		"# Left behind by: helm uninstall web -n shop\n", "# Plan:           "+l.plan+"\n", "# Cluster:        context ", ", server https://127.0.0.1:", ", UID ",
+		"# Preview:        kubectl gc delete --kubeconfig="+l.cp.Kubeconfig+" -f FILE --dry-run\n", "# Delete:         kubectl gc delete --kubeconfig="+l.cp.Kubeconfig+" -f FILE\n",
+		"# left: configmap/notes -n shop: "+label+"\n- {\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"notes\",\"namespace\":\"shop\",\"uid\":\"",
+		"# left: validatingwebhookconfiguration/hook: calls Service/shop/hook, which is deleted\n- {",
+		"# not known: configmap/argued -n shop: Pod/shop/alone has its name in spec.containers.args, and whether that is a use is not known\n# - {",
+		"# kept: configmap/adopted -n shop: changed since the plan; belongs to Release/shop/blog\n# - {",
+		"# kept: configmap/again -n shop: created again since the plan: it is another object\n# kept: ",
+		"# kept: configmap/used -n shop: used by Deployment/shop/other\n# - {", "# kept: secret/pull -n shop: used by Pod/shop/alone\n", "# kept: secret/token -n shop: used by Pod/shop/alone\n",
+		"# kept: configmap/unlabelled -n shop: changed since the plan; does not have the label app.kubernetes.io/instance=web any more\n",
+		"# kept: role/bound -n shop: used by RoleBinding/shop/users\n", "# kept: configmap/kept -n shop: kept by the tool\n# - {",
+		"# kept: customresourcedefinition/widgets.example.com: has instances; its deletion deletes 1 instance: widget/one -n shop\n# - {",
+		"# kept: persistentvolumeclaim/data-db-0 -n shop: might hold data that its deletion destroys\n# - {",
+	)
+	var manifests struct {
+		Kind  string
+		Items []struct{ Metadata struct{ UID string } }
 	}
+	if err := yaml.Unmarshal([]byte(text), &manifests); err != nil || manifests.Kind != "List" || len(manifests.Items) != 2 || manifests.Items[0].Metadata.UID == "" {
+		l.Errorf("%+v, %v:\n%s", manifests, err, text)
+	}
+	return l.file("leftovers.yaml", text)
+}
+
+// deletes deletes the objects of the file, and then one that was kept.
+func (l *leavings) deletes(file, list string) {
+	remove := "delete -f " + file + " "
+	l.run(0, remove+"--dry-run", "", "PREVIEW  delete configmap/notes -n shop, validatingwebhookconfiguration/hook (background), 2 objects")
+	l.run(1, remove, "", "there is no terminal", "--confirm=sha256:")
+	again := l.file("again.yaml", strings.ReplaceAll(l.text(file), `"name":"notes"`, `"name":"again"`)) // with the UID of another
+	l.run(1, "delete --yes -f "+again, "", "error: configmap/again -n shop has another UID than "+again+" says: it was created again")
+	l.run(0, remove+"--yes", "", "deleted: 1 ConfigMap, 1 ValidatingWebhookConfiguration")
+	l.run(1, remove+"--yes", "", `configmaps "notes" not found`)
+	l.run(0, "delete --yes -f "+l.file("none.yaml", l.run(2, list, "", "!configmap/notes", "# kept: ")), "", "No resources found in the files.")
+
+	claim := l.file("claim.yaml", regexp.MustCompile(`(?m)^# (- .*"data-db-0")`).ReplaceAllString(l.text(file), "$1"))
+	l.run(1, "delete --ignore-not-found -i -f "+claim, "y\n", "This DESTROYS DATA: 1Gi on pv/shop-db", "not confirmed")
+	l.run(0, "delete --ignore-not-found -i -f "+claim, "data-db-0\n", "1 PersistentVolumeClaim")
+	want := "configmap/adopted configmap/again configmap/argued configmap/kept configmap/kube-root-ca.crt configmap/odd configmap/unlabelled configmap/used"
+	if got := strings.Join(strings.Fields(l.cp.Kubectl(l.T, "-n", "shop", "get", "configmaps", "-o", "name")), " "); got != want {
+		l.Errorf("left: %s, want %s", got, want)
+	}
+
+	l.cp.Kubectl(l.T, "-n", "shop", "delete", "deployment/other", "pod/alone", "rolebinding/users")
+	l.cp.Kubectl(l.T, "-n", "shop", "delete", "configmap/adopted", "configmap/again", "configmap/argued", "configmap/unlabelled", "configmap/used", "secret/token")
+	text := l.run(0, list, "", "# left: role/bound", "# left: secret/pull", "# kept: configmap/kept", "!# not known")
+	l.run(0, "delete --yes -f "+l.file("rest.yaml", text), "", "deleted: 1 Role, 1 Secret")
+	l.cp.Kubectl(l.T, "-n", "shop", "delete", "configmap/kept", "configmap/odd", "crd/widgets.example.com")
+	text = l.run(0, list, "", "# Nothing is left: ", "!kind: List")
+	l.run(0, "delete --yes -f "+l.file("nothing.yaml", text), "", "No resources found in the files.")
+}
+
+func (l *leavings) text(file string) string {
+	l.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		l.Fatal(err)
+	}
+	return string(text)
 }
 
 // plans reads plans that were changed, in both formats.
 func (l *leavings) plans(document string) {
-	const web = "helm web -n shop --yes --remove-leftovers="
+	const web = "uninstall helm web -n shop --remove-leftovers="
 	changed := l.file("changed.json", regexp.MustCompile(`"result": "Deleted"`).ReplaceAllString(document, `"result": "Unchanged"`))
 	l.run(1, web+changed, "", "it was changed since it was saved", "hint: before the tool runs, save the plan")
 	l.run(1, web+l.file("emptied.json", regexp.MustCompile(`"digest": "[^"]*",`).ReplaceAllString(document, "")), "", "it was changed since it was saved")
@@ -232,15 +272,7 @@ func (l *leavings) plans(document string) {
 	l.run(1, web+l.file("twice.yaml", string(text)+"\n---\nfoo: bar\n"), "", "it has more than one document")
 	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Cluster = "x" }), "", "the plan is of another cluster")
 	l.run(1, web+l.sealed(document, func(d *render.UninstallPlan) { d.Barriers, d.Outcome = nil, nil }), "", "nothing shows that the tool has run")
-	l.run(0, web+l.sealed(document, func(*render.UninstallPlan) {})+" --dry-run", "", "configmap/kept, configmap/odd -n shop")
-
-	twice := l.sealed(document, func(d *render.UninstallPlan) {
-		other := d.Kept[slices.IndexFunc(d.Kept, func(k render.KeptObject) bool { return k.Object.Name == "kept" })]
-		other.Object.Namespace, other.Object.UID = "elsewhere", "x"
-		d.Kept = append(d.Kept, other)
-	})
-	l.run(1, web+twice+" --include=configmap/kept", "", "the plan has configmap/kept -n elsewhere, configmap/kept -n shop; write TYPE/NAMESPACE/NAME")
-	l.run(0, web+twice+" --include=configmap/elsewhere/kept", "", "gone already  configmap/kept -n elsewhere", "configmap/kept, configmap/odd -n shop")
+	l.run(2, web+l.sealed(document, func(*render.UninstallPlan) {}), "", "# kept: configmap/odd -n shop: kept by the tool")
 }
 
 // sealed is the file of a plan, in YAML, that was changed by who can say of it that it was not.
@@ -261,38 +293,33 @@ func (l *leavings) sealed(document string, change func(*render.UninstallPlan)) s
 }
 
 // documents holds what programs are told to the schemas.
-func (l *leavings) documents(remove, named string) {
+func (l *leavings) documents(list string) {
 	l.Helper()
-	for _, test := range []struct {
-		args, state, deletion string
-	}{
-		{remove, "Kept", ""}, {named + "--dry-run", "Removable", "DeletionPlan"}, {named + "--dry-run=server", "Removable", "DeletionPlan"},
-	} {
-		var d struct {
-			Leftovers []struct {
-				Object struct{ Name string }
-				State  string
-			}
-			Deletion struct{ Kind string }
-		}
-		text := l.run(0, test.args+" -o json", "")
-		document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-		if err == nil {
-			err = strictSchema(l.T, "leftoversreport").Validate(document)
-		}
-		if failed := json.Unmarshal([]byte(text), &d); err != nil || failed != nil {
-			l.Errorf("%s: %v, %v\n%s", test.args, err, failed, text)
-		}
-		for _, o := range d.Leftovers {
-			if o.Object.Name == "notes" && o.State != test.state {
-				l.Errorf("%s: %+v", test.args, o)
-			}
-		}
-		if d.Deletion.Kind != test.deletion {
-			l.Errorf("%s: %s, want %q", test.args, d.Deletion.Kind, test.deletion)
+	var d struct {
+		Cluster   string
+		Leftovers []struct {
+			Object                 struct{ Name, UID string }
+			State, Reason, Belongs string
 		}
 	}
-	l.run(0, remove+"-o name", "", "configmap/notes\n", "validatingwebhookconfiguration.admissionregistration.k8s.io/hook\n")
+	text := l.run(2, list+"-o json", "")
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = strictSchema(l.T, "leftoversreport").Validate(document)
+	}
+	if failed := json.Unmarshal([]byte(text), &d); err != nil || failed != nil || d.Cluster == "" {
+		l.Errorf("%v, %v\n%s", err, failed, text)
+	}
+	states := map[string]string{}
+	for _, o := range d.Leftovers {
+		states[o.Object.Name] = o.State + " " + o.Reason
+	}
+	for name, want := range map[string]string{"notes": "Removable ", "argued": "Unknown NamedBy", "kept": "Kept KeptByTool", "again": "Kept Replaced", "data-db-0": "Kept Data"} {
+		if states[name] != want {
+			l.Errorf("%s: %s, want %s\n%s", name, states[name], want, text)
+		}
+	}
+	l.run(2, list+"-o name", "", "configmap/notes\n", "validatingwebhookconfiguration.admissionregistration.k8s.io/hook\n")
 }
 
 // stateful is the StatefulSet again, without a pod.

@@ -153,44 +153,43 @@ func (i *installed) compare(t *testing.T) string {
 	return row
 }
 
-// removeLeftovers removes what is left of an uninstallation that has ended, all of it named: nothing is left but what
-// is kept on purpose.
+// removeLeftovers deletes what is printed as left of an uninstallation that has ended: nothing is left but what is kept on purpose, for its data or
+// for its instances, and their namespace.
 func (i *installed) removeLeftovers(t *testing.T, document string, plan *uninstallPlan) {
 	ctx := t.Context()
-	file := filepath.Join(i.cp.Dir, "charts", i.id+".json")
+	file, list := filepath.Join(i.cp.Dir, "charts", i.id+".json"), filepath.Join(i.cp.Dir, "charts", i.id+".yaml")
 	if err := write(file, document); err != nil {
 		t.Fatal(err)
 	}
-	var include []string
-	for _, each := range plan.Left {
-		include = append(include, strings.ToLower(each.Object.Kind)+"/"+each.Object.Namespace+"/"+each.Object.Name)
+	text, stderr, code, err := i.plugin(ctx, "uninstall", "helm", i.id, "-n", i.expand("$S"), "--remove-leftovers="+file)
+	t.Logf("%s%s", stderr, text)
+	if err != nil || code != 0 && code != 2 {
+		t.Errorf("--remove-leftovers: exit code %d: %v", code, err)
 	}
-	args := []string{"uninstall", "helm", i.id, "-n", i.expand("$S"), "--remove-leftovers=" + file, "--yes"}
-	for _, more := range [][]string{nil, {"--include=" + strings.ReplaceAll(strings.Join(include, ","), "//", "/")}} {
-		if more != nil && len(include) == 0 {
-			break
+	if err := write(list, text); err != nil {
+		t.Fatal(err)
+	}
+	text, stderr, code, err = i.plugin(ctx, "delete", "-f", list, "--yes")
+	t.Logf("%s%s", stderr, text)
+	if err != nil || code != 0 {
+		t.Errorf("delete -f: exit code %d: %v", code, err)
+	}
+	now, err := i.objectsNow(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	claimed := func(left struct{ Object ref }) bool { return left.Object.Kind == "PersistentVolumeClaim" }
+	for _, each := range plan.Left {
+		n, is := now[each.Object.UID]
+		holds := func(k struct{ Object ref }) bool { return k.Object.Namespace == n.Name }
+		spared := claimed(each) || n.Kind == "Namespace" && (slices.ContainsFunc(plan.Kept, holds) || slices.ContainsFunc(plan.Left, claimed))
+		if is && n.DeletionTimestamp == "" && !spared {
+			t.Errorf("left after delete -f: %s", n)
 		}
-		text, stderr, code, err := i.plugin(ctx, append(args, more...)...)
-		t.Logf("%s%s", stderr, text)
-		if err != nil || code != 0 && (more == nil || code != 2) {
-			t.Errorf("--remove-leftovers %v: exit code %d: %v", more, code, err)
-		}
-		now, err := i.objectsNow(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, each := range plan.Left {
-			n, is := now[each.Object.UID]
-			holds := func(k struct{ Object ref }) bool { return k.Object.Namespace == n.Name }
-			spared := more == nil || n.Kind == "Namespace" && slices.ContainsFunc(plan.Kept, holds)
-			if is && n.DeletionTimestamp == "" && !spared {
-				t.Errorf("left after --remove-leftovers %v: %s", more, n)
-			}
-		}
-		for _, each := range plan.Kept {
-			if n, is := now[each.Object.UID]; !is || n.DeletionTimestamp != "" {
-				t.Errorf("kept on purpose, and gone after --remove-leftovers: %s", each.Object)
-			}
+	}
+	for _, each := range plan.Kept {
+		if n, is := now[each.Object.UID]; !is || n.DeletionTimestamp != "" {
+			t.Errorf("kept on purpose, and gone after delete -f: %s", each.Object)
 		}
 	}
 }
