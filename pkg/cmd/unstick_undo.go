@@ -26,8 +26,8 @@ func (o *unstickOptions) putBack(ctx context.Context) error {
 	if err := o.prepare(ctx, o.dryRun == "server"); err != nil {
 		return err
 	}
-	if !recorded.Same(o.server, o.cluster) { // UIDs guard most changes, names the others
-		return hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", recorded.Server, o.server), "--context and --kubeconfig choose the cluster"}
+	if !recorded.Same(o.where.Server, o.where.UID) { // UIDs guard most changes, names the others
+		return hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", recorded.Server, o.where.Server), "--context and --kubeconfig choose the cluster"}
 	}
 	release, err := recorded.Claim()
 	switch {
@@ -123,7 +123,7 @@ func (o *unstickOptions) resume(ctx context.Context) error {
 			o.unreadJournal(err)
 			continue
 		}
-		if len(recorded.Open()) == 0 || !recorded.Same(o.server, o.cluster) {
+		if len(recorded.Open()) == 0 || !recorded.Same(o.where.Server, o.where.UID) {
 			continue
 		}
 		o.finishRun(ctx, recorded)
