@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -43,17 +44,14 @@ type Header struct {
 	Started time.Time `json:"started"`
 	// Asked is the command line, without what proves who the user is.
 	Asked []string `json:"asked,omitempty"`
-	// Context is that of the kubeconfig, empty for none, Server the address of the API server.
-	Context string `json:"context,omitempty"`
-	Server  string `json:"server"`
-	// Cluster is the UID of its namespace kube-system, empty when that could not be read.
-	Cluster types.UID `json:"cluster,omitempty"`
+	// Where is the cluster.
+	Where answer.Where `json:"cluster"`
 	// Digest is that of the plan, where there was one before the first change.
 	Digest string `json:"digest,omitempty"`
 }
 
 // Same reports whether a journal is known to be of a cluster: addresses prove nothing.
-func (h *Header) Same(cluster types.UID) bool { return cluster != "" && h.Cluster == cluster }
+func (h *Header) Same(cluster types.UID) bool { return cluster != "" && h.Where.UID == cluster }
 
 // Entry is a change before it is sent, and what is known of it.
 type Entry struct {

@@ -21,6 +21,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/testapi"
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -49,7 +50,7 @@ func object(t *testing.T, text string) map[string]any {
 // writing is a writer on a server, with a journal.
 func writing(t *testing.T, server *testapi.Server) change.Writer {
 	t.Helper()
-	j, err := change.NewJournal(t.TempDir(), change.Header{Started: start, Server: "https://example.com", Cluster: "c"})
+	j, err := change.NewJournal(t.TempDir(), change.Header{Started: start, Where: answer.Where{Server: "https://example.com", UID: "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +381,7 @@ func TestForeignJournals(t *testing.T) {
 			}
 		})
 	}
-	if !(&change.Header{Cluster: "c"}).Same("c") || (&change.Header{}).Same("") || (&change.Header{Cluster: "c"}).Same("") || (&change.Header{Server: "s"}).Same("c") {
+	if known := (change.Header{Where: answer.Where{UID: "c"}}); !known.Same("c") || known.Same("") || (&change.Header{}).Same("") || (&change.Header{Where: answer.Where{Server: "s"}}).Same("c") {
 		t.Error("a cluster that is not known is the same as none")
 	}
 }

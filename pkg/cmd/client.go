@@ -6,18 +6,24 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
@@ -76,7 +82,37 @@ func (g *globals) connectToWrite(ctx context.Context, pageSize int64) (*session,
 	if s.writable, err = g.config.ToRESTConfig(); err != nil {
 		return nil, kubeconfigError(err)
 	}
+	g.locate(ctx, s.writable, func(ctx context.Context, id graph.Identity) (types.UID, error) {
+		system, err := s.reader.Get(ctx, id.Resource, id.Namespace, id.Name)
+		return system.UID, err
+	})
 	return s, nil
+}
+
+// locating is how long the answer to the question which cluster this is may take.
+const locating = 5 * time.Second
+
+// locate finds out, once, in which cluster the command changes something. read reads the UID of an object; where that fails it is left out.
+func (g *globals) locate(ctx context.Context, config *rest.Config, read func(context.Context, graph.Identity) (types.UID, error)) {
+	if g.where != nil {
+		return
+	}
+	g.where = &answer.Where{Server: config.Host}
+	if u, err := url.Parse(config.Host); err == nil && u.User != nil {
+		u.User = nil
+		g.where.Server = u.String()
+	}
+	if named := g.config.Context; named != nil {
+		g.where.Context = *named
+	}
+	if raw, err := g.config.ToRawKubeConfigLoader().RawConfig(); err == nil && g.where.Context == "" {
+		g.where.Context = raw.CurrentContext
+	}
+	ctx, cancel := context.WithTimeout(ctx, locating)
+	defer cancel()
+	if uid, err := read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
+		g.where.UID = uid
+	}
 }
 
 // fieldManager is recorded by the API server as the author of patches.

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/draw"
@@ -148,7 +149,7 @@ func (t *telling) execute(ctx context.Context, j *change.Job) error {
 
 // show prints the preview of a job, with what the server says to it in a server dry run.
 func (t *telling) show(ctx context.Context, p *change.Plan) error {
-	plan := render.NewDeletionPlan(p.Plan)
+	plan := render.NewDeletionPlan(p.Plan, t.where)
 	plan.Foresee(p.Sight, t.order == orderSafe)
 	if t.dryRun == "server" {
 		answers, err := p.AskServer(ctx)
@@ -234,6 +235,7 @@ func (t *telling) wouldStick(p *change.Plan) error {
 
 // deletionAnswer is the preview of a job, or what a run of it did.
 type deletionAnswer struct {
+	where  *answer.Where
 	graph  *graph.Graph
 	report *gc.Report
 	// preview is that of a dry run, nil for a run. events are the writes of a run.
@@ -245,7 +247,7 @@ func (a *deletionAnswer) document() runtime.Object {
 	if a.preview != nil {
 		return a.preview.Plan.WithOutcome()
 	}
-	return render.NewDeletionReport(a.graph.Snapshot(), a.events, a.report)
+	return render.NewDeletionReport(a.graph.Snapshot(), a.where, a.events, a.report)
 }
 
 // picture draws a preview.
@@ -253,7 +255,7 @@ func (a *deletionAnswer) picture() *draw.Picture {
 	p := render.OutcomePicture(a.graph, a.report.Outcomes, a.preview.Sight)
 	p.Title = "Preview: " + cmp.Or(a.preview.What, "nothing to delete")
 	if steps := len(a.preview.Plan.Steps); steps > 0 {
-		p.Subtitle = counted(len(p.Nodes), "object") + ", " + counted(steps, "write") + ", " + a.preview.Plan.Digest
+		p.Subtitle = counted(len(p.Nodes), "object") + a.where.In() + ", " + counted(steps, "write") + ", " + a.preview.Plan.Digest
 	}
 	p.Notes = slices.Concat(incomplete(a.graph.Snapshot()), a.preview.Lines())
 	return p
@@ -262,7 +264,7 @@ func (a *deletionAnswer) picture() *draw.Picture {
 // writeDeletion writes an answer for a person, that of a preview with its steps or their number.
 func writeDeletion(w io.Writer, style render.Style, a *deletionAnswer, steps bool) error {
 	if a.preview == nil {
-		return render.Summary(w, style, a.report.Outcomes)
+		return render.Summary(w, style, a.where, a.report.Outcomes)
 	}
 	return a.preview.Text(w, style, steps)
 }
@@ -353,7 +355,10 @@ func unreported(err error, report *gc.Report, again string) error {
 	return err
 }
 
-func (d *deletionOptions) printAnswer(a *deletionAnswer) error { return d.output.print(d.globals, a) }
+func (d *deletionOptions) printAnswer(a *deletionAnswer) error {
+	a.where = d.where
+	return d.output.print(d.globals, a)
+}
 
 func (d *deletionOptions) printReport(g *graph.Graph, events []render.Event, report *gc.Report) error {
 	return d.printAnswer(&deletionAnswer{graph: g, report: report, events: events})
@@ -367,7 +372,7 @@ func (d *deletionOptions) printNothing(g *graph.Graph) error {
 	case d.output.isText():
 		return nil
 	case d.dryRun != "none":
-		return d.printAnswer(&deletionAnswer{graph: g, report: report, preview: &render.Preview{Report: report, Plan: render.NewDeletionPlan(preview.Nothing(g))}})
+		return d.printAnswer(&deletionAnswer{graph: g, report: report, preview: &render.Preview{Report: report, Plan: render.NewDeletionPlan(preview.Nothing(g), d.where)}})
 	}
 	return d.printReport(g, []render.Event{}, report)
 }

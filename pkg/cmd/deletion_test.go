@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
@@ -148,20 +149,21 @@ func TestAgainByCollect(t *testing.T) {
 	}
 }
 
-// What is asked says for what a name stands.
+// What is asked says what is done, where, and what that destroys.
 func TestQuestionText(t *testing.T) {
 	destroyed := []foresight.Loss{{Volume: "shop-db", Size: "5Gi"}}
+	what := "delete pvc/db -n shop" + (&answer.Where{Context: "prod-eu", Server: "https://10.0.0.1"}).In()
 	for _, test := range []struct {
 		q    change.Question
 		want string
 	}{
-		{change.Question{}, "Do you want to continue? (y/N): "},
-		{change.Question{Name: "data-db-0", Destroyed: destroyed}, `This DESTROYS DATA: 5Gi on pv/shop-db. Type "data-db-0" to continue: `},
+		{change.Question{}, "Delete pvc/db -n shop in context prod-eu? (y/N): "},
+		{change.Question{Name: "db", Destroyed: destroyed}, `Delete pvc/db -n shop in context prod-eu and DESTROY 5Gi on pv/shop-db? Type "db" to continue: `},
 		{change.Question{Name: "db", Destroyed: slices.Repeat(destroyed, 5)},
-			`This DESTROYS DATA: 5Gi on pv/shop-db, 5Gi on pv/shop-db, 5Gi on pv/shop-db, and 2 more. Type "db" to continue: `},
-		{change.Question{Name: "kube-system", System: true}, `This belongs to the system. Type "kube-system" to continue: `},
+			`Delete pvc/db -n shop in context prod-eu and DESTROY 25Gi in 5 volumes? Type "db" to continue: `},
+		{change.Question{Name: "kube-system", System: true}, `Delete pvc/db -n shop in context prod-eu? It belongs to the system. Type "kube-system" to continue: `},
 	} {
-		if got := questionText(&test.q); got != test.want {
+		if got := questionText(what, &test.q); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}

@@ -358,19 +358,11 @@ func (o *explainOptions) picture(l *look) *draw.Picture {
 // answer is how an explanation is written, with the command that carries out a way out where the arguments alone say what for.
 func (o *explainOptions) answer(style render.Style, l *look) *render.StuckAnswer {
 	answer := &render.StuckAnswer{Style: style, Now: l.report.Now, Cause: o.cause}
-	if o.fromFiles() || o.selector != "" || o.fieldSelector != "" || l.session.files != nil {
+	asked, all := o.asked(l.session)
+	if !all || l.session.files != nil {
 		return answer
 	}
-	answer.Plugin = o.name + o.connection()
-	switch {
-	case o.allNamespaces:
-		answer.Of = " -A"
-	case l.session.enforced:
-		answer.Of = " -n " + shell.Quote(l.session.namespace)
-	}
-	if len(o.args) > 0 {
-		answer.Of += " " + shell.Command(o.args)
-	}
+	answer.Plugin, answer.Of = o.name+o.connection(), asked
 	return answer
 }
 
@@ -381,6 +373,7 @@ type answering interface {
 
 func (o *explainOptions) writeText(w io.Writer, l *look, text answering) error {
 	if len(l.report.Objects) > 0 {
+		o.keepNumbers(l.session, l.report)
 		return text.Write(w, l.report)
 	}
 	return o.writeNothing(w, l)

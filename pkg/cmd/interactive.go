@@ -36,7 +36,7 @@ func (t *telling) Show(p *change.Plan) error {
 	}
 	shown := t.preview(p)
 	if t.steps {
-		shown.Plan, shown.Asking = render.NewDeletionPlan(p.Plan), true
+		shown.Plan, shown.Asking = render.NewDeletionPlan(p.Plan, t.where), true
 	}
 	if err := shown.Text(t.ErrOut, style, t.steps); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (t *telling) tell(e change.Event) {
 func (t *telling) Ask(ctx context.Context, q change.Question) (string, error) {
 	switch digest := q.Plan.Digest; {
 	case t.mayAsk(&q):
-		return t.ask(ctx, questionText(&q), !isTerminal(t.In))
+		return t.ask(ctx, questionText(t.what+t.where.In(), &q), !isTerminal(t.In))
 	case q.System:
 		return "", hintedError{
 			fmt.Errorf("asking for consent: %s belongs to the system, and there is no terminal to type its name on", q.Name),
@@ -88,22 +88,18 @@ func (d *deletionOptions) mayAsk(q *change.Question) bool {
 	return isTerminal(d.In) || d.interactive && !q.System
 }
 
-// questionText puts a question into words.
-func questionText(q *change.Question) string {
-	switch {
+// questionText asks whether something is to be done, where, and repeats the worst of it.
+func questionText(what string, q *change.Question) string {
+	what = render.Line(strings.ToUpper(what[:1]) + what[1:])
+	typing := fmt.Sprintf(" Type %q to continue: ", q.Name)
+	switch volumes, size := render.Destroyed(q.Destroyed); {
 	case q.System:
-		return fmt.Sprintf("This belongs to the system. Type %q to continue: ", q.Name)
-	case len(q.Destroyed) == 0:
-		return "Do you want to continue? (y/N): "
+		return what + "? It belongs to the system." + typing
+	case volumes == 0:
+		return what + "? (y/N): "
+	case volumes == 1:
+		return render.Line(fmt.Sprintf("%s and DESTROY %s on pv/%s?", what, cmp.Or(q.Destroyed[0].Size, "all"), q.Destroyed[0].Volume)) + typing
+	default:
+		return fmt.Sprintf("%s and DESTROY %s in %d volumes?", what, size, volumes) + typing
 	}
-	const named = 3
-	var lost []string
-	for i, l := range q.Destroyed {
-		if i == named {
-			lost = append(lost, fmt.Sprintf("and %d more", len(q.Destroyed)-named))
-			break
-		}
-		lost = append(lost, cmp.Or(l.Size, "all")+" on pv/"+l.Volume)
-	}
-	return fmt.Sprintf("This DESTROYS DATA: %s. Type %q to continue: ", render.Line(strings.Join(lost, ", ")), q.Name)
 }

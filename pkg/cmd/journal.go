@@ -12,12 +12,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
-	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
 	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
@@ -30,8 +29,6 @@ type journaling struct {
 	secrets bool
 	// operator sends changes of single objects, and reads these whole.
 	operator *cluster.Operator
-	// header is what a journal of this run begins with.
-	header change.Header
 }
 
 // noBackup is the value of --backup for no journal.
@@ -51,16 +48,13 @@ func (j *journaling) reach(ctx context.Context, dryRun bool) error {
 	if j.operator, err = cluster.NewOperator(config, j.g.stats, fieldManager, dryRun); err != nil {
 		return err
 	}
-	j.header = change.Header{Started: time.Now().UTC(), Asked: asked(j.g.argv), Server: config.Host}
-	if raw, err := j.g.config.ToRawKubeConfigLoader().RawConfig(); err == nil {
-		j.header.Context = raw.CurrentContext
-	}
-	if value := j.g.config.Context; value != nil && *value != "" {
-		j.header.Context = *value
-	}
-	if system, err := j.operator.Read(ctx, evidence.Identity(evidence.Namespaces, "", metav1.NamespaceSystem)); err == nil {
-		j.header.Cluster = system.GetUID()
-	}
+	j.g.locate(ctx, config, func(ctx context.Context, id graph.Identity) (types.UID, error) {
+		system, err := j.operator.Read(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		return system.GetUID(), nil
+	})
 	return nil
 }
 
@@ -101,17 +95,22 @@ func (j *journaling) resource(kind schema.GroupVersionKind) (graph.Resource, err
 	return graph.ResourceOf(mapping), nil
 }
 
-// base is the directory below which journals are, empty for none (the XDG base directory specification).
+// state is the directory for what is kept between commands (the XDG base directory specification).
+func state(of string) (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "kubectl-gc", of), nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".local", "state", "kubectl-gc", of), err
+}
+
+// base is the directory below which journals are, empty for none.
 func (j *journaling) base() (string, error) {
 	switch j.backup {
 	case noBackup:
 		return "", nil
 	case "":
-		if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-			return filepath.Join(dir, "kubectl-gc", "journal"), nil
-		}
-		home, err := os.UserHomeDir()
-		return filepath.Join(home, ".local", "state", "kubectl-gc", "journal"), err
+		return state("journal")
 	}
 	return filepath.Abs(j.backup)
 }
@@ -122,7 +121,7 @@ func (j *journaling) begin() (*change.Journal, error) {
 	if err != nil || base == "" {
 		return nil, withoutBackup(err)
 	}
-	journal, err := change.NewJournal(base, j.header)
+	journal, err := change.NewJournal(base, change.Header{Started: time.Now().UTC(), Asked: asked(j.g.argv), Where: *j.g.where})
 	if err != nil {
 		return nil, withoutBackup(err)
 	}
@@ -154,7 +153,7 @@ func (j *journaling) recorded() ([]*change.Recorded, error) {
 		switch {
 		case err != nil:
 			j.g.unread(err)
-		case r.Same(j.header.Cluster):
+		case r.Same(j.g.where.UID):
 			all = append(all, r)
 		}
 	}

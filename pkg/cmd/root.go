@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/offline"
@@ -162,6 +163,8 @@ type globals struct {
 	files *offline.Server
 	// stats counts the requests of the command, which may read everything more than once.
 	stats *cluster.Stats
+	// where is the cluster that the command may change, nil for a file and for what only reads.
+	where *answer.Where
 }
 
 // example returns the examples of a command, in whose text NAME stands where

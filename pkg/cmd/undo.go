@@ -95,7 +95,7 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 		}
 	}
 	why := "no run on this cluster has left a change"
-	if o.header.Cluster == "" {
+	if o.where.UID == "" {
 		why = "it is not known which cluster this is: namespace kube-system could not be read"
 	}
 	return nil, hintedError{errors.New("looking for the last run: " + why), o.name + " history lists the runs; --backup=DIR names where their journals are"}
@@ -107,10 +107,10 @@ func (j *journaling) read(dir string) (*change.Recorded, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading the journal: %w", err)
-	case j.header.Cluster == "" || r.Cluster == "":
+	case j.g.where.UID == "" || r.Where.UID == "":
 		return nil, hintedError{errors.New("it is not known whether the run was on this cluster: namespace kube-system could not be read"), "use credentials that may get namespace kube-system"}
-	case !r.Same(j.header.Cluster):
-		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", r.Server, j.header.Server), "--context and --kubeconfig choose the cluster"}
+	case !r.Same(j.g.where.UID):
+		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", &r.Where, j.g.where), "--context and --kubeconfig choose the cluster"}
 	}
 	return r, nil
 }
@@ -145,7 +145,7 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 	case c.dryRun == "server":
 		return j.askServer(ctx, reversals)
 	}
-	if err := j.agrees(ctx, c, digest, fmt.Sprintf("Take back %s in %s? (y/N): ", counted(possible, "change"), render.Where(&j.header))); err != nil {
+	if err := j.agrees(ctx, c, digest, fmt.Sprintf("Take back %s in %s? (y/N): ", counted(possible, "change"), j.g.where)); err != nil {
 		return err
 	}
 	return j.takeAllBack(ctx, r, reversals)

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-gc/kubectl-gc/internal/pattern"
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -34,14 +35,19 @@ type unstickOptions struct {
 	undoDir string
 	answers output[*unstickAnswer]
 
+	// picks are the numbers of the command line, with their words.
 	picks   []unstick.Pick
+	numbers []string
+	// session is that of the first look.
+	session *session
 	journal *change.Journal
 }
 
 // unstickAnswer is a plan, or what a run did.
 type unstickAnswer struct {
-	look *unstick.Look
-	plan *unstick.Plan
+	where *answer.Where
+	look  *unstick.Look
+	plan  *unstick.Plan
 	// server is what the API server says to the changes, by their keys.
 	server map[string]error
 	// report is that of a run, nil for a plan.
@@ -112,16 +118,16 @@ func newUnstick(g *globals) *cobra.Command {
 	o.answers = newOutput(
 		(*unstickAnswer).document,
 		format[*unstickAnswer]{"", func(w io.Writer, style render.Style, a *unstickAnswer) error {
-			return a.write(w, &render.UnstickText{Style: style})
+			return o.write(w, a, &render.UnstickText{Style: style})
 		}},
 		format[*unstickAnswer]{"wide", func(w io.Writer, style render.Style, a *unstickAnswer) error {
-			return a.write(w, &render.UnstickText{Style: style, Wide: true})
+			return o.write(w, a, &render.UnstickText{Style: style, Wide: true})
 		}},
 		format[*unstickAnswer]{"name", func(w io.Writer, _ render.Style, a *unstickAnswer) error { return a.names(w) }},
 	)
 	o.answers.addFlags(g, cmd)
 	flags.StringVar(&o.allow, "allow", string(explain.Safe), `The highest risk of what is done: "safe", "disruptive" or "dangerous"`)
-	flags.StringSliceVar(&o.causes, "cause", nil, "Deal with the causes of this identifier only, or of ID@OBJECT; may be repeated")
+	flags.StringSliceVar(&o.causes, "cause", nil, "Deal with this cause only, ID@OBJECT, or with a way out of it, ID@OBJECT:WAY, as explain-stuck names them, or with all of an ID; may be repeated")
 	o.addDryRun(`"client" shows what would be done, "server" also asks the server about the changes, "none" does it`)
 	flags.BoolVarP(&o.yes, "yes", "y", false, "Do not ask about what is safe")
 	flags.StringVar(&o.confirm, "confirm", "", "Go ahead only if the changes are those with this digest, which --dry-run printed")
@@ -158,7 +164,7 @@ func (o *unstickOptions) takePicks() error {
 		}
 		o.picks = append(o.picks, p)
 	}
-	o.args = objects
+	o.args, o.numbers = objects, o.args[end:]
 	return nil
 }
 
@@ -220,6 +226,7 @@ func (o *unstickOptions) run(ctx context.Context) error {
 	if err := o.nothingToExplain(ctx, l); err != nil {
 		return errors.Join(err, o.finish(l.session, l.snapshot))
 	}
+	o.session = l.session
 	options, err := o.choosing(l)
 	if err != nil {
 		return cmp.Or(l.failed, err) // numbers were those of what was there
@@ -238,24 +245,31 @@ func (o *unstickOptions) run(ctx context.Context) error {
 
 // choosing is what the command line says of what may be done.
 func (o *unstickOptions) choosing(l *look) (*unstick.Options, error) {
-	picked, err := unstick.Resolve(l.report, o.picks)
-	if err != nil {
-		return nil, hintedError{err, o.name + " explain-stuck numbers causes and ways out"}
-	}
-	options := &unstick.Options{Allow: explain.Risk(o.allow), Picked: picked, NoBackup: o.backup == "none", Patient: o.timeout > 0}
+	options := &unstick.Options{Allow: explain.Risk(o.allow), NoBackup: o.backup == "none", Patient: o.timeout > 0}
 	for _, text := range o.causes {
-		id, object, _ := strings.Cut(text, "@")
-		options.Only = append(options.Only, unstick.Filter{ID: id, Object: object})
-		if !slices.ContainsFunc(finding.Kinds(), func(k explain.Kind) bool { return k.ID == id }) {
-			return nil, usageError{fmt.Errorf("--cause %s: there is no such cause", id)}
+		name := unstick.ParseName(text)
+		if !slices.ContainsFunc(finding.Kinds(), func(k explain.Kind) bool { return k.ID == name.ID }) {
+			return nil, usageError{fmt.Errorf("--cause %s: there is no such cause", name.ID)}
 		}
+		picked, err := unstick.Resolve(l.report, []unstick.Name{name})
+		if err != nil {
+			return nil, o.lookAgain(l, fmt.Errorf("--cause=%s: %w", name, err))
+		}
+		options.Picked = append(options.Picked, picked...)
+	}
+	if len(o.picks) > 0 {
+		picked, err := o.takeNumbers(l)
+		if err != nil {
+			return nil, err
+		}
+		options.Picked = append(options.Picked, picked...)
 	}
 	return options, nil
 }
 
 // preview shows what would be done.
 func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *unstick.Options) error {
-	a := &unstickAnswer{look: l, plan: unstick.Choose(l, options)}
+	a := &unstickAnswer{where: o.where, look: l, plan: unstick.Choose(l, options)}
 	writes := a.plan.Writes()
 	if o.dryRun == "server" {
 		a.server = map[string]error{}
@@ -318,7 +332,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		o.noneChosen(report.Plan)
 	}
 	if len(report.Records) > 0 || err == nil {
-		a := &unstickAnswer{look: report.Last, plan: report.Plan, report: report, backup: backup}
+		a := &unstickAnswer{where: o.where, look: report.Last, plan: report.Plan, report: report, backup: backup}
 		if printErr := o.answers.print(o.globals, a); printErr != nil {
 			return errors.Join(err, printErr)
 		}
@@ -359,7 +373,8 @@ func (o *unstickOptions) Show(p *unstick.Plan, l *unstick.Look) error {
 	if err != nil {
 		return err
 	}
-	return (&render.UnstickText{Style: style}).Plan(o.ErrOut, l, p)
+	o.keepNumbers(o.session, l.Report)
+	return (&render.UnstickText{Style: style, Where: o.where}).Plan(o.ErrOut, l, p)
 }
 
 // Ask implements unstick.Asker on a terminal. Without one the answer is no.
@@ -371,17 +386,20 @@ func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, e
 		}
 		return "", hintedError{errors.New("asking for consent: there is no terminal"), hint}
 	}
-	return o.ask(ctx, render.UnstickQuestion(&q), false)
+	return o.ask(ctx, render.UnstickQuestion(&q, o.where), false)
 }
 
 func (a *unstickAnswer) document() runtime.Object {
 	if a.report != nil {
-		return render.NewUnstickReport(a.report, a.backup)
+		return render.NewUnstickReport(a.where, a.report, a.backup)
 	}
-	return render.NewUnstickPlan(a.look, a.plan, a.server)
+	return render.NewUnstickPlan(a.where, a.look, a.plan, a.server)
 }
 
-func (a *unstickAnswer) write(w io.Writer, text *render.UnstickText) error {
+// write writes an answer for a person, who may pick by its numbers then.
+func (o *unstickOptions) write(w io.Writer, a *unstickAnswer, text *render.UnstickText) error {
+	text.Where = a.where
+	o.keepNumbers(o.session, a.look.Report)
 	if a.report != nil {
 		return text.Report(w, a.report)
 	}

@@ -43,9 +43,13 @@ func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
 // arguments alone do not say what for.
 func (o *unstickOptions) goingOn(l *unstick.Look) string {
 	var risk explain.Risk
+	var left []unstick.Choice
 	for _, c := range unstick.Choose(l, &unstick.Options{Allow: explain.Dangerous}).Choices {
-		if len(c.Writes) > 0 && (risk == "" || c.Risk.Exceeds(risk)) {
-			risk = c.Risk
+		if len(c.Writes) > 0 {
+			left = append(left, c)
+			if risk == "" || c.Risk.Exceeds(risk) {
+				risk = c.Risk
+			}
 		}
 	}
 	if risk == "" || o.fromFiles() || o.selector != "" || o.fieldSelector != "" {
@@ -68,7 +72,12 @@ func (o *unstickOptions) goingOn(l *unstick.Look) string {
 	case len(o.args) > 0:
 		command += " " + shell.Command(o.args)
 	}
-	if risk != explain.Safe {
+	switch {
+	case len(left) == 1:
+		name := unstick.Names(l.Report)[left[0].Rank-1]
+		name.Way = unstick.WayName(left[0].Cause.Ways()[left[0].Way-1])
+		command += " --cause=" + name.String()
+	case risk != explain.Safe:
 		command += " --allow=" + string(risk)
 	}
 	return command + " --dry-run"

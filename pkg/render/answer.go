@@ -153,7 +153,7 @@ func (a *StuckAnswer) one(c *explain.Cause, report *explain.Report) {
 		a.part("! DATA", red, destroyedWith(&l))
 	}
 	next := nextOf(c)
-	a.ways(c, next, a.number(c, report))
+	a.ways(c, next, report)
 	a.path(chain)
 	if len(held) > 1 {
 		a.part("Blocks", bold, names(held))
@@ -268,8 +268,8 @@ func (a *StuckAnswer) number(c *explain.Cause, report *explain.Report) string {
 
 // ways writes the ways out: the next step with its command, the others in a line each. What a program can do has its number, with which
 // unstick does it.
-func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy, prefix string) {
-	ways := c.Ways()
+func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy, report *explain.Report) {
+	ways, prefix := c.Ways(), a.number(c, report)
 	numbered := func(i int) string {
 		if !unstick.Possible(ways[i][0]) {
 			return ""
@@ -296,29 +296,20 @@ func (a *StuckAnswer) ways(c *explain.Cause, next *explain.Remedy, prefix string
 	if left > 0 {
 		a.part("", noColor, fmt.Sprintf("%d more", left))
 	}
-	if i := slices.IndexFunc(ways, doable); i >= 0 && c.Verdict == explain.Stuck {
-		a.offer(fmt.Sprintf("%s%d", prefix, i+1))
-	}
+	a.offer(c, report)
 }
 
-// offer writes the command that carries out a way out, or that for a cause.
-func (a *StuckAnswer) offer(number string) {
-	if a.Plugin != "" {
-		a.part("Do it", bold, fmt.Sprintf("%s unstick%s %s", a.Plugin, a.Of, number))
-	}
-}
-
-// chosen is how unstick is told to deal with a cause: by its number, with the flag that the least risky way out needs. The number
-// of the only cause would be one of its ways out.
-func chosen(report *explain.Report, c *explain.Cause, number int) string {
+// offer writes the command that carries out the first way out of a cause that a program can, and that is not dangerous.
+func (a *StuckAnswer) offer(c *explain.Cause, report *explain.Report) {
 	ways := c.Ways()
-	switch i := slices.IndexFunc(ways, doable); {
-	case len(report.Causes) == 1:
-		return fmt.Sprint(i + 1)
-	case ways[i][0].Risk != explain.Safe:
-		return fmt.Sprintf("%d --allow=%s", number, ways[i][0].Risk)
+	i := slices.IndexFunc(ways, doable)
+	if i < 0 || c.Verdict != explain.Stuck || a.Plugin == "" {
+		return
 	}
-	return fmt.Sprint(number)
+	name := unstick.Names(report)[slices.Index(report.Causes, c)]
+	name.Way = unstick.WayName(ways[i])
+	lines := breakCommand(printable(fmt.Sprintf("%s unstick%s --cause=%s", a.Plugin, a.Of, name)), a.Style.Width-margin)
+	fmt.Fprintln(a.out, a.Style.paint("Do it", bold)+"    "+strings.Join(lines, "\n"+strings.Repeat(" ", margin)))
 }
 
 // doable reports whether a program can carry out a way out, and nothing dangerous comes of it.
@@ -401,7 +392,7 @@ func (a *StuckAnswer) overview(report *explain.Report) {
 		if i := slices.IndexFunc(shown, func(c *explain.Cause) bool {
 			return c.Verdict == explain.Stuck && slices.ContainsFunc(c.Ways(), doable)
 		}); i >= 0 {
-			a.offer(chosen(report, shown[i], number[shown[i]]))
+			a.offer(shown[i], report)
 		}
 		a.more("one cause: --cause N; evidence and all ways out: -o wide")
 	}
@@ -419,25 +410,13 @@ func (a *StuckAnswer) row(number int, c *explain.Cause, roomy bool) {
 	}
 	text := lead + printable(verdict+holding(c)+": "+c.Summary)
 	if !roomy {
-		fmt.Fprintln(a.out, a.cut(text))
+		fmt.Fprintln(a.out, a.Style.cut(text))
 		return
 	}
 	a.Style.flow(a.out, text, 0, "   ")
 	if next := nextOf(c); next != nil {
-		fmt.Fprintln(a.out, a.cut("   "+printable(next.Effect+a.cost(next))))
+		fmt.Fprintln(a.out, a.Style.cut("   "+printable(next.Effect+a.cost(next))))
 	}
-}
-
-// cut ends a line where the terminal does.
-func (a *StuckAnswer) cut(line string) string {
-	if a.Style.Width <= 0 || utf8.RuneCountInString(line) <= a.Style.Width {
-		return line
-	}
-	end := "..."
-	if a.Style.Unicode {
-		end = "…"
-	}
-	return strings.TrimRight(string([]rune(line)[:a.Style.Width-utf8.RuneCountInString(end)]), " ,;:") + end
 }
 
 // counts writes how many objects have which verdict.

@@ -3,10 +3,8 @@
 package render_test
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/explaintest"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
+	"github.com/kubectl-gc/kubectl-gc/pkg/shell"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
@@ -108,10 +107,9 @@ func screen(line string) func(func(string) bool) {
 	}
 }
 
-// What an answer offers to do, unstick takes: the number is that of a cause, or of a way out of the only one, which a program
-// can carry out without more being allowed than is written beside it.
+// What an answer offers to do, unstick takes: a way out by its name, which a program can carry out, whatever is allowed.
 func TestOffersAreTaken(t *testing.T) {
-	offer := regexp.MustCompile(`(?m)^Do it +kubectl gc unstick (\d+)(?:\.(\d+))?(?: --allow=(\w+))?$`)
+	offer := regexp.MustCompile(`(?m)^Do it +kubectl gc unstick --cause=([^ ]+)$`)
 	offers := 0
 	explaintest.EachScenario(t, 1, func(t *testing.T, given string) {
 		w := explaintest.Parse(t, given)
@@ -122,28 +120,25 @@ func TestOffersAreTaken(t *testing.T) {
 			if err := a.Write(&out, report); err != nil {
 				t.Fatal(err)
 			}
-			for _, said := range offer.FindAllStringSubmatch(out.String(), -1) {
-				offers++
-				pick := unstick.Pick{}
-				pick.Way, _ = strconv.Atoi(said[1])
-				if said[2] != "" {
-					pick.Cause = pick.Way
-					pick.Way, _ = strconv.Atoi(said[2])
-				}
-				picked, err := unstick.Resolve(report, []unstick.Pick{pick})
-				if err != nil {
-					t.Errorf("%s: %v\n%s", said[0], err, out.String())
-					continue
-				}
-				cause := report.Causes[slices.IndexFunc(report.Causes, func(c *explain.Cause) bool {
-					return c.ID == picked[0].ID && c.Object == picked[0].Object && (picked[0].Summary == "" || picked[0].Summary == c.Summary)
-				})]
-				if !slices.ContainsFunc(cause.Remedies, func(r explain.Remedy) bool {
-					allowed := !r.Risk.Exceeds(explain.Risk(cmp.Or(said[3], "safe"))) || picked[0].Changes != nil
-					return unstick.Possible(&r) && allowed && (picked[0].Changes == nil || picked[0].Changes.Has(r.Operation.Key()))
-				}) {
-					t.Errorf("%s does nothing:\n%s", said[0], out.String())
-				}
+			said := offer.FindStringSubmatch(out.String())
+			if strings.Contains(out.String(), "Do it") != (said != nil) {
+				t.Errorf("offers otherwise:\n%s", out.String())
+			}
+			if said == nil {
+				continue
+			}
+			offers++
+			name := unstick.ParseName(said[1])
+			picked, err := unstick.Resolve(report, []unstick.Name{name})
+			if err != nil || name.Way == "" || shell.Quote(strings.Replace(said[1], "@", "", 1)) != strings.Replace(said[1], "@", "", 1) {
+				t.Errorf("%s: %v\n%s", said[0], err, out.String())
+				continue
+			}
+			cause := report.Causes[slices.Index(unstick.Names(report), picked[0].Name)]
+			if number > 0 && cause != report.Causes[number-1] || !slices.ContainsFunc(cause.Remedies, func(r explain.Remedy) bool {
+				return unstick.Possible(&r) && picked[0].Changes.Has(r.Operation.Key())
+			}) {
+				t.Errorf("%s does nothing:\n%s", said[0], out.String())
 			}
 		}
 	})

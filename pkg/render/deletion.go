@@ -36,9 +36,9 @@ var phrases = []struct {
 	{gc.Untouched, "kept", noColor, true},
 }
 
-// Summary writes what a deletion did to the objects: counts by kind for each result,
-// and reasons where there is something to explain.
-func Summary(w io.Writer, style Style, all []gc.Outcome) error {
+// Summary writes what a deletion did to the objects of a cluster: counts by kind for each result,
+// and reasons where there is something to explain. where may be nil.
+func Summary(w io.Writer, style Style, where *answer.Where, all []gc.Outcome) error {
 	out := bufio.NewWriter(w)
 	for _, phrase := range phrases {
 		matching := withResult(all, phrase.result)
@@ -46,6 +46,8 @@ func Summary(w io.Writer, style Style, all []gc.Outcome) error {
 			continue
 		}
 		fmt.Fprintf(out, "%s: %s\n", style.paint(phrase.words, phrase.color), counts(matching))
+		style.where(out, 2, where)
+		where = nil // once
 		writeAppeared(out, matching)
 		if !phrase.explained {
 			matching = slices.DeleteFunc(matching, func(o *gc.Outcome) bool { return o.Reason == "" })

@@ -32,7 +32,7 @@ func TestDeletionTextEscapes(t *testing.T) {
 		{Object: object, Result: gc.Remaining, Reason: evil, WaitingFor: []graph.Identity{id}},
 		{Object: object, Result: gc.Remaining},
 	}
-	if err := Summary(&out, Style{}, outcomes); err != nil {
+	if err := Summary(&out, Style{}, nil, outcomes); err != nil {
 		t.Fatal(err)
 	}
 	preview := Preview{What: evil, Report: &gc.Report{Outcomes: outcomes}, Instead: evil, Plan: &DeletionPlan{}}
@@ -82,10 +82,10 @@ Instead:      kubectl gc delete x --order=safe
 // TestDestroyed: volumes are added up.
 func TestDestroyed(t *testing.T) {
 	lost := []foresight.Loss{{Volume: "a", Size: "1Gi"}, {Volume: "b", Size: "512Mi"}, {}}
-	if n, size := destroyed(lost); n != 2 || size != "1536Mi" {
+	if n, size := Destroyed(lost); n != 2 || size != "1536Mi" {
 		t.Errorf("%d volumes, %s", n, size)
 	}
-	if n, size := destroyed(append(lost, foresight.Loss{Volume: "c"})); n != 3 || size != "at least 1536Mi" {
+	if n, size := Destroyed(append(lost, foresight.Loss{Volume: "c"})); n != 3 || size != "at least 1536Mi" {
 		t.Errorf("%d volumes, %s", n, size)
 	}
 }
@@ -100,7 +100,7 @@ func TestAppeared(t *testing.T) {
 		return gc.Outcome{Object: o, Result: gc.Deleted, Appeared: appeared}
 	}
 	var out strings.Builder
-	err := Summary(&out, Style{}, []gc.Outcome{revision("a", false, true), revision("b", true, true), revision("c", true, true), revision("d", true, false)})
+	err := Summary(&out, Style{}, nil, []gc.Outcome{revision("a", false, true), revision("b", true, true), revision("c", true, true), revision("d", true, false)})
 	const want = `deleted: 4 ControllerRevisions
   2 ControllerRevisions since the preview: created by the controller of StatefulSet/db, which had not seen the deletion yet
   1 ControllerRevision since the preview: their creator is not known, or they existed before and were not seen

@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 )
 
 // gap is between two columns.
@@ -84,4 +86,23 @@ func wrap(text string, width, begun int, indent string) []string {
 		free -= long
 	}
 	return append(lines, line.String())
+}
+
+// cut ends a line where the terminal does.
+func (s Style) cut(line string) string {
+	if s.Width <= 0 || utf8.RuneCountInString(line) <= s.Width {
+		return line
+	}
+	end := "..."
+	if s.Unicode {
+		end = "…"
+	}
+	return strings.TrimRight(string([]rune(line)[:s.Width-utf8.RuneCountInString(end)]), " ,;:") + end
+}
+
+// where writes, in one line behind so many spaces, which cluster an answer is about; nothing for nil.
+func (s Style) where(w io.Writer, indent int, where *answer.Where) {
+	if where != nil {
+		fmt.Fprintln(w, s.cut(strings.Repeat(" ", indent)+printable(where.String())))
+	}
 }

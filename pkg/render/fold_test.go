@@ -41,7 +41,7 @@ func TestFold(t *testing.T) {
 	if want := "\n3 more like 5: Service/shop/web-5, Service/shop/web-6, Service/shop/web-8; -o json explains each\n"; !strings.Contains(got, want) {
 		t.Errorf("got\n%s", got)
 	}
-	if want := "\n6. Stuck: Service/shop/web-7 [svc-lb]\n"; !strings.Contains(got, want) {
+	if want := "\n8. Stuck: Service/shop/web-7 [svc-lb]\n"; !strings.Contains(got, want) {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -13,21 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Where names the cluster of a run: its context and the address of its API server.
-func Where(h *change.Header) string {
-	if h.Context == "" {
-		return "server " + printable(h.Server)
-	}
-	return printable("context " + h.Context + ", server " + h.Server)
-}
-
 // RunTitle says which run this is.
 func RunTitle(r *change.Recorded) string {
-	return printable(fmt.Sprintf("RUN      %s of %s, %s", strings.Join(r.Asked, " "), r.Started.Format(time.RFC3339), Where(&r.Header)))
+	return printable(fmt.Sprintf("RUN      %s of %s, %s", strings.Join(r.Asked, " "), r.Started.Format(time.RFC3339), &r.Where))
 }
 
 // Reversal says what takes a recorded change back, or why nothing does.
@@ -74,12 +67,9 @@ func takenBack(op remedy.Op, status change.Status, back *remedy.Op, err error, k
 
 // Run is a run that changed something.
 type Run struct {
-	Started metav1.Time `json:"started"`
-	Context string      `json:"context,omitempty"`
-	Server  string      `json:"server"`
-	// Cluster is the UID of namespace kube-system, empty when it could not be read.
-	Cluster string   `json:"cluster,omitempty"`
-	Asked   []string `json:"asked"`
+	Started metav1.Time  `json:"started"`
+	Cluster answer.Where `json:"cluster"`
+	Asked   []string     `json:"asked"`
 	// Directory has the journal.
 	Directory string `json:"directory"`
 	// Changes is how many were sent, Standing how many of them were made, or may have been, and not taken back; Open are the temporary ones among these.
@@ -102,7 +92,7 @@ func NewHistory(all []*change.Recorded) runtime.Object {
 	document := &Runs{TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "History"}, Runs: []Run{}}
 	for _, r := range all {
 		document.Runs = append(document.Runs, Run{
-			Started: metav1.NewTime(r.Started.UTC()), Context: r.Context, Server: r.Server, Cluster: string(r.Cluster), Asked: append([]string{}, r.Asked...),
+			Started: metav1.NewTime(r.Started.UTC()), Cluster: r.Where, Asked: append([]string{}, r.Asked...),
 			Directory: r.Dir, Changes: len(r.Changes), Standing: r.Standing(), Open: len(r.Open()),
 		})
 	}
@@ -122,7 +112,7 @@ func History(w io.Writer, all []*change.Recorded) error {
 		if open := len(r.Open()); open > 0 {
 			standing += fmt.Sprintf(" (%d temporary)", open)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Started.Format(time.RFC3339), printable(cmp.Or(r.Context, r.Server)), printable(strings.Join(r.Asked, " ")), len(r.Changes), standing, printable(r.Dir))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Started.Format(time.RFC3339), printable(cmp.Or(r.Where.Context, r.Where.Server)), printable(strings.Join(r.Asked, " ")), len(r.Changes), standing, printable(r.Dir))
 	}
 	return table.Flush()
 }

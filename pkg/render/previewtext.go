@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -16,7 +17,9 @@ import (
 // Preview is what a deletion would do, for a person.
 type Preview struct {
 	// What is done, as a command says it.
-	What   string
+	What string
+	// Where it would be done, nil for a file.
+	Where  *answer.Where
 	Report *gc.Report
 	// Sight is what is foreseen, nil when there is nothing to foresee.
 	Sight *foresight.Sight
@@ -34,6 +37,7 @@ type Preview struct {
 func (p *Preview) Text(w io.Writer, style Style, steps bool) error {
 	t := &rows{Style: style, out: bufio.NewWriter(w), all: steps}
 	t.heading(printable(p.What), len(p.Report.Outcomes)-p.kept())
+	style.where(t.out, margin, p.Where)
 	for _, k := range unended {
 		t.each(k.mark, k.label, k.color, alikeOf(of(p.Report.Outcomes, k.is), func(o *gc.Outcome) (graph.Identity, string) {
 			return o.Object.Identity(), whyHeld(o)

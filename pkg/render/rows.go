@@ -182,7 +182,7 @@ func (r *rows) foreseen(s *foresight.Sight, unread []string) {
 	for _, kind := range lossKinds {
 		lost := only(s.Lost, func(l *foresight.Loss) bool { return kind.is(l) && (!r.brief || l.Certain || kind.color == red) })
 		sign, label := warning, kind.label
-		if volumes, size := destroyed(lost); volumes > 1 {
+		if volumes, size := Destroyed(lost); volumes > 1 {
 			r.row(sign, label, kind.color, fmt.Sprintf("%s in %d volumes", size, volumes))
 			sign, label = "", ""
 		}
@@ -204,8 +204,8 @@ var lossKinds = []struct {
 	{"LOST", yellow, func(l *foresight.Loss) bool { return l.Volume == "" && !l.Stays }},
 }
 
-// destroyed counts volumes, and adds up their sizes: "at least" where one is not known.
-func destroyed(lost []foresight.Loss) (volumes int, size string) {
+// Destroyed counts volumes, and adds up their sizes: "at least" where one is not known.
+func Destroyed(lost []foresight.Loss) (volumes int, size string) {
 	var sum resource.Quantity
 	least := ""
 	for i := range lost {

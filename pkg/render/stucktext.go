@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -63,7 +64,7 @@ func (t *StuckText) Write(w io.Writer, report *explain.Report) error {
 	for i, c := range shown {
 		title := ""
 		if len(report.Causes) > 1 {
-			title = fmt.Sprintf("%d. ", i+1)
+			title = fmt.Sprintf("%d. ", slices.Index(report.Causes, c)+1)
 		}
 		if i < mostCauses {
 			t.cause(title, c, report)
@@ -76,7 +77,7 @@ func (t *StuckText) Write(w io.Writer, report *explain.Report) error {
 	}
 	for _, f := range folds {
 		fmt.Fprintln(t.out)
-		t.line("%d more like %d: %s; -o json explains each", len(f.more), f.like+1, names(f.more))
+		t.line("%d more like %d: %s; -o json explains each", len(f.more), slices.Index(report.Causes, shown[f.like])+1, names(f.more))
 	}
 	if len(report.Objects) > 1 {
 		t.others(report)

@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -25,28 +26,32 @@ import (
 // UnstickText writes what unstick would do or has done for a person.
 type UnstickText struct {
 	Style Style
+	// Where it is done, nil for a file.
+	Where *answer.Where
 	// Wide: the commands, and all changes.
 	Wide bool
 	// Server is what the API server says to the changes in a dry run, by their keys.
 	Server map[string]error
-	answer *StuckAnswer // which explain-stuck gives
+	answer *StuckAnswer   // which explain-stuck gives
+	names  []unstick.Name // those of the causes, by rank
 	out    *bufio.Writer
 }
 
 // begin has everything written to w until that is flushed.
-func (t *UnstickText) begin(w io.Writer, now time.Time) {
-	t.out = bufio.NewWriter(w)
-	t.answer = &StuckAnswer{Style: t.Style, Now: now, out: t.out}
+func (t *UnstickText) begin(w io.Writer, report *explain.Report) {
+	t.out, t.names = bufio.NewWriter(w), unstick.Names(report)
+	t.answer = &StuckAnswer{Style: t.Style, Now: report.Now, out: t.out}
 }
 
 // Plan writes a plan: the causes that something is done about first, then the others.
 func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error {
-	t.begin(w, l.Report.Now)
+	t.begin(w, l.Report)
 	if len(l.Report.Objects) == 1 {
 		t.answer.object(&l.Report.Objects[0])
 	} else {
 		t.answer.counts(l.Report)
 	}
+	t.Style.where(t.out, margin, t.Where)
 	for _, done := range []bool{true, false} {
 		for i := range p.Choices {
 			if c := &p.Choices[i]; len(c.Writes) > 0 == done && (c.Reason != unstick.NotChosen || c.Cause.Verdict == explain.Stuck) {
@@ -59,6 +64,9 @@ func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error 
 
 func (t *UnstickText) choice(c *unstick.Choice) {
 	t.flow(fmt.Sprintf("%-2d ", c.Rank), holding(c.Cause)+": "+c.Cause.Summary)
+	if len(t.names) > 1 {
+		fmt.Fprintln(t.out, "   --cause="+t.names[c.Rank-1].String())
+	}
 	if len(c.Writes) == 0 {
 		t.flow("   ", notDone(c))
 		if c.Unsure {
@@ -176,7 +184,7 @@ func (t *UnstickText) flow(lead, text string) {
 
 // Report writes what a run has done, and what is left.
 func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
-	t.begin(w, r.Last.Report.Now)
+	t.begin(w, r.Last.Report)
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch rec.Result {
@@ -188,7 +196,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	if len(r.Freed) > 0 {
-		t.answer.part("FREED", green, NamesOf(r.Freed))
+		t.verdict("FREED", green, NamesOf(r.Freed))
 	}
 	left := map[explain.Verdict][]graph.Identity{}
 	for i := range r.Last.Report.Objects {
@@ -197,7 +205,7 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 	}
 	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending, explain.NotTerminating} {
 		if len(left[v]) > 0 {
-			t.answer.part(spoken[v], colorOf(v), NamesOf(left[v]))
+			t.verdict(spoken[v], colorOf(v), NamesOf(left[v]))
 		}
 	}
 	for i := range r.Plan.Choices {
@@ -206,6 +214,13 @@ func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
 		}
 	}
 	return t.out.Flush()
+}
+
+// verdict writes what became of objects; the first says where.
+func (t *UnstickText) verdict(word string, c color, text string) {
+	t.answer.part(word, c, text)
+	t.Style.where(t.out, margin, t.Where)
+	t.Where = nil
 }
 
 // Change says what a change does.
@@ -398,8 +413,8 @@ func message(err error) string {
 	return Line(err.Error())
 }
 
-// UnstickQuestion puts a question into words.
-func UnstickQuestion(q *unstick.Question) string {
+// UnstickQuestion puts a question about a cluster into words.
+func UnstickQuestion(q *unstick.Question, where *answer.Where) string {
 	if q.Choice == nil {
 		impact := ""
 		if slices.ContainsFunc(q.Writes, func(w unstick.Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
@@ -408,7 +423,7 @@ func UnstickQuestion(q *unstick.Question) string {
 				impact = ", which interrupts something"
 			}
 		}
-		return fmt.Sprintf("Make %s%s? (y/N): ", plural(len(q.Writes), "change"), impact)
+		return printable(fmt.Sprintf("Make %s%s%s? (y/N): ", plural(len(q.Writes), "change"), where.In(), impact))
 	}
 	w := &q.Writes[0]
 	what, remedy := changeText(&w.Op), w.Remedy
@@ -419,7 +434,7 @@ func UnstickQuestion(q *unstick.Question) string {
 	if more := len(q.Writes) - 1; more > 0 {
 		what += fmt.Sprintf(", and %d more of the same", more)
 	}
-	return printable(fmt.Sprintf("%s: %s. Type %q to continue: ", what, price(q.Choice.Risk, remedy), q.Name))
+	return printable(fmt.Sprintf("%s%s: %s. Type %q to continue: ", what, where.In(), price(q.Choice.Risk, remedy), q.Name))
 }
 
 // ObjectNames prints objects as kubectl's -o name does.

@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -62,70 +61,6 @@ type Options struct {
 	Patient bool
 	// Picked are the causes that are dealt with, and ways out of them; empty for all causes.
 	Picked []Picked
-	// Only are the causes that are dealt with; empty for all.
-	Only []Filter
-}
-
-// Pick is a cause by its rank in a report and one of its ways out, both counted from 1. Without a Way it is the least risky one; without
-// a Cause it is that of the only one.
-type Pick struct{ Cause, Way int }
-
-// Picked is a cause, and the changes of one of its ways out; without changes it is the least risky one.
-type Picked struct {
-	ID     string
-	Object graph.Identity
-	// Summary is that of the cause where others have the same ID and Object, and empty otherwise.
-	Summary string
-	Changes sets.Set[string]
-}
-
-// Filter is a cause by its identifier and, unless that is empty, its object.
-type Filter struct{ ID, Object string }
-
-// NoPickError says that there is no such cause or way out, or that only a person can take it.
-type NoPickError struct {
-	Pick
-	// Of is how many there are.
-	Of int
-	// Advice is the way out that only a person can take.
-	Advice *explain.Remedy
-}
-
-func (e *NoPickError) Error() string { return noPick(e) }
-
-// Resolve finds the causes and ways out that were picked by their numbers: numbers are good for one report, and a run
-// makes several. The error is a NoPickError.
-func Resolve(report *explain.Report, picks []Pick) ([]Picked, error) {
-	var all []Picked
-	for _, p := range picks {
-		if p.Cause == 0 && len(report.Causes) != 1 {
-			p.Cause, p.Way = p.Way, 0
-		}
-		number := max(p.Cause, 1)
-		if number > len(report.Causes) {
-			return nil, &NoPickError{Pick: p, Of: len(report.Causes)}
-		}
-		c := report.Causes[number-1]
-		picked := Picked{ID: c.ID, Object: c.Object}
-		if slices.ContainsFunc(report.Causes, func(other *explain.Cause) bool { return other != c && other.ID == c.ID && other.Object == c.Object }) {
-			picked.Summary = c.Summary
-		}
-		if p.Way > 0 {
-			ways := c.Ways()
-			if p.Way > len(ways) {
-				return nil, &NoPickError{Pick: p, Of: len(ways)}
-			}
-			picked.Changes = sets.New[string]()
-			for _, r := range ways[p.Way-1] {
-				if !Possible(r) {
-					return nil, &NoPickError{Pick: p, Advice: r}
-				}
-				picked.Changes.Insert(r.Operation.Key())
-			}
-		}
-		all = append(all, picked)
-	}
-	return all, nil
 }
 
 // Reason says why nothing is done about a cause.
@@ -304,9 +239,9 @@ func (p *Plan) due() []Write {
 // choice finds out what is to be done about one cause.
 func (o *chooser) choice(c *explain.Cause, rank int) Choice {
 	choice := Choice{Cause: c, Rank: rank}
-	pick, chosen := o.picked(c)
+	changes, chosen := o.picked(c)
 	switch {
-	case !chosen || !o.includes(c):
+	case !chosen:
 		choice.Reason = NotChosen
 		return choice
 	case c.Verdict != explain.Stuck:
@@ -324,8 +259,8 @@ func (o *chooser) choice(c *explain.Cause, rank int) Choice {
 				choice.Advice = way[0]
 			}
 		}
-		named := way[0].Operation != nil && pick.Changes.Has(way[0].Operation.Key())
-		if pick.Changes == nil || named {
+		named := way[0].Operation != nil && changes.Has(way[0].Operation.Key())
+		if changes == nil || named {
 			o.consider(&choice, way, number+1, named)
 		}
 	}
@@ -440,25 +375,6 @@ func emptied(g *graph.Graph, namespace string) bool {
 		}
 	}
 	return true
-}
-
-// picked returns what was picked of a cause, and whether the cause is dealt with.
-func (o *Options) picked(c *explain.Cause) (Picked, bool) {
-	i := slices.IndexFunc(o.Picked, func(p Picked) bool {
-		return p.ID == c.ID && p.Object == c.Object && (p.Summary == "" || p.Summary == c.Summary)
-	})
-	if i < 0 {
-		return Picked{}, len(o.Picked) == 0
-	}
-	return o.Picked[i], true
-}
-
-// includes reports whether a cause is among those that are dealt with.
-func (o *Options) includes(c *explain.Cause) bool {
-	return len(o.Only) == 0 || slices.ContainsFunc(o.Only, func(f Filter) bool {
-		names := []string{"", c.Object.Name, strings.ToLower(c.Object.Resource.Kind) + "/" + c.Object.Name, remedy.Ref(c.Object)}
-		return f.ID == c.ID && slices.Contains(names, f.Object)
-	})
 }
 
 // digest is that of changes, each with what it starts from: what is deleted is of a version, as far as that was read, and any other

@@ -3,7 +3,6 @@
 package unstick_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -65,8 +64,8 @@ func TestChoose(t *testing.T) {
 		"a namespace of which not all was read": {
 			remedies: []explain.Remedy{way(explain.Dangerous, "", finalizes)}, unread: true, allow: explain.Dangerous, want: "HasContent",
 		},
-		"of another cause":          {remedies: []explain.Remedy{way(explain.Safe, "a")}, options: unstick.Options{Only: []unstick.Filter{{ID: "other"}}}, allow: explain.Safe, want: "NotChosen"},
-		"of this cause":             {remedies: []explain.Remedy{way(explain.Safe, "a")}, options: unstick.Options{Only: []unstick.Filter{{ID: "it", Object: "configmap/at"}}}, allow: explain.Safe, want: "1: a safe"},
+		"of another cause":          {remedies: []explain.Remedy{way(explain.Safe, "a")}, options: unstick.Options{Picked: []unstick.Picked{{Name: unstick.Name{ID: "other"}}}}, allow: explain.Safe, want: "NotChosen"},
+		"of this cause":             {remedies: []explain.Remedy{way(explain.Safe, "a")}, options: unstick.Options{Picked: []unstick.Picked{{Name: unstick.Name{ID: "it", Object: "configmap/at"}}}}, allow: explain.Safe, want: "1: a safe"},
 		"one way for many objects":  {remedies: []explain.Remedy{way(explain.Safe, "a"), {Risk: explain.Safe, Effect: "do a", Action: explain.Action{Operation: new(remedy.DeleteOf(identity("b"), metav1.DeleteOptions{}))}}}, allow: explain.Safe, want: "1: a b safe"},
 		"the same change only once": {remedies: []explain.Remedy{way(explain.Safe, "a"), way(explain.Safe, "a")}, allow: explain.Safe, want: "1: a safe"},
 	} {
@@ -127,54 +126,6 @@ func TestDeniedToTheCaller(t *testing.T) {
 		}}
 		if p := unstick.Choose(l, &unstick.Options{Allow: explain.Safe}); p.Choices[0].After != test.want || len(p.Choices[0].Writes) != 1 {
 			t.Errorf("%s, a change of %s: after %d, want %d", test.kind.ID, test.of, p.Choices[0].After, test.want)
-		}
-	}
-}
-
-// Numbers mean what explain-stuck prints: a cause of several, a way out of a single one.
-func TestResolve(t *testing.T) {
-	one := &explain.Cause{Kind: explain.Kind{ID: "one"}, Remedies: []explain.Remedy{way(explain.Safe, ""), way(explain.Dangerous, "a")}}
-	two := &explain.Cause{Kind: explain.Kind{ID: "two"}, Remedies: []explain.Remedy{way(explain.Safe, "b")}}
-	for _, test := range []struct {
-		causes []*explain.Cause
-		pick   unstick.Pick
-		want   string
-	}{
-		{[]*explain.Cause{one}, unstick.Pick{Way: 2}, "one 1"},
-		{[]*explain.Cause{one}, unstick.Pick{Way: 1}, "way out 1 is for a person: do "},
-		{[]*explain.Cause{one}, unstick.Pick{Way: 3}, "there is no way out 3: there are 2"},
-		{[]*explain.Cause{one, two}, unstick.Pick{Way: 2}, "two 0"},
-		{[]*explain.Cause{one, two}, unstick.Pick{Way: 3}, "there is no cause 3: there are 2"},
-		{[]*explain.Cause{one, two}, unstick.Pick{Cause: 1, Way: 2}, "one 1"},
-		{[]*explain.Cause{one, two}, unstick.Pick{Cause: 2, Way: 2}, "there is no way out 2: there is only 1"},
-	} {
-		picked, err := unstick.Resolve(&explain.Report{Causes: test.causes}, []unstick.Pick{test.pick})
-		got := fmt.Sprint(err)
-		if err == nil {
-			got = fmt.Sprintf("%s %d", picked[0].ID, len(picked[0].Changes))
-		} else if !errors.As(err, new(*unstick.NoPickError)) {
-			t.Error(err)
-		}
-		if got != test.want {
-			t.Errorf("%+v of %d: %s, want %s", test.pick, len(test.causes), got, test.want)
-		}
-	}
-}
-
-// Of two causes of one object, the other is not chosen.
-func TestTwins(t *testing.T) {
-	at := func(name string) *explain.Cause {
-		return &explain.Cause{Kind: explain.Kind{ID: "it"}, Object: identity("at"), Verdict: explain.Stuck, Summary: name, Remedies: []explain.Remedy{way(explain.Safe, name)}}
-	}
-	report := &explain.Report{Causes: []*explain.Cause{at("a"), at("b")}}
-	for _, pick := range []unstick.Pick{{Way: 2}, {Cause: 2, Way: 1}} {
-		picked, err := unstick.Resolve(report, []unstick.Pick{pick})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := unstick.Choose(&unstick.Look{Report: report, Graph: graph.New(&graph.Snapshot{})}, &unstick.Options{Allow: explain.Safe, Picked: picked})
-		if first, second := describe(&p.Choices[0]), describe(&p.Choices[1]); first != "NotChosen" || second != "1: b safe" {
-			t.Errorf("%+v: %s, %s", pick, first, second)
 		}
 	}
 }

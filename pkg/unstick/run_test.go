@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -36,7 +37,7 @@ func webhook() lock {
 
 func journal(t *testing.T) *change.Journal {
 	t.Helper()
-	j, err := change.NewJournal(t.TempDir(), change.Header{Started: time.Now(), Server: "https://example.com"})
+	j, err := change.NewJournal(t.TempDir(), change.Header{Started: time.Now(), Where: answer.Where{Server: "https://example.com"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 
 func noPick(e *NoPickError) string {
 	switch {
-	case e.Advice != nil:
-		return fmt.Sprintf("way out %d is for a person: %s", e.Way, e.Advice.Effect)
+	case e.Person:
+		return fmt.Sprintf("way out %d is for a person", e.Way)
 	case e.Way > 0 && e.Of == 1:
 		return fmt.Sprintf("there is no way out %d: there is only 1", e.Way)
 	case e.Way > 0:
@@ -19,6 +19,16 @@ func noPick(e *NoPickError) string {
 		return fmt.Sprintf("there is no cause %d: there is only 1", e.Cause)
 	}
 	return fmt.Sprintf("there is no cause %d: there are %d", e.Cause, e.Of)
+}
+
+func moved(e *MovedError) string {
+	switch {
+	case !e.Cause:
+		return "there is no such cause any more"
+	case e.Way == "":
+		return "the cause is another by now"
+	}
+	return "the cause has no such way out any more"
 }
 
 // collected says what a write of the garbage collector is for.

@@ -324,6 +324,8 @@ var (
 	durations = regexp.MustCompile(`\b(\d+(\.\d+)?(d|h|m|s|ms|µs))+\b`)
 	spaces    = regexp.MustCompile(` +`)
 	upperUIDs = regexp.MustCompile(`\b[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{12}\b`)
+	// somewhere is what an answer says of its cluster: a file has none.
+	somewhere = regexp.MustCompile(`(?m)^ +context .*\n| in context [^,]+|"cluster": ?\{[^}]*\},\n?|^cluster:\n(  .*\n)+`)
 	counted   = regexp.MustCompile(`(?m)^\d+ requests: .*\n`)
 	// unlistable is the error about an object of a type that cannot be listed: a snapshot
 	// has those that owner references name.
@@ -338,6 +340,7 @@ func runNormal(ctx context.Context, args []string) result {
 	var out, errOut bytes.Buffer
 	code := gccmd.Run(ctx, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
 	normal := func(text string) string {
+		text = somewhere.ReplaceAllString(text, "")
 		text = uids.ReplaceAllStringFunc(counted.ReplaceAllString(text, ""), strings.ToUpper) // parts of UIDs may look like ages
 		text = spaces.ReplaceAllString(durations.ReplaceAllString(text, "AGE"), " ")
 		text = refused.ReplaceAllString(text, `is forbidden: $1 cannot read `)

@@ -210,6 +210,11 @@ func stuckBecauseOf(ts *testscript.TestScript, cause string, target []string) {
 	objects := slices.DeleteFunc(slices.Clone(target), func(arg string) bool { return regexp.MustCompile(`^[0-9.]+$`).MatchString(arg) })
 	stuck := append([]string{`(^| )` + cause + `[ .]`, "kubectl-gc", "explain-stuck"}, objects...)
 	eventually(ts, true, append(stuck, "-o", "jsonpath={.objects[*].causes[*].id}."))
+	if len(objects) < len(target) { // numbers are those of a screen
+		if code := exitCode(ts.Exec("kubectl-gc", append([]string{"explain-stuck"}, objects...)...)); code != 2 {
+			ts.Fatalf("explain-stuck %q: exit code %d", objects, code)
+		}
+	}
 }
 
 // approved runs unstick with the arguments, for what a dry run of it has shown.
