@@ -53,8 +53,9 @@ type Options struct {
 	Timeout time.Duration
 	// Concurrency is the number of writes in flight.
 	Concurrency int
-	// Journal keeps each write before it is sent; nil keeps nothing.
-	Journal *Journal
+	// Keep makes the journal that keeps the plan, and then each write before it is sent; nil keeps nothing. It is called
+	// once, before the first write. After an error nothing is changed.
+	Keep func(context.Context, *Plan) (*Journal, error)
 	// Asker is asked where Yes and Digest do not answer; with nil the answer is no.
 	Asker Asker
 	// Log is told what happens, by one goroutine at a time; nil is for nobody.

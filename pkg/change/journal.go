@@ -173,14 +173,14 @@ func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*u
 	defer j.mu.Unlock()
 	entry := Entry{Number: j.number + 1, Time: time.Now().UTC(), Op: recorded(&c.Op), Risk: c.Risk, Why: c.Why, Cause: c.Cause, Temporary: c.Temporary}
 	if before != nil {
-		kept, err := j.keep(before)
+		kept, err := j.keep(before, true)
 		if err != nil {
 			return nil, err
 		}
 		entry.Before, entry.Version = &kept, before.GetResourceVersion()
 	}
 	for _, other := range lets {
-		kept, err := j.keep(other)
+		kept, err := j.keep(other, true)
 		if err != nil {
 			return nil, err
 		}
@@ -248,8 +248,22 @@ func (j *Journal) append(line any, durable bool) error {
 	return j.file.Sync()
 }
 
-// keep writes the manifest of an object to the disk, once for each version, as it can be created again.
-func (j *Journal) keep(object *unstructured.Unstructured) (Kept, error) {
+// syncKept has the manifests that were kept without that on the disk.
+func (j *Journal) syncKept() error {
+	for _, kept := range j.kept {
+		file, err := os.OpenFile(filepath.Join(j.Dir, kept.File), os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(file.Sync(), file.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep writes the manifest of an object, if it is to be durable to the disk, once for each version, as it can be created again.
+func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, error) {
 	version := keptVersion{object.GetUID(), object.GetResourceVersion()}
 	if kept, known := j.kept[version]; known && version.version != "" {
 		return kept, nil
@@ -270,7 +284,10 @@ func (j *Journal) keep(object *unstructured.Unstructured) (Kept, error) {
 		return Kept{}, err
 	}
 	_, err = file.Write(data)
-	if err := errors.Join(err, file.Sync(), file.Close(), syncDir(j.Dir)); err != nil {
+	if durable {
+		err = errors.Join(err, file.Sync(), syncDir(j.Dir))
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
 		return Kept{}, err
 	}
 	j.kept[version] = kept

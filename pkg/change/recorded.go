@@ -27,6 +27,8 @@ type Recorded struct {
 	size int64 // of its whole lines
 	// Changes are those that were sent or about to be, in their order, each with the last that is known of it.
 	Changes []Entry
+	// Planned are the objects that the plan of a deletion or collection speaks for.
+	Planned []Planned
 }
 
 // Journals returns the directories of journals below another, which need not exist, the oldest first. The error is ErrForeign
@@ -83,14 +85,19 @@ func (r *Recorded) line(n int, line []byte) error {
 	if n == 1 {
 		return json.Unmarshal(line, &r.Header)
 	}
-	var e Entry
+	var e struct {
+		Entry
+		Planned *Planned `json:"planned"`
+	}
 	if err := json.Unmarshal(line, &e); err != nil {
 		return err
 	}
 	switch {
+	case e.Planned != nil && len(r.Changes) == 0:
+		r.Planned = append(r.Planned, *e.Planned)
 	case e.Op != nil && e.Number == len(r.Changes)+1:
 		e.Op = recorded(e.Op)
-		r.Changes = append(r.Changes, e)
+		r.Changes = append(r.Changes, e.Entry)
 	case e.Op == nil && e.Number > 0 && e.Number <= len(r.Changes):
 		r.Changes[e.Number-1].Status = e.Status
 	default:

@@ -47,10 +47,19 @@ func (c *Consent) Run(ctx context.Context) (*Result, error) {
 		return nil, UnacceptableError{err}
 	}
 	r := &running{Options: o, job: p.Job, plan: p, approved: approved, stop: func() {}}
+	if o.Keep != nil {
+		var err error
+		if r.journal, err = o.Keep(ctx, p); err != nil {
+			return nil, &JournalError{err}
+		}
+	}
 	o.tell(Event{Begins: true})
 	report, err := p.Job.Do(ctx, p.Job.Graph, r.next)
 	r.stop()
 	o.tell(Event{Ends: true})
+	if closed := r.journal.Close(); closed != nil {
+		err = errors.Join(err, &JournalError{closed})
+	}
 	if report == nil {
 		return nil, err
 	}
@@ -64,6 +73,7 @@ type running struct {
 	job      *Job
 	plan     *Plan
 	approved *preview.Approval
+	journal  *Journal
 	// stop ends the watches of the last wave.
 	stop func()
 }
@@ -75,7 +85,7 @@ func (r *running) next(ctx context.Context, wave int) (*gc.Collector, error) {
 			return nil, fmt.Errorf("not deleted, because %w", err)
 		}
 	}
-	server, stop, err := r.job.server(ctx, r.patience(r.plan.Takes), r.Journal)
+	server, stop, err := r.job.server(ctx, r.patience(r.plan.Takes), r.journal)
 	if err != nil {
 		return nil, err
 	}

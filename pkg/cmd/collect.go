@@ -40,7 +40,7 @@ const collectExample = `  # What garbage is there
   NAME collect -n shop`
 
 func newCollect(g *globals) *cobra.Command {
-	o := &collectOptions{deletionOptions: deletionOptions{globals: g}}
+	o := &collectOptions{deletionOptions: deletionOptions{globals: g, journaling: journaling{g: g}}}
 	cmd := &cobra.Command{
 		Use:               "collect",
 		Short:             "Make one garbage collection pass, after showing what it will do",

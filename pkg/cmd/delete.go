@@ -77,7 +77,7 @@ const deleteExample = `  # What would happen
   NAME delete deployment/web --confirm=sha256:...`
 
 func newDelete(g *globals) *cobra.Command {
-	o := &deleteOptions{deletionOptions: deletionOptions{globals: g}}
+	o := &deleteOptions{deletionOptions: deletionOptions{globals: g, journaling: journaling{g: g}}}
 	cmd := &cobra.Command{
 		Use:               "delete [TYPE NAME | TYPE/NAME ... | TYPE --all] [-l SELECTOR] [-f FILE]",
 		Short:             "Delete objects and their dependents, after a preview",

@@ -39,6 +39,7 @@ const deletionExitCodes = `Exit codes:
 type deletionOptions struct {
 	*globals
 	consenting
+	journaling
 	steps           bool
 	interactive     bool
 	wait            bool
@@ -62,6 +63,7 @@ func (d *deletionOptions) addDeletionFlags(cmd *cobra.Command) {
 	flags.BoolVar(&d.wait, "wait", true, "Wait for pods' grace periods and for controllers that remove finalizers")
 	flags.DurationVar(&d.timeout, "timeout", 0, "How long to wait for objects to be deleted; 0 gives up when nothing has changed for a while")
 	flags.IntVar(&d.concurrency, "concurrency", 16, "Number of writes in flight")
+	d.journaling.addFlags(flags, "Keep each object that is deleted or changed, whole, in a new directory below this one")
 	flags.Var(&d.allowIncomplete, "allow-incomplete", "Go ahead although something that could not be read might change the outcome; with API groups or types as its value, when nothing else is missing")
 	flags.Lookup("allow-incomplete").NoOptDefVal = "true"
 	flags.StringVar(&d.scope, "scope", "auto", `What to read: "cluster", "namespace", or "auto", which is what the answer needs, as far as you are allowed to read it`)
@@ -121,6 +123,9 @@ func (t *telling) execute(ctx context.Context, j *change.Job) error {
 	p, err := change.Make(ctx, j, change.Options{
 		Safe: t.order == orderSafe, Yes: t.yes, Digest: t.confirm, Tolerance: t.allowIncomplete.Tolerance,
 		NoWait: !t.wait, Timeout: t.timeout, Concurrency: t.concurrency, Asker: t, Log: t.tell,
+		Keep: func(ctx context.Context, p *change.Plan) (*change.Journal, error) {
+			return t.keep(ctx, t.session.reader, p)
+		},
 	})
 	if err != nil {
 		return err
@@ -134,6 +139,9 @@ func (t *telling) execute(ctx context.Context, j *change.Job) error {
 	// What could not be read is said before the question, also when it is tolerated.
 	if err := render.Warnings(t.ErrOut, p.Graph.Snapshot()); err != nil {
 		return err
+	}
+	if n := p.Secrets(); n > 0 && t.backup != "" && t.backup != noBackup && !t.secrets {
+		fmt.Fprintf(t.ErrOut, "The data of %s is not backed up (--backup-secrets).\n", counted(n, "Secret"))
 	}
 	consent, err := p.Consent(ctx)
 	switch {

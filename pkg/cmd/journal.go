@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,11 +32,15 @@ type journaling struct {
 	operator *cluster.Operator
 }
 
-// noBackup is the value of --backup for no journal.
-const noBackup = "none"
+// The values of --backup for no journal, and for one where they are by default.
+const (
+	noBackup    = "none"
+	usualBackup = "default"
+)
 
 func (j *journaling) addFlags(flags *pflag.FlagSet, usage string) {
-	flags.StringVar(&j.backup, "backup", "", usage+`; "none" keeps nothing (default: below kubectl-gc/journal in $XDG_STATE_HOME)`)
+	flags.StringVar(&j.backup, "backup", "", usage+`; "none" keeps no journal at all (default: below kubectl-gc/journal in $XDG_STATE_HOME)`)
+	flags.Lookup("backup").NoOptDefVal = usualBackup
 	flags.BoolVar(&j.secrets, "backup-secrets", false, "Keep the data of Secrets, too")
 }
 
@@ -109,24 +114,62 @@ func (j *journaling) base() (string, error) {
 	switch j.backup {
 	case noBackup:
 		return "", nil
-	case "":
+	case "", usualBackup:
 		return state("journal")
 	}
 	return filepath.Abs(j.backup)
 }
 
 // begin makes the journal of this run, nil for none.
-func (j *journaling) begin() (*change.Journal, error) {
+func (j *journaling) begin(digest string) (*change.Journal, error) {
 	base, err := j.base()
 	if err != nil || base == "" {
 		return nil, withoutBackup(err)
 	}
-	journal, err := change.NewJournal(base, change.Header{Started: time.Now().UTC(), Asked: asked(j.g.argv), Where: *j.g.where})
+	journal, err := change.NewJournal(base, change.Header{Started: time.Now().UTC(), Asked: asked(j.g.argv), Where: *j.g.where, Digest: digest})
 	if err != nil {
 		return nil, withoutBackup(err)
 	}
 	journal.Secrets = j.secrets
 	return journal, nil
+}
+
+// keep makes the journal of a deletion or collection, with its plan and, if that was asked for, whole objects. Without a place for one, and when none was
+// asked for, the run goes without.
+func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change.Plan) (*change.Journal, error) {
+	journal, err := j.begin(p.Digest)
+	if err != nil && j.backup == "" {
+		fmt.Fprintf(j.g.ErrOut, "warning: this run keeps no journal: %s\n", render.Line(err.Error()))
+		return nil, nil
+	}
+	if err != nil || journal == nil {
+		return nil, err
+	}
+	var whole change.WholeReader
+	if j.backup != "" {
+		if err := j.reach(ctx, false); err != nil {
+			return nil, errors.Join(err, journal.Close())
+		}
+		whole = wholeReader{j.operator, reader}
+	}
+	if err := journal.Plan(ctx, p, whole); err != nil {
+		return nil, errors.Join(err, journal.Close())
+	}
+	if whole != nil {
+		fmt.Fprintf(j.g.ErrOut, "Backup: %s\n", journal.Dir)
+	}
+	return journal, nil
+}
+
+// wholeReader reads single objects with nothing left out, and lists of them.
+type wholeReader struct {
+	*cluster.Operator
+	*cluster.Reader
+}
+
+// Read implements change.WholeReader.
+func (r wholeReader) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
+	return r.Operator.Read(ctx, id)
 }
 
 // withoutBackup adds what to do where there can be no journal.

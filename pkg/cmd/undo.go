@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -43,12 +44,12 @@ const undoExample = `  # What would be taken back of the last run
   NAME undo
 
   # A run that history lists
-  NAME undo DIR`
+  NAME undo 20260102-030405-123456789`
 
 func newUndo(g *globals) *cobra.Command {
 	o := &undoOptions{globals: g, journaling: journaling{g: g}}
 	cmd := &cobra.Command{
-		Use:               "undo [last | DIR]",
+		Use:               "undo [last | RUN | DIR]",
 		Short:             "Take back what an earlier run has changed",
 		Long:              undoLong,
 		Example:           g.example(undoExample),
@@ -83,7 +84,11 @@ func (o *undoOptions) run(ctx context.Context) error {
 // find finds the run.
 func (o *undoOptions) find() (*change.Recorded, error) {
 	if len(o.args) > 0 && o.args[0] != "last" {
-		return o.read(o.args[0])
+		dir := o.args[0]
+		if base, err := o.base(); err == nil && base != "" && filepath.Base(dir) == dir { // as history names it
+			dir = filepath.Join(base, dir)
+		}
+		return o.read(dir)
 	}
 	all, err := o.recorded()
 	if err != nil {
@@ -183,7 +188,7 @@ func (j *journaling) askServer(ctx context.Context, reversals []change.Reversal)
 
 // takeAllBack takes changes back that were agreed to, each as its object is by then. What it changes is kept in a journal, too.
 func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, reversals []change.Reversal) error {
-	journal, err := j.begin()
+	journal, err := j.begin("")
 	if err != nil {
 		return err
 	}
@@ -223,6 +228,9 @@ func (o *undoOptions) completeRuns(_ *cobra.Command, args []string, _ string) ([
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	dirs, _ := change.Journals(base)
+	for i := range dirs {
+		dirs[i] = filepath.Base(dirs[i])
+	}
 	return append([]string{"last"}, dirs...), cobra.ShellCompDirectiveDefault
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -106,13 +107,13 @@ func History(w io.Writer, all []*change.Recorded) error {
 		return err
 	}
 	table := printers.GetNewTabWriter(w)
-	fmt.Fprintln(table, "STARTED\tWHERE\tASKED\tCHANGES\tSTANDING\tDIRECTORY")
+	fmt.Fprintln(table, "RUN\tWHERE\tCHANGES\tSTANDING\tASKED")
 	for _, r := range all {
 		standing := fmt.Sprint(r.Standing())
 		if open := len(r.Open()); open > 0 {
 			standing += fmt.Sprintf(" (%d temporary)", open)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", r.Started.Format(time.RFC3339), printable(cmp.Or(r.Where.Context, r.Where.Server)), printable(strings.Join(r.Asked, " ")), len(r.Changes), standing, printable(r.Dir))
+		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", filepath.Base(r.Dir), printable(cmp.Or(r.Where.Context, r.Where.Server)), len(r.Changes), standing, printable(strings.Join(r.Asked, " ")))
 	}
 	return table.Flush()
 }
