@@ -302,7 +302,7 @@ var ruleSayings = map[finding.Word]saying{
 	usage.MachineLeft:      {text: "the machine, which the provider keeps billing, and the pods on it"},
 
 	storage.LostData: {made: func(args ...any) string {
-		return fmt.Sprintf("the data: %s on %s, which is deleted with the claim", cmp.Or(args[0].(string), "all"), args[1])
+		return fmt.Sprintf("the data: %s on %s, which is destroyed with the claim", cmp.Or(args[0].(string), "all"), args[1])
 	}},
 	storage.LostUnknown: {text: "the data of the claim, unless its volume is retained"},
 	storage.KeepData: {made: func(args ...any) string {

@@ -132,10 +132,10 @@ func ScaleOf(id graph.Identity, r Replicas) Op {
 // ReclaimPolicy is where a volume has its reclaim policy.
 const ReclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
 
-// RetainOf has a volume stay, with what is stored on it, that would be deleted with its claim.
-func RetainOf(volume graph.Identity) Op {
-	op := PatchOf(volume, Test(ReclaimPolicy, "Delete"), Replace(ReclaimPolicy, "Retain"))
-	back := PatchOf(volume, Test(ReclaimPolicy, "Retain"), Replace(ReclaimPolicy, "Delete"))
+// RetainOf keeps a volume with its data, which its policy would destroy with its claim.
+func RetainOf(volume graph.Identity, policy string) Op {
+	op := PatchOf(volume, Test(ReclaimPolicy, policy), Replace(ReclaimPolicy, "Retain"))
+	back := PatchOf(volume, Test(ReclaimPolicy, "Retain"), Replace(ReclaimPolicy, policy))
 	op.Back = &back
 	return op
 }

@@ -37,11 +37,12 @@ type Look struct {
 	falls graph.Set
 }
 
-// Stake is a volume with the reclaim policy Delete, of a claim that is being deleted, is in a namespace that is, or goes with its owners. Without
+// Stake is a volume with a reclaim policy that destroys its data, of a claim that is being deleted, is in a namespace that is, or goes with its owners. Without
 // a name the volumes could not be read.
 type Stake struct {
 	Volume graph.Identity
 	Size   string
+	policy string
 	// Namespace is that of the claim.
 	Namespace string
 	claim     graph.Node

@@ -204,7 +204,7 @@ func TestUndo(t *testing.T) {
 		"a workload as it was left":   {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(0), "scale 0 3"},
 		"a workload that was scaled":  {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(5), "Changed"},
 		"a workload as it was before": {remedy.ScaleOf(identity("a"), remedy.Replicas{Current: 3}), scaled(3), "Undone"},
-		"a policy":                    {remedy.RetainOf(identity("a")), reclaims("Recycle"), "Changed"},
+		"a policy":                    {remedy.RetainOf(identity("a"), "Delete"), reclaims("Recycle"), "Changed"},
 		"a deletion":                  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}), func(w *world) { delete(w.objects, "a") }, "Gone"},
 		"a saved deletion":            {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(w *world) { delete(w.objects, "a") }, "restore a"},
 		"a saved one that came back":  {remedy.DeleteOf(identity("a"), metav1.DeleteOptions{}).Saved("1"), func(*world) {}, "Exists"},

@@ -39,8 +39,8 @@ func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
 	for i := range volumes {
 		v := &volumes[i]
 		s, at := claims[types.UID(evidence.Nested(v, "spec", "claimRef", "uid"))]
-		if at && err == nil && evidence.Nested(v, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
-			s.Volume, s.Size = evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), evidence.Nested(v, "spec", "capacity", "storage")
+		if policy, destroys := evidence.ReclaimPolicy(v); at && err == nil && destroys {
+			s.policy, s.Volume, s.Size = policy, evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), evidence.Nested(v, "spec", "capacity", "storage")
 			s.leaves = v.GetDeletionTimestamp() != nil
 			l.Stakes = append(l.Stakes, s)
 		}
@@ -263,7 +263,7 @@ func (l *Look) keeps(c *explain.Cause, way []*explain.Remedy) []*explain.Remedy 
 	var keep []*explain.Remedy
 	for i := range l.Stakes {
 		if s := &l.Stakes[i]; s.Volume.Name != "" && going(s) {
-			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: actionOf(remedy.RetainOf(s.Volume))})
+			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: actionOf(remedy.RetainOf(s.Volume, s.policy))})
 		}
 	}
 	return keep
