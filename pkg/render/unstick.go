@@ -310,7 +310,7 @@ func temporary(w *unstick.Write) string {
 func price(risk explain.Risk, r *explain.Remedy) string {
 	priced := *r
 	if priced.Risk = risk; r.Kept != "" { // the data is kept first
-		priced.Loss = nil
+		priced.Loss = slices.DeleteFunc(slices.Clone(r.Loss), func(l remedy.Loss) bool { return l.Kind == remedy.LosesData })
 	}
 	text := strings.TrimSuffix(strings.TrimPrefix((&StuckAnswer{}).cost(&priced), " ("), ")")
 	return cmp.Or(text, "safe")

@@ -57,8 +57,8 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 	})
 }
 
-// exemptBound adds a way to exempt the object's namespace from the binding of a policy, or to make the binding reject nothing
-// for an object that has none.
+// exemptBound adds a way to exempt the object's namespace from the binding of a policy, or to make the binding reject nothing for an
+// object that has none, until that is gone.
 func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	binding, err := f.Get(admission.PolicyBindings, "", name)
 	if err != nil {
@@ -66,8 +66,8 @@ func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	}
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
 	if n.Namespace() == "" {
-		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []string{"Audit"})), OnlyAudit)
-		way.Slot, way.Loss = "audit "+name, unguards(Policy, FromNowOn)
+		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []any{"Audit"})), OnlyAudit)
+		way.Slot, way.Loss, way.Temporary = "audit "+name, unguards(Policy, FromNowOn), true
 		c.Put(way)
 		return
 	}

@@ -162,14 +162,16 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 // DELETE is null.
 var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating", "expression": "object == null || !has(object.metadata.deletionTimestamp)"}
 
-// spare makes a webhook or policy ignore what is being deleted.
+// spare makes a webhook or policy ignore what is being deleted, until the object is gone.
 func (f refused) spare(m *admission.Mutator) finding.Way {
 	var steps []remedy.Step
 	at := "/spec"
 	if h := m.Webhook; h != nil {
 		at, steps = entry(h)
 	}
-	return finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding)
+	way := finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding)
+	way.Temporary = true
+	return way
 }
 
 // invalid is an object of which every update is refused: for what is changed while it is written, or because its own type no
