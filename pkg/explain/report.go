@@ -145,7 +145,9 @@ type Cause struct {
 	Summary    string
 	Evidence   []Evidence
 	Controller *Controller
-	Remedies   []Remedy
+	// Driver is the name of the CSI driver whose controller that is, empty for others.
+	Driver   string
+	Remedies []Remedy
 	// Until is when a Progressing cause should have ended; it may be zero.
 	Until time.Time
 	// Blocks is the number of terminating objects that the cause blocks.

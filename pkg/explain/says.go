@@ -91,7 +91,7 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	c := made(f.Kind, f.At, f.Key, func(c *Cause) {
 		first = true
 		if by := f.Controller; by != nil {
-			c.Controller, c.Remedies = w.controller(by), w.remedies(by.Ways)
+			c.Controller, c.Driver, c.Remedies = w.controller(by), f.Driver, w.remedies(by.Ways)
 		}
 	})
 	if first || f.Grows {

@@ -204,6 +204,22 @@ func (o Op) TakenBack(whole map[string]any) Op {
 	return o
 }
 
+// Reaches reports whether a change affects more than its object and what that owns: it starts a program, has requests let through, or
+// changes how API servers work. Everything that waits for that is affected, in all namespaces.
+func (o *Op) Reaches() bool {
+	switch o.Verb {
+	case Scale:
+		return o.Replicas.Wanted > 0
+	case Delete:
+		return o.Object.Resource.Group == "admissionregistration.k8s.io" || o.Object.Resource.Group == "apiregistration.k8s.io"
+	case Patch:
+		return slices.ContainsFunc(o.Patch, func(s Step) bool { return s.Op != "test" && s.Path != ReclaimPolicy && !listed().MatchString(s.Path) })
+	case Finalize, Collect, Untaint:
+		return false
+	}
+	return true
+}
+
 // Before reports whether a patch has to come before another one of the same object, if both are made as they are: it
 // removes a later entry of the same list.
 func (o *Op) Before(other *Op) bool {

@@ -96,6 +96,13 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
 	}
+	if lets := c.Writes[0].Lets; len(lets) > 0 {
+		names := NamesOf
+		if t.Wide {
+			names = allNames
+		}
+		t.flow("   ", "also lets go: "+names(lets))
+	}
 }
 
 // keeping says what a change keeps.
@@ -316,7 +323,7 @@ func price(risk explain.Risk, r *explain.Remedy) string {
 	return cmp.Or(text, "safe")
 }
 
-const dataUnread = "DATA might be lost: the claims, their owners, or the volumes could not be read"
+const dataUnread = "DATA might be lost, or other objects be freed as well: claims, their owners, volumes, or what else waits for this could not be read"
 
 // notDone says why nothing is done about a cause.
 func notDone(c *unstick.Choice) string {

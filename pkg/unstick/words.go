@@ -30,7 +30,7 @@ func collected(reason string) string {
 }
 
 func keepData(s *Stake) string {
-	return fmt.Sprintf("keep the data: retain the volume %s (%s) when its claim is deleted", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
+	return fmt.Sprintf("keep the data: retain the volume %s (%s)", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
 }
 
 // Words says in a few words why a change was skipped, refused or not taken back.

@@ -112,7 +112,9 @@ type Cause struct {
 	Summary    Text
 	Evidence   []Fact
 	Controller *Controller
-	Ways       []Way
+	// Driver is the name of the CSI driver whose controller that is, empty for others.
+	Driver string
+	Ways   []Way
 	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few;
 	// OwnWays for all of them where that is wanted. Without Own the objects are not counted, and ways that are the same are one.
 	Own     []Fact

@@ -120,7 +120,7 @@ func nodeEvidence(r *evidence.Reader, node string) []finding.Fact {
 // left over. evidence.LeaseStale means that its holder does not run, either.
 func driverOf(f *rules.Facts, c *finding.Cause, driver, leaseName string) evidence.LeaseState {
 	by := &finding.Controller{Name: finding.Say(TheCSIDriver, driver), Liveness: string(finding.Unknown)}
-	c.Controller = by
+	c.Controller, c.Driver = by, driver
 	if _, err := f.Get(csiDrivers, "", driver); apierrors.IsNotFound(err) {
 		by.Evidence = append(by.Evidence, finding.At("CSIDriver/"+driver, "", evidence.DoesNotExist))
 	}
