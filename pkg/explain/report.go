@@ -146,7 +146,9 @@ type Cause struct {
 	Evidence   []Evidence
 	Controller *Controller
 	// Driver is the name of the CSI driver whose controller that is, empty for others.
-	Driver   string
+	Driver string
+	// Waits reports whether an object waits for the same, and the finalizers and types of those that do not tell that; nil otherwise.
+	Waits    func(graph.Node) bool
 	Remedies []Remedy
 	// Until is when a Progressing cause should have ended; it may be zero.
 	Until time.Time

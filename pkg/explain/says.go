@@ -91,9 +91,12 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 	c := made(f.Kind, f.At, f.Key, func(c *Cause) {
 		first = true
 		if by := f.Controller; by != nil {
-			c.Controller, c.Driver, c.Remedies = w.controller(by), f.Driver, w.remedies(by.Ways)
+			c.Controller, c.Remedies = w.controller(by), w.remedies(by.Ways)
 		}
 	})
+	if c.Driver = f.Driver; f.Waits != nil {
+		c.Waits = f.Waits
+	}
 	if first || f.Grows {
 		w.tell(c, shown(f.Evidence))
 	}

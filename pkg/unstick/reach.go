@@ -95,20 +95,22 @@ func (l *Look) waiting(c *explain.Cause) waiting {
 	return w
 }
 
-// lets are the objects besides those that a cause blocks which a way out may free as well. A namespace that is being deleted waits for
-// whatever refuses the deletion of its contents.
+// lets are the objects besides those that a cause blocks which a way out may free as well: what is being deleted, or in a namespace that
+// is, and waits for the same.
 func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Identity {
 	if !l.reaches(way) {
 		return nil
 	}
-	w, frees := l.waiting(c), graph.NewSet(l.frees(c, way)...)
+	w, frees, ending := l.waiting(c), graph.NewSet(l.frees(c, way)...), l.ending()
 	var all []graph.Identity
 	for n := range l.Graph.Nodes() {
-		if n.Virtual() || !n.BeingDeleted() || frees.Has(n) {
+		if with, _ := ending(n.Namespace()); n.Virtual() || frees.Has(n) || !n.BeingDeleted() && (c.Waits == nil || !with) {
 			continue
 		}
-		waits := w.types.Has(n.Resource().GroupResource()) || c.Class == finding.Refusal && n.Resource().IsNamespace()
-		if len(w.finalizers) > 0 {
+		waits := w.types.Has(n.Resource().GroupResource())
+		if c.Waits != nil {
+			waits = c.Waits(n)
+		} else if len(w.finalizers) > 0 {
 			waits = w.finalizers.HasAny(n.Finalizers()...)
 		}
 		if waits {

@@ -5,6 +5,7 @@ package unstick_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
@@ -227,5 +229,15 @@ func TestReachDigest(t *testing.T) {
 	two := unstick.Choose(starting(owned("cr! t:cr2!")), &unstick.Options{Allow: explain.Safe})
 	if one.Digest == two.Digest || len(one.Writes()) != 1 || one.Writes()[0].Op.Key() != two.Writes()[0].Op.Key() {
 		t.Errorf("%+v\n%+v", one, two)
+	}
+}
+
+// A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are.
+func TestReachOfRefusals(t *testing.T) {
+	l := starting(owned("cr! t:cr2! t:cm cm2", "t!"))
+	c := l.Report.Causes[0]
+	c.Kind, c.Waits = finding.AdmWebhookDead, func(n graph.Node) bool { return n.Resource().Kind == "ConfigMap" }
+	if got := fmt.Sprint(unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Writes()[0].Lets); got != "[ConfigMap/t/cm]" {
+		t.Error(got)
 	}
 }
