@@ -35,6 +35,8 @@ type Look struct {
 	Unlisted []graph.Part
 	// falls are what goes with all that is being deleted, and may.
 	falls graph.Set
+	// leave are those of leaving.
+	leave []graph.Node
 }
 
 // Stake is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is deleted after
@@ -409,7 +411,11 @@ func riskOf(c *explain.Cause, r *explain.Remedy) (explain.Risk, []*explain.Remed
 // writes are the changes of a way out that were not made yet. Where data is kept before, these are the only ones: the next
 // look finds that it is kept.
 func (o *chooser) writes(c *explain.Cause, risk explain.Risk, before, way []*explain.Remedy) []Write {
-	frees, lets := blocked(o.Look, c), o.lets(c, way)
+	frees := blocked(o.Look, c)
+	var lets []graph.Identity
+	for _, n := range o.lets(c, way) {
+		lets = append(lets, n.Identity())
+	}
 	var then []*explain.Remedy
 	if len(before) > 0 {
 		then, way = way, before

@@ -95,16 +95,32 @@ func (l *Look) waiting(c *explain.Cause) waiting {
 	return w
 }
 
+// leaving are the objects that are being deleted, or are in a namespace that is.
+func (l *Look) leaving() []graph.Node {
+	if l.leave != nil {
+		return l.leave
+	}
+	ending := l.ending()
+	l.leave = []graph.Node{}
+	for n := range l.Graph.Nodes() {
+		if with, _ := ending(n.Namespace()); !n.Virtual() && (with || n.BeingDeleted()) {
+			l.leave = append(l.leave, n)
+		}
+	}
+	slices.SortFunc(l.leave, graph.Node.Compare)
+	return l.leave
+}
+
 // lets are the objects besides those that a cause blocks which a way out may free as well: what is being deleted, or in a namespace that
 // is, and waits for the same.
-func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Identity {
+func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	if !l.reaches(way) {
 		return nil
 	}
-	w, frees, ending := l.waiting(c), graph.NewSet(l.frees(c, way)...), l.ending()
-	var all []graph.Identity
-	for n := range l.Graph.Nodes() {
-		if with, _ := ending(n.Namespace()); n.Virtual() || frees.Has(n) || !n.BeingDeleted() && (c.Waits == nil || !with) {
+	w, frees := l.waiting(c), graph.NewSet(l.frees(c, way)...)
+	var all []graph.Node
+	for _, n := range l.leaving() {
+		if frees.Has(n) || !n.BeingDeleted() && c.Waits == nil {
 			continue
 		}
 		waits := w.types.Has(n.Resource().GroupResource())
@@ -114,10 +130,9 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Identity {
 			waits = w.finalizers.HasAny(n.Finalizers()...)
 		}
 		if waits {
-			all = append(all, n.Identity())
+			all = append(all, n)
 		}
 	}
-	slices.SortFunc(all, graph.Identity.Compare)
 	return all
 }
 

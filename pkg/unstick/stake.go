@@ -203,27 +203,28 @@ func deletedBy(r *explain.Remedy) []types.UID {
 // touched are the namespaces of what a cause blocks, and of what a way out of it changes.
 func (l *Look) touched(c *explain.Cause, way []*explain.Remedy) sets.Set[string] {
 	all := sets.New[string]()
-	add := func(id graph.Identity) {
-		if id.Resource.IsNamespace() {
-			all.Insert(id.Name)
-		} else if id.Namespace != "" {
-			all.Insert(id.Namespace)
-		}
-	}
 	for o := range l.Report.Blocked(c) {
-		add(o.Object)
+		all.Insert(placeOf(o.Object))
 		for _, f := range o.Findings {
 			for _, link := range f.Chain {
 				if f.Cause == c {
-					add(link.Object)
+					all.Insert(placeOf(link.Object))
 				}
 			}
 		}
 	}
 	for _, r := range way {
-		add(r.Operation.Object)
+		all.Insert(placeOf(r.Operation.Object))
 	}
-	return all
+	return all.Delete("")
+}
+
+// placeOf is the namespace that an object is in, or that it is.
+func placeOf(id graph.Identity) string {
+	if id.Resource.IsNamespace() {
+		return id.Name
+	}
+	return id.Namespace
 }
 
 // left are the explained objects that are being deleted.
@@ -269,19 +270,23 @@ func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 	if len(l.Stakes) == 0 {
 		return func(*Stake) bool { return false }
 	}
-	reaches, storage := l.reaches(way), l.storage(c)
-	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(l.frees(c, way)...), within: &l.falls}
+	reaches, storage, lets := l.reaches(way), l.storage(c), l.lets(c, way)
+	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(append(l.frees(c, way), lets...)...), within: &l.falls}
+	for _, n := range lets {
+		namespaces.Insert(placeOf(n.Identity()))
+	}
 	after.spread()
+	everywhere := reaches && c.Waits == nil // a program does more than one can tell
 	return func(s *Stake) bool {
 		switch {
 		case reaches && s.waits && storage(s):
 			return true
 		case s.Namespace == "":
 			return false
-		case s.ends && (reaches || namespaces.Has(s.Namespace)):
+		case s.ends && (everywhere || namespaces.Has(s.Namespace)):
 			return true
 		}
-		return after.set.Has(s.claim) || reaches && l.falls.Has(s.claim)
+		return after.set.Has(s.claim) || everywhere && l.falls.Has(s.claim)
 	}
 }
 

@@ -234,10 +234,19 @@ func TestReachDigest(t *testing.T) {
 
 // A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are.
 func TestReachOfRefusals(t *testing.T) {
-	l := starting(owned("cr! t:cr2! t:cm cm2", "t!"))
-	c := l.Report.Causes[0]
-	c.Kind, c.Waits = finding.AdmWebhookDead, func(n graph.Node) bool { return n.Resource().Kind == "ConfigMap" }
-	if got := fmt.Sprint(unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Writes()[0].Lets); got != "[ConfigMap/t/cm]" {
-		t.Error(got)
+	for world, want := range map[string]string{
+		"cr! t:cr2! t:cm cm2":    "1: operator safe [ConfigMap/t/cm]",
+		"cr! t:claim t:cm":       "1: volume safe, then start it [ConfigMap/t/cm]",
+		"cr! t:cr2! t:claim>cr2": "1: operator safe []",
+		"cr! cm! claim>cm":       "1: volume safe, then start it [ConfigMap/s/cm]",
+	} {
+		l := starting(owned(world, strings.Repeat("t!", strings.Count(world, "t:cm"))))
+		c := l.Report.Causes[0]
+		c.Kind, c.Waits = finding.AdmWebhookDead, func(n graph.Node) bool { return n.Resource().Kind == "ConfigMap" }
+		l.FindStakes(t.Context(), volumes{})
+		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Choices[0]
+		if got := describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets); got != want {
+			t.Errorf("%s: %s, want %s", world, got, want)
+		}
 	}
 }
