@@ -320,7 +320,7 @@ func TestUndoReclaimPolicy(t *testing.T) {
 			s.Put(claim, object(t, test.claim))
 		}
 		w := writing(t, s)
-		w.Make(t.Context(), &change.Change{Op: remedy.RetainOf(volume)}, s.Object(volume))
+		w.Make(t.Context(), &change.Change{Op: remedy.RetainOf(volume, "Delete")}, s.Object(volume))
 		recorded, err := change.ReadJournal(w.Journal.Dir)
 		if err != nil {
 			t.Fatal(err)

@@ -49,6 +49,8 @@ type explainOptions struct {
 	each bool
 	// besides are parts of the cluster whose claims are read as well, with their owners, to deal with what was found; nil for none.
 	besides func(*look) []graph.Part
+	// widened are the parts that the last look needed.
+	widened graph.Parts
 	// watch explains again until what was asked for is gone.
 	watch bool
 }

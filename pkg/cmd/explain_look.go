@@ -53,6 +53,9 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 		}
 	}
 	parts := o.parts(&q)
+	if len(o.widened) > 0 { // what an earlier look has found out about what has to be read
+		parts = parts.With(o.widened...)
+	}
 	for looks := 1; ; looks++ {
 		l, err := o.lookAt(ctx, &q, parts)
 		if err != nil {
@@ -63,6 +66,9 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 			missed = slices.DeleteFunc(o.besides(l), parts.Contain)
 		}
 		if len(missed) == 0 {
+			if o.besides != nil {
+				o.widened = parts
+			}
 			return l, nil
 		}
 		parts = explain.Wider(parts, missed, looks)

@@ -21,9 +21,9 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
-// besidesStuck are the parts of the cluster whose claims may go with what is stuck.
+// besidesStuck are the parts of the cluster that ways out of what is stuck may affect.
 func besidesStuck(l *look) []graph.Part {
-	return (&unstick.Look{Report: l.report, Graph: l.graph}).ClaimParts()
+	return (&unstick.Look{Report: l.report, Graph: l.graph}).Parts()
 }
 
 // seen is a look with the data that is at stake.

@@ -4,6 +4,7 @@ package explain_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,7 +69,7 @@ ConfigMap/s/b owners=ConfigMap/a!,ConfigMap/live`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector cannot remove its reference to ConfigMap/s/a, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.ownerReferences[1]: ConfigMap/live, which exists, so the garbage collector keeps the dependent
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, because ConfigMap/live owns it as well, and its reference to the owner dangles until it can be changed
+[safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, because ConfigMap/live owns it as well, and its reference to the owner dangles until it can be changed
 [safe] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove its reference to the owner, as the garbage collector tries to do; ConfigMap/s/b is kept, because ConfigMap/live owns it as well
 `},
 	{"a dependent that may not be deleted", alive + policy + owner + deniedDelete + `
@@ -76,11 +77,12 @@ ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
-[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
+[dangerous] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
+  loses: ConfigMap/s/b, which is not being deleted
 `},
 	{"a dependent that may neither be deleted nor changed, of an owner that may not be deleted again", alive + policy + owner + deniedDelete + deniedUpdate +
 		strings.Replace(deniedDelete, "/b ", "/a ", 1) + `
@@ -88,11 +90,12 @@ ConfigMap/s/b owners=ConfigMap/a!`, "gc-fg-denied",
 		`ConfigMap/s/b: the garbage collector cannot delete it, and retries ever more rarely, up to 17 minutes apart
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
-[safe] DELETE a: once a deletion of ConfigMap/s/a is no longer refused: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[safe] REMOVE: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] PATCH: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] REMOVE: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
-[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
+[dangerous] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
+  loses: ConfigMap/s/b, which is not being deleted
 `},
 	{"two dependents that may not be deleted, of a pod in its grace period", alive + node + policy + deniedDelete + strings.Replace(deniedDelete, "/b ", "/c ", 1) + `
 Pod/s/a deleted=60 grace=600 finalizers=foregroundDeletion {"spec":{"nodeName":"n"}}
@@ -102,11 +105,12 @@ ConfigMap/s/c owners=Pod/a!`, "gc-fg-denied",
 ConfigMap/s/b metadata.deletionTimestamp: not set
 a dry-run DELETE of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ConfigMap/s/c metadata.deletionTimestamp: not set
-[safe] DELETE a: take the owner out of foreground deletion: it is deleted once its kubelet has stopped it; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
+[safe] REMOVE: take the owner out of foreground deletion: it is deleted once its kubelet has stopped it; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] PATCH: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is kept, with a dangling reference, until its deletion is no longer refused
 [disruptive] REMOVE: remove the reference to the owner, which then does not wait for ConfigMap/s/b
   loses: ConfigMap/s/b, which has no owner then, so the garbage collector does not delete it
-[disruptive] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
+[dangerous] DELETE b: once that is no longer refused: delete ConfigMap/s/b without waiting for the garbage collector's next attempt
+  loses: ConfigMap/s/b, which is not being deleted
 `},
 	{"a dependent that is being deleted", alive + owner + `
 ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "fin-absent",
@@ -115,7 +119,7 @@ searched: SEARCHED
 ConfigMap/s/b metadata.finalizers[0]: example.com/x
 ConfigMap/s/b metadata.managedFields: no entry, so it is not known who set its finalizers and who has written to it
 [safe] reinstall the controller of example.com/x: it cleans up and removes the finalizer
-[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] REMOVE: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [disruptive] PATCH: ConfigMap/s/a alone: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [disruptive] REMOVE: ConfigMap/s/a alone: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [dangerous] REMOVE: remove this finalizer alone, once you have done its cleanup yourself
@@ -127,7 +131,7 @@ ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`, "adm-vap
 a dry-run PATCH of ConfigMap/s/b : : ValidatingAdmissionPolicy 'p' with binding 'x' denied request: no
 ValidatingAdmissionPolicyBinding/x spec.policyName: p
 [safe] get validatingadmissionpolicies.v1.admissionregistration.k8s.io/p -o yaml: see what the policy requires: change the object so that it complies, and the write is allowed
-[disruptive] DELETE a: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
+[disruptive] REMOVE: ConfigMap/s/a alone: take the owner out of foreground deletion: it is deleted at once; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [disruptive] PATCH: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: make the owner not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 [disruptive] REMOVE: ConfigMap/s/a alone: once a change of ConfigMap/s/b is no longer refused: remove the reference to the owner, which then does not wait for ConfigMap/s/b; ConfigMap/s/b is already being deleted, and is gone once its own blocker is
 `},
@@ -138,10 +142,10 @@ ConfigMap/s/b owners=ConfigMap/a!,Other/o,ConfigMap/live`, "gc-fg-owner-unresolv
 		`ConfigMap/s/b: ConfigMap/s/b also references other.example.com/v1 Other, which the server does not serve; the garbage collector cannot resolve that owner, and ignores the dependent
 ConfigMap/s/b metadata.ownerReferences[1]: other.example.com/v1 Other/o (Unresolvable)
 ConfigMap/s/a metadata.finalizers: foregroundDeletion
-[safe] DELETE a: take the owner out of foreground deletion: it is deleted once its other finalizers are removed; the dependent is kept
-[disruptive] DELETE b: delete the dependent, which the owner waits for
-  loses: the dependent, which the garbage collector ignores and which ConfigMap/live also owns
+[safe] REMOVE: take the owner out of foreground deletion: it is deleted once its other finalizers are removed; the dependent is kept
 [disruptive] REMOVE: remove the reference that cannot be resolved; at its next attempt, up to 17 minutes later, the garbage collector also removes the one to the owner, and keeps the dependent because ConfigMap/live owns it
+[dangerous] DELETE b: delete the dependent, which the owner waits for
+  loses: the dependent, which the garbage collector ignores and which ConfigMap/live also owns
 `},
 	{"one dependent that may not be released", alive + policy + deniedUpdate + `
 ConfigMap/s/a deleted=60 finalizers=orphan
@@ -209,7 +213,7 @@ Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/dead status.conditions[Ready]: Unknown (NodeStatusUnknown)
 [dangerous] DELETE q: delete the pod, after which 1 other pod still blocks the claim; the pod is kept until node dead, which does not report, recovers, is deleted, or is marked out-of-service
-  loses: the data of the claim, unless its volume is retained
+  loses: the data of the claim, unless its volume is retained; Pod/s/q, which is not being deleted
 `},
 	{"a claim with a finalizer of another's, of a pod whose node does not exist", alive + `
 PersistentVolumeClaim/s/c deleted=60 finalizers=example.com/x,kubernetes.io/pvc-protection
@@ -220,7 +224,7 @@ Pod/s/q status.phase:
 Pod/s/q metadata.deletionTimestamp: not set
 Node/gone : does not exist
 [dangerous] DELETE q: delete the pod, after which no pod blocks the claim; its node gone does not exist, so the pod garbage collector removes the pod within a few minutes
-  loses: the data of the claim, unless its volume is retained
+  loses: the data of the claim, unless its volume is retained; Pod/s/q, which is not being deleted
 `},
 	{"a node without conditions", alive + `
 Node/dead
@@ -351,6 +355,41 @@ func TestEach(t *testing.T) {
 			}
 			if len(of) != want {
 				t.Errorf("%s, each=%t: operations on %d objects, not %d", c.id, each, len(of), want)
+			}
+		}
+	}
+}
+
+// TestPromises: what is safe loses nothing and interrupts nothing, what is disruptive loses nothing, and what is only for a while can be taken
+// back. An object that nobody has deleted is deleted by what is dangerous alone, and named.
+func TestPromises(t *testing.T) {
+	for _, cluster := range clusters(t) {
+		s := parse(t, cluster)
+		g := s.Graph()
+		for _, cause := range s.report(t).Causes {
+			for i := range cause.Remedies {
+				r := &cause.Remedies[i]
+				fail := func(what string) { t.Errorf("%s: %s: %s\n%s", what, r.Risk, r.Effect, r.Command) }
+				for _, l := range r.Loss {
+					final := l.Kind == remedy.LosesData || l.Kind == remedy.CorruptsData || l.Kind == remedy.LosesObject
+					if r.Risk == explain.Safe || final && r.Risk != explain.Dangerous {
+						fail("loses " + l.What)
+					}
+				}
+				op := r.Operation
+				if op == nil {
+					continue
+				}
+				n, known := g.Node(op.Object.UID)
+				bypasses := slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Kind == remedy.Unguards }) && op.Verb == remedy.Patch
+				switch stays := !known || !n.BeingDeleted(); {
+				case op.Verb == remedy.Delete && stays && (r.Risk != explain.Dangerous || len(r.Loss) == 0):
+					fail("deletes what nobody has deleted")
+				case bypasses && !r.Temporary, r.Temporary && op.Back == nil:
+					fail("is not taken back")
+				case op.Verb == remedy.Restart && op.Object.Resource.IsPod():
+					fail("restarts a pod")
+				}
 			}
 		}
 	}

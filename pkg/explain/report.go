@@ -45,6 +45,13 @@ var risks = map[Risk]int{Safe: 0, Disruptive: 1, Dangerous: 2}
 // Exceeds reports whether a risk is greater than another.
 func (r Risk) Exceeds(other Risk) bool { return risks[r] > risks[other] }
 
+func (r Risk) worse(other Risk) Risk {
+	if other.Exceeds(r) {
+		return other
+	}
+	return r
+}
+
 // Evidence is one fact that a cause rests on.
 type Evidence = evidence.Fact
 
@@ -138,7 +145,11 @@ type Cause struct {
 	Summary    string
 	Evidence   []Evidence
 	Controller *Controller
-	Remedies   []Remedy
+	// Driver is the name of the CSI driver whose controller that is, empty for others.
+	Driver string
+	// Waits reports whether an object waits for the same, and the finalizers and types of those that do not tell that; nil otherwise.
+	Waits    func(graph.Node) bool
+	Remedies []Remedy
 	// Until is when a Progressing cause should have ended; it may be zero.
 	Until time.Time
 	// Blocks is the number of terminating objects that the cause blocks.

@@ -94,6 +94,9 @@ func (w *walker) caused(f *finding.Cause) *Cause {
 			c.Controller, c.Remedies = w.controller(by), w.remedies(by.Ways)
 		}
 	})
+	if c.Driver = f.Driver; f.Waits != nil {
+		c.Waits = f.Waits
+	}
 	if first || f.Grows {
 		w.tell(c, shown(f.Evidence))
 	}
@@ -139,8 +142,11 @@ func (d commands) controller(by *finding.Controller) *Controller {
 	return &Controller{Name: say(by.Name), Liveness: by.Liveness, Evidence: append(facts, shown(by.Among)...)}
 }
 
-// commands makes actions of what remedies do.
-type commands struct{ programs remedy.Programs }
+// commands makes actions of what remedies do, to objects that a graph may have.
+type commands struct {
+	programs remedy.Programs
+	graph    *graph.Graph
+}
 
 // remedies are ways out.
 func (d commands) remedies(ways []finding.Way) []Remedy {
@@ -151,9 +157,35 @@ func (d commands) remedies(ways []finding.Way) []Remedy {
 	return remedies
 }
 
-// remedy is a way out with its command, and the risk of its words and of what is lost.
+// deletesLive reports whether a change deletes an object of which no deletion was requested.
+func (d commands) deletesLive(op *remedy.Op) bool {
+	if op == nil || op.Verb != remedy.Delete {
+		return false
+	}
+	n, known := d.graph.Node(op.Object.UID)
+	return !known || !n.BeingDeleted()
+}
+
+// risk is that of a change, by what it does to its object: to delete what nobody has deleted is Dangerous, and to start what is stopped is Safe.
+func (d commands) risk(op *remedy.Op) Risk {
+	switch {
+	case op == nil:
+	case d.deletesLive(op), op.Verb == remedy.Delete && op.Options.GracePeriodSeconds != nil, op.Verb == remedy.Taint, op.Verb == remedy.Finalize:
+		return Dangerous
+	case op.Verb == remedy.Restart, op.Verb == remedy.Scale && op.Replicas.Wanted < op.Replicas.Current:
+		return Disruptive
+	}
+	return Safe
+}
+
+// lossRisks are those of what is lost. What is left behind is as risky as the change that leaves it.
+var lossRisks = map[remedy.LossKind]Risk{
+	remedy.LosesData: Dangerous, remedy.CorruptsData: Dangerous, remedy.LosesObject: Dangerous, remedy.Unguards: Disruptive, remedy.GrantsMore: Disruptive,
+}
+
+// remedy is a way out with its command. Its risk is the greatest of the change, of its words, and of what is lost.
 func (d commands) remedy(way *finding.Way) Remedy {
-	r := Remedy{Effect: say(way.Effect), Risk: Safe, Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
+	r := Remedy{Effect: say(way.Effect), Risk: d.risk(way.Op), Keeps: way.Keeps, Partial: way.Partial, Temporary: way.Temporary, facts: shown(way.Facts), slot: way.Slot}
 	switch {
 	case way.Op != nil:
 		r.Action = Action{Command: way.Op.Command(d.programs), Operation: way.Op, Undo: way.Op.Undo(d.programs)}
@@ -162,18 +194,17 @@ func (d commands) remedy(way *finding.Way) Remedy {
 		r.Action = Action{Command: way.Look.Command(d.programs)}
 	}
 	for _, s := range way.Effect {
-		if risk := sayings[s.Word].risk; risk.Exceeds(r.Risk) {
-			r.Risk = risk
-		}
+		r.Risk = r.Risk.worse(sayings[s.Word].risk)
 	}
 	if way.Blind {
 		r.Risk = Dangerous
 	}
 	for _, l := range way.Loss {
 		r.Loss = append(r.Loss, lost(l))
-		if l.Kind == remedy.LosesData {
-			r.Risk = Dangerous
-		}
+		r.Risk = r.Risk.worse(lossRisks[l.Kind])
+	}
+	if d.deletesLive(way.Op) && !way.Op.Save && !slices.ContainsFunc(r.Loss, func(l remedy.Loss) bool { return l.Kind == remedy.LosesObject }) {
+		r.Loss = append(r.Loss, remedy.Loss{Kind: remedy.LosesObject, Object: way.Op.Object, What: fmt.Sprintf(undeleted, way.Op.Object)})
 	}
 	if way.Data == nil {
 		return r
@@ -181,8 +212,8 @@ func (d commands) remedy(way *finding.Way) Remedy {
 	if way.Kept {
 		r.Kept = r.Risk
 	}
-	if r.Risk = Dangerous; len(r.Loss) == 0 {
-		r.Loss = []remedy.Loss{lost(*way.Data)}
+	if r.Risk = Dangerous; len(way.Loss) == 0 {
+		r.Loss = append([]remedy.Loss{lost(*way.Data)}, r.Loss...)
 	}
 	return r
 }

@@ -23,6 +23,7 @@ import (
 //	fin-absent at ConfigMap/s/a: ...           a cause
 //	    safe: ...                              what can be done, at what risk
 //	        kubectl ...
+//	        until the objects are gone         of what is taken back then
 //	        frees ...; then ...; held ...      what becomes of the objects that the cause blocks, as it is played
 //	                                           in memory (see effects)
 func TestScenarios(t *testing.T) { scenarios.Run(t, answer) }
@@ -50,6 +51,9 @@ func causes(report *explain.Report, effect func(*explain.Cause, *remedy.Op) stri
 			}
 			if r.Command != "" {
 				fmt.Fprintf(&text, "\n        %s", r.Command)
+			}
+			if r.Temporary {
+				text.WriteString("\n        until the objects are gone")
 			}
 			if r.Undo != "" {
 				fmt.Fprintf(&text, "\n        undo: %s", r.Undo)

@@ -65,7 +65,7 @@ ConfigMap/s/b deleted=60 finalizers=example.com/x owners=ConfigMap/a!`).report(t
 	}
 	const patch = `kubectl -n s patch configmaps/b --type=json -p '[{"op":"test","path":"/metadata/uid","value":"b"},{"op":"test","path":"/metadata/ownerReferences/0/uid","value":"a"},`
 	want := []string{
-		`echo '{"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background","preconditions":{"uid":"a"}}' | kubectl delete --raw /api/v1/namespaces/s/configmaps/a -f -`,
+		`kubectl -n s patch configmaps/a --type=json -p '[{"op":"test","path":"/metadata/uid","value":"a"},{"op":"test","path":"/metadata/finalizers/0","value":"foregroundDeletion"},{"op":"remove","path":"/metadata/finalizers/0"}]'`,
 		patch + `{"op":"replace","path":"/metadata/ownerReferences/0/blockOwnerDeletion","value":false}]'`,
 		patch + `{"op":"remove","path":"/metadata/ownerReferences/0"}]'`,
 	}

@@ -11,5 +11,7 @@ const (
 	andMore       = "and %d more like it"
 	unexamined    = "who removes the finalizers of %s beyond the first %d: it has %d"
 
+	undeleted = "%s, which is not being deleted"
+
 	removeFinalizer = "remove this finalizer alone, once you have done its cleanup yourself"
 )

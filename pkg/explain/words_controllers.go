@@ -82,7 +82,7 @@ var controllerSayings = map[finding.Word]saying{
 	finalizer.SetBy:          {text: "the finalizer was set by %q (%s)"},
 	finalizer.SetAt:          {text: " at %s"},
 	finalizer.RemoveHarmless: {text: removeFinalizer, risk: Disruptive},
-	finalizer.RemoveFromSpec: {text: "remove this entry of spec.finalizers alone, once you have done its cleanup yourself", risk: Dangerous},
+	finalizer.RemoveFromSpec: {text: "remove this entry of spec.finalizers alone, once you have done its cleanup yourself"},
 	finalizer.LostCleanup:    {text: "the resources that its controller would have cleaned up, possibly outside the cluster"},
 
 	finalizer.ProgressUnread: {text: "%s works, but its progress with the object could not be read"},

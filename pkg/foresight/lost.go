@@ -160,10 +160,11 @@ func (l *losses) volumeOf(n graph.Node) []Loss {
 		return nil
 	}
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
-	if policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy != "Delete" {
+	policy, destroys := evidence.ReclaimPolicy(volume)
+	if !destroys {
 		return []Loss{{Object: id, Why: volumeKept{name, size, policy}, Stays: true, Certain: true}}
 	}
-	return []Loss{{Object: id, Why: volumeGoes{name, size}, Certain: true, Volume: name, Size: size}}
+	return []Loss{{Object: id, Why: volumeGoes{name, size, policy}, Certain: true, Volume: name, Size: size}}
 }
 
 var statefulSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "statefulsets"}

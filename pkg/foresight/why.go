@@ -187,7 +187,7 @@ type (
 		err  error
 	}
 	volumeKept struct{ name, size, policy string }
-	volumeGoes struct{ name, size string }
+	volumeGoes struct{ name, size, policy string }
 	// withPods is of a claim that is being deleted and goes with the pods of the plan.
 	withPods        struct{ Why }
 	claimsUnread    struct{ err error }

@@ -246,7 +246,11 @@ func (w volumeKept) words() string {
 }
 
 func (w volumeGoes) words() string {
-	return fmt.Sprintf("PersistentVolume/%s (%s) is deleted with its data (reclaim policy Delete)", w.name, sized(w.size))
+	what := "is deleted with its data"
+	if w.policy == "Recycle" {
+		what = "is kept, and its data is deleted"
+	}
+	return fmt.Sprintf("PersistentVolume/%s (%s) %s (reclaim policy %s)", w.name, sized(w.size), what, w.policy)
 }
 
 func sized(size string) string {

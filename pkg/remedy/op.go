@@ -132,10 +132,10 @@ func ScaleOf(id graph.Identity, r Replicas) Op {
 // ReclaimPolicy is where a volume has its reclaim policy.
 const ReclaimPolicy = "/spec/persistentVolumeReclaimPolicy"
 
-// RetainOf has a volume stay, with what is stored on it, that would be deleted with its claim.
-func RetainOf(volume graph.Identity) Op {
-	op := PatchOf(volume, Test(ReclaimPolicy, "Delete"), Replace(ReclaimPolicy, "Retain"))
-	back := PatchOf(volume, Test(ReclaimPolicy, "Retain"), Replace(ReclaimPolicy, "Delete"))
+// RetainOf keeps a volume with its data, which its policy would destroy with its claim.
+func RetainOf(volume graph.Identity, policy string) Op {
+	op := PatchOf(volume, Test(ReclaimPolicy, policy), Replace(ReclaimPolicy, "Retain"))
+	back := PatchOf(volume, Test(ReclaimPolicy, "Retain"), Replace(ReclaimPolicy, policy))
 	op.Back = &back
 	return op
 }
@@ -209,6 +209,22 @@ func (o Op) TakenBack(whole map[string]any) Op {
 		o.Back = &back
 	}
 	return o
+}
+
+// Reaches reports whether a change affects more than its object and what that owns: it starts a program, has requests let through, or
+// changes how API servers work. Everything that waits for that is affected, in all namespaces.
+func (o *Op) Reaches() bool {
+	switch o.Verb {
+	case Scale:
+		return o.Replicas.Wanted > 0
+	case Delete:
+		return o.Object.Resource.Group == "admissionregistration.k8s.io" || o.Object.Resource.Group == "apiregistration.k8s.io"
+	case Patch:
+		return slices.ContainsFunc(o.Patch, func(s Step) bool { return s.Op != "test" && s.Path != ReclaimPolicy && !listed().MatchString(s.Path) })
+	case Finalize, Collect, Untaint:
+		return false
+	}
+	return true
 }
 
 // Before reports whether a patch has to come before another one of the same object, if both are made as they are: it

@@ -178,7 +178,7 @@ func (a *StuckAnswer) reason(text string, most int) {
 }
 
 func destroyedWith(l *remedy.Loss) string {
-	return fmt.Sprintf("%s on %s is destroyed with its claim (reclaim policy Delete)", cmp.Or(l.Size, "all"), objectName(l.Object))
+	return fmt.Sprintf("%s on %s is destroyed with its claim", cmp.Or(l.Size, "all"), objectName(l.Object))
 }
 
 // next writes the next step with its command.

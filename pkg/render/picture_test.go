@@ -119,7 +119,7 @@ func TestStuckPicture(t *testing.T) {
 	}
 	findings := []draw.Finding{
 		{Node: 1, Label: "STUCK", Text: "configmap/invoice -n shop blocks 2 deletions: no controller removes it", Tone: draw.Red},
-		{Node: 1, Label: "DATA LOSS", Text: "5Gi on persistentvolume/disk is destroyed with its claim (reclaim policy Delete)", Tone: draw.Red},
+		{Node: 1, Label: "DATA LOSS", Text: "5Gi on persistentvolume/disk is destroyed with its claim", Tone: draw.Red},
 	}
 	if diff := cmp.Diff(findings, p.Findings); diff != "" {
 		t.Errorf("findings: -want +got:\n%s", diff)
@@ -130,7 +130,7 @@ func TestStuckPicture(t *testing.T) {
 	n := p.Nodes[1]
 	for label, want := range map[string]string{
 		"cause (Stuck): fin-absent": "no controller removes it", "evidence": "ConfigMap/shop/invoice metadata.finalizers[0]: x\nsearched: leases",
-		"controller": "deployment/x (does not run)", "DATA LOSS": "5Gi on persistentvolume/disk is destroyed with its claim (reclaim policy Delete)", "what to do (dangerous)": "remove it\nmight leak: a bill; DATA LOSS: 5Gi on persistentvolume/disk",
+		"controller": "deployment/x (does not run)", "DATA LOSS": "5Gi on persistentvolume/disk is destroyed with its claim", "what to do (dangerous)": "remove it\nmight leak: a bill; DATA LOSS: 5Gi on persistentvolume/disk",
 		"command": "kubectl patch", "undo": "kubectl undo", "blocks": "2 deletions", "until": "2026-01-02T03:04:05Z",
 	} {
 		if got := detail(n, label); got != want {

@@ -104,6 +104,13 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 			fmt.Fprintln(t.out, "     "+printable(write.Remedy.Command))
 		}
 	}
+	if lets := c.Writes[0].Lets; len(lets) > 0 {
+		names := NamesOf
+		if t.Wide {
+			names = allNames
+		}
+		t.flow("   ", "also lets go: "+names(lets))
+	}
 }
 
 // keeping says what a change keeps.
@@ -325,13 +332,13 @@ func temporary(w *unstick.Write) string {
 func price(risk explain.Risk, r *explain.Remedy) string {
 	priced := *r
 	if priced.Risk = risk; r.Kept != "" { // the data is kept first
-		priced.Loss = nil
+		priced.Loss = slices.DeleteFunc(slices.Clone(r.Loss), func(l remedy.Loss) bool { return l.Kind == remedy.LosesData })
 	}
 	text := strings.TrimSuffix(strings.TrimPrefix((&StuckAnswer{}).cost(&priced), " ("), ")")
 	return cmp.Or(text, "safe")
 }
 
-const dataUnread = "DATA might be lost: the claims, their owners, or the volumes could not be read"
+const dataUnread = "DATA might be lost, or other objects be freed as well: claims, their owners, volumes, or what else waits for this could not be read"
 
 // notDone says why nothing is done about a cause.
 func notDone(c *unstick.Choice) string {

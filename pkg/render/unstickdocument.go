@@ -54,6 +54,8 @@ type UnstickWrite struct {
 	Loss      []StuckLoss     `json:"loss,omitempty"`
 	// Then are the changes that follow when this one is made.
 	Then []*StuckOperation `json:"then,omitempty"`
+	// Lets are the objects that it may free besides those that were asked for.
+	Lets []ObjectReference `json:"lets,omitempty"`
 	// Temporary: it is taken back when what it frees is gone.
 	Temporary bool `json:"temporary"`
 	// Server is what the API server says to it in a server dry run.
@@ -133,7 +135,7 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 			w := &c.Writes[j]
 			write := UnstickWrite{
 				Operation: newStuckOperation(&w.Op), Command: w.Remedy.Command, Undo: w.Remedy.Undo, Effect: w.Remedy.Effect,
-				Loss: newStuckLosses(w.Remedy.Loss), Temporary: w.Temporary(),
+				Loss: newStuckLosses(w.Remedy.Loss), Lets: references(w.Lets), Temporary: w.Temporary(),
 			}
 			for _, r := range w.Then {
 				write.Then = append(write.Then, newStuckOperation(r.Operation))

@@ -31,23 +31,27 @@ type Look struct {
 	Pending []gc.Step
 	// Stakes are the volumes of which the data would be destroyed when what is being deleted goes.
 	Stakes []Stake
-	// Unsure are the namespaces of which that could not be found out, "" for all.
-	Unsure []string
+	// Unlisted are those of the Parts that could not be listed.
+	Unlisted []graph.Part
 	// falls are what goes with all that is being deleted, and may.
 	falls graph.Set
+	// leave are those of leaving.
+	leave []graph.Node
 }
 
-// Stake is a volume with the reclaim policy Delete, of a claim that is being deleted, is in a namespace that is, or goes with its owners. Without
-// a name the volumes could not be read.
+// Stake is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is deleted after
+// its owners; or one that waits for its driver. Without a name the volumes could not be read.
 type Stake struct {
 	Volume graph.Identity
 	Size   string
-	// Namespace is that of the claim.
+	policy string
+	// Namespace is that of the claim, empty for a volume whose claim is not at stake.
 	Namespace string
 	claim     graph.Node
-	// leaves: the volume is being deleted itself.
-	leaves bool
-	// ends: it goes with whatever is freed in its namespace. open: whether it goes with an owner that could not be read is not known.
+	// driver deletes the storage; waits: it has to. leaves: the volume is being deleted itself.
+	driver        string
+	waits, leaves bool
+	// ends: it goes with whatever is freed in its namespace. open: whether it goes is not known, as an owner or its namespace could not be read.
 	ends, open bool
 }
 
@@ -103,7 +107,7 @@ type Choice struct {
 	Risk   explain.Risk
 	Writes []Write
 	Reason Reason
-	// Unsure: it is not known whether data would be lost, because claims or volumes could not be read.
+	// Unsure: it is not known whether data would be lost, or what else freed, because that could not be read.
 	Unsure bool
 	// Needs is the least risk that would have to be allowed, of NotAllowed.
 	Needs explain.Risk
@@ -125,6 +129,8 @@ type Write struct {
 	Then []*explain.Remedy
 	// Frees are the objects that the cause blocks, of those that were asked for.
 	Frees []types.UID
+	// Lets are those that nobody asked for and that may be freed with them, in any namespace.
+	Lets []graph.Identity
 	// Leaves: its object is being deleted itself.
 	Leaves bool
 	// Collected: it is the garbage collector's work.
@@ -133,16 +139,19 @@ type Write struct {
 
 // change is the write as it is made and kept.
 func (w *Write) change() *change.Change {
-	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect, Risk: w.Risk, Temporary: w.Temporary()}
+	return &change.Change{Op: w.Op, Cause: w.Cause.ID, Why: w.Remedy.Effect, Risk: w.Risk, Temporary: w.Temporary(), Lets: w.Lets}
 }
 
-// consents are what agreeing to a change agrees to: it, and what follows it, each at its risk.
+// consents are what agreeing to a change agrees to: it, and what follows it, each at its risk, and each object that it frees besides.
 func (w *Write) consents() []string {
 	keys := []string{w.Op.Key() + string(w.Risk)}
 	for _, r := range w.Then {
 		if Possible(r) {
 			keys = append(keys, r.Operation.Key()+string(w.Risk))
 		}
+	}
+	for _, id := range w.Lets {
+		keys = append(keys, fmt.Sprintf("frees %s %s", id, id.UID))
 	}
 	return keys
 }
@@ -152,7 +161,7 @@ func (w *Write) Follow() []Write {
 	var all []Write
 	for _, r := range w.Then {
 		if Possible(r) {
-			all = append(all, Write{Op: *r.Operation, Remedy: r, Cause: w.Cause, Risk: w.Risk})
+			all = append(all, Write{Op: *r.Operation, Remedy: r, Cause: w.Cause, Risk: w.Risk, Lets: w.Lets})
 		}
 	}
 	return all
@@ -179,6 +188,7 @@ func unique(writes []Write) []Write {
 		if i, again := at[key]; again {
 			all[i].Then = slices.Concat(all[i].Then, w.Then)
 			all[i].Frees = slices.Concat(all[i].Frees, w.Frees)
+			all[i].Lets = slices.Concat(all[i].Lets, slices.DeleteFunc(slices.Clone(w.Lets), func(id graph.Identity) bool { return slices.Contains(all[i].Lets, id) }))
 			continue
 		}
 		at[key], all = len(all), append(all, w)
@@ -289,13 +299,13 @@ func (o *chooser) consider(choice *Choice, way []*explain.Remedy, number int, pi
 		choice.Reason = NoBackup
 		return
 	}
-	unsure := false
 	risk, before := riskOf(choice.Cause, first)
-	if before == nil && !first.Keeps {
-		before = o.keeps(choice.Cause, way)
-		if len(before) == 0 && o.unsure(choice.Cause, way) {
-			risk, unsure = explain.Dangerous, true // data may be lost with it
-		}
+	unsure := !first.Keeps && o.unsure(choice.Cause, way)
+	if !first.Keeps {
+		before = o.keeps(before, choice.Cause, way)
+	}
+	if unsure {
+		risk = explain.Dangerous // data may be lost with it, or more be freed
 	}
 	if !picked && risk.Exceeds(o.Allow) {
 		if choice.Needs == "" || choice.Needs.Exceeds(risk) {
@@ -347,18 +357,22 @@ func riskOf(c *explain.Cause, r *explain.Remedy) (explain.Risk, []*explain.Remed
 // writes are the changes of a way out that were not made yet. Where data is kept before, these are the only ones: the next
 // look finds that it is kept.
 func (o *chooser) writes(c *explain.Cause, risk explain.Risk, before, way []*explain.Remedy) []Write {
+	frees := blocked(o.Look, c)
+	var lets []graph.Identity
+	for _, n := range o.lets(c, way) {
+		lets = append(lets, n.Identity())
+	}
 	var then []*explain.Remedy
 	if len(before) > 0 {
 		then, way = way, before
 	}
-	frees := blocked(o.Look, c)
 	var writes []Write
 	for _, r := range way {
 		if !Possible(r) || c.Class == finding.Refusal && o.settling.Has(r.Operation.Object.UID) {
 			continue
 		}
 		if !o.done.Has(r.Operation.Key()) {
-			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees, Leaves: o.leaves(r.Operation.Object.UID)})
+			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees, Lets: lets, Leaves: o.leaves(r.Operation.Object.UID)})
 		}
 	}
 	return unique(writes)

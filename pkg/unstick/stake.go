@@ -4,6 +4,7 @@ package unstick
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -16,32 +17,31 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// FindStakes finds out which data goes when what is asked for, and what is in its namespaces, is freed: of claims that are being deleted, or are in a
-// namespace that is, and of claims that the garbage collector deletes after their owners. The claims are those of the graph, which has
-// those of ClaimParts with their owners; volumes are read if there are such claims. What could not be read makes the place Unsure, or the
-// stake: the data of claims that nobody saw may be lost.
+// FindStakes finds out which data goes when what is being deleted is freed: that of claims which are being deleted, or are in a namespace
+// that is, and of claims that the garbage collector deletes after their owners; and that on volumes which wait for their driver, where one
+// may be started. The claims are those of the graph, which has those of the Parts with their owners. What could not be read is among the
+// stakes without a volume, or Unlisted.
 func (l *Look) FindStakes(ctx context.Context, cluster evidence.Cluster) {
-	for _, place := range sets.List(l.places()) {
-		if !l.Graph.Snapshot().ListedIn(evidence.Claims.GroupResource(), place) {
-			l.Unsure = append(l.Unsure, place)
-		}
-	}
+	l.Unlisted = slices.DeleteFunc(l.Parts(), func(p graph.Part) bool { return l.Graph.Snapshot().ListedIn(p.Resource, p.Namespace) })
 	claims := l.claims()
-	if len(claims) == 0 {
+	starts := slices.ContainsFunc(l.Report.Causes, func(c *explain.Cause) bool { return c.Verdict == explain.Stuck && l.stores(c) })
+	if len(claims) == 0 && !starts {
 		return
 	}
 	volumes, err := cluster.List(ctx, evidence.Volumes, "")
-	for _, s := range claims {
-		if err != nil {
-			l.Stakes = append(l.Stakes, s)
-		}
+	if err != nil {
+		l.Stakes = append(slices.Collect(maps.Values(claims)), Stake{waits: true})
+		return
 	}
 	for i := range volumes {
 		v := &volumes[i]
+		policy, destroys := evidence.ReclaimPolicy(v)
 		s, at := claims[types.UID(evidence.Nested(v, "spec", "claimRef", "uid"))]
-		if at && err == nil && evidence.Nested(v, "spec", "persistentVolumeReclaimPolicy") == "Delete" {
+		phase := evidence.Nested(v, "status", "phase")
+		s.policy, s.driver, s.leaves = policy, evidence.DriverOf(v), v.GetDeletionTimestamp() != nil
+		s.waits = s.leaves || phase == "Released" || phase == "Failed"
+		if destroys && (at || s.waits) {
 			s.Volume, s.Size = evidence.IdentityOf(evidence.Volumes, "PersistentVolume", v), evidence.Nested(v, "spec", "capacity", "storage")
-			s.leaves = v.GetDeletionTimestamp() != nil
 			l.Stakes = append(l.Stakes, s)
 		}
 	}
@@ -59,6 +59,7 @@ func (l *Look) claims() map[types.UID]Stake {
 	for _, id := range l.left() {
 		going.Insert(id.UID)
 	}
+	ended := going.Clone()
 	after, unread := fall{}, fall{}
 	for n := range l.Graph.Nodes() {
 		switch {
@@ -66,6 +67,7 @@ func (l *Look) claims() map[types.UID]Stake {
 			unread.set.Add(n)
 		case n.BeingDeleted():
 			going.Insert(n.UID())
+			ended.Insert(n.UID())
 		}
 	}
 	after.set.AddAll(unread.set)
@@ -87,9 +89,10 @@ func (l *Look) claims() map[types.UID]Stake {
 		if n.Virtual() || n.Resource().GroupResource() != evidence.Claims.GroupResource() {
 			continue
 		}
-		s := Stake{Namespace: n.Namespace(), claim: n, open: unread.set.Has(n)}
-		s.ends = places.Has(s.Namespace) && (ending(s.Namespace) || n.BeingDeleted() || going.Has(n.UID()))
-		if s.ends || after.set.Has(n) {
+		is, known := ending(n.Namespace())
+		near := places.Has(n.Namespace())
+		s := Stake{Namespace: n.Namespace(), claim: n, ends: is || !known && near || ended.Has(n.UID()), open: unread.set.Has(n) || !known && !near}
+		if s.ends || s.open || after.set.Has(n) {
 			all[n.UID()] = s
 		}
 	}
@@ -135,15 +138,6 @@ func (f *fall) takes(d, owner graph.Node) bool {
 		}
 	}
 	return owned && (f.within == nil || f.within.Has(d))
-}
-
-// ClaimParts are the parts of the cluster whose claims may go with what is explained.
-func (l *Look) ClaimParts() []graph.Part {
-	var parts []graph.Part
-	for _, place := range sets.List(l.places()) {
-		parts = append(parts, graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: place})
-	}
-	return parts
 }
 
 // places are the namespaces in which something is stuck, or which are themselves, with "" for what is in none: its dependents may be
@@ -209,27 +203,28 @@ func deletedBy(r *explain.Remedy) []types.UID {
 // touched are the namespaces of what a cause blocks, and of what a way out of it changes.
 func (l *Look) touched(c *explain.Cause, way []*explain.Remedy) sets.Set[string] {
 	all := sets.New[string]()
-	add := func(id graph.Identity) {
-		if id.Resource.IsNamespace() {
-			all.Insert(id.Name)
-		} else if id.Namespace != "" {
-			all.Insert(id.Namespace)
-		}
-	}
 	for o := range l.Report.Blocked(c) {
-		add(o.Object)
+		all.Insert(placeOf(o.Object))
 		for _, f := range o.Findings {
 			for _, link := range f.Chain {
 				if f.Cause == c {
-					add(link.Object)
+					all.Insert(placeOf(link.Object))
 				}
 			}
 		}
 	}
 	for _, r := range way {
-		add(r.Operation.Object)
+		all.Insert(placeOf(r.Operation.Object))
 	}
-	return all
+	return all.Delete("")
+}
+
+// placeOf is the namespace that an object is in, or that it is.
+func placeOf(id graph.Identity) string {
+	if id.Resource.IsNamespace() {
+		return id.Name
+	}
+	return id.Namespace
 }
 
 // left are the explained objects that are being deleted.
@@ -243,40 +238,56 @@ func (l *Look) left() []graph.Identity {
 	return ids
 }
 
-// ending returns what reports whether a namespace is being deleted, or whether that is not known.
-func (l *Look) ending() func(name string) bool {
+// ending returns what reports whether a namespace is being deleted, if that is known.
+func (l *Look) ending() func(name string) (ending, known bool) {
 	is := map[string]bool{}
 	for n := range l.Graph.Nodes() {
 		if !n.Virtual() && n.Resource().IsNamespace() {
 			is[n.Object().Name] = n.BeingDeleted()
 		}
 	}
-	return func(name string) bool {
-		ending, known := is[name]
-		return ending || !known
+	return func(name string) (ending, known bool) {
+		ending, known = is[name]
+		return ending, known
 	}
 }
 
-// keeps are the changes that keep the data which would go with what a way out frees.
-func (l *Look) keeps(c *explain.Cause, way []*explain.Remedy) []*explain.Remedy {
+// keeps are the changes that keep the data which would go with what a way out frees, after those that the cause has.
+func (l *Look) keeps(keep []*explain.Remedy, c *explain.Cause, way []*explain.Remedy) []*explain.Remedy {
 	going := l.goes(c, way)
-	var keep []*explain.Remedy
 	for i := range l.Stakes {
-		if s := &l.Stakes[i]; s.Volume.Name != "" && going(s) {
-			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: actionOf(remedy.RetainOf(s.Volume))})
+		s := &l.Stakes[i]
+		kept := func(r *explain.Remedy) bool { return r.Operation.Object.UID == s.Volume.UID }
+		if s.Volume.Name != "" && going(s) && !slices.ContainsFunc(keep, kept) {
+			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: actionOf(remedy.RetainOf(s.Volume, s.policy))})
 		}
 	}
 	return keep
 }
 
-// goes returns what reports whether a claim goes when a way out is taken.
+// goes returns what reports whether a stake goes when a way out is taken.
 func (l *Look) goes(c *explain.Cause, way []*explain.Remedy) func(*Stake) bool {
 	if len(l.Stakes) == 0 {
 		return func(*Stake) bool { return false }
 	}
-	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(l.frees(c, way)...), within: &l.falls}
+	reaches, storage, lets := l.reaches(way), l.storage(c), l.lets(c, way)
+	namespaces, after := l.touched(c, way), fall{set: graph.NewSet(append(l.frees(c, way), lets...)...), within: &l.falls}
+	for _, n := range lets {
+		namespaces.Insert(placeOf(n.Identity()))
+	}
 	after.spread()
-	return func(s *Stake) bool { return s.ends && namespaces.Has(s.Namespace) || after.set.Has(s.claim) }
+	everywhere := reaches && c.Waits == nil // a program does more than one can tell
+	return func(s *Stake) bool {
+		switch {
+		case reaches && s.waits && storage(s):
+			return true
+		case s.Namespace == "":
+			return false
+		case s.ends && (everywhere || namespaces.Has(s.Namespace)):
+			return true
+		}
+		return after.set.Has(s.claim) || everywhere && l.falls.Has(s.claim)
+	}
 }
 
 // leaves reports whether an object is being deleted itself.
@@ -290,10 +301,13 @@ func actionOf(op remedy.Op) explain.Action {
 	return explain.Action{Operation: &op, Command: op.Command(remedy.Programs{Kubectl: "kubectl"})}
 }
 
-// unsure reports whether data may go with what a way out frees of which that could not be found out.
+// unsure reports whether data may go with what a way out frees, or more be freed, of which that could not be found out.
 func (l *Look) unsure(c *explain.Cause, way []*explain.Remedy) bool {
-	places, going := l.placesOf(c), l.goes(c, way)
-	return places.HasAny(l.Unsure...) || slices.ContainsFunc(l.Stakes, func(s Stake) bool {
-		return s.Volume.Name == "" && going(&s) || s.open && !going(&s) && places.HasAny("", s.Namespace)
+	if slices.ContainsFunc(l.partsOf(c, way), func(p graph.Part) bool { return slices.Contains(l.Unlisted, p) }) {
+		return true
+	}
+	places, going, reaches := l.placesOf(c), l.goes(c, way), l.reaches(way)
+	return slices.ContainsFunc(l.Stakes, func(s Stake) bool {
+		return s.Volume.Name == "" && going(&s) || s.open && !going(&s) && (reaches || places.HasAny("", s.Namespace))
 	})
 }

@@ -5,6 +5,8 @@ package unstick_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,23 +18,36 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
 
-// volumes is a cluster whose only volume is that of a claim.
+// volumes is a cluster with volumes, of which each word is a NAME=POLICY,PHASE,DRIVER; that of the claim is there without a word.
 type volumes struct {
 	evidence.Cluster
-	err error
+	text string
+	err  error
 }
 
 func (v volumes) List(context.Context, schema.GroupVersionResource, string) ([]unstructured.Unstructured, error) {
-	o := unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"persistentVolumeReclaimPolicy": "Delete", "claimRef": map[string]any{"uid": "uid-claim"},
-	}}}
-	o.SetName("volume")
-	return []unstructured.Unstructured{o}, v.err
+	var all []unstructured.Unstructured
+	for _, word := range strings.Fields(v.text + " volume=Delete,Bound,a") {
+		name, rest, _ := strings.Cut(word, "=")
+		parts := strings.Split(rest, ",")
+		o := unstructured.Unstructured{Object: map[string]any{
+			"spec":   map[string]any{"persistentVolumeReclaimPolicy": parts[0], "csi": map[string]any{"driver": parts[2]}},
+			"status": map[string]any{"phase": parts[1]},
+		}}
+		if name == "volume" {
+			o.Object["spec"].(map[string]any)["claimRef"] = map[string]any{"uid": "uid-claim"}
+		}
+		o.SetName(name)
+		o.SetUID(types.UID("uid-" + name))
+		all = append(all, o)
+	}
+	return all, v.err
 }
 
 // kinds of the objects of these tests, by their words.
@@ -44,8 +59,8 @@ var kinds = map[string]*graph.Resource{
 	"root":  {GroupVersionResource: schema.GroupVersionResource{Group: "x.io", Version: "v1", Resource: "roots"}, Kind: "Root"},
 }
 
-// owned reads a world: each word is an object "KIND", "KIND!" that is being deleted, with ">OWNER" for each owner. The first is stuck. Of
-// types in unlisted nothing was read.
+// owned reads a world: each word is an object "KIND", "KIND!" that is being deleted ("KIND%" with another finalizer), with ">OWNER" for each owner; "t:" before it is for
+// another namespace than s. The first is stuck. Of types in unlisted nothing was read, and nothing outside of s of those with a colon.
 func owned(text string, unlisted ...string) *unstick.Look {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	snapshot := &graph.Snapshot{Mapper: mapper}
@@ -56,7 +71,11 @@ func owned(text string, unlisted ...string) *unstick.Look {
 		}
 		mapper.AddSpecific(kind.GroupVersion().WithKind(kind.Kind), kind.GroupVersionResource, kind.GroupVersionResource, scope)
 		snapshot.Types = append(snapshot.Types, kind)
-		if !strings.Contains(strings.Join(unlisted, " "), word) {
+		switch {
+		case slices.Contains(unlisted, word):
+		case slices.Contains(unlisted, "t:"+word):
+			snapshot.MarkListed(kind.GroupResource(), "s", "1")
+		default:
 			snapshot.MarkListed(kind.GroupResource(), "", "1")
 		}
 	}
@@ -64,12 +83,19 @@ func owned(text string, unlisted ...string) *unstick.Look {
 	for i, word := range strings.Fields(text) {
 		parts := strings.Split(word, ">")
 		name, deleted := strings.CutSuffix(parts[0], "!")
+		name, other := strings.CutSuffix(name, "%")
+		name, elsewhere := strings.CutPrefix(name, "t:")
 		o := graph.Object{Resource: kinds[strings.TrimRight(name, "2")], Name: name, UID: types.UID("uid-" + name)}
 		if o.Resource.Namespaced {
 			o.Namespace = "s"
 		}
+		if elsewhere {
+			o.Namespace = "t"
+		}
 		if deleted {
 			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{"x.io/hold"}
+		} else if other {
+			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{"y.io/hold"}
 		}
 		for _, owner := range parts[1:] {
 			kind := kinds[strings.TrimRight(owner, "2")]
@@ -82,9 +108,15 @@ func owned(text string, unlisted ...string) *unstick.Look {
 	}
 	op := remedy.PatchOf(stuck, remedy.Test("/metadata/finalizers/0", "x.io/hold"), remedy.Remove("/metadata/finalizers/0"))
 	c := &explain.Cause{Object: stuck, Verdict: explain.Stuck, Remedies: []explain.Remedy{{Risk: explain.Safe, Effect: "end it", Action: explain.Action{Operation: &op}}}}
-	report := &explain.Report{Causes: []*explain.Cause{c}, Objects: []explain.Explanation{{Object: stuck, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c}}}}}
+	report := &explain.Report{Causes: []*explain.Cause{c}, Objects: []explain.Explanation{{Object: stuck, Verdict: explain.Stuck, Findings: []explain.Finding{{Cause: c, Chain: []explain.Link{{Object: stuck, Finalizer: "x.io/hold"}}}}}}}
 	namespaces := &graph.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
-	snapshot.Add(graph.Object{Resource: namespaces, Name: "s", UID: "uid-s"})
+	for _, name := range []string{"s", "t"} {
+		n := graph.Object{Resource: namespaces, Name: name, UID: types.UID("uid-" + name)}
+		if name == "t" && slices.Contains(unlisted, "t!") {
+			n.DeletionTimestamp = new(metav1.Now())
+		}
+		snapshot.Add(n)
+	}
 	return &unstick.Look{Report: report, Graph: graph.New(snapshot)}
 }
 
@@ -126,6 +158,95 @@ func TestOwnedData(t *testing.T) {
 		}
 		if got := describe(&unstick.Choose(l, &unstick.Options{Allow: explain.Disruptive}).Choices[0]); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// starting has the cause of a world end by what works for others as well: an operator is scaled up.
+func starting(l *unstick.Look) *unstick.Look {
+	deployments := graph.Resource{GroupVersionResource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, Kind: "Deployment", Namespaced: true}
+	op := remedy.ScaleOf(graph.Identity{Resource: deployments, Namespace: "s", Name: "operator", UID: "operator"}, remedy.Replicas{Wanted: 1})
+	l.Report.Causes[0].Remedies = []explain.Remedy{{Risk: explain.Safe, Effect: "start it", Action: explain.Action{Operation: &op}}}
+	l.Report.Causes[0].Controller = &explain.Controller{}
+	return l
+}
+
+// A controller that is started works for all that waits for it, in all namespaces: the data of each claim that is being deleted is kept first,
+// and what it frees besides is named. Where that cannot be found out, the way out is dangerous.
+func TestReach(t *testing.T) {
+	const kept, free, unsure = "1: volume safe, then start it", "1: operator safe", "NotAllowed needs dangerous"
+	for name, test := range map[string]struct {
+		world    string
+		but      []string
+		volumes  string
+		driver   string
+		err      error
+		want     string
+		wantLets string
+	}{
+		"a claim elsewhere":                            {world: "cr! t:claim!", want: kept, wantLets: "t/claim"},
+		"a claim with another finalizer":               {world: "cr! t:claim%", want: kept},
+		"a claim of a namespace that is being deleted": {world: "cr! t:claim", but: []string{"t!"}, want: kept},
+		"a claim that another owns":                    {world: "cr! t:cr2! t:claim>cr2", want: kept, wantLets: "t/cr2"},
+		"a claim that nobody has deleted":              {world: "cr! t:claim", want: free},
+		"claims elsewhere were not read":               {world: "cr!", but: []string{"t:claim"}, want: unsure},
+		"those of its type elsewhere were not read":    {world: "cr!", but: []string{"t:cr"}, want: unsure},
+		"others elsewhere were not read":               {world: "cr!", but: []string{"t:cm"}, want: free},
+		"the volumes could not be read":                {world: "cr! t:claim!", err: errors.New("no"), want: unsure},
+		"another of its type":                          {world: "cr! t:cr2!", want: free, wantLets: "t/cr2"},
+		"another type with its finalizer":              {world: "cr! t:cm!", want: free, wantLets: "t/cm"},
+		"another finalizer":                            {world: "cr! t:cr2%", want: free},
+		"a volume of no claim":                         {world: "cr!", volumes: "v=Delete,Released,a", want: free},
+		"a volume of the driver":                       {world: "cr!", volumes: "v=Delete,Released,a", driver: "a", want: "1: v safe, then start it"},
+		"volumes of all policies":                      {world: "cr!", volumes: "v=Recycle,Failed,a w=Retain,Released,a", driver: "a", want: "1: v safe, then start it"},
+		"a volume of another driver":                   {world: "cr!", volumes: "v=Delete,Released,b", driver: "a", want: free},
+		"a volume that is bound":                       {world: "cr!", volumes: "v=Delete,Bound,a", driver: "a", want: free},
+		"a claim whose driver is not known":            {world: "claim!", volumes: "v=Delete,Released,b", want: "1: volume safe, then start it"},
+		"volumes of a driver could not be read":        {world: "cr!", driver: "a", err: errors.New("no"), want: unsure},
+	} {
+		l := starting(owned(test.world, test.but...))
+		l.Report.Causes[0].Driver = test.driver
+		l.FindStakes(t.Context(), volumes{text: test.volumes, err: test.err})
+		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Disruptive}).Choices[0]
+		if got := describe(choice); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+		var lets []string
+		for _, w := range choice.Writes {
+			for _, id := range w.Lets {
+				lets = append(lets, id.Namespace+"/"+id.Name)
+			}
+		}
+		if got := strings.Join(lets, " "); got != test.wantLets {
+			t.Errorf("%s: lets go %q, want %q", name, got, test.wantLets)
+		}
+	}
+}
+
+// What is freed besides is agreed to: a plan that frees more is another.
+func TestReachDigest(t *testing.T) {
+	one := unstick.Choose(starting(owned("cr!")), &unstick.Options{Allow: explain.Safe})
+	two := unstick.Choose(starting(owned("cr! t:cr2!")), &unstick.Options{Allow: explain.Safe})
+	if one.Digest == two.Digest || len(one.Writes()) != 1 || one.Writes()[0].Op.Key() != two.Writes()[0].Op.Key() {
+		t.Errorf("%+v\n%+v", one, two)
+	}
+}
+
+// A webhook that is passed over lets go what it covers: what is being deleted, and the contents of namespaces that are.
+func TestReachOfRefusals(t *testing.T) {
+	for world, want := range map[string]string{
+		"cr! t:cr2! t:cm cm2":    "1: operator safe [ConfigMap/t/cm]",
+		"cr! t:claim t:cm":       "1: volume safe, then start it [ConfigMap/t/cm]",
+		"cr! t:cr2! t:claim>cr2": "1: operator safe []",
+		"cr! cm! claim>cm":       "1: volume safe, then start it [ConfigMap/s/cm]",
+	} {
+		l := starting(owned(world, strings.Repeat("t!", strings.Count(world, "t:cm"))))
+		c := l.Report.Causes[0]
+		c.Kind, c.Waits = finding.AdmWebhookDead, func(n graph.Node) bool { return n.Resource().Kind == "ConfigMap" }
+		l.FindStakes(t.Context(), volumes{})
+		choice := &unstick.Choose(l, &unstick.Options{Allow: explain.Safe}).Choices[0]
+		if got := describe(choice) + fmt.Sprint(" ", choice.Writes[0].Lets); got != want {
+			t.Errorf("%s: %s, want %s", world, got, want)
 		}
 	}
 }

@@ -40,5 +40,5 @@ func collected(reason string) string {
 }
 
 func keepData(s *Stake) string {
-	return fmt.Sprintf("keep the data: retain the volume %s (%s) when its claim is deleted", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
+	return fmt.Sprintf("keep the data: retain the volume %s (%s)", s.Volume.Name, cmp.Or(s.Size, "of unknown size"))
 }

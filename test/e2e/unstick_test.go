@@ -8,6 +8,7 @@ import (
 	stdcmp "cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,20 +29,26 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/test/controlplane"
 )
 
-// unstickWorlds are the control planes of the sessions of unstick. On a sick one each session is alone.
+// unstickWorlds are the control planes of the sessions of unstick. On a sick one each session is alone. Those with claims whose data others
+// would keep are apart.
 var unstickWorlds = map[string]controlplane.Options{
-	"sick":        {AuditLog: true, Controllers: "all"},
-	"bare":        {AuditLog: true, Users: []controlplane.User{{Name: "reader"}}},
-	"controllers": {AuditLog: true, Controllers: "all", FakeNodes: 2, GraceCap: time.Second, Users: []controlplane.User{{Name: "reader"}}},
+	"sick": {AuditLog: true, Controllers: "all"}, "bare": bareWorld, "bare-claims": bareWorld, "controllers": fullWorld, "controllers-claims": fullWorld,
 }
+
+var (
+	bareWorld = controlplane.Options{AuditLog: true, Users: []controlplane.User{{Name: "reader"}}}
+	fullWorld = controlplane.Options{AuditLog: true, Controllers: "all", FakeNodes: 2, GraceCap: time.Second, Users: []controlplane.User{{Name: "reader"}}}
+)
 
 // TestUnstick runs the sessions of unstick. What a session writes is in the audit log under a name of its own. A line
 // "# cause: ID" says which cause of docs/explain-stuck.md is ended in it (TestUnstickable).
 func TestUnstick(t *testing.T) {
 	t.Parallel()
+	named := maps.Clone(unstickWorlds)
+	delete(named, "sick")
 	worlds{
 		dir:    "testdata/unstick",
-		named:  map[string]controlplane.Options{"bare": unstickWorlds["bare"], "controllers": unstickWorlds["controllers"]},
+		named:  named,
 		sick:   unstickWorlds["sick"],
 		wait:   parallel,
 		params: unsticking,

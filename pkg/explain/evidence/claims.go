@@ -3,6 +3,7 @@
 package evidence
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -50,6 +51,18 @@ func IsTemplateClaim(set *unstructured.Unstructured, name string) bool {
 func controls(pod *unstructured.Unstructured, claim *graph.Object) bool {
 	c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: claim.OwnerReferences})
 	return c != nil && c.UID == pod.GetUID()
+}
+
+// ReclaimPolicy returns that of a volume, and whether it destroys the data when the claim is deleted: Delete deletes the storage, and
+// Recycle the files in it (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
+func ReclaimPolicy(volume *unstructured.Unstructured) (policy string, destroys bool) {
+	policy = Nested(volume, "spec", "persistentVolumeReclaimPolicy")
+	return policy, policy != "" && policy != "Retain"
+}
+
+// DriverOf returns the driver that deletes the storage of a volume.
+func DriverOf(volume *unstructured.Unstructured) string {
+	return cmp.Or(Nested(volume, "spec", "csi", "driver"), volume.GetAnnotations()["pv.kubernetes.io/provisioned-by"])
 }
 
 // manyVolumes is how many volumes are read one by one, before all are.

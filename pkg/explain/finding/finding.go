@@ -112,7 +112,11 @@ type Cause struct {
 	Summary    Text
 	Evidence   []Fact
 	Controller *Controller
-	Ways       []Way
+	// Driver is the name of the CSI driver whose controller that is, empty for others.
+	Driver string
+	// Waits reports whether an object waits for the same; nil where its finalizers or its type tell that.
+	Waits func(graph.Node) bool
+	Ways  []Way
 	// Own are facts about one of the objects that share the cause, and OwnWays are for it. They are kept for the first few;
 	// OwnWays for all of them where that is wanted. Without Own the objects are not counted, and ways that are the same are one.
 	Own     []Fact

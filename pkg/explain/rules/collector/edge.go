@@ -51,7 +51,6 @@ const (
 	IfAllowed   finding.Word = "if allowed"
 	OnceAllowed finding.Word = "once allowed"
 	ChangeOf    finding.Word = "change of"
-	DeletionOf  finding.Word = "deletion of"
 )
 
 // edge is a blocking reference of a dependent to an owner in foreground deletion.
@@ -106,7 +105,19 @@ func (e edge) afterwards() finding.Text {
 	return finding.Say(CollectedThen, id)
 }
 
-// again sends a DELETE with background propagation, which removes the garbage collector's finalizers. The UID guards it.
+// finish removes the finalizer foregroundDeletion from an owner, which stands for nothing else: a DELETE would remove orphan as well.
+func finish(id graph.Identity, finalizers []string, w finding.Word, args ...any) finding.Way {
+	var steps []remedy.Step
+	for i, finalizer := range slices.Backward(finalizers) {
+		if finalizer == metav1.FinalizerDeleteDependents {
+			at := fmt.Sprintf("/metadata/finalizers/%d", i)
+			steps = append(steps, remedy.Test(at, finalizer), remedy.Remove(at))
+		}
+	}
+	return finding.Does(remedy.PatchOf(id, steps...), w, args...)
+}
+
+// again sends a DELETE with background propagation. The UID guards it.
 func again(id graph.Identity, w finding.Word, args ...any) finding.Way {
 	return finding.Does(remedy.DeleteOf(id, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}), w, args...)
 }
@@ -151,7 +162,7 @@ func (e edge) ways() []finding.Way {
 
 // background takes the owner out of foreground deletion.
 func (e edge) background() finding.Way {
-	return again(e.owner.Identity(), OutOfForeground, finding.Say(goes(e.owner)), e.afterwards())
+	return finish(e.owner.Identity(), e.owner.Finalizers(), OutOfForeground, finding.Say(goes(e.owner)), e.afterwards())
 }
 
 // reference returns the dependent's reference to the owner.
@@ -185,7 +196,7 @@ func FreeOwner(owner, dependent graph.Node, unchangeable bool) []finding.Way {
 // would keep it: then none deletes that. Each says what must be allowed first.
 func (e edge) free(asker *admission.Asker) []finding.Way {
 	id, ways := e.dependent.Identity(), e.ways()
-	first := unless(asker, finding.Say(DeletionOf, e.owner.Identity()), func() admission.Reply { return asker.TryDelete(e.owner, "") })
+	first := unless(asker, finding.Say(ChangeOf, e.owner.Identity()), func() admission.Reply { return asker.TryRemoval(e.owner, metav1.FinalizerDeleteDependents) })
 	ways[0].Effect = slices.Concat(first, ways[0].Effect)
 	if e.keeper != nil {
 		ways = ways[:1]

@@ -235,7 +235,7 @@ func blindCollector(f *rules.Facts, n graph.Node) []finding.Blocker {
 		}
 		if root := definition.Unlisted(f, u); root != nil {
 			because := finding.Say(TypeUnlisted)
-			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: blind(n.Identity(), goes(n), root.Fact())})
+			blockers = append(blockers, finding.Blocker{Symptom: finding.GcBlind, Because: because, Cause: root}, finding.Blocker{Because: because, Cause: blind(n.Identity(), n.Finalizers(), goes(n), root.Fact())})
 		}
 	}
 	return blockers
@@ -251,15 +251,15 @@ func BlindTo(id graph.Identity, o *unstructured.Unstructured) *finding.Cause {
 		end = OnceFinalized
 	}
 	id.Resource.Version = o.GroupVersionKind().Version
-	return blind(id, end, finding.AtSays(id.String(), "apiVersion", ReadableIn, o.GetAPIVersion()))
+	return blind(id, o.GetFinalizers(), end, finding.AtSays(id.String(), "apiVersion", ReadableIn, o.GetAPIVersion()))
 }
 
 // blind is an owner in foreground deletion that the garbage collector does not see; end says when it is deleted otherwise.
-func blind(id graph.Identity, end finding.Word, why finding.Fact) *finding.Cause {
+func blind(id graph.Identity, finalizers []string, end finding.Word, why finding.Fact) *finding.Cause {
 	return &finding.Cause{
 		Kind: finding.GcBlind, At: id, Verdict: finding.Stuck, Summary: finding.Say(SeesNot),
 		Evidence: []finding.Fact{finding.At(id.String(), "metadata.finalizers", metav1.FinalizerDeleteDependents), why},
-		Ways:     []finding.Way{again(id, Blindly, finding.Say(end))},
+		Ways:     []finding.Way{finish(id, finalizers, Blindly, finding.Say(end))},
 	}
 }
 
@@ -312,7 +312,7 @@ func Cycle(f *rules.Facts, d graph.Node, path []types.UID) *finding.Cause {
 	}
 	c := &finding.Cause{
 		Kind: finding.GcFgCycle, At: first.Identity(), Key: fmt.Sprint(ring), Verdict: finding.Stuck, Summary: finding.Say(CycleOf, len(ring)),
-		Evidence: ringEvidence(f.Graph, ring), Ways: []finding.Way{again(first.Identity(), BreakCycle)},
+		Evidence: ringEvidence(f.Graph, ring), Ways: []finding.Way{finish(first.Identity(), first.Finalizers(), BreakCycle)},
 	}
 	if len(ring) == 1 {
 		c.Summary = finding.Say(BlocksItself)

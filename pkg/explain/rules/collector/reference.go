@@ -116,7 +116,7 @@ func reference(f *rules.Facts, kind finding.Kind, owner graph.Node, ref graph.Re
 	c := &finding.Cause{
 		Kind: kind, At: at, Key: string(owner.UID()), Verdict: finding.Unknown, Summary: finding.Say(NamespacedOwner, at),
 		Evidence: []finding.Fact{referenceFact(ref), finding.Field(owner, "metadata.finalizers", metav1.FinalizerDeleteDependents)},
-		Ways:     []finding.Way{again(owner.Identity(), KeepDependent, finding.Say(goes(owner))), end, dropping(ref, unresolvable(owner, ref, other))},
+		Ways:     []finding.Way{finish(owner.Identity(), owner.Finalizers(), KeepDependent, finding.Say(goes(owner))), end, dropping(ref, unresolvable(owner, ref, other))},
 	}
 	switch ref.Reason {
 	case graph.Unresolvable:

@@ -158,8 +158,8 @@ func (j *judgement) working(by *controllers.Candidate) *finding.Cause {
 		case p.Pause != nil:
 			c.Summary = c.Summary.And(MightBePaused, p.Pause)
 			c.Own, c.Ways = append(c.Own, finding.Facts(p.Pause.Fact())...), append(c.Ways, resume(p.Pause))
-		case p.Says == nil && j.about == "" && l != nil && !l.IsPod() && !writes:
-			c.Ways = append(c.Ways, workload.Restart(l))
+		case p.Says == nil && j.about == "" && l != nil && !writes:
+			c.Ways = append(c.Ways, workload.Restart(l, workload.RestartHung)...)
 		}
 	}
 	c.Key = strings.Join([]string{string(c.Verdict), name, j.s.Finalizer, j.about}, " ")

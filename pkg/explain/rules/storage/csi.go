@@ -120,7 +120,7 @@ func nodeEvidence(r *evidence.Reader, node string) []finding.Fact {
 // left over. evidence.LeaseStale means that its holder does not run, either.
 func driverOf(f *rules.Facts, c *finding.Cause, driver, leaseName string) evidence.LeaseState {
 	by := &finding.Controller{Name: finding.Say(TheCSIDriver, driver), Liveness: string(finding.Unknown)}
-	c.Controller = by
+	c.Controller, c.Driver = by, driver
 	if _, err := f.Get(csiDrivers, "", driver); apierrors.IsNotFound(err) {
 		by.Evidence = append(by.Evidence, finding.At("CSIDriver/"+driver, "", evidence.DoesNotExist))
 	}
@@ -183,14 +183,12 @@ func Provisioned(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	if full == nil {
 		return unread, true
 	}
-	phase, policy := evidence.Nested(full, "status", "phase"), evidence.Nested(full, "spec", "persistentVolumeReclaimPolicy")
+	phase := evidence.Nested(full, "status", "phase")
+	policy, _ := evidence.ReclaimPolicy(full)
 	if phase == "Bound" {
 		return []finding.Blocker{{Symptom: finding.PvProvisioner, Because: finding.Say(WaitsForRelease)}}, true
 	}
-	driver := evidence.Nested(full, "spec", "csi", "driver")
-	if driver == "" {
-		driver = full.GetAnnotations()["pv.kubernetes.io/provisioned-by"]
-	}
+	driver := evidence.DriverOf(full)
 	failure := evidence.Nested(full, "status", "message")
 	c := &finding.Cause{
 		Kind: finding.PvProvisioner, At: n.Identity(), Key: n.Key, Summary: undone(StorageUndone, StorageFails, failure, driver),
@@ -215,7 +213,7 @@ func Provisioned(f *rules.Facts, n rules.Mark) ([]finding.Blocker, bool) {
 	}
 	c.Ways = []finding.Way{
 		finding.See(remedy.Describe(n.Identity()), RepairProvisioner, driver),
-		keepVolume(n.Identity(), KeepStorage),
+		keepVolume(n.Identity(), policy, KeepStorage),
 		rules.RemoveFinalizer(n, finding.Lost(remedy.Leaks, graph.Identity{}, LostStorage)),
 	}
 	return []finding.Blocker{{Because: finding.Say(StorageLeft), Cause: c}}, true

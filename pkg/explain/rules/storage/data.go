@@ -32,8 +32,7 @@ func unknown() stored {
 	return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Unsure: true}, Says: finding.Say(LostUnknown)}}
 }
 
-// dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is
-// another than Delete (pkg/controller/volume/persistentvolume/pv_controller.go, reclaimVolume).
+// dataOf finds out what is lost with a claim: nothing when it has no volume, or one whose reclaim policy is Retain.
 func dataOf(r *evidence.Reader, n graph.Node) stored {
 	claim, err := r.Whole(n)
 	if err != nil {
@@ -56,22 +55,22 @@ func dataOf(r *evidence.Reader, n graph.Node) stored {
 func dataOn(volume *unstructured.Unstructured) stored {
 	at := evidence.IdentityOf(evidence.Volumes, "PersistentVolume", volume)
 	size := evidence.Nested(volume, "spec", "capacity", "storage")
-	switch policy := evidence.Nested(volume, "spec", "persistentVolumeReclaimPolicy"); policy {
-	case "Delete":
-		keep := keepVolume(at, KeepData, at, size)
+	switch policy, destroys := evidence.ReclaimPolicy(volume); {
+	case destroys:
+		keep := keepVolume(at, policy, KeepData, at, size)
 		if volume.GetDeletionTimestamp() != nil {
 			keep.Effect[0].Word = KeepBehind
 		}
 		return stored{lost: &finding.Loss{Loss: remedy.Loss{Kind: remedy.LosesData, Object: at, Size: size}, Says: finding.Say(LostData, size, at)}, keep: &keep}
-	case "":
+	case policy == "":
 		return unknown()
 	}
 	return stored{}
 }
 
 // keepVolume changes the reclaim policy of a volume.
-func keepVolume(at graph.Identity, w finding.Word, args ...any) finding.Way {
-	way := finding.Does(remedy.RetainOf(at), w, args...)
+func keepVolume(at graph.Identity, policy string, w finding.Word, args ...any) finding.Way {
+	way := finding.Does(remedy.RetainOf(at, policy), w, args...)
 	way.Keeps = true
 	return way
 }

@@ -4,6 +4,8 @@
 package workload
 
 import (
+	"slices"
+
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
@@ -43,20 +45,12 @@ func Describe(l *controllers.Workload, pod string) finding.Way {
 	return finding.See(remedy.Look{Words: "describe", Of: l.ID(), Args: []string{what}}, ReadEvents)
 }
 
-// Restart restarts a workload that hangs.
-func Restart(l *controllers.Workload) finding.Way { return restart(l, RestartHung) }
-
-func restart(l *controllers.Workload, w finding.Word) finding.Way {
-	return finding.Does(remedy.Op{Verb: remedy.Restart, Object: l.ID()}, w)
-}
-
-// newToken restarts a workload whose account was recreated. A bare pod cannot be
-// restarted.
-func newToken(l *controllers.Workload) []finding.Way {
-	if l.IsPod() {
+// Restart is the way to restart a workload, for a reason. Only those that roll out a changed template have one.
+func Restart(l *controllers.Workload, w finding.Word) []finding.Way {
+	if !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, l.ID().Resource.Kind) {
 		return nil
 	}
-	return []finding.Way{restart(l, RestartForToken)}
+	return []finding.Way{finding.Does(remedy.Op{Verb: remedy.Restart, Object: l.ID()}, w)}
 }
 
 // succeed returns the ways to replace a workload that is being deleted, or its last pod that is.
@@ -89,7 +83,7 @@ func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) [
 		previous := remedy.Look{Words: "logs", Of: l.ID(), Args: []string{"pod/" + st.Pod}, Flags: " --all-containers --previous"}
 		return []finding.Way{finding.See(previous, ReadCrash), Describe(l, st.Pod)}
 	case controllers.Hung:
-		return []finding.Way{ReadLogs(l, ""), Restart(l)}
+		return append([]finding.Way{ReadLogs(l, "")}, Restart(l, RestartHung)...)
 	case controllers.Leaving:
 		if st.Next == nil && l.Replicas == 0 && !l.Leaves() { // its last pods go
 			return []finding.Way{ScaleUp(r, l.ID(), finding.Say(ScaleUpAgain))}
@@ -97,11 +91,11 @@ func Revive(r *evidence.Reader, l *controllers.Workload, st controllers.State) [
 		return succeed(r, l, st)
 	case controllers.NoAccount:
 		again := remedy.Op{Verb: remedy.Create, Object: evidence.Identity(evidence.ServiceAccounts, account.Namespace, account.Name)}
-		return append([]finding.Way{finding.Does(again, RecreateAccount)}, newToken(l)...)
+		return append([]finding.Way{finding.Does(again, RecreateAccount)}, Restart(l, RestartForToken)...)
 	case controllers.NewAccount:
-		return newToken(l)
+		return Restart(l, RestartForToken)
 	case controllers.LeavingAccount:
-		return append([]finding.Way{finding.See(explained(account.Namespace, "serviceaccount/"+account.Name), SeeAccount)}, newToken(l)...)
+		return append([]finding.Way{finding.See(explained(account.Namespace, "serviceaccount/"+account.Name), SeeAccount)}, Restart(l, RestartForToken)...)
 	case controllers.NotStarted:
 		return []finding.Way{Describe(l, st.Pod)}
 	case controllers.Suspended:

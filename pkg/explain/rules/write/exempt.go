@@ -38,8 +38,18 @@ func unguards(what, in finding.Word) []finding.Loss {
 	return finding.Lost(remedy.Unguards, graph.Identity{}, Unguarded, finding.Say(what), finding.Say(in))
 }
 
-// exempt adds a way to exempt the object's namespace from webhooks of one configuration.
+// asks reports whether a webhook is asked about the deletion of an object, or about a change of it.
+func asks(f *rules.Facts, h *admission.Webhook, m graph.Node) bool {
+	deletes, _ := f.Asker.Matches(h, "DELETE", "", m)
+	updates, _ := f.Asker.Matches(h, "UPDATE", "", m)
+	return deletes || updates
+}
+
+// exempt adds a way to exempt the object's namespace from webhooks of one configuration, for which what they are asked about waits.
 func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.Webhook) {
+	c.Waits = func(m graph.Node) bool {
+		return slices.ContainsFunc(hooks, func(h *admission.Webhook) bool { return asks(f, h, m) })
+	}
 	if n.Namespace() == "" {
 		return
 	}
@@ -57,17 +67,21 @@ func exempt(f *rules.Facts, c *finding.Cause, n graph.Node, hooks ...*admission.
 	})
 }
 
-// exemptBound adds a way to exempt the object's namespace from the binding of a policy, or to make the binding reject nothing
-// for an object that has none.
+// exemptBound adds a way to exempt the object's namespace from the binding of a policy, or to make the binding reject nothing for an
+// object that has none, until that is gone.
 func exemptBound(f *rules.Facts, c *finding.Cause, n graph.Node, name string) {
 	binding, err := f.Get(admission.PolicyBindings, "", name)
 	if err != nil {
 		return
 	}
 	at := evidence.IdentityOf(admission.PolicyBindings, "ValidatingAdmissionPolicyBinding", binding)
+	if policy, err := f.Get(evidence.AdmissionPolicies, "", evidence.Nested(binding, "spec", "policyName")); err == nil {
+		deletes, updates := f.Asker.PolicyAsked(policy, binding, "DELETE"), f.Asker.PolicyAsked(policy, binding, "UPDATE")
+		c.Waits = func(m graph.Node) bool { return deletes(m) || updates(m) }
+	}
 	if n.Namespace() == "" {
-		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []string{"Audit"})), OnlyAudit)
-		way.Slot, way.Loss = "audit "+name, unguards(Policy, FromNowOn)
+		way := finding.Does(f.Change(at, binding, remedy.Replace("/spec/validationActions", []any{"Audit"})), OnlyAudit)
+		way.Slot, way.Loss, way.Temporary = "audit "+name, unguards(Policy, FromNowOn), true
 		c.Put(way)
 		return
 	}

@@ -146,6 +146,9 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 	}
 	return f.Once(kind, at.String()+" "+string(at.UID)+" "+key, func(c *finding.Cause) {
 		c.At, c.Verdict, c.Summary, c.Evidence = at, finding.Stuck, summary, finding.Facts(f.r.Fact())
+		c.Waits = func(m graph.Node) bool {
+			return slices.ContainsFunc(suspects, func(s admission.Mutator) bool { return s.Webhook == nil || asks(f.Facts, s.Webhook, m) })
+		}
 		for i := range suspects {
 			c.Evidence = append(c.Evidence, finding.Fact{Fact: suspects[i].Evidence})
 			if i < 2*evidence.MaxShown {
@@ -162,14 +165,16 @@ func (f refused) changed(kind finding.Kind, suspects []admission.Mutator, key st
 // DELETE is null.
 var spareTerminating = map[string]any{"name": "kubectl-gc-not-terminating", "expression": "object == null || !has(object.metadata.deletionTimestamp)"}
 
-// spare makes a webhook or policy ignore what is being deleted.
+// spare makes a webhook or policy ignore what is being deleted, until the object is gone.
 func (f refused) spare(m *admission.Mutator) finding.Way {
 	var steps []remedy.Step
 	at := "/spec"
 	if h := m.Webhook; h != nil {
 		at, steps = entry(h)
 	}
-	return finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding)
+	way := finding.Does(f.Change(m.At, m.Whole, append(steps, adding(m.Whole, at+"/matchConditions/-", spareTerminating))...), SpareEnding)
+	way.Temporary = true
+	return way
 }
 
 // invalid is an object of which every update is refused: for what is changed while it is written, or because its own type no

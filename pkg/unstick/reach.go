@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/evidence"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/finding"
+	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+)
+
+// reaches reports whether a way out affects more than what its cause blocks: all that waits for the same, in any namespace. What it
+// changes of an object that is being deleted affects that alone, unless this is the type of others.
+func (l *Look) reaches(way []*explain.Remedy) bool {
+	return slices.ContainsFunc(way, func(r *explain.Remedy) bool {
+		if r.Operation == nil || !r.Temporary && !r.Operation.Reaches() {
+			return false
+		}
+		n, known := l.Graph.Node(r.Operation.Object.UID)
+		return r.Operation.Verb != remedy.Patch || !known || !n.BeingDeleted() || n.Resource().IsCRD()
+	})
+}
+
+// Parts are what of the cluster the ways out affect, or may: claims whose data goes, and what waits for the same.
+func (l *Look) Parts() []graph.Part {
+	parts := sets.New(claimsIn(l.places())...)
+	for _, c := range l.Report.Causes {
+		for i := range c.Remedies {
+			if way := []*explain.Remedy{&c.Remedies[i]}; c.Verdict == explain.Stuck && l.reaches(way) {
+				parts.Insert(l.partsOf(c, way)...)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(parts), func(a, b graph.Part) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+}
+
+func claimsIn(places sets.Set[string]) []graph.Part {
+	var parts []graph.Part
+	for place := range places {
+		parts = append(parts, graph.Part{Resource: evidence.Claims.GroupResource(), Namespace: place})
+	}
+	return parts
+}
+
+// partsOf are those of a way out of a cause.
+func (l *Look) partsOf(c *explain.Cause, way []*explain.Remedy) []graph.Part {
+	if !l.reaches(way) {
+		return claimsIn(l.placesOf(c))
+	}
+	parts := claimsIn(sets.New(""))
+	for t := range l.waiting(c).types {
+		parts = append(parts, graph.Part{Resource: t})
+	}
+	return parts
+}
+
+// waiting says how to tell what waits for a cause: by its finalizers, where a controller has to remove these, or else by its type.
+type waiting struct {
+	finalizers sets.Set[string]
+	types      sets.Set[schema.GroupResource]
+}
+
+// waiting finds that out from the objects that the cause blocks directly.
+func (l *Look) waiting(c *explain.Cause) waiting {
+	w := waiting{sets.New[string](), sets.New[schema.GroupResource]()}
+	for o := range l.Report.Blocked(c) {
+		for _, f := range o.Findings {
+			link := explain.Link{Object: o.Object}
+			if last := len(f.Chain) - 1; last >= 0 && f.Cause == c {
+				if link = f.Chain[last]; last > 0 && link.Object == c.Object && link.Because == c.Summary { // the cause itself
+					link = f.Chain[last-1]
+				}
+			}
+			n, known := l.Graph.Node(link.Object.UID)
+			if f.Cause != c || !known || !n.BeingDeleted() || link.Object == c.Object && c.Controller == nil && c.Class != finding.Refusal {
+				continue
+			}
+			w.types.Insert(n.Resource().GroupResource())
+			if link.Finalizer != "" {
+				w.finalizers.Insert(link.Finalizer)
+			} else if c.Controller != nil {
+				w.finalizers.Insert(slices.DeleteFunc(slices.Clone(n.Finalizers()), graph.IsCollectorFinalizer)...)
+			}
+		}
+	}
+	return w
+}
+
+// leaving are the objects that are being deleted, or are in a namespace that is.
+func (l *Look) leaving() []graph.Node {
+	if l.leave != nil {
+		return l.leave
+	}
+	ending := l.ending()
+	l.leave = []graph.Node{}
+	for n := range l.Graph.Nodes() {
+		if with, _ := ending(n.Namespace()); !n.Virtual() && (with || n.BeingDeleted()) {
+			l.leave = append(l.leave, n)
+		}
+	}
+	slices.SortFunc(l.leave, graph.Node.Compare)
+	return l.leave
+}
+
+// lets are the objects besides those that a cause blocks which a way out may free as well: what is being deleted, or in a namespace that
+// is, and waits for the same.
+func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
+	if !l.reaches(way) {
+		return nil
+	}
+	w, frees := l.waiting(c), graph.NewSet(l.frees(c, way)...)
+	var all []graph.Node
+	for _, n := range l.leaving() {
+		if frees.Has(n) || !n.BeingDeleted() && c.Waits == nil {
+			continue
+		}
+		waits := w.types.Has(n.Resource().GroupResource())
+		if c.Waits != nil {
+			waits = c.Waits(n)
+		} else if len(w.finalizers) > 0 {
+			waits = w.finalizers.HasAny(n.Finalizers()...)
+		}
+		if waits {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// stores reports whether a cause is about storage: a driver's, or of claims, volumes, attachments or snapshots.
+func (l *Look) stores(c *explain.Cause) bool {
+	return c.Driver != "" || slices.ContainsFunc(l.frees(c, nil), func(n graph.Node) bool {
+		of := n.Resource().GroupResource()
+		return of == evidence.Claims.GroupResource() || of == evidence.Volumes.GroupResource() || of.Group == "storage.k8s.io" || of.Group == "snapshot.storage.k8s.io"
+	})
+}
+
+// storage returns what reports whether a driver that a way out of a cause starts deletes the storage of a volume. Where it is not known which
+// driver that is, each may be it.
+func (l *Look) storage(c *explain.Cause) func(*Stake) bool {
+	if !l.stores(c) {
+		return func(*Stake) bool { return false }
+	}
+	drivers, frees := sets.New(c.Driver), graph.NewSet(l.frees(c, nil)...)
+	for i := range l.Stakes {
+		s := &l.Stakes[i]
+		if n, known := l.Graph.Node(s.Volume.UID); known && frees.Has(n) || s.Namespace != "" && frees.Has(s.claim) {
+			drivers.Insert(s.driver)
+		}
+	}
+	drivers.Delete("")
+	return func(s *Stake) bool { return s.Volume.Name == "" || len(drivers) == 0 || drivers.Has(s.driver) }
+}
