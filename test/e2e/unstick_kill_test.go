@@ -324,7 +324,7 @@ func (s *strike) struck(ts *testscript.TestScript, args []string) (code int, out
 		ts.Fatalf("%v", err)
 	}
 	ts.Logf("%s %q: %v, %v\n%s", s, args, proxy.Log(), cmd.ProcessState, &said)
-	return cmd.ProcessState.ExitCode(), len(proxy.Log()) == 0 && strings.Contains(said.String(), "the changes are not those of")
+	return cmd.ProcessState.ExitCode(), len(proxy.Log()) == 0 && strings.Contains(said.String(), "it is not that of")
 }
 
 // audited is audited for runs that were killed: changes may have been made again, and refused ones are not compared. What became of a request

@@ -234,7 +234,7 @@ func approved(ts *testscript.TestScript, cp *controlplane.ControlPlane, args []s
 		}
 		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &plan))
 		err := ts.Exec("kubectl-gc", append(slices.Clone(unstick), "--confirm="+plan.Digest, "-o", "json")...)
-		out, moved := ts.ReadFile("stdout"), exitCode(err) == 1 && strings.Contains(ts.ReadFile("stderr"), "the changes are not those of")
+		out, moved := ts.ReadFile("stdout"), exitCode(err) == 1 && strings.Contains(ts.ReadFile("stderr"), "it is not that of")
 		if moved && tries < 5 && len(newWrites(ts, cp)) == 0 {
 			continue // a controller has changed the object meanwhile
 		}
