@@ -52,9 +52,13 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 			q.workloads.Want()
 		}
 	}
-	parts := o.parts(&q)
+	return o.widening(ctx, &q, o.parts(&q))
+}
+
+// widening explains by parts of the cluster, and by more of them until the answer would be the same from all of it.
+func (o *explainOptions) widening(ctx context.Context, q *inquiry, parts graph.Parts) (*look, error) {
 	for looks := 1; ; looks++ {
-		l, err := o.lookAt(ctx, &q, parts)
+		l, err := o.lookAt(ctx, q, parts)
 		if err != nil {
 			return l, err
 		}
