@@ -238,7 +238,7 @@ func missingObjects(err error) ([]graph.Identity, error) {
 // name, or everything that is being deleted.
 func (o *explainOptions) selected(s *session, g *graph.Graph, found []graph.Object) []types.UID {
 	var selected []types.UID
-	if o.given() {
+	if o.given() || len(found) > 0 {
 		found = nodesOf(found)
 		for i := range found {
 			if o.named() || found[i].BeingDeleted() || len(o.args) == 0 {

@@ -56,8 +56,13 @@ func (o *explainOptions) look(ctx context.Context) (*look, error) {
 	if len(o.widened) > 0 { // what an earlier look has found out about what has to be read
 		parts = parts.With(o.widened...)
 	}
+	return o.widening(ctx, &q, parts)
+}
+
+// widening explains by parts of the cluster, and by more of them until the answer would be the same from all of it.
+func (o *explainOptions) widening(ctx context.Context, q *inquiry, parts graph.Parts) (*look, error) {
 	for looks := 1; ; looks++ {
-		l, err := o.lookAt(ctx, &q, parts)
+		l, err := o.lookAt(ctx, q, parts)
 		if err != nil {
 			return l, err
 		}

@@ -26,10 +26,10 @@ type undoOptions struct {
 	args      []string
 }
 
-const undoLong = `Take back what an earlier run of this program has changed, as far as that can be
-taken back: the last change first, each found out anew from the object as it
-was, as the run left it, and as it is now. What others have changed since is
-kept. "last" is the last run on this cluster that changed something.
+const undoLong = `Take back what an earlier run of this program has changed, the last change
+first. Each change is compared with the object as it was before, and as it is
+now: what others have changed since is kept. "last" is the last run on this
+cluster that changed something.
 
 Exit codes:
   0    done, or nothing to take back

@@ -39,8 +39,9 @@ type unstickOptions struct {
 	picks   []unstick.Pick
 	numbers []string
 	// session is that of the first look.
-	session *session
-	journal *change.Journal
+	session   *session
+	followers unstick.Followers
+	journal   *change.Journal
 }
 
 // unstickAnswer is a plan, or what a run did.
@@ -50,9 +51,10 @@ type unstickAnswer struct {
 	plan  *unstick.Plan
 	// server is what the API server says to the changes, by their keys.
 	server map[string]error
-	// report is that of a run, nil for a plan.
-	report *unstick.Report
-	backup string
+	// report is that of a run, nil for a plan, and outcome what that has come to.
+	report  *unstick.Report
+	outcome *unstick.Outcome
+	backup  string
 }
 
 const unstickLong = `Free objects whose deletion is stuck: explain them, choose for each cause the
@@ -60,14 +62,15 @@ least risky way out that a program can carry out, show the plan, ask, do it, and
 explain again, until nothing is stuck that may be freed.
 
 Without arguments this is about everything that is being deleted in the
-namespace, with -A in the cluster. A number picks a cause as explain-stuck
-numbers it, or, if there is only one cause, a way out; 3.2 is way out 2 of
-cause 3.
+namespace, with -A in the cluster. --cause picks a cause by its name, or a way
+out of it, as explain-stuck prints them. A number is that of the last answer
+about the same objects: a cause, or, if there is only one, a way out; 3.2 is way
+out 2 of cause 3. It is refused when it means something else by now.
 
 --allow is the highest risk: "safe" loses nothing, "disruptive" interrupts
 something, "dangerous" may lose data, or leave something behind that the
-controller of a finalizer would have cleaned up. A way out that you pick by its
-number is allowed. What is dangerous is agreed to by typing a name, for each
+controller of a finalizer would have cleaned up. A way out that you pick is
+allowed. What is dangerous is agreed to by typing a name, for each
 cause.
 
 Every change is proved again right before: its object is read, the explanation
@@ -81,9 +84,10 @@ removed while its controller makes progress, and a list of finalizers is never
 emptied at once.
 
 Exit codes:
-  0    nothing that was asked for is stuck any more
+  0    everything that was asked for is gone, with the dependents that were
+       terminating with it
   1    error, or not confirmed
-  2    something is still stuck, or would be
+  2    something is still being deleted or Unknown; or would be
   3    with --strict: incomplete, because something could not be read
   130  interrupted`
 
@@ -96,7 +100,7 @@ const unstickExample = `  # What would be done
   # Also what interrupts something
   NAME unstick namespace/shop --allow=disruptive
 
-  # Way out 2 that explain-stuck showed
+  # Way out 2 that explain-stuck has just shown
   NAME unstick deployment/web 2
 
   # Put back what an earlier run has changed
@@ -294,6 +298,9 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 			return errRemaining
 		}
 	}
+	if slices.ContainsFunc(l.Report.Objects, func(e explain.Explanation) bool { return e.Verdict == explain.Unknown }) {
+		return errRemaining
+	}
 	return nil
 }
 
@@ -312,16 +319,9 @@ func (o *unstickOptions) open(ctx context.Context) error {
 func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options *unstick.Options) error {
 	journal := o.journal
 	edges := &unstick.Edges{
-		Writer: o.writer(journal), Collect: o.collecting(journal),
-		Look: func(ctx context.Context) (*unstick.Look, error) {
-			l, err := o.look(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return o.seen(ctx, l), nil
-		},
-		Asker: o, Log: o.tell,
+		Writer: o.writer(journal), Collect: o.collecting(journal), Look: o.lookOn, Asker: o, Log: o.tell,
 	}
+	o.followers.Note(first)
 	report, err := edges.Run(ctx, first, options, unstick.Consent{Yes: o.yes, Digest: o.confirm})
 	backup := ""
 	if journal.Used() {
@@ -331,8 +331,9 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 	if report.Plan != nil {
 		o.noneChosen(report.Plan)
 	}
+	outcome := o.followers.Outcome(report)
 	if len(report.Records) > 0 || err == nil {
-		a := &unstickAnswer{where: o.where, look: report.Last, plan: report.Plan, report: report, backup: backup}
+		a := &unstickAnswer{where: o.where, look: report.Last, plan: report.Plan, report: report, outcome: outcome, backup: backup}
 		if printErr := o.answers.print(o.globals, a); printErr != nil {
 			return errors.Join(err, printErr)
 		}
@@ -349,7 +350,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		return errRemaining
 	case err != nil:
 		return o.explained(err)
-	case report.Last.Report.Verdict() == explain.Stuck:
+	case !outcome.Done():
 		return errRemaining
 	}
 	return nil
@@ -391,7 +392,7 @@ func (o *unstickOptions) Ask(ctx context.Context, q unstick.Question) (string, e
 
 func (a *unstickAnswer) document() runtime.Object {
 	if a.report != nil {
-		return render.NewUnstickReport(a.where, a.report, a.backup)
+		return render.NewUnstickReport(a.where, a.report, a.outcome, a.backup)
 	}
 	return render.NewUnstickPlan(a.where, a.look, a.plan, a.server)
 }
@@ -401,7 +402,7 @@ func (o *unstickOptions) write(w io.Writer, a *unstickAnswer, text *render.Unsti
 	text.Where = a.where
 	o.keepNumbers(o.session, a.look.Report)
 	if a.report != nil {
-		return text.Report(w, a.report)
+		return text.Report(w, a.report, a.outcome)
 	}
 	text.Server = a.server
 	return text.Plan(w, a.look, a.plan)
@@ -410,7 +411,7 @@ func (o *unstickOptions) write(w io.Writer, a *unstickAnswer, text *render.Unsti
 // names prints what is freed, or would be changed, as kubectl's -o name does.
 func (a *unstickAnswer) names(w io.Writer) error {
 	if a.report != nil {
-		return render.ObjectNames(w, slices.Values(a.report.Freed))
+		return render.ObjectNames(w, slices.Values(a.outcome.Freed))
 	}
 	return render.ChangedNames(w, a.plan)
 }

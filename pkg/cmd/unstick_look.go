@@ -12,6 +12,7 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/cluster"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain/controllers"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
@@ -37,6 +38,28 @@ func (o *unstickOptions) seen(ctx context.Context, l *look) *unstick.Look {
 	}
 	seen.FindStakes(ctx, l.session.reader)
 	return seen
+}
+
+// lookOn looks while a run goes on: also at the dependents that what was asked for has left behind.
+func (o *unstickOptions) lookOn(ctx context.Context) (*unstick.Look, error) {
+	l, err := o.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := o.seen(ctx, l)
+	o.followers.Note(seen)
+	behind := o.followers.Behind(seen)
+	if len(behind) == 0 {
+		return seen, nil
+	}
+	q := &inquiry{session: l.session, workloads: controllers.NewWorkloads(ctx, l.session.reader), found: behind}
+	q.workloads.Want()
+	left, err := o.widening(ctx, q, explain.PartsOf(behind))
+	if err != nil {
+		return nil, err
+	}
+	o.followers.Found(seen, left.report)
+	return seen, nil
 }
 
 // goingOn is the command that shows what can be done about what is still stuck, at its risk; empty where that is nothing, or the

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
@@ -50,6 +49,7 @@ func (t *UnstickText) Plan(w io.Writer, l *unstick.Look, p *unstick.Plan) error 
 		t.answer.object(&l.Report.Objects[0])
 	} else {
 		t.answer.counts(l.Report)
+		t.unknown(l.Report)
 	}
 	t.Style.where(t.out, margin, t.Where)
 	for _, done := range []bool{true, false} {
@@ -189,47 +189,6 @@ func (t *UnstickText) flow(lead, text string) {
 	t.Style.flow(t.out, printable(text), len(lead), "   ")
 }
 
-// Report writes what a run has done, and what is left.
-func (t *UnstickText) Report(w io.Writer, r *unstick.Report) error {
-	t.begin(w, r.Last.Report)
-	for i := range r.Records {
-		rec := &r.Records[i]
-		switch rec.Result {
-		case unstick.Refused, unstick.Reverted, unstick.Unanswered, unstick.NotTakenBack:
-			t.flow("", resultText(rec))
-			if apierrors.IsForbidden(rec.Err) {
-				t.answer.command(rec.Write.Remedy.Command, 5)
-			}
-		}
-	}
-	if len(r.Freed) > 0 {
-		t.verdict("FREED", green, NamesOf(r.Freed))
-	}
-	left := map[explain.Verdict][]graph.Identity{}
-	for i := range r.Last.Report.Objects {
-		o := &r.Last.Report.Objects[i]
-		left[o.Verdict] = append(left[o.Verdict], o.Object)
-	}
-	for _, v := range []explain.Verdict{explain.Stuck, explain.Unknown, explain.Progressing, explain.Pending, explain.NotTerminating} {
-		if len(left[v]) > 0 {
-			t.verdict(spoken[v], colorOf(v), NamesOf(left[v]))
-		}
-	}
-	for i := range r.Plan.Choices {
-		if c := &r.Plan.Choices[i]; c.Cause.Verdict == explain.Stuck {
-			t.choice(c)
-		}
-	}
-	return t.out.Flush()
-}
-
-// verdict writes what became of objects; the first says where.
-func (t *UnstickText) verdict(word string, c color, text string) {
-	t.answer.part(word, c, text)
-	t.Style.where(t.out, margin, t.Where)
-	t.Where = nil
-}
-
 // Change says what a change does.
 func Change(op *remedy.Op) string { return printable(changeText(op)) }
 
@@ -348,7 +307,11 @@ func notDone(c *unstick.Choice) string {
 	}
 	switch c.Reason {
 	case unstick.NotStuck:
-		return unneeded[c.Cause.Verdict] + after("; first: ", advice)
+		text := unneeded[c.Cause.Verdict] + after("; first: ", advice)
+		if c.Cause.Verdict == explain.Unknown {
+			text += "; ask again in a minute"
+		}
+		return text
 	case unstick.NotChosen:
 		return "not chosen"
 	case unstick.NotAllowed:

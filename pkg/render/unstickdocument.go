@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
 )
@@ -89,9 +90,11 @@ type UnstickEvent struct {
 
 // UnstickRemaining is an object that is still being deleted.
 type UnstickRemaining struct {
-	Object  ObjectReference `json:"object"`
-	Verdict string          `json:"verdict"`
-	Causes  []string        `json:"causes"`
+	Object ObjectReference `json:"object"`
+	// Of is the object that was asked for and is gone, of which this is a dependent; nil for what was asked for.
+	Of      *ObjectReference `json:"of,omitempty"`
+	Verdict string           `json:"verdict"`
+	Causes  []string         `json:"causes"`
 }
 
 // DeepCopyObject implements runtime.Object; the copy is shallow, as documents are never changed.
@@ -148,12 +151,12 @@ func newUnstickCauses(l *unstick.Look, p *unstick.Plan) []UnstickCause {
 }
 
 // NewUnstickReport returns the document of a run on a cluster.
-func NewUnstickReport(where *answer.Where, r *unstick.Report, backup string) *UnstickReport {
+func NewUnstickReport(where *answer.Where, r *unstick.Report, outcome *unstick.Outcome, backup string) *UnstickReport {
 	l := r.Last
 	document := &UnstickReport{
 		TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: "UnstickReport"}, Cluster: where, Backup: backup,
 		Complete: l.Graph.Snapshot().Complete() && len(l.Report.Unread) == 0, Unlisted: NewUnlisted(l.Graph.Snapshot()),
-		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{}, Freed: append([]ObjectReference{}, references(r.Freed)...),
+		Unread: append([]string{}, l.Report.Unread...), Events: []UnstickEvent{}, Freed: append([]ObjectReference{}, references(outcome.Freed)...),
 		Remaining: []UnstickRemaining{}, Causes: newUnstickCauses(l, r.Plan),
 	}
 	for i := range r.Records {
@@ -164,17 +167,22 @@ func NewUnstickReport(where *answer.Where, r *unstick.Report, backup string) *Un
 		}
 		document.Events = append(document.Events, event)
 	}
-	for i := range l.Report.Objects {
-		o := &l.Report.Objects[i]
-		if !o.BeingDeleted() {
-			continue
+	for _, o := range outcome.Left {
+		document.Remaining = append(document.Remaining, newUnstickRemaining(o, nil))
+	}
+	for _, b := range outcome.Bare {
+		for _, o := range b.Hanging {
+			document.Remaining = append(document.Remaining, newUnstickRemaining(o, new(NewObjectReference(b.Object))))
 		}
-		left := UnstickRemaining{Object: NewObjectReference(o.Object), Verdict: string(o.Verdict), Causes: []string{}}
-		for _, f := range o.Findings {
-			left.Causes = append(left.Causes, f.Cause.ID)
-		}
-		document.Remaining = append(document.Remaining, left)
 	}
 	graph.SortByIdentity(document.Remaining, func(r *UnstickRemaining) graph.Identity { return r.Object.identity() })
 	return document
+}
+
+func newUnstickRemaining(o *explain.Explanation, of *ObjectReference) UnstickRemaining {
+	left := UnstickRemaining{Object: NewObjectReference(o.Object), Of: of, Verdict: string(o.Verdict), Causes: []string{}}
+	for _, f := range o.Findings {
+		left.Causes = append(left.Causes, f.Cause.ID)
+	}
+	return left
 }

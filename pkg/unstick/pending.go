@@ -3,13 +3,17 @@
 package unstick
 
 import (
+	"cmp"
+	"context"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -85,4 +89,53 @@ func (l *Look) follows(n graph.Node, touched sets.Set[types.UID]) bool {
 		}
 	}
 	return false
+}
+
+// collect has the garbage collector's work done to the objects, and by the actions, that were agreed to, now or as what follows. What comes up besides
+// is left to the next look.
+func (r *run) collect(ctx context.Context, writes []Write) error {
+	agreed := map[string]Write{}
+	for i := range writes {
+		w := writes[i]
+		for _, each := range append([]Write{w}, w.Follow()...) {
+			each.Frees, each.Collected = w.Frees, true
+			agreed[workOf(&each.Op)] = each
+		}
+	}
+	var records []Record
+	err := r.Collect(ctx, func(action gc.Action, o graph.Object) bool {
+		_, is := agreed[workKey(action, o.UID)]
+		return is
+	}, func(s gc.Step) {
+		rec := Record{Time: r.Now(), Write: agreed[workKey(s.Action, s.Object.UID)], Result: change.StatusOf(s.Err), Err: s.Err}
+		rec.Write.Op = change.OpOf(&s)
+		records = append(records, rec)
+	})
+	for i := range records {
+		r.record(records[i])
+	}
+	for i := range writes { // what is still to be done when it is looked at again failed, and is not tried for ever
+		if r.skips[writes[i].Op.Key()]++; r.skips[writes[i].Op.Key()] >= mostSkips {
+			r.done.Insert(writes[i].Op.Key())
+		}
+	}
+	return cmp.Or(journalError(records), err)
+}
+
+// workKey tells the garbage collector's writes apart, and workOf is that of a change.
+func workKey(action gc.Action, uid types.UID) string { return string(action) + " " + string(uid) }
+
+func workOf(op *remedy.Op) string {
+	action := gc.ActionDelete
+	for _, step := range op.Patch {
+		switch {
+		case strings.HasPrefix(step.Path, "/metadata/finalizers/"):
+			action = gc.ActionRemoveFinalizer
+		case step.Op == "replace":
+			action = gc.ActionUnblockOwnerReferences
+		case step.Op == "remove":
+			action = gc.ActionRemoveOwnerReferences
+		}
+	}
+	return workKey(action, op.Object.UID)
 }
