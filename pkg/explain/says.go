@@ -166,11 +166,13 @@ func (d commands) deletesLive(op *remedy.Op) bool {
 	return !known || !n.BeingDeleted()
 }
 
-// risk is that of a change, by what it does to its object: to delete what nobody has deleted is Dangerous, and to start what is stopped is Safe.
+// risk is that of a change, by what it does to its object: to delete what is not being deleted is Dangerous, and to start what is stopped
+// is Safe.
 func (d commands) risk(op *remedy.Op) Risk {
 	switch {
 	case op == nil:
-	case d.deletesLive(op), op.Verb == remedy.Delete && op.Options.GracePeriodSeconds != nil, op.Verb == remedy.Taint, op.Verb == remedy.Finalize:
+	case d.deletesLive(op), op.Verb == remedy.Delete && op.Options.GracePeriodSeconds != nil,
+		op.Verb == remedy.Taint, op.Verb == remedy.Finalize:
 		return Dangerous
 	case op.Verb == remedy.Restart, op.Verb == remedy.Scale && op.Replicas.Wanted < op.Replicas.Current:
 		return Disruptive
@@ -180,7 +182,8 @@ func (d commands) risk(op *remedy.Op) Risk {
 
 // lossRisks are those of what is lost. What is left behind is as risky as the change that leaves it.
 var lossRisks = map[remedy.LossKind]Risk{
-	remedy.LosesData: Dangerous, remedy.CorruptsData: Dangerous, remedy.LosesObject: Dangerous, remedy.Unguards: Disruptive, remedy.GrantsMore: Disruptive,
+	remedy.LosesData: Dangerous, remedy.CorruptsData: Dangerous, remedy.LosesObject: Dangerous,
+	remedy.Unguards: Disruptive, remedy.GrantsMore: Disruptive,
 }
 
 // remedy is a way out with its command. Its risk is the greatest of the change, of its words, and of what is lost.

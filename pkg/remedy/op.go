@@ -220,7 +220,9 @@ func (o *Op) Reaches() bool {
 	case Delete:
 		return o.Object.Resource.Group == "admissionregistration.k8s.io" || o.Object.Resource.Group == "apiregistration.k8s.io"
 	case Patch:
-		return slices.ContainsFunc(o.Patch, func(s Step) bool { return s.Op != "test" && s.Path != ReclaimPolicy && !listed().MatchString(s.Path) })
+		return slices.ContainsFunc(o.Patch, func(s Step) bool {
+			return s.Op != "test" && s.Path != ReclaimPolicy && !listed().MatchString(s.Path)
+		})
 	case Finalize, Collect, Untaint:
 		return false
 	}

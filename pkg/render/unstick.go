@@ -83,12 +83,15 @@ func (t *UnstickText) choice(c *unstick.Choice) {
 	if c.After > 0 {
 		t.flow("   ", fmt.Sprintf("after %d:", c.After))
 	}
-	for _, alike := range changesAlike(c.Writes) {
+	groups := changesAlike(c.Writes)
+	for i, alike := range groups {
 		write := alike[0]
 		if len(write.Then) > 0 && write.Remedy.Keeps {
 			t.flow("   ", t.same(alike)+" ("+keeping(write)+")")
 			for _, then := range changesAlike(write.Follow()) {
-				t.flow("   ", "and then: "+t.change(c.Risk, then))
+				if i == len(groups)-1 { // when all data is kept
+					t.flow("   ", "and then: "+t.change(c.Risk, then))
+				}
 			}
 		} else {
 			t.flow("   ", t.change(c.Risk, alike))

@@ -39,8 +39,8 @@ type Look struct {
 	leave []graph.Node
 }
 
-// Stake is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is deleted after
-// its owners; or one that waits for its driver. Without a name the volumes could not be read.
+// Stake is a volume with a reclaim policy that destroys its data: of a claim that is being deleted, is in a namespace that is, or is
+// deleted after its owners; or one that waits for its driver. Without a name the volumes could not be read.
 type Stake struct {
 	Volume graph.Identity
 	Size   string
@@ -51,7 +51,8 @@ type Stake struct {
 	// driver deletes the storage; waits: it has to. leaves: the volume is being deleted itself.
 	driver        string
 	waits, leaves bool
-	// ends: it goes with whatever is freed in its namespace. open: whether it goes is not known, as an owner or its namespace could not be read.
+	// ends: it goes with whatever is freed in its namespace. open: whether it goes is not known, as an owner or its namespace could not
+	// be read.
 	ends, open bool
 }
 
@@ -188,7 +189,9 @@ func unique(writes []Write) []Write {
 		if i, again := at[key]; again {
 			all[i].Then = slices.Concat(all[i].Then, w.Then)
 			all[i].Frees = slices.Concat(all[i].Frees, w.Frees)
-			all[i].Lets = slices.Concat(all[i].Lets, slices.DeleteFunc(slices.Clone(w.Lets), func(id graph.Identity) bool { return slices.Contains(all[i].Lets, id) }))
+			all[i].Lets = slices.Concat(all[i].Lets, w.Lets)
+			slices.SortFunc(all[i].Lets, graph.Identity.Compare)
+			all[i].Lets = slices.Compact(all[i].Lets)
 			continue
 		}
 		at[key], all = len(all), append(all, w)
@@ -372,7 +375,9 @@ func (o *chooser) writes(c *explain.Cause, risk explain.Risk, before, way []*exp
 			continue
 		}
 		if !o.done.Has(r.Operation.Key()) {
-			writes = append(writes, Write{Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees, Lets: lets, Leaves: o.leaves(r.Operation.Object.UID)})
+			writes = append(writes, Write{
+				Op: *r.Operation, Remedy: r, Cause: c, Risk: risk, Then: then, Frees: frees, Lets: lets, Leaves: o.leaves(r.Operation.Object.UID),
+			})
 		}
 	}
 	return unique(writes)

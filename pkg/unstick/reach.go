@@ -80,19 +80,25 @@ func (l *Look) waiting(c *explain.Cause) waiting {
 					link = f.Chain[last-1]
 				}
 			}
+			alone := link.Object == c.Object || link.Object.Resource.IsPod() // of pods, those on the same node: the change names that
 			n, known := l.Graph.Node(link.Object.UID)
-			if f.Cause != c || !known || !n.BeingDeleted() || link.Object == c.Object && c.Controller == nil && c.Class != finding.Refusal {
+			if f.Cause != c || !known || !n.BeingDeleted() || alone && c.Controller == nil && c.Class != finding.Refusal {
 				continue
 			}
 			w.types.Insert(n.Resource().GroupResource())
 			if link.Finalizer != "" {
 				w.finalizers.Insert(link.Finalizer)
 			} else if c.Controller != nil {
-				w.finalizers.Insert(slices.DeleteFunc(slices.Clone(n.Finalizers()), graph.IsCollectorFinalizer)...)
+				w.finalizers.Insert(slices.DeleteFunc(slices.Clone(n.Finalizers()), ofControlPlane)...)
 			}
 		}
 	}
 	return w
+}
+
+// ofControlPlane reports whether a finalizer is one that the garbage collector or kube-controller-manager removes, and not a driver.
+func ofControlPlane(finalizer string) bool {
+	return graph.IsCollectorFinalizer(finalizer) || strings.HasPrefix(finalizer, "kubernetes.io/") && strings.HasSuffix(finalizer, "-protection")
 }
 
 // leaving are the objects that are being deleted, or are in a namespace that is.
@@ -140,12 +146,13 @@ func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 func (l *Look) stores(c *explain.Cause) bool {
 	return c.Driver != "" || slices.ContainsFunc(l.frees(c, nil), func(n graph.Node) bool {
 		of := n.Resource().GroupResource()
-		return of == evidence.Claims.GroupResource() || of == evidence.Volumes.GroupResource() || of.Group == "storage.k8s.io" || of.Group == "snapshot.storage.k8s.io"
+		return of == evidence.Claims.GroupResource() || of == evidence.Volumes.GroupResource() ||
+			of.Group == "storage.k8s.io" || of.Group == "snapshot.storage.k8s.io"
 	})
 }
 
-// storage returns what reports whether a driver that a way out of a cause starts deletes the storage of a volume. Where it is not known which
-// driver that is, each may be it.
+// storage returns what reports whether a driver that a way out of a cause starts deletes the storage of a volume. Where it is not known
+// which driver that is, each may be it.
 func (l *Look) storage(c *explain.Cause) func(*Stake) bool {
 	if !l.stores(c) {
 		return func(*Stake) bool { return false }

@@ -91,7 +91,8 @@ func (l *Look) claims() map[types.UID]Stake {
 		}
 		is, known := ending(n.Namespace())
 		near := places.Has(n.Namespace())
-		s := Stake{Namespace: n.Namespace(), claim: n, ends: is || !known && near || ended.Has(n.UID()), open: unread.set.Has(n) || !known && !near}
+		s := Stake{Namespace: n.Namespace(), claim: n}
+		s.ends, s.open = is || !known && near || ended.Has(n.UID()), unread.set.Has(n) || !known && !near
 		if s.ends || s.open || after.set.Has(n) {
 			all[n.UID()] = s
 		}
@@ -259,7 +260,8 @@ func (l *Look) keeps(keep []*explain.Remedy, c *explain.Cause, way []*explain.Re
 		s := &l.Stakes[i]
 		kept := func(r *explain.Remedy) bool { return r.Operation.Object.UID == s.Volume.UID }
 		if s.Volume.Name != "" && going(s) && !slices.ContainsFunc(keep, kept) {
-			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: actionOf(remedy.RetainOf(s.Volume, s.policy))})
+			retain := actionOf(remedy.RetainOf(s.Volume, s.policy))
+			keep = append(keep, &explain.Remedy{Risk: explain.Safe, Keeps: true, Effect: keepData(s), Action: retain})
 		}
 	}
 	return keep
