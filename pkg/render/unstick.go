@@ -396,7 +396,7 @@ func UnstickQuestion(q *unstick.Question, where *answer.Where) string {
 				impact = ", which interrupts something"
 			}
 		}
-		return printable(fmt.Sprintf("Make %s%s%s? (y/N): ", plural(len(q.Writes), "change"), where.In(), impact))
+		return printable(fmt.Sprintf("Make %s%s%s%s? (y/N): ", plural(len(q.Writes), "change"), where.In(), impact, alsoLets(q.Writes)))
 	}
 	w := &q.Writes[0]
 	what, remedy := changeText(&w.Op), w.Remedy
@@ -407,7 +407,23 @@ func UnstickQuestion(q *unstick.Question, where *answer.Where) string {
 	if more := len(q.Writes) - 1; more > 0 {
 		what += fmt.Sprintf(", and %d more of the same", more)
 	}
-	return printable(fmt.Sprintf("%s%s: %s. Type %q to continue: ", what, where.In(), price(q.Choice.Risk, remedy), q.Name))
+	return printable(fmt.Sprintf("%s%s: %s%s. Type %q to continue: ", what, where.In(), price(q.Choice.Risk, remedy), alsoLets(q.Writes), q.Name))
+}
+
+// alsoLets names the objects that nobody asked for and that changes might free.
+func alsoLets(writes []unstick.Write) string {
+	var ids []graph.Identity
+	for i := range writes {
+		for _, id := range writes[i].Lets {
+			if !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ", and let go of " + NamesOf(ids)
 }
 
 // ObjectNames prints objects as kubectl's -o name does.
