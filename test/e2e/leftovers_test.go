@@ -205,7 +205,7 @@ func TestLeftovers(t *testing.T) {
 	l.cp.Kubectl(t, "-n", "shop", "apply", "-f", l.file("stateful.yaml", stateful))
 	l.run(1, claim, "", "StatefulSet/shop/db exists again: it was installed again")
 	l.cp.Kubectl(t, "-n", "shop", "delete", "statefulset/db")
-	l.run(1, claim, "y\n", "This DESTROYS DATA: 1Gi on pv/shop-db", "not confirmed")
+	l.run(1, claim, "y\n", "and DESTROY 1Gi on pv/shop-db?", "not confirmed")
 	l.run(0, claim, "data-db-0\n", "1 PersistentVolumeClaim")
 
 	l.cp.Kubectl(t, "-n", "shop", "label", "--overwrite", "secret/sh.helm.release.v1.web.v1", "status=deployed")
