@@ -82,7 +82,7 @@ func TestAnswerHasTheAgeOfKubectl(t *testing.T) {
 func answer(t *testing.T, report *explain.Report, cause int) []string {
 	t.Helper()
 	var out strings.Builder
-	a := render.StuckAnswer{Style: render.Style{Width: 80}, Now: report.Now, Cause: cause}
+	a := render.StuckAnswer{Style: render.Style{Width: 80}, Now: report.Now, Cause: cause, Plugin: "kubectl gc", Of: " -n shop deployment/web"}
 	if err := a.Write(&out, report); err != nil {
 		t.Fatal(err)
 	}

@@ -231,7 +231,7 @@ func (l *leavings) deletes(file, list string) {
 	l.run(0, "delete --yes -f "+l.file("none.yaml", l.run(2, list, "", "!configmap/notes", "# kept: ")), "", "No resources found in the files.")
 
 	claim := l.file("claim.yaml", regexp.MustCompile(`(?m)^# (- .*"data-db-0")`).ReplaceAllString(l.text(file), "$1"))
-	l.run(1, "delete --ignore-not-found -i -f "+claim, "y\n", "This DESTROYS DATA: 1Gi on pv/shop-db", "not confirmed")
+	l.run(1, "delete --ignore-not-found -i -f "+claim, "y\n", "DESTROY 1Gi on pv/shop-db", "not confirmed")
 	l.run(0, "delete --ignore-not-found -i -f "+claim, "data-db-0\n", "1 PersistentVolumeClaim")
 	want := "configmap/adopted configmap/again configmap/argued configmap/kept configmap/kube-root-ca.crt configmap/odd configmap/unlabelled configmap/used"
 	if got := strings.Join(strings.Fields(l.cp.Kubectl(l.T, "-n", "shop", "get", "configmaps", "-o", "name")), " "); got != want {
