@@ -22,6 +22,7 @@ import (
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
@@ -189,7 +190,25 @@ func (j *Journal) Begin(c *Change, before *unstructured.Unstructured, lets ...*u
 	return j.begin(&entry, true)
 }
 
-// beginStep keeps a write of the garbage collector's work, and the metadata that it changes. Its plan is on the disk already.
+// step keeps a write of a deletion or collection before it is sent, with the metadata that it changes. Its plan is on the disk already. What it returns
+// keeps the answer.
+func (j *Journal) step(s *gc.Step) (answered func(error) error, _ error) {
+	op, before := s.Op(), (*graph.Object)(nil)
+	if s.Action != gc.ActionDelete {
+		before = &s.Object
+	}
+	finish, err := j.beginStep(&op, before)
+	if err != nil {
+		return nil, &JournalError{err}
+	}
+	return func(answer error) error {
+		if err := finish(StatusOf(answer)); err != nil {
+			return errors.Join(answer, &JournalError{err})
+		}
+		return answer
+	}, nil
+}
+
 func (j *Journal) beginStep(op *remedy.Op, before *graph.Object) (finish func(Status) error, _ error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

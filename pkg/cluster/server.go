@@ -57,6 +57,20 @@ type ServerOptions struct {
 	IgnoreGrace bool
 	// FieldManager is recorded by the API server as the author of patches.
 	FieldManager string
+	// Keep is told each write before it is sent; after an error that is not sent. What it returns is told the answer, and returns it. Nil keeps nothing.
+	Keep func(*gc.Step) (answered func(error) error, err error)
+}
+
+// keep sends a write once it is kept.
+func (o *ServerOptions) keep(s *gc.Step, send func() error) error {
+	if o.Keep == nil {
+		return send()
+	}
+	answered, err := o.Keep(s)
+	if err != nil {
+		return err
+	}
+	return answered(send())
 }
 
 // Server is the live cluster as gc.Server. It learns what changes through
@@ -133,8 +147,11 @@ func (s *Server) Get(ctx context.Context, resource graph.Resource, namespace, na
 // Delete implements gc.Server.
 func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
 	s.writes(id.UID)
-	return s.sendWrite(ctx, retries, func(ctx context.Context) error {
-		return s.client(&id.Resource, id.Namespace).Delete(ctx, id.Name, options)
+	step := &gc.Step{Action: gc.ActionDelete, Object: graph.Object{Resource: &id.Resource, Namespace: id.Namespace, Name: id.Name, UID: id.UID}, Options: options}
+	return s.options.keep(step, func() error {
+		return s.sendWrite(ctx, retries, func(ctx context.Context) error {
+			return s.client(&id.Resource, id.Namespace).Delete(ctx, id.Name, options)
+		})
 	})
 }
 
@@ -143,7 +160,12 @@ func (s *Server) Delete(ctx context.Context, id graph.Identity, options metav1.D
 // patch. Both carry the UID and the resourceVersion.
 func (s *Server) Patch(ctx context.Context, base graph.Object, p gc.Patch) (graph.Object, error) {
 	s.writes(base.UID)
-	return s.patch(ctx, base, p, metav1.PatchOptions{FieldManager: s.options.FieldManager})
+	var now graph.Object
+	err := s.options.keep(&gc.Step{Object: base, Patch: p}, func() (err error) {
+		now, err = s.patch(ctx, base, p, metav1.PatchOptions{FieldManager: s.options.FieldManager})
+		return err
+	})
+	return now, err
 }
 
 func (s *Server) patch(ctx context.Context, base graph.Object, p gc.Patch, options metav1.PatchOptions) (graph.Object, error) {

@@ -38,7 +38,7 @@ func (l *Look) pending(c *explain.Cause) (now, later []*explain.Remedy) {
 		if !known || !concerned.Has(n) {
 			continue
 		}
-		r := &explain.Remedy{Risk: explain.Safe, Effect: collected(step.Reason), Action: actionOf(change.OpOf(step))}
+		r := &explain.Remedy{Risk: explain.Safe, Effect: collected(step.Reason), Action: actionOf(step.Op())}
 		if l.follows(n, touched) {
 			later = append(later, r)
 		} else {
@@ -108,7 +108,7 @@ func (r *run) collect(ctx context.Context, writes []Write) error {
 		return is
 	}, func(s gc.Step) {
 		rec := Record{Time: r.Now(), Write: agreed[workKey(s.Action, s.Object.UID)], Result: change.StatusOf(s.Err), Err: s.Err}
-		rec.Write.Op = change.OpOf(&s)
+		rec.Write.Op = s.Op()
 		records = append(records, rec)
 	})
 	for i := range records {

@@ -117,16 +117,21 @@ func (l *Look) leaving() []graph.Node {
 	return l.leave
 }
 
-// lets are the objects besides those that a cause blocks which a way out may free as well: what is being deleted, or in a namespace that
-// is, and waits for the same.
+// lets are the objects that a way out may free besides those that a cause blocks, and the content of the namespaces that were asked for: what is being
+// deleted, or in a namespace that is, and waits for the same.
 func (l *Look) lets(c *explain.Cause, way []*explain.Remedy) []graph.Node {
 	if !l.reaches(way) {
 		return nil
 	}
-	w, frees := l.waiting(c), graph.NewSet(l.frees(c, way)...)
+	w, frees, asked := l.waiting(c), graph.NewSet(l.frees(c, way)...), sets.New[string]()
+	for _, id := range l.left() {
+		if id.Resource.IsNamespace() {
+			asked.Insert(id.Name)
+		}
+	}
 	var all []graph.Node
 	for _, n := range l.leaving() {
-		if frees.Has(n) || !n.BeingDeleted() && c.Waits == nil {
+		if frees.Has(n) || asked.Has(n.Namespace()) || !n.BeingDeleted() && c.Waits == nil {
 			continue
 		}
 		waits := w.types.Has(n.Resource().GroupResource())
