@@ -49,9 +49,6 @@ func (p *Plan) Question() Question {
 	return q
 }
 
-// Agreed reports whether an answer is the one that was asked for.
-func (q *Question) Agreed(answer string) bool { return Agrees(answer, q.Name) }
-
 // Agrees reports whether an answer is the name that was asked for, or without one "y" or "yes".
 func Agrees(answer, name string) bool {
 	answer = strings.TrimSpace(answer)
@@ -130,22 +127,50 @@ func (p *Plan) agree(ctx context.Context) (asked bool, _ error) {
 		}
 	}
 	q := p.Question()
-	switch {
-	case o.Digest != "" && o.Digest != p.Digest:
-		return false, &DigestError{o.Digest, p.Digest}
-	case o.Digest != "", o.Yes && !q.System:
-		return false, nil
-	case o.Asker == nil:
-		return false, ErrNotConfirmed
+	return o.Agree(ctx, p.Digest, Ask{Name: q.Name, Plain: !q.System, Put: func(ctx context.Context) (string, error) {
+		if o.Asker == nil {
+			return "", ErrNotConfirmed
+		}
+		return o.Asker.Ask(ctx, q)
+	}})
+}
+
+// Beforehand is how a plan may be agreed to before it is made: Yes agrees to what is plain, Digest to the plan that has it and to no other.
+type Beforehand struct {
+	Yes    bool
+	Digest string
+}
+
+// Ask is a question about a plan.
+type Ask struct {
+	// Name has to be the answer; empty for "y" or "yes".
+	Name string
+	// Plain: Beforehand.Yes answers it.
+	Plain bool
+	// Put asks it, and returns the answer as it was given. The error says why there is none.
+	Put func(context.Context) (string, error)
+}
+
+// Agree finds out whether a plan with the digest may be carried out. It returns whether somebody was asked, so that time has passed. The error is a
+// DigestError, ErrNotConfirmed, or that of a question.
+func (b Beforehand) Agree(ctx context.Context, digest string, asks ...Ask) (asked bool, _ error) {
+	if b.Digest != "" && b.Digest != digest {
+		return false, &DigestError{b.Digest, digest}
 	}
-	answer, err := o.Asker.Ask(ctx, q)
-	if err != nil {
-		return false, err
+	for _, a := range asks {
+		if b.Digest != "" || b.Yes && a.Plain {
+			continue
+		}
+		answer, err := a.Put(ctx)
+		if err != nil {
+			return false, err
+		}
+		if !Agrees(answer, a.Name) {
+			return false, ErrNotConfirmed
+		}
+		asked = true
 	}
-	if !q.Agreed(answer) {
-		return false, ErrNotConfirmed
-	}
-	return true, nil
+	return asked, nil
 }
 
 // lookAgain reads everything again that a job rests on, and makes its plan again, of nothing if the job is over.

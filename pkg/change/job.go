@@ -41,10 +41,8 @@ type Job struct {
 type Options struct {
 	// Safe: what needs a controller that goes is deleted before that.
 	Safe bool
-	// Yes agrees to everything that does not belong to the system, Digest to the plan that has it and to
-	// no other.
-	Yes    bool
-	Digest string
+	// Beforehand: plain is what does not belong to the system.
+	Beforehand
 	// Tolerance is what the job does without.
 	Tolerance Tolerance
 	// NoWait: nobody waits for the grace periods of pods and for controllers that remove finalizers.

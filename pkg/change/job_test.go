@@ -53,12 +53,12 @@ func TestQuestion(t *testing.T) {
 			t.Errorf("got %+v, want %v", test.q, test.destroyed)
 		}
 		for _, answer := range test.agree {
-			if !test.q.Agreed(answer) {
+			if !change.Agrees(answer, test.q.Name) {
 				t.Errorf("%q is no consent to %v", answer, test.destroyed)
 			}
 		}
 		for _, answer := range test.refuse {
-			if test.q.Agreed(answer) {
+			if change.Agrees(answer, test.q.Name) {
 				t.Errorf("%q is taken for consent to %v", answer, test.destroyed)
 			}
 		}
@@ -89,7 +89,7 @@ func TestRun(t *testing.T) {
 			events = append(events, "ends")
 		}
 	}
-	c, err := consent(t, w.job("a"), change.Options{Yes: true, Log: log})
+	c, err := consent(t, w.job("a"), change.Options{Beforehand: change.Beforehand{Yes: true}, Log: log})
 	if err != nil || w.has() != "a b z" || w.writers > 0 {
 		t.Fatalf("%v, there is %s, %d writers", err, w.has(), w.writers)
 	}
@@ -110,13 +110,13 @@ func TestRun(t *testing.T) {
 			resumed.Targets = append(resumed.Targets, n.Identity())
 		}
 	}
-	if c, err = consent(t, resumed, change.Options{Yes: true}); err != nil {
+	if c, err = consent(t, resumed, change.Options{Beforehand: change.Beforehand{Yes: true}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = c.Run(t.Context()); err != nil || w.has() != "z" {
 		t.Errorf("%v, there is %s", err, w.has())
 	}
-	c, err = consent(t, w.job(), change.Options{Yes: true}) // a collection
+	c, err = consent(t, w.job(), change.Options{Beforehand: change.Beforehand{Yes: true}}) // a collection
 	if err != nil || len(c.Plan.Report.Steps) > 0 {
 		t.Fatalf("%v, %+v", err, c)
 	}
@@ -150,13 +150,13 @@ func TestRefused(t *testing.T) {
 		"no":                             {options: change.Options{Asker: &asker{answers: []string{"n\n"}}}, want: change.ErrNotConfirmed},
 		"yes":                            {options: change.Options{Asker: &asker{answers: []string{"yes\n"}}}, agreed: true},
 		"no answer":                      {options: change.Options{Asker: &asker{}}, want: errNobody},
-		"the digest":                     {options: change.Options{Digest: digest}, agreed: true},
-		"another digest":                 {options: change.Options{Digest: "sha256:0", Yes: true}, want: &change.DigestError{Agreed: "sha256:0", Now: digest}},
-		"something unread":               {options: change.Options{Yes: true}, unlisted: true, want: &change.IncompleteError{Missing: []string{"gadgets.example.com"}}},
-		"something unread, tolerated":    {options: change.Options{Yes: true, Tolerance: change.Tolerance{Names: []string{"example.com"}}}, unlisted: true, agreed: true},
-		"the system":                     {options: change.Options{Yes: true}, of: system, want: change.ErrNotConfirmed},
-		"the system, yes":                {options: change.Options{Yes: true, Asker: &asker{answers: []string{"yes"}}}, of: system, want: change.ErrNotConfirmed},
-		"the system, and its name":       {options: change.Options{Yes: true, Asker: &asker{answers: []string{"kube-system"}}}, of: system, agreed: true},
+		"the digest":                     {options: change.Options{Beforehand: change.Beforehand{Digest: digest}}, agreed: true},
+		"another digest":                 {options: change.Options{Beforehand: change.Beforehand{Digest: "sha256:0", Yes: true}}, want: &change.DigestError{Agreed: "sha256:0", Now: digest}},
+		"something unread":               {options: change.Options{Beforehand: change.Beforehand{Yes: true}}, unlisted: true, want: &change.IncompleteError{Missing: []string{"gadgets.example.com"}}},
+		"something unread, tolerated":    {options: change.Options{Beforehand: change.Beforehand{Yes: true}, Tolerance: change.Tolerance{Names: []string{"example.com"}}}, unlisted: true, agreed: true},
+		"the system":                     {options: change.Options{Beforehand: change.Beforehand{Yes: true}}, of: system, want: change.ErrNotConfirmed},
+		"the system, yes":                {options: change.Options{Beforehand: change.Beforehand{Yes: true}, Asker: &asker{answers: []string{"yes"}}}, of: system, want: change.ErrNotConfirmed},
+		"the system, and its name":       {options: change.Options{Beforehand: change.Beforehand{Yes: true}, Asker: &asker{answers: []string{"kube-system"}}}, of: system, agreed: true},
 		"another answer after the first": {options: change.Options{Asker: &asker{answers: []string{"", "yes"}}}, want: change.ErrNotConfirmed},
 	} {
 		w, target := newWorld(t, owner, dependent), "a"
@@ -255,7 +255,7 @@ func TestWaves(t *testing.T) {
 	} {
 		w := newWorld(t, owner, dependent, bystander)
 		w.refused = map[string]error{test.refused: errors.New("denied")}
-		c, err := consent(t, waves(w.job("a", "b")), change.Options{Yes: true, Log: func(e change.Event) {
+		c, err := consent(t, waves(w.job("a", "b")), change.Options{Beforehand: change.Beforehand{Yes: true}, Log: func(e change.Event) {
 			if e.Wrote != nil && e.Wrote.Object.Name == "b" && test.comes != "" {
 				w.become(owner, bystander, test.comes)
 			}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
 )
 
 // consenting are the flags by which a change is previewed, agreed to and bounded.
@@ -44,6 +46,11 @@ func (c *consenting) validateConsent(g *globals) error {
 		return usageError{errors.New("--timeout must not be negative")}
 	}
 	return nil
+}
+
+// beforehand is what the flags agree to.
+func (c *consenting) beforehand() change.Beforehand {
+	return change.Beforehand{Yes: c.yes, Digest: c.confirm}
 }
 
 // ask asks a question and returns the line that is the answer. What is written after it begins a line, also when the user gave none, or

@@ -121,7 +121,7 @@ type telling struct {
 // execute previews a job, and unless it is a dry run asks and does it.
 func (t *telling) execute(ctx context.Context, j *change.Job) error {
 	p, err := change.Make(ctx, j, change.Options{
-		Safe: t.order == orderSafe, Yes: t.yes, Digest: t.confirm, Tolerance: t.allowIncomplete.Tolerance,
+		Safe: t.order == orderSafe, Beforehand: t.beforehand(), Tolerance: t.allowIncomplete.Tolerance,
 		NoWait: !t.wait, Timeout: t.timeout, Concurrency: t.concurrency, Asker: t, Log: t.tell,
 		Keep: func(ctx context.Context, p *change.Plan) (*change.Journal, error) {
 			return t.keep(ctx, t.session.reader, p)

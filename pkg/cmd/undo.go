@@ -158,18 +158,12 @@ func (j *journaling) undo(ctx context.Context, c *consenting, r *change.Recorded
 
 // agrees returns nil if the user agrees to a plan that was shown.
 func (j *journaling) agrees(ctx context.Context, c *consenting, digest, question string) error {
-	switch {
-	case c.confirm != "" && c.confirm != digest:
-		return &change.DigestError{Agreed: c.confirm, Now: digest}
-	case c.confirm != "" || c.yes:
-		return nil
-	case !isTerminal(j.g.In):
-		return hintedError{errors.New("asking for consent: there is no terminal"), "--yes goes ahead; --confirm=" + digest + " with exactly this"}
-	}
-	answer, err := j.g.ask(ctx, question, false)
-	if err == nil && !change.Agrees(answer, "") {
-		err = change.ErrNotConfirmed
-	}
+	_, err := c.beforehand().Agree(ctx, digest, change.Ask{Plain: true, Put: func(ctx context.Context) (string, error) {
+		if !isTerminal(j.g.In) {
+			return "", hintedError{errors.New("asking for consent: there is no terminal"), "--yes goes ahead; --confirm=" + digest + " with exactly this"}
+		}
+		return j.g.ask(ctx, question, false)
+	}})
 	return err
 }
 

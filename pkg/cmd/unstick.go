@@ -322,7 +322,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		Writer: o.writer(journal), Collect: o.collecting(journal), Look: o.lookOn, Asker: o, Log: o.tell,
 	}
 	o.followers.Note(first)
-	report, err := edges.Run(ctx, first, options, unstick.Consent{Yes: o.yes, Digest: o.confirm})
+	report, err := edges.Run(ctx, first, options, o.beforehand())
 	backup := ""
 	if journal.Used() {
 		backup = journal.Dir

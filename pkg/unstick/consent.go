@@ -33,16 +33,6 @@ type Question struct {
 	Digest string
 }
 
-// Agreed reports whether an answer is the one that was asked for.
-func (q *Question) Agreed(answer string) bool { return change.Agrees(answer, q.Name) }
-
-// Consent is how a plan may be agreed to beforehand.
-type Consent struct {
-	// Yes agrees to what is safe, Digest to the first plan if it has it.
-	Yes    bool
-	Digest string
-}
-
 // agree finds out whether a plan may be carried out. It returns whether a person was asked, so that time has passed and a
 // fresh look is due.
 func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error) {
@@ -56,30 +46,17 @@ func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error)
 	if err := r.Asker.Show(p, l); err != nil {
 		return false, err
 	}
-	first := !r.shown
 	r.shown = true
-	if r.consent.Digest != "" {
-		if !first || r.consent.Digest != p.Digest {
-			return false, &change.DigestError{Agreed: r.consent.Digest, Now: p.Digest}
-		}
-		r.consented(beyond)
-		return false, nil
-	}
+	var asks []change.Ask
 	for _, q := range questions(p, beyond) {
-		if r.consent.Yes && q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w Write) bool { return w.Risk.Exceeds(explain.Safe) }) {
-			continue
-		}
-		text, err := r.Asker.Ask(ctx, q)
-		if err != nil {
-			return false, err
-		}
-		if !q.Agreed(text) {
-			return false, change.ErrNotConfirmed
-		}
-		asked = true
+		safe := q.Choice == nil && !slices.ContainsFunc(q.Writes, func(w Write) bool { return w.Risk.Exceeds(explain.Safe) })
+		asks = append(asks, change.Ask{Name: q.Name, Plain: safe, Put: func(ctx context.Context) (string, error) { return r.Asker.Ask(ctx, q) }})
 	}
-	r.consented(beyond)
-	return asked, nil
+	asked, err := r.consent.Agree(ctx, p.Digest, asks...)
+	if err == nil {
+		r.consented(beyond)
+	}
+	return asked, err
 }
 
 func (r *run) consented(writes []Write) {

@@ -30,7 +30,7 @@ func TestClaim(t *testing.T) {
 	if _, err := read.Claim(); !errors.Is(err, change.ErrGoing) {
 		t.Errorf("its run is going, and it is held: %v", err)
 	}
-	if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
+	if _, err := e.Run(t.Context(), nil, dangerous, change.Beforehand{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Journal.Close(); err != nil {
@@ -69,7 +69,7 @@ func TestGone(t *testing.T) {
 			}
 			e := w.edges(t)
 			e.Journal = journal(t)
-			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: "disruptive"}, unstick.Consent{})
+			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: "disruptive"}, change.Beforehand{})
 			if len(report.Freed) != test.freed || !test.deleted && (err == nil || !strings.Contains(err.Error(), "no right")) {
 				t.Errorf("%s: %v, freed %v", name, err, report.Freed)
 			}
@@ -124,7 +124,7 @@ func TestAnswersOfTemporary(t *testing.T) {
 			e.Wait = func(context.Context, time.Duration) {}
 			start := time.Now()
 			e.Now = func() time.Time { return start.Add(time.Duration(w.looks) * 4 * time.Second) }
-			if _, err := e.Run(ctx, nil, &unstick.Options{Allow: "disruptive"}, unstick.Consent{}); err != nil && ctx.Err() == nil {
+			if _, err := e.Run(ctx, nil, &unstick.Options{Allow: "disruptive"}, change.Beforehand{}); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
 			if got := strings.Join(w.sent, ", "); got != test.sent {
@@ -160,7 +160,7 @@ func TestUnansweredShowsLate(t *testing.T) {
 		}
 		e := w.edges(t)
 		e.Journal = journal(t)
-		if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
+		if _, err := e.Run(t.Context(), nil, dangerous, change.Beforehand{}); err != nil {
 			t.Error(err)
 		}
 		if got := strings.Join(w.sent, ", "); got != "patch lock, patch a, back lock" {

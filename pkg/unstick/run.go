@@ -112,7 +112,7 @@ type Report struct {
 type run struct {
 	*Edges
 	options *Options
-	consent Consent
+	consent change.Beforehand
 	report  Report
 	done    sets.Set[string] // the changes that are not made again, by their keys
 	refused sets.Set[string] // those of them that the server has refused
@@ -131,7 +131,7 @@ type run struct {
 // Run carries out plan after plan until nothing is stuck that the options allow to free, or nothing changes any more. first is a look that
 // was made a moment ago, nil for none. Temporary changes are taken back before it returns, also when the context has ended. The report is never
 // nil; the error says why it ended early.
-func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c Consent) (*Report, error) {
+func (e *Edges) Run(ctx context.Context, first *Look, o *Options, c change.Beforehand) (*Report, error) {
 	r := &run{Edges: e, options: o, consent: c, done: sets.Set[string]{}, refused: sets.Set[string]{}, agreed: sets.Set[string]{}, skips: map[string]int{}, objects: map[types.UID]graph.Identity{}, gone: sets.Set[types.UID]{}, changed: e.Now()}
 	err := r.rounds(ctx, first)
 	if back := r.takeBack(ctx, func(*Write) bool { return true }); err == nil {

@@ -51,7 +51,7 @@ func TestRun(t *testing.T) {
 		locks   []lock
 		allow   explain.Risk
 		answer  string
-		consent unstick.Consent
+		consent change.Beforehand
 		sent    string
 		asked   string
 		err     error
@@ -63,11 +63,11 @@ func TestRun(t *testing.T) {
 		"no":                            {objects: []string{"a=x/y"}, answer: "no", asked: "x/y", err: change.ErrNotConfirmed},
 		"the name, not the finalizer":   {objects: []string{"a=x/y"}, answer: "a", asked: "x/y", err: change.ErrNotConfirmed},
 		"yes is not for what is dangerous": {
-			objects: []string{"a=x/y"}, consent: unstick.Consent{Yes: true}, answer: "yes", asked: "x/y", err: change.ErrNotConfirmed,
+			objects: []string{"a=x/y"}, consent: change.Beforehand{Yes: true}, answer: "yes", asked: "x/y", err: change.ErrNotConfirmed,
 		},
 		"not allowed": {objects: []string{"a=x/y"}, allow: explain.Disruptive},
 		"another digest": {
-			objects: []string{"a=x/y"}, consent: unstick.Consent{Digest: "sha256:0"}, err: new(change.DigestError),
+			objects: []string{"a=x/y"}, consent: change.Beforehand{Digest: "sha256:0"}, err: new(change.DigestError),
 		},
 		"a lock, then a finalizer": {
 			objects: []string{"a=x/y"}, locks: []lock{webhook()}, sent: "patch lock, patch a, back lock", asked: ", x/y",
@@ -161,7 +161,7 @@ func TestChanged(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld("a=x/y")
 				w.onLook = func(n int) { test.change(w, n) }
-				if _, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
+				if _, err := w.edges(t).Run(t.Context(), nil, dangerous, change.Beforehand{}); err != nil {
 					t.Fatal(err)
 				}
 				if got := strings.Join(w.sent, ", "); got != test.sent {
@@ -189,7 +189,7 @@ func TestNoAnswer(t *testing.T) {
 			}
 			return nil
 		}
-		report, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{})
+		report, err := w.edges(t).Run(t.Context(), nil, dangerous, change.Beforehand{})
 		if err != nil || len(w.objects) > 0 || len(w.sent) != 3 || len(report.Freed) != 2 {
 			t.Errorf("%v: sent %v, left %v", err, w.sent, w.names())
 		}
@@ -205,7 +205,7 @@ func TestRefused(t *testing.T) {
 			calls++
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("no right"))
 		}
-		report, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{})
+		report, err := w.edges(t).Run(t.Context(), nil, dangerous, change.Beforehand{})
 		if err != nil || calls != 1 || report.Plan.Choices[0].Reason != unstick.Denied {
 			t.Errorf("%v after %d calls: %+v", err, calls, report.Plan)
 		}
@@ -239,7 +239,7 @@ func TestTemporary(t *testing.T) {
 			e.Wait = func(context.Context, time.Duration) {}
 			start := time.Now()
 			e.Now = func() time.Time { return start.Add(time.Duration(w.looks) * 10 * time.Second) }
-			_, err := e.Run(ctx, nil, &unstick.Options{Allow: test.allow}, unstick.Consent{})
+			_, err := e.Run(ctx, nil, &unstick.Options{Allow: test.allow}, change.Beforehand{})
 			if err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
@@ -304,7 +304,7 @@ func TestPatience(t *testing.T) {
 					waiting = append(waiting, e)
 				}
 			}
-			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive, Patient: test.patient}, unstick.Consent{})
+			report, err := e.Run(t.Context(), nil, &unstick.Options{Allow: explain.Disruptive, Patient: test.patient}, change.Beforehand{})
 			if freed := len(report.Freed) > 0; err != nil || freed != test.want {
 				t.Errorf("%+v: freed is %t: %v", test, freed, err)
 			}
@@ -320,7 +320,7 @@ func TestNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld("a=x/y")
 		w.locks = []lock{webhook()}
-		if _, err := w.edges(t).Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*change.JournalError)) || len(w.sent) > 0 {
+		if _, err := w.edges(t).Run(t.Context(), nil, dangerous, change.Beforehand{}); !errors.As(err, new(*change.JournalError)) || len(w.sent) > 0 {
 			t.Errorf("without a journal: %v, sent %v", err, w.sent)
 		}
 		w = newWorld("a=x/y")
@@ -329,7 +329,7 @@ func TestNotKept(t *testing.T) {
 		if err := os.RemoveAll(e.Journal.Dir); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); !errors.As(err, new(*change.JournalError)) || len(w.sent) > 0 {
+		if _, err := e.Run(t.Context(), nil, dangerous, change.Beforehand{}); !errors.As(err, new(*change.JournalError)) || len(w.sent) > 0 {
 			t.Errorf("without its directory: %v, sent %v", err, w.sent)
 		}
 	})
@@ -342,7 +342,7 @@ func TestJournal(t *testing.T) {
 	e := w.edges(t)
 	e.Journal = journal(t)
 	e.Wait = func(context.Context, time.Duration) {}
-	if _, err := e.Run(t.Context(), nil, dangerous, unstick.Consent{}); err != nil {
+	if _, err := e.Run(t.Context(), nil, dangerous, change.Beforehand{}); err != nil {
 		t.Fatal(err)
 	}
 	dir := e.Journal.Dir
