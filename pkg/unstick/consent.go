@@ -46,7 +46,7 @@ type Consent struct {
 // agree finds out whether a plan may be carried out. It returns whether a person was asked, so that time has passed and a
 // fresh look is due.
 func (r *run) agree(ctx context.Context, p *Plan, l *Look) (asked bool, _ error) {
-	beyond := slices.DeleteFunc(p.Writes(), func(w Write) bool { return r.agreed.Has(w.consents()[0]) })
+	beyond := slices.DeleteFunc(p.Writes(), func(w Write) bool { return r.agreed.HasAll(w.consents()...) })
 	if len(beyond) == 0 {
 		return false, nil
 	}
