@@ -5,10 +5,12 @@
 package testapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -25,17 +27,67 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
 )
 
-// Server is the API server. Its methods may be called by several goroutines at once; Before and After are called without its lock.
+// Server is the API server. Its methods may be called by several goroutines at once;
+// Before, After and BeforeRead are called without its lock.
 type Server struct {
 	// Before is called before a change is made; after an error, which is the answer, it is not made. After is called when it was made; an error
 	// is the answer instead.
 	Before, After func(*remedy.Op) error
+	// BeforeRead is called before an object is read; an error is the answer.
+	BeforeRead func(graph.Identity) error
+	// Reclaims: the controllers of volumes destroy, or release, a volume whose claim is gone.
+	Reclaims bool
 	// Sent are the changes that were made, in their order.
 	Sent []remedy.Op
 
 	mu      sync.Mutex
 	version int
 	objects map[key]*unstructured.Unstructured
+	history []Version
+	// op is the change that is being made, nil while others write.
+	op *remedy.Op
+}
+
+// Version is what became of an object, and by what.
+type Version struct {
+	// Op is the change that made it, nil for others.
+	Op *remedy.Op
+	// Before and After are nil where there is no object.
+	Before, After *unstructured.Unstructured
+	// Destroyed: the data of the volume is destroyed, as a consequence of the Version that came before.
+	Destroyed bool
+}
+
+// Object is what a version is of.
+func (v *Version) Object() *unstructured.Unstructured {
+	if v.Before != nil {
+		return v.Before
+	}
+	return v.After
+}
+
+// Removed reports whether the object is gone.
+func (v *Version) Removed() bool { return v.After == nil }
+
+// History returns all versions since the first so many.
+func (s *Server) History(since int) []Version {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.history[since:])
+}
+
+// Objects returns all objects, by their kinds and names.
+func (s *Server) Objects() []*unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := slices.SortedFunc(maps.Keys(s.objects), func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.resource, b.resource), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+	})
+	var all []*unstructured.Unstructured
+	for _, k := range keys {
+		all = append(all, s.objects[k].DeepCopy())
+	}
+	return all
 }
 
 type key struct{ resource, namespace, name string }
@@ -78,7 +130,7 @@ func (s *Server) Edit(id graph.Identity, change func(*unstructured.Unstructured)
 func (s *Server) Remove(id graph.Identity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.objects, keyOf(id))
+	s.store(keyOf(id), nil)
 }
 
 // Object returns an object, nil for none.
@@ -91,21 +143,69 @@ func (s *Server) Object(id graph.Identity) *unstructured.Unstructured {
 	return nil
 }
 
-// store stores an object in a new version, or removes one that is being deleted and has lost its last finalizer.
+// store stores an object in a new version, or removes it: with nil, or when it is being deleted and has lost its last finalizer.
 func (s *Server) store(at key, o *unstructured.Unstructured) {
-	if o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 {
-		delete(s.objects, at)
+	before := s.objects[at]
+	v := Version{Op: s.op, Before: before, After: o}
+	switch {
+	case o == nil && before == nil:
 		return
+	case o == nil, o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0:
+		delete(s.objects, at)
+		v.After = nil
+	default:
+		s.version++
+		o.SetResourceVersion(strconv.Itoa(s.version))
+		s.objects[at] = o
 	}
-	s.version++
-	o.SetResourceVersion(strconv.Itoa(s.version))
-	s.objects[at] = o
+	s.history = append(s.history, v)
+	if s.Reclaims {
+		s.reclaim()
+	}
+}
+
+// reclaim does what the controllers of volumes do once their claims are gone (pkg/controller/volume/persistentvolume/pv_controller.go,
+// reclaimVolume).
+func (s *Server) reclaim() {
+	for at, volume := range s.objects {
+		claim, bound, _ := unstructured.NestedStringMap(volume.Object, "spec", "claimRef")
+		if at.resource != "persistentvolumes" || !bound {
+			continue
+		}
+		policy, _, _ := unstructured.NestedString(volume.Object, "spec", "persistentVolumeReclaimPolicy")
+		if c := s.objects[key{"persistentvolumeclaims", claim["namespace"], claim["name"]}]; c != nil && string(c.GetUID()) == claim["uid"] {
+			continue
+		}
+		v := Version{Before: volume, Destroyed: policy == "Delete" || policy == "Recycle"}
+		if phase, _, _ := unstructured.NestedString(volume.Object, "status", "phase"); phase == "Released" && !v.Destroyed {
+			continue
+		}
+		if policy == "Delete" {
+			delete(s.objects, at)
+		} else {
+			v.After = volume.DeepCopy()
+			s.version++
+			v.After.SetResourceVersion(strconv.Itoa(s.version))
+			set(v.After, "Released", "status", "phase")
+			if policy == "Recycle" {
+				unstructured.RemoveNestedField(v.After.Object, "spec", "claimRef")
+				set(v.After, "Available", "status", "phase")
+			}
+			s.objects[at] = v.After
+		}
+		s.history = append(s.history, v)
+	}
 }
 
 // Read reads an object.
 func (s *Server) Read(ctx context.Context, id graph.Identity) (*unstructured.Unstructured, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if s.BeforeRead != nil {
+		if err := s.BeforeRead(id); err != nil {
+			return nil, err
+		}
 	}
 	if o := s.Object(id); o != nil {
 		return o, nil
@@ -140,6 +240,8 @@ func (s *Server) Do(ctx context.Context, op *remedy.Op) error {
 func (s *Server) Apply(op *remedy.Op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.op = op
+	defer func() { s.op = nil }()
 	at := keyOf(op.Object)
 	o, err := s.objects[at], error(nil)
 	switch {
@@ -184,17 +286,37 @@ func (s *Server) delete(at key, o *unstructured.Unstructured, op *remedy.Op) err
 	if p := op.Options.Preconditions; p != nil && (p.UID != nil && *p.UID != o.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion()) {
 		return conflict(op)
 	}
+	after := o.DeepCopy()
+	if policy := op.Options.PropagationPolicy; policy != nil {
+		after.SetFinalizers(finalizersFor(*policy, after.GetFinalizers()))
+	}
 	if o.GetDeletionTimestamp() == nil {
-		o = o.DeepCopy()
-		o.SetDeletionTimestamp(new(metav1.Now()))
-		s.store(at, o)
+		after.SetDeletionTimestamp(new(metav1.Now()))
+	}
+	if !remedy.Same(o.Object, after.Object) {
+		s.store(at, after)
 	}
 	return nil
 }
 
+// finalizersFor are those of an object that is deleted with a policy (apiserver/pkg/registry/generic/registry/store.go,
+// deletionFinalizersForGarbageCollection).
+func finalizersFor(policy metav1.DeletionPropagation, finalizers []string) []string {
+	finalizers = slices.DeleteFunc(finalizers, func(f string) bool {
+		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents
+	})
+	switch policy {
+	case metav1.DeletePropagationForeground:
+		return append(finalizers, metav1.FinalizerDeleteDependents)
+	case metav1.DeletePropagationOrphan:
+		return append(finalizers, metav1.FinalizerOrphanDependents)
+	}
+	return finalizers
+}
+
 // update makes a change of an object that exists. What changes nothing makes no new version.
 func (s *Server) update(at key, o *unstructured.Unstructured, op *remedy.Op) error {
-	if o.GetUID() != op.Object.UID || op.Exact && op.Version != o.GetResourceVersion() {
+	if op.Verb != remedy.Patch && (o.GetUID() != op.Object.UID || op.Exact && op.Version != o.GetResourceVersion()) {
 		return conflict(op)
 	}
 	after := o.DeepCopy()
@@ -219,6 +341,10 @@ func (s *Server) update(at key, o *unstructured.Unstructured, op *remedy.Op) err
 		if o.GetKind() != "Pod" { // which has no template: the field is dropped
 			set(after, time.Now().String(), "spec", "template", "metadata", "annotations", "restartedAt")
 		}
+	}
+	more := slices.ContainsFunc(after.GetFinalizers(), func(f string) bool { return !slices.Contains(o.GetFinalizers(), f) })
+	if o.GetDeletionTimestamp() != nil && more { // apimachinery/pkg/api/validation/objectmeta.go, ValidateNoNewFinalizers
+		return apierrors.NewInvalid(op.Object.Resource.GroupVersionKind().GroupKind(), op.Object.Name, nil)
 	}
 	if !remedy.Same(o.Object, after.Object) {
 		s.store(at, after)

@@ -89,6 +89,8 @@ func (r *Recorded) Reverse(ctx context.Context, w *Writer, e Entry) Reversal {
 	now, err := w.Read(ctx, e.Op.Object)
 	v.Op, v.Obstacle, v.Err = w.back(ctx, e.Op, before, now, err)
 	switch {
+	case v.Obstacle == Changed && !e.Temporary:
+		v.Op = nil // all or nothing
 	case v.Op != nil:
 		v.now = now
 	case v.Obstacle == Undone && e.Temporary && mayArrive(e.Status, before, now):
@@ -138,8 +140,8 @@ func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record
 	}
 }
 
-// back returns what takes a change back, of an object that was as before and of which a GET has answered now or err, or why nothing does. It is
-// the inverse of the change and of what is there, whatever a journal says.
+// back returns what takes a change back, of an object that was as before and of which a GET has answered now or err, or why nothing does. When others
+// have Changed a part of it, it is for the rest. It is the inverse of the change and of what is there, whatever a journal says.
 func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructured.Unstructured, err error) (*remedy.Op, Obstacle, error) {
 	absent := answer.NoSuchObject(err, op.Object.Resource.GroupResource(), op.Object.Name)
 	switch {
@@ -159,10 +161,10 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return nil, Final, err
 	}
 	steps, standing := remedy.Reverse(fields, before.Object, now.Object)
-	switch standing {
-	case remedy.AsBefore:
+	switch {
+	case standing == remedy.AsBefore:
 		return nil, Undone, nil
-	case remedy.Altered:
+	case len(steps) == 0:
 		return nil, Changed, nil
 	}
 	if now.GetDeletionTimestamp() != nil && slices.ContainsFunc(steps, func(s remedy.Step) bool { return s.Op == "add" && strings.HasPrefix(s.Path, "/metadata/finalizers") }) {
@@ -181,7 +183,7 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 	case remedy.Taint:
 		back = remedy.Op{Verb: remedy.Untaint, Object: op.Object, Value: op.Value}
 	}
-	return &back, "", nil
+	return &back, map[remedy.Standing]Obstacle{remedy.Altered: Changed}[standing], nil
 }
 
 // owners returns why a reference that steps put back must not be: its owner is gone, so that the garbage collector would delete the object.

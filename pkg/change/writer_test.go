@@ -104,6 +104,11 @@ func TestTakeBack(t *testing.T) {
 				o.Object["webhooks"] = object(t, strings.Replace(guarded, `{"key":"theirs","operator":"Exists"}`, `{"key":"kubernetes.io/metadata.name","operator":"NotIn","values":["s","t"]}`, 1))["webhooks"]
 			})
 		}, want: change.NotTakenBack},
+		"one of two edited by others": {op: remedy.PatchOf(g, append(exempted().Patch[1:], remedy.Replace("/webhooks/0/failurePolicy", "Ignore"))...), between: func(s *testapi.Server) {
+			s.Edit(g, func(o *unstructured.Unstructured) {
+				o.Object["webhooks"].([]any)[0].(map[string]any)["failurePolicy"] = "Sometimes"
+			})
+		}, want: change.NotTakenBack, left: `[{"failurePolicy":"Sometimes","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
 		"gone":                           {op: exempted(), between: func(s *testapi.Server) { s.Remove(g) }, want: change.TakenBack},
 		"made, and not answered":         {op: exempted(), after: lose(1), want: change.TakenBack, left: `[{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},
 		"its end is made, not answered":  {op: exempted(), back: nil, after: nil, want: change.TakenBack, left: `[{"failurePolicy":"Fail","name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs","operator":"Exists"}]}}]`},

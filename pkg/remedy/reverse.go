@@ -114,7 +114,7 @@ func apply(object map[string]any, steps []Step) (map[string]any, error) {
 
 // Reverse returns the steps that take fields of a change back from an object as it is now, and how that stands to the change. Entries of
 // lists are found by their names or values, wherever they are by now, and what others have added or changed beside them is kept. The
-// steps test all that they replace; the resourceVersion is for Op.At.
+// steps test all that they replace; the resourceVersion is for Op.At. When it is Altered they are for the rest, which others have not changed.
 func Reverse(fields []Field, before, now map[string]any) ([]Step, Standing) {
 	b := &reversal{before: before, now: now}
 	for _, f := range slices.Backward(fields) {
@@ -122,7 +122,7 @@ func Reverse(fields []Field, before, now map[string]any) ([]Step, Standing) {
 	}
 	switch {
 	case b.altered:
-		return nil, Altered
+		return b.steps, Altered
 	case len(b.steps) == 0:
 		return nil, AsBefore
 	}
@@ -154,19 +154,20 @@ func (r *reversal) field(f Field) {
 		now, _ = At(now, "/"+key)
 		before, path = was, path+"/"+key
 	}
-	if steps := len(r.steps); r.value(path, f.Was, f.Is, now) && len(r.steps) > steps {
+	steps := len(r.steps)
+	if r.value(path, f.Was, f.Is, now); len(r.steps) > steps {
 		r.steps = append(r.steps, names...)
 	}
 }
 
-// value has what is at a path become what was there, as far as the change has changed it. It is false where others have changed that.
-func (r *reversal) value(path string, was, is, now any) bool {
+// value has what is at a path become what was there, as far as the change has changed it and others have not.
+func (r *reversal) value(path string, was, is, now any) {
 	switch {
 	case Same(now, was):
-		return true
+		return
 	case Same(now, is) && (empty(was) || asList(is) == nil):
 		r.set(path, now, was)
-		return true
+		return
 	}
 	wasMap, isMap, nowMap := asMap(was), asMap(is), asMap(now)
 	wasList, isList, nowList := asList(was), asList(is), asList(now)
@@ -182,7 +183,6 @@ func (r *reversal) value(path string, was, is, now any) bool {
 	default:
 		r.altered = true
 	}
-	return !r.altered
 }
 
 // entries removes from a list what was added to it, and adds at its end what was removed.

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package unstick_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/kubectl-gc/kubectl-gc/internal/testapi"
+	"github.com/kubectl-gc/kubectl-gc/pkg/change"
+	"github.com/kubectl-gc/kubectl-gc/pkg/explain"
+	"github.com/kubectl-gc/kubectl-gc/pkg/remedy"
+	"github.com/kubectl-gc/kubectl-gc/pkg/unstick"
+)
+
+// script is a case.
+type script struct {
+	World  things
+	Events []event
+	Allow  explain.Risk
+	// Consent is how the plan is agreed to; No is how many questions are answered by yes before one is by no, 0 for all.
+	Consent string
+	No      int
+	// Rival: another run begins so many tenths of a second later, -1 for none. Again: a run follows, which takes back what the first has left. Undo: the
+	// first is undone.
+	Rival       int
+	Again, Undo bool
+}
+
+func (s *script) String() string {
+	var text strings.Builder
+	w := s.World
+	fmt.Fprintf(&text, "hooks %v, policy %q, exempts %t, replicas %d\n", w.Hooks, w.Policy, w.Exempts, w.Replicas)
+	for _, o := range w.Objects {
+		fmt.Fprintf(&text, "%s %s deleted=%q finalizers=%v owners=%v blocks=%t volume=%s %s\n", o.kind(), o.Name, o.Deleted, o.Finalizers, o.Owners, o.Blocks, o.Volume, o.Phase)
+	}
+	fmt.Fprintf(&text, "allow %s, consent %s, no %d, rival %d, again %t, undo %t\n", s.Allow, s.Consent, s.No, s.Rival, s.Again, s.Undo)
+	for _, e := range s.Events {
+		fmt.Fprintln(&text, e)
+	}
+	return text.String()
+}
+
+var scripts = rapid.Custom(func(t *rapid.T) *script {
+	return &script{
+		World: thingsGen.Draw(t, "world"), Events: rapid.SliceOfN(eventGen, 0, 8).Draw(t, "events"),
+		Allow:   rapid.SampledFrom([]explain.Risk{explain.Dangerous, explain.Disruptive, explain.Safe}).Draw(t, "allow"),
+		Consent: rapid.SampledFrom([]string{"ask", "yes", "digest"}).Draw(t, "consent"),
+		No:      rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "no"),
+		Rival:   rapid.SampledFrom([]int{-1, -1, 0, 3, 10}).Draw(t, "rival"),
+		Again:   rapid.Bool().Draw(t, "again"), Undo: rapid.Bool().Draw(t, "undo"),
+	}
+})
+
+// play is a case that is played.
+type play struct {
+	script *script
+	server *testapi.Server
+	base   string
+	dirs   []string // the journals
+
+	mu       sync.Mutex
+	counts   map[string]int
+	requests int
+	late     []late
+	calm     bool // no more faults and others
+	clients  []*client
+	full     map[string]int // directories that cannot be written to, until so many requests
+
+	sent       map[*remedy.Op]*send
+	made       []testapi.Version // by us
+	seen       int               // of the history
+	by         *send             // who made the last version, or is to blame for it
+	blame      *send
+	ledgers    map[types.UID]*ledger
+	removed    map[types.UID]*send
+	meddled    map[types.UID]int // when others changed an object last
+	lines      []string
+	violations []string
+}
+
+// late is a change that arrives before a request, or with -1 at the end.
+type late struct {
+	op  *remedy.Op
+	due int
+}
+
+func newPlay(s *script, base string) *play {
+	p := &play{
+		script: s, server: s.World.server(), base: base, counts: map[string]int{}, full: map[string]int{}, sent: map[*remedy.Op]*send{},
+		ledgers: map[types.UID]*ledger{}, removed: map[types.UID]*send{}, meddled: map[types.UID]int{},
+	}
+	p.seen = len(p.server.History(0))
+	return p
+}
+
+// say is trace for who does not hold the lock.
+func (p *play) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trace(format, args...)
+}
+
+func (p *play) trace(format string, args ...any) {
+	p.lines = append(p.lines, fmt.Sprintf("%4d %s", p.requests, fmt.Sprintf(format, args...)))
+}
+
+// act has others do what they do at a request.
+func (p *play) act(kind string, n int, after bool) {
+	for _, e := range p.script.Events {
+		if do := deeds[e.Do]; do != nil && !p.calm && e.Of == kind && e.N == n && e.After == after {
+			p.trace("  %s", e)
+			p.blame = nil
+			do(p, e.With)
+			p.see()
+		}
+	}
+}
+
+// faulty reports whether something becomes of a request.
+func (p *play) faulty(c *client, kind string, n int, fault string, after bool) bool {
+	is := !p.calm && slices.ContainsFunc(p.script.Events, func(e event) bool {
+		return e.Do == fault && e.Of == kind && e.N == n && e.After == after
+	})
+	if is {
+		p.trace("  %s: %s", c.name, fault)
+	}
+	return is
+}
+
+func (p *play) lateness(n int) int {
+	for _, e := range p.script.Events {
+		if e.Do == "late" && e.Of == "write" && e.N == n && e.With < 8 {
+			return p.requests + 1 + 2*e.With
+		}
+	}
+	return -1
+}
+
+// deliver makes changes that are late.
+func (p *play) deliver(all bool) {
+	for i := 0; i < len(p.late); i++ {
+		if l := p.late[i]; all || l.due >= 0 && l.due <= p.requests {
+			p.trace("  late: %s: %v", sentence(l.op), p.server.Apply(l.op))
+			p.late = slices.Delete(p.late, i, i+1)
+			i--
+			p.see()
+		}
+	}
+}
+
+// unstick is one run of unstick, which takes back first what earlier ones have left.
+func (p *play) unstick(ctx context.Context, name string) {
+	c := p.newClient(name)
+	ctx, c.cancel = context.WithCancel(ctx)
+	defer c.cancel()
+	c.resume(ctx)
+	first, err := c.look(ctx)
+	options := &unstick.Options{Allow: p.script.Allow}
+	if err == nil {
+		switch p.script.Consent {
+		case "yes":
+			c.consent.Yes = true
+		case "digest":
+			c.consent.Digest = unstick.Choose(first, options).Digest
+		}
+		e := &unstick.Edges{Writer: c.writer(), Look: c.look, Collect: c.collect, Asker: c, Log: c.log}
+		var report *unstick.Report
+		report, err = e.Run(ctx, first, options, c.consent)
+		p.mu.Lock()
+		if !c.dead {
+			c.freed(report)
+		}
+		p.mu.Unlock()
+	}
+	p.say("%s ends: %v", name, err)
+	c.close()
+}
+
+func (c *client) close() {
+	if err := c.journal.Close(); err != nil && !errors.Is(err, os.ErrNotExist) {
+		panic(err)
+	}
+}
+
+// resume takes back what runs that are over have left.
+func (c *client) resume(ctx context.Context) {
+	for i, dir := range c.p.dirs {
+		r, err := change.ReadJournal(dir)
+		if errors.Is(err, os.ErrNotExist) || i == c.dir { // it has changed nothing
+			continue
+		}
+		if err != nil {
+			c.p.fail("the journal %d: %v", i, err)
+			continue
+		}
+		if len(r.Open()) == 0 {
+			continue
+		}
+		release, err := r.Claim()
+		if err != nil {
+			continue
+		}
+		w := c.writer()
+		for _, e := range r.Open() {
+			made := r.TakeBack(ctx, &w, &e)
+			c.p.say("%s takes back %s: %s, %v", c.name, sentence(e.Op), made.Status, made.Err)
+			if c.dead || made.Status != change.TakenBack {
+				continue
+			}
+			c.toldOf(made.Status, &e)
+			if err := r.MarkTakenBack(e.Number, time.Now()); err != nil {
+				panic(err)
+			}
+		}
+		release()
+	}
+}
+
+// toldOf is told of a change of another run.
+func (c *client) toldOf(status change.Status, e *change.Entry) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	for _, other := range c.p.clients {
+		if in, known := other.intents[keyOf(e.Op)]; known {
+			c.checkTold(status, e.Op, in)
+			return
+		}
+	}
+}
+
+// undo takes back the first run.
+func (p *play) undo(ctx context.Context) {
+	c := p.newClient("undo")
+	ctx, c.cancel = context.WithCancel(ctx)
+	defer c.cancel()
+	defer c.close()
+	c.undoes = true
+	r, err := change.ReadJournal(p.dirs[0])
+	if err != nil { // it has changed nothing
+		return
+	}
+	release, err := r.Claim()
+	if err != nil {
+		p.fail("the journal of the first run: %v", err)
+		return
+	}
+	defer release()
+	w := c.writer()
+	for _, v := range r.Undo(ctx, &w) {
+		switch {
+		case !v.Possible() && v.Obstacle == "":
+			p.fail("%s is not undone, and it is not said why", sentence(v.Entry.Op))
+		case !v.Possible(), c.dead:
+		case v.Entry.Temporary:
+			if made := r.TakeBack(ctx, &w, &v.Entry); !c.dead && made.Status == change.TakenBack {
+				c.toldOf(made.Status, &v.Entry)
+				_ = r.MarkTakenBack(v.Entry.Number, time.Now())
+			}
+		default:
+			made := w.Undo(ctx, r, &v)
+			p.say("undo of %s: %s, %v", sentence(v.Entry.Op), made.Status, made.Err)
+			if !c.dead && made.Status == change.Done {
+				c.toldOf(change.TakenBack, &v.Entry)
+				_ = r.MarkTakenBack(v.Entry.Number, time.Now())
+			} else if !c.dead && made.Err == nil {
+				p.fail("%s is not undone, and it is not said why: %s", sentence(v.Entry.Op), made.Status)
+			}
+		}
+	}
+}
+
+// run plays the case, and returns what was wrong.
+func (p *play) run(ctx context.Context) []string {
+	var group sync.WaitGroup
+	if p.script.Rival >= 0 {
+		group.Go(func() {
+			time.Sleep(time.Duration(p.script.Rival)*100*time.Millisecond + time.Microsecond)
+			p.unstick(ctx, "rival")
+		})
+	}
+	p.unstick(ctx, "first")
+	group.Wait()
+	if p.script.Again {
+		p.unstick(ctx, "again")
+	}
+	if p.script.Undo {
+		p.undo(ctx)
+	}
+	p.calm = true
+	last := p.newClient("last")
+	last.undoes = true
+	last.resume(ctx)
+	last.close()
+	p.deliver(true)
+	p.checkEnd()
+	return p.violations
+}
+
+// Whatever others do between any two requests, and whatever becomes of these: nothing is changed that nobody has agreed to, what others have
+// changed is kept, what is temporary is as before in the end, and what is said is so.
+func TestProperties(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := scripts.Draw(rt, "case")
+		base, err := os.MkdirTemp(dir, "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		var p *play
+		synctest.Test(t, func(t *testing.T) {
+			p = newPlay(s, base)
+			p.run(t.Context())
+		})
+		_ = os.RemoveAll(base)
+		if len(p.violations) > 0 {
+			rt.Fatalf("%s\n\n%s\n%s", strings.Join(p.violations, "\n"), s, strings.Join(p.lines, "\n"))
+		}
+	})
+}
