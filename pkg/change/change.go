@@ -52,12 +52,17 @@ func StatusOf(err error) Status {
 	switch {
 	case err == nil:
 		return Done
-	case errors.Is(err, remedy.ErrChanged):
+	case errors.Is(err, remedy.ErrChanged), failedCall(err):
 		return Skipped
-	case answer.Missing(err), answer.Passing(err), answer.Failed(err): // also of a webhook: a changed configuration takes a moment
+	case answer.Missing(err), answer.Passing(err), answer.Failed(err):
 		return Unanswered
 	}
 	return Refused
+}
+
+// failedCall reports whether a change was not made because a webhook could not be called: a changed configuration takes a moment.
+func failedCall(err error) bool {
+	return slices.ContainsFunc(answer.Named(err.Error()), func(r answer.Refusal) bool { return r.Kind == answer.WebhookFailed })
 }
 
 // creates reports whether a change makes an object.

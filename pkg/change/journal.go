@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,8 @@ type Header struct {
 	Asked []string `json:"asked,omitempty"`
 	// Where is the cluster.
 	Where answer.Where `json:"cluster"`
+	// Undoes is the directory of the run that this one takes back, empty for any other run.
+	Undoes string `json:"undoes,omitempty"`
 	// Digest is that of the plan, where there was one before the first change.
 	Digest string `json:"digest,omitempty"`
 }
@@ -103,6 +106,7 @@ type Journal struct {
 	file   *os.File
 	lock   *flock.Flock
 	closed bool
+	size   int64 // of the whole lines
 	number int
 	files  int
 	kept   map[keptVersion]Kept
@@ -261,8 +265,12 @@ func (j *Journal) append(line any, durable bool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(append(data, '\n')); err != nil || !durable {
-		return err
+	written, err := j.file.Write(append(data, '\n'))
+	if err != nil {
+		return errors.Join(err, j.file.Truncate(j.size)) // half a line
+	}
+	if j.size += int64(written); !durable {
+		return nil
 	}
 	return j.file.Sync()
 }
@@ -290,8 +298,7 @@ func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, e
 	m := manifest(object)
 	secret := object.GetKind() == "Secret" && object.GroupVersionKind().Group == "" && !j.Secrets
 	if secret {
-		delete(m.Object, "data")
-		delete(m.Object, "stringData")
+		withoutData(m)
 	}
 	data, err := yaml.Marshal(m.Object)
 	if err != nil {
@@ -311,6 +318,18 @@ func (j *Journal) keep(object *unstructured.Unstructured, durable bool) (Kept, e
 	}
 	j.kept[version] = kept
 	return kept, nil
+}
+
+// withoutData removes the data of a Secret, also from annotations that hold a manifest of it, as that of "kubectl apply" does.
+func withoutData(secret *unstructured.Unstructured) {
+	delete(secret.Object, "data")
+	delete(secret.Object, "stringData")
+	annotations := secret.GetAnnotations()
+	maps.DeleteFunc(annotations, func(_, value string) bool {
+		var held map[string]any
+		return json.Unmarshal([]byte(value), &held) == nil && (held["data"] != nil || held["stringData"] != nil)
+	})
+	secret.SetAnnotations(annotations)
 }
 
 // fileOf is the name of a new file for an object: of characters that are plain everywhere.

@@ -163,7 +163,7 @@ func (r *Recorded) MarkTakenBack(number int, at time.Time) error {
 	if err := file.Truncate(r.size); err != nil { // half a line at its end
 		return errors.Join(err, file.Close())
 	}
-	j := &Journal{file: file}
+	j := &Journal{file: file, size: r.size}
 	err = j.append(Entry{Number: number, Time: at.UTC(), Status: TakenBack}, true)
 	r.size, _ = file.Seek(0, io.SeekEnd)
 	return errors.Join(err, file.Close())

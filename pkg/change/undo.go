@@ -123,9 +123,13 @@ func DigestOf(reversals []Reversal) string {
 // Undo takes one change of an earlier run back, of its object as it is by now. It is found out again right before whether that can be done; what
 // it puts back is what was there before the change.
 func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record {
+	lost := false
 	for tries := 1; ; tries++ {
 		v := r.Reverse(ctx, w, agreed.Entry)
 		c := &Change{Op: *agreed.Op, Cause: agreed.Entry.Cause, Why: undoing(agreed.Entry.Number, r.Dir), Risk: agreed.Entry.Risk}
+		if lost && (v.Obstacle == Undone || v.Obstacle == Exists) {
+			return Record{Time: w.Now(), Change: *c, Status: Done}
+		}
 		if v.Op == nil {
 			return Record{Time: w.Now(), Change: *c, Status: Skipped, Err: errors.Join(errors.New(Words(v.Obstacle)), v.Err)}
 		}
@@ -134,7 +138,8 @@ func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record
 		if creates(v.Op) {
 			now = nil
 		}
-		if made := w.Make(ctx, c, now); made.Status != Skipped || tries == mostTries {
+		made := w.Make(ctx, c, now)
+		if lost = lost || made.Status == Unanswered; made.Status != Skipped && made.Status != Unanswered || tries == mostTries {
 			return made
 		}
 	}
@@ -151,6 +156,8 @@ func (w *Writer) back(ctx context.Context, op *remedy.Op, before, now *unstructu
 		return w.restore(ctx, op, before, absent)
 	case op.Verb == remedy.Create:
 		return revoke(op, now, absent)
+	case op.Verb == remedy.Restore:
+		return nil, Final, nil
 	case IsGone(op.Object, now, err):
 		return nil, Gone, nil
 	case before == nil:
@@ -222,7 +229,7 @@ func (w *Writer) owner(ctx context.Context, namespace string, reference any) (Ob
 	}
 	owner, err := w.Read(ctx, id)
 	switch {
-	case IsGone(id, owner, err):
+	case IsGone(id, owner, err), err == nil && owner.GetDeletionTimestamp() != nil:
 		return Ownerless, nil
 	case err != nil:
 		return Unread, err

@@ -80,7 +80,7 @@ func (w *Writer) Make(ctx context.Context, c *Change, before *unstructured.Unstr
 	}
 	finish, err := w.Journal.Begin(c, before, lets...)
 	if err != nil {
-		return end(Refused, &JournalError{err})
+		return end(Skipped, &JournalError{err})
 	}
 	r.Err = w.send(ctx, &op)
 	if r.Status = StatusOf(r.Err); r.Status == Done {
@@ -149,8 +149,9 @@ func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.U
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takingBack)
 	defer cancel()
 	r := Record{Time: w.Now(), Change: *c, Before: before, Status: NotTakenBack}
+	version := ""
 	for tries := 0; ; tries++ {
-		ended, err := w.takeBack(ctx, &r, status)
+		ended, err := w.takeBack(ctx, &r, status, &version)
 		switch {
 		case ended:
 			r.Status, r.Err = TakenBack, errors.Join(err, w.Journal.takenBack(&c.Op))
@@ -161,10 +162,15 @@ func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.U
 			}
 			continue
 		}
-		r.Err = err
+		if r.Err = err; err == nil {
+			r.Err = errKept
+		}
 		return r
 	}
 }
+
+// errKept says why a change is not taken back although the API server accepted that.
+var errKept = errors.New("the API server accepts that it is taken back, and it is there again each time")
 
 // passes reports whether taking a change back is to be tried again: it was sent and is to be read back, others were faster, or the answer
 // proves nothing.
@@ -173,8 +179,9 @@ func passes(err error) bool {
 }
 
 // takeBack looks at the object of a change, and sends what takes that back, if there is something to take back. It reports whether there is nothing;
-// an error is why, then.
-func (w *Writer) takeBack(ctx context.Context, r *Record, status Status) (ended bool, _ error) {
+// an error is why, then. version is the one that was sent for before, without an error: what does not change it has no effect, since the API server
+// adds it as a default.
+func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version *string) (ended bool, _ error) {
 	c := &r.Change
 	now, err := w.Read(ctx, c.Op.Object)
 	if err != nil && !IsGone(c.Op.Object, now, err) {
@@ -182,9 +189,15 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status) (ended 
 	}
 	back, obstacle, err := w.back(ctx, &c.Op, r.Before, now, err)
 	switch {
+	case back != nil && *version == now.GetResourceVersion():
+		return true, nil
 	case back != nil:
 		r.Back = back
-		return false, w.send(ctx, new(back.At(now.GetResourceVersion())))
+		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
+			return false, err
+		}
+		*version = now.GetResourceVersion()
+		return false, nil
 	case obstacle == Gone:
 		return true, errGone
 	case obstacle == Undone && r.Back == nil && mayArrive(status, r.Before, now):

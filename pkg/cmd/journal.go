@@ -121,12 +121,13 @@ func (j *journaling) base() (string, error) {
 }
 
 // begin makes the journal of this run, nil for none.
-func (j *journaling) begin(digest string) (*change.Journal, error) {
+func (j *journaling) begin(header change.Header) (*change.Journal, error) {
 	base, err := j.base()
 	if err != nil || base == "" {
 		return nil, withoutBackup(err)
 	}
-	journal, err := change.NewJournal(base, change.Header{Started: time.Now().UTC(), Asked: asked(j.g.argv), Where: *j.g.where, Digest: digest})
+	header.Started, header.Asked, header.Where = time.Now().UTC(), asked(j.g.argv), *j.g.where
+	journal, err := change.NewJournal(base, header)
 	if err != nil {
 		return nil, withoutBackup(err)
 	}
@@ -137,7 +138,7 @@ func (j *journaling) begin(digest string) (*change.Journal, error) {
 // keep makes the journal of a deletion or collection, with its plan and, if that was asked for, whole objects. Without a place for one, and when none was
 // asked for, the run goes without.
 func (j *journaling) keep(ctx context.Context, reader *cluster.Reader, p *change.Plan) (*change.Journal, error) {
-	journal, err := j.begin(p.Digest)
+	journal, err := j.begin(change.Header{Digest: p.Digest})
 	if err != nil && j.backup == "" {
 		fmt.Fprintf(j.g.ErrOut, "warning: this run keeps no journal: %s\n", render.Line(err.Error()))
 		return nil, nil

@@ -34,7 +34,7 @@ cluster that changed something.
 Exit codes:
   0    done, or nothing to take back
   1    error, or not confirmed
-  2    something could not be taken back
+  2    a change that was to be taken back was not
   130  interrupted`
 
 const undoExample = `  # What would be taken back of the last run
@@ -95,7 +95,7 @@ func (o *undoOptions) find() (*change.Recorded, error) {
 		return nil, err
 	}
 	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].Standing() > 0 {
+		if all[i].Undoes == "" && all[i].Standing() > 0 {
 			return all[i], nil
 		}
 	}
@@ -115,7 +115,7 @@ func (j *journaling) read(dir string) (*change.Recorded, error) {
 	case j.g.where.UID == "" || r.Where.UID == "":
 		return nil, hintedError{errors.New("it is not known whether the run was on this cluster: namespace kube-system could not be read"), "use credentials that may get namespace kube-system"}
 	case !r.Same(j.g.where.UID):
-		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s, and this is %s", &r.Where, j.g.where), "--context and --kubeconfig choose the cluster"}
+		return nil, hintedError{fmt.Errorf("the run was on another cluster: %s (%s), and this is %s (%s)", &r.Where, r.Where.UID, j.g.where, j.g.where.UID), "--context and --kubeconfig choose the cluster"}
 	}
 	return r, nil
 }
@@ -182,7 +182,7 @@ func (j *journaling) askServer(ctx context.Context, reversals []change.Reversal)
 
 // takeAllBack takes changes back that were agreed to, each as its object is by then. What it changes is kept in a journal, too.
 func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, reversals []change.Reversal) error {
-	journal, err := j.begin("")
+	journal, err := j.begin(change.Header{Undoes: r.Dir})
 	if err != nil {
 		return err
 	}
@@ -191,6 +191,11 @@ func (j *journaling) takeAllBack(ctx context.Context, r *change.Recorded, revers
 	for i := range reversals {
 		v := &reversals[i]
 		switch {
+		case v.Obstacle == change.Undone: // by a run that was interrupted, or by others
+			if err := r.MarkTakenBack(v.Entry.Number, time.Now()); err != nil {
+				return errors.Join(fmt.Errorf("writing the journal: %w", err), journal.Close())
+			}
+			continue
 		case !v.Possible():
 			continue
 		case ctx.Err() != nil:
@@ -270,13 +275,18 @@ func (o *historyOptions) run(context.Context) error {
 		return err
 	}
 	var all []*change.Recorded
+	unread := false
 	for _, dir := range dirs {
 		r, err := change.ReadJournal(dir)
 		if err != nil {
 			o.unread(err)
+			unread = true
 			continue
 		}
 		all = append(all, r)
+	}
+	if unread && len(all) == 0 {
+		return errors.New("listing the runs: none could be read")
 	}
 	return o.output.print(o.globals, all)
 }

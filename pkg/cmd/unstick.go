@@ -308,7 +308,7 @@ func (o *unstickOptions) preview(ctx context.Context, l *unstick.Look, options *
 func (o *unstickOptions) open(ctx context.Context) error {
 	if o.dryRun == "none" {
 		var err error
-		if o.journal, err = o.begin(""); err != nil {
+		if o.journal, err = o.begin(change.Header{}); err != nil {
 			return err
 		}
 	}

@@ -143,8 +143,9 @@ func (r *reversal) field(f Field) {
 		was, _ := At(before, "/"+key)
 		if entries, isList := now.([]any); isList {
 			at := indexOf(entries, was, key)
-			if at < 0 {
-				return // it is gone with its entry
+			if at < 0 { // it is gone with its entry, or that was renamed
+				r.altered = r.altered || slices.ContainsFunc(entries, func(e any) bool { return indexOf(asList(before), e, "") < 0 })
+				return
 			}
 			key = strconv.Itoa(at)
 			if name, named := nameOf(was); named {

@@ -36,7 +36,8 @@ func TestReverse(t *testing.T) {
 		"as it was left":      {ignore, webhook, `{"webhooks":[{"name":"w","failurePolicy":"Ignore"}]}`, `[{"op":"test","path":"/webhooks/0/failurePolicy","value":"Ignore"},{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Fail"},{"op":"test","path":"/webhooks/0/name","value":"w"}]`, Made},
 		"another before it":   {ignore, webhook, `{"webhooks":[{"name":"x","failurePolicy":"Ignore"},{"name":"w","failurePolicy":"Ignore"}]}`, `[{"op":"test","path":"/webhooks/1/failurePolicy","value":"Ignore"},{"op":"replace","path":"/webhooks/1/failurePolicy","value":"Fail"},{"op":"test","path":"/webhooks/1/name","value":"w"}]`, Made},
 		"put back by a user":  {ignore, webhook, webhook, `null`, AsBefore},
-		"the webhook is gone": {ignore, webhook, `{"webhooks":[{"name":"x","failurePolicy":"Ignore"}]}`, `null`, AsBefore},
+		"the webhook is gone": {ignore, webhook, `{"webhooks":[]}`, `null`, AsBefore},
+		"it has another name": {ignore, webhook, `{"webhooks":[{"name":"x","failurePolicy":"Ignore"}]}`, `null`, Altered},
 
 		"an entry beside a guard's own":  {exempt, selector, `{"webhooks":[{"name":"w","namespaceSelector":{"matchExpressions":[{"key":"theirs"},` + ours + `]}}]}`, `[{"op":"test","path":"/webhooks/0/namespaceSelector/matchExpressions/1","value":` + ours + `},{"op":"remove","path":"/webhooks/0/namespaceSelector/matchExpressions/1"},{"op":"test","path":"/webhooks/0/name","value":"w"}]`, Made},
 		"an entry moved":                 {exempt, selector, `{"webhooks":[{"name":"w","namespaceSelector":{"matchExpressions":[` + ours + `,{"key":"theirs"},{"key":"new"}]}}]}`, `[{"op":"test","path":"/webhooks/0/namespaceSelector/matchExpressions/0","value":` + ours + `},{"op":"remove","path":"/webhooks/0/namespaceSelector/matchExpressions/0"},{"op":"test","path":"/webhooks/0/name","value":"w"}]`, Made},

@@ -34,7 +34,7 @@ type client struct {
 	p       *play
 	name    string
 	things  *things
-	consent unstick.Consent
+	consent change.Beforehand
 	journal *change.Journal
 	dir     int // of its journal, among those of the play
 	cancel  context.CancelFunc
@@ -355,7 +355,7 @@ func (s *collecting) Delete(ctx context.Context, id graph.Identity, options meta
 }
 
 func (s *collecting) Patch(ctx context.Context, base graph.Object, patch gc.Patch) (graph.Object, error) {
-	op := change.OpOf(&gc.Step{Object: base, Patch: patch})
+	op := (&gc.Step{Object: base, Patch: patch}).Op()
 	op = op.At(base.ResourceVersion)
 	s.works(&op)
 	if err := s.do(ctx, &op); err != nil {

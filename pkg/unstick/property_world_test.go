@@ -460,7 +460,7 @@ func (e *explaining) removal(n graph.Node, whole *unstructured.Unstructured, f s
 		return []explain.Remedy{way}
 	}
 	way.Kept = explain.Disruptive
-	keep := remedy.RetainOf(idOf(volume))
+	keep := remedy.RetainOf(idOf(volume), policy)
 	return []explain.Remedy{{Risk: explain.Safe, Keeps: true, Effect: "keep the data of " + volume.GetName(), Action: explain.Action{Operation: &keep}}, way}
 }
 
