@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -142,6 +143,7 @@ func (w *Writer) Undo(ctx context.Context, r *Recorded, agreed *Reversal) Record
 		if lost = lost || made.Status == Unanswered; made.Status != Skipped && made.Status != Unanswered || tries == mostTries {
 			return made
 		}
+		w.Wait(ctx, time.Duration(tries)*racing)
 	}
 }
 

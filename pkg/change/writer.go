@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,8 +21,10 @@ const (
 	sending = 30 * time.Second
 	// takingBack is how long taking a temporary change back may take.
 	takingBack = 2 * sending
+	// racing is how long others get who change an object all the time, longer each time.
+	racing = 200 * time.Millisecond
 	// mostTries is how often the same change may meet an object that was changed meanwhile.
-	mostTries = 5
+	mostTries = 8
 )
 
 // Writer makes single changes: each is kept in the journal, sent for exactly the version that was looked at, and read back. It proves nothing:
@@ -157,8 +158,8 @@ func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.U
 			r.Status, r.Err = TakenBack, errors.Join(err, w.Journal.takenBack(&c.Op))
 			return r
 		case tries < mostTries && ctx.Err() == nil && passes(err):
-			if !apierrors.IsConflict(err) {
-				w.Wait(ctx, time.Second)
+			if err != nil {
+				w.Wait(ctx, time.Duration(1+tries)*racing)
 			}
 			continue
 		}
@@ -169,13 +170,16 @@ func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.U
 	}
 }
 
+// errRaced says that an object was changed between the look at it and what was sent to take a change back: it is to be looked at again.
+var errRaced = errors.New("others change the object all the time")
+
 // errKept says why a change is not taken back although the API server accepted that.
 var errKept = errors.New("the API server accepts that it is taken back, and it is there again each time")
 
 // passes reports whether taking a change back is to be tried again: it was sent and is to be read back, others were faster, or the answer
 // proves nothing.
 func passes(err error) bool {
-	return err == nil || apierrors.IsConflict(err) || !errors.Is(err, remedy.ErrChanged) && StatusOf(err) == Unanswered
+	return err == nil || errors.Is(err, errRaced) || !errors.Is(err, remedy.ErrChanged) && StatusOf(err) == Unanswered
 }
 
 // takeBack looks at the object of a change, and sends what takes that back, if there is something to take back. It reports whether there is nothing;
@@ -193,7 +197,9 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return true, nil
 	case back != nil:
 		r.Back = back
-		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
+		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); errors.Is(err, remedy.ErrChanged) {
+			return false, fmt.Errorf("%w: %w", errRaced, err)
+		} else if err != nil {
 			return false, err
 		}
 		*version = now.GetResourceVersion()

@@ -151,9 +151,7 @@ func (s *strike) run(t *testing.T) {
 		cp := controlplane.Start(t, unstickWorlds[s.world])
 		params := unsticking(cp)
 		params.Cmds["frees"] = func(ts *testscript.TestScript, _ bool, args []string) { s.kills(ts, cp, args) }
-		if s.answer == nil {
-			params.Cmds["audited"] = func(ts *testscript.TestScript, _ bool, args []string) { s.audited(ts, cp, args) }
-		}
+		params.Cmds["audited"] = func(ts *testscript.TestScript, _ bool, args []string) { s.audited(ts, cp, args) }
 		for _, session := range s.sessions {
 			params.Files = append(params.Files, filepath.Join("testdata/unstick", s.world, session+".txt"))
 		}
