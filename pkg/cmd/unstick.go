@@ -328,7 +328,7 @@ func (o *unstickOptions) free(ctx context.Context, first *unstick.Look, options 
 		backup = journal.Dir
 	}
 	err = errors.Join(err, journal.Close())
-	if report.Plan != nil {
+	if report.Plan != nil && len(report.Records) == 0 {
 		o.noneChosen(report.Plan)
 	}
 	outcome := o.followers.Outcome(report)
