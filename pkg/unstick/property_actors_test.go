@@ -33,7 +33,7 @@ func (e event) String() string {
 
 // faults of a write: no answer, and it is never made, or it was, or it is made later (before so many other requests, or after all), or the server
 // says no, or the run is killed.
-var faults = []string{"lost", "late", "late", "late", "429", "500", "invalid", "kill", "disk"}
+var faults = []string{"lost", "late", "late", "late", "429", "500", "invalid", "kill", "kill", "disk"}
 
 // deeds of others, each of one object of those for which it makes sense.
 var deeds = map[string]func(p *play, with int){
@@ -165,15 +165,16 @@ var deedNames = func() []string {
 }()
 
 var eventGen = rapid.Custom(func(t *rapid.T) event {
-	e := event{
-		Of: rapid.SampledFrom([]string{"write", "read", "look"}).Draw(t, "of"), N: rapid.IntRange(0, 9).Draw(t, "n"),
-		After: rapid.Bool().Draw(t, "after"), With: rapid.IntRange(0, 11).Draw(t, "with"),
-	}
+	e := event{After: rapid.Bool().Draw(t, "after"), With: rapid.IntRange(0, 11).Draw(t, "with")}
 	if rapid.IntRange(0, 2).Draw(t, "fault") == 0 {
-		e.Do = rapid.SampledFrom(faults).Draw(t, "do")
+		e.Of, e.Do = "write", rapid.SampledFrom(faults).Draw(t, "do")
+		if e.After && e.Do != "kill" && e.Do != "lost" && e.Do != "500" {
+			e.After = false
+		}
 	} else {
-		e.Do = rapid.SampledFrom(deedNames).Draw(t, "do")
+		e.Of, e.Do = rapid.SampledFrom([]string{"write", "write", "look", "read"}).Draw(t, "of"), rapid.SampledFrom(deedNames).Draw(t, "do")
 	}
+	e.N = rapid.IntRange(0, map[string]int{"write": 6, "look": 5, "read": 24}[e.Of]).Draw(t, "n")
 	return e
 })
 
@@ -370,9 +371,8 @@ func difference(before, after *unstructured.Unstructured) (added, removed []stri
 // intent is what a change is to add and to remove, by the object that was looked at.
 type intent struct{ added, removed []string }
 
-func intentOf(p *play, op remedy.Op) intent {
-	before := p.server.Object(op.Object)
-	scratch := p.scratch(before)
+func intentOf(before *unstructured.Unstructured, op remedy.Op) intent {
+	scratch := scratch(before)
 	if before == nil || op.Verb == remedy.Collect || op.Verb == remedy.Delete || scratch.Apply(&op) != nil {
 		return intent{}
 	}

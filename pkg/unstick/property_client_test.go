@@ -40,23 +40,24 @@ type client struct {
 	cancel  context.CancelFunc
 	// dead: the run was killed. undoes: it takes back alone. stopped: a change could not be kept.
 	dead, undoes, stopped bool
-	// looked is how much of the history the last look has seen, and readAt the last read of an object.
-	looked int
-	reads  map[graph.Identity]*unstructured.Unstructured
-	readAt map[graph.Identity]int
+	// looked is how much of the history the last look has seen, heard what the garbage collector's work has, and readAt the last read of an object.
+	looked, heard int
+	reads         map[graph.Identity]*unstructured.Unstructured
+	readAt        map[graph.Identity]int
 	// intents are those of the changes that were shown, by their keys; agreed those that were agreed to, agreedWork those of the garbage collector.
 	intents            map[string]intent
 	temporary          map[string]remedy.Op
 	agreed, agreedWork map[string]bool
 	named              map[types.UID]bool
-	work               map[*remedy.Op]bool
-	shown              *unstick.Plan
+	work               map[*remedy.Op]int // with what had been heard by then
+	// there is what the last look has seen.
+	there map[graph.Identity]*unstructured.Unstructured
 }
 
 func (p *play) newClient(name string) *client {
 	c := &client{
 		p: p, name: name, things: &p.script.World, cancel: func() {}, reads: map[graph.Identity]*unstructured.Unstructured{}, readAt: map[graph.Identity]int{}, intents: map[string]intent{},
-		temporary: map[string]remedy.Op{}, agreed: map[string]bool{}, agreedWork: map[string]bool{}, named: map[types.UID]bool{}, work: map[*remedy.Op]bool{},
+		temporary: map[string]remedy.Op{}, agreed: map[string]bool{}, agreedWork: map[string]bool{}, named: map[types.UID]bool{}, work: map[*remedy.Op]int{},
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,6 +88,7 @@ func (c *client) at(kind string, id graph.Identity, carryOut func(n int) error) 
 	p.counts[kind]++
 	p.requests++
 	p.deliver(false)
+	p.empty(false)
 	p.act(kind, n, false)
 	if p.faulty(c, kind, n, "kill", false) {
 		c.kill()
@@ -105,6 +107,7 @@ func (c *client) at(kind string, id graph.Identity, carryOut func(n int) error) 
 // kill ends a run: nothing of it gets to the server any more, and what it writes to its journal is not there.
 func (c *client) kill() {
 	c.p.trace("  %s is killed", c.name)
+	c.p.empty(true)
 	c.dead = true
 	copied := fmt.Sprint(c.p.dirs[c.dir], "-", len(c.p.dirs))
 	if err := copyJournal(c.p.dirs[c.dir], copied); err != nil {
@@ -112,6 +115,25 @@ func (c *client) kill() {
 	}
 	c.p.dirs[c.dir] = copied
 	c.cancel()
+}
+
+// fill has the disk of a journal be full for a while: it keeps no more objects.
+func (c *client) fill(n int) {
+	if dir := c.p.dirs[c.dir]; os.Rename(dir, dir+"-full") == nil {
+		c.p.full[dir] = c.p.requests + 3 + n
+	}
+}
+
+// empty ends that where the time has come.
+func (p *play) empty(all bool) {
+	for dir, until := range p.full {
+		if all || until <= p.requests {
+			delete(p.full, dir)
+			if err := os.Rename(dir+"-full", dir); err != nil {
+				panic(err)
+			}
+		}
+	}
 }
 
 // copyJournal copies the files of a journal, which are for their user alone.
@@ -158,7 +180,7 @@ func (c *client) do(ctx context.Context, op *remedy.Op) (err error) {
 		return ctx.Err()
 	}
 	return c.at("write", op.Object, func(n int) error {
-		p, s := c.p, &send{client: c, op: op, looked: c.looked}
+		p, s := c.p, &send{client: c, op: op, looked: c.looked, heard: c.work[op]}
 		p.sent[op] = s
 		if _, planned := c.intents[keyOf(op)]; !planned {
 			s.looked = c.readAt[op.Object]
@@ -167,6 +189,9 @@ func (c *client) do(ctx context.Context, op *remedy.Op) (err error) {
 		}
 		if !c.collects(op) {
 			c.journaled(op)
+		}
+		if p.faulty(c, "write", n, "disk", false) {
+			c.fill(n)
 		}
 		p.trace("%s sends %s", c.name, sentence(op))
 		after := false
@@ -217,7 +242,10 @@ func (c *client) look(ctx context.Context) (l *unstick.Look, err error) {
 	}
 	err = c.at("look", graph.Identity{}, func(int) error {
 		c.p.controllers()
-		l = c.things.explained(ctx, c.p.server)
+		l, c.there = c.things.explained(ctx, c.p.server), map[graph.Identity]*unstructured.Unstructured{}
+		for _, o := range c.p.server.Objects() {
+			c.there[idOf(o)] = o
+		}
 		c.looked = c.p.seen
 		return nil
 	})
@@ -228,12 +256,11 @@ func (c *client) look(ctx context.Context) (l *unstick.Look, err error) {
 func (c *client) Show(p *unstick.Plan, _ *unstick.Look) error {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
-	c.shown = p
 	for _, w := range p.Writes() {
 		for _, each := range append([]unstick.Write{w}, w.Follow()...) {
 			key := keyOf(&each.Op)
 			if _, known := c.intents[key]; !known {
-				c.intents[key] = intentOf(c.p, each.Op)
+				c.intents[key] = intentOf(c.there[each.Op.Object], each.Op)
 			}
 			if each.Temporary() {
 				c.temporary[key] = each.Op
@@ -345,7 +372,7 @@ func (s *collecting) Get(ctx context.Context, resource graph.Resource, namespace
 func (s *collecting) works(op *remedy.Op) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
-	s.work[op] = true
+	s.work[op] = s.heard
 }
 
 func (s *collecting) Delete(ctx context.Context, id graph.Identity, options metav1.DeleteOptions) error {
@@ -393,7 +420,7 @@ func (s *collecting) news() (events []gc.Event) {
 			events = append(events, gc.Event{Object: metadataOf(latest(&v.Before, &v.After)), Removed: v.After == nil})
 		}
 	}
-	s.looked = s.p.seen
+	s.heard = s.p.seen
 	if s.round > 0 {
 		events = append(events, gc.Event{CaughtUp: s.round})
 		s.round = 0

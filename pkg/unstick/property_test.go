@@ -165,6 +165,9 @@ func (p *play) unstick(ctx context.Context, name string) {
 	c := p.newClient(name)
 	ctx, c.cancel = context.WithCancel(ctx)
 	defer c.cancel()
+	p.mu.Lock()
+	p.empty(true)
+	p.mu.Unlock()
 	c.resume(ctx)
 	first, err := c.look(ctx)
 	options := &unstick.Options{Allow: p.script.Allow}
@@ -299,6 +302,7 @@ func (p *play) run(ctx context.Context) []string {
 		p.undo(ctx)
 	}
 	p.calm = true
+	p.empty(true)
 	last := p.newClient("last")
 	last.undoes = true
 	last.resume(ctx)

@@ -444,10 +444,11 @@ func (e *explaining) finalizer(n graph.Node, whole *unstructured.Unstructured, f
 func (e *explaining) removal(n graph.Node, whole *unstructured.Unstructured, f string, c *explain.Cause) []explain.Remedy {
 	index := slices.Index(n.Finalizers(), f)
 	path := fmt.Sprint("/metadata/finalizers/", index)
-	op := remedy.PatchOf(n.Identity(), remedy.Test(path, f), remedy.Remove(path)).TakenBack(whole.Object)
+	op := remedy.PatchOf(n.Identity(), remedy.Test(path, f), remedy.Remove(path))
 	if slices.ContainsFunc(c.Remedies, func(r explain.Remedy) bool { return r.Operation.Key() == op.Key() }) {
 		return nil
 	}
+	op = op.TakenBack(whole.Object)
 	way := explain.Remedy{Risk: explain.Dangerous, Effect: "remove " + f, Action: explain.Action{Operation: &op}}
 	volume := e.server.Object(refTo("volume", "v"+n.Object().Name))
 	policy := text(volume, "spec", "persistentVolumeReclaimPolicy")
