@@ -150,6 +150,34 @@ func TestTakeBack(t *testing.T) {
 	}
 }
 
+// Others write between each look at an object and the change of it: what is temporary is taken back, and what was never answered is not made late.
+func TestTakeBackBesideOthers(t *testing.T) {
+	g := thing("guards", "g")
+	for name, late := range map[string]bool{"made": false, "arrives before the fence": true} {
+		s := testapi.New()
+		s.Put(g, object(t, guarded))
+		was := s.Object(g)
+		w, c, left := writing(t, s), &change.Change{Op: exempted(), Temporary: true}, 2
+		status := change.Unanswered
+		if !late {
+			status = w.Make(t.Context(), c, was).Status
+		}
+		s.Before = func(*remedy.Op) error {
+			switch left--; {
+			case late && left == 1:
+				return s.Apply(new(c.Op.At(was.GetResourceVersion())))
+			case left >= 0:
+				s.Edit(g, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"n": fmt.Sprint(left)}) })
+			}
+			return nil
+		}
+		ended := w.TakeBack(t.Context(), c, was, status)
+		if now := s.Object(g); ended.Status != change.TakenBack || !remedy.Same(now.Object["webhooks"], was.Object["webhooks"]) {
+			t.Errorf("%s: %s, %v: %v", name, ended.Status, ended.Err, now.Object["webhooks"])
+		}
+	}
+}
+
 // Done is what is there when it is read back.
 func TestReadBack(t *testing.T) {
 	for name, test := range map[string]struct {
