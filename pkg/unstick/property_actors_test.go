@@ -18,9 +18,9 @@ import (
 
 // event is what happens at a request: something that another one does right before or after it is carried out, or what becomes of it.
 type event struct {
-	// Of is the kind of the request (read, write, look), and N its number among those of its kind.
-	Of string
-	N  int
+	// Of is the kind of the request (read, write, look), and N its number among those of its kind, at which it happens first; Times is how often.
+	Of       string
+	N, Times int
 	// Do is a deed of deeds, or a fault of faults; After is when. With is what of.
 	Do    string
 	After bool
@@ -28,12 +28,17 @@ type event struct {
 }
 
 func (e event) String() string {
-	return fmt.Sprintf("%s %s %d: %s %d", map[bool]string{true: "after", false: "before"}[e.After], e.Of, e.N, e.Do, e.With)
+	return fmt.Sprintf("%s %s %d, %d times: %s %d", map[bool]string{true: "after", false: "before"}[e.After], e.Of, e.N, e.Times, e.Do, e.With)
+}
+
+// at reports whether it happens at a request.
+func (e event) at(kind string, n int, after bool) bool {
+	return e.Of == kind && n >= e.N && n < e.N+e.Times && e.After == after
 }
 
 // faults of a write: no answer, and it is never made, or it was, or it is made later (before so many other requests, or after all), or the server
-// says no, or the run is killed.
-var faults = []string{"lost", "late", "late", "late", "429", "500", "invalid", "kill", "kill", "disk"}
+// says no, or the disk of the journal is full for a while, or the run is killed, maybe while the write is in flight.
+var faults = []string{"lost", "late", "late", "late", "429", "500", "invalid", "kill", "kill in flight", "kill in flight", "disk"}
 
 // deeds of others, each of one object of those for which it makes sense.
 var deeds = map[string]func(p *play, with int){
@@ -165,7 +170,7 @@ var deedNames = func() []string {
 }()
 
 var eventGen = rapid.Custom(func(t *rapid.T) event {
-	e := event{After: rapid.Bool().Draw(t, "after"), With: rapid.IntRange(0, 11).Draw(t, "with")}
+	e := event{Times: rapid.SampledFrom([]int{1, 1, 4}).Draw(t, "times"), After: rapid.Bool().Draw(t, "after"), With: rapid.IntRange(0, 11).Draw(t, "with")}
 	if rapid.IntRange(0, 2).Draw(t, "fault") == 0 {
 		e.Of, e.Do = "write", rapid.SampledFrom(faults).Draw(t, "do")
 		if e.After && e.Do != "kill" && e.Do != "lost" && e.Do != "500" {

@@ -97,7 +97,7 @@ func (c *client) at(kind string, id graph.Identity, carryOut func(n int) error) 
 	err := carryOut(n)
 	p.see()
 	p.act(kind, n, true)
-	if p.faulty(c, kind, n, "kill", true) {
+	if !c.dead && p.faulty(c, kind, n, "kill", true) {
 		c.kill()
 		return errDead
 	}
@@ -200,6 +200,11 @@ func (c *client) do(ctx context.Context, op *remedy.Op) (err error) {
 			s.late = true
 			p.late = append(p.late, late{op, p.lateness(n)})
 			return errLost
+		case p.faulty(c, "write", n, "kill in flight", false):
+			s.late = true
+			p.late = append(p.late, late{op, p.lateness(n)})
+			c.kill()
+			return errDead
 		case p.faulty(c, "write", n, "lost", false):
 			return errLost
 		case p.faulty(c, "write", n, "429", false):

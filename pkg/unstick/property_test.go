@@ -119,7 +119,7 @@ func (p *play) trace(format string, args ...any) {
 // act has others do what they do at a request.
 func (p *play) act(kind string, n int, after bool) {
 	for _, e := range p.script.Events {
-		if do := deeds[e.Do]; do != nil && !p.calm && e.Of == kind && e.N == n && e.After == after {
+		if do := deeds[e.Do]; do != nil && !p.calm && e.at(kind, n, after) {
 			p.trace("  %s", e)
 			p.blame = nil
 			do(p, e.With)
@@ -131,7 +131,7 @@ func (p *play) act(kind string, n int, after bool) {
 // faulty reports whether something becomes of a request.
 func (p *play) faulty(c *client, kind string, n int, fault string, after bool) bool {
 	is := !p.calm && slices.ContainsFunc(p.script.Events, func(e event) bool {
-		return e.Do == fault && e.Of == kind && e.N == n && e.After == after
+		return e.Do == fault && e.at(kind, n, after)
 	})
 	if is {
 		p.trace("  %s: %s", c.name, fault)
@@ -141,7 +141,7 @@ func (p *play) faulty(c *client, kind string, n int, fault string, after bool) b
 
 func (p *play) lateness(n int) int {
 	for _, e := range p.script.Events {
-		if e.Do == "late" && e.Of == "write" && e.N == n && e.With < 8 {
+		if e.at("write", n, false) && (e.Do == "late" || e.Do == "kill in flight") && e.With < 8 {
 			return p.requests + 1 + 2*e.With
 		}
 	}
