@@ -37,8 +37,9 @@ func (e event) at(kind string, n int, after bool) bool {
 }
 
 // faults of a write: no answer, and it is never made, or it was, or it is made later (before so many other requests, or after all), or the server
-// says no, or the disk of the journal is full for a while, or the run is killed, maybe while the write is in flight.
-var faults = []string{"lost", "late", "late", "late", "429", "500", "invalid", "kill", "kill in flight", "kill in flight", "disk"}
+// says no, or the disk of the journal is full for a while, or the run is killed, maybe while the write is in flight,
+// or interrupted. Of a look it may be that a type could not be listed.
+var faults = []string{"lost", "late", "late", "late", "429", "500", "invalid", "kill", "kill in flight", "kill in flight", "disk", "interrupt"}
 
 // deeds of others, each of one object of those for which it makes sense.
 var deeds = map[string]func(p *play, with int){
@@ -110,7 +111,7 @@ var deeds = map[string]func(p *play, with int){
 	"prepend": func(p *play, _ int) {
 		p.server.Edit(refTo("hooks", "g"), func(o *unstructured.Unstructured) {
 			hooks, _, _ := unstructured.NestedSlice(o.Object, "webhooks")
-			put(o, append([]any{map[string]any{"name": fmt.Sprint("new", p.requests), "failurePolicy": "Fail"}}, hooks...), "webhooks")
+			put(o, append([]any{map[string]any{"name": fmt.Sprintf("new%d-%d", p.requests, len(hooks)), "failurePolicy": "Fail"}}, hooks...), "webhooks")
 		})
 	},
 	"unhook": func(p *play, with int) {
@@ -173,9 +174,11 @@ var eventGen = rapid.Custom(func(t *rapid.T) event {
 	e := event{Times: rapid.SampledFrom([]int{1, 1, 4}).Draw(t, "times"), After: rapid.Bool().Draw(t, "after"), With: rapid.IntRange(0, 11).Draw(t, "with")}
 	if rapid.IntRange(0, 2).Draw(t, "fault") == 0 {
 		e.Of, e.Do = "write", rapid.SampledFrom(faults).Draw(t, "do")
-		if e.After && e.Do != "kill" && e.Do != "lost" && e.Do != "500" {
+		if e.After && e.Do != "kill" && e.Do != "interrupt" && e.Do != "lost" && e.Do != "500" {
 			e.After = false
 		}
+	} else if rapid.IntRange(0, 9).Draw(t, "look") == 0 {
+		e.Of, e.Do = "look", rapid.SampledFrom([]string{"unlisted", "interrupt", "kill"}).Draw(t, "do")
 	} else {
 		e.Of, e.Do = rapid.SampledFrom([]string{"write", "write", "look", "read"}).Draw(t, "of"), rapid.SampledFrom(deedNames).Draw(t, "do")
 	}

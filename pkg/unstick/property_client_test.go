@@ -94,9 +94,15 @@ func (c *client) at(kind string, id graph.Identity, carryOut func(n int) error) 
 		c.kill()
 		return errDead
 	}
+	if p.faulty(c, kind, n, "interrupt", false) {
+		c.cancel()
+	}
 	err := carryOut(n)
 	p.see()
 	p.act(kind, n, true)
+	if p.faulty(c, kind, n, "interrupt", true) {
+		c.cancel()
+	}
 	if !c.dead && p.faulty(c, kind, n, "kill", true) {
 		c.kill()
 		return errDead
@@ -245,9 +251,13 @@ func (c *client) look(ctx context.Context) (l *unstick.Look, err error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	err = c.at("look", graph.Identity{}, func(int) error {
+	err = c.at("look", graph.Identity{}, func(n int) error {
 		c.p.controllers()
-		l, c.there = c.things.explained(ctx, c.p.server), map[graph.Identity]*unstructured.Unstructured{}
+		unlisted := ""
+		if c.p.faulty(c, "look", n, "unlisted", false) || c.p.faulty(c, "look", n, "unlisted", true) {
+			unlisted = []string{"cm", "claim"}[n%2]
+		}
+		l, c.there = c.things.explained(ctx, c.p.server, unlisted), map[graph.Identity]*unstructured.Unstructured{}
 		for _, o := range c.p.server.Objects() {
 			c.there[idOf(o)] = o
 		}
@@ -319,6 +329,9 @@ func (c *client) log(e unstick.Event) {
 	defer c.p.mu.Unlock()
 	c.p.trace("%s says %s: %s: %v", c.name, e.Wrote.Result, sentence(&e.Wrote.Write.Op), e.Wrote.Err)
 	c.stopped = c.stopped || errors.As(e.Wrote.Err, new(*change.JournalError))
+	if e.Wrote.Result == change.NotTakenBack && errors.Is(e.Wrote.Err, context.Canceled) {
+		c.p.fail("%s does not take back %s when it is interrupted", c.name, e.Wrote.Write.Op.Object.Name)
+	}
 	if !e.Wrote.Write.Collected {
 		c.told(e.Wrote.Result, &e.Wrote.Write.Op)
 	}
@@ -339,7 +352,7 @@ func (c *client) writer() change.Writer {
 
 // collect does the garbage collector's work by the job that the command makes.
 func (c *client) collect(ctx context.Context, allowed func(gc.Action, graph.Object) bool, told func(gc.Step)) error {
-	j := &change.Job{Graph: graph.New(snapshotOf(c.p.server)), Cluster: change.Cluster{
+	j := &change.Job{Graph: graph.New(snapshotOf(c.p.server, "")), Cluster: change.Cluster{
 		Reader: everyResource{},
 		Server: func(cluster.ServerOptions) (change.Server, error) { return &collecting{client: c, told: c.p.seen}, nil },
 	}}

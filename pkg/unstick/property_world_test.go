@@ -264,23 +264,36 @@ func (o observed) List(_ context.Context, resource schema.GroupVersionResource, 
 	return all, nil
 }
 
-// snapshotOf is the metadata of all objects.
-func snapshotOf(s *testapi.Server) *graph.Snapshot {
+// snapshotOf is the metadata of all objects but those of a type that could not be listed.
+func snapshotOf(s *testapi.Server, unlisted string) *graph.Snapshot {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	snapshot := &graph.Snapshot{Mapper: mapper}
-	for _, r := range served {
+	for word, r := range served {
 		scope := meta.RESTScopeRoot
 		if r.Namespaced {
 			scope = meta.RESTScopeNamespace
 		}
 		mapper.AddSpecific(r.GroupVersion().WithKind(r.Kind), r.GroupVersionResource, r.GroupVersionResource, scope)
 		snapshot.Types = append(snapshot.Types, r)
-		snapshot.MarkListed(r.GroupResource(), "", "1")
+		if word != unlisted {
+			snapshot.MarkListed(r.GroupResource(), "", "1")
+		} else {
+			snapshot.MarkUnlisted(graph.Unlisted{GroupVersionResource: r.GroupVersionResource, Reason: graph.Forbidden})
+		}
 	}
 	for _, o := range s.Objects() {
-		snapshot.Add(metadataOf(o))
+		if o.GetKind() != unlistedKind(unlisted) {
+			snapshot.Add(metadataOf(o))
+		}
 	}
 	return snapshot
+}
+
+func unlistedKind(word string) string {
+	if r := served[word]; r != nil {
+		return r.Kind
+	}
+	return ""
 }
 
 func metadataOf(o *unstructured.Unstructured) graph.Object {
@@ -310,9 +323,9 @@ type explaining struct {
 type sets map[types.UID]bool
 
 // explained is what a look finds out.
-func (w *things) explained(ctx context.Context, s *testapi.Server) *unstick.Look {
+func (w *things) explained(ctx context.Context, s *testapi.Server, unlisted string) *unstick.Look {
 	e := &explaining{things: w, server: s, report: &explain.Report{Now: time.Now()}, causes: map[string]*explain.Cause{}, work: sets{}}
-	e.graph = graph.New(snapshotOf(s))
+	e.graph = graph.New(snapshotOf(s, unlisted))
 	l := &unstick.Look{Report: e.report, Graph: e.graph}
 	if pending, err := gc.New(simulator.New(e.graph.Snapshot(), simulator.Options{Now: e.report.Now}), e.graph, gc.Options{SeesAll: true}).Collect(ctx, ""); err == nil {
 		l.Pending = pending.Steps
