@@ -173,6 +173,14 @@ func (w *Writer) TakeBack(ctx context.Context, c *Change, before *unstructured.U
 // errRaced says that an object was changed between the look at it and what was sent to take a change back: it is to be looked at again.
 var errRaced = errors.New("others change the object all the time")
 
+// raced returns the error of a request that was for the version of the last look, as errRaced when the object has another by now.
+func raced(err error) error {
+	if errors.Is(err, remedy.ErrChanged) {
+		return fmt.Errorf("%w: %w", errRaced, err)
+	}
+	return err
+}
+
 // errKept says why a change is not taken back although the API server accepted that.
 var errKept = errors.New("the API server accepts that it is taken back, and it is there again each time")
 
@@ -197,17 +205,15 @@ func (w *Writer) takeBack(ctx context.Context, r *Record, status Status, version
 		return true, nil
 	case back != nil:
 		r.Back = back
-		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); errors.Is(err, remedy.ErrChanged) {
-			return false, fmt.Errorf("%w: %w", errRaced, err)
-		} else if err != nil {
-			return false, err
+		if err := w.send(ctx, new(back.At(now.GetResourceVersion()))); err != nil {
+			return false, raced(err)
 		}
 		*version = now.GetResourceVersion()
 		return false, nil
 	case obstacle == Gone:
 		return true, errGone
 	case obstacle == Undone && r.Back == nil && mayArrive(status, r.Before, now):
-		return false, w.fence(ctx, c, now)
+		return false, raced(w.fence(ctx, c, now))
 	case obstacle == Undone:
 		return true, nil
 	}
