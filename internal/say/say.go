@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package say holds what is said to users as values: words with their arguments. They become strings where they
+// are rendered, and nothing else reads them. So what must be told apart is compared by its words, not by its English.
+package say
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Word is a sentence, or a part of one. Its value is its English format, as fmt.Sprintf takes it. Each is a constant in the
+// words.go of the package whose subject it is. It is an alias, and functions that take a word declare it as a string, so that
+// go vet checks the formats.
+type Word = string
+
+// Text is what is said: words with their arguments, which may be texts. The zero value says nothing. A Text is not changed
+// once it is made, so several goroutines may read it.
+type Text struct{ parts []part }
+
+type part struct {
+	word Word
+	args []any
+}
+
+// Of returns the text of a word with its arguments.
+func Of(w string, args ...any) Text {
+	if false {
+		_ = fmt.Sprintf(w, args...) // for go vet: what calls this calls fmt.Sprintf
+	}
+	return Text{[]part{{w, args}}}
+}
+
+// Plain returns the text of a value of the cluster, such as a name or a server's message. It has no word.
+func Plain(value any) Text { return Text{[]part{{args: []any{value}}}} }
+
+// Then returns the text with another after it.
+func (t Text) Then(more Text) Text {
+	return Text{append(t.parts[:len(t.parts):len(t.parts)], more.parts...)}
+}
+
+// And returns the text with a word after it.
+func (t Text) And(w string, args ...any) Text {
+	if false {
+		_ = fmt.Sprintf(w, args...) // for go vet, as in Of
+	}
+	return t.Then(Text{[]part{{w, args}}})
+}
+
+// IsZero reports whether the text says nothing.
+func (t Text) IsZero() bool { return len(t.parts) == 0 }
+
+// Has reports whether a word is one of the text, outside of its arguments.
+func (t Text) Has(w Word) bool {
+	for _, p := range t.parts {
+		if p.word == w {
+			return true
+		}
+	}
+	return false
+}
+
+// Equal reports whether two texts have the same words and arguments.
+func (t Text) Equal(other Text) bool { return reflect.DeepEqual(t, other) }
+
+// String returns the text in English.
+func (t Text) String() string {
+	var b strings.Builder
+	for _, p := range t.parts {
+		switch {
+		case p.word == "":
+			fmt.Fprint(&b, p.args...)
+		default:
+			fmt.Fprintf(&b, p.word, p.args...)
+		}
+	}
+	return b.String()
+}
+
+// MarshalJSON writes the text as a string.
+func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.String()) }
