@@ -92,6 +92,8 @@ type listing struct {
 	complete bool
 	unlisted []graph.Unlisted
 	parts    []*listing
+	// notServed: the server may not have the type any more.
+	notServed bool
 
 	way  way
 	told told

@@ -137,6 +137,40 @@ func TestTypeThatIsNew(t *testing.T) {
 	})(t)
 }
 
+// A type that is gone since the server named it is not unread. Only another answer about all types proves it gone, in which its group has not failed.
+func TestTypeThatIsGone(t *testing.T) {
+	testnet.Bubble(func(t *testing.T) {
+		without := strings.Join(slices.DeleteFunc(nonEmpty(usualTypes), func(line string) bool { return strings.Contains(line, "Widget") }), "\n")
+		for name, c := range map[string]struct {
+			answer   http.HandlerFunc
+			types    string
+			failing  []string
+			complete bool
+		}{
+			"gone":                       {unknownPath, without, nil, true},
+			"its cache is stopped":       {status(http.StatusInternalServerError, metav1.StatusReasonInternalError), without, nil, true},
+			"it is still named":          {unknownPath, usualTypes, nil, false},
+			"its group fails":            {unknownPath, without, []string{"example.com/v1beta1"}, false},
+			"refused, whatever is named": {forbidden(), without, nil, false},
+		} {
+			s := newAPIServer(t)
+			s.add("pods shop/p < example.com/v1:Widget:w@w")
+			r := s.reader(Options{})
+			s.serve(c.types)
+			s.failing = c.failing
+			s.on("GET", "/apis/example.com/v1/widgets", always, c.answer)
+			snapshot := s.snapshot(r, Scope{})
+			if snapshot.Complete() != c.complete {
+				t.Errorf("%s: complete %t; %v", name, snapshot.Complete(), snapshot.Unlisted())
+			}
+			named := slices.ContainsFunc(snapshot.Types, func(r *graph.Resource) bool { return r.Resource == "widgets" })
+			if _, err := snapshot.Mapper.RESTMapping(schema.GroupKind{Group: "example.com", Kind: "Widget"}, "v1"); (err == nil) == c.complete || named == c.complete {
+				t.Errorf("%s: the type is known: %t, %v", name, named, err)
+			}
+		}
+	})(t)
+}
+
 // An answer that is no list is a failure, not an empty list.
 func TestAnswersThatAreNoLists(t *testing.T) {
 	for body, want := range map[string]string{

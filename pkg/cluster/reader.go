@@ -69,9 +69,11 @@ type Reader struct {
 	bulk      rest.Interface // for lists
 	bulkFar   rest.Interface // for short lists of a server that is far away
 	discovery discovery.CachedDiscoveryInterface
-	catalog   *catalog
-	stats     *Stats
-	timeout   time.Duration // of a request, repetitions included
+	// newDiscovery makes a client that has no answers yet.
+	newDiscovery func() (discovery.CachedDiscoveryInterface, error)
+	catalog      *catalog
+	stats        *Stats
+	timeout      time.Duration // of a request, repetitions included
 	// server is what askServer has found out of it; slowCaches are the API groups of
 	// which it could not send lists from its cache in time.
 	askServer  sync.Once
@@ -110,7 +112,8 @@ func NewReader(ctx context.Context, config *rest.Config, stats *Stats, options O
 	if r.bulkFar, err = newBulkClient(streaming); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
-	if r.discovery, err = discoveryClient(config, client); err != nil {
+	r.newDiscovery = func() (discovery.CachedDiscoveryInterface, error) { return discoveryClient(config, client) }
+	if r.discovery, err = r.newDiscovery(); err != nil {
 		return nil, fmt.Errorf("configuring the client: %w", err)
 	}
 	if options.PageSize == AutoPageSize {

@@ -84,6 +84,7 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 	}
 	work := r.work(scope, func() []string { return withThoseOf(r.fallbackNamespaces(ctx), extra) })
 	r.list(ctx, work, scope)
+	work = r.withoutGone(ctx, s, work)
 	var pages []graph.Batch
 	for _, result := range work {
 		pages = result.addTo(s, pages)
@@ -98,6 +99,41 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 		r.decide(ctx, s, &scope)
 	}
 	return s, ctx.Err()
+}
+
+// withoutGone drops the lists of types that are gone since the server named them, as definitions are that were deleted a moment ago: for a
+// run that begins now there are no such types, so nothing of them is unread. Only another answer about all types proves that, in which their
+// groups have not failed.
+func (r *Reader) withoutGone(ctx context.Context, s *graph.Snapshot, work []*listing) []*listing {
+	if !slices.ContainsFunc(work, (*listing).unknown) {
+		return work
+	}
+	client, err := r.newDiscovery()
+	if err != nil {
+		return work
+	}
+	now, err := discover(ctx, client)
+	if err != nil {
+		return work
+	}
+	gone := func(resource *graph.Resource) bool {
+		_, served := now.preferred[resource.GroupResource()]
+		failed := false
+		for gv := range now.failed {
+			failed = failed || gv.Group == resource.Group
+		}
+		return !served && !failed
+	}
+	left := slices.DeleteFunc(slices.Clone(work), func(l *listing) bool { return l.unknown() && gone(l.resource) })
+	if len(left) < len(work) {
+		s.Mapper, s.Types = now.mapper, slices.DeleteFunc(slices.Clone(s.Types), gone)
+	}
+	return left
+}
+
+// unknown reports whether the server answered a list, or a part of it, as it does for a type that it does not have any more.
+func (l *listing) unknown() bool {
+	return l.notServed || slices.ContainsFunc(l.parts, (*listing).unknown)
 }
 
 // samePlace reports whether two objects have the same URL, in whatever version.
@@ -236,6 +272,7 @@ func (l *listing) ended(more bool, err error) []*listing {
 	if l.widened && apierrors.IsForbidden(err) {
 		return l.narrow()
 	}
+	l.notServed = apierrors.IsNotFound(err) || apierrors.IsInternalError(err) // of a cache that was stopped
 	l.unlisted = []graph.Unlisted{{
 		GroupVersionResource: l.resource.GroupVersionResource,
 		Namespace:            l.namespace,
