@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/discovery"
 
 	"github.com/kubectl-gc/kubectl-gc/pkg/answer"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -84,7 +85,7 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 	}
 	work := r.work(scope, func() []string { return withThoseOf(r.fallbackNamespaces(ctx), extra) })
 	r.list(ctx, work, scope)
-	work = r.withoutGone(ctx, s, work)
+	work = withoutGone(ctx, r.newDiscovery, s, work)
 	var pages []graph.Batch
 	for _, result := range work {
 		pages = result.addTo(s, pages)
@@ -104,11 +105,11 @@ func (r *Reader) Snapshot(ctx context.Context, scope Scope, extra ...graph.Objec
 // withoutGone drops the lists of types that are gone since the server named them, as definitions are that were deleted a moment ago: for a
 // run that begins now there are no such types, so nothing of them is unread. Only another answer about all types proves that, in which their
 // groups have not failed.
-func (r *Reader) withoutGone(ctx context.Context, s *graph.Snapshot, work []*listing) []*listing {
+func withoutGone(ctx context.Context, newDiscovery func() (discovery.CachedDiscoveryInterface, error), s *graph.Snapshot, work []*listing) []*listing {
 	if !slices.ContainsFunc(work, (*listing).unknown) {
 		return work
 	}
-	client, err := r.newDiscovery()
+	client, err := newDiscovery()
 	if err != nil {
 		return work
 	}

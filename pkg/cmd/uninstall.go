@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -122,19 +123,28 @@ func (o *uninstallOptions) addFlags(cmd *cobra.Command) {
 	o.tool = cmd.Name()
 }
 
-// next is what the user had better do next: what gets stuck first, or else what the tool does.
+// next is what the user had better do next: what gets stuck first, or else what the tool does; where nothing can be done first, it says why.
 func (o *uninstallOptions) next(u *render.Uninstall) string {
-	switch {
-	case u.Halt != nil, slices.ContainsFunc(u.Open, func(q uninstall.Open) bool { return q.Cause == uninstall.NoController }):
-		return ""
-	case len(uninstall.First(u.Sight)) > 0 && o.files == nil:
-		return o.again("--prepare")
-	}
 	command := shell.Command(u.Command)
-	if u.Strands() && command != "" {
-		return "delete first what hangs later, if it is not needed any more; then: " + command
+	var steps []string
+	switch {
+	case u.Halt != nil:
+		return ""
+	case len(u.First(u.Sight)) > 0 && o.files == nil:
+		return o.again("--prepare")
+	case u.Sticks():
+		steps = append(steps, u.WhyNotFirst(u.Sight).String())
+		if hook := u.Hook(); hook != nil && hook.Cause == uninstall.HookRuns && u.Tool == "helm" {
+			steps = append(steps, shell.Command([]string{"helm", "get", "hooks", u.Name, "-n", u.Namespace}))
+		}
 	}
-	return command
+	if u.Strands() && command != "" {
+		steps = append(steps, "delete first what hangs later, if it is not needed any more")
+	}
+	if command != "" && !u.Stopped() {
+		steps = append(steps, command)
+	}
+	return strings.Join(steps, "; then: ")
 }
 
 func (o *uninstallOptions) validateArgs(n int, what string) error {

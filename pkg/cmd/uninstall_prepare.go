@@ -17,7 +17,6 @@ import (
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 	"github.com/kubectl-gc/kubectl-gc/pkg/preview"
 	"github.com/kubectl-gc/kubectl-gc/pkg/render"
-	"github.com/kubectl-gc/kubectl-gc/pkg/uninstall"
 )
 
 func (o *uninstallOptions) addPrepareFlags(cmd *cobra.Command) {
@@ -66,9 +65,13 @@ func (o *uninstallOptions) prepares(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first := uninstall.First(u.Sight)
+	first := u.First(u.Sight)
 	if u.Halt != nil || len(first) == 0 {
-		fmt.Fprintln(o.ErrOut, "Nothing can be prepared.")
+		why := "Nothing can be prepared."
+		if u.Halt == nil && u.Sticks() {
+			why = "Nothing can be prepared: " + u.WhyNotFirst(u.Sight).String() + "."
+		}
+		fmt.Fprintln(o.ErrOut, why)
 		return o.answer(s, u, sticks)
 	}
 	t := &telling{deletionOptions: &o.deletion, session: s, what: "delete first what would get stuck: " + render.NamesOf(first)}
@@ -91,7 +94,7 @@ func (o *uninstallOptions) job(s *session, g *graph.Graph, first []graph.Identit
 		if err != nil {
 			return nil, err
 		}
-		g, still := u.Preview.Graph, uids(uninstall.First(u.Sight))
+		g, still := u.Preview.Graph, uids(u.First(u.Sight))
 		var left []graph.Identity
 		for _, id := range j.Targets {
 			n, known := g.Node(id.UID)

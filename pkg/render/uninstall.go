@@ -182,8 +182,8 @@ func (u *Uninstall) Document() *UninstallPlan {
 	}
 	for i := range d.Outcome {
 		d.Outcome[i].Expected = u.Preview.Expected[d.Outcome[i].Object.UID]
-		if o := &d.Outcome[i]; o.Result == gc.Remaining && u.RunsPrograms() {
-			o.Result, o.Reason = gc.Unknown, unlessHook(u.hook(), o.Reason)
+		if o := &d.Outcome[i]; o.Result == gc.Remaining && u.Hook() != nil {
+			o.Result, o.Reason = gc.Unknown, unlessHook(u.Hook(), o.Reason)
 		}
 	}
 	for i := range u.Kept {
@@ -229,23 +229,19 @@ func (d *UninstallPlan) foresee(s *foresight.Sight) {
 	}
 }
 
+// Sticks reports whether something gets stuck, or may, or is refused.
+func (u *Uninstall) Sticks() bool {
+	return slices.ContainsFunc(u.Preview.Report.Outcomes, func(o gc.Outcome) bool { return o.Result == gc.Remaining || o.Result == gc.Unknown }) ||
+		slices.ContainsFunc(u.Open, func(o uninstall.Open) bool { return o.Cause == uninstall.Refused })
+}
+
 // Strands reports whether objects stay whose deletion will get stuck later.
 func (u *Uninstall) Strands() bool {
 	return u.Sight != nil && slices.ContainsFunc(u.Sight.Breaks, func(b foresight.Break) bool { return b.Strands() != nil })
 }
 
-// hook names the first hook that runs a program before the deletion.
-func (u *Uninstall) hook() string {
-	for i := range u.Open {
-		if u.Open[i].Cause == uninstall.HookRuns {
-			return objectName(u.Open[i].Item.Identity())
-		}
-	}
-	return ""
-}
-
-func unlessHook(hook, reason string) string {
-	return fmt.Sprintf("whether the pre-delete hook %s prevents it is not known: %s", hook, reason)
+func unlessHook(hook *uninstall.Open, reason string) string {
+	return fmt.Sprintf("whether the pre-delete hook %s prevents it is not known: %s", objectName(hook.Item.Identity()), reason)
 }
 
 // DeepCopyObject implements runtime.Object; the copy is shallow.

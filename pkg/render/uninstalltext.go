@@ -54,15 +54,15 @@ type uninstallText struct {
 // outcomes are what gets stuck, or may.
 func (t *uninstallText) outcomes() {
 	for _, k := range unended {
-		hook := t.hook()
-		if k.label == "STUCK" && hook != "" {
+		hook := t.Hook()
+		if k.label == "STUCK" && hook != nil {
 			k.mark, k.label, k.color = question, "NOT KNOWN", yellow
 		} else {
-			hook = ""
+			hook = nil
 		}
 		all := of(t.Preview.Report.Outcomes, func(o *gc.Outcome) bool { return k.is(o) && !t.asked(o) })
 		t.each(k.mark, k.label, k.color, alikeOf(all, func(o *gc.Outcome) (graph.Identity, string) {
-			if hook != "" {
+			if hook != nil {
 				return o.Object.Identity(), unlessHook(hook, whyHeld(o))
 			}
 			return o.Object.Identity(), whyHeld(o)

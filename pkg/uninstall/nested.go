@@ -25,6 +25,8 @@ type delegate struct {
 	object *unstructured.Unstructured
 	// within is the delegate by whose controller it goes, empty for one that the tool itself deletes.
 	within types.UID
+	// deletes is what its controller does.
+	deletes []graph.Identity
 	// awaits: it goes only when all has gone that its controller deletes.
 	awaits bool
 }
@@ -43,6 +45,12 @@ type following struct {
 func (w *World) Follow(p *Plan) {
 	p.inTurn()
 	f := &following{w, p, map[types.UID]bool{p.Own.UID: true}}
+	p.owners = map[types.UID]bool{}
+	if own, known := w.Graph.Node(p.Own.UID); known {
+		for n := range graph.Ancestors(own).All() {
+			p.owners[n.UID()] = true
+		}
+	}
 	f.ownWithoutAccount()
 	for at := 0; at < len(p.Barriers); at++ {
 		next := at + 1
@@ -153,7 +161,7 @@ func (f *following) follow(at, next int, n graph.Node) int {
 	for uid, why := range inner.doubts {
 		p.doubt(uid, why)
 	}
-	p.delegates = append(p.delegates, &delegate{n, o, p.Barriers[at].By.UID, inner.Awaits})
+	p.delegates = append(p.delegates, &delegate{n, o, p.Barriers[at].By.UID, inner.Targets(), inner.Awaits})
 	chain := f.chain(at, next, n, inner)
 	if account := f.noAccount(at, n, o); account != "" {
 		p.keepWithoutAccount(chain, account, n.Identity())

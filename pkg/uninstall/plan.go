@@ -3,11 +3,13 @@
 package uninstall
 
 import (
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/foresight"
 	"github.com/kubectl-gc/kubectl-gc/pkg/gc"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
@@ -49,6 +51,7 @@ type Plan struct {
 
 	// delegates are what Follow found, and needs what their controllers need. doubts say why it is not known of what they delete whether they do.
 	delegates []*delegate
+	owners    map[types.UID]bool // the tool's own object, its owners, and theirs
 	needs     map[types.UID][]preview.Need
 	doubts    map[types.UID]string
 }
@@ -225,12 +228,39 @@ func (p *Plan) Job() preview.Job {
 // First returns what had better be deleted before the tool begins, of what is foreseen of its deletes: the custom resources that get stuck, or
 // may, in its order, and would not while all of it is there. Objects of Kubernetes' own types are none: their controllers may let them go
 // only after the object for which they are there, as Actions Runner Controller does with RoleBindings, Secrets and accounts
-// (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go).
-func First(s *foresight.Sight) []graph.Identity {
-	if s == nil {
+// (github.com/actions/actions-runner-controller/controllers/actions.github.com/autoscalingrunnerset_controller.go). What the deletion of which is
+// the uninstallation itself is none, and there is none ahead of a hook: it may keep these objects, free them, or refuse the uninstallation.
+func (p *Plan) First(s *foresight.Sight) []graph.Identity {
+	if s == nil || p.Hook() != nil {
 		return nil
 	}
-	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) })
+	begins := p.begins()
+	return slices.DeleteFunc(s.Saved(), func(id graph.Identity) bool { return graph.BuiltinGroup(id.Resource.Group) || begins[id.UID] })
+}
+
+// WhyNotFirst says why nothing had better be deleted before the tool begins, although something gets stuck.
+func (p *Plan) WhyNotFirst(s *foresight.Sight) say.Text {
+	if hook := p.Hook(); hook != nil {
+		return say.Of(notBeforeHook, hook.Item.Identity())
+	}
+	if begins := p.begins(); s != nil && slices.ContainsFunc(s.Saved(), func(id graph.Identity) bool { return begins[id.UID] }) {
+		return say.Of(isUninstallation, p.Own)
+	}
+	return say.Of(noEarlier)
+}
+
+// begins are the objects whose deletion is the uninstallation: the tool's own, its owners, and those of which the controllers delete one of these.
+func (p *Plan) begins() map[types.UID]bool {
+	begins := maps.Clone(p.owners)
+	for again := true; again; {
+		again = false
+		for _, d := range p.delegates {
+			if !begins[d.node.UID()] && slices.ContainsFunc(d.deletes, func(id graph.Identity) bool { return begins[id.UID] }) {
+				begins[d.node.UID()], again = true, true
+			}
+		}
+	}
+	return begins
 }
 
 // Doubt has what the tool may or may not delete, by what is open and by what is foreseen, be Unknown among the outcomes that say that it is deleted.
@@ -257,12 +287,17 @@ func (p *Plan) Stop() {
 	p.Open, p.delegates, p.needs, p.doubts = []Open{{Cause: NoController}}, nil, nil, nil
 }
 
-// RunsPrograms reports whether programs run before the deletion: they may bring about what else would not happen.
-func (p *Plan) RunsPrograms() bool {
+// Stopped reports whether the tool's controller does not work.
+func (p *Plan) Stopped() bool {
+	return slices.ContainsFunc(p.Open, func(o Open) bool { return o.Cause == NoController })
+}
+
+// Hook is the first that runs a program before the deletion, nil if there is none: it may bring about what else would not happen.
+func (p *Plan) Hook() *Open {
 	for i := range p.Open {
-		if p.Open[i].Cause == HookRuns {
-			return true
+		if cause := p.Open[i].Cause; cause == HookRuns || cause == HookRunsNested {
+			return &p.Open[i]
 		}
 	}
-	return false
+	return nil
 }

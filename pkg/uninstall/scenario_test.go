@@ -84,8 +84,11 @@ func told(t *testing.T, given string, change func(*explaintest.World)) string {
 		for _, o := range made.Report.Outcomes {
 			lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", o.Object.Identity(), o.Result, o.Reason), ": "))
 		}
-		for _, id := range uninstall.First(sight) {
+		for _, id := range p.First(sight) {
 			lines = append(lines, "first: "+id.String())
+		}
+		if len(p.First(sight)) == 0 && len(sight.Saved()) > 0 {
+			lines = append(lines, "not first: "+p.WhyNotFirst(sight).String())
 		}
 		for _, b := range sight.Breaks {
 			word := "breaks"

@@ -8,10 +8,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/kubectl-gc/kubectl-gc/internal/say"
 	"github.com/kubectl-gc/kubectl-gc/pkg/graph"
 )
 
 // All that the package says.
+
+// Why nothing is deleted before the tool begins.
+const (
+	notBeforeHook    say.Word = "nothing is deleted ahead of the pre-delete hook %s, which may free, keep or refuse what gets stuck: see first what it does"
+	isUninstallation say.Word = "the deletion of %s is the uninstallation itself, so it is not deleted first; if it gets stuck then, unstick frees it"
+	noEarlier        say.Word = "nothing that is deleted earlier prevents this: repair first what these rows name"
+)
 
 // Says says why the object is kept.
 func (k *Kept) Says() string {
